@@ -1,0 +1,249 @@
+//! The agent loop as a pure state machine: [`Agent::decide`] turns an input into events, [`Agent::apply`] folds an
+//! event, [`Agent::pending`] lists what has been decided and not yet done. Recovery is the ordinary path: load, fold,
+//! ask what is pending, go on.
+
+mod control;
+mod decide;
+mod judge;
+mod summary;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use control::{Control, SlotState, Stage};
+use decide::Draft;
+
+use crate::event::{Event, Kept};
+use crate::outcome::{Outcome, ShellState, ToolResult};
+use crate::segment::Segment;
+use crate::spec::{AgentSpec, Param};
+use crate::tools::{self, ToolRequest};
+use crate::wire::{Failure, Reply};
+
+pub use control::IllegalEvent;
+pub use summary::{Status, Summary};
+
+/// Something that came from outside the kernel.
+#[derive(Debug, Clone)]
+pub enum Input {
+    /// The agent is to exist.
+    Start(Box<AgentSpec>),
+    /// Somebody said something to an idle agent.
+    Say {
+        /// The key of the input.
+        key: String,
+        /// What was said.
+        text: String,
+    },
+    /// The model answered.
+    Replied {
+        /// Which request.
+        call: u32,
+        /// The reply.
+        reply: Box<Reply>,
+    },
+    /// The model did not answer.
+    Failed {
+        /// Which request.
+        call: u32,
+        /// Which attempt.
+        attempt: u32,
+        /// Why not.
+        failure: Failure,
+    },
+    /// A tool ended.
+    ToolDone {
+        /// Which call.
+        id: String,
+        /// What it came to.
+        result: ToolResult,
+    },
+    /// A wait is over.
+    Waited,
+    /// Another process took the agent up, or a person asked it to go on.
+    Resume {
+        /// Files that changed meanwhile.
+        changed: Vec<String>,
+    },
+}
+
+/// Whether new work may be decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    /// It may.
+    Go,
+    /// Outcomes are recorded and nothing new starts: somebody asked Convoke to stop.
+    Hold,
+}
+
+/// Why an input cannot be taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unexpected {
+    /// An exchange is open; the input waits in the journal until it is closed.
+    #[error("the agent is busy with another exchange")]
+    Busy,
+    /// It says nothing, and the API takes no empty message.
+    #[error("the input is empty")]
+    Blank,
+    /// It answers something that is not pending.
+    #[error("the input answers something that is not pending")]
+    Stale,
+    /// A fault of the kernel: it decided something illegal.
+    #[error(transparent)]
+    Illegal(#[from] IllegalEvent),
+}
+
+/// Something to be done outside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Ask the model. Repeating it is safe, and paid for again.
+    CallModel {
+        /// The request.
+        call: u32,
+        /// The attempt.
+        attempt: u32,
+    },
+    /// Run a tool. Repeating it is not safe: nobody knows what the first time did.
+    RunTool {
+        /// The call.
+        id: String,
+        /// What to do.
+        request: ToolRequest,
+    },
+    /// Wait.
+    Wait {
+        /// Until this time.
+        until: u64,
+    },
+}
+
+/// A request as it is sent, in shared pieces.
+#[derive(Debug, Clone)]
+pub struct ModelRequest {
+    /// The members that stay the same.
+    pub spec: Arc<AgentSpec>,
+    /// The room for the reply.
+    pub max_tokens: u32,
+    /// The history.
+    pub messages: Vec<Segment>,
+}
+
+impl ModelRequest {
+    /// The members beside model, room, system, tools and messages.
+    pub fn params(&self) -> &[Param] {
+        &self.spec.params
+    }
+}
+
+/// One model conversation with tools.
+#[derive(Debug, Clone)]
+pub struct Agent {
+    control: Control,
+    segments: Vec<Segment>,
+    call_ids: HashSet<String>,
+    started_at: u64,
+}
+
+impl Default for Agent {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Agent {
+    /// An agent to whom nothing has happened.
+    pub fn new() -> Self {
+        Self { control: Control::new(), segments: Vec::new(), call_ids: HashSet::new(), started_at: 0 }
+    }
+
+    /// What follows from this input, at this time.
+    pub fn decide(&self, input: Input, at: u64, pace: Pace) -> Result<Vec<Event>, Unexpected> {
+        Draft::new(self.control.clone(), at).decide(input, pace, |id| self.call_ids.contains(id))
+    }
+
+    /// Folds an event that is in the journal.
+    pub fn apply(&mut self, event: &Event, at: u64) -> Result<(), IllegalEvent> {
+        self.control.apply(event)?;
+        match event {
+            Event::AgentStarted(_) => self.started_at = at,
+            Event::ExchangeOpened(e) => self.segments.push(e.message.clone()),
+            Event::NoteAppended(e) => self.segments.push(e.message.clone()),
+            Event::ResultsAppended(e) => self.segments.push(e.message.clone()),
+            Event::ModelReplied(e) if e.kept == Kept::Yes => {
+                self.segments.push(e.reply.content.as_assistant_message());
+                self.call_ids.extend(e.reply.calls.iter().map(|call| call.id.clone()));
+            }
+            Event::ExchangeClosed(e) if e.taken_back => self.segments.truncate(self.control.mark.segments),
+            Event::ModelReplied(_)
+            | Event::ExchangeClosed(_)
+            | Event::ExchangeReopened(_)
+            | Event::ModelCalled(_)
+            | Event::ModelFailed(_)
+            | Event::ToolStarted(_)
+            | Event::ToolFinished(_)
+            | Event::Resumed(_) => {}
+        }
+        Ok(())
+    }
+
+    /// What has been decided and not yet done.
+    pub fn pending(&self) -> Vec<Effect> {
+        match &self.control.stage {
+            Stage::Calling(asking) => vec![Effect::CallModel { call: asking.call, attempt: asking.attempt }],
+            Stage::Waiting(_, until) => vec![Effect::Wait { until: *until }],
+            Stage::Tools(slots) => slots
+                .iter()
+                .filter(|slot| slot.state == SlotState::Running)
+                .filter_map(|slot| {
+                    let request = tools::read(&slot.call).ok()?;
+                    Some(Effect::RunTool { id: slot.call.id.clone(), request })
+                })
+                .collect(),
+            Stage::New | Stage::Idle | Stage::Ready(_) | Stage::Ending => Vec::new(),
+        }
+    }
+
+    /// The request that is being asked, if one is.
+    pub fn request(&self) -> Option<ModelRequest> {
+        let Stage::Calling(asking) = &self.control.stage else { return None };
+        let spec = Arc::clone(self.control.spec.as_ref()?);
+        Some(ModelRequest { spec, max_tokens: asking.max_tokens, messages: self.segments.clone() })
+    }
+
+    /// Whether the agent exists.
+    pub fn is_started(&self) -> bool {
+        self.control.stage != Stage::New
+    }
+
+    /// Whether no exchange is open, so that an input can be taken.
+    pub fn is_idle(&self) -> bool {
+        self.control.stage == Stage::Idle
+    }
+
+    /// Whether a resume would go on with something.
+    pub fn can_go_on(&self) -> bool {
+        self.control.can_go_on()
+    }
+
+    /// What the last exchange came to, once it is closed.
+    pub fn outcome(&self) -> Option<&Outcome> {
+        self.control.exchange.as_ref()?.outcome.as_ref()
+    }
+
+    /// What the agent is made of.
+    pub fn spec(&self) -> Option<&AgentSpec> {
+        self.control.spec.as_deref()
+    }
+
+    /// The shell after the last command that told.
+    pub fn shell(&self) -> Option<&ShellState> {
+        self.control.shell.as_ref()
+    }
+
+    /// The history as it is sent.
+    pub fn history(&self) -> &[Segment] {
+        &self.segments
+    }
+}

@@ -1,0 +1,105 @@
+//! What a listing shows of an agent without reading its whole stream.
+
+use serde::{Deserialize, Serialize};
+
+use super::Agent;
+use super::control::{Control, IllegalEvent, Stage};
+use crate::event::Event;
+use crate::ids::SessionId;
+use crate::outcome::Outcome;
+use crate::spec::Role;
+use crate::wire::{FailureKind, Usage};
+
+/// Where an agent stands, in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// It has something to do; whether a process is doing it is for the lease to say.
+    Open,
+    /// Its last exchange was answered.
+    Done,
+    /// Its last exchange failed.
+    Failed,
+}
+
+/// One row of a listing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The session.
+    pub session: SessionId,
+    /// The role.
+    pub role: Role,
+    /// The directory.
+    pub dir: String,
+    /// The beginning of what was asked.
+    pub task: String,
+    /// The model.
+    pub model: String,
+    /// Where it stands.
+    pub status: Status,
+    /// The kind of failure, if it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<FailureKind>,
+    /// Whether a resume would go on with something.
+    pub can_go_on: bool,
+    /// When it started.
+    pub started_at: u64,
+    /// Kept replies.
+    pub turns: u32,
+    /// Requests to the model, repeats left out.
+    pub calls: u32,
+    /// Commands run.
+    pub commands: u32,
+    /// Tokens.
+    pub usage: Usage,
+    /// Nano-dollars; absent when a price is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_nano: Option<u64>,
+}
+
+/// Long enough to recognise a task in a listing.
+const TASK_CHARS: usize = 200;
+
+impl Agent {
+    /// The agent's row in a listing; `None` before it started.
+    pub fn summary(&self) -> Option<Summary> {
+        summarise(&self.control, self.started_at)
+    }
+
+    /// The row the agent will have once these events, decided at this time, have been folded. The history is not
+    /// touched, so this costs the events and not the agent.
+    pub fn summary_after(&self, events: &[Event], at: u64) -> Result<Option<Summary>, IllegalEvent> {
+        let mut control = self.control.clone();
+        for event in events {
+            control.apply(event)?;
+        }
+        Ok(summarise(&control, if self.is_started() { self.started_at } else { at }))
+    }
+}
+
+fn summarise(control: &Control, started_at: u64) -> Option<Summary> {
+    let spec = control.spec.as_ref()?;
+    let outcome = control.exchange.as_ref().and_then(|exchange| exchange.outcome.as_ref());
+    let failure = outcome.and_then(Outcome::failure);
+    let status = match (&control.stage, outcome, failure) {
+        (Stage::Idle, Some(_), None) => Status::Done,
+        (Stage::Idle, Some(_), Some(_)) => Status::Failed,
+        _ => Status::Open,
+    };
+    Some(Summary {
+        session: spec.session.clone(),
+        role: spec.role,
+        dir: spec.dir.clone(),
+        task: control.task.chars().take(TASK_CHARS).collect(),
+        model: spec.model.clone(),
+        status,
+        failure,
+        can_go_on: control.can_go_on(),
+        started_at,
+        turns: control.turns,
+        calls: control.calls,
+        commands: control.commands,
+        usage: control.usage,
+        cost_nano: control.cost_nano,
+    })
+}

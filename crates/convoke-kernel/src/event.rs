@@ -1,0 +1,208 @@
+//! What has happened to an agent, in the past tense. Events are for ever: variants are never removed, new members
+//! are optional, and the text of an event is the format of the journal and of `--output jsonl`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::outcome::{Outcome, ToolResult};
+use crate::segment::Segment;
+use crate::spec::AgentSpec;
+use crate::wire::{Failure, Reply};
+
+/// Why a journaled event cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum BadEvent {
+    /// It is not an object with a `type`.
+    #[error("not an event: {0}")]
+    NotAnEvent(#[source] serde_json::Error),
+    /// A newer version wrote it.
+    #[error("unknown event type '{0}': the journal was written by a newer convoke; use that version")]
+    UnknownType(String),
+    /// Its members are not those of its type.
+    #[error("malformed {kind} event: {cause}")]
+    Malformed {
+        /// The event's type.
+        kind: &'static str,
+        /// What is wrong with it.
+        #[source]
+        cause: serde_json::Error,
+    },
+}
+
+// One struct per event instead of a tagged enum: serde buffers tagged enums, and a buffered segment loses its bytes.
+macro_rules! events {
+    ($($(#[$doc:meta])* $name:ident = $tag:literal { $($(#[$field_doc:meta])* $field:ident : $type:ty),* $(,)? })*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+            pub struct $name { $($(#[$field_doc])* pub $field: $type),* }
+
+            impl From<$name> for Event {
+                fn from(event: $name) -> Event { Event::$name(event) }
+            }
+        )*
+
+        /// Something that has happened to an agent.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub enum Event { $($(#[$doc])* $name($name)),* }
+
+        impl Event {
+            /// The event's name as it stands in the journal.
+            pub fn kind(&self) -> &'static str {
+                match self { $(Event::$name(_) => $tag),* }
+            }
+
+            /// The event as one JSON object, `type` first.
+            pub fn encode(&self) -> Result<String, serde_json::Error> {
+                let body = match self { $(Event::$name(event) => serde_json::to_string(event)?),* };
+                let members = body.strip_prefix('{').unwrap_or(&body);
+                let comma = if members == "}" { "" } else { "," };
+                Ok(format!("{{\"type\":\"{}\"{comma}{members}", self.kind()))
+            }
+
+            /// Reads an event back.
+            pub fn decode(text: &str) -> Result<Event, BadEvent> {
+                #[derive(Deserialize)]
+                struct Tag { r#type: String }
+                let tag: Tag = serde_json::from_str(text).map_err(BadEvent::NotAnEvent)?;
+                match tag.r#type.as_str() {
+                    $($tag => serde_json::from_str::<$name>(text)
+                        .map(Event::$name)
+                        .map_err(|cause| BadEvent::Malformed { kind: $tag, cause }),)*
+                    _ => Err(BadEvent::UnknownType(tag.r#type)),
+                }
+            }
+        }
+    };
+}
+
+events! {
+    /// The agent exists, and this is what it is made of.
+    AgentStarted = "agent_started" {
+        /// Everything that stays the same for the agent's life.
+        spec: AgentSpec,
+    }
+    /// An input from outside was taken into the history.
+    ExchangeOpened = "exchange_opened" {
+        /// Its number, from 1.
+        exchange: u32,
+        /// The key of the input, so that it is taken once.
+        input: String,
+        /// What was said.
+        text: String,
+        /// The user message.
+        message: Segment,
+    }
+    /// A failed exchange goes on from its last recorded outcome.
+    ExchangeReopened = "exchange_reopened" {
+        /// Its number.
+        exchange: u32,
+    }
+    /// The model is to be asked.
+    ModelCalled = "model_called" {
+        /// The number of the request, from 1.
+        call: u32,
+        /// The number of the attempt at it, from 1.
+        attempt: u32,
+        /// How many segments of the history it carries.
+        segments: usize,
+        /// The room it gives the reply.
+        max_tokens: u32,
+        /// A digest of everything that is sent, cache marks left out.
+        digest: String,
+        /// What the reply is wanted for.
+        purpose: Purpose,
+    }
+    /// The model answered, and it was paid for.
+    ModelReplied = "model_replied" {
+        /// The request it answers.
+        call: u32,
+        /// The reply.
+        reply: Reply,
+        /// Whether it became part of the history.
+        kept: Kept,
+    }
+    /// An attempt gave no reply.
+    ModelFailed = "model_failed" {
+        /// The request.
+        call: u32,
+        /// The attempt.
+        attempt: u32,
+        /// What went wrong.
+        failure: Failure,
+        /// When it is sent again; absent when it is not, or when that waits for a person.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry_at: Option<u64>,
+    }
+    /// The harness put a note of its own into the history.
+    NoteAppended = "note_appended" {
+        /// The user message that carries it.
+        message: Segment,
+    }
+    /// A tool is to be run.
+    ToolStarted = "tool_started" {
+        /// The id of the call.
+        id: String,
+        /// The tool.
+        name: String,
+        /// Its input.
+        input: Segment,
+    }
+    /// A tool call has its outcome, whether it ran or not.
+    ToolFinished = "tool_finished" {
+        /// The id of the call.
+        id: String,
+        /// What it came to.
+        result: ToolResult,
+    }
+    /// The outcomes of one reply's calls became part of the history.
+    ResultsAppended = "results_appended" {
+        /// The user message that carries them.
+        message: Segment,
+        /// Whether it also asks the agent to hand back what it has.
+        #[serde(default)]
+        hand_back: bool,
+    }
+    /// The exchange is over.
+    ExchangeClosed = "exchange_closed" {
+        /// Its number.
+        exchange: u32,
+        /// What it came to.
+        outcome: Outcome,
+        /// Whether its user message left the history again, to be offered once more.
+        taken_back: bool,
+    }
+    /// Another process took the agent up.
+    Resumed = "resumed" {
+        /// Files that changed while nobody was looking, as far as that can be told.
+        #[serde(default)]
+        changed: Vec<String>,
+    }
+}
+
+/// What a reply is wanted for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// An ordinary turn.
+    Turn,
+    /// The one turn beyond the limit, in which the agent says what it has.
+    HandBack,
+}
+
+/// Whether a reply became part of the history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kept {
+    /// It did.
+    Yes,
+    /// It was cut at `max_tokens`.
+    Cut,
+    /// It was empty.
+    Empty,
+    /// It was a refusal.
+    Refused,
+    /// It ended because the window was full.
+    WindowFull,
+    /// Its tool calls reuse ids of earlier ones, so no legal history can hold it.
+    Unusable,
+}

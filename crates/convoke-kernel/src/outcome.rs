@@ -1,0 +1,100 @@
+//! What an effect came to.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::wire::FailureKind;
+
+/// What an exchange came to. A failure is never dressed up as an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum Outcome {
+    /// The agent answered.
+    Ok {
+        /// Its answer.
+        text: String,
+    },
+    /// It did not, or only in part.
+    Failed {
+        /// The kind, for programs.
+        kind: FailureKind,
+        /// What happened and what to do, for people.
+        message: String,
+        /// What the agent had said by then; may be empty.
+        text: String,
+    },
+}
+
+impl Outcome {
+    /// What the agent said, whole or in part.
+    pub fn text(&self) -> &str {
+        match self {
+            Outcome::Ok { text } | Outcome::Failed { text, .. } => text,
+        }
+    }
+
+    /// The kind of failure, if it is one.
+    pub fn failure(&self) -> Option<FailureKind> {
+        match self {
+            Outcome::Ok { .. } => None,
+            Outcome::Failed { kind, .. } => Some(*kind),
+        }
+    }
+}
+
+/// Whether a tool ran to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ran {
+    /// It ended by itself, or at its deadline.
+    Done,
+    /// It was cut off; nobody knows what it did.
+    Interrupted,
+    /// It was never started.
+    Refused,
+}
+
+/// What is left of a shell between two commands, and what a new one is given.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShellState {
+    /// The working directory.
+    pub cwd: String,
+    /// Exported variables that the commands added or changed.
+    pub set: BTreeMap<String, String>,
+    /// Variables that the commands removed.
+    #[serde(default)]
+    pub unset: BTreeSet<String>,
+}
+
+/// What a tool call came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolResult {
+    /// What the model reads.
+    pub text: String,
+    /// Whether it is flagged as an error.
+    pub is_error: bool,
+    /// Whether the tool ran.
+    pub ran: Ran,
+    /// The exit code, if a command ended by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// The shell after the command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shell: Option<ShellState>,
+    /// The file that holds the whole output, if the text does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full_output: Option<String>,
+}
+
+impl ToolResult {
+    /// The call is answered without being run.
+    pub fn refused(text: impl Into<String>) -> Self {
+        Self { text: text.into(), is_error: true, ran: Ran::Refused, exit_code: None, shell: None, full_output: None }
+    }
+
+    /// The call was under way when its process ended or was told to stop.
+    pub fn interrupted(text: impl Into<String>) -> Self {
+        Self { ran: Ran::Interrupted, ..Self::refused(text) }
+    }
+}

@@ -1,0 +1,79 @@
+//! A piece of history: one JSON text, encoded once and sent as it is for ever after.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+/// One encoded JSON value whose bytes never change. Cloning shares the bytes.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Segment(Arc<str>);
+
+impl Segment {
+    /// Encodes a value, once.
+    pub fn encode(value: &serde_json::Value) -> Self {
+        Self(value.to_string().into())
+    }
+
+    /// Takes over text that is already JSON; anything else is an error.
+    pub fn from_json(text: impl Into<Arc<str>>) -> Result<Self, serde_json::Error> {
+        let text: Arc<str> = text.into();
+        serde_json::from_str::<&RawValue>(&text)?;
+        Ok(Self(text))
+    }
+
+    /// Wraps a `content` array, byte for byte, into the message that echoes it.
+    pub(crate) fn as_assistant_message(&self) -> Self {
+        Self(format!("{{\"role\":\"assistant\",\"content\":{}}}", self.0).into())
+    }
+
+    /// The bytes as they are sent.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The bytes as they are sent, shared.
+    pub fn shared(&self) -> Arc<str> {
+        Arc::clone(&self.0)
+    }
+}
+
+impl fmt::Debug for Segment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Serialize for Segment {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let raw: &RawValue = serde_json::from_str(&self.0).map_err(serde::ser::Error::custom)?;
+        raw.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Segment {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        Ok(Self(String::from(Box::<str>::from(raw)).into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bytes_of_a_segment_survive_a_journey_through_an_event() {
+        let odd = r#"{"b": 1.0,  "a":[1e5,"\u00e9\/"]}"#;
+        let segment = Segment::from_json(odd).unwrap();
+        let text = serde_json::to_string(&vec![segment]).unwrap();
+        let back: Vec<Segment> = serde_json::from_str(&text).unwrap();
+        assert_eq!(back[0].as_str(), odd);
+    }
+
+    #[test]
+    fn text_that_is_not_json_is_no_segment() {
+        assert!(Segment::from_json("{\"a\":").is_err());
+    }
+}

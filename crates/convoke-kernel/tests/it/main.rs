@@ -1,0 +1,6 @@
+//! The kernel from outside, and the tidiness of the whole tree: this crate builds first and fastest.
+
+#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+mod snapshots;
+mod tidy;

@@ -1,0 +1,291 @@
+//! House rules with teeth: what the tree must look like, checked like any other behaviour.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The edges of DESIGN.md's table: what each crate may use of ours.
+const EDGES: &[(&str, &[&str])] = &[
+    ("convoke-kernel", &[]),
+    ("convoke-journal", &["convoke-kernel"]),
+    ("convoke-claude", &["convoke-kernel"]),
+    ("convoke-sandbox", &[]),
+    ("convoke-runtime", &["convoke-claude", "convoke-journal", "convoke-kernel", "convoke-sandbox"]),
+    ("convoke-sim", &["convoke-claude"]),
+    // The command line reads events and tables too; everything it does goes through the runtime.
+    (
+        "convoke",
+        &["convoke-claude", "convoke-journal", "convoke-kernel", "convoke-runtime", "convoke-sandbox", "convoke-sim"],
+    ),
+];
+
+/// The only foreign crates the kernel may use.
+const KERNEL_USES: &[&str] = &["serde", "serde_json", "sha2", "thiserror"];
+
+/// Lines without tests that a crate may have; raising one is a commit that says why.
+const BUDGETS: &[(&str, usize)] = &[
+    ("convoke-kernel", 4_000),
+    ("convoke-journal", 4_000),
+    ("convoke-claude", 2_600),
+    ("convoke-sandbox", 3_000),
+    ("convoke-runtime", 6_000),
+    ("convoke-sim", 6_000),
+    ("convoke", 5_000),
+];
+
+const LONGEST_FILE: usize = 500;
+const LONGEST_TEST_FILE: usize = 800;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+fn crates() -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(root().join("crates"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+fn rust_files(dir: &Path, into: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(dir) else { return };
+    for entry in entries {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            rust_files(&path, into);
+        } else if path.extension().is_some_and(|ext| ext == "rs") {
+            into.push(path);
+        }
+    }
+}
+
+fn files_of(name: &str, parts: &[&str]) -> Vec<(PathBuf, String)> {
+    let mut files = Vec::new();
+    for part in parts {
+        rust_files(&root().join("crates").join(name).join(part), &mut files);
+    }
+    files.sort();
+    files.into_iter().map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()
+}
+
+fn all_files() -> Vec<(PathBuf, String)> {
+    crates().iter().flat_map(|name| files_of(name, &["src", "tests", "benches", "examples"])).collect()
+}
+
+fn is_test_file(path: &Path) -> bool {
+    let relative = path.strip_prefix(root()).unwrap().to_string_lossy().into_owned();
+    relative.contains("/tests/") || relative.ends_with("tests.rs")
+}
+
+/// The part of a source file before its unit tests.
+fn code(text: &str) -> &str {
+    text.split("\n#[cfg(test)]\nmod tests {").next().unwrap()
+}
+
+fn no_complaints(complaints: Vec<String>) {
+    assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
+}
+
+#[test]
+fn dependency_edges_are_those_of_the_design() {
+    let allowed: BTreeMap<_, _> = EDGES.iter().copied().collect();
+    let mut complaints = Vec::new();
+    for name in crates() {
+        let manifest = fs::read_to_string(root().join("crates").join(&name).join("Cargo.toml")).unwrap();
+        let manifest: toml::Table = manifest.parse().unwrap();
+        let used = manifest.get("dependencies").and_then(|d| d.as_table()).cloned().unwrap_or_default();
+        let Some(allowed) = allowed.get(name.as_str()) else {
+            complaints.push(format!("crates/{name} is not in the table of edges"));
+            continue;
+        };
+        for dependency in used.keys() {
+            if dependency.starts_with("convoke") && !allowed.contains(&dependency.as_str()) {
+                complaints.push(format!("{name} must not use {dependency}"));
+            }
+            if name == "convoke-kernel" && !KERNEL_USES.contains(&dependency.as_str()) {
+                complaints.push(format!("the kernel must not use {dependency}"));
+            }
+        }
+    }
+    no_complaints(complaints);
+}
+
+#[test]
+fn the_kernel_knows_no_clock_no_files_no_network_and_never_waits() {
+    let banned = ["async ", ".await", "std::time", "std::fs", "std::net", "std::env", "std::process", "std::thread"];
+    let mut complaints = Vec::new();
+    for (path, text) in files_of("convoke-kernel", &["src"]) {
+        for word in banned {
+            if code(&text).contains(word) {
+                complaints.push(format!("{}: {word}", path.display()));
+            }
+        }
+    }
+    no_complaints(complaints);
+}
+
+#[test]
+fn files_are_short_and_say_what_they_are_for() {
+    let mut complaints = Vec::new();
+    for (path, text) in all_files() {
+        let longest = if is_test_file(&path) { LONGEST_TEST_FILE } else { LONGEST_FILE };
+        let lines = code(&text).lines().count();
+        if lines > longest {
+            complaints.push(format!("{}: {lines} lines, at most {longest}", path.display()));
+        }
+        if !text.starts_with("//!") {
+            complaints.push(format!("{}: does not begin with //! and what it is for", path.display()));
+        }
+    }
+    no_complaints(complaints);
+}
+
+#[test]
+fn crates_stay_within_their_budget_of_lines() {
+    let budgets: BTreeMap<_, _> = BUDGETS.iter().copied().collect();
+    let mut complaints = Vec::new();
+    for name in crates() {
+        let files = files_of(&name, &["src"]);
+        let lines: usize =
+            files.iter().filter(|(path, _)| !is_test_file(path)).map(|(_, text)| code(text).lines().count()).sum();
+        let budget = budgets.get(name.as_str()).copied().unwrap_or(0);
+        println!("{name}: {lines} of {budget} lines");
+        if lines > budget {
+            complaints.push(format!("{name}: {lines} lines, the budget is {budget}"));
+        }
+    }
+    no_complaints(complaints);
+}
+
+#[test]
+fn there_is_no_sql_outside_the_journal() {
+    let words = ["SELECT ", "INSERT INTO", "CREATE TABLE", "DELETE FROM", "PRAGMA "];
+    let mut complaints = Vec::new();
+    for name in crates().iter().filter(|name| *name != "convoke-journal") {
+        for (path, text) in files_of(name, &["src"]) {
+            complaints.extend(
+                words.iter().filter(|word| code(&text).contains(*word)).map(|w| format!("{}: {w}", path.display())),
+            );
+        }
+    }
+    no_complaints(complaints);
+}
+
+#[test]
+fn unsafe_code_lives_in_the_sandbox_alone() {
+    let mut complaints = Vec::new();
+    for name in crates().iter().filter(|name| *name != "convoke-sandbox") {
+        let manifest = fs::read_to_string(root().join("crates").join(name).join("Cargo.toml")).unwrap();
+        if !manifest.contains("[lints]\nworkspace = true") {
+            complaints.push(format!("crates/{name} does not inherit the workspace's lints"));
+        }
+    }
+    no_complaints(complaints);
+    let workspace = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    assert!(workspace.contains("unsafe_code = \"forbid\""));
+}
+
+#[test]
+fn every_test_module_is_reached() {
+    let mut complaints = Vec::new();
+    for name in crates() {
+        let dir = root().join("crates").join(&name).join("tests/it");
+        let mut files = Vec::new();
+        rust_files(&dir, &mut files);
+        let all: String = files.iter().map(|path| fs::read_to_string(path).unwrap()).collect();
+        for path in files.iter().filter(|path| !path.ends_with("main.rs")) {
+            let stem = path.file_stem().unwrap().to_str().unwrap();
+            let module =
+                if stem == "mod" { path.parent().unwrap().file_name().unwrap().to_str().unwrap() } else { stem };
+            if !all.contains(&format!("mod {module};")) {
+                complaints.push(format!("{}: no `mod {module};`", path.display()));
+            }
+        }
+    }
+    no_complaints(complaints);
+}
+
+#[test]
+fn the_map_names_every_crate() {
+    let map = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let missing: Vec<String> = crates().into_iter().filter(|name| !map.contains(&format!("`{name}`"))).collect();
+    no_complaints(missing);
+}
+
+/// Test names that carry ids of the mission: `d4_2_d4_3_…` names D4.2 and D4.3, `a7_…` names A7.
+fn ids_in(name: &str) -> BTreeSet<String> {
+    let mut ids = BTreeSet::new();
+    let mut parts = name.split('_').peekable();
+    while let Some(part) = parts.next() {
+        let (letter, digits) = part.split_at(part.len().min(1));
+        if !matches!(letter, "a" | "b" | "c" | "d") || digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit())
+        {
+            break;
+        }
+        let sub = if letter == "d" { parts.next_if(|p| p.bytes().all(|b| b.is_ascii_digit())) } else { None };
+        match (letter, sub) {
+            ("d", Some(sub)) => ids.insert(format!("D{digits}.{sub}")),
+            ("d", None) => break,
+            _ => ids.insert(format!("{}{digits}", letter.to_uppercase())),
+        };
+    }
+    ids
+}
+
+#[test]
+fn the_mission_table_and_the_tests_name_each_other() {
+    let mut tests: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (_, text) in all_files() {
+        let mut lines = text.lines().peekable();
+        while let Some(line) = lines.next() {
+            let is_test = line.trim().starts_with("#[test]") || line.trim().starts_with("#[tokio::test");
+            let Some(name) = lines.peek().filter(|_| is_test).and_then(|next| next.split("fn ").nth(1)) else {
+                continue;
+            };
+            let name = name.split('(').next().unwrap().to_owned();
+            for id in ids_in(&name) {
+                tests.entry(id).or_default().insert(name.clone());
+            }
+        }
+    }
+    let table = fs::read_to_string(root().join("docs/mission.md")).unwrap();
+    let mut complaints = Vec::new();
+    let mut named: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for row in table.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| id ")) {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let [id, _, _, test] = cells[..] else { panic!("four cells a row: {row}") };
+        let names = test.split('`').skip(1).step_by(2).map(str::to_owned).collect::<BTreeSet<_>>();
+        if names.is_empty() && !test.starts_with("issue ") {
+            complaints.push(format!("{id}: names neither a test nor the issue that brings it"));
+        }
+        named.insert(id.to_owned(), names);
+    }
+    for (id, names) in &named {
+        for name in names {
+            if !tests.get(id).is_some_and(|tests| tests.contains(name)) {
+                complaints.push(format!("{id}: there is no test {name} that carries the id"));
+            }
+        }
+    }
+    for (id, names) in &tests {
+        for name in names {
+            if !named.get(id).is_some_and(|named| named.contains(name)) {
+                complaints.push(format!("docs/mission.md does not name {name} at {id}"));
+            }
+        }
+    }
+    no_complaints(complaints);
+}
+
+#[test]
+fn ids_are_read_off_test_names() {
+    let check = |name: &str, expected: &[&str]| {
+        assert_eq!(ids_in(name).into_iter().collect::<Vec<_>>(), expected, "{name}");
+    };
+    check("d4_2_d4_3_calls_are_read", &["D4.2", "D4.3"]);
+    check("a7_a_child_ends", &["A7"]);
+    check("a_plain_answer", &[]);
+    check("d2_is_not_an_id", &[]);
+}
