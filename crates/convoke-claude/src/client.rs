@@ -1,0 +1,270 @@
+//! The client: one request, one streamed reply or one failure that says what to do. It never sends anything twice.
+
+use std::error::Error;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use convoke_kernel::{Failure, FailureKind, Reply, Retry};
+use futures_util::{Stream, StreamExt, stream};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Body, Response, Url};
+
+use crate::config::{ClientConfig, ClientError, Proxy, Timeouts, shown};
+use crate::failures::{self, Asked};
+use crate::limits::RateLimits;
+use crate::reply::{Live, Show};
+use crate::request::Request;
+use crate::stream::{self as sse, ReadError};
+
+/// The most bytes of an error's body that are read.
+const ERROR_BYTES: usize = 64 * 1024;
+
+/// How long the next byte of an error's body is waited for: the status alone says enough.
+const ERROR_IDLE: Duration = Duration::from_secs(5);
+
+/// Talks to one server with one set of credentials. Cloning shares the connections: make one per process.
+#[derive(Clone)]
+pub struct Client {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    http: reqwest::Client,
+    url: Url,
+    shown_url: String,
+    timeouts: Timeouts,
+    credentials: bool,
+    /// Texts that must not appear in any failure, though the server should repeat them.
+    secrets: Vec<String>,
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("url", &self.shared.shown_url).finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// Makes a client; nothing is sent yet.
+    pub fn new(config: ClientConfig) -> Result<Self, ClientError> {
+        // Whoever installed a provider before us has decided for the whole process, and any provider will do.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let url = messages_url(&config.base_url)?;
+        let mut builder = reqwest::Client::builder()
+            .http1_only()
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(config.timeouts.connect)
+            .tcp_nodelay(true)
+            .default_headers(headers(&config)?);
+        let through_proxy = match &config.proxy {
+            Proxy::Environment => !is_local(&url),
+            Proxy::Off => false,
+            Proxy::Url(_) => true,
+        };
+        if !through_proxy {
+            builder = builder.no_proxy();
+        }
+        if let Proxy::Url(text) = &config.proxy {
+            let unusable = || ClientError::Proxy { url: shown(text) };
+            builder = builder.proxy(reqwest::Proxy::all(text).map_err(|_| unusable())?);
+        }
+        if url.scheme() == "http" && !through_proxy {
+            // No certificate will ever be looked at, so a machine without any can still talk, and nothing is loaded.
+            builder = builder.tls_certs_only([]);
+        }
+        let http = builder.build().map_err(|error| ClientError::Build(chain(&error.without_url())))?;
+        let credentials = config.auth.key.is_some() || config.auth.bearer.is_some();
+        let shared = Shared {
+            http,
+            shown_url: shown(&config.base_url),
+            url,
+            timeouts: config.timeouts,
+            credentials,
+            secrets: secrets(&config),
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Sends a request and reads its reply to the end. `live` sees the pieces as they come.
+    ///
+    /// `cost_nano` of the reply is left to [`cost`](crate::cost), which knows the prices.
+    pub async fn send(&self, request: Request, mut live: impl FnMut(Live<'_>) + Send) -> Result<Reply, Failure> {
+        let total = self.shared.timeouts.total;
+        let result = match tokio::time::timeout(total, self.exchange(request, &mut live)).await {
+            Ok(result) => result,
+            Err(_) => Err(failures::deadline(format!("the reply took longer than {} s", total.as_secs_f64()))),
+        };
+        result.map_err(|failure| Failure { message: self.scrub(failure.message), ..failure })
+    }
+
+    async fn exchange(&self, request: Request, show: Show<'_>) -> Result<Reply, Failure> {
+        let Shared { http, url, shown_url, timeouts, credentials, .. } = &*self.shared;
+        let asked = Asked { model: &request.model, base_url: shown_url, credentials: *credentials };
+        let sending = http.post(url.clone()).body(Body::wrap(request.body())).send();
+        let response = match tokio::time::timeout(timeouts.idle, sending).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => return Err(self.unsent(error)),
+            Err(_) => {
+                let seconds = timeouts.idle.as_secs_f64();
+                return Err(failures::deadline(format!("{shown_url} did not begin to answer within {seconds} s")));
+            }
+        };
+        show(Live::Limits(&RateLimits::from_headers(response.headers())));
+        let status = response.status();
+        let head = response.headers().clone();
+        let request_id = head.get("request-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
+        if !status.is_success() {
+            let body = error_body(watched(response, timeouts.idle.min(ERROR_IDLE))).await;
+            return Err(failures::from_response(status.as_u16(), &head, &body, &asked));
+        }
+        let result = match not_a_stream(&head) {
+            Some(kind) => Err(failures::failure(
+                FailureKind::Api,
+                format!(
+                    "{shown_url} answered {status} with {kind} instead of an event stream; check that the base URL is that of a Messages API server that can stream"
+                ),
+                Retry::Never,
+            )),
+            None => sse::read(watched(response, timeouts.idle), &asked, show).await,
+        };
+        match result {
+            Ok(reply) => Ok(Reply { request_id, ..reply }),
+            Err(failure) => Err(Failure { request_id: request_id.or(failure.request_id), ..failure }),
+        }
+    }
+
+    /// The request did not get through, or no response came back.
+    fn unsent(&self, error: reqwest::Error) -> Failure {
+        let url = &self.shared.shown_url;
+        let (connect, timeout) = (error.is_connect(), error.is_timeout());
+        let why = chain(&error.without_url());
+        let what = match (connect, timeout) {
+            (true, true) => {
+                format!(
+                    "no connection to {url} within {} s; check the network and the proxy",
+                    self.shared.timeouts.connect.as_secs_f64()
+                )
+            }
+            (true, false) => format!("cannot connect to {url} ({why}); check the base URL, the network and the proxy"),
+            _ => format!("the connection to {url} broke before an answer came ({why})"),
+        };
+        failures::transport(what)
+    }
+
+    fn scrub(&self, message: String) -> String {
+        self.shared.secrets.iter().fold(message, |text, secret| text.replace(secret.as_str(), "[secret]"))
+    }
+}
+
+fn messages_url(base_url: &str) -> Result<Url, ClientError> {
+    let wrong = |problem: &str| ClientError::BaseUrl { url: shown(base_url), problem: problem.to_owned() };
+    let base = Url::parse(base_url).map_err(|error| wrong(&error.to_string()))?;
+    if !matches!(base.scheme(), "http" | "https") {
+        return Err(wrong("write http:// or https://"));
+    }
+    if !base.username().is_empty() || base.password().is_some() {
+        return Err(wrong("it holds a user or a password; send them as a header instead"));
+    }
+    if base.query().is_some() || base.fragment().is_some() {
+        return Err(wrong("leave out everything from the ? or # on"));
+    }
+    let joined = format!("{}/v1/messages", base.as_str().trim_end_matches('/'));
+    Url::parse(&joined).map_err(|error| wrong(&error.to_string()))
+}
+
+fn is_local(url: &Url) -> bool {
+    let Some(host) = url.host_str() else { return false };
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+fn headers(config: &ClientConfig) -> Result<HeaderMap, ClientError> {
+    let mut headers = HeaderMap::new();
+    let mut set = |name: &str, value: &str, secret: bool| {
+        let wrong = |problem: &str| ClientError::Header { name: name.to_owned(), problem: problem.to_owned() };
+        let key: HeaderName = name.parse().map_err(|_| wrong("its name is not a header name"))?;
+        if matches!(key.as_str(), "content-length" | "transfer-encoding" | "connection") {
+            return Err(wrong("the client sets it by itself"));
+        }
+        let mut value =
+            HeaderValue::from_str(value).map_err(|_| wrong("its value has line breaks or other control characters"))?;
+        value.set_sensitive(secret);
+        headers.insert(key, value);
+        Ok(())
+    };
+    set("user-agent", concat!("convoke/", env!("CARGO_PKG_VERSION")), false)?;
+    set("accept", "text/event-stream", false)?;
+    set("content-type", "application/json", false)?;
+    set("anthropic-version", &config.version, false)?;
+    if !config.betas.is_empty() {
+        set("anthropic-beta", &config.betas.join(","), false)?;
+    }
+    match (&config.auth.key, &config.auth.bearer) {
+        (Some(_), Some(_)) => return Err(ClientError::TwoCredentials),
+        (Some(key), None) => set("x-api-key", key.reveal(), true)?,
+        (None, Some(bearer)) => set("authorization", &format!("Bearer {}", bearer.reveal()), true)?,
+        (None, None) => {}
+    }
+    for (name, value) in &config.headers {
+        set(name, value, true)?;
+    }
+    Ok(headers)
+}
+
+/// Everything that could be a secret. Very short texts are left out: they would blot out ordinary words.
+fn secrets(config: &ClientConfig) -> Vec<String> {
+    let auth = [&config.auth.key, &config.auth.bearer].into_iter().flatten().map(|secret| secret.reveal().to_owned());
+    // Of `Bearer abc` the token alone is a secret too; the last word of any other value is itself again.
+    let words = config.headers.iter().filter_map(|(_, value)| value.split(' ').next_back());
+    let headers = config.headers.iter().map(|(_, value)| value.as_str()).chain(words).map(str::to_owned);
+    auth.chain(headers).filter(|text| text.len() >= 8).collect()
+}
+
+/// The type of a body that cannot be an event stream.
+fn not_a_stream(head: &HeaderMap) -> Option<String> {
+    let kind = head.get("content-type")?.to_str().ok()?.split(';').next()?.trim().to_ascii_lowercase();
+    matches!(kind.as_str(), "text/html" | "application/json").then_some(kind)
+}
+
+/// The bytes of a response, given up when none come for too long.
+fn watched(response: Response, idle: Duration) -> impl Stream<Item = Result<Bytes, ReadError>> {
+    stream::unfold(response, move |mut response| async move {
+        let item = match tokio::time::timeout(idle, response.chunk()).await {
+            Ok(Ok(Some(chunk))) => Ok(chunk),
+            Ok(Ok(None)) => return None,
+            Ok(Err(error)) => Err(ReadError::Cut(chain(&error.without_url()))),
+            Err(_) => Err(ReadError::Idle(idle)),
+        };
+        Some((item, response))
+    })
+}
+
+/// The start of an error's body, as far as it comes: the status says the rest.
+async fn error_body(bytes: impl Stream<Item = Result<Bytes, ReadError>>) -> String {
+    let mut bytes = std::pin::pin!(bytes);
+    let mut body = Vec::new();
+    while let Some(Ok(chunk)) = bytes.next().await {
+        body.extend_from_slice(&chunk);
+        if body.len() >= ERROR_BYTES {
+            break;
+        }
+    }
+    String::from_utf8_lossy(&body).into_owned()
+}
+
+/// An error and what caused it, in one line.
+fn chain(error: &dyn Error) -> String {
+    let mut said = vec![error.to_string()];
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let text = cause.to_string();
+        // Layers like to repeat what the one below says.
+        if !said.iter().any(|before| before.contains(&text)) {
+            said.push(text);
+        }
+        source = cause.source();
+    }
+    said.join(": ")
+}
