@@ -1,0 +1,172 @@
+//! One request and its response: judged, written down, answered.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use axum::body::{Body, BodyDataStream};
+use axum::extract::Request;
+use axum::http::{HeaderMap, Method};
+use axum::response::Response;
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt as _;
+use serde_json::Value;
+
+use crate::conversation::Place;
+use crate::fault::FaultKind;
+use crate::hash;
+use crate::history::{Remembered, Sent};
+use crate::message::Message;
+use crate::received::{self, Keep, Received, Verdict};
+use crate::responses;
+use crate::rules::{self, Incoming, Rule};
+use crate::server::Shared;
+use crate::stream;
+
+/// Numbers the responses of this process, so that every request id is different.
+static RESPONSES: AtomicU64 = AtomicU64::new(0);
+
+/// Answers a request; `None` breaks the connection.
+pub(crate) async fn answer(request: Request, shared: Arc<Shared>) -> Option<Response> {
+    let number = RESPONSES.fetch_add(1, Ordering::Relaxed).to_string();
+    let request_id = format!("req_{}", hash::hex(&["request", &number], 24));
+    match (request.method(), request.uri().path()) {
+        (&Method::POST, "/v1/messages") => messages(request, &shared, &request_id).await,
+        (&Method::GET, "/v1/models") => Some(responses::models(&shared.config.models, &request_id)),
+        (_, "/v1/messages" | "/v1/models") => {
+            Some(responses::error(405, "invalid_request_error", "Method Not Allowed", None, &request_id))
+        }
+        _ => Some(responses::error(404, "not_found_error", "Not found", None, &request_id)),
+    }
+}
+
+async fn messages(request: Request, shared: &Arc<Shared>, request_id: &str) -> Option<Response> {
+    let (parts, body) = request.into_parts();
+    let (raw, length) = read(body, shared.config.max_body).await?;
+    let arrived = Arrived::new(&parts.headers, raw, length, shared);
+    if let Err(refusal) = arrived.check(shared) {
+        let verdict =
+            Verdict::Refused { rule: Some(refusal.rule), status: refusal.status, message: refusal.message.clone() };
+        shared.record(arrived.received(verdict, shared.config.keep));
+        return Some(match refusal.rule {
+            Rule::BodyTooLarge => responses::too_large(request_id),
+            _ => responses::error(refusal.status, refusal.error_type, &refusal.message, None, request_id),
+        });
+    }
+    let scripted = shared.config.brain.reply(&arrived.body, &arrived.place.context);
+    if let Some(problem) = scripted.problem {
+        let verdict = Verdict::Refused { rule: None, status: 400, message: problem.clone() };
+        shared.record(arrived.received(verdict, shared.config.keep));
+        return Some(responses::error(400, "invalid_request_error", &problem, None, request_id));
+    }
+    let delay = scripted.delay;
+    let message = Message::new(scripted, &arrived.body, &arrived.place.context);
+    let sent = Sent::read(&arrived.raw);
+    let conversation = arrived.place.context.conversation.clone();
+    let prefix_break = sent.as_ref().and_then(|sent| shared.lock(&shared.histories).check(&conversation, sent));
+    let fault = shared.take_fault(&arrived.place);
+    let holds = shared.take_holds(&arrived.place);
+    let streamed = arrived.body["stream"] == true;
+    let received = arrived.received(Verdict::Accepted, shared.config.keep);
+    let index = shared.record(Received { fault: fault.clone(), prefix_break, ..received });
+
+    tokio::time::sleep(delay).await;
+    if let Some(response) = fault.as_ref().and_then(|fault| responses::fault(fault, request_id)) {
+        for hold in holds {
+            hold.pass().await;
+        }
+        return Some(response);
+    }
+    let complete = {
+        let shared = Arc::clone(shared);
+        let remembered = sent.and_then(|sent| Remembered::new(sent, &message));
+        move || {
+            shared.replied(index);
+            if let Some(remembered) = remembered {
+                shared.lock(&shared.histories).remember(conversation, remembered);
+            }
+        }
+    };
+    if fault == Some(FaultKind::CutBeforeHeaders) {
+        for hold in holds {
+            hold.pass().await;
+        }
+        return None;
+    }
+    if !streamed {
+        // Without a stream there is no middle to fail in: the response is there or it is not.
+        if fault.is_some_and(|fault| !fault.reply_arrives()) {
+            return None;
+        }
+        for hold in holds {
+            hold.pass().await;
+        }
+        complete();
+        return Some(responses::served("application/json", request_id, message.whole().to_string()));
+    }
+    let steps = stream::steps(&message.events(), fault.as_ref(), &holds);
+    let mut response = responses::served("text/event-stream; charset=utf-8", request_id, stream::body(steps, complete));
+    response.headers_mut().insert("cache-control", axum::http::HeaderValue::from_static("no-cache"));
+    Some(response)
+}
+
+/// A request that has been read.
+struct Arrived<'a> {
+    headers: &'a HeaderMap,
+    raw: Bytes,
+    length: usize,
+    body: Arc<Value>,
+    place: Place,
+}
+
+impl<'a> Arrived<'a> {
+    fn new(headers: &'a HeaderMap, raw: Bytes, length: usize, shared: &Shared) -> Self {
+        let body = Arc::new(if length > shared.config.max_body { Value::Null } else { parse(&raw) });
+        let place = Place::of(&body);
+        Self { headers, raw, length, body, place }
+    }
+
+    fn check(&self, shared: &Shared) -> Result<(), rules::Refusal> {
+        let conversation = &self.place.context.conversation;
+        let incoming = Incoming { headers: self.headers, length: self.length, body: &self.body, conversation };
+        let config = &shared.config;
+        rules::check(&incoming, &config.models, config.endpoint, config.max_body)
+    }
+
+    fn received(self, verdict: Verdict, keep: Keep) -> Received {
+        let (body, raw) = match keep {
+            Keep::Everything => (self.body, self.raw),
+            Keep::Summaries => (Arc::default(), Bytes::new()),
+        };
+        Received {
+            index: 0,
+            headers: received::headers(self.headers),
+            body,
+            raw,
+            verdict,
+            conversation: self.place.context.conversation,
+            position: self.place.context.position,
+            fault: None,
+            prefix_break: None,
+            replied: false,
+        }
+    }
+}
+
+fn parse(raw: &[u8]) -> Value {
+    serde_json::from_slice(raw).unwrap_or(Value::Null)
+}
+
+/// Reads the whole body but keeps no more of it than the limit, so that the client has sent everything and listens
+/// when it is told that it was too much. `None` if the client left meanwhile.
+async fn read(body: Body, limit: usize) -> Option<(Bytes, usize)> {
+    let mut stream: BodyDataStream = body.into_data_stream();
+    let (mut kept, mut length) = (BytesMut::new(), 0_usize);
+    while let Some(chunk) = stream.next().await {
+        let chunk = chunk.ok()?;
+        length += chunk.len();
+        if length <= limit {
+            kept.extend_from_slice(&chunk);
+        }
+    }
+    Some((kept.freeze(), length))
+}

@@ -1,0 +1,48 @@
+//! Pretends: a strict Messages API server for tests and demonstrations.
+//!
+//! It refuses every illegal request with the status and text of the real API, streams replies that are a pure function
+//! of the request, fails on demand in every way a server can, and keeps every request for assertions. It reads requests
+//! as plain JSON and knows nothing of the client but its table of models.
+//!
+//! ```no_run
+//! # async fn example() -> std::io::Result<()> {
+//! use convoke_sim::{Fault, FaultKind, Script, Simulator, calls, says};
+//! use serde_json::json;
+//!
+//! let script = Script::new().conversation("*", [calls("bash", json!({"command": "ls"})), says("Two files.")]);
+//! let sim = Simulator::start(script).await?;
+//! sim.push_fault(Fault::new(FaultKind::Overloaded529).at(1));
+//! // … point a client at `sim.url()` …
+//! assert!(sim.requests().iter().all(|request| request.verdict.is_accepted()));
+//! # Ok(())
+//! # }
+//! ```
+
+mod brain;
+mod conversation;
+mod exchange;
+mod fault;
+mod gate;
+mod hash;
+mod history;
+mod message;
+mod offline;
+mod received;
+mod responses;
+mod rules;
+mod script;
+mod server;
+mod stream;
+mod usage;
+
+pub use brain::{Brain, Scripted, tool_use_id};
+pub use conversation::Context;
+pub use fault::{Fault, FaultKind};
+pub use gate::Hold;
+pub use offline::Offline;
+pub use received::{Keep, Received, Verdict};
+pub use rules::{EndpointKind, Rule};
+pub use script::{
+    Reply, Script, ScriptError, calls, calls_many, calls_raw, cut_at_max_tokens, empty, raw, refuses, says,
+};
+pub use server::{SimConfig, Simulator};

@@ -1,0 +1,13 @@
+//! The built-in offline model: a rule-based policy that explores a directory with read-only commands and reports what
+//! they printed. It is a demonstration and a test partner. It never edits, never guesses and never claims to understand:
+//! every statement of its report is a count or a line that a command printed, with its place.
+
+mod intent;
+mod policy;
+mod probes;
+mod read;
+mod report;
+#[cfg(test)]
+mod tests;
+
+pub use policy::Offline;

@@ -1,0 +1,145 @@
+//! What is done next: a pure function of the request. All state is read again from the history, so that a repeated
+//! request gets the same reply and a resumed run goes on where it was.
+
+use serde_json::{Value, json};
+
+use super::intent::{Ask, Intent, Wanted, classify};
+use super::probes::{Probe, Quote, View};
+use super::read::{Exchange, Seen};
+use super::report;
+use crate::brain::{Brain, Scripted};
+use crate::conversation::Context;
+
+/// The built-in offline model as a brain of the simulator.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Offline;
+
+impl Brain for Offline {
+    fn reply(&self, request: &Value, _context: &Context) -> Scripted {
+        let Answer { content, stop_reason, stop_details } = answer(request);
+        Scripted { content, stop_reason: stop_reason.to_owned(), stop_details, ..Scripted::default() }
+    }
+}
+
+/// One reply of the offline model.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Answer {
+    /// The content blocks; none in a refusal.
+    pub(super) content: Vec<Value>,
+    /// `tool_use`, `end_turn` or `refusal`.
+    pub(super) stop_reason: &'static str,
+    /// Why it refused.
+    pub(super) stop_details: Option<Value>,
+}
+
+/// The reply to a Messages API request: commands to look with, the report, or a refusal.
+pub(super) fn answer(request: &Value) -> Answer {
+    let exchange = Exchange::of(request);
+    let wanted = match classify(&exchange.task) {
+        Intent::Explore(wanted) => wanted,
+        Intent::Cannot { part } => return refusal(&cannot(&part)),
+    };
+    if !declares_bash(request) {
+        return refusal(
+            "The offline model looks at a directory with the bash tool, and this request declares no tool of that name: \
+             declare it, or set ANTHROPIC_API_KEY to let Claude do this.",
+        );
+    }
+    let turn = if exchange.handing_back { None } else { next_turn(&exchange, &wanted) };
+    match turn {
+        Some(turn) => calls(&turn, &wanted.view(), exchange.calls_so_far),
+        None => text(&report::write(&exchange, &wanted)),
+    }
+}
+
+/// A turn: what is said and what is run side by side.
+struct Turn {
+    say: &'static str,
+    probes: Vec<Probe>,
+}
+
+/// The turn at this position, or none when everything has been looked at.
+fn next_turn(exchange: &Exchange, wanted: &Wanted) -> Option<Turn> {
+    let Some(position) = exchange.replies.checked_sub(1) else {
+        let say = "Counting the files and lines here, by language.";
+        return Some(Turn { say, probes: vec![Probe::Inventory] });
+    };
+    let mut turns = turns(exchange, wanted);
+    if position < turns.len() {
+        return Some(turns.swap_remove(position));
+    }
+    let quotes = quotes(exchange);
+    let reread = position == turns.len() && !quotes.is_empty();
+    reread
+        .then(|| Turn { say: "Reading the lines again that I am going to quote.", probes: vec![Probe::Reread(quotes)] })
+}
+
+/// The turns after the first. What the first one did not find is not looked into.
+fn turns(exchange: &Exchange, wanted: &Wanted) -> Vec<Turn> {
+    let inventory = exchange.seen(&Probe::Inventory);
+    let (files, sources) = match &inventory {
+        Seen::Facts(facts) => (facts.files(), facts.sources()),
+        Seen::Nothing | Seen::Failed => (1, 1),
+    };
+    let mut turns = Vec::new();
+    let mut put = |say, candidates: Vec<(Probe, bool)>| {
+        let probes: Vec<Probe> = candidates.into_iter().filter(|(_, wanted)| *wanted).map(|(probe, _)| probe).collect();
+        if !probes.is_empty() {
+            turns.push(Turn { say, probes });
+        }
+    };
+    let source = |ask: &Ask| sources > 0 && wanted.asks.contains(ask);
+    let any = |ask: &Ask| files > 0 && wanted.asks.contains(ask);
+    put(
+        "Looking for the largest files and the longest functions.",
+        vec![(Probe::LargestFiles, any(&Ask::LargestFiles)), (Probe::LongFunctions, source(&Ask::LongFunctions))],
+    );
+    put(
+        "Looking for TODO comments and for errors that nobody handles.",
+        vec![(Probe::Todos, source(&Ask::Todos)), (Probe::Errors, source(&Ask::Errors))],
+    );
+    put("Looking for source files that no test mentions.", vec![(Probe::Tests, source(&Ask::Tests))]);
+    for ask in &wanted.asks {
+        if let Ask::Find(term) = ask {
+            put("Searching.", vec![(Probe::Find(term.clone()), files > 0)]);
+        }
+    }
+    put("Listing the files.", vec![(Probe::List, any(&Ask::List))]);
+    turns
+}
+
+/// The lines that the report is going to quote, in its order.
+fn quotes(exchange: &Exchange) -> Vec<Quote> {
+    exchange.quoted().map(|item| Quote { path: item.path.clone(), line: item.first }).collect()
+}
+
+fn declares_bash(request: &Value) -> bool {
+    request["tools"].as_array().is_some_and(|tools| tools.iter().any(|tool| tool["name"] == "bash"))
+}
+
+fn calls(turn: &Turn, view: &View, calls_so_far: usize) -> Answer {
+    let mut content = vec![json!({"type": "text", "text": turn.say})];
+    for (index, probe) in turn.probes.iter().enumerate() {
+        let id = format!("toolu_offline_{}", calls_so_far + index + 1);
+        let input = json!({"command": probe.command(view)});
+        content.push(json!({"type": "tool_use", "id": id, "name": "bash", "input": input}));
+    }
+    Answer { content, stop_reason: "tool_use", stop_details: None }
+}
+
+fn text(text: &str) -> Answer {
+    Answer { content: vec![json!({"type": "text", "text": text})], stop_reason: "end_turn", stop_details: None }
+}
+
+fn refusal(explanation: &str) -> Answer {
+    let details = json!({"type": "refusal", "category": null, "explanation": explanation});
+    Answer { content: Vec::new(), stop_reason: "refusal", stop_details: Some(details) }
+}
+
+fn cannot(part: &str) -> String {
+    format!(
+        "The offline model only explores and reports: counts of files and lines, large files, long functions, TODO \
+         comments, source files no test mentions, unhandled errors, where a text occurs. It cannot do this part: \
+         \"{part}\". Ask for a review alone, or set ANTHROPIC_API_KEY to let Claude do this."
+    )
+}

@@ -1,0 +1,194 @@
+//! The commands the offline model looks with. They only read, need bash, awk, find, sort and xargs (git if there is
+//! one), stand alone, and print bounded lines that end in a mark, so that a line that was cut is not taken for a whole one.
+
+use super::intent::Term;
+
+/// Something that is looked at with one command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Probe {
+    Inventory,
+    LargestFiles,
+    LongFunctions,
+    Todos,
+    Errors,
+    Tests,
+    Find(Term),
+    List,
+    Reread(Vec<Quote>),
+}
+
+/// A line to be read again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Quote {
+    pub(super) path: String,
+    pub(super) line: u64,
+}
+
+/// Which part of the tree is looked at.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct View {
+    pub(super) scope: Option<String>,
+    pub(super) language: Option<&'static str>,
+}
+
+/// Extensions and their languages; the flag says that the files are looked into and not only counted.
+pub(super) const LANGUAGES: &[(&str, &str, bool)] = &[
+    ("rs", "Rust", true),
+    ("c", "C", true),
+    ("h", "C", true),
+    ("cc", "C++", true),
+    ("cpp", "C++", true),
+    ("cxx", "C++", true),
+    ("hpp", "C++", true),
+    ("hh", "C++", true),
+    ("go", "Go", true),
+    ("js", "JavaScript", true),
+    ("mjs", "JavaScript", true),
+    ("cjs", "JavaScript", true),
+    ("jsx", "JavaScript", true),
+    ("ts", "TypeScript", true),
+    ("tsx", "TypeScript", true),
+    ("java", "Java", true),
+    ("py", "Python", true),
+    ("sh", "Shell", true),
+    ("bash", "Shell", true),
+    ("awk", "Awk", false),
+    ("cs", "C#", false),
+    ("css", "CSS", false),
+    ("html", "HTML", false),
+    ("json", "JSON", false),
+    ("kt", "Kotlin", false),
+    ("lua", "Lua", false),
+    ("md", "Markdown", false),
+    ("php", "PHP", false),
+    ("proto", "Protobuf", false),
+    ("rb", "Ruby", false),
+    ("scala", "Scala", false),
+    ("scss", "SCSS", false),
+    ("sql", "SQL", false),
+    ("swift", "Swift", false),
+    ("toml", "TOML", false),
+    ("txt", "Text", false),
+    ("xml", "XML", false),
+    ("yaml", "YAML", false),
+    ("yml", "YAML", false),
+];
+
+const FILES: &str = include_str!("shell/files.sh");
+const BASE: &str = include_str!("shell/base.awk");
+const LEX: &str = include_str!("shell/lex.awk");
+const BLOCKS: &str = include_str!("shell/blocks.awk");
+const FUNCTIONS: &str = include_str!("shell/functions.awk");
+const TODOS: &str = include_str!("shell/todos.awk");
+const ERRORS: &str = include_str!("shell/errors.awk");
+const TESTS: &str = include_str!("shell/tests.awk");
+const JOIN: &str = include_str!("shell/join.awk");
+const COUNT: &str = include_str!("shell/count.awk");
+const LENGTHS: &str = include_str!("shell/lengths.awk");
+const FIND: &str = include_str!("shell/find.awk");
+const TOP: &str = include_str!("shell/top.awk");
+const REREAD: &str = r#"NR == N { print "R\t" I "\t" clean($0) "\t."; exit }"#;
+
+impl Probe {
+    /// The first line of the command, by which its result is recognised in the history.
+    pub(super) fn title(&self) -> &'static str {
+        match self {
+            Probe::Inventory => "# Files and lines by language, and what is left out",
+            Probe::LargestFiles => "# The largest files, by lines",
+            Probe::LongFunctions => "# Functions of more than 80 lines",
+            Probe::Todos => "# TODO, FIXME, XXX and HACK in comments",
+            Probe::Errors => "# Errors that nobody handles, outside tests",
+            Probe::Tests => "# Source files whose name no test mentions",
+            Probe::Find(_) => "# Lines that hold what was asked for",
+            Probe::List => "# The files, by name",
+            Probe::Reread(_) => "# The lines that will be quoted, read again",
+        }
+    }
+
+    /// The command, for this part of the tree.
+    pub(super) fn command(&self, view: &View) -> String {
+        let scope = quoted(view.scope.as_deref().unwrap_or_default());
+        let only = quoted(view.language.unwrap_or_default());
+        let mut lines = vec![self.title().to_owned(), "(".to_owned()];
+        if let Probe::Reread(quotes) = self {
+            lines.push("export LC_ALL=C".to_owned());
+            lines.push(variable("P", &[BASE, REREAD]));
+            lines.push(r#"again() { awk -v I="$1" -v N="$2" "$P" "./$3" 2>/dev/null; }"#.to_owned());
+            lines.extend(quotes.iter().enumerate().map(|(i, q)| format!("again {i} {} {}", q.line, quoted(&q.path))));
+            lines.push("echo end".to_owned());
+            lines.push(")".to_owned());
+            return lines.join("\n");
+        }
+        let (word, words) = match self {
+            Probe::Find(Term::Exact(text)) => (text.clone(), String::new()),
+            Probe::Find(Term::Words(words)) => (String::new(), words.join(" ")),
+            _ => (String::new(), String::new()),
+        };
+        lines.push(format!("S={scope}; export ONLY={only} WORD={} WORDS={}", quoted(&word), quoted(&words)));
+        lines.push(without_comments(&FILES.replace("@SOURCE@", &source_patterns())));
+        lines.push(variable("TOP", &[TOP]));
+        let (program, pipeline): (&[&str], &str) = match self {
+            Probe::Inventory => (
+                &[BASE, COUNT],
+                "{ files why; files kept | small | over \"$P\"; in_git && printf 'N\\tgit\\t1\\n'\n\
+                 printf 'N\\tbig\\t%s\\n' \"$(files kept | big | tr -cd '\\0' | wc -c | tr -d ' ')\"\n\
+                 [ \"$S\" = \"$A\" ] || printf 'N\\tscope_missing\\t1\\n'; } | top 0",
+            ),
+            Probe::LargestFiles => (&[BASE, LENGTHS], "files kept | small | over \"$P\" | top 8"),
+            Probe::LongFunctions => (&[BASE, LEX, BLOCKS, FUNCTIONS], "scan | top 8"),
+            Probe::Todos => (&[BASE, LEX, TODOS], "scan | top 10"),
+            Probe::Errors => (&[BASE, LEX, BLOCKS, ERRORS], "scan | top 3"),
+            Probe::Tests => (
+                &[BASE, LEX, TESTS],
+                "export WITHIN=\"$S\" FOR=\"$ONLY\"; S= ONLY=\n\
+                 scan | awk \"$JOIN\" | top 8",
+            ),
+            Probe::Find(_) => (&[BASE, FIND], "files kept | small | over \"$P\" | top 20"),
+            Probe::List | Probe::Reread(_) => {
+                (&[BASE, LENGTHS], "export ALL=1; files kept | small | over \"$P\" | top 100")
+            }
+        };
+        lines.push(variable("P", program));
+        if matches!(self, Probe::Tests) {
+            lines.push(variable("JOIN", &[JOIN]));
+        }
+        lines.push(pipeline.to_owned());
+        lines.push(")".to_owned());
+        lines.join("\n")
+    }
+}
+
+/// The languages that are looked into, each once.
+pub(super) fn source_languages() -> Vec<&'static str> {
+    let mut names: Vec<&str> = Vec::new();
+    for (_, name, source) in LANGUAGES {
+        if *source && !names.contains(name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+fn source_patterns() -> String {
+    let patterns: Vec<String> =
+        LANGUAGES.iter().filter(|(_, _, source)| *source).map(|(extension, _, _)| format!("*.{extension}")).collect();
+    patterns.join(" | ")
+}
+
+/// A shell variable that holds an awk program. The programs hold no single quote; a test sees to it.
+fn variable(name: &str, programs: &[&str]) -> String {
+    let languages: Vec<String> = LANGUAGES.iter().map(|(extension, name, _)| format!("{extension} {name}")).collect();
+    let program = without_comments(&programs.join("\n")).replace("@LANGUAGES@", &languages.join(" "));
+    format!("{name}='\n{program}\n'")
+}
+
+fn without_comments(text: &str) -> String {
+    let lines: Vec<&str> =
+        text.lines().filter(|line| !line.trim_start().starts_with('#') && !line.trim().is_empty()).collect();
+    lines.join("\n")
+}
+
+/// A text as one word of the shell.
+pub(super) fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\0', "").replace('\'', r"'\''"))
+}

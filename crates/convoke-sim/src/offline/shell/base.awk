@@ -1,0 +1,32 @@
+# What every program over files shares: the language by the extension, paths and texts that fit on one line.
+BEGIN {
+  nl = split("@LANGUAGES@", la, " ")
+  for (i = 1; i < nl; i += 2) L[la[i]] = la[i + 1]
+  ONLY = ENVIRON["ONLY"]
+}
+function lang(p) {
+  sub(/.*\//, "", p)
+  if (p !~ /\./) return (p == "Makefile" || p == "Dockerfile") ? p : ""
+  sub(/.*\./, "", p)
+  return L[p]
+}
+function enc(p) {
+  sub(/^\.\//, "", p)
+  gsub(/%/, "%25", p); gsub(/\t/, "%09", p); gsub(/\n/, "%0A", p); gsub(/\r/, "%0D", p)
+  return p
+}
+function clean(s) {
+  gsub(/[\001-\037\177]/, " ", s)
+  sub(/^ +/, "", s); sub(/ +$/, "", s)
+  return substr(s, 1, 120)
+}
+function item(weight, kind, path, first, last, s) {
+  print "I\t" weight "\t" kind "\t" enc(path) "\t" first "\t" last "\t" clean(s) "\t."
+}
+function testpath(p) {
+  return p ~ /\/(tests?|__tests__|specs?|testing|testdata|fixtures|benches|examples)\// || p ~ /(_test|_tests|_spec|[.]test|[.]spec|Test|Tests)[.][a-z]+$/ || p ~ /\/(tests?|conftest)[.][a-z]+$/ || p ~ /\/test_[^\/]*$/
+}
+function is_test_mark(c) {
+  if (c ~ /#\[([a-z_]+::)*test[](]/) return 1
+  return c ~ /#!?\[cfg\(/ && c ~ /[(, ]test[ ,)]/ && c !~ /not\(test/
+}

@@ -1,0 +1,26 @@
+# One line for each source file without a test of its own, and the words of all test files; joined afterwards. Only files
+# below WITHIN and of the language FOR are judged, but all tests count.
+function first_line(    p, n, i, part) {
+  FILE = FILENAME; own = 0; fn = 0; ft = ""; total = 0; intests = testpath(FILENAME)
+  if (intests) { n = split(enc(FILENAME), part, /[^A-Za-z0-9_]+/); for (i = 1; i <= n; i++) word(part[i]) }
+  stem = enc(FILENAME); sub(/[.][A-Za-z]*$/, "", stem); sub(/.*\//, "", stem)
+  if (lg == "Shell" || stem ~ /^(mod|lib|main|index|build|setup|__init__|__main__)$/ || stem !~ /^[A-Za-z0-9_]+$/) judged = 0
+  else judged = (inside == "" || FILENAME == "./" inside || index(FILENAME, "./" inside "/") == 1) && (only == "" || only == lg)
+}
+BEGIN { inside = ENVIRON["WITHIN"]; only = ENVIRON["FOR"] }
+function word(w) { if (w != "" && !(w in seen)) { seen[w] = 1; print "W\t" w } }
+function each_line(    n, i, part) {
+  total = FNR
+  if (intests) { n = split($0, part, /[^A-Za-z0-9_]+/); for (i = 1; i <= n; i++) word(part[i]); return }
+  if (lg == "Rust" && is_test_mark(CODE)) own = 1
+  if (lg == "Python" && CODE ~ /^[ \t]*(class[ \t]+Test|def[ \t]+test_)/) own = 1
+  if (!fn && CODE ~ /[A-Za-z]/) { fn = FNR; ft = $0 }
+}
+function last_line(f) {
+  if (skip) return
+  if (intests) { print "N\ttest_files\t1"; return }
+  if (!fn) return
+  if (!judged) { print "N\tnot_judged\t1"; return }
+  print "N\tjudged\t1"
+  if (!own) print "S\t" total "\t" stem "\t" enc(f) "\t" fn "\t" clean(ft)
+}

@@ -1,0 +1,7 @@
+//! Plays the offline model against real directories: its commands are run, its answer is checked against the files.
+
+mod harness;
+mod intents;
+mod languages;
+mod reviews;
+mod robust;

@@ -1,0 +1,118 @@
+//! Responses that are no replies: refusals, failures on demand, and the list of models.
+
+use axum::body::Body;
+use axum::http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use axum::response::Response;
+use convoke_claude::Models;
+use serde_json::{Value, json};
+
+use crate::fault::FaultKind;
+use crate::rules::error_body;
+use crate::usage::FULL_BUCKETS;
+
+/// The page that the proxy in front of the API answers with; it never reaches the API.
+const TOO_LARGE_PAGE: &str = "<html>\r\n<head><title>413 Request Entity Too Large</title></head>\r\n<body>\r\n\
+    <center><h1>413 Request Entity Too Large</h1></center>\r\n<hr><center>cloudflare</center>\r\n</body>\r\n</html>\r\n";
+
+/// A response with the headers that every one has.
+pub(crate) fn respond(status: u16, content_type: &'static str, request_id: &str, body: impl Into<Body>) -> Response {
+    let mut response = Response::new(body.into());
+    if let Ok(status) = status.try_into() {
+        *response.status_mut() = status;
+    }
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    if let Ok(id) = HeaderValue::from_str(request_id) {
+        headers.insert("request-id", id);
+    }
+    headers.insert("anthropic-organization-id", HeaderValue::from_static("00000000-0000-4000-8000-000000000000"));
+    response
+}
+
+/// A response with the rate headers that a served request has.
+pub(crate) fn served(content_type: &'static str, request_id: &str, body: impl Into<Body>) -> Response {
+    let mut response = respond(200, content_type, request_id, body);
+    for (name, value) in FULL_BUCKETS {
+        response.headers_mut().insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+    }
+    response
+}
+
+pub(crate) fn error(
+    status: u16,
+    error_type: &str,
+    message: &str,
+    details: Option<Value>,
+    request_id: &str,
+) -> Response {
+    let body = error_body(error_type, message, details, request_id).to_string();
+    respond(status, "application/json", request_id, body)
+}
+
+pub(crate) fn too_large(request_id: &str) -> Response {
+    respond(413, "text/html", request_id, TOO_LARGE_PAGE)
+}
+
+/// The response to a request on which this fault is played, if it is one that needs no reply.
+pub(crate) fn fault(kind: &FaultKind, request_id: &str) -> Option<Response> {
+    let error = |status, error_type, message: &str| Some(error(status, error_type, message, None, request_id));
+    match kind {
+        FaultKind::RateLimited { retry_after, headers } => Some(rate_limited(*retry_after, *headers, request_id)),
+        FaultKind::SpendLimit => {
+            let details = json!({"error_code": "enforced_spend_limit_reached"});
+            let message = "This organization has reached its monthly spend limit.";
+            Some(self::error(429, "rate_limit_error", message, Some(details), request_id))
+        }
+        FaultKind::Overloaded529 => error(529, "overloaded_error", "Overloaded"),
+        FaultKind::Internal500 => error(500, "api_error", "Internal server error"),
+        FaultKind::Timeout504 => error(504, "timeout_error", "The request timed out"),
+        FaultKind::ServiceUnavailable503 => error(503, "api_error", "Service unavailable"),
+        FaultKind::BadRequest400(text) => error(400, "invalid_request_error", text),
+        FaultKind::Html413 => Some(too_large(request_id)),
+        FaultKind::MidStreamError { .. }
+        | FaultKind::CutAfter(_)
+        | FaultKind::CutBeforeHeaders
+        | FaultKind::Stall(_)
+        | FaultKind::Drip(_)
+        | FaultKind::UnknownEvent(_)
+        | FaultKind::MalformedFrame(_) => None,
+    }
+}
+
+fn rate_limited(retry_after: Option<u64>, rate_headers: bool, request_id: &str) -> Response {
+    let message = "This request would exceed your organization's rate limit.";
+    let mut response = error(429, "rate_limit_error", message, None, request_id);
+    let headers = response.headers_mut();
+    if let Some(seconds) = retry_after {
+        headers.insert("retry-after", HeaderValue::from(seconds));
+    }
+    if !rate_headers {
+        headers.insert("x-should-retry", HeaderValue::from_static("true"));
+        return response;
+    }
+    for (name, value) in FULL_BUCKETS {
+        let value = if name.ends_with("-requests-remaining") { "0" } else { value };
+        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+    }
+    response
+}
+
+/// The answer to `GET /v1/models`.
+pub(crate) fn models(models: &Models, request_id: &str) -> Response {
+    let rows: Vec<Value> = models
+        .iter()
+        .map(|model| {
+            json!({
+                "type": "model",
+                "id": model.id,
+                "display_name": model.id,
+                "created_at": "2026-01-01T00:00:00Z",
+                "max_input_tokens": model.window,
+                "max_tokens": model.max_output,
+            })
+        })
+        .collect();
+    let ends = |row: Option<&Value>| row.map_or(Value::Null, |row| row["id"].clone());
+    let list = json!({"data": rows, "has_more": false, "first_id": ends(rows.first()), "last_id": ends(rows.last())});
+    respond(200, "application/json", request_id, list.to_string())
+}

@@ -1,0 +1,12 @@
+//! The simulator as its clients see it: over HTTP.
+
+#![expect(clippy::expect_used, reason = "a test that cannot go on has failed, and says where")]
+
+mod client;
+mod faults;
+mod history;
+mod replies;
+mod rules;
+mod rules_content;
+mod rules_parameters;
+mod rules_system;
