@@ -1,0 +1,278 @@
+//! The helper's loop: it hands commands to bash, reaps every orphan, ends commands on request, and replaces a bash that
+//! has ended. It keeps no time of its own but the grace it gives bash, and when the host's socket closes all is over.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use super::bash::{Bash, Env, Launcher, Report};
+use super::say;
+use super::tree::{Identity, Tree};
+use crate::sys::{self, ChildEnd};
+use crate::wire::{Decoder, FromHelper, Hold, ShellSetup, ToHelper};
+
+/// How long bash has to come back from a command that is being ended, while all that the command started is killed.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// How often the processes of a command that is being ended are looked for.
+const KILL_EVERY: Duration = Duration::from_millis(5);
+
+/// How long the last processes are waited for. Only one stuck in the kernel lives on after a kill.
+const KILL_LIMIT: Duration = Duration::from_secs(3);
+
+/// Serves until the host goes away. An error is for the host to read, and the end as well.
+pub(crate) fn serve(
+    control: &mut UnixStream,
+    output: OwnedFd,
+    hold: Hold,
+    setup: Option<ShellSetup>,
+) -> Result<(), String> {
+    let tree = Tree::below_here(&hold);
+    let namespace = hold == Hold::PidNamespace;
+    say(control, &FromHelper::Hello { hold })?;
+    let Some(setup) = setup else { return Ok(()) };
+    let mut init = Init::start(control, output, tree, setup)?;
+    let served = init.serve();
+    // In a namespace the kernel does this, and more surely, when init ends.
+    if !namespace {
+        init.tree.kill_until_gone(&HashSet::new(), None, KILL_LIMIT);
+    }
+    served
+}
+
+struct Init<'a> {
+    control: &'a mut UnixStream,
+    decoder: Decoder,
+    signals: File,
+    tree: Tree,
+    launcher: Launcher,
+    /// What the next bash begins with.
+    cwd: PathBuf,
+    env: Env,
+    fallback_cwd: PathBuf,
+    bash: Option<Bash>,
+    running: Option<Running>,
+    /// Why bash is or was replaced, until an outcome has said so.
+    replaced: Vec<String>,
+}
+
+struct Running {
+    id: u64,
+    token: String,
+    /// What was there before, and is not touched when the command is ended.
+    before: HashSet<Identity>,
+    ending: Option<Ending>,
+}
+
+struct Ending {
+    since: Instant,
+    bash_killed: bool,
+}
+
+impl<'a> Init<'a> {
+    fn start(control: &'a mut UnixStream, output: OwnedFd, tree: Tree, setup: ShellSetup) -> Result<Self, String> {
+        let signals = sys::child_signals().map_err(|error| format!("the ends of children cannot be seen: {error}"))?;
+        let env: Env = setup.env.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        let launcher = Launcher::new(output, env.get(std::ffi::OsStr::new("PATH")).map(AsRef::as_ref))?;
+        let missing_cwd = (!setup.cwd.is_dir()).then(|| setup.cwd.to_string_lossy().into_owned());
+        let mut init = Self {
+            control,
+            decoder: Decoder::default(),
+            signals: File::from(signals),
+            tree,
+            launcher,
+            cwd: if missing_cwd.is_some() { setup.fallback_cwd.clone() } else { setup.cwd },
+            env,
+            fallback_cwd: setup.fallback_cwd,
+            bash: None,
+            running: None,
+            replaced: Vec::new(),
+        };
+        init.start_bash()?;
+        say(init.control, &FromHelper::Ready { cwd: init.cwd.to_string_lossy().into_owned(), missing_cwd })?;
+        Ok(init)
+    }
+
+    fn serve(&mut self) -> Result<(), String> {
+        loop {
+            let mut watched = vec![self.control.as_fd(), self.signals.as_fd()];
+            watched.extend(self.bash.as_ref().filter(|bash| !bash.silent).map(Bash::socket));
+            let ending = self.running.as_ref().is_some_and(|running| running.ending.is_some());
+            let ready = sys::wait_readable(&watched, ending.then_some(KILL_EVERY))
+                .map_err(|error| format!("waiting failed: {error}"))?;
+            if ready[1] {
+                self.reap()?;
+            }
+            if ready.get(2) == Some(&true) {
+                self.listen()?;
+            }
+            if ready[0] && !self.obey()? {
+                return Ok(());
+            }
+            self.go_on_ending();
+        }
+    }
+
+    /// Reads what the host says; false when it is gone.
+    fn obey(&mut self) -> Result<bool, String> {
+        let mut buffer = [0; 64 * 1024];
+        match self.control.read(&mut buffer) {
+            Ok(0) => return Ok(false),
+            Ok(count) => self.decoder.feed(&buffer[..count]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(false),
+            Err(error) => return Err(format!("the host cannot be heard: {error}")),
+        }
+        while let Some(frame) = self.decoder.next()? {
+            match frame {
+                ToHelper::Run { id, command } => self.run(id, &command)?,
+                ToHelper::Kill { id } => self.begin_ending(id),
+                ToHelper::Begin { .. } => return Err("`begin` came twice".to_owned()),
+            }
+        }
+        Ok(true)
+    }
+
+    fn run(&mut self, id: u64, command: &str) -> Result<(), String> {
+        if self.running.is_some() {
+            return Err("a command came while another was running".to_owned());
+        }
+        // A background job may have ended bash since the last command.
+        self.reap()?;
+        if self.bash.is_none() {
+            self.start_bash()?;
+        }
+        let Some(bash) = &mut self.bash else { return Err("there is no shell".to_owned()) };
+        let token = sys::random_token().map_err(|error| format!("no random bytes: {error}"))?;
+        let before = self.tree.living(Some(bash.pid));
+        self.launcher.run(bash, command, &token).map_err(|error| format!("the command cannot be stored: {error}"))?;
+        self.running = Some(Running { id, token, before, ending: None });
+        Ok(())
+    }
+
+    fn start_bash(&mut self) -> Result<(), String> {
+        let gone = self.cwd.clone();
+        for directory in [self.cwd.clone(), self.fallback_cwd.clone(), PathBuf::from("/")] {
+            match self.launcher.start(&directory, &self.env) {
+                Ok(bash) => {
+                    if directory != gone {
+                        let (gone, now) = (gone.display(), directory.display());
+                        self.replaced.push(format!("{gone} cannot be entered, so the shell is in {now}"));
+                        self.cwd = directory;
+                    }
+                    self.bash = Some(bash);
+                    return Ok(());
+                }
+                // The same error stands for a missing directory and a missing bash; the last attempt tells.
+                Err(error) if directory.as_os_str() == "/" || directory.is_dir() => {
+                    return Err(format!("bash could not be started in {}: {error}", directory.display()));
+                }
+                Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the ends of all children that have ended.
+    fn reap(&mut self) -> Result<(), String> {
+        let mut signal = [0; 1024];
+        while matches!(self.signals.read(&mut signal), Ok(count) if count > 0) {}
+        while let Some((pid, end)) =
+            sys::reap(-1, sys::Waiting::Look).map_err(|error| format!("children cannot be reaped: {error}"))?
+        {
+            if let Some(bash) = self.bash.take_if(|bash| bash.pid == pid) {
+                self.bash_ended(bash, end)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn bash_ended(&mut self, mut bash: Bash, end: ChildEnd) -> Result<(), String> {
+        bash.listen();
+        let words = bash.last_words();
+        let finished = self.running.as_ref().and_then(|running| bash.report(&running.token));
+        let killed = self.running.as_ref().and_then(|running| running.ending.as_ref()).is_some_and(|it| it.bash_killed);
+        if self.replaced.is_empty() {
+            self.replaced.push(match end {
+                _ if killed => "the shell did not react when its command was stopped, and was killed".to_owned(),
+                ChildEnd::Exited(code) => format!("the shell ended with exit code {code}"),
+                ChildEnd::Signalled(signal) => format!("the shell was killed by signal {signal}"),
+            });
+        }
+        let code = finished.as_ref().map_or(end.code(), |report| report.code);
+        for report in finished.into_iter().chain(words) {
+            self.learn(report);
+        }
+        self.finish(code)
+    }
+
+    fn listen(&mut self) -> Result<(), String> {
+        let Some(bash) = &mut self.bash else { return Ok(()) };
+        bash.listen();
+        let Some(report) = self.running.as_ref().and_then(|running| bash.report(&running.token)) else {
+            return Ok(());
+        };
+        if !self.launcher.is_intact(bash) {
+            self.replaced.push("the command took over descriptors that the shell needs".to_owned());
+            sys::signal_child(bash.pid, libc::SIGKILL);
+            // From here on it is an orphan like any other.
+            self.bash = None;
+        }
+        let code = report.code;
+        self.learn(report);
+        self.finish(code)
+    }
+
+    fn learn(&mut self, report: Report) {
+        self.cwd = report.cwd.unwrap_or(std::mem::take(&mut self.cwd));
+        self.env = report.env.unwrap_or(std::mem::take(&mut self.env));
+    }
+
+    fn begin_ending(&mut self, id: u64) {
+        // A command that has just finished is answered already.
+        let Some(running) = self.running.as_mut().filter(|running| running.id == id) else { return };
+        if running.ending.is_none() {
+            running.ending = Some(Ending { since: Instant::now(), bash_killed: false });
+            if let Some(bash) = &mut self.bash {
+                bash.interrupt();
+            }
+        }
+    }
+
+    fn go_on_ending(&mut self) {
+        let (Some(running), Some(bash)) = (&mut self.running, &self.bash) else { return };
+        let Some(ending) = &mut running.ending else { return };
+        self.tree.kill_except(&running.before, Some(bash.pid));
+        if ending.since.elapsed() > GRACE && !ending.bash_killed {
+            ending.bash_killed = true;
+            sys::signal_child(bash.pid, libc::SIGKILL);
+        }
+    }
+
+    /// Tells the host that the command, if there is one, is over.
+    fn finish(&mut self, code: i32) -> Result<(), String> {
+        let Some(running) = self.running.take() else { return Ok(()) };
+        if running.ending.is_some() {
+            let shell = self.bash.as_ref().map(|bash| bash.pid);
+            self.tree.kill_until_gone(&running.before, shell, KILL_LIMIT);
+        }
+        let replaced = std::mem::take(&mut self.replaced);
+        let outcome = FromHelper::Finished {
+            id: running.id,
+            code,
+            killed: running.ending.is_some(),
+            cwd: self.cwd.to_string_lossy().into_owned(),
+            env: text_only(&self.env),
+            replaced: (!replaced.is_empty()).then(|| replaced.join("; ")),
+        };
+        say(self.control, &outcome)
+    }
+}
+
+fn text_only(env: &Env) -> BTreeMap<String, String> {
+    env.iter().filter_map(|(name, value)| Some((name.to_str()?.to_owned(), value.to_str()?.to_owned()))).collect()
+}

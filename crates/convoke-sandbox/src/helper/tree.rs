@@ -1,0 +1,181 @@
+//! The processes below the helper, read from `/proc`, and their certain end. It touches nothing that is not below.
+
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use crate::sys::{self, Pid};
+use crate::wire::Hold;
+
+/// One process for certain: a number may be used again, a number with its start time is not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Identity {
+    pid: Pid,
+    started: u64,
+}
+
+/// Everything below the helper.
+pub(crate) struct Tree {
+    root: Pid,
+    /// In its own pid namespace all that can be seen is below, also what was moved in from outside.
+    sees_only_below: bool,
+}
+
+struct Process {
+    identity: Identity,
+    parent: Pid,
+    dead: bool,
+}
+
+impl Tree {
+    /// The tree below the calling process.
+    pub(crate) fn below_here(hold: &Hold) -> Self {
+        let root = Pid::try_from(std::process::id()).unwrap_or(1);
+        Self { root, sees_only_below: *hold == Hold::PidNamespace }
+    }
+
+    /// All living processes below, but for `shell`.
+    pub(crate) fn living(&self, shell: Option<Pid>) -> HashSet<Identity> {
+        let all = processes();
+        let below = self.below(&all);
+        let shell = |process: &&&Process| Some(process.identity.pid) != shell;
+        below.iter().filter(shell).filter(|process| !process.dead).map(|process| process.identity).collect()
+    }
+
+    /// Kills everything below except the shell, what is in `keep`, and what descends from that other than through the
+    /// shell. Returns how many it found: as long as that is not zero there may be more.
+    ///
+    /// All are stopped before the first is killed, until no new one appears, so that none can fork away meanwhile.
+    pub(crate) fn kill_except(&self, keep: &HashSet<Identity>, shell: Option<Pid>) -> usize {
+        const ROUNDS: usize = 50;
+        let mut held = HashMap::new();
+        for _ in 0..ROUNDS {
+            let found = self.targets(&processes(), keep, shell).into_iter();
+            let fresh: Vec<Identity> = found.filter(|identity| !held.contains_key(identity)).collect();
+            let before = held.len();
+            held.extend(fresh.into_iter().filter_map(|identity| {
+                let process = hold(identity)?;
+                process.signal(libc::SIGSTOP);
+                Some((identity, process))
+            }));
+            if held.len() == before {
+                break;
+            }
+        }
+        for process in held.values() {
+            process.signal(libc::SIGKILL);
+        }
+        held.len()
+    }
+
+    /// Repeats [`Tree::kill_except`] until nothing is left, or the time is up.
+    pub(crate) fn kill_until_gone(&self, keep: &HashSet<Identity>, shell: Option<Pid>, limit: Duration) {
+        let since = Instant::now();
+        while self.kill_except(keep, shell) > 0 && since.elapsed() < limit {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn targets(&self, all: &HashMap<Pid, Process>, keep: &HashSet<Identity>, shell: Option<Pid>) -> Vec<Identity> {
+        let kept = |process: &Process| {
+            self.line(all, process)
+                .take_while(|process| Some(process.identity.pid) != shell)
+                .any(|process| keep.contains(&process.identity))
+        };
+        let wanted = |process: &&&Process| !process.dead && Some(process.identity.pid) != shell && !kept(process);
+        self.below(all).iter().filter(wanted).map(|process| process.identity).collect()
+    }
+
+    fn below<'a>(&self, all: &'a HashMap<Pid, Process>) -> Vec<&'a Process> {
+        all.values()
+            .filter(|process| process.identity.pid != self.root)
+            .filter(|process| {
+                self.sees_only_below || self.line(all, process).last().is_some_and(|top| top.parent == self.root)
+            })
+            .collect()
+    }
+
+    /// A process, its parent, and so on, ending below the root.
+    fn line<'a>(&self, all: &'a HashMap<Pid, Process>, from: &'a Process) -> impl Iterator<Item = &'a Process> {
+        let up = move |process: &&'a Process| (process.parent != self.root).then(|| all.get(&process.parent)).flatten();
+        // The listing is not taken at one instant, so a circle is thinkable; no real line is this long.
+        std::iter::successors(Some(from), up).take(4096)
+    }
+}
+
+/// Holds the process if it is still the one that was seen.
+fn hold(identity: Identity) -> Option<sys::Held> {
+    let held = sys::hold_process(identity.pid)?;
+    (read(identity.pid)?.identity == identity).then_some(held)
+}
+
+fn processes() -> HashMap<Pid, Process> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return HashMap::new() };
+    entries
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter_map(|pid| Some((pid, read(pid)?)))
+        .collect()
+}
+
+fn read(pid: Pid) -> Option<Process> {
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    parse(pid, &stat)
+}
+
+/// The second field is the name in parentheses, which may itself hold anything, so the rest begins at the last one.
+fn parse(pid: Pid, stat: &[u8]) -> Option<Process> {
+    let end_of_name = stat.iter().rposition(|&byte| byte == b')')?;
+    let rest = std::str::from_utf8(&stat[end_of_name + 1..]).ok()?;
+    let mut fields = rest.split_ascii_whitespace();
+    let dead = matches!(fields.next()?, "Z" | "X" | "x");
+    let parent = fields.next()?.parse().ok()?;
+    let started = fields.nth(17)?.parse().ok()?;
+    Some(Process { identity: Identity { pid, started }, parent, dead })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(pid: Pid, parent: Pid) -> (Pid, Process) {
+        (pid, Process { identity: Identity { pid, started: 1 }, parent, dead: false })
+    }
+
+    fn check(sees_only_below: bool, keep: &[Pid], expected: &[Pid]) {
+        // 10 is the helper, 11 the shell, 12 an older job with a child 13, 14 a new child of the shell with a child 15,
+        // 16 an orphan, 20 a process of somebody else.
+        let all = HashMap::from([
+            process(1, 0),
+            process(10, 1),
+            process(11, 10),
+            process(12, 11),
+            process(13, 12),
+            process(14, 11),
+            process(15, 14),
+            process(16, 10),
+            process(20, 1),
+        ]);
+        let keep = keep.iter().map(|&pid| Identity { pid, started: 1 }).collect();
+        let tree = Tree { root: if sees_only_below { 1 } else { 10 }, sees_only_below };
+        let mut found: Vec<Pid> = tree.targets(&all, &keep, Some(11)).iter().map(|identity| identity.pid).collect();
+        found.sort_unstable();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn children_of_kept_jobs_are_kept_and_strangers_are_not_below() {
+        check(false, &[12], &[14, 15, 16]);
+        check(false, &[], &[12, 13, 14, 15, 16]);
+    }
+
+    #[test]
+    fn in_its_own_namespace_everything_is_below() {
+        check(true, &[10, 12], &[14, 15, 20]);
+    }
+
+    #[test]
+    fn a_name_with_parentheses_does_not_confuse_the_reader() {
+        let line = b"7 (a) b) S 3 7 7 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 1 0 4711 0 0";
+        let process = parse(7, line).unwrap();
+        assert_eq!((process.identity.started, process.parent, process.dead), (4711, 3, false));
+    }
+}

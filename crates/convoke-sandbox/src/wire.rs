@@ -1,0 +1,140 @@
+//! The frames between the host and its helper: a length of four bytes (little end first) and that much JSON. Nothing a
+//! command prints ever travels here, so nothing it prints can be taken for a frame.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// How surely everything below the helper dies when it does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Hold {
+    /// The helper is the init of a pid namespace: the kernel kills all of it, even when the helper is killed.
+    PidNamespace,
+    /// The helper adopts orphans and walks the process tree. Background processes survive if the helper itself is
+    /// killed with SIGKILL.
+    Subreaper {
+        /// Why there is no pid namespace.
+        why: String,
+    },
+}
+
+/// Which hold to try for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HoldChoice {
+    /// A pid namespace, and the subreaper where the machine refuses one.
+    #[default]
+    Best,
+    /// The subreaper even where a pid namespace could be had.
+    Subreaper,
+}
+
+/// What the host says.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum ToHelper {
+    /// The first frame. Without a shell the helper only says which hold it reached.
+    Begin { hold: HoldChoice, shell: Option<ShellSetup> },
+    /// Run this command; answered by `Finished` with the same id.
+    Run { id: u64, command: String },
+    /// End the command with this id and everything it started; it is still answered by `Finished`.
+    Kill { id: u64 },
+}
+
+/// Where and with what the shell begins.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ShellSetup {
+    /// The directory to begin in, if it exists.
+    pub(crate) cwd: PathBuf,
+    /// The directory to fall back to.
+    pub(crate) fallback_cwd: PathBuf,
+    /// The whole environment.
+    pub(crate) env: BTreeMap<String, String>,
+}
+
+/// What the helper says.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum FromHelper {
+    /// The first frame.
+    Hello { hold: Hold },
+    /// The shell has been started.
+    Ready { cwd: String, missing_cwd: Option<String> },
+    /// A command is over.
+    Finished { id: u64, code: i32, killed: bool, cwd: String, env: BTreeMap<String, String>, replaced: Option<String> },
+    /// The helper ends after this.
+    Fatal { message: String },
+}
+
+/// Larger than any frame we send; a longer one is garbage.
+pub(crate) const MAX_FRAME: usize = 64 * 1024 * 1024;
+
+/// One frame, ready to be written.
+pub(crate) fn encode<T: Serialize>(frame: &T) -> Result<Vec<u8>, String> {
+    let mut bytes = vec![0; 4];
+    serde_json::to_writer(&mut bytes, frame).map_err(|error| error.to_string())?;
+    let length = bytes.len() - 4;
+    let prefix = u32::try_from(length).ok().filter(|_| length <= MAX_FRAME).ok_or("the frame is too long")?;
+    bytes[..4].copy_from_slice(&prefix.to_le_bytes());
+    Ok(bytes)
+}
+
+/// Collects bytes until they make frames. It keeps what is incomplete, so a reader may be interrupted between two reads.
+#[derive(Debug, Default)]
+pub(crate) struct Decoder {
+    bytes: Vec<u8>,
+}
+
+impl Decoder {
+    /// Adds what was read.
+    pub(crate) fn feed(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The next whole frame, if there is one.
+    pub(crate) fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, String> {
+        let Some(prefix) = self.bytes.first_chunk::<4>() else { return Ok(None) };
+        let length = u32::from_le_bytes(*prefix) as usize;
+        if length > MAX_FRAME {
+            return Err(format!("a frame of {length} bytes was announced"));
+        }
+        let Some(body) = self.bytes.get(4..4 + length) else { return Ok(None) };
+        let frame = serde_json::from_slice(body).map_err(|error| format!("a frame is not valid: {error}"))?;
+        self.bytes.drain(..4 + length);
+        Ok(Some(frame))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_survive_being_cut_anywhere() {
+        let frames = [ToHelper::Run { id: 1, command: "echo \"ä\n\"".into() }, ToHelper::Kill { id: 1 }];
+        let bytes: Vec<u8> = frames.iter().flat_map(|frame| encode(frame).unwrap()).collect();
+        for cut in 0..bytes.len() {
+            let (mut decoder, mut seen) = (Decoder::default(), Vec::new());
+            for part in [&bytes[..cut], &bytes[cut..]] {
+                decoder.feed(part);
+                while let Some(frame) = decoder.next::<ToHelper>().unwrap() {
+                    seen.push(frame);
+                }
+            }
+            assert_eq!(seen, frames, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn garbage_is_refused() {
+        let mut decoder = Decoder::default();
+        decoder.feed(&u32::MAX.to_le_bytes());
+        assert!(decoder.next::<ToHelper>().unwrap_err().contains("announced"));
+        let mut decoder = Decoder::default();
+        decoder.feed(b"\x02\x00\x00\x00{}");
+        assert!(decoder.next::<ToHelper>().unwrap_err().contains("not valid"));
+    }
+}

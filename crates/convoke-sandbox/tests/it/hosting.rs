@@ -1,0 +1,198 @@
+//! The helper and its host: what is inherited, which hold is reached, and what a kill of either leaves behind.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use convoke_sandbox::{Error, Hold, HoldChoice, Shell, probe_hold};
+use tempfile::TempDir;
+
+use crate::{Desk, LONG, config, helper, in_both_holds, sleepers, unique_seconds, until};
+
+/// The user `nobody` of most systems.
+const NOBODY: u32 = 65534;
+
+in_both_holds! {
+    commands_see_the_given_environment_and_nothing_else
+    commands_inherit_no_descriptor
+    a_killed_helper_is_an_error_and_no_hang
+}
+
+async fn commands_see_the_given_environment_and_nothing_else(hold: HoldChoice) {
+    assert!(std::env::vars().any(|(name, _)| name.starts_with("CARGO")), "there is something to leak");
+    let mut desk = Desk::new(hold).await;
+    let here = desk.shell.state().cwd.display().to_string();
+    let expected = format!(
+        "GIT_PAGER=cat\nGIT_TERMINAL_PROMPT=0\nGIVEN=yes\nPAGER=cat\nPATH=/usr/bin:/bin\nPWD={here}\nSHLVL=1\nTERM=dumb\n\
+         _=/usr/bin/env\n"
+    );
+    desk.check("env | LC_ALL=C sort", 0, &expected).await;
+    // Nor is it with the helper above the shell, which only root may look at.
+    let helper = desk.shell.helper_pid().unwrap();
+    match std::fs::read(format!("/proc/{helper}/environ")) {
+        Ok(environ) => assert!(!String::from_utf8_lossy(&environ).contains("CARGO")),
+        Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied),
+    }
+    // And our own script leaves no variable or function.
+    desk.check("declare -F; compgen -v | grep -i -e convoke -e token", 1, "").await;
+}
+
+async fn commands_inherit_no_descriptor(hold: HoldChoice) {
+    let mut desk = Desk::new(hold).await;
+    desk.check("ls /proc/self/fd | tr '\\n' ' '", 0, "0 1 2 3 ").await;
+    desk.check("readlink /proc/self/fd/0", 0, "/dev/null\n").await;
+    desk.check("[ -t 0 ] || [ -e /dev/tty ] && : 2>/dev/null >/dev/tty; tty", 1, "not a tty\n").await;
+}
+
+async fn a_killed_helper_is_an_error_and_no_hang(hold: HoldChoice) {
+    let mut desk = Desk::new(hold).await;
+    let seconds = unique_seconds();
+    let command = desk.command(&format!("sleep {seconds}"), LONG);
+    let pid = desk.shell.helper_pid().unwrap().to_string();
+    let held = *desk.shell.hold() == Hold::PidNamespace;
+    let kill = async {
+        until("the command runs", || sleepers(&seconds) == 1).await;
+        assert!(Command::new("kill").args(["-9", &pid]).status().unwrap().success());
+    };
+    let (outcome, ()) = tokio::join!(desk.shell.run(command, std::future::pending()), kill);
+    assert!(matches!(outcome, Err(Error::HelperEnded { .. })), "{outcome:?}");
+    if held {
+        until("all are gone", || sleepers(&seconds) == 0).await;
+    } else {
+        // This is what the doctor warns of; the test cleans up after it.
+        Command::new("pkill").args(["-9", "-x", "-f", &format!("sleep {seconds}")]).status().unwrap();
+    }
+    let command = desk.command("echo again", LONG);
+    assert!(desk.shell.run(command, std::future::pending()).await.is_err());
+}
+
+#[tokio::test]
+async fn the_hold_is_what_was_asked_for_and_the_probe_agrees() {
+    let best = Desk::new(HoldChoice::Best).await;
+    assert_eq!(*best.shell.hold(), probe_hold(&helper()).await.unwrap());
+    let forced = Desk::new(HoldChoice::Subreaper).await;
+    assert_eq!(*forced.shell.hold(), Hold::Subreaper { why: "it was not asked for".into() });
+}
+
+#[tokio::test]
+async fn in_a_pid_namespace_commands_see_no_other_process() {
+    let mut desk = Desk::new(HoldChoice::Best).await;
+    if *desk.shell.hold() == Hold::PidNamespace {
+        let finished = desk.run("ls -d /proc/[0-9]* | wc -l; kill -0 1 && echo init").await;
+        let count: usize = finished.output.text.lines().next().unwrap().parse().unwrap();
+        assert!(count <= 5, "{}", finished.output.text);
+        // Even the crudest kill reaches nothing outside, and the session goes on.
+        assert!(desk.run("env kill -9 -1").await.shell_replaced.is_some());
+        desk.check("echo on", 0, "on\n").await;
+    }
+}
+
+#[tokio::test]
+async fn a_helper_that_is_none_is_a_clear_error() {
+    let dir = TempDir::new().unwrap();
+    let mut config = config(&dir, HoldChoice::Best, None);
+    config.helper.program = dir.path().join("none");
+    assert!(matches!(Shell::start(config.clone()).await, Err(Error::HelperStart { .. })));
+    config.helper.program = "/bin/true".into();
+    assert!(matches!(Shell::start(config).await, Err(Error::HelperEnded { .. })));
+}
+
+#[test]
+fn a_malformed_frame_ends_the_helper_with_a_clear_error() {
+    for (bytes, expected) in [
+        (&b"\xff\xff\xff\xffgarbage"[..], "announced"),
+        (b"\x02\x00\x00\x00{}", "not valid"),
+        (b"\x16\x00\x00\x00{\"type\":\"kill\",\"id\":1}", "not `begin`"),
+    ] {
+        let (mut ours, theirs) = UnixStream::pair().unwrap();
+        let mut helper = Command::new(helper().program)
+            .arg("__helper")
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        ours.write_all(bytes).unwrap();
+        let mut said = Vec::new();
+        // The end may come as a reset, because the helper leaves the rest unread.
+        let _ = ours.read_to_end(&mut said);
+        let said = String::from_utf8_lossy(&said).into_owned();
+        assert!(said.contains("fatal") && said.contains(expected), "{said}");
+        assert!(!helper.wait().unwrap().success());
+    }
+}
+
+#[test]
+fn a_helper_started_by_hand_is_turned_away() {
+    let output = Command::new(helper().program).arg("__helper").stdin(Stdio::null()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn kill_9_of_the_host_leaves_nothing() {
+    check_kill_9("best", None);
+    check_kill_9("subreaper", None);
+}
+
+#[test]
+fn kill_9_of_the_host_leaves_nothing_for_an_ordinary_user() {
+    // Whoever is not root is an ordinary user already.
+    let user = Command::new("id").arg("-u").output().unwrap();
+    let root = user.stdout == b"0\n";
+    check_kill_9("best", root.then_some(NOBODY));
+    check_kill_9("subreaper", root.then_some(NOBODY));
+}
+
+fn check_kill_9(hold: &str, user: Option<u32>) {
+    let dir = TempDir::new().unwrap();
+    std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o777)).unwrap();
+    let program = readable_copy(dir.path());
+    let seconds = unique_seconds();
+    let mut command = Command::new(&program);
+    command.args(["own", hold]).arg(dir.path()).arg(&seconds).stdout(Stdio::piped());
+    if let Some(user) = user {
+        command.uid(user).gid(user);
+    }
+    let mut host = command.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(host.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let expected = if hold == "best" { "PidNamespace" } else { "Subreaper" };
+    assert!(line.starts_with(expected) || line.starts_with("Subreaper"), "{line}");
+    wait_for("all sleep", || sleepers(&seconds) == 7);
+    host.kill().unwrap();
+    let since = Instant::now();
+    host.wait().unwrap();
+    wait_for("all are gone", || sleepers(&seconds) == 0);
+    println!("after kill -9 of the host all were gone within {:?} ({user:?}, {})", since.elapsed(), line.trim());
+    assert!(since.elapsed() < Duration::from_secs(5), "it took {:?}", since.elapsed());
+    wait_for("the helper is gone", || !anyone_runs(&program));
+}
+
+/// The build directory need not be readable for others. Another process copies: a descriptor of ours that is open for
+/// writing would be inherited by the children of tests running beside this one, and the copy could not be executed.
+fn readable_copy(dir: &Path) -> std::path::PathBuf {
+    let program = dir.join("host");
+    assert!(Command::new("cp").arg(helper().program).arg(&program).status().unwrap().success());
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+    program
+}
+
+fn anyone_runs(program: &Path) -> bool {
+    let name = program.as_os_str().as_encoded_bytes();
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| std::fs::read(entry.ok()?.path().join("cmdline")).ok())
+        .any(|cmdline| cmdline.starts_with(name))
+}
+
+fn wait_for(what: &str, condition: impl Fn() -> bool) {
+    let since = Instant::now();
+    while !condition() {
+        assert!(since.elapsed() < LONG, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
