@@ -1,0 +1,328 @@
+//! The journal: one contract, told here in prose, for every store.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use crate::postgres::Postgres;
+use crate::sqlite::{Embedded, ops};
+use crate::wake::Wakers;
+use crate::{
+    Batch, Error, Filter, KeyedInput, Lease, Listing, LiveOwner, Location, Options, Pruned, Record, StreamId,
+    Submitted, text,
+};
+
+/// A journal: streams of events, each written by one owner at a time, with the inputs that wait for that owner.
+///
+/// A clone is another handle of the same journal and costs nothing.
+///
+/// # What correctness depends on
+///
+/// * **One transaction.** Each method that changes something changes all of it or none, and what it changed is durable
+///   when it returns `Ok`. What it returns as an error changed nothing, with one exception: after
+///   [`Error::Unavailable`] from PostgreSQL the change may have been committed, and the message says so. Load the
+///   stream, which everybody who lost touch must do anyway.
+/// * **The fence.** An append names the lease and the last event its caller knows. Both are compared in the
+///   transaction that writes. A process that was believed dead and wakes up therefore cannot write a byte, whatever
+///   any clock said; clocks decide only how long a silent owner is waited for.
+/// * **Keys.** An input is known by its key within its stream for as long as the stream exists, also after it was
+///   acknowledged. So whoever does not know whether an input arrived sends it again.
+/// * **Process ids.** Leases belong to [`Process::id`](crate::Process::id), so every process needs its own.
+/// * **Time.** `at` is the caller's clock and is only recorded. Leases are judged by the store's clock alone.
+///
+/// A future that is dropped does not take its change back: it may be done or not, as after a crash.
+///
+/// # What may repeat
+///
+/// `submit`, `heartbeat`, `release`, `prune` and everything that reads may be repeated freely. An `append` that is
+/// repeated fails with [`Error::StaleSequence`], unless its batch had no events. `own` gives a new lease every time.
+#[derive(Clone)]
+pub struct Journal {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    store: Store,
+    location: Location,
+    options: Options,
+    wakers: Arc<Wakers>,
+    /// The leases that are alive in this process.
+    held: Mutex<HashMap<StreamId, Weak<()>>>,
+    /// Whether the store has a row for this process.
+    registered: AtomicBool,
+}
+
+/// The stores: a closed set, so that each method says for each of them what it does.
+enum Store {
+    Embedded(Embedded),
+    Postgres(Postgres),
+}
+
+impl Journal {
+    /// Opens the journal at a place, and creates it if nothing is there. What is there and is not a journal this
+    /// version knows is refused and left as it is, byte for byte.
+    pub async fn open(location: Location, options: Options) -> Result<Self, Error> {
+        let store = match &location {
+            Location::Memory => Store::Embedded(Embedded::memory()?),
+            Location::Sqlite(path) => Store::Embedded(Embedded::file(path.clone(), options.process.clone()).await?),
+            Location::Postgres(url) => Store::Postgres(Postgres::open(url).await?),
+        };
+        Ok(Self::new(store, location, options, Arc::default()))
+    }
+
+    /// Opens the same journal as another process would. For a journal in memory this is the only way to have two
+    /// processes on it.
+    pub async fn as_process(&self, options: Options) -> Result<Self, Error> {
+        match &self.shared.store {
+            Store::Embedded(memory @ Embedded::Memory(_)) => {
+                let store = Store::Embedded(memory.clone());
+                Ok(Self::new(store, Location::Memory, options, Arc::clone(&self.shared.wakers)))
+            }
+            _ => Self::open(self.shared.location.clone(), options).await,
+        }
+    }
+
+    fn new(store: Store, location: Location, options: Options, wakers: Arc<Wakers>) -> Self {
+        let (held, registered) = (Mutex::default(), AtomicBool::new(false));
+        Self { shared: Arc::new(Shared { store, location, options, wakers, held, registered }) }
+    }
+
+    /// Where this journal is.
+    pub fn location(&self) -> &Location {
+        &self.shared.location
+    }
+
+    /// Who opened this handle.
+    pub fn options(&self) -> &Options {
+        &self.shared.options
+    }
+
+    /// Puts an input in a stream's queue, and creates the stream if it is new. Needs no lease: anybody may submit.
+    /// A key the stream has seen before changes nothing, even if the text differs.
+    pub async fn submit(&self, input: &KeyedInput, at: u64) -> Result<Submitted, Error> {
+        text::check_input(input)?;
+        let submitted = match &self.shared.store {
+            Store::Embedded(store) => {
+                let input = input.clone();
+                store.write(move |rows| ops::submit(rows, &input, at)).await?
+            }
+            Store::Postgres(store) => store.submit(input, at).await?,
+        };
+        self.shared.wakers.wake(&input.stream);
+        Ok(submitted)
+    }
+
+    /// Takes the lease of a stream, and creates the stream if it is new.
+    ///
+    /// Fails with [`Error::Held`] while a live process owns it. An owner is not live if it is provably gone (same boot
+    /// and pid namespace, and no such process), or if its last heartbeat is older than the patience it asked for, by
+    /// the store's clock. The lease's epoch is greater than that of every earlier lease, which fences them off: they
+    /// can append no more. The same process is refused too while it has a lease of this stream that is alive; a lease
+    /// it has dropped it gets back at once.
+    pub async fn own(&self, stream: &StreamId) -> Result<Lease, Error> {
+        let me = &self.shared.options;
+        let token = self.reserve(stream)?;
+        self.shared.registered.store(true, Ordering::Relaxed);
+        let epoch = match &self.shared.store {
+            Store::Embedded(store) => {
+                let (me, stream) = (me.clone(), stream.clone());
+                store.write(move |rows| ops::own(rows, &me, &stream)).await?
+            }
+            Store::Postgres(store) => store.own(me, stream).await?,
+        };
+        Ok(Lease { stream: stream.clone(), process: me.process.id.clone(), epoch, _token: token })
+    }
+
+    /// Renews all leases of this process, for its `lease_ttl` from now on. One row, however many leases. To be called
+    /// several times per `lease_ttl` while anything is owned.
+    pub async fn heartbeat(&self) -> Result<(), Error> {
+        self.shared.registered.store(true, Ordering::Relaxed);
+        match &self.shared.store {
+            Store::Embedded(store) => {
+                let me = self.shared.options.clone();
+                store.write(move |rows| ops::heartbeat(rows, &me)).await
+            }
+            Store::Postgres(store) => store.heartbeat(&self.shared.options).await,
+        }
+    }
+
+    /// Gives a stream back. The lease and its clones are worth nothing afterwards. A lease that was lost before is no
+    /// error: its stream stays with whoever has it.
+    pub async fn release(&self, lease: &Lease) -> Result<(), Error> {
+        match &self.shared.store {
+            Store::Embedded(store) => {
+                let lease = lease.clone();
+                store.write(move |rows| ops::release(rows, &lease)).await?;
+            }
+            Store::Postgres(store) => store.release(lease).await?,
+        }
+        let mut held = self.held();
+        let ours = held.get(&lease.stream).is_some_and(|token| token.as_ptr() == Arc::as_ptr(&lease._token));
+        if ours {
+            held.remove(&lease.stream);
+        }
+        Ok(())
+    }
+
+    /// Appends a batch to the lease's stream: its events after event number `expected` (0 for a new stream), and in
+    /// the same transaction its acknowledgements, inputs for other streams, results and summary. Returns the number of
+    /// the stream's last event now.
+    ///
+    /// Fails with [`Error::LostLease`] if the lease has ended, else with [`Error::StaleSequence`] if the stream's last
+    /// event is not number `expected`; nothing changes then. An acknowledged input is no longer in
+    /// [`inputs`](Self::inputs), and its key stays known; acknowledging twice is acknowledging once. To put an input
+    /// back in the queue, a batch submits it to its own stream under a new key. An input whose key its stream already
+    /// knows is left out silently, as it is the same input sent again.
+    ///
+    /// Other appends that are committed together with this one do not affect it, nor does it affect them.
+    pub async fn append(&self, lease: &Lease, expected: u64, batch: &Batch) -> Result<u64, Error> {
+        text::check_batch(batch)?;
+        let seq = match &self.shared.store {
+            Store::Embedded(store) => {
+                let (lease, batch) = (lease.clone(), batch.clone());
+                store.write(move |rows| ops::append(rows, &lease, expected, &batch)).await?
+            }
+            Store::Postgres(store) => store.append(lease, expected, batch).await?,
+        };
+        self.shared.wakers.wake(&lease.stream);
+        for input in &batch.inputs {
+            self.shared.wakers.wake(&input.stream);
+        }
+        Ok(seq)
+    }
+
+    /// The events after number `after`, in order and without gaps. A stream that does not exist has none.
+    pub async fn load(&self, stream: &StreamId, after: u64) -> Result<Vec<Record>, Error> {
+        match &self.shared.store {
+            Store::Embedded(store) => {
+                let stream = stream.clone();
+                store.read(move |rows| ops::load(rows, &stream, after)).await
+            }
+            Store::Postgres(store) => store.load(stream, after).await,
+        }
+    }
+
+    /// The inputs that are not acknowledged, in the order of their arrival. Looking does not consume.
+    pub async fn inputs(&self, stream: &StreamId) -> Result<Vec<KeyedInput>, Error> {
+        match &self.shared.store {
+            Store::Embedded(store) => {
+                let stream = stream.clone();
+                store.read(move |rows| ops::inputs(rows, &stream)).await
+            }
+            Store::Postgres(store) => store.inputs(stream).await,
+        }
+    }
+
+    /// Waits until there are events after number `after`, and returns them. What this process appends is seen at
+    /// once, what others append within a quarter of a second.
+    pub async fn tail(&self, stream: &StreamId, after: u64) -> Result<Vec<Record>, Error> {
+        let look = || async {
+            let records = self.load(stream, after).await?;
+            Ok((!records.is_empty()).then_some(records))
+        };
+        self.shared.wakers.until(stream, look).await
+    }
+
+    /// Waits until an input is there that is not acknowledged, in the same way.
+    pub async fn input_arrived(&self, stream: &StreamId) -> Result<(), Error> {
+        let look = || async {
+            let there = match &self.shared.store {
+                Store::Embedded(store) => {
+                    let stream = stream.clone();
+                    store.read(move |rows| ops::has_input(rows, &stream)).await?
+                }
+                Store::Postgres(store) => store.has_input(stream).await?,
+            };
+            Ok(there.then_some(()))
+        };
+        self.shared.wakers.until(stream, look).await
+    }
+
+    /// The result that was last remembered under this key.
+    pub async fn result(&self, key: &str) -> Result<Option<String>, Error> {
+        match &self.shared.store {
+            Store::Embedded(store) => {
+                let key = key.to_owned();
+                store.read(move |rows| ops::result(rows, &key)).await
+            }
+            Store::Postgres(store) => store.result(key).await,
+        }
+    }
+
+    /// The streams, newest first (by creation, then by id, descending), with the owners that are alive.
+    pub async fn list(&self, filter: &Filter) -> Result<Vec<Listing>, Error> {
+        let me = &self.shared.options;
+        match &self.shared.store {
+            Store::Embedded(store) => {
+                let (me, filter) = (me.clone(), filter.clone());
+                store.read(move |rows| ops::list(rows, &me, &filter)).await
+            }
+            Store::Postgres(store) => store.list(me, filter).await,
+        }
+    }
+
+    /// Removes streams with their events and inputs, and blobs nothing refers to any more. Streams that a live process
+    /// owns (this one included) are left alone and named in the answer; streams that do not exist are passed over.
+    /// Results stay: see [`forget_results`](Self::forget_results). A pruned stream's keys are forgotten, so an old
+    /// input that is sent again makes the stream anew.
+    pub async fn prune(&self, streams: &[StreamId]) -> Result<Pruned, Error> {
+        let me = &self.shared.options;
+        match &self.shared.store {
+            Store::Embedded(store) => {
+                let (me, streams) = (me.clone(), streams.to_vec());
+                store.write(move |rows| ops::prune(rows, &me, &streams)).await
+            }
+            Store::Postgres(store) => store.prune(me, streams).await,
+        }
+    }
+
+    /// Removes results remembered before a time, and says how many.
+    pub async fn forget_results(&self, before: u64) -> Result<u64, Error> {
+        match &self.shared.store {
+            Store::Embedded(store) => store.write(move |rows| ops::forget_results(rows, before)).await,
+            Store::Postgres(store) => store.forget_results(before).await,
+        }
+    }
+
+    /// Finishes what is under way, gives up all leases of this process and closes the store; for SQLite the committer
+    /// has ended when this returns. Every handle of this journal is closed by it. A journal that is dropped instead
+    /// finishes its writes too, but its leases wait to be broken.
+    pub async fn close(&self) -> Result<(), Error> {
+        let me = &self.shared.options;
+        let leave = self.shared.registered.swap(false, Ordering::Relaxed);
+        match &self.shared.store {
+            Store::Embedded(store) => {
+                let me = me.clone();
+                let left = match leave {
+                    true => store.write(move |rows| ops::leave(rows, &me)).await,
+                    false => Ok(()),
+                };
+                store.close().await.and(left)
+            }
+            Store::Postgres(store) => {
+                let left = if leave { store.leave(me).await } else { Ok(()) };
+                store.close();
+                left
+            }
+        }
+    }
+
+    /// Notes that this process is about to have a lease, so that it cannot get two.
+    fn reserve(&self, stream: &StreamId) -> Result<Arc<()>, Error> {
+        let mut held = self.held();
+        if held.get(stream).is_some_and(|token| token.strong_count() > 0) {
+            let process = self.shared.options.process.clone();
+            let by = Box::new(LiveOwner { process, silent_for: Duration::ZERO });
+            return Err(Error::Held { stream: stream.clone(), by });
+        }
+        held.retain(|_, token| token.strong_count() > 0);
+        let token = Arc::new(());
+        held.insert(stream.clone(), Arc::downgrade(&token));
+        Ok(token)
+    }
+
+    fn held(&self) -> MutexGuard<'_, HashMap<StreamId, Weak<()>>> {
+        self.shared.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,33 @@
+//! Remembers. Streams of events under leases, with the inputs that wait for them and the results they left, in SQLite,
+//! PostgreSQL or memory. No rule of the agent loop is in here: events are opaque JSON text.
+//!
+//! * [`Journal`] is the whole contract, in prose, for every store.
+//! * [`Location`] says where a journal is, [`Options`] who is asking.
+//! * [`StreamId`], [`Record`], [`Batch`] and [`KeyedInput`] are what goes in and comes out.
+//! * [`Lease`] is the right to append to a stream; [`Process`] is who holds it.
+//! * [`Error`] says what went wrong in words the caller can act on.
+
+mod error;
+mod journal;
+mod lease;
+mod listing;
+mod location;
+mod postgres;
+mod process;
+mod sql;
+mod sqlite;
+mod stream;
+mod text;
+mod wake;
+
+pub use error::{Error, Refusal};
+pub use journal::Journal;
+pub use lease::{Lease, LiveOwner, Options};
+pub use listing::{Filter, Listing, Pruned};
+pub use location::Location;
+pub use process::Process;
+pub use stream::{Batch, KeyedInput, Record, StreamId, Submitted};
+pub use text::BLOB_ABOVE;
+
+/// The format this version writes, and the newest it reads.
+pub const FORMAT: u32 = 1;

@@ -1,0 +1,8 @@
+//! The store that machines share: a PostgreSQL database, tables in its schema `convoke`.
+
+mod fault;
+mod ops;
+mod schema;
+mod store;
+
+pub(crate) use store::Postgres;

@@ -1,0 +1,114 @@
+//! What neighbours in one transaction can do to each other: nothing, unless the database undoes them all.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::mpsc;
+use std::task::Poll;
+
+use super::*;
+use crate::Process;
+
+/// A committer on a new journal whose thread is busy until the sender is dropped, so that what comes is one batch.
+async fn busy(dir: &tempfile::TempDir) -> (Committer, mpsc::Sender<()>, impl Future<Output = Result<(), Error>>) {
+    let path = dir.path().join("journal.db");
+    file::prepare(&path, &Process::current([1; 10])).unwrap();
+    let committer = Committer::start(path).unwrap();
+    let (release, gate) = mpsc::channel::<()>();
+    let (sender, answer) = oneshot::channel();
+    let job: Job = Box::new(move |connection| {
+        connection.unwrap();
+        let _ = gate.recv();
+        Box::new(move |commit| drop(sender.send(commit)))
+    });
+    committer.queue.lock().unwrap().as_ref().unwrap().send(job).unwrap();
+    (committer, release, async move { answer.await.unwrap() })
+}
+
+type Answer<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + 'a>>;
+
+fn write<'a>(committer: &'a Committer, sql: &'static str, then: Result<(), Error>) -> Answer<'a> {
+    Box::pin(committer.write(move |rows| {
+        rows.execute_batch(sql)?;
+        Ok(then?)
+    }))
+}
+
+/// Lets each be queued, in this order, before the gate opens, and returns their answers.
+async fn together(writes: Vec<Answer<'_>>, release: mpsc::Sender<()>) -> Vec<Result<(), Error>> {
+    let mut writes = writes;
+    for write in &mut writes {
+        poll_fn(|context| {
+            assert!(write.as_mut().poll(context).is_pending());
+            Poll::Ready(())
+        })
+        .await;
+    }
+    drop(release);
+    let mut answers = Vec::new();
+    for write in writes {
+        answers.push(pin!(write).await);
+    }
+    answers
+}
+
+async fn names(committer: &Committer) -> Vec<String> {
+    let names = |rows: &Connection| {
+        let mut statement = rows.prepare("SELECT name FROM meta WHERE name LIKE 't%' ORDER BY name")?;
+        let names = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+        Ok(names)
+    };
+    committer.write(names).await.unwrap()
+}
+
+fn wrong() -> Error {
+    Error::BadText { what: "this one" }
+}
+
+#[tokio::test]
+async fn a_write_that_fails_half_way_undoes_itself_and_nobody_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let (committer, release, first) = busy(&dir).await;
+    let writes = vec![
+        write(&committer, "INSERT INTO meta VALUES ('t1', 1)", Ok(())),
+        write(&committer, "INSERT INTO meta VALUES ('t2', 2)", Err(wrong())),
+        write(&committer, "INSERT INTO meta VALUES ('t1', 3)", Ok(())),
+        write(&committer, "INSERT INTO meta VALUES ('t4', 4)", Ok(())),
+    ];
+    let answers = together(writes, release).await;
+    assert_eq!(first.await, Ok(()));
+    assert_eq!(answers[0], Ok(()));
+    assert_eq!(answers[1], Err(wrong()));
+    assert!(matches!(answers[2], Err(Error::Corrupt { .. })), "{answers:?}");
+    assert_eq!(answers[3], Ok(()));
+    assert_eq!(names(&committer).await, ["t1", "t4"]);
+}
+
+#[tokio::test]
+async fn when_the_database_undoes_the_batch_everybody_is_told_and_the_next_batch_works() {
+    let dir = tempfile::tempdir().unwrap();
+    let (committer, release, first) = busy(&dir).await;
+    let writes = vec![
+        write(&committer, "INSERT INTO meta VALUES ('t1', 1)", Ok(())),
+        write(&committer, "INSERT INTO meta VALUES ('t2', 2); ROLLBACK", Ok(())),
+        write(&committer, "INSERT INTO meta VALUES ('t3', 3)", Ok(())),
+    ];
+    let answers = together(writes, release).await;
+    for answer in std::iter::once(first.await).chain(answers) {
+        assert!(matches!(answer, Err(Error::CannotWrite { .. })), "{answer:?}");
+    }
+    assert!(names(&committer).await.is_empty());
+    committer.write(|rows| Ok(rows.execute_batch("INSERT INTO meta VALUES ('t5', 5)")?)).await.unwrap();
+    assert_eq!(names(&committer).await, ["t5"]);
+}
+
+#[tokio::test]
+async fn what_is_queued_is_done_before_the_thread_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let (committer, release, _first) = busy(&dir).await;
+    let writes = vec![write(&committer, "INSERT INTO meta VALUES ('t1', 1)", Ok(()))];
+    assert_eq!(together(writes, release).await, [Ok(())]);
+    committer.close();
+    assert!(matches!(committer.write(|_| Ok(())).await, Err(Error::Unavailable { .. })));
+    let rows = file::connect(&dir.path().join("journal.db")).unwrap();
+    assert_eq!(rows.query_row("SELECT value FROM meta WHERE name = 't1'", [], |row| row.get::<_, i64>(0)), Ok(1));
+}

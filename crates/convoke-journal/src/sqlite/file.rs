@@ -1,0 +1,159 @@
+//! The journal's file: looks at what is there with plain reads before SQLite may touch it, and makes new journals
+//! whole or not at all. Never changes a file it refuses, and leaves nothing beside it.
+
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use super::ops::SCHEMA_SQLITE;
+use crate::{Error, FORMAT, Process, Refusal};
+
+/// `Conv` in the header says that a SQLite file is ours.
+const APPLICATION: u32 = 0x436f_6e76;
+const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+const HEADER: usize = 100;
+
+/// Makes sure that a journal of our format is at `path`: finds it, or creates it.
+pub(super) fn prepare(path: &Path, process: &Process) -> Result<(), Error> {
+    if examine(path)? == Found::Nothing {
+        create(path, process)?;
+        if examine(path)? == Found::Nothing {
+            let reason = "it is a link to nowhere; name a file".to_owned();
+            return Err(Error::BadLocation { given: path.display().to_string(), reason });
+        }
+    }
+    Ok(())
+}
+
+/// A connection to an existing file, with what every connection needs.
+pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let connection =
+        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(std::time::Duration::from_secs(10))?;
+    connection.set_prepared_statement_cache_capacity(64);
+    Ok(connection)
+}
+
+/// The path of a companion file: `journal.db` and `-wal` make `journal.db-wal`.
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+#[derive(PartialEq)]
+enum Found {
+    Nothing,
+    Journal,
+}
+
+fn examine(path: &Path) -> Result<Found, Error> {
+    let place = path.display().to_string();
+    let unreadable = |error: io::Error| Error::Unavailable { place: place.clone(), reason: error.to_string() };
+    let refuse = |refusal| Err(Error::Refused { place: place.clone(), refusal });
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return nothing(path, place),
+        Err(error) => return Err(unreadable(error)),
+    };
+    let meta = file.metadata().map_err(unreadable)?;
+    if !meta.is_file() {
+        return Err(Error::BadLocation { given: place, reason: "it is not a file; name a file".to_owned() });
+    }
+    let mut header = Vec::with_capacity(HEADER);
+    file.by_ref().take(HEADER as u64).read_to_end(&mut header).map_err(unreadable)?;
+    let known = header.len().min(MAGIC.len());
+    if header[..known] != MAGIC[..known] {
+        return refuse(Refusal::NotADatabase);
+    }
+    if header.len() < HEADER {
+        return refuse(Refusal::Torn { found: format!("only {} bytes are left", meta.len()) });
+    }
+    let number = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+    if number(68) != APPLICATION {
+        let found = format!("a SQLite database with application id {:#010x}", number(68));
+        return refuse(Refusal::Foreign { found });
+    }
+    match number(60) {
+        FORMAT => {}
+        0 => return refuse(Refusal::Torn { found: "its format number is missing".to_owned() }),
+        found => return refuse(Refusal::Newer { found, known: FORMAT }),
+    }
+    let page = match u16::from_be_bytes([header[16], header[17]]) {
+        1 => 65_536,
+        size => u64::from(size),
+    };
+    // The page count in the header counts only if it was written together with the change counter.
+    let pages = if number(24) == number(92) { u64::from(number(28)) } else { 0 };
+    if page < 512 || meta.len() % page != 0 || meta.len() < pages * page {
+        let found = format!("{} bytes are left of {}", meta.len(), pages * page);
+        // While a write-ahead log is being copied into the file, or after a crash amid that, the file may be shorter
+        // than it says; the log has the rest. Without a log, or if that does not add up, it is torn.
+        if !has_log(path) || !adds_up(path) {
+            return refuse(Refusal::Torn { found });
+        }
+    }
+    Ok(Found::Journal)
+}
+
+/// No file is a place for a new journal, unless the log of a lost one lies there.
+fn nothing(path: &Path, place: String) -> Result<Found, Error> {
+    if has_log(path) {
+        let found = "the file is missing, but its write-ahead log is there".to_owned();
+        return Err(Error::Refused { place, refusal: Refusal::Torn { found } });
+    }
+    Ok(Found::Nothing)
+}
+
+fn has_log(path: &Path) -> bool {
+    fs::metadata(beside(path, "-wal")).is_ok_and(|meta| meta.len() > 0)
+}
+
+fn adds_up(path: &Path) -> bool {
+    let check = || {
+        let connection = connect(path)?;
+        // Closing the last connection would copy the log into a file we may be about to refuse.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+        connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0))
+    };
+    check().is_ok_and(|answer| answer == "ok")
+}
+
+/// Builds the journal under a name of its own and links it into place, so that no other process ever sees half of it.
+/// If another process was first, its journal stays and ours is thrown away.
+fn create(path: &Path, process: &Process) -> Result<(), Error> {
+    let failed = |reason: String| Error::CannotWrite { place: path.display().to_string(), reason };
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(|e| failed(e.to_string()))?;
+    let draft = beside(path, &format!(".new-{}", process.id));
+    let made = build(&draft).and_then(|()| match fs::hard_link(&draft, path) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error.to_string()),
+        _ => File::open(parent).and_then(|dir| dir.sync_all()).map_err(|e| e.to_string()),
+    });
+    for suffix in ["", "-wal", "-shm"] {
+        // The companions are usually gone already; a leftover draft is harmless.
+        let _ = fs::remove_file(beside(&draft, suffix));
+    }
+    made.map_err(failed)
+}
+
+fn build(draft: &Path) -> Result<(), String> {
+    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(draft).map_err(|e| e.to_string())?;
+    let fill = || {
+        let connection = connect(draft)?;
+        connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;")?;
+        let numbers = format!("PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {FORMAT};");
+        let schema = SCHEMA_SQLITE.as_str();
+        connection.execute_batch(&format!("BEGIN; {numbers} {schema} COMMIT;"))?;
+        connection.close().map_err(|(_, error)| error)
+    };
+    fill().map_err(|error: rusqlite::Error| error.to_string())
+}

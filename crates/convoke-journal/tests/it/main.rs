@@ -1,0 +1,12 @@
+//! The journal's tests: one conformance suite for every store, and what is special about each of them.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "all of this crate is tests")]
+
+mod cases_events;
+mod cases_inputs;
+mod cases_leases;
+mod cases_whole;
+mod postgres;
+mod processes;
+mod sqlite_files;
+mod suite;
+mod world;

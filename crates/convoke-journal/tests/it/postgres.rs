@@ -1,0 +1,227 @@
+//! What is special about a PostgreSQL journal: connections break, and servers have rules of their own.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use convoke_journal::{Batch, Error, FORMAT, Journal, Location, Refusal};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpStream, UnixListener, UnixStream};
+use tokio_postgres::config::Host;
+
+use crate::world::*;
+
+async fn open(url: &str) -> Result<Journal, Error> {
+    Journal::open(Location::Postgres(url.to_owned()), someone()).await
+}
+
+/// What the wire does when a client says COMMIT.
+#[derive(Clone, Copy, PartialEq)]
+enum Wire {
+    Carries = 0,
+    /// Cuts the connection before the server has heard it.
+    CutsBefore = 1,
+    /// Cuts the connection when the server has answered it.
+    CutsAfter = 2,
+    /// Cuts every connection, new ones too.
+    IsDown = 3,
+}
+
+/// A wire between a journal and the server.
+struct Proxy {
+    url: String,
+    mode: Arc<AtomicU8>,
+    _dir: tempfile::TempDir,
+    _accepting: tokio::task::JoinSet<()>,
+}
+
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
+async fn server(config: &tokio_postgres::Config) -> Box<dyn Stream> {
+    let port = config.get_ports().first().copied().unwrap_or(5432);
+    match &config.get_hosts()[0] {
+        Host::Unix(dir) => Box::new(UnixStream::connect(dir.join(format!(".s.PGSQL.{port}"))).await.unwrap()),
+        Host::Tcp(host) => Box::new(TcpStream::connect((host.as_str(), port)).await.unwrap()),
+    }
+}
+
+impl Proxy {
+    async fn start(database: &Database) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o700)).unwrap();
+        let listener = UnixListener::bind(dir.path().join(".s.PGSQL.5432")).unwrap();
+        let config: tokio_postgres::Config = database.url.parse().unwrap();
+        let (user, name) = (config.get_user().unwrap(), config.get_dbname().unwrap());
+        let host = PathBuf::from(dir.path());
+        let url = format!("postgres://{user}@/{name}?host={}", host.display());
+        let mode = Arc::new(AtomicU8::new(0));
+        let seen = Arc::clone(&mode);
+        let mut accepting = tokio::task::JoinSet::new();
+        accepting.spawn(async move {
+            let mut wires = tokio::task::JoinSet::new();
+            loop {
+                let (client, _) = listener.accept().await.unwrap();
+                wires.spawn(carry(client, server(&config).await, Arc::clone(&seen)));
+            }
+        });
+        Self { url, mode, _dir: dir, _accepting: accepting }
+    }
+
+    fn set(&self, wire: Wire) {
+        self.mode.store(wire as u8, Ordering::SeqCst);
+    }
+}
+
+async fn carry(mut client: UnixStream, mut server: Box<dyn Stream>, mode: Arc<AtomicU8>) {
+    let (mut said, mut heard) = (vec![0; 1 << 16], vec![0; 1 << 16]);
+    let is = |wire: Wire| mode.load(Ordering::SeqCst) == wire as u8;
+    loop {
+        tokio::select! {
+            n = client.read(&mut said) => {
+                let Ok(n @ 1..) = n else { return };
+                let commits = said[..n].windows(7).any(|window| window == b"COMMIT\0");
+                if is(Wire::IsDown) || (commits && is(Wire::CutsBefore)) {
+                    return;
+                }
+                server.write_all(&said[..n]).await.unwrap();
+                if commits && is(Wire::CutsAfter) {
+                    // The answer was given, and nobody gets it.
+                    assert!(server.read(&mut heard).await.unwrap() > 0);
+                    return;
+                }
+            }
+            n = server.read(&mut heard) => {
+                let Ok(n @ 1..) = n else { return };
+                if client.write_all(&heard[..n]).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Runs a case on a database of its own, which goes away also when the case fails.
+async fn with_database<F: Future<Output = ()> + Send + 'static>(test: &str, case: impl FnOnce(Arc<Database>) -> F) {
+    let Some(database) = Database::create(&format!("postgres::{test}")).await else { return };
+    let database = Arc::new(database);
+    let done = tokio::spawn(case(Arc::clone(&database))).await;
+    if let Some(database) = Arc::into_inner(database) {
+        database.remove().await;
+    }
+    done.unwrap();
+}
+
+#[tokio::test]
+async fn an_append_whose_answer_is_lost_is_found_to_be_committed() {
+    let case = |database: Arc<Database>| async move {
+        let proxy = Proxy::start(&database).await;
+        let journal = open(&proxy.url).await.unwrap();
+        let lease = own(&journal, "a").await;
+        proxy.set(Wire::CutsAfter);
+        assert_eq!(journal.append(&lease, 0, &one(1)).await, Ok(1));
+        // The same for a batch that moves nothing.
+        let batch = Batch { results: vec![("r".into(), "{}".into())], ..Batch::default() };
+        assert_eq!(journal.append(&lease, 1, &batch).await, Ok(1));
+        proxy.set(Wire::Carries);
+        assert_eq!(journal.append(&lease, 1, &one(2)).await, Ok(2));
+        assert_eq!(events(&journal, "a").await, [event(1), event(2)]);
+        assert!(journal.result("r").await.unwrap().is_some());
+    };
+    with_database("an_append_whose_answer_is_lost_is_found_to_be_committed", case).await;
+}
+
+#[tokio::test]
+async fn an_append_that_never_reached_the_server_is_found_to_have_changed_nothing() {
+    let case = |database: Arc<Database>| async move {
+        let proxy = Proxy::start(&database).await;
+        let journal = open(&proxy.url).await.unwrap();
+        let lease = own(&journal, "a").await;
+        proxy.set(Wire::CutsBefore);
+        let lost = journal.append(&lease, 0, &one(1)).await.unwrap_err();
+        assert!(matches!(lost, Error::Unavailable { .. }), "{lost:?}");
+        assert!(lost.to_string().contains("nothing changed"), "{lost}");
+        proxy.set(Wire::Carries);
+        assert!(events(&journal, "a").await.is_empty());
+        assert_eq!(journal.append(&lease, 0, &one(1)).await, Ok(1));
+    };
+    with_database("an_append_that_never_reached_the_server_is_found_to_have_changed_nothing", case).await;
+}
+
+#[tokio::test]
+async fn a_lost_connection_is_unavailable_and_the_next_one_works() {
+    let case = |database: Arc<Database>| async move {
+        let proxy = Proxy::start(&database).await;
+        let journal = open(&proxy.url).await.unwrap();
+        let lease = own(&journal, "a").await;
+        proxy.set(Wire::IsDown);
+        for _ in 0..2 {
+            let lost = journal.append(&lease, 0, &one(1)).await.unwrap_err();
+            assert!(matches!(lost, Error::Unavailable { .. }), "{lost:?}");
+            assert!(journal.load(&stream("a"), 0).await.is_err());
+        }
+        proxy.set(Wire::Carries);
+        assert_eq!(journal.append(&lease, 0, &one(1)).await, Ok(1));
+    };
+    with_database("a_lost_connection_is_unavailable_and_the_next_one_works", case).await;
+}
+
+#[tokio::test]
+async fn many_who_create_the_tables_at_once_get_the_same_ones() {
+    let case = |database: Arc<Database>| async move {
+        let mut opening = tokio::task::JoinSet::new();
+        for n in 0..8 {
+            let url = database.url.clone();
+            opening.spawn(async move {
+                let journal = open(&url).await.unwrap();
+                journal.submit(&input("a", &n.to_string(), ""), 1).await.unwrap();
+            });
+        }
+        soon(opening.join_all()).await;
+        assert_eq!(waiting(&open(&database.url).await.unwrap(), "a").await.len(), 8);
+    };
+    with_database("many_who_create_the_tables_at_once_get_the_same_ones", case).await;
+}
+
+#[tokio::test]
+async fn a_newer_or_foreign_schema_is_refused() {
+    let case = |database: Arc<Database>| async move {
+        database.run("CREATE SCHEMA convoke; CREATE TABLE convoke.rides (n int)").await;
+        let error = open(&database.url).await.err().unwrap();
+        assert!(matches!(&error, Error::Refused { refusal: Refusal::Foreign { .. }, .. }), "{error:?}");
+        database.run("DROP SCHEMA convoke CASCADE").await;
+        drop(open(&database.url).await.unwrap());
+        database.run("UPDATE convoke.meta SET value = 9 WHERE name = 'format'").await;
+        let error = open(&database.url).await.err().unwrap();
+        let newer = Refusal::Newer { found: 9, known: FORMAT };
+        assert!(matches!(&error, Error::Refused { refusal, .. } if *refusal == newer), "{error:?}");
+    };
+    with_database("a_newer_or_foreign_schema_is_refused", case).await;
+}
+
+#[tokio::test]
+async fn a_server_that_takes_no_writes_can_be_read() {
+    let case = |database: Arc<Database>| async move {
+        let journal = open(&database.url).await.unwrap();
+        let lease = own(&journal, "a").await;
+        journal.append(&lease, 0, &one(1)).await.unwrap();
+        let config: tokio_postgres::Config = database.url.parse().unwrap();
+        let name = config.get_dbname().unwrap();
+        database.run(&format!("ALTER DATABASE {name} SET default_transaction_read_only TO on")).await;
+        let journal = open(&database.url).await.unwrap();
+        let refused = journal.own(&stream("b")).await.unwrap_err();
+        assert!(matches!(refused, Error::CannotWrite { .. }), "{refused:?}");
+        assert_eq!(events(&journal, "a").await, [event(1)]);
+    };
+    with_database("a_server_that_takes_no_writes_can_be_read", case).await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_unavailable_and_its_password_is_not_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    let url = format!("postgres://me:secret@/db?host={}", dir.path().display());
+    let error = open(&url).await.err().unwrap();
+    assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
+    assert!(!error.to_string().contains("secret"), "{error}");
+}

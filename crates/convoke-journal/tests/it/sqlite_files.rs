@@ -1,0 +1,262 @@
+//! What is special about a SQLite journal: its files.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use convoke_journal::{Batch, Error, FORMAT, Journal, Location, Refusal};
+
+use crate::world::*;
+
+fn fixture() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v1.db")
+}
+
+async fn open(path: &Path) -> Result<Journal, Error> {
+    Journal::open(Location::Sqlite(path.to_owned()), someone()).await
+}
+
+#[tokio::test]
+async fn a_journal_of_format_1_still_loads_and_can_be_continued() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("journal.db");
+    fs::copy(fixture(), &path).unwrap();
+    let journal = open(&path).await.unwrap();
+    let records = journal.load(&stream("a_fixture"), 0).await.unwrap();
+    let times: Vec<_> = records.iter().map(|record| (record.seq, record.at)).collect();
+    assert_eq!(times, [(1, 2_000), (2, 2_000), (3, 3_000)]);
+    assert_eq!(records[0].event, r#"{"type":"started","nul":"\u0000"}"#);
+    assert_eq!(records[1].event, r#"{"type":"spoke","snow":"☃"}"#);
+    assert_eq!(records[2].event, format!(r#"{{"type":"long","text":"{}"}}"#, "x".repeat(70_000)));
+    assert_eq!(
+        journal.inputs(&stream("a_fixture")).await.unwrap(),
+        [input("a_fixture", "later", r#"{"text":"wait"}"#)]
+    );
+    assert_eq!(waiting(&journal, "a_other").await, ["mail"]);
+    assert_eq!(journal.result("result").await.unwrap().as_deref(), Some(r#"{"ok":true}"#));
+    let listed = journal.list(&Default::default()).await.unwrap();
+    assert_eq!(listed[1].summary.as_deref(), Some(r#"{"title":"a fixture"}"#));
+    assert_eq!(listed[1].created_at, 1_000);
+
+    let lease = own(&journal, "a_fixture").await;
+    assert_eq!(journal.append(&lease, 3, &one(4)).await, Ok(4));
+}
+
+/// A file that is refused is left as it is, and nothing is put beside it.
+async fn check_refused(bytes: &[u8], expected: impl FnOnce(&Refusal) -> bool, says: &str) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("journal.db");
+    fs::write(&path, bytes).unwrap();
+    let before = fs::metadata(&path).unwrap().modified().unwrap();
+    let error = open(&path).await.err().expect("the file must be refused");
+    match &error {
+        Error::Refused { refusal, .. } => assert!(expected(refusal), "{refusal:?}"),
+        other => panic!("{other:?}"),
+    }
+    let message = error.to_string();
+    assert!(message.contains(says), "{message}");
+    assert!(message.contains(path.to_str().unwrap()), "{message}");
+    assert!(message.contains("left untouched"), "{message}");
+    assert_eq!(fs::read(&path).unwrap(), bytes);
+    assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), before);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "something was put beside it");
+}
+
+fn patched(at: usize, value: u32) -> Vec<u8> {
+    let mut bytes = fs::read(fixture()).unwrap();
+    bytes[at..at + 4].copy_from_slice(&value.to_be_bytes());
+    bytes
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_database_is_refused_and_left_untouched() {
+    let check = |bytes: &'static [u8]| check_refused(bytes, |r| *r == Refusal::NotADatabase, "not a SQLite database");
+    check(b"# my notes\n").await;
+    check(&[0; 4096]).await;
+    check(&[0xff; 10_000]).await;
+}
+
+#[tokio::test]
+async fn a_database_of_another_application_is_refused_and_left_untouched() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("other.db");
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.execute_batch("CREATE TABLE cookies (crumb TEXT); PRAGMA user_version = 1").unwrap();
+    drop(other);
+    let foreign = |refusal: &Refusal| matches!(refusal, Refusal::Foreign { .. });
+    check_refused(&fs::read(&path).unwrap(), foreign, "another application").await;
+    check_refused(&patched(68, 0xdead_beef), foreign, "0xdeadbeef").await;
+}
+
+#[tokio::test]
+async fn a_journal_of_a_newer_format_is_refused_and_left_untouched() {
+    for found in [FORMAT + 1, 77] {
+        let newer = move |refusal: &Refusal| *refusal == Refusal::Newer { found, known: FORMAT };
+        check_refused(&patched(60, found), newer, &format!("format {found}")).await;
+    }
+}
+
+#[tokio::test]
+async fn a_torn_journal_is_refused_and_left_untouched() {
+    let whole = fs::read(fixture()).unwrap();
+    let torn = |refusal: &Refusal| matches!(refusal, Refusal::Torn { .. });
+    for left in [0, 1, 15, 16, 50, 99, 100, 1000, 4096, 8192, whole.len() - 4096, whole.len() - 1] {
+        check_refused(&whole[..left], torn, "is torn").await;
+    }
+}
+
+#[tokio::test]
+async fn a_log_without_its_journal_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("journal.db");
+    fs::write(dir.path().join("journal.db-wal"), b"what is left").unwrap();
+    let error = open(&path).await.err().unwrap();
+    assert!(error.to_string().contains("write-ahead log"), "{error}");
+    assert!(!path.exists());
+}
+
+/// A journal with something in its log, copied while it was open.
+async fn copied_open(to: &Path) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("journal.db");
+    let journal = open(&path).await.unwrap();
+    let lease = own(&journal, "a").await;
+    for expected in 0..50 {
+        journal.append(&lease, expected, &Batch::events(1, [event(1) + &" ".repeat(5_000)])).await.unwrap();
+    }
+    for suffix in ["", "-wal"] {
+        fs::copy(format!("{}{suffix}", path.display()), format!("{}{suffix}", to.display())).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_log_that_was_not_yet_copied_is_recovered() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("journal.db");
+    copied_open(&path).await;
+    assert_eq!(events(&open(&path).await.unwrap(), "a").await.len(), 50);
+}
+
+#[tokio::test]
+async fn a_journal_torn_beside_its_log_is_refused_and_left_untouched() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("journal.db");
+    copied_open(&path).await;
+    let wal = dir.path().join("journal.db-wal");
+    let (database, log) = (fs::read(&path).unwrap(), fs::read(&wal).unwrap());
+    // The log begins, and has none of the pages that the file has lost.
+    let (database, log) = (&database[..3 * 4096], &log[..32]);
+    fs::write(&path, database).unwrap();
+    fs::write(&wal, log).unwrap();
+    let error = open(&path).await.err().unwrap();
+    assert!(matches!(&error, Error::Refused { refusal: Refusal::Torn { .. }, .. }), "{error:?}");
+    assert_eq!(fs::read(&path).unwrap(), database);
+    assert_eq!(fs::read(&wal).unwrap(), log);
+}
+
+#[tokio::test]
+async fn damage_inside_the_file_is_reported_as_damage() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("journal.db");
+    let mut bytes = fs::read(fixture()).unwrap();
+    bytes[4096..].fill(0x55);
+    fs::write(&path, &bytes).unwrap();
+    let damage = match open(&path).await {
+        Err(error) => error,
+        Ok(journal) => journal.load(&stream("a_fixture"), 0).await.unwrap_err(),
+    };
+    assert!(matches!(damage, Error::Corrupt { .. }), "{damage:?}");
+}
+
+#[tokio::test]
+async fn everything_the_journal_writes_is_private() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("new/er/journal.db");
+    let journal = open(&path).await.unwrap();
+    let lease = own(&journal, "a").await;
+    journal.append(&lease, 0, &one(1)).await.unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&dir.path().join("new")), 0o700);
+    assert_eq!(mode(&dir.path().join("new/er")), 0o700);
+    let mut names = Vec::new();
+    for entry in fs::read_dir(dir.path().join("new/er")).unwrap() {
+        let entry = entry.unwrap();
+        assert_eq!(mode(&entry.path()), 0o600, "{:?}", entry.path());
+        names.push(entry.file_name().into_string().unwrap());
+    }
+    names.sort();
+    let expected = ["journal.db", "journal.db-busy", "journal.db-next", "journal.db-shm", "journal.db-wal"];
+    assert_eq!(names, expected);
+}
+
+#[tokio::test]
+async fn many_who_create_the_journal_at_once_get_the_same_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("journal.db");
+    let mut opening = tokio::task::JoinSet::new();
+    for n in 0..16 {
+        let path = path.clone();
+        opening.spawn(async move {
+            let journal = open(&path).await.unwrap();
+            journal.submit(&input("a", &n.to_string(), ""), 1).await.unwrap();
+        });
+    }
+    soon(opening.join_all()).await;
+    assert_eq!(waiting(&open(&path).await.unwrap(), "a").await.len(), 16);
+    let drafts = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert_eq!(drafts.filter(|name| name.contains("new")).count(), 0);
+}
+
+#[tokio::test]
+async fn a_place_that_is_no_file_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let error = open(dir.path()).await.err().unwrap();
+    assert!(matches!(error, Error::BadLocation { .. }), "{error:?}");
+    std::os::unix::fs::symlink("/nowhere/at/all", dir.path().join("link")).unwrap();
+    let error = open(&dir.path().join("link")).await.err().unwrap();
+    assert!(matches!(error, Error::BadLocation { .. } | Error::CannotWrite { .. }), "{error:?}");
+}
+
+/// The limit on file sizes stands in for a full disk: both make a write fail half way.
+#[tokio::test]
+async fn a_full_disk_is_said_and_the_journal_stays_readable() {
+    if let Some(dir) = std::env::var_os("CONVOKE_JOURNAL_ROLE") {
+        return fill_the_disk(&PathBuf::from(dir)).await;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let test = "sqlite_files::a_full_disk_is_said_and_the_journal_stays_readable";
+    let child = Command::new("bash")
+        .args(["-c", r#"trap '' XFSZ; ulimit -f 400; exec "$0" --exact "$1" --nocapture"#])
+        .arg(std::env::current_exe().unwrap())
+        .arg(test)
+        .env("CONVOKE_JOURNAL_ROLE", dir.path())
+        .output()
+        .unwrap();
+    assert!(child.status.success(), "{child:?}");
+    let told = fs::read_to_string(dir.path().join("told")).unwrap();
+    assert!(told.contains("cannot write to the journal"), "{told}");
+}
+
+/// What the test does when it is started again under the limit.
+async fn fill_the_disk(dir: &Path) {
+    let journal = open(&dir.join("journal.db")).await.unwrap();
+    let lease = own(&journal, "a").await;
+    let big = || event(1) + &" ".repeat(60_000);
+    let mut written = 0;
+    let full = loop {
+        match journal.append(&lease, written, &Batch::events(1, [big()])).await {
+            Ok(seq) => written = seq,
+            Err(error) => break error,
+        }
+        assert!(written < 1_000, "the limit on file sizes has no effect");
+    };
+    assert!(matches!(full, Error::CannotWrite { .. }), "{full:?}");
+    assert!(full.is_readable());
+    assert!(written > 0);
+    assert_eq!(events(&journal, "a").await.len() as u64, written);
+    // Nothing is half there: the stream is where it was, and a reader from outside agrees.
+    let other = open(&dir.join("journal.db")).await.unwrap();
+    assert_eq!(events(&other, "a").await.len() as u64, written);
+    fs::write(dir.join("told"), full.to_string()).unwrap();
+}
