@@ -28,3 +28,11 @@ pub(crate) const REFUSED_AT_LIMIT: &str = "Not run: the turn limit is reached.";
 pub(crate) const INTERRUPTED: &str = "Interrupted: Convoke was stopped while this command was under way, so its outcome is \
 unknown. It may have run in whole, in part or not at all: look before you repeat it. The shell is a new one in the same \
 directory with the same exported variables; functions, unexported variables and background jobs are gone.";
+
+/// Sent when files changed while nobody drove the agent.
+pub(crate) fn changed(files: &[String]) -> String {
+    format!(
+        "While this work was interrupted, files in the directory changed: {}. What you read of them before may be out of date.",
+        files.join(", ")
+    )
+}

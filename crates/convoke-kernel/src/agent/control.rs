@@ -170,6 +170,8 @@ pub(super) struct Control {
     /// `None` once a reply of unknown price was paid for.
     pub(super) cost_nano: Option<u64>,
     pub(super) shell: Option<ShellState>,
+    /// Files that changed while nobody drove the agent and that it has not been told of.
+    pub(super) changed: Vec<String>,
 }
 
 impl Control {
@@ -186,6 +188,7 @@ impl Control {
             usage: Usage::default(),
             cost_nano: Some(0),
             shell: None,
+            changed: Vec::new(),
         }
     }
 
@@ -308,6 +311,7 @@ impl Control {
             }
             (Stage::Ready(asking), Event::NoteAppended(e)) => {
                 self.push(&e.message);
+                self.changed.clear();
                 Stage::Ready(asking)
             }
             (Stage::Tools(mut slots), Event::ToolStarted(e)) => {
@@ -351,7 +355,10 @@ impl Control {
                 }
                 Stage::Idle
             }
-            (stage, Event::Resumed(_)) => stage,
+            (stage, Event::Resumed(e)) => {
+                self.changed.extend(e.changed.iter().cloned());
+                stage
+            }
             _ => return Err(illegal),
         };
         Ok(())

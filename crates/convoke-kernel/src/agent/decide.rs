@@ -43,7 +43,10 @@ impl Draft {
     ) -> Result<Vec<Event>, Unexpected> {
         let waited = matches!(input, Input::Waited | Input::Resume { .. });
         match input {
-            Input::Start(spec) => self.emit(AgentStarted { spec: *spec })?,
+            Input::Start { spec, key, text } => {
+                self.emit(AgentStarted { spec: *spec })?;
+                self.say(key, text)?;
+            }
             Input::Say { key, text } => self.say(key, text)?,
             Input::Replied { call, reply } => self.replied(call, *reply, reused)?,
             Input::Failed { call, attempt, failure } => self.failed(call, attempt, failure)?,
@@ -67,7 +70,7 @@ impl Draft {
             return Err(Unexpected::Blank);
         }
         let exchange = self.control.exchange.as_ref().map_or(0, |e| e.number) + 1;
-        let message = Segment::encode(&json!({"role": "user", "content": [{"type": "text", "text": text}]}));
+        let message = user_text(&text);
         self.emit(ExchangeOpened { exchange, input: key, text, message })?;
         Ok(())
     }
@@ -85,9 +88,7 @@ impl Draft {
         let paused = reply.stop == StopReason::PauseTurn;
         self.emit(ModelReplied { call, reply, kept })?;
         if wordless && !paused && matches!(self.control.stage, Stage::Ready(_)) {
-            let message =
-                Segment::encode(&json!({"role": "user", "content": [{"type": "text", "text": prompts::NUDGE}]}));
-            self.emit(NoteAppended { message })?;
+            self.emit(NoteAppended { message: user_text(prompts::NUDGE) })?;
         }
         Ok(())
     }
@@ -159,6 +160,11 @@ impl Draft {
     }
 
     fn call_model(&mut self) -> Result<(), Unexpected> {
+        // A repeat stays as it was, so what changed meanwhile is told with the next request that is new.
+        if matches!(self.control.stage, Stage::Ready(_)) && !self.control.changed.is_empty() {
+            let message = user_text(&prompts::changed(&self.control.changed));
+            self.emit(NoteAppended { message })?;
+        }
         let (Stage::Ready(asking) | Stage::Waiting(asking, _)) = &self.control.stage else { return Ok(()) };
         let mut hasher = Sha256::new();
         hasher.update(self.control.mark.digest);
@@ -241,6 +247,10 @@ fn backoff(failures: u32, digest: &[u8; 32]) -> u64 {
     let full = (500u64 << failures.min(6)).min(32_000);
     let spread = u64::from(digest[failures as usize % digest.len()]);
     full - full * spread / 1024
+}
+
+fn user_text(text: &str) -> Segment {
+    Segment::encode(&json!({"role": "user", "content": [{"type": "text", "text": text}]}))
 }
 
 fn blank(text: &str) -> bool {

@@ -28,8 +28,15 @@ pub use summary::{Status, Summary};
 /// Something that came from outside the kernel.
 #[derive(Debug, Clone)]
 pub enum Input {
-    /// The agent is to exist.
-    Start(Box<AgentSpec>),
+    /// The agent is to exist, and this is said to it: one decision, so that no agent exists without a task.
+    Start {
+        /// What it is made of.
+        spec: Box<AgentSpec>,
+        /// The key of the input.
+        key: String,
+        /// What is said.
+        text: String,
+    },
     /// Somebody said something to an idle agent.
     Say {
         /// The key of the input.

@@ -7,7 +7,7 @@ use super::control::{Control, IllegalEvent, Stage};
 use crate::event::Event;
 use crate::ids::SessionId;
 use crate::outcome::Outcome;
-use crate::spec::Role;
+use crate::spec::{AgentSpec, Role};
 use crate::wire::{FailureKind, Usage};
 
 /// Where an agent stands, in one word.
@@ -35,6 +35,9 @@ pub struct Summary {
     pub task: String,
     /// The model.
     pub model: String,
+    /// The effort it is asked for; absent when that is left to the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<String>,
     /// Where it stands.
     pub status: Status,
     /// The kind of failure, if it failed.
@@ -59,6 +62,29 @@ pub struct Summary {
 
 /// Long enough to recognise a task in a listing.
 const TASK_CHARS: usize = 200;
+
+impl Summary {
+    /// The row of an agent that is written down and that nobody has driven yet.
+    pub fn waiting(spec: &AgentSpec, task: &str, started_at: u64) -> Self {
+        Self {
+            session: spec.session.clone(),
+            role: spec.role,
+            dir: spec.dir.clone(),
+            task: task.chars().take(TASK_CHARS).collect(),
+            model: spec.model.clone(),
+            effort: spec.capabilities.effort.clone(),
+            status: Status::Open,
+            failure: None,
+            can_go_on: true,
+            started_at,
+            turns: 0,
+            calls: 0,
+            commands: 0,
+            usage: Usage::default(),
+            cost_nano: Some(0),
+        }
+    }
+}
 
 impl Agent {
     /// The agent's row in a listing; `None` before it started.
@@ -87,19 +113,14 @@ fn summarise(control: &Control, started_at: u64) -> Option<Summary> {
         _ => Status::Open,
     };
     Some(Summary {
-        session: spec.session.clone(),
-        role: spec.role,
-        dir: spec.dir.clone(),
-        task: control.task.chars().take(TASK_CHARS).collect(),
-        model: spec.model.clone(),
         status,
         failure,
         can_go_on: control.can_go_on(),
-        started_at,
         turns: control.turns,
         calls: control.calls,
         commands: control.commands,
         usage: control.usage,
         cost_nano: control.cost_nano,
+        ..Summary::waiting(spec, &control.task, started_at)
     })
 }

@@ -34,6 +34,10 @@ fn spec(max_turns: u32) -> AgentSpec {
     })
 }
 
+fn start(max_turns: u32, text: &str) -> Input {
+    Input::Start { spec: Box::new(spec(max_turns)), key: "k".into(), text: text.into() }
+}
+
 fn reply(blocks: Value, stop: StopReason) -> Box<Reply> {
     let list = blocks.as_array().unwrap();
     let text = list.iter().filter_map(|b| b["text"].as_str()).collect();
@@ -77,15 +81,10 @@ fn done(text: &str) -> ToolResult {
 }
 
 impl Bench {
-    fn new(max_turns: u32) -> Self {
-        let mut bench = Self { agent: Agent::new(), events: Vec::new(), at: 1_000 };
-        bench.feed(Input::Start(Box::new(spec(max_turns))));
-        bench
-    }
-
     fn asked(max_turns: u32, text: &str) -> Self {
-        let mut bench = Self::new(max_turns);
-        bench.feed(Input::Say { key: "k".into(), text: text.into() });
+        let mut bench = Self { agent: Agent::new(), events: Vec::new(), at: 1_000 };
+        let started = bench.feed(start(max_turns, text));
+        assert_eq!(started, ["agent_started", "exchange_opened", "model_called"]);
         bench
     }
 
@@ -398,6 +397,18 @@ fn a_tool_cut_by_a_crash_is_reported_as_unknown_and_not_repeated() {
 }
 
 #[test]
+fn files_that_changed_meanwhile_are_told_once_and_behind_everything_else() {
+    let mut bench = Bench::asked(30, "look");
+    bench.replies(calls(&["t1"]));
+    let kinds = bench.feed(Input::Resume { changed: vec!["src/a.rs".into()] });
+    assert_eq!(kinds, ["resumed", "tool_finished", "results_appended", "note_appended", "model_called"]);
+    assert_eq!(bench.outline(), "user(text) assistant(tool_use) user(tool_result) user(text)");
+    assert!(bench.agent.history()[3].as_str().contains("src/a.rs"));
+    bench.replies(calls(&["t2"]));
+    assert_eq!(bench.runs("t2", "two"), ["tool_finished", "results_appended", "model_called"]);
+}
+
+#[test]
 fn nothing_new_starts_while_held_and_a_resume_goes_on() {
     let mut bench = Bench::asked(30, "look");
     let call = bench.call().0;
@@ -412,12 +423,13 @@ fn an_input_while_busy_waits_and_an_empty_one_is_refused() {
     let bench = Bench::asked(30, "hello");
     let say = |text: &str| Input::Say { key: "k2".into(), text: text.into() };
     assert_eq!(bench.agent.decide(say("more"), 1, Pace::Go), Err(Unexpected::Busy));
-    assert_eq!(Bench::new(30).agent.decide(say(" \n"), 1, Pace::Go), Err(Unexpected::Blank));
+    assert_eq!(Agent::new().decide(start(30, " \n"), 1, Pace::Go), Err(Unexpected::Blank));
 }
 
 #[test]
 fn an_answer_to_nothing_is_refused() {
-    let bench = Bench::new(30);
+    let mut bench = Bench::asked(30, "hello");
+    bench.replies(says("hi"));
     let stray = Input::Replied { call: 1, reply: says("hi") };
     assert!(matches!(bench.agent.decide(stray, 1, Pace::Go), Err(Unexpected::Illegal(_))));
 }

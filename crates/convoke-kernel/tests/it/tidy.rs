@@ -29,8 +29,8 @@ const BUDGETS: &[(&str, usize)] = &[
     ("convoke-claude", 2_600),
     ("convoke-sandbox", 3_000),
     ("convoke-runtime", 6_000),
-    ("convoke-sim", 6_000),
-    ("convoke", 5_000),
+    ("convoke-sim", 6_500),
+    ("convoke", 5_500),
 ];
 
 const LONGEST_FILE: usize = 500;

@@ -1,0 +1,46 @@
+//! Convoke as a library: ask one question about a directory and print the answer.
+//!
+//! Runs by itself against the simulator's offline model: `cargo run -p convoke-runtime --example review -- DIR`
+
+#![expect(clippy::print_stdout, reason = "an example prints its answer")]
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use convoke_claude::{Client, ClientConfig, Models};
+use convoke_journal::{Journal, Location, Options, Process};
+use convoke_runtime::{Clock, Config, HelperPath, Ids, Runtime, Start, Stop, Take, helper_entry};
+use convoke_sim::{Offline, SimConfig, Simulator};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // The commands of an agent live under this same program, started again as their helper.
+    helper_entry();
+    tokio::runtime::Runtime::new()?.block_on(review())
+}
+
+async fn review() -> Result<(), Box<dyn std::error::Error>> {
+    let dir = std::env::args_os().nth(1).map_or_else(|| PathBuf::from("."), PathBuf::from).canonicalize()?;
+    let simulator = Simulator::start(SimConfig::new(Offline)).await?;
+    let ids = Ids::random();
+    let journal = Journal::open(Location::Memory, Options::new(Process::current(ids.bits()?))).await?;
+    let scratch = tempfile::tempdir()?;
+    let path = std::env::var_os("PATH").unwrap_or_default().to_string_lossy().into_owned();
+    let runtime = Runtime::new(Config {
+        journal,
+        client: Client::new(ClientConfig { base_url: simulator.url(), ..ClientConfig::default() })?,
+        models: Models::builtin(),
+        clock: Clock::system(),
+        ids,
+        helper: HelperPath::new(std::env::current_exe()?),
+        env: BTreeMap::from([("PATH".to_owned(), path)]),
+        outputs: scratch.path().join("outputs"),
+        spools: vec![scratch.path().join("spool")],
+        drain: Duration::from_secs(10),
+        crash: None,
+    });
+    let agent = runtime.start(Start::new("offline", dir), "Review this directory").await?;
+    let ended = runtime.drive(&agent, Take::New, Stop::never(), None).await?;
+    println!("{}", ended.outcome.map(|outcome| outcome.text().to_owned()).unwrap_or_default());
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! What can go wrong while driving an agent.
+
+use std::path::PathBuf;
+
+use convoke_kernel::{AgentId, BadEvent, IllegalEvent, Outcome, Unexpected};
+
+/// Why a run could not be started or driven on. Failures of the model or of tools are outcomes, not errors.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The journal failed.
+    #[error(transparent)]
+    Journal(#[from] convoke_journal::Error),
+    /// The journal failed after something had come back that is worth keeping.
+    #[error("{cause}; nothing new was started{}", spooled_note(.spooled))]
+    Unrecorded {
+        /// What the journal said.
+        #[source]
+        cause: convoke_journal::Error,
+        /// What the model had said, if it had.
+        text: Option<String>,
+        /// The answer, if the exchange was over.
+        outcome: Option<Box<Outcome>>,
+        /// The file that holds what could not be recorded; the next resume reads it.
+        spooled: Option<PathBuf>,
+    },
+    /// There is no such agent.
+    #[error("there is no agent {0} in this journal; `convoke runs list` shows what is there")]
+    NoSuchAgent(AgentId),
+    /// The stream holds something that this version cannot read.
+    #[error("event {seq} of {agent}: {cause}")]
+    BadEvent {
+        /// Whose.
+        agent: AgentId,
+        /// Which.
+        seq: u64,
+        /// What is wrong.
+        #[source]
+        cause: BadEvent,
+    },
+    /// The stream holds events in an order that cannot be.
+    #[error("event {seq} of {agent}: {cause}")]
+    BadHistory {
+        /// Whose.
+        agent: AgentId,
+        /// Which.
+        seq: u64,
+        /// What is wrong.
+        #[source]
+        cause: IllegalEvent,
+    },
+    /// An input in the journal cannot be read.
+    #[error("input '{key}' of {agent} cannot be read: {cause}")]
+    BadInput {
+        /// Whose.
+        agent: AgentId,
+        /// Which.
+        key: String,
+        /// What is wrong.
+        #[source]
+        cause: serde_json::Error,
+    },
+    /// The kernel refused an input.
+    #[error(transparent)]
+    Unexpected(#[from] Unexpected),
+    /// An event could not be encoded.
+    #[error("an event could not be encoded: {0}")]
+    Encode(#[from] serde_json::Error),
+    /// The task is empty.
+    #[error("the task is empty: say what is to be done")]
+    EmptyTask,
+    /// The machine gives no random bytes.
+    #[error("no random bytes for an id: {0}")]
+    NoRandomness(String),
+    /// An effect's task panicked.
+    #[error("an effect of {0} broke down; this is a fault of convoke, and the run can be resumed")]
+    EffectBroke(AgentId),
+    /// A test asked for a crash here.
+    #[error("crashed on request")]
+    Crashed,
+}
+
+fn spooled_note(spooled: &Option<PathBuf>) -> String {
+    match spooled {
+        Some(path) => format!(". What had come back is kept in {} and is read by the next resume", path.display()),
+        None => String::new(),
+    }
+}

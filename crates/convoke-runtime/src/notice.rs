@@ -1,0 +1,66 @@
+//! What a run tells whoever watches: recorded events, and live text that is no event.
+
+use convoke_claude::Live;
+use convoke_kernel::{AgentId, Event};
+use tokio::sync::mpsc::UnboundedSender;
+
+/// Something a watcher is told.
+#[derive(Debug, Clone)]
+pub enum Notice {
+    /// An event is in the journal.
+    Recorded {
+        /// Whose.
+        agent: AgentId,
+        /// Its number in the stream.
+        seq: u64,
+        /// When.
+        at: u64,
+        /// The event.
+        event: Box<Event>,
+    },
+    /// A piece of a reply that is still being written. An event withdraws it if the reply fails.
+    Live {
+        /// Whose.
+        agent: AgentId,
+        /// The piece.
+        piece: Piece,
+    },
+    /// Nothing new starts; this many effects are waited for.
+    Draining {
+        /// How many.
+        under_way: usize,
+    },
+}
+
+/// A piece of a reply that is still being written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    /// The model has begun to answer.
+    Began,
+    /// Text.
+    Text(String),
+    /// Thinking.
+    Thinking(String),
+    /// A tool call begins.
+    Tool {
+        /// The tool that is meant.
+        name: String,
+    },
+}
+
+impl Piece {
+    /// What a watcher is told of a live piece; rate limits and half-written tool input are not for people.
+    pub(crate) fn of(live: Live<'_>) -> Option<Self> {
+        match live {
+            Live::Began => Some(Self::Began),
+            Live::Text(text) => Some(Self::Text(text.to_owned())),
+            Live::Thinking(text) => Some(Self::Thinking(text.to_owned())),
+            Live::Tool { name } => Some(Self::Tool { name: name.to_owned() }),
+            Live::Limits(_) | Live::ToolInput(_) => None,
+        }
+    }
+}
+
+/// The sending end for notices. Unbounded, because a slow terminal must not hold up the journal; what is sent is
+/// bounded by what the model writes.
+pub type Watcher = UnboundedSender<Notice>;

@@ -1,0 +1,113 @@
+//! Stopping: what is under way is waited for or cut, nothing new starts, and a resume goes on.
+
+use convoke_kernel::{Event, Outcome, Ran};
+use convoke_runtime::{Notice, StopLevel, Stopper, Take};
+use convoke_sim::{Fault, FaultKind, Script, calls, says};
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use crate::support::{Rig, within};
+
+#[tokio::test]
+async fn a_drain_waits_for_the_reply_and_starts_nothing_new() {
+    let script = Script::new().conversation("*", [calls("bash", json!({"command": "echo ran >> log"})), says("done")]);
+    let rig = Rig::new(script).await;
+    let hold = rig.sim.hold("go", 0, 2);
+    let runtime = rig.life(None).await;
+    let agent = runtime.start(rig.start(), "go").await.unwrap();
+    let (stopper, stop) = Stopper::new();
+    let drive = runtime.drive(&agent, Take::New, stop, None);
+    let ask = async {
+        hold.entered().await;
+        stopper.ask(StopLevel::Drain);
+        hold.release();
+    };
+    let (ended, ()) = within(async { tokio::join!(drive, ask) }).await;
+    assert_eq!(ended.unwrap().outcome, None);
+    assert_eq!(rig.read("log"), "", "the command was not started");
+    let kinds: Vec<_> = rig.events(&agent).await.iter().map(Event::kind).collect();
+    assert_eq!(kinds.last(), Some(&"model_replied"));
+    let ended = rig.resume(&agent).await.unwrap();
+    assert_eq!(ended.outcome, Some(Outcome::Ok { text: "done".into() }));
+    assert_eq!((rig.read("log").as_str(), rig.sim.requests().len()), ("ran\n", 2));
+    rig.assert_legal();
+}
+
+#[tokio::test]
+async fn a_cut_records_the_call_as_interrupted_and_a_resume_repeats_it() {
+    let rig = Rig::new(Script::new().conversation("*", [says("done")])).await;
+    let hold = rig.sim.hold("go", 0, 2);
+    let runtime = rig.life(None).await;
+    let agent = runtime.start(rig.start(), "go").await.unwrap();
+    let (stopper, stop) = Stopper::new();
+    let ask = async {
+        hold.entered().await;
+        stopper.ask(StopLevel::Cut);
+    };
+    let (ended, ()) = within(async { tokio::join!(runtime.drive(&agent, Take::New, stop, None), ask) }).await;
+    assert_eq!(ended.unwrap().outcome, None);
+    hold.release();
+    let ended = rig.resume(&agent).await.unwrap();
+    assert_eq!(ended.outcome, Some(Outcome::Ok { text: "done".into() }));
+    assert_eq!(rig.sim.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn a_cut_kills_the_command_and_tells_the_model() {
+    let script = Script::new().conversation(
+        "*",
+        [calls("bash", json!({"command": "echo begun; echo x > started; sleep 600"})), says("done")],
+    );
+    let mut rig = Rig::new(script).await;
+    rig.limits.bash_timeout_ms = 600_000;
+    let runtime = rig.life(None).await;
+    let agent = runtime.start(rig.start(), "go").await.unwrap();
+    let (stopper, stop) = Stopper::new();
+    let (watcher, mut notices) = mpsc::unbounded_channel();
+    let started = rig.work.path().join("started");
+    let ask = async {
+        while let Some(notice) = notices.recv().await {
+            if matches!(notice, Notice::Recorded { event, .. } if event.kind() == "tool_started") {
+                break;
+            }
+        }
+        while !started.exists() {
+            tokio::task::yield_now().await;
+        }
+        stopper.ask(StopLevel::Cut);
+    };
+    let (ended, ()) = within(async { tokio::join!(runtime.drive(&agent, Take::New, stop, Some(watcher)), ask) }).await;
+    assert_eq!(ended.unwrap().outcome, None);
+    let finished = rig.events(&agent).await.into_iter().find_map(|event| match event {
+        Event::ToolFinished(e) => Some(e.result),
+        _ => None,
+    });
+    let result = finished.unwrap();
+    assert_eq!(result.ran, Ran::Interrupted);
+    assert!(result.text.starts_with("begun\n") && result.text.contains("\n(interrupted"), "{}", result.text);
+    let ended = rig.resume(&agent).await.unwrap();
+    assert_eq!(ended.outcome, Some(Outcome::Ok { text: "done".into() }));
+    rig.assert_legal();
+}
+
+#[tokio::test]
+async fn a_stop_while_waiting_for_a_retry_ends_at_once_and_the_wait_is_kept() {
+    let mut rig = Rig::new(Script::new().conversation("*", [says("done")])).await;
+    rig.clock = convoke_runtime::Clock::system();
+    rig.sim.push_fault(Fault::new(FaultKind::RateLimited { retry_after: Some(600), headers: true }));
+    let runtime = rig.life(None).await;
+    let agent = runtime.start(rig.start(), "go").await.unwrap();
+    let (stopper, stop) = Stopper::new();
+    let (watcher, mut notices) = mpsc::unbounded_channel();
+    let ask = async {
+        while let Some(notice) = notices.recv().await {
+            if matches!(notice, Notice::Recorded { event, .. } if event.kind() == "model_failed") {
+                break;
+            }
+        }
+        stopper.ask(StopLevel::Drain);
+    };
+    let (ended, ()) = within(async { tokio::join!(runtime.drive(&agent, Take::New, stop, Some(watcher)), ask) }).await;
+    assert_eq!(ended.unwrap().outcome, None);
+    assert!(matches!(rig.folded(&agent).await.pending()[..], [convoke_kernel::Effect::Wait { .. }]));
+}

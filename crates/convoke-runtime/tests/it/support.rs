@@ -1,0 +1,165 @@
+//! A rig: a simulator, a directory to work in, a journal, and as many lives of the process as a test wants.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::time::Duration;
+
+use convoke_claude::{Client, ClientConfig, Endpoint, Models, Proxy, Timeouts, capabilities};
+use convoke_journal::{Batch, Journal, Location, Options, Process, StreamId};
+use convoke_kernel::{Agent, AgentId, Event, Limits};
+use convoke_runtime::{Clock, Config, Crash, Ended, Error, HelperPath, Ids, Runtime, Start, Stop, Take};
+use convoke_sim::{SimConfig, Simulator};
+use tempfile::TempDir;
+
+pub(crate) const MODEL: &str = "claude-opus-4-8";
+
+pub(crate) struct Rig {
+    pub(crate) sim: Simulator,
+    pub(crate) work: TempDir,
+    pub(crate) scratch: TempDir,
+    journal: Journal,
+    pub(crate) clock: Clock,
+    pub(crate) limits: Limits,
+    pub(crate) timeouts: Timeouts,
+    pub(crate) env: BTreeMap<String, String>,
+}
+
+impl Rig {
+    pub(crate) async fn new(sim: impl Into<SimConfig>) -> Self {
+        Self::on(Location::Memory, sim).await
+    }
+
+    pub(crate) async fn on(location: Location, sim: impl Into<SimConfig>) -> Self {
+        let scratch = tempfile::tempdir().unwrap();
+        let location = match location {
+            Location::Sqlite(name) => Location::Sqlite(scratch.path().join(name)),
+            other => other,
+        };
+        let path = std::env::var_os("PATH").unwrap().into_string().unwrap();
+        Self {
+            sim: Simulator::start(sim).await.unwrap(),
+            work: tempfile::tempdir().unwrap(),
+            journal: Journal::open(location, Options::new(dead_process())).await.unwrap(),
+            scratch,
+            clock: Clock::jumping(1_000_000),
+            limits: Limits { bash_timeout_ms: 20_000, ..Limits::default() },
+            timeouts: Timeouts::default(),
+            env: BTreeMap::from([("PATH".to_owned(), path)]),
+        }
+    }
+
+    /// A new process over the same journal, as far as the journal can tell.
+    pub(crate) async fn life(&self, crash: Option<Crash>) -> Runtime {
+        let journal = self.journal.as_process(Options::new(dead_process())).await.unwrap();
+        Runtime::new(Config {
+            journal,
+            client: Client::new(ClientConfig {
+                base_url: self.sim.url(),
+                proxy: Proxy::Off,
+                timeouts: self.timeouts,
+                ..with_key()
+            })
+            .unwrap(),
+            models: Models::builtin(),
+            clock: self.clock.clone(),
+            ids: Ids::random(),
+            helper: HelperPath::new(env!("CARGO_BIN_EXE_convoke-helper").into()),
+            env: self.env.clone(),
+            outputs: self.scratch.path().join("outputs"),
+            spools: vec![self.scratch.path().join("spool")],
+            drain: Duration::from_secs(10),
+            crash,
+        })
+    }
+
+    pub(crate) fn start(&self) -> Start {
+        let model = Models::builtin().get(MODEL);
+        let endpoint = Endpoint::anthropic();
+        Start {
+            model: MODEL.into(),
+            dir: self.work.path().to_owned(),
+            capabilities: capabilities(&model, &endpoint, Some("xhigh")).unwrap(),
+            limits: self.limits,
+            system: None,
+        }
+    }
+
+    /// Asks and drives in one life.
+    pub(crate) async fn ask(&self, task: &str) -> (AgentId, Ended) {
+        let runtime = self.life(None).await;
+        let agent = runtime.start(self.start(), task).await.unwrap();
+        let ended = within(runtime.drive(&agent, Take::New, Stop::never(), None)).await.unwrap();
+        (agent, ended)
+    }
+
+    pub(crate) async fn resume(&self, agent: &AgentId) -> Result<Ended, Error> {
+        let runtime = self.life(None).await;
+        within(runtime.drive(agent, Take::Resume { changed: vec![] }, Stop::never(), None)).await
+    }
+
+    pub(crate) async fn events(&self, agent: &AgentId) -> Vec<Event> {
+        let records = self.journal.load(&StreamId::from(agent), 0).await.unwrap();
+        records.iter().map(|record| Event::decode(&record.event).unwrap()).collect()
+    }
+
+    /// Writes an event past the kernel, as a newer version or a fault would.
+    pub(crate) async fn append_raw(&self, agent: &AgentId, event: &str) {
+        let stream = StreamId::from(agent);
+        let seq = self.journal.load(&stream, 0).await.unwrap().len() as u64;
+        let lease = self.journal.own(&stream).await.unwrap();
+        self.journal.append(&lease, seq, &Batch::events(1, [event])).await.unwrap();
+        self.journal.release(&lease).await.unwrap();
+    }
+
+    pub(crate) async fn folded(&self, agent: &AgentId) -> Agent {
+        let mut folded = Agent::new();
+        for event in self.events(agent).await {
+            folded.apply(&event, 0).unwrap();
+        }
+        folded
+    }
+
+    /// Every request that reached the simulator was legal and began with the one before it.
+    pub(crate) fn assert_legal(&self) {
+        for request in self.sim.requests() {
+            assert!(
+                request.verdict.is_accepted(),
+                "request {}: {:?}\n{}",
+                request.index,
+                request.verdict,
+                request.body
+            );
+            assert_eq!(request.prefix_break, None, "request {}", request.index);
+        }
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.work.path().join(name)).unwrap_or_default()
+    }
+}
+
+fn with_key() -> ClientConfig {
+    let auth = convoke_claude::Auth { key: Some(convoke_claude::Secret::new("test-key")), bearer: None };
+    ClientConfig { auth, ..ClientConfig::default() }
+}
+
+/// A process that has provably ended, so that its leases can be taken over at once.
+fn dead_process() -> Process {
+    let bits = Ids::random().bits().unwrap();
+    Process { pid: u32::MAX, start_time: 1, ..Process::current(bits) }
+}
+
+/// No test waits for ever; none is expected to come near this.
+pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(120), future).await.expect("the test hangs")
+}
+
+/// A PostgreSQL journal; where there is none the test is skipped, loudly.
+pub(crate) fn postgres(test: &str) -> Option<Location> {
+    let url = std::env::var_os("CONVOKE_TEST_POSTGRES");
+    if url.is_none() {
+        // Written past the test harness, which would keep it to itself; `scripts/test` counts these lines.
+        let _ = writeln!(std::io::stderr(), "SKIPPED: {test}: CONVOKE_TEST_POSTGRES is not set");
+    }
+    url.map(|url| url.into_string().unwrap().parse().unwrap())
+}

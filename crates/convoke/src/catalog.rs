@@ -1,0 +1,220 @@
+//! What is in the journal, as the command line names it: runs by their session, each with its agents. It reads; it
+//! changes nothing.
+
+use std::collections::HashMap;
+
+use convoke_journal::{Filter, Journal, Listing, LiveOwner, Location, StreamId};
+use convoke_kernel::{AgentId, FailureKind, SessionId, Status, Summary};
+use convoke_runtime::summary_of_waiting;
+
+use crate::failure::Failure;
+use crate::open;
+use crate::settings::Settings;
+
+/// The runs of a journal, newest first.
+#[derive(Debug, Default)]
+pub(crate) struct Catalog {
+    /// The runs.
+    pub(crate) runs: Vec<Run>,
+    /// Streams of agents that this version cannot make sense of.
+    pub(crate) unreadable: Vec<StreamId>,
+    /// Where each run is among them.
+    places: HashMap<SessionId, usize>,
+    journal: String,
+}
+
+/// One run: a session and its agents.
+#[derive(Debug)]
+pub(crate) struct Run {
+    /// The session.
+    pub(crate) session: SessionId,
+    /// Its agents, the lead first.
+    pub(crate) agents: Vec<Entry>,
+}
+
+/// One agent.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// The agent.
+    pub(crate) agent: AgentId,
+    /// What it stands for. An agent that nobody has driven yet has the summary it would begin with.
+    pub(crate) summary: Summary,
+    /// When it was last written to.
+    pub(crate) updated_at: u64,
+    /// Who drives it.
+    pub(crate) owner: Option<LiveOwner>,
+}
+
+/// Where a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// A process drives it.
+    Running,
+    /// It is unfinished and nobody drives it.
+    Open,
+    /// It was answered.
+    Done,
+    /// It failed.
+    Failed(FailureKind),
+}
+
+impl State {
+    /// The state in one or two words, for people.
+    pub(crate) fn words(self) -> String {
+        match self {
+            Self::Failed(kind) => format!("failed {}", kind_word(kind)),
+            _ => self.word().to_owned(),
+        }
+    }
+
+    /// The state in one word, for programs.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Open => "open",
+            Self::Done => "done",
+            Self::Failed(_) => "failed",
+        }
+    }
+}
+
+/// A kind of failure, as data formats write it.
+pub(crate) fn kind_word(kind: FailureKind) -> String {
+    match serde_json::to_value(kind) {
+        Ok(serde_json::Value::String(word)) => word,
+        _ => "internal".to_owned(),
+    }
+}
+
+impl Run {
+    /// The agent that talks to the person.
+    pub(crate) fn lead(&self) -> &Entry {
+        // A run is made together with its first agent, so there always is one.
+        &self.agents[0]
+    }
+
+    /// Where the run stands.
+    pub(crate) fn state(&self) -> State {
+        if self.agents.iter().any(|entry| entry.owner.is_some()) {
+            return State::Running;
+        }
+        let summary = &self.lead().summary;
+        match (summary.status, summary.failure) {
+            (Status::Open, _) => State::Open,
+            (Status::Done, _) => State::Done,
+            (Status::Failed, kind) => State::Failed(kind.unwrap_or(FailureKind::Internal)),
+        }
+    }
+
+    /// When anything of it was last written to.
+    pub(crate) fn updated_at(&self) -> u64 {
+        self.agents.iter().map(|entry| entry.updated_at).max().unwrap_or_default()
+    }
+
+    /// The agent that an id or a prefix names.
+    pub(crate) fn agent(&self, given: &str) -> Result<&Entry, Failure> {
+        let found: Vec<&Entry> = self.agents.iter().filter(|entry| names(given, entry.agent.as_str())).collect();
+        match found.as_slice() {
+            [entry] => Ok(entry),
+            [] => Err(Failure::usage(format!("there is no agent '{given}' in run {}", self.session))
+                .hint(format!("its agents: {}", ids(self.agents.iter().map(|entry| entry.agent.as_str()))))),
+            several => Err(ambiguous(given, "agents", several.iter().map(|entry| entry.agent.as_str()))),
+        }
+    }
+}
+
+/// Opens the journal if there is one: looking must not leave an empty journal behind.
+pub(crate) async fn open_existing(settings: &Settings) -> Result<Option<Journal>, Failure> {
+    match &settings.journal {
+        Location::Sqlite(path) if !path.exists() => Ok(None),
+        _ => open::journal(settings).await.map(Some),
+    }
+}
+
+impl Catalog {
+    /// Reads the runs of a journal; of none, there are none.
+    pub(crate) async fn load(settings: &Settings, journal: Option<&Journal>) -> Result<Self, Failure> {
+        let mut catalog = Self { journal: settings.journal.to_string(), ..Self::default() };
+        let Some(journal) = journal else { return Ok(catalog) };
+        let filter = Filter { prefix: Some(AgentId::PREFIX.to_owned()), limit: None };
+        for listing in journal.list(&filter).await? {
+            match read(journal, &listing).await? {
+                Some(entry) => catalog.add(entry),
+                None => catalog.unreadable.push(listing.stream),
+            }
+        }
+        Ok(catalog)
+    }
+
+    fn add(&mut self, entry: Entry) {
+        let session = entry.summary.session.clone();
+        match self.places.get(&session) {
+            // The list is newest first and a lead is older than its children.
+            Some(&place) => self.runs[place].agents.insert(0, entry),
+            None => {
+                self.places.insert(session.clone(), self.runs.len());
+                self.runs.push(Run { session, agents: vec![entry] });
+            }
+        }
+    }
+
+    /// The run that an id or a prefix names: its session's, or that of one of its agents.
+    pub(crate) fn find(&self, given: &str) -> Result<&Run, Failure> {
+        let named = |run: &&Run| {
+            names(given, run.session.as_str()) || run.agents.iter().any(|entry| names(given, entry.agent.as_str()))
+        };
+        let found: Vec<&Run> = self.runs.iter().filter(named).collect();
+        match found.as_slice() {
+            [run] => Ok(run),
+            [] => Err(Failure::usage(format!("there is no run '{given}' in {}", self.journal))
+                .hint("`convoke runs list --all` shows every run")),
+            several => Err(ambiguous(given, "runs", several.iter().map(|run| run.session.as_str()))),
+        }
+    }
+
+    /// How many characters of an id tell these runs apart, with some to spare for the ones to come.
+    pub(crate) fn id_length(&self) -> usize {
+        const SHORT: usize = 10;
+        let mut sessions: Vec<&str> = self.runs.iter().map(|run| run.session.as_str()).collect();
+        sessions.sort_unstable();
+        let common =
+            |pair: &[&str]| pair[0].bytes().zip(pair[1].bytes()).take_while(|(one, other)| one == other).count();
+        sessions.windows(2).map(|pair| common(pair) + 1).max().unwrap_or(0).max(SHORT)
+    }
+}
+
+fn ambiguous<'a>(given: &str, what: &str, found: impl ExactSizeIterator<Item = &'a str>) -> Failure {
+    let message = format!("'{given}' fits {} {what}: {}", found.len(), ids(found));
+    Failure::usage(message).hint("write more of the id")
+}
+
+fn ids<'a>(found: impl Iterator<Item = &'a str>) -> String {
+    const SHOWN: usize = 5;
+    let mut found: Vec<&str> = found.collect();
+    let more = found.len().saturating_sub(SHOWN);
+    found.truncate(SHOWN);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    format!("{}{more}", found.join(", "))
+}
+
+/// Whether what a person typed is the beginning of this id, with or without its prefix.
+fn names(given: &str, id: &str) -> bool {
+    let body = id.split_once('_').map_or(id, |(_, body)| body);
+    !given.is_empty() && (id.starts_with(given) || body.starts_with(given))
+}
+
+async fn read(journal: &Journal, listing: &Listing) -> Result<Option<Entry>, Failure> {
+    let Ok(agent) = listing.stream.as_str().parse::<AgentId>() else { return Ok(None) };
+    let summary = match &listing.summary {
+        Some(text) => serde_json::from_str(text).ok(),
+        None => waiting(journal, listing).await?,
+    };
+    let owner = listing.owner.clone();
+    Ok(summary.map(|summary| Entry { agent, summary, updated_at: listing.updated_at, owner }))
+}
+
+/// An agent that was written down and never driven is as resumable as any other, so it is listed.
+async fn waiting(journal: &Journal, listing: &Listing) -> Result<Option<Summary>, Failure> {
+    let inputs = journal.inputs(&listing.stream).await?;
+    Ok(inputs.iter().find_map(|input| summary_of_waiting(input, listing.created_at)))
+}

@@ -1,0 +1,20 @@
+//! The commands, one file each. Every one takes the settings and its arguments and gives its exit code: it prints what
+//! was asked for on stdout; what goes wrong is printed once, in `main`.
+
+pub(crate) mod completions;
+pub(crate) mod config;
+pub(crate) mod cost;
+pub(crate) mod doctor;
+mod drive;
+pub(crate) mod resume;
+pub(crate) mod run;
+pub(crate) mod runs;
+pub(crate) mod sim;
+mod table;
+
+use crate::failure::Failure;
+
+/// Lines of JSON are for what happens over time.
+fn no_jsonl(command: &str) -> Failure {
+    Failure::usage(format!("`convoke {command}` has no jsonl form")).hint("use --output json")
+}

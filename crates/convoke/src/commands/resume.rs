@@ -1,0 +1,137 @@
+//! `convoke resume`: goes on with a run that was cut off, stopped or failed. It finds the run, says which one it is
+//! and what changed meanwhile, and drives its lead.
+
+use std::path::Path;
+use std::time::Duration;
+
+use convoke_claude::OFFLINE_MODEL;
+use convoke_runtime::{Take, changed_since};
+
+use super::drive::{Job, drive, say};
+use super::run::banner;
+use crate::args::ResumeArgs;
+use crate::catalog::{self, Catalog, Run};
+use crate::failure::{Exit, Failure};
+use crate::open;
+use crate::render::{Look, Progress, clean, first_line};
+use crate::settings::{ModelSource, Settings};
+
+/// How many other runs an error names.
+const MOST_NAMED: usize = 5;
+
+/// Goes on with a run.
+pub(crate) async fn run(settings: &Settings, args: ResumeArgs) -> Result<Exit, Failure> {
+    let journal = catalog::open_existing(settings).await?;
+    let catalog = Catalog::load(settings, journal.as_ref()).await?;
+    let run = pick(&catalog, args.run.as_deref(), &settings.dir)?;
+    let journal = journal.ok_or_else(|| Failure::failed("the journal has gone"))?;
+    let lead = run.lead();
+    let summary = &lead.summary;
+    let source = source(settings, run)?;
+    let changed = changed_since(Path::new(&summary.dir), lead.updated_at).await;
+    let opened = open::runtime(settings, journal, &source).await?;
+    let dir = Path::new(&summary.dir);
+    let look = Look::detect(settings.output, settings.quiet);
+    say(settings, &look.fit(&banner(settings, dir, &source, &summary.model, None)));
+    let (turns, task) = (summary.turns, first_line(&summary.task, 100));
+    let state = run.state().words();
+    say(settings, &look.fit(&format!("resuming {} ({state}, turns so far: {turns}): {task}", run.session)));
+    if !changed.is_empty() {
+        let ago = opened.clock.now().saturating_sub(lead.updated_at);
+        say(settings, &look.fit(&clean(&changed_line(&changed, ago))));
+    }
+    let (agent, progress) = (lead.agent.clone(), Progress::from_summary(summary));
+    // An agent that was never driven simply begins: the runtime sees that there is nothing to go on from.
+    drive(Job { settings, look, opened, agent, take: Take::Resume { changed }, progress, warnings: Vec::new() }).await
+}
+
+/// The run that is meant, if it can go on.
+fn pick<'a>(catalog: &'a Catalog, given: Option<&str>, dir: &Path) -> Result<&'a Run, Failure> {
+    match given {
+        Some(id) => can_go_on(catalog.find(id)?),
+        None => newest(catalog, dir),
+    }
+}
+
+/// A run that a person named is refused with the reason.
+fn can_go_on(run: &Run) -> Result<&Run, Failure> {
+    let session = &run.session;
+    if let Some(owner) = &run.lead().owner {
+        let silent = owner.silent_for.as_secs();
+        return Err(Failure::failed(format!("{session} is running: {owner} holds it, last heard of {silent} s ago"))
+            .hint(format!("to watch it: `convoke runs show {session} --follow`"))
+            .hint(format!("to take it over, end that process first: `kill {}`", owner.process.pid)));
+    }
+    if !run.lead().summary.can_go_on {
+        return Err(Failure::usage(format!("{session} cannot go on: it is {}", run.state().words()))
+            .hint(format!("to read it: `convoke runs show {session}`")));
+    }
+    Ok(run)
+}
+
+/// The newest unfinished run of this directory that nobody works on.
+fn newest<'a>(catalog: &'a Catalog, dir: &Path) -> Result<&'a Run, Failure> {
+    let here = || catalog.runs.iter().filter(|run| Path::new(&run.lead().summary.dir) == dir);
+    let waits = |run: &&Run| run.lead().summary.can_go_on && run.lead().owner.is_none();
+    if let Some(run) = here().find(waits) {
+        return Ok(run);
+    }
+    let failure = Failure::usage(format!("no unfinished run of {} waits to be resumed", dir.display()));
+    if here().next().is_some() {
+        return Err(list(failure, here()));
+    }
+    let failure =
+        failure.hint("no run was ever started here; `convoke runs list --all` shows those of other directories");
+    Err(list(failure, catalog.runs.iter().filter(waits)))
+}
+
+fn list<'a>(failure: Failure, runs: impl Iterator<Item = &'a Run>) -> Failure {
+    runs.take(MOST_NAMED).fold(failure, |failure, run| failure.hint(line(run)))
+}
+
+fn line(run: &Run) -> String {
+    let holder = run.lead().owner.as_ref().map(|owner| format!(" in {owner}")).unwrap_or_default();
+    let task = first_line(&run.lead().summary.task, 60);
+    format!("{} ({}{holder}): {task}", run.session, run.state().words())
+}
+
+/// Who goes on with it: an offline run stays offline, any other one needs a server.
+fn source(settings: &Settings, run: &Run) -> Result<ModelSource, Failure> {
+    let (session, model) = (&run.session, &run.lead().summary.model);
+    match &settings.source {
+        _ if model == OFFLINE_MODEL => Ok(ModelSource::Offline),
+        ModelSource::Api { .. } => Ok(settings.source.clone()),
+        ModelSource::Offline => {
+            Err(Failure::usage(format!("{session} was begun with {model} and cannot go on with the offline model")))
+        }
+        ModelSource::Nothing => Err(Failure::usage(format!(
+            "{session} was begun with {model}, and there is no API key, no token and no base URL to go on with"
+        ))
+        .hint("set ANTHROPIC_API_KEY (or ANTHROPIC_AUTH_TOKEN), or ANTHROPIC_BASE_URL for another server")),
+    }
+}
+
+fn changed_line(changed: &[String], ago: u64) -> String {
+    const NAMED: usize = 8;
+    let names = changed.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let more = match changed.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let minutes = Duration::from_millis(ago).as_secs() / 60;
+    let since = if minutes == 0 { "meanwhile".to_owned() } else { format!("in the last {minutes} min") };
+    format!("changed {since}: {names}{more} (the agent is told)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changed_files_are_named_up_to_a_point() {
+        let names: Vec<String> = (0..10).map(|n| format!("f{n}")).collect();
+        assert_eq!(changed_line(&names[..2], 0), "changed meanwhile: f0, f1 (the agent is told)");
+        let many = changed_line(&names, 120_000);
+        assert_eq!(many, "changed in the last 2 min: f0, f1, f2, f3, f4, f5, f6, f7 and 2 more (the agent is told)");
+    }
+}

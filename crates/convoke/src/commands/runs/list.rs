@@ -1,0 +1,128 @@
+//! `convoke runs list`: one line per run, newest first.
+
+use serde_json::{Value, json};
+
+use crate::args::{ListArgs, OutputFormat};
+use crate::catalog::{self, Catalog, Run, State, kind_word};
+use crate::commands::cost::Bill;
+use crate::commands::table::{Column, Table};
+use crate::failure::{Exit, Failure};
+use crate::open;
+use crate::render::{resume_command, tokens};
+use crate::settings::Settings;
+use crate::{stdio, utc};
+
+/// Lists runs.
+pub(super) async fn run(settings: &Settings, args: &ListArgs) -> Result<Exit, Failure> {
+    let journal = catalog::open_existing(settings).await?;
+    let catalog = Catalog::load(settings, journal.as_ref()).await?;
+    let dir = match &args.dir {
+        Some(dir) => {
+            let dir = settings.dir.join(dir);
+            dir.canonicalize().unwrap_or(dir)
+        }
+        None => settings.dir.clone(),
+    };
+    let here = |run: &&Run| args.all || std::path::Path::new(&run.lead().summary.dir) == dir;
+    let (shown, others): (Vec<&Run>, Vec<&Run>) = catalog.runs.iter().partition(here);
+    match settings.output {
+        OutputFormat::Text => {
+            text(settings, &catalog, &shown)?;
+            tell(settings, &catalog, &shown, others.len(), &dir.display().to_string());
+        }
+        OutputFormat::Json => {
+            let runs: Vec<Value> = shown.iter().map(|run| object(run)).collect();
+            let unreadable: Vec<&str> = catalog.unreadable.iter().map(|stream| stream.as_str()).collect();
+            let others = others.len();
+            let object = json!({"schema_version": 1, "runs": runs, "elsewhere": others, "unreadable": unreadable});
+            stdio::put(&format!("{object:#}\n"))?;
+        }
+        OutputFormat::Jsonl => stdio::put(&shown.iter().map(|run| format!("{}\n", object(run))).collect::<String>())?,
+    }
+    Ok(Exit::Done)
+}
+
+/// A run for programs.
+pub(super) fn object(run: &Run) -> Value {
+    let summary = &run.lead().summary;
+    let state = run.state();
+    let failure = match state {
+        State::Failed(kind) => Some(kind_word(kind)),
+        State::Running | State::Open | State::Done => None,
+    };
+    let bill = Bill::of_run(run);
+    json!({
+        "run": run.session.as_str(),
+        "agents": run.agents.iter().map(|entry| entry.agent.as_str()).collect::<Vec<_>>(),
+        "status": state.word(),
+        "failure": failure,
+        "can_go_on": summary.can_go_on,
+        "started_at": summary.started_at,
+        "updated_at": run.updated_at(),
+        "dir": summary.dir,
+        "model": summary.model,
+        "task": summary.task,
+        "turns": summary.turns,
+        "commands": summary.commands,
+        "usage": bill.object()["usage"],
+        "cost_nano": bill.nano(),
+    })
+}
+
+fn text(settings: &Settings, catalog: &Catalog, shown: &[&Run]) -> Result<(), Failure> {
+    if shown.is_empty() {
+        return Ok(());
+    }
+    let columns = vec![
+        Column::kept("RUN"),
+        Column::dropped("WHEN (UTC)", 4),
+        Column::kept("STATUS"),
+        Column::dropped("TURNS", 1).right(),
+        Column::dropped("TOKENS", 2).right(),
+        Column::dropped("DOLLARS", 3).right(),
+        Column::dropped("MODEL", 0),
+        Column::cut("TASK"),
+    ];
+    let mut table = Table::new(columns);
+    let length = catalog.id_length();
+    for run in shown {
+        let summary = &run.lead().summary;
+        let bill = Bill::of_run(run);
+        table.row(vec![
+            run.session.as_str().chars().take(length).collect(),
+            utc::minute(summary.started_at),
+            run.state().words(),
+            summary.turns.to_string(),
+            tokens(bill.tokens()),
+            bill.dollars(),
+            summary.model.clone(),
+            summary.task.clone(),
+        ]);
+    }
+    let width = stdio::width();
+    stdio::put(&table.render(width))?;
+    let open: Vec<&&Run> = shown.iter().filter(|run| run.state() == State::Open).collect();
+    if let (Some(newest), false) = (open.first(), settings.quiet) {
+        let command = resume_command(newest.session.as_str(), open::unusual_journal(settings));
+        stdio::tell(&format!("open: nobody drives it; go on with `{command}`\n"));
+    }
+    Ok(())
+}
+
+fn tell(settings: &Settings, catalog: &Catalog, shown: &[&Run], others: usize, dir: &str) {
+    if shown.is_empty() {
+        let place =
+            if others > 0 || settings.quiet { String::new() } else { format!(" (journal {})", settings.journal) };
+        stdio::tell(&format!("no runs of {dir}{place}\n"));
+    }
+    if others > 0 && !settings.quiet {
+        let (noun, verb) = if others == 1 { ("run", "is") } else { ("runs", "are") };
+        stdio::tell(&format!(
+            "{others} {noun} of other directories {verb} not shown; `convoke runs list --all` shows all\n"
+        ));
+    }
+    if !catalog.unreadable.is_empty() {
+        let number = catalog.unreadable.len();
+        stdio::tell(&format!("{number} in this journal cannot be read by this version of convoke\n"));
+    }
+}

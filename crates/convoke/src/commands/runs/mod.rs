@@ -1,0 +1,35 @@
+//! `convoke runs`: what is in the journal, listed, shown, exported and removed.
+
+mod export;
+mod list;
+mod prune;
+mod show;
+mod tell;
+
+use convoke_journal::Record;
+
+use crate::args::RunsCommand;
+use crate::failure::{Exit, Failure};
+use crate::render::event_line;
+use crate::settings::Settings;
+
+/// Does what is asked about runs.
+pub(crate) async fn run(settings: &Settings, command: &RunsCommand) -> Result<Exit, Failure> {
+    match command {
+        RunsCommand::List(args) => list::run(settings, args).await,
+        RunsCommand::Show(args) => show::run(settings, args).await,
+        RunsCommand::Export(args) => export::run(settings, args).await,
+        RunsCommand::Prune(args) => prune::run(settings, args).await,
+    }
+}
+
+/// An event in its envelope, as the journal has it.
+fn line(record: &Record) -> String {
+    event_line(record.stream.as_str(), record.seq, record.at, &record.event) + "\n"
+}
+
+/// A run that is not there because there is no journal.
+fn no_journal(settings: &Settings, given: &str) -> Failure {
+    Failure::usage(format!("there is no run '{given}': there is no journal at {} yet", settings.journal))
+        .hint("--journal or ORCH_JOURNAL names another one")
+}

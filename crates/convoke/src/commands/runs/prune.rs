@@ -1,0 +1,139 @@
+//! `convoke runs prune`: removes runs with their events and output files. It says what goes before it goes, and leaves
+//! alone what a process drives.
+
+use std::fs;
+use std::io::{BufRead, ErrorKind, IsTerminal};
+use std::path::Path;
+use std::time::Duration;
+
+use convoke_journal::StreamId;
+use convoke_runtime::Clock;
+
+use super::no_journal;
+use crate::args::{OutputFormat, PruneArgs};
+use crate::catalog::{self, Catalog, Run, State};
+use crate::failure::{Exit, Failure};
+use crate::render::first_line;
+use crate::settings::Settings;
+use crate::{paths, stdio, utc};
+
+/// Removes runs.
+pub(super) async fn run(settings: &Settings, args: &PruneArgs) -> Result<Exit, Failure> {
+    if args.runs.is_empty() && args.older_than.is_none() && !args.finished {
+        return Err(Failure::usage("say which runs are to go: RUN…, --older-than AGE or --finished"));
+    }
+    if settings.output != OutputFormat::Text {
+        return Err(Failure::usage("`convoke runs prune` prints text only"));
+    }
+    let Some(journal) = catalog::open_existing(settings).await? else {
+        return match args.runs.first() {
+            Some(given) => Err(no_journal(settings, given)),
+            None => nothing(),
+        };
+    };
+    let catalog = Catalog::load(settings, Some(&journal)).await?;
+    let chosen =
+        if args.runs.is_empty() { by_age(&catalog, args, Clock::system().now()) } else { by_name(&catalog, args)? };
+    if chosen.is_empty() {
+        return nothing();
+    }
+    announce(&chosen, args.dry_run);
+    if args.dry_run {
+        return Ok(Exit::Done);
+    }
+    if !args.yes {
+        confirm(chosen.len())?;
+    }
+    let agents = chosen.iter().flat_map(|run| &run.agents);
+    let streams: Vec<StreamId> = agents.map(|entry| StreamId::from(&entry.agent)).collect();
+    let pruned = journal.prune(&streams).await?;
+    let mut left = Vec::new();
+    for stream in &pruned.removed {
+        left.extend(remove_files(settings, stream.as_str()));
+    }
+    stdio::tell(&format!("removed {} events of {} agents\n", pruned.events, pruned.removed.len()));
+    if let Some(held) = pruned.held.first() {
+        return Err(Failure::failed(format!("{held} was taken up meanwhile and stays")));
+    }
+    match left.first() {
+        None => Ok(Exit::Done),
+        Some(problem) => Err(Failure::failed(format!("the runs are gone, but {problem}")).hint("remove it by hand")),
+    }
+}
+
+fn nothing() -> Result<Exit, Failure> {
+    stdio::tell("nothing to remove\n");
+    Ok(Exit::Done)
+}
+
+fn by_name<'a>(catalog: &'a Catalog, args: &PruneArgs) -> Result<Vec<&'a Run>, Failure> {
+    let mut chosen: Vec<&Run> = Vec::new();
+    for given in &args.runs {
+        let run = catalog.find(given)?;
+        if run.state() == State::Running {
+            let by = run.agents.iter().find_map(|entry| entry.owner.as_ref()).map(ToString::to_string);
+            let message =
+                format!("{} is running ({}) and stays; nothing was removed", run.session, by.unwrap_or_default());
+            return Err(Failure::failed(message).hint("end it first, or leave it out"));
+        }
+        if !chosen.iter().any(|other| other.session == run.session) {
+            chosen.push(run);
+        }
+    }
+    Ok(chosen)
+}
+
+fn by_age<'a>(catalog: &'a Catalog, args: &PruneArgs, now: u64) -> Vec<&'a Run> {
+    let old = |run: &Run| match args.older_than {
+        Some(age) => Duration::from_millis(now.saturating_sub(run.updated_at())) > age,
+        None => true,
+    };
+    let fits = |run: &&Run| match run.state() {
+        State::Running => false,
+        State::Open => !args.finished && old(run),
+        State::Done | State::Failed(_) => old(run),
+    };
+    catalog.runs.iter().filter(fits).collect()
+}
+
+fn announce(chosen: &[&Run], dry_run: bool) {
+    let verb = if dry_run { "would go" } else { "goes" };
+    for run in chosen {
+        let (summary, state) = (&run.lead().summary, run.state().words());
+        let unfinished = if run.state() == State::Open { ", unfinished" } else { "" };
+        let (when, task) = (utc::minute(summary.started_at), first_line(&summary.task, 60));
+        stdio::tell(&format!("{verb}: {} {when} ({state}{unfinished}) {task}\n", run.session));
+    }
+}
+
+fn confirm(number: usize) -> Result<(), Failure> {
+    let kept =
+        || Failure::usage("nothing was removed: this cannot be undone and nobody confirmed it").hint("add --yes");
+    if !std::io::stdin().is_terminal() {
+        return Err(kept());
+    }
+    let noun = if number == 1 { "run" } else { "runs" };
+    stdio::tell(&format!("Remove {number} {noun} for good? [y/N] "));
+    let mut answer = String::new();
+    let read = std::io::stdin().lock().read_line(&mut answer);
+    match (read, answer.trim()) {
+        (Ok(_), "y" | "Y" | "yes") => Ok(()),
+        _ => Err(kept()),
+    }
+}
+
+/// Removes what an agent left beside the journal, and says what could not be removed.
+fn remove_files(settings: &Settings, agent: &str) -> Vec<String> {
+    let outputs = settings.outputs_dir().join(agent);
+    let mut left = Vec::new();
+    let mut note = |path: &Path, done: std::io::Result<()>| match done {
+        Err(error) if error.kind() != ErrorKind::NotFound => left.push(format!("{} stays: {error}", path.display())),
+        _ => {}
+    };
+    note(&outputs, fs::remove_dir_all(&outputs));
+    for dir in paths::spools(settings) {
+        let spooled = dir.join(format!("{agent}.json"));
+        note(&spooled, fs::remove_file(&spooled));
+    }
+    left
+}

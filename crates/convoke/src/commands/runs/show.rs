@@ -1,0 +1,146 @@
+//! `convoke runs show`: everything that happened in a run, in order; with `--follow` as it happens.
+
+use std::time::Duration;
+
+use convoke_journal::{Journal, Record, StreamId};
+use serde_json::{Value, json};
+
+use super::tell::Teller;
+use super::{line, list, no_journal};
+use crate::args::{OutputFormat, ShowArgs};
+use crate::catalog::{self, Catalog, Entry, Run, State};
+use crate::commands::cost::Bill;
+use crate::failure::{Exit, Failure};
+use crate::open;
+use crate::render::{clean, count, resume_command, tokens};
+use crate::settings::Settings;
+use crate::stdio::{self, Reader};
+use crate::utc;
+
+/// How long a follower waits for an event before it looks whether anybody still drives the run.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// Shows a run.
+pub(super) async fn run(settings: &Settings, args: &ShowArgs) -> Result<Exit, Failure> {
+    let Some(journal) = catalog::open_existing(settings).await? else { return Err(no_journal(settings, &args.run)) };
+    let catalog = Catalog::load(settings, Some(&journal)).await?;
+    let run = catalog.find(&args.run)?;
+    let agents: Vec<&Entry> = match &args.agent {
+        Some(given) => vec![run.agent(given)?],
+        // Of a run that goes on, the lead says what the others do.
+        None if args.follow => vec![run.lead()],
+        None => run.agents.iter().collect(),
+    };
+    if settings.output == OutputFormat::Json {
+        if args.follow {
+            return Err(Failure::usage("--follow prints events as they happen, and JSON is one document")
+                .hint("use --output jsonl"));
+        }
+        stdio::put(&format!("{:#}\n", object(&journal, run, &agents).await?))?;
+        return Ok(Exit::Done);
+    }
+    if settings.output == OutputFormat::Text {
+        stdio::put(&head(run))?;
+    }
+    for entry in &agents {
+        let mut shown = Shown::new(settings, &entry.agent.to_string());
+        let stream = StreamId::from(&entry.agent);
+        let mut reader = shown.put(&journal.load(&stream, 0).await?)?;
+        if args.follow && reader == Reader::There {
+            reader = follow(settings, &journal, &stream, run.session.as_str(), &mut shown).await?;
+        }
+        if reader == Reader::Gone {
+            return Ok(Exit::Done);
+        }
+    }
+    let now = Catalog::load(settings, Some(&journal)).await?;
+    let run = now.find(run.session.as_str())?;
+    if settings.output == OutputFormat::Text {
+        stdio::put(&foot(run))?;
+        if run.state() != State::Running && run.lead().summary.can_go_on && !settings.quiet {
+            let command = resume_command(run.session.as_str(), open::unusual_journal(settings));
+            stdio::tell(&format!("nobody drives it; go on with `{command}`\n"));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// What has been shown of one agent.
+struct Shown {
+    teller: Teller,
+    output: OutputFormat,
+    seq: u64,
+}
+
+impl Shown {
+    fn new(settings: &Settings, agent: &str) -> Self {
+        Self { teller: Teller::new(agent), output: settings.output, seq: 0 }
+    }
+
+    fn put(&mut self, records: &[Record]) -> Result<Reader, Failure> {
+        let mut text = String::new();
+        for record in records {
+            match self.output {
+                OutputFormat::Text | OutputFormat::Json => text.push_str(&self.teller.tell(record)),
+                OutputFormat::Jsonl => text.push_str(&line(record)),
+            }
+            self.seq = record.seq;
+        }
+        stdio::put_more(&text)
+    }
+}
+
+/// Shows what happens until nobody drives the run, or nobody reads about it, any more.
+async fn follow(
+    settings: &Settings,
+    journal: &Journal,
+    stream: &StreamId,
+    run: &str,
+    shown: &mut Shown,
+) -> Result<Reader, Failure> {
+    loop {
+        match tokio::time::timeout(LOOK_AGAIN, journal.tail(stream, shown.seq)).await {
+            Ok(records) => match shown.put(&records?)? {
+                Reader::There => {}
+                Reader::Gone => return Ok(Reader::Gone),
+            },
+            Err(_) => {
+                let catalog = Catalog::load(settings, Some(journal)).await?;
+                if catalog.find(run)?.state() != State::Running {
+                    // What was written between the last look and the end is shown too.
+                    return shown.put(&journal.load(stream, shown.seq).await?);
+                }
+            }
+        }
+    }
+}
+
+async fn object(journal: &Journal, run: &Run, agents: &[&Entry]) -> Result<Value, Failure> {
+    let mut told = Vec::new();
+    for entry in agents {
+        let records = journal.load(&StreamId::from(&entry.agent), 0).await?;
+        let events: Vec<Value> = records.iter().filter_map(|record| serde_json::from_str(&line(record)).ok()).collect();
+        told.push(json!({"agent": entry.agent.as_str(), "events": events}));
+    }
+    Ok(json!({"schema_version": 1, "run": list::object(run), "agents": told}))
+}
+
+fn head(run: &Run) -> String {
+    let summary = &run.lead().summary;
+    let when = utc::minute(summary.started_at);
+    let (dir, model) = (clean(&summary.dir), clean(&summary.model));
+    format!("run {} · {} · {when} UTC\n{model} in {dir}\n", run.session, run.state().words())
+}
+
+fn foot(run: &Run) -> String {
+    let (summary, bill) = (&run.lead().summary, Bill::of_run(run));
+    let (turns, commands) = (count(summary.turns, "turn"), count(summary.commands, "command"));
+    let time = Duration::from_millis(run.updated_at().saturating_sub(summary.started_at));
+    format!(
+        "\n{} · {turns} · {commands} · {} tokens · {} · {}\n",
+        run.state().words(),
+        tokens(bill.tokens()),
+        bill.dollars(),
+        crate::render::seconds(time)
+    )
+}

@@ -1,0 +1,70 @@
+//! The `convoke` command: parses, settles the settings, dispatches, prints what went wrong once, and exits with the
+//! documented code. It decides nothing else.
+
+mod args;
+mod catalog;
+mod commands;
+mod failure;
+mod open;
+mod paths;
+mod render;
+mod settings;
+mod signals;
+mod stdio;
+mod utc;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Cli, Command};
+use crate::failure::{Exit, Failure};
+use crate::settings::{Environment, Settings};
+
+fn main() -> ExitCode {
+    // Before any thread exists: this executable is also the helper under which commands live.
+    convoke_runtime::helper_entry();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Nobody can be told that stdout or stderr is gone.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(Exit::Usage as u8));
+        }
+    };
+    match start(cli) {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            stdio::tell(&failure.render());
+            failure.code.into()
+        }
+    }
+}
+
+fn start(cli: Cli) -> Result<Exit, Failure> {
+    let (globals, command) = cli.split()?;
+    if let Command::Completions(args) = command {
+        return commands::completions::run(&args);
+    }
+    let here = std::env::current_dir()
+        .map_err(|error| Failure::usage(format!("the current directory cannot be used: {error}")))?;
+    let settings = Settings::resolve(&globals, &Environment::of_this_process(), &here)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format!("the asynchronous runtime cannot be started: {error}")))?;
+    runtime.block_on(dispatch(&settings, command))
+}
+
+async fn dispatch(settings: &Settings, command: Command) -> Result<Exit, Failure> {
+    match command {
+        Command::Run(args) => commands::run::run(settings, args).await,
+        Command::Resume(args) => commands::resume::run(settings, args).await,
+        Command::Runs(command) => commands::runs::run(settings, &command).await,
+        Command::Cost(args) => commands::cost::run(settings, &args).await,
+        Command::Sim(args) => commands::sim::run(settings, args).await,
+        Command::Config(command) => commands::config::run(settings, &command),
+        Command::Doctor(_) => commands::doctor::run(settings).await,
+        Command::Completions(args) => commands::completions::run(&args),
+    }
+}

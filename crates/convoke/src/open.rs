@@ -1,0 +1,102 @@
+//! Puts a runtime together from settings: journal, client, clock, ids and the places it writes to. It decides nothing
+//! about a run; it only makes what a run needs.
+
+use std::time::Duration;
+
+use convoke_claude::{Auth, Client, Endpoint, Models, OFFLINE_MODEL, Proxy};
+use convoke_journal::{Journal, Location, Options, Process};
+use convoke_runtime::{Clock, Config, HelperPath, Ids, Runtime, Start};
+use convoke_sim::{Keep, Offline, SimConfig, Simulator};
+
+use crate::failure::Failure;
+use crate::paths;
+use crate::settings::{ModelSource, Settings};
+
+/// How long a first signal waits for what is under way.
+pub(crate) const DRAIN: Duration = Duration::from_secs(10);
+
+/// A runtime and what it stands on.
+pub(crate) struct Opened {
+    pub(crate) runtime: Runtime,
+    pub(crate) journal: Journal,
+    pub(crate) clock: Clock,
+    /// Lives as long as the runtime that talks to it.
+    _offline: Option<Simulator>,
+}
+
+/// Opens the journal of these settings as this process, and creates it if there is none.
+pub(crate) async fn journal(settings: &Settings) -> Result<Journal, Failure> {
+    let process = Process::current(Ids::random().bits()?);
+    Ok(Journal::open(settings.journal.clone(), Options::new(process)).await?)
+}
+
+/// Puts a runtime together that asks this source.
+pub(crate) async fn runtime(settings: &Settings, journal: Journal, source: &ModelSource) -> Result<Opened, Failure> {
+    let (client, offline) = match source {
+        ModelSource::Api { base_url, key, bearer } => {
+            let auth = Auth { key: key.clone(), bearer: bearer.clone() };
+            (Client::new(settings.client_config(base_url.clone(), auth))?, None)
+        }
+        ModelSource::Offline => {
+            let simulator = offline_model().await?;
+            // Nothing that was configured for a real server is meant for this one.
+            let config = convoke_claude::ClientConfig {
+                base_url: simulator.url(),
+                auth: Auth { key: Some(convoke_claude::Secret::new(OFFLINE_MODEL)), bearer: None },
+                proxy: Proxy::Off,
+                ..convoke_claude::ClientConfig::default()
+            };
+            (Client::new(config)?, Some(simulator))
+        }
+        ModelSource::Nothing => return Err(nobody_answers()),
+    };
+    let clock = Clock::system();
+    let config = Config {
+        journal: journal.clone(),
+        client,
+        models: settings.models.clone(),
+        clock: clock.clone(),
+        ids: Ids::random(),
+        helper: HelperPath::new(paths::own_executable()?),
+        env: settings.command_env.clone(),
+        outputs: settings.outputs_dir(),
+        spools: paths::spools(settings),
+        drain: DRAIN,
+        crash: None,
+    };
+    Ok(Opened { runtime: Runtime::new(config), journal, clock, _offline: offline })
+}
+
+/// What a new lead is made of.
+pub(crate) fn start(settings: &Settings, source: &ModelSource) -> Result<Start, Failure> {
+    let (model, capabilities) = match source {
+        ModelSource::Offline => {
+            let row = Models::builtin().get(OFFLINE_MODEL);
+            let capabilities = convoke_claude::capabilities(&row, &Endpoint::anthropic(), None)?;
+            (row.id, capabilities)
+        }
+        ModelSource::Api { .. } | ModelSource::Nothing => (settings.model_row().id, settings.capabilities()?),
+    };
+    let (dir, system) = (settings.dir.clone(), settings.system.clone());
+    Ok(Start { model, dir, capabilities, limits: settings.limits(), system })
+}
+
+/// The journal's place, if a later command has to name it: it is not where journals usually are.
+pub(crate) fn unusual_journal(settings: &Settings) -> Option<&Location> {
+    let usual = Location::Sqlite(settings.state_dir.join("journal.db"));
+    (settings.journal != usual).then_some(&settings.journal)
+}
+
+/// There is neither a key nor a server, and nobody chose the offline model.
+pub(crate) fn nobody_answers() -> Failure {
+    Failure::usage("no model to ask: there is no API key, no token and no base URL")
+        .hint("set ANTHROPIC_API_KEY (or ANTHROPIC_AUTH_TOKEN), or ANTHROPIC_BASE_URL for another server")
+        .hint("or say --offline: the built-in model looks around by rules, without any intelligence")
+}
+
+async fn offline_model() -> Result<Simulator, Failure> {
+    let config = SimConfig { keep: Keep::Summaries, ..SimConfig::new(Offline) };
+    Simulator::start(config)
+        .await
+        .map_err(|error| Failure::failed(format!("the offline model found no port on this machine: {error}")))
+}

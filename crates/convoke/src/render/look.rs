@@ -1,0 +1,87 @@
+//! What the outside looks like: which ends are terminals, and what they can do. Looked at once per run.
+
+use std::io::IsTerminal;
+
+use super::clean::{escaped, wrapped};
+use crate::settings::OutputFormat;
+
+/// How a run shows itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Look {
+    /// The form of what goes to stdout.
+    pub(crate) output: OutputFormat,
+    /// How progress is shown on stderr.
+    pub(crate) talk: Talk,
+    /// Whether stdout is a terminal.
+    pub(crate) answer_on_terminal: bool,
+    /// Whether stderr is a terminal.
+    pub(crate) talk_on_terminal: bool,
+    /// Whether terminals are to be coloured.
+    pub(crate) colour: bool,
+}
+
+/// How progress is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Talk {
+    /// Not at all.
+    Quiet,
+    /// A line now and then.
+    Sparse,
+    /// A moving picture in the last lines of a terminal.
+    Live,
+}
+
+impl Look {
+    /// Looks at this process's ends.
+    pub(crate) fn detect(output: OutputFormat, quiet: bool) -> Self {
+        let talk_on_terminal = std::io::stderr().is_terminal();
+        let answer_on_terminal = std::io::stdout().is_terminal();
+        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb" || term.is_empty());
+        // Lines of data on the same terminal would tear the moving picture.
+        let torn = output == OutputFormat::Jsonl && answer_on_terminal;
+        let talk = match (quiet, talk_on_terminal && !dumb && !torn) {
+            (true, _) => Talk::Quiet,
+            (false, true) => Talk::Live,
+            (false, false) => Talk::Sparse,
+        };
+        let colour = !dumb && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        Self { output, talk, answer_on_terminal, talk_on_terminal, colour }
+    }
+
+    /// Whether a person sits in front of it and reads prose.
+    pub(crate) fn is_interactive(self) -> bool {
+        self.output == OutputFormat::Text && self.talk_on_terminal && std::io::stdin().is_terminal()
+    }
+
+    /// Text for stderr, dimmed where that is possible.
+    pub(crate) fn dim(self, text: &str) -> String {
+        self.style("\u{1b}[2m", text)
+    }
+
+    /// Text for stderr that is to be seen.
+    pub(crate) fn bold(self, text: &str) -> String {
+        self.style("\u{1b}[1m", text)
+    }
+
+    /// Text for stderr, broken between words where a terminal would break it anywhere.
+    pub(crate) fn fit(self, text: &str) -> String {
+        if self.talk_on_terminal { wrapped(text, size().0) } else { text.to_owned() }
+    }
+
+    /// JSON for stdout.
+    pub(super) fn data(self, json: String) -> String {
+        if self.answer_on_terminal { escaped(&json) } else { json }
+    }
+
+    fn style(self, start: &str, text: &str) -> String {
+        if self.colour && self.talk_on_terminal { format!("{start}{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+}
+
+/// Columns and rows of the terminal. One that does not know its size says zero.
+pub(super) fn size() -> (usize, usize) {
+    match crossterm::terminal::size() {
+        Ok((columns, rows)) if columns > 0 && rows > 0 => (usize::from(columns).max(20), usize::from(rows).max(4)),
+        _ => (80, 24),
+    }
+}

@@ -1,0 +1,166 @@
+//! The thread that shows a run. It is a thread of its own because a terminal or a pipe may stand still for as long as
+//! it likes, and neither the journal nor a heartbeat may wait for it.
+
+use std::io::Write;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use convoke_runtime::{Clock, Notice, Piece, Watcher};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use super::jsonl;
+use super::live::Live;
+use super::look::{Look, size};
+use super::progress::Progress;
+use crate::open::DRAIN;
+use crate::settings::OutputFormat;
+
+/// How long a signal may go unanswered.
+const LATE: Duration = Duration::from_secs(1);
+
+/// What the screen is told beside the run's notices.
+#[derive(Debug)]
+pub(crate) enum Message {
+    /// A line to show for good.
+    Line(String),
+    /// Somebody asked the run to stop, softly; the signal's name.
+    Stopping(&'static str),
+    /// Nothing comes any more.
+    Close,
+}
+
+/// The handle of the showing thread.
+pub(crate) struct Screen {
+    watcher: Watcher,
+    messages: UnboundedSender<Message>,
+    thread: JoinHandle<Progress>,
+}
+
+impl Screen {
+    /// Starts to show a run that stands here.
+    pub(crate) fn start(look: Look, clock: Clock, progress: Progress) -> Self {
+        let (watcher, notices) = unbounded_channel();
+        let (messages, told) = unbounded_channel();
+        let handle = Handle::current();
+        let thread = std::thread::spawn(move || {
+            let live = Live::new(std::io::stderr(), look, size, progress, Instant::now());
+            Shower { live, look, clock, handle, signalled: None }.show(notices, told)
+        });
+        Self { watcher, messages, thread }
+    }
+
+    /// Where a run sends its notices.
+    pub(crate) fn watcher(&self) -> Watcher {
+        self.watcher.clone()
+    }
+
+    /// Where everybody else sends theirs.
+    pub(crate) fn messages(&self) -> UnboundedSender<Message> {
+        self.messages.clone()
+    }
+
+    /// Shows what is still to be shown, and hands back where the run stands.
+    pub(crate) async fn close(self) -> Option<Progress> {
+        // If the thread is gone, joining it says so.
+        let _ = self.messages.send(Message::Close);
+        let thread = self.thread;
+        tokio::task::spawn_blocking(move || thread.join().ok()).await.ok().flatten()
+    }
+}
+
+struct Shower {
+    live: Live<std::io::Stderr>,
+    look: Look,
+    clock: Clock,
+    handle: Handle,
+    /// A signal that the run has not answered yet.
+    signalled: Option<(&'static str, Instant)>,
+}
+
+enum Next {
+    Notice(Notice),
+    Message(Message),
+    Time,
+}
+
+impl Shower {
+    fn show(mut self, mut notices: UnboundedReceiver<Notice>, mut messages: UnboundedReceiver<Message>) -> Progress {
+        loop {
+            let pause = self.live.pause();
+            let handle = self.handle.clone();
+            let next = handle.block_on(async {
+                tokio::select! {
+                    // What was sent first is heard first: a signal is announced before the run answers it.
+                    biased;
+                    Some(message) = messages.recv() => Next::Message(message),
+                    Some(notice) = notices.recv() => Next::Notice(notice),
+                    () = tokio::time::sleep(pause) => Next::Time,
+                }
+            });
+            match next {
+                Next::Notice(notice) => self.notice(notice),
+                Next::Message(Message::Line(line)) => self.live.line(&line),
+                Next::Message(Message::Stopping(signal)) => self.signalled = Some((signal, Instant::now())),
+                Next::Message(Message::Close) => break,
+                Next::Time => {}
+            }
+            self.answer_late();
+            self.live.tick(Instant::now(), self.clock.now());
+        }
+        while let Ok(notice) = notices.try_recv() {
+            self.notice(notice);
+        }
+        self.live.close();
+        self.live.progress
+    }
+
+    fn notice(&mut self, notice: Notice) {
+        match notice {
+            Notice::Recorded { agent, seq, at, event } => {
+                self.live.recorded(at, &event);
+                if self.look.output == OutputFormat::Jsonl
+                    && let Ok(text) = event.encode()
+                {
+                    put(&self.look.data(jsonl::event_line(agent.as_str(), seq, at, &text)));
+                }
+            }
+            Notice::Live { piece, .. } => self.piece(piece),
+            Notice::Draining { .. } => self.draining(),
+        }
+    }
+
+    fn piece(&mut self, piece: Piece) {
+        match piece {
+            Piece::Text(text) => self.live.text(&text),
+            Piece::Thinking(_) => self.live.thinks(),
+            Piece::Began | Piece::Tool { .. } => {}
+        }
+    }
+
+    /// Says what is waited for once the run has said that nothing new starts, and not before: until then it might.
+    fn draining(&mut self) {
+        let signal = self.signalled.take().map_or("stopping", |(signal, _)| signal);
+        let waits = match self.live.progress.under_way() {
+            Some(what) => format!("waiting up to {} s for {what}", DRAIN.as_secs()),
+            None => "leaving".to_owned(),
+        };
+        let line =
+            format!("{signal}: nothing new starts, {waits}; a second signal cuts it off, a third leaves at once");
+        self.live.line(&self.look.fit(&line));
+    }
+
+    /// A person whose signal seems to have no effect is told that it has been heard.
+    fn answer_late(&mut self) {
+        if let Some((signal, _)) = self.signalled.take_if(|(_, since)| since.elapsed() >= LATE) {
+            let line = format!("{signal}: stopping as soon as the journal has answered; a third signal leaves at once");
+            self.live.line(&self.look.fit(&line));
+        }
+    }
+}
+
+/// A line of data on stdout. A reader that has gone away is no reason to stop a run that is paid for.
+fn put(line: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}

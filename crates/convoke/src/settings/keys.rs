@@ -1,0 +1,108 @@
+//! The keys of a configuration file: what each one holds, and whether a project may set it. Data only.
+
+/// What a key holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Any text.
+    Text,
+    /// A text that is never shown.
+    Secret,
+    /// A whole number from 1 on.
+    Count,
+    /// A span of time.
+    Time,
+    /// A list of texts.
+    List,
+    /// A table whose keys are free and whose values are secret texts.
+    Headers,
+    /// Tables whose names are free and whose members are these.
+    Rows(&'static [&'static str]),
+}
+
+/// What a project's configuration may do with a key. It may narrow what the user allows, never widen it: a directory
+/// that somebody downloaded must not decide where keys are sent, what commands see or how much is spent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Project {
+    /// It may set it.
+    May,
+    /// It may set it to less than the layers below.
+    Lower,
+    /// It may not set it.
+    MayNot,
+}
+
+/// A key.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Key {
+    /// Its name, with the table it stands in.
+    pub(super) name: &'static str,
+    /// What it holds.
+    pub(super) kind: Kind,
+    /// What a project may do with it.
+    pub(super) project: Project,
+}
+
+const fn key(name: &'static str, kind: Kind, project: Project) -> Key {
+    Key { name, kind, project }
+}
+
+/// Every key, in the order in which `convoke config show` prints them.
+pub(super) const KEYS: &[Key] = &[
+    key("model", Kind::Text, Project::May),
+    key("effort", Kind::Text, Project::May),
+    key("system", Kind::Text, Project::May),
+    key("max_turns", Kind::Count, Project::Lower),
+    key("max_attempts", Kind::Count, Project::Lower),
+    key("bash_timeout", Kind::Time, Project::Lower),
+    key("journal", Kind::Text, Project::MayNot),
+    key("base_url", Kind::Text, Project::MayNot),
+    key("auth.key", Kind::Secret, Project::MayNot),
+    key("auth.bearer", Kind::Secret, Project::MayNot),
+    key("proxy", Kind::Text, Project::MayNot),
+    key("version", Kind::Text, Project::MayNot),
+    key("betas", Kind::List, Project::MayNot),
+    key("headers", Kind::Headers, Project::MayNot),
+    key("timeouts.connect", Kind::Time, Project::Lower),
+    key("timeouts.idle", Kind::Time, Project::Lower),
+    key("timeouts.total", Kind::Time, Project::Lower),
+    key("env.pass", Kind::List, Project::MayNot),
+    key("models", Kind::Rows(MODEL_MEMBERS), Project::MayNot),
+    key("endpoints", Kind::Rows(ENDPOINT_MEMBERS), Project::MayNot),
+];
+
+/// Tables that a project may not have although this version knows no key in them yet: a project that tries is told the
+/// reason, and not that it mistyped something.
+pub(super) const KEPT_FROM_PROJECTS: &[&str] = &["sandbox", "network", "auth", "env"];
+
+const MODEL_MEMBERS: &[&str] = &[
+    "aliases",
+    "system_role",
+    "effort_levels",
+    "default_effort",
+    "thinking",
+    "thinking_default",
+    "window",
+    "max_output",
+    "cache_minimum",
+    "overhead_tokens",
+    "forced_tool_choice",
+    "prefill",
+    "prices",
+    "price_date",
+];
+
+const ENDPOINT_MEMBERS: &[&str] =
+    &["profile", "system_role", "anthropic_tools", "cache_marks", "thinking", "effort", "count_tokens"];
+
+/// The largest count that makes sense for a limit.
+pub(super) const MOST: u32 = 100_000;
+
+/// The key of this name.
+pub(super) fn find(name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.name == name)
+}
+
+/// Whether keys stand in a table of this name, as `pass` stands in `env`.
+pub(super) fn is_table(name: &str) -> bool {
+    KEYS.iter().any(|key| key.name.split_once('.').is_some_and(|(table, _)| table == name))
+}

@@ -1,0 +1,140 @@
+//! Lays values over one another and holds a project to narrowing. What a value means is decided in `resolve`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use convoke_claude::{DEFAULT_VERSION, OFFLINE_MODEL, Timeouts};
+use convoke_kernel::Limits;
+
+use super::file::{Stated, Value};
+use super::keys::{self, Project};
+use super::origin::Origin;
+use super::time::show_duration;
+use crate::failure::Failure;
+
+/// The model that is asked unless somebody says otherwise.
+const MODEL: &str = "claude-opus-4-8";
+
+/// What holds after the layers put so far.
+#[derive(Debug, Clone)]
+pub(super) struct Layers(BTreeMap<&'static str, Stated>);
+
+impl Layers {
+    /// The built-in values.
+    pub(super) fn builtin() -> Self {
+        let limits = Limits::default();
+        let timeouts = Timeouts::default();
+        let values = [
+            ("model", Value::Text(MODEL.to_owned())),
+            ("max_turns", Value::Count(limits.max_turns)),
+            ("max_attempts", Value::Count(limits.max_attempts)),
+            ("bash_timeout", Value::Time(Duration::from_millis(limits.bash_timeout_ms))),
+            ("version", Value::Text(DEFAULT_VERSION.to_owned())),
+            ("proxy", Value::Text("environment".to_owned())),
+            ("timeouts.connect", Value::Time(timeouts.connect)),
+            ("timeouts.idle", Value::Time(timeouts.idle)),
+            ("timeouts.total", Value::Time(timeouts.total)),
+        ];
+        let stated = |(name, value)| (name, Stated { value, origin: Origin::Default });
+        Self(values.into_iter().map(stated).collect())
+    }
+
+    /// Puts one value over what is there.
+    pub(super) fn put(&mut self, name: &'static str, value: Value, origin: Origin) {
+        self.0.insert(name, Stated { value, origin });
+    }
+
+    /// Puts the user's file over what is there.
+    pub(super) fn put_user(&mut self, stated: BTreeMap<&'static str, Stated>) {
+        self.0.extend(stated);
+    }
+
+    /// Puts a project's file over what is there, if it only narrows.
+    pub(super) fn put_project(&mut self, stated: BTreeMap<&'static str, Stated>) -> Result<(), Failure> {
+        for (name, stated) in stated {
+            let lower = keys::find(name).is_some_and(|key| key.project == Project::Lower);
+            if let (true, Some(below)) = (lower, self.0.get(name)) {
+                refuse_higher(name, &stated, below)?;
+            }
+            if name == "model" && stated.value == Value::Text(OFFLINE_MODEL.to_owned()) {
+                let message = format!("{}: a project cannot choose the offline model", stated.origin);
+                return Err(Failure::usage(message).hint("a person chooses it with --offline"));
+            }
+            self.0.insert(name, stated);
+        }
+        Ok(())
+    }
+
+    /// Takes credentials of lower layers away: those of a higher one replace them together.
+    pub(super) fn forget_credentials(&mut self) {
+        self.0.remove("auth.key");
+        self.0.remove("auth.bearer");
+    }
+
+    /// Where the value of a key came from.
+    pub(super) fn origin(&self, name: &str) -> Origin {
+        self.0.get(name).map_or(Origin::Default, |stated| stated.origin.clone())
+    }
+
+    fn value(&self, name: &str) -> Option<&Value> {
+        self.0.get(name).map(|stated| &stated.value)
+    }
+
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        match self.value(name) {
+            Some(Value::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(super) fn count(&self, name: &str) -> u32 {
+        match self.value(name) {
+            Some(Value::Count(count)) => *count,
+            _ => 1,
+        }
+    }
+
+    pub(super) fn time(&self, name: &str) -> Duration {
+        match self.value(name) {
+            Some(Value::Time(time)) => *time,
+            _ => Duration::from_secs(1),
+        }
+    }
+
+    pub(super) fn list(&self, name: &str) -> Vec<String> {
+        match self.value(name) {
+            Some(Value::List(items)) => items.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    pub(super) fn headers(&self) -> Vec<(String, String)> {
+        match self.value("headers") {
+            Some(Value::Headers(pairs)) => pairs.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    pub(super) fn rows(&self, name: &str) -> BTreeMap<String, toml::Value> {
+        match self.value(name) {
+            Some(Value::Rows(rows)) => rows.clone(),
+            _ => BTreeMap::new(),
+        }
+    }
+}
+
+fn refuse_higher(name: &str, stated: &Stated, below: &Stated) -> Result<(), Failure> {
+    let (higher, new, old) = match (&stated.value, &below.value) {
+        (Value::Count(new), Value::Count(old)) => (new > old, new.to_string(), old.to_string()),
+        (Value::Time(new), Value::Time(old)) => (new > old, show_duration(*new), show_duration(*old)),
+        _ => return Ok(()),
+    };
+    if !higher {
+        return Ok(());
+    }
+    let message = format!(
+        "{}: '{name}' is {new}, which is higher than {old} ({}); a project may only lower it",
+        stated.origin, below.origin
+    );
+    Err(Failure::usage(message).hint("raise it in your own configuration or with a flag"))
+}

@@ -1,0 +1,134 @@
+//! What a command goes by: built-in values, then the user's configuration, the project's, the environment and the
+//! flags, each layer over the one before. This module alone reads the environment and the configuration files, and it
+//! remembers where every value came from.
+
+mod environment;
+mod file;
+mod keys;
+mod layers;
+mod origin;
+mod paths;
+mod resolve;
+mod time;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use convoke_claude::{Auth, ClientConfig, Endpoint, Model, Models, Proxy, Secret, TableError, Timeouts};
+use convoke_kernel::{Capabilities, Limits};
+
+pub(crate) use crate::args::OutputFormat;
+pub(crate) use environment::Environment;
+pub(crate) use origin::{ConfigFile, Row};
+pub(crate) use time::parse_duration;
+
+/// Everything a command goes by.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    /// The directory that is worked in, canonical.
+    pub(crate) dir: PathBuf,
+    /// The model as the API names it; `offline` for the offline model.
+    pub(crate) model: String,
+    /// The effort to ask for; `None` leaves it to the model.
+    pub(crate) effort: Option<String>,
+    /// Text added to the system prompt.
+    pub(crate) system: Option<String>,
+    /// Where everything is remembered.
+    pub(crate) journal: convoke_journal::Location,
+    /// Where output files and unrecorded replies are kept.
+    pub(crate) state_dir: PathBuf,
+    /// Who answers.
+    pub(crate) source: ModelSource,
+    /// Turns per exchange.
+    pub(crate) max_turns: u32,
+    /// The deadline of one command.
+    pub(crate) bash_timeout: Duration,
+    /// Attempts at one request.
+    pub(crate) max_attempts: u32,
+    /// The environment of commands.
+    pub(crate) command_env: BTreeMap<String, String>,
+    /// Further headers of every request.
+    pub(crate) headers: Vec<(String, String)>,
+    /// The values of the `anthropic-beta` header.
+    pub(crate) betas: Vec<String>,
+    /// The `anthropic-version` header.
+    pub(crate) version: String,
+    /// The way out.
+    pub(crate) proxy: Proxy,
+    /// How long to wait for a reply.
+    pub(crate) timeouts: Timeouts,
+    /// What is known about models.
+    pub(crate) models: Models,
+    /// What the server understands.
+    pub(crate) endpoint: Endpoint,
+    /// The form of what is printed on stdout.
+    pub(crate) output: OutputFormat,
+    /// Only the answer, warnings and errors.
+    pub(crate) quiet: bool,
+    /// What a person should know about these settings before a run.
+    pub(crate) warnings: Vec<String>,
+    /// Every key, its value and where it came from, secrets masked.
+    pub(crate) rows: Vec<Row>,
+    /// The configuration files that were looked for.
+    pub(crate) files: Vec<ConfigFile>,
+}
+
+/// Who answers.
+#[derive(Debug, Clone)]
+pub(crate) enum ModelSource {
+    /// The built-in offline model.
+    Offline,
+    /// A server that speaks the Messages API.
+    Api {
+        /// Its address.
+        base_url: String,
+        /// The API key.
+        key: Option<Secret>,
+        /// The bearer token.
+        bearer: Option<Secret>,
+    },
+    /// Nobody: there is no key, no token, no base URL, and nobody said `--offline`.
+    Nothing,
+}
+
+impl Settings {
+    /// The model's row.
+    pub(crate) fn model_row(&self) -> Model {
+        self.models.get(&self.model)
+    }
+
+    /// What the model behind the endpoint accepts.
+    pub(crate) fn capabilities(&self) -> Result<Capabilities, TableError> {
+        convoke_claude::capabilities(&self.model_row(), &self.endpoint, self.effort.as_deref())
+    }
+
+    /// The limits of a new agent.
+    pub(crate) fn limits(&self) -> Limits {
+        let bash_timeout_ms = u64::try_from(self.bash_timeout.as_millis()).unwrap_or(u64::MAX);
+        Limits { max_turns: self.max_turns, max_attempts: self.max_attempts, bash_timeout_ms }
+    }
+
+    /// What a client for this server is made from.
+    pub(crate) fn client_config(&self, base_url: String, auth: Auth) -> ClientConfig {
+        ClientConfig {
+            base_url,
+            auth,
+            version: self.version.clone(),
+            betas: self.betas.clone(),
+            headers: self.headers.clone(),
+            proxy: self.proxy.clone(),
+            timeouts: self.timeouts,
+        }
+    }
+
+    /// Where the full output of commands goes.
+    pub(crate) fn outputs_dir(&self) -> PathBuf {
+        self.state_dir.join("outputs")
+    }
+
+    /// Where replies go that the journal would not take.
+    pub(crate) fn spool_dir(&self) -> PathBuf {
+        self.state_dir.join("spool")
+    }
+}

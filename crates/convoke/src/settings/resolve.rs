@@ -1,0 +1,308 @@
+//! From layers to [`Settings`]: what the values mean together. The only function that reads files is called here.
+
+use std::path::{Path, PathBuf};
+
+use convoke_claude::{
+    DEFAULT_BASE_URL, Endpoint, EndpointPatch, Endpoints, Model, ModelPatch, Models, OFFLINE_MODEL, Proxy, Secret,
+    TableError, Timeouts,
+};
+use convoke_journal::Location;
+use serde::Deserialize;
+
+use super::file::{self, Owner, Value};
+use super::keys::{KEYS, Kind};
+use super::layers::Layers;
+use super::origin::{ConfigFile, Origin, Row};
+use super::time::show_duration;
+use super::{Environment, ModelSource, Settings, paths};
+use crate::args::GlobalArgs;
+use crate::failure::Failure;
+
+/// The effort that is asked for unless somebody says otherwise, from models that have it.
+const EFFORT: &str = "xhigh";
+
+/// The word that leaves the effort to the model.
+const MODELS_OWN_EFFORT: &str = "default";
+
+impl Settings {
+    /// Settles every value from the flags, the environment and the configuration files. `here` is the directory in
+    /// which the process was started.
+    pub(crate) fn resolve(args: &GlobalArgs, env: &Environment, here: &Path) -> Result<Settings, Failure> {
+        let dir = directory(args, here)?;
+        let (mut layers, files) = read_files(env, &dir)?;
+        put_environment(&mut layers, env);
+        put_flags(&mut layers, args);
+
+        let models = models(&layers)?;
+        let endpoints = endpoints(&layers)?;
+        let offline = args.agent.offline || layers.text("model") == Some(OFFLINE_MODEL);
+        if args.agent.offline {
+            layers.put("model", Value::Text(OFFLINE_MODEL.to_owned()), Origin::Flag("--offline"));
+        }
+        let source = source(&layers, offline)?;
+        let endpoint = match &source {
+            ModelSource::Offline => Endpoint::anthropic(),
+            ModelSource::Api { base_url, .. } => endpoints.for_base_url(base_url),
+            ModelSource::Nothing => endpoints.for_base_url(DEFAULT_BASE_URL),
+        };
+        let row = models.get(layers.text("model").unwrap_or_default());
+        let mut warnings = Vec::new();
+        let effort = effort(&mut layers, &row, &endpoint, &mut warnings)?;
+        let command_env =
+            env.for_commands(&layers.list("env.pass")).map_err(|failure| match layers.origin("env.pass") {
+                Origin::Default => failure,
+                origin => Failure { message: format!("{origin}: {}", failure.message), ..failure },
+            })?;
+        let state_dir = paths::state_dir(env)?;
+        let journal = journal(&layers, env, here, &state_dir)?;
+        layers.put("journal", Value::Text(journal.to_string()), layers.origin("journal"));
+        Ok(Settings {
+            dir,
+            model: row.id,
+            effort,
+            system: layers.text("system").map(str::to_owned),
+            journal,
+            state_dir,
+            source,
+            max_turns: layers.count("max_turns"),
+            bash_timeout: layers.time("bash_timeout"),
+            max_attempts: layers.count("max_attempts"),
+            command_env,
+            headers: layers.headers(),
+            betas: layers.list("betas"),
+            version: layers.text("version").unwrap_or_default().to_owned(),
+            proxy: proxy(&layers),
+            timeouts: Timeouts {
+                connect: layers.time("timeouts.connect"),
+                idle: layers.time("timeouts.idle"),
+                total: layers.time("timeouts.total"),
+            },
+            models,
+            endpoint,
+            output: args.place.output.unwrap_or_default(),
+            quiet: args.place.quiet,
+            warnings,
+            rows: rows(&layers),
+            files,
+        })
+    }
+}
+
+fn directory(args: &GlobalArgs, here: &Path) -> Result<PathBuf, Failure> {
+    let dir = args.place.cwd.as_ref().map_or_else(|| here.to_owned(), |dir| here.join(dir));
+    let cannot = |why: String| Failure::usage(format!("cannot work in {}: {why}", dir.display()));
+    let canonical = dir.canonicalize().map_err(|error| cannot(error.to_string()))?;
+    if canonical.is_dir() { Ok(canonical) } else { Err(cannot("it is not a directory".to_owned())) }
+}
+
+fn read_files(env: &Environment, dir: &Path) -> Result<(Layers, Vec<ConfigFile>), Failure> {
+    let mut layers = Layers::builtin();
+    let user_file = paths::user_config(env)?;
+    let user = file::read(&user_file, &Owner::User)?;
+    let project_file = paths::project_config(dir);
+    let project = file::read(&project_file, &Owner::Project { user_file: user_file.clone() })?;
+    let files = vec![
+        ConfigFile { layer: "user", path: user_file, found: user.is_some() },
+        ConfigFile { layer: "project", path: project_file, found: project.is_some() },
+    ];
+    layers.put_user(user.unwrap_or_default());
+    layers.put_project(project.unwrap_or_default())?;
+    Ok((layers, files))
+}
+
+fn put_environment(layers: &mut Layers, env: &Environment) {
+    let variables: [(&'static str, &'static str); 5] = [
+        ("ANTHROPIC_API_KEY", "auth.key"),
+        ("ANTHROPIC_AUTH_TOKEN", "auth.bearer"),
+        ("ANTHROPIC_BASE_URL", "base_url"),
+        ("ANTHROPIC_MODEL", "model"),
+        ("ORCH_JOURNAL", "journal"),
+    ];
+    if env.get("ANTHROPIC_API_KEY").is_some() || env.get("ANTHROPIC_AUTH_TOKEN").is_some() {
+        layers.forget_credentials();
+    }
+    for (variable, key) in variables {
+        if let Some(value) = env.get(variable) {
+            layers.put(key, Value::Text(value.to_owned()), Origin::Variable(variable));
+        }
+    }
+}
+
+fn put_flags(layers: &mut Layers, args: &GlobalArgs) {
+    let texts = [
+        ("model", "--model", &args.agent.model),
+        ("effort", "--effort", &args.agent.effort),
+        ("system", "--system", &args.agent.system),
+        ("journal", "--journal", &args.place.journal),
+    ];
+    for (key, flag, value) in texts {
+        if let Some(value) = value {
+            layers.put(key, Value::Text(value.clone()), Origin::Flag(flag));
+        }
+    }
+    if let Some(turns) = args.agent.max_turns {
+        layers.put("max_turns", Value::Count(turns), Origin::Flag("--max-turns"));
+    }
+    if let Some(time) = args.agent.bash_timeout {
+        layers.put("bash_timeout", Value::Time(time), Origin::Flag("--bash-timeout"));
+    }
+}
+
+fn source(layers: &Layers, offline: bool) -> Result<ModelSource, Failure> {
+    if offline {
+        return Ok(ModelSource::Offline);
+    }
+    let secret = |name| layers.text(name).map(Secret::new);
+    let (key, bearer) = (secret("auth.key"), secret("auth.bearer"));
+    if key.is_some() && bearer.is_some() {
+        let (one, other) = (layers.origin("auth.key"), layers.origin("auth.bearer"));
+        let message =
+            format!("both an API key ({one}) and a bearer token ({other}) are set; the API refuses both at once");
+        return Err(Failure::usage(message).hint("unset one of the two"));
+    }
+    match layers.text("base_url") {
+        Some(base_url) => Ok(ModelSource::Api { base_url: base_url.to_owned(), key, bearer }),
+        None if key.is_some() || bearer.is_some() => {
+            Ok(ModelSource::Api { base_url: DEFAULT_BASE_URL.to_owned(), key, bearer })
+        }
+        None => Ok(ModelSource::Nothing),
+    }
+}
+
+/// The effort to ask for. A wish the model cannot fulfil is an error; one that only the server does not understand is
+/// left out, with a warning if it was a person's wish.
+fn effort(
+    layers: &mut Layers,
+    model: &Model,
+    endpoint: &Endpoint,
+    warnings: &mut Vec<String>,
+) -> Result<Option<String>, Failure> {
+    let wish = match layers.text("effort") {
+        Some(MODELS_OWN_EFFORT) => None,
+        Some(wish) => Some(wish.to_owned()),
+        None => {
+            let has_it = model.id != OFFLINE_MODEL && model.effort_levels.iter().any(|level| level == EFFORT);
+            let wish = (has_it && endpoint.effort).then(|| EFFORT.to_owned());
+            if let Some(wish) = &wish {
+                layers.put("effort", Value::Text(wish.clone()), Origin::Default);
+            }
+            return Ok(wish);
+        }
+    };
+    let capabilities = convoke_claude::capabilities(model, endpoint, wish.as_deref()).map_err(|error| {
+        let failure = Failure::usage(format!("effort ({}): {error}", layers.origin("effort")));
+        failure.hint("`--effort default` leaves it to the model")
+    })?;
+    if let (Some(wish), None) = (&wish, &capabilities.effort) {
+        warnings.push(format!(
+            "effort '{wish}' is left out: a server of kind '{}' is not known to understand it (see [endpoints] in the configuration)",
+            endpoint.name
+        ));
+    }
+    Ok(capabilities.effort)
+}
+
+/// A relative path means: from the directory of the file that says so, else from where the process was started.
+fn journal(layers: &Layers, env: &Environment, here: &Path, state_dir: &Path) -> Result<Location, Failure> {
+    let Some(text) = layers.text("journal") else { return Ok(Location::Sqlite(state_dir.join("journal.db"))) };
+    let origin = layers.origin("journal");
+    let location: Location = text.parse().map_err(|error: convoke_journal::Error| {
+        let failure = Failure::from(error);
+        Failure { message: format!("journal ({origin}): {}", failure.message), ..failure }
+    })?;
+    let Location::Sqlite(path) = location else { return Ok(location) };
+    let path = match (path.strip_prefix("~"), paths::home(env)) {
+        (Ok(rest), Some(home)) => home.join(rest),
+        _ => path,
+    };
+    let base = match &origin {
+        Origin::File { path, .. } => path.parent().unwrap_or(here),
+        _ => here,
+    };
+    Ok(Location::Sqlite(base.join(path)))
+}
+
+fn proxy(layers: &Layers) -> Proxy {
+    match layers.text("proxy") {
+        None | Some("environment") => Proxy::Environment,
+        Some("off") => Proxy::Off,
+        Some(url) => Proxy::Url(url.to_owned()),
+    }
+}
+
+fn models(layers: &Layers) -> Result<Models, Failure> {
+    let mut models = Models::builtin();
+    let patches = patches::<ModelPatch>(layers, "models")?;
+    models.extend(patches).map_err(|error| at(layers, "models", &error))?;
+    Ok(models)
+}
+
+fn endpoints(layers: &Layers) -> Result<Endpoints, Failure> {
+    let mut endpoints = Endpoints::builtin();
+    let patches = patches::<EndpointPatch>(layers, "endpoints")?;
+    endpoints.extend(patches).map_err(|error| at(layers, "endpoints", &error))?;
+    Ok(endpoints)
+}
+
+fn patches<T: for<'de> Deserialize<'de>>(layers: &Layers, table: &str) -> Result<Vec<(String, T)>, Failure> {
+    let read = |(name, row): (String, toml::Value)| match T::deserialize(row) {
+        Ok(patch) => Ok((name, patch)),
+        Err(error) => {
+            let problem = error.message().trim();
+            Err(Failure::usage(format!("{}: [{table}.{name:?}]: {problem}", layers.origin(table))))
+        }
+    };
+    layers.rows(table).into_iter().map(read).collect()
+}
+
+fn at(layers: &Layers, table: &str, error: &TableError) -> Failure {
+    Failure::usage(format!("{}: {error}", layers.origin(table)))
+}
+
+fn rows(layers: &Layers) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for key in KEYS {
+        let origin = layers.origin(key.name);
+        let row = |name: String, value: Option<String>| Row { key: name, value, origin: origin.clone() };
+        let texts = |items: Vec<String>| (!items.is_empty()).then(|| items.join(", "));
+        match key.kind {
+            Kind::Text => rows.push(row(key.name.to_owned(), layers.text(key.name).map(hide_user))),
+            Kind::Secret => rows.push(row(key.name.to_owned(), layers.text(key.name).map(|_| "***".to_owned()))),
+            Kind::Count => rows.push(row(key.name.to_owned(), Some(layers.count(key.name).to_string()))),
+            Kind::Time => rows.push(row(key.name.to_owned(), Some(show_duration(layers.time(key.name))))),
+            Kind::List => rows.push(row(key.name.to_owned(), texts(layers.list(key.name)))),
+            Kind::Headers => {
+                let headers = layers.headers();
+                if headers.is_empty() {
+                    rows.push(row(key.name.to_owned(), None));
+                }
+                // A header of the user's own may carry a token.
+                rows.extend(
+                    headers.into_iter().map(|(name, _)| row(format!("headers.{name}"), Some("***".to_owned()))),
+                );
+            }
+            Kind::Rows(_) => {
+                let stated = layers.rows(key.name);
+                if stated.is_empty() {
+                    rows.push(row(key.name.to_owned(), None));
+                }
+                rows.extend(stated.into_iter().map(|(name, value)| {
+                    let line = value.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+                    row(format!("{}.{name:?}", key.name), Some(line))
+                }));
+            }
+        }
+    }
+    rows
+}
+
+/// A URL without its user and password.
+fn hide_user(text: &str) -> String {
+    let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
+    let authority_end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(authority_end);
+    match authority.rsplit_once('@') {
+        Some((_, host)) => format!("{scheme}://***@{host}{path}"),
+        None => text.to_owned(),
+    }
+}

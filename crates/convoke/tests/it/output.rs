@@ -1,0 +1,116 @@
+//! What programs read: the object of `--output json`, the lines of `--output jsonl`, and the talk on a pipe.
+
+use convoke_sim::{Fault, FaultKind, Script, calls, refuses, says};
+use serde_json::{Value, json};
+
+use crate::stage::{Stage, to_its_end};
+
+fn schema() -> jsonschema::Validator {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schema/run.schema.json");
+    let schema: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    jsonschema::validator_for(&schema).unwrap()
+}
+
+#[track_caller]
+fn check(report: &Value) {
+    let errors: Vec<String> =
+        schema().iter_errors(report).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert!(errors.is_empty(), "{errors:?}\n{report:#}");
+}
+
+fn two_turns() -> Script {
+    Script::new().conversation("*", [calls("bash", json!({"command": "echo one"})), says("One.")])
+}
+
+#[tokio::test]
+async fn the_object_fits_its_schema_and_carries_the_figures() {
+    let stage = Stage::with(two_turns()).await;
+    let report = stage.run(&["--output", "json", "say", "one"]).await.exits(0).json();
+    check(&report);
+    assert_eq!(report["answer"], "One.");
+    assert_eq!(
+        (&report["status"], &report["exit_code"], &report["exit_reason"]),
+        (&json!("done"), &json!(0), &json!("done"))
+    );
+    assert_eq!((&report["turns"], &report["commands"]), (&json!(2), &json!(1)));
+    assert_eq!((&report["failure"], &report["resume"]), (&Value::Null, &Value::Null));
+    assert!(report["cost_nano"].as_u64().unwrap() > 0, "{report:#}");
+    assert!(report["usage"]["output_tokens"].as_u64().unwrap() > 0, "{report:#}");
+    assert!(report["started_at"].as_u64() <= report["ended_at"].as_u64(), "{report:#}");
+}
+
+#[tokio::test]
+async fn a_failure_is_an_object_too() {
+    let stage = Stage::with(Script::new().conversation("*", [refuses("Not this.")])).await;
+    let report = stage.run(&["--output", "json", "do", "it"]).await.exits(1).json();
+    check(&report);
+    assert_eq!(report["failure"], json!({"kind": "refused", "message": "Not this."}));
+    assert_eq!((&report["status"], &report["exit_code"], &report["answer"]), (&json!("failed"), &json!(1), &json!("")));
+}
+
+#[tokio::test]
+async fn a_model_nobody_described_has_no_price_and_a_warning() {
+    let stage = Stage::with(two_turns()).await;
+    let report = stage.run(&["--output", "json", "--model", "claude-unheard-of", "x", "y"]).await.json();
+    check(&report);
+    assert!(report["warnings"].to_string().contains("claude-unheard-of"), "{report:#}");
+}
+
+#[tokio::test]
+async fn lines_are_the_recorded_events_in_order_and_the_object_at_the_end() {
+    let stage = Stage::with(two_turns()).await;
+    let lines = stage.run(&["--output", "jsonl", "say", "one"]).await.exits(0).lines();
+    let (last, events) = lines.split_last().unwrap();
+    for (event, seq) in events.iter().zip(1u64..) {
+        assert_eq!((&event["v"], &event["seq"]), (&json!(1), &json!(seq)), "{event}");
+        assert!(event["stream"].as_str().unwrap().starts_with("a_") && event["at"].is_u64(), "{event}");
+    }
+    let kinds: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    let expected = [
+        "agent_started",
+        "exchange_opened",
+        "model_called",
+        "model_replied",
+        "tool_started",
+        "tool_finished",
+        "results_appended",
+        "model_called",
+        "model_replied",
+        "exchange_closed",
+    ];
+    assert_eq!(kinds, expected);
+    assert_eq!((&last["v"], &last["type"]), (&json!(1), &json!("run_ended")));
+    check(last);
+}
+
+#[tokio::test]
+async fn a_pipe_gets_at_most_a_line_a_second_and_no_colours() {
+    let sleepy = calls("bash", json!({"command": "for n in 1 2 3 4 5 6 7 8; do sleep 0.3; echo $n; done"}));
+    let stage = Stage::with(Script::new().conversation("*", [sleepy, says("Slept.")])).await;
+    let seen = stage.run(&["sleep", "a", "little"]).await.exits(0);
+    assert_eq!(seen.stdout, "Slept.\n");
+    assert!(!seen.stderr.contains('\u{1b}'), "{}", seen.stderr);
+    let progress: Vec<&str> = seen.stderr.lines().filter(|line| line.starts_with("turn ")).collect();
+    assert!((1..=4).contains(&progress.len()), "{progress:?}");
+    assert!(progress.iter().any(|line| line.contains("running: for n in")), "{progress:?}");
+}
+
+#[tokio::test]
+async fn a_terminal_sees_the_answer_once_and_no_control_characters_of_the_models() {
+    let answer = "The \u{1b}[2Jfirst\u{7} line.\nThe last line.";
+    let stage = Stage::with(
+        Script::new().conversation("*", [calls("bash", json!({"command": "printf 'out\\033[2Jput'"})), says(answer)]),
+    )
+    .await;
+    stage
+        .sim()
+        .push_fault(Fault::new(FaultKind::MidStreamError { after: 4, error_type: "overloaded_error".into() }).at(1));
+    let mut command = stage.shell("script -qec \"$0 look around\" typescript", &[]);
+    command.env("TERM", "xterm-256color");
+    let seen = to_its_end(command).await.exits(0);
+    assert!(!seen.stdout.contains("\u{1b}[2J") && !seen.stdout.contains('\u{7}'), "{:?}", seen.stdout);
+    assert!(seen.stdout.contains("withdrawn, asking again in"), "{:?}", seen.stdout);
+    // What stays on the screen is what is written behind the last erasing.
+    let stays = seen.stdout.rsplit("\u{1b}[J").next().unwrap();
+    assert_eq!(stays.matches("The first line.\r\nThe last line.").count(), 1, "{:?}", seen.stdout);
+}

@@ -1,0 +1,119 @@
+//! `convoke resume`: after a kill, after a full disk, and when there is nothing to go on with.
+
+use convoke_sim::{Script, calls, says};
+use serde_json::json;
+
+use crate::stage::{Stage, patiently, to_its_end};
+
+fn count_once() -> Script {
+    let count = calls("bash", json!({"command": "echo ran >> count.txt"}));
+    Script::new().conversation("hold me", [count, says("Counted.")])
+}
+
+#[tokio::test]
+async fn after_a_kill_in_the_middle_of_a_reply_only_that_reply_is_asked_for_again() {
+    let stage = Stage::with(count_once()).await;
+    let hold = stage.sim().hold("hold me", 1, 3);
+    let run = stage.start(&["run", "hold me"]);
+    patiently("the reply to be held", hold.entered()).await;
+    run.signal("KILL");
+    assert_eq!(run.end().await.code, None);
+    hold.release();
+    std::fs::write(stage.work().join("changed.txt"), "meanwhile").unwrap();
+    let seen = stage.run(&["resume"]).await.exits(0);
+    assert_eq!(seen.stdout, "Counted.\n");
+    assert!(seen.stderr.contains("resuming s_"), "{}", seen.stderr);
+    assert!(seen.stderr.contains("changed meanwhile: changed.txt"), "{}", seen.stderr);
+    let positions: Vec<usize> = stage.sim().requests().iter().map(|request| request.position).collect();
+    assert_eq!(positions, [0, 1, 1]);
+    assert_eq!(std::fs::read_to_string(stage.work().join("count.txt")).unwrap(), "ran\n");
+}
+
+#[tokio::test]
+async fn a_run_that_a_live_process_owns_is_left_to_it() {
+    let stage = Stage::with(count_once()).await;
+    let hold = stage.sim().hold("hold me", 0, 2);
+    let run = stage.start(&["run", "--output", "jsonl", "hold me"]);
+    patiently("the reply to be held", hold.entered()).await;
+    let alone = stage.run(&["resume"]).await.exits(2);
+    let session = alone
+        .stderr
+        .split_whitespace()
+        .find(|word| word.starts_with("s_"))
+        .unwrap_or_else(|| panic!("{}", alone.stderr));
+    assert!(alone.stderr.contains("running"), "{}", alone.stderr);
+    let named = stage.run(&["resume", &session[2..10]]).await.exits(1);
+    assert!(named.stderr.contains(&format!("pid {}", run.pid())), "{}", named.stderr);
+    hold.release();
+    run.end().await.exits(0);
+    let done = stage.run(&["resume", session]).await.exits(2);
+    assert!(done.stderr.contains("done"), "{}", done.stderr);
+    assert_eq!(stage.sim().requests().len(), 2);
+}
+
+#[tokio::test]
+async fn with_nothing_to_resume_the_exit_code_is_two() {
+    let stage = Stage::bare();
+    let seen = stage.run(&["resume"]).await.exits(2);
+    assert!(seen.stderr.contains("no run was ever started here"), "{}", seen.stderr);
+    stage.run(&["resume", "s_nothing"]).await.exits(2);
+    assert!(!stage.state().exists(), "looking leaves nothing behind");
+}
+
+#[tokio::test]
+async fn a_resumed_run_keeps_its_model() {
+    let stage = Stage::with(count_once()).await;
+    let seen = stage.run(&["--model", "claude-sonnet-5", "resume"]).await.exits(2);
+    assert!(seen.stderr.contains("--model"), "{}", seen.stderr);
+}
+
+#[tokio::test]
+async fn a_run_of_a_server_does_not_go_on_without_one() {
+    let stage = Stage::with(count_once()).await;
+    let hold = stage.sim().hold("hold me", 0, 2);
+    let run = stage.start(&["run", "hold me"]);
+    patiently("the reply to be held", hold.entered()).await;
+    run.signal("KILL");
+    run.end().await;
+    let mut without = stage.command(&["resume"]);
+    without.env_remove("ANTHROPIC_API_KEY").env_remove("ANTHROPIC_BASE_URL");
+    let seen = to_its_end(without).await.exits(2);
+    assert!(seen.stderr.contains("claude-opus-4-8") && seen.stderr.contains("ANTHROPIC_API_KEY"), "{}", seen.stderr);
+}
+
+#[tokio::test]
+async fn an_offline_run_goes_on_offline_by_itself() {
+    let stage = Stage::bare();
+    std::fs::write(stage.work().join("main.py"), "print('hello')  # TODO: more\n").unwrap();
+    let mut run = stage.start(&["--offline", "--output", "jsonl", "--quiet"]);
+    patiently("the first event", run.first_line()).await;
+    run.signal("KILL");
+    run.end().await;
+    let report = stage.run(&["resume", "--output", "json"]).await.exits(0).json();
+    assert_eq!((&report["model"], &report["status"]), (&json!("offline"), &json!("done")));
+}
+
+#[tokio::test]
+async fn a_reply_that_cannot_be_recorded_is_printed_kept_and_not_asked_for_again() {
+    let long = "All work and no play. ".repeat(1_500);
+    let step = |n: usize| {
+        calls("bash", json!({"command": format!("echo {n} >> count.txt")})).saying(&format!("Step {n}. {long}"))
+    };
+    let replies = (0..20).map(step).chain([says("Finished.")]);
+    let stage = Stage::with(Script::new().conversation("hold me", replies)).await;
+    // The journal's files may not grow beyond this, as on a full disk; what is small can still be written.
+    let limited = "trap '' XFSZ; ulimit -f 400; exec \"$0\" \"$@\"";
+    let seen = to_its_end(stage.shell(limited, &["run", "hold me"])).await.exits(1);
+    assert!(seen.stderr.contains("cannot write to the journal"), "{}", seen.stderr);
+    let spooled: Vec<_> = std::fs::read_dir(stage.state().join("spool")).unwrap().flatten().collect();
+    assert_eq!(spooled.len(), 1, "{}", seen.stderr);
+    assert!(seen.stderr.contains(&spooled[0].path().display().to_string()), "{}", seen.stderr);
+    assert!(seen.stdout.starts_with("Step "), "{:.200}", seen.stdout);
+    let asked = stage.sim().requests().len();
+    let resumed = stage.run(&["resume"]).await.exits(0);
+    assert_eq!(resumed.stdout, "Finished.\n");
+    let positions: Vec<usize> = stage.sim().requests().iter().map(|request| request.position).collect();
+    assert_eq!(positions, (0..21).collect::<Vec<_>>(), "{asked} requests before the resume");
+    let expected: String = (0..20).map(|n| format!("{n}\n")).collect();
+    assert_eq!(std::fs::read_to_string(stage.work().join("count.txt")).unwrap(), expected);
+}

@@ -1,0 +1,281 @@
+//! Layers, narrowing, unknown keys, and what `config show` says of them.
+
+use serde_json::Value;
+
+use crate::support::{Place, ran};
+
+/// Writes both files, and expects `config show` to be refused with this text.
+#[track_caller]
+fn check_refused(user: &str, project: &str, expected: &str) {
+    let place = Place::new();
+    place.write(&place.user_config(), user);
+    place.write(&place.project_config(), project);
+    let got = place.convoke(&["config", "show"]);
+    assert_eq!(got.code, 2, "{}", got.err);
+    assert_eq!(got.out, "");
+    assert_eq!(place.normal(&got.err), format!("convoke: {expected}\n"));
+}
+
+/// Writes both files, and expects a key to have this value from there.
+#[track_caller]
+fn check_key(user: &str, project: &str, env: &[(&str, &str)], args: &[&str], key: &str, value: &str, origin: &str) {
+    let place = Place::new();
+    place.write(&place.user_config(), user);
+    place.write(&place.project_config(), project);
+    let mut command = place.command(&["config", "show", "--output", "json"]);
+    let got = ran(command.args(args).envs(env.iter().copied()));
+    assert_eq!(got.code, 0, "{}", got.err);
+    let shown: Value = serde_json::from_str(&got.out).unwrap();
+    let rows = shown["settings"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["key"] == key).unwrap_or_else(|| panic!("no {key} in {}", got.out));
+    let found = (row["value"].as_str().unwrap_or("null"), place.normal(row["origin"].as_str().unwrap()));
+    assert_eq!(found, (value, origin.to_owned()));
+}
+
+const USER: &str = "ROOT/home/.config/convoke/config.toml";
+const PROJECT: &str = "ROOT/work/.convoke/config.toml";
+
+#[test]
+fn each_layer_lies_over_the_one_before() {
+    let user = "model = \"m-user\"\nmax_turns = 20\n";
+    let project = "model = \"m-project\"";
+    let env = [("ANTHROPIC_MODEL", "m-env")];
+    check_key("", "", &[], &[], "model", "claude-opus-4-8", "default");
+    check_key(user, "", &[], &[], "model", "m-user", &format!("{USER}:1"));
+    check_key(user, project, &[], &[], "model", "m-project", &format!("{PROJECT}:1"));
+    check_key(user, project, &env, &[], "model", "m-env", "environment ANTHROPIC_MODEL");
+    check_key(user, project, &env, &["--model", "m-flag"], "model", "m-flag", "flag --model");
+    check_key(user, project, &[], &[], "max_turns", "20", &format!("{USER}:2"));
+    check_key("", "", &[("ANTHROPIC_MODEL", "")], &[], "model", "claude-opus-4-8", "default");
+}
+
+#[test]
+fn the_effort_is_xhigh_where_the_model_has_it() {
+    check_key("", "", &[], &[], "effort", "xhigh", "default");
+    check_key("", "", &[], &["--model", "claude-haiku-4-5"], "effort", "null", "default");
+    check_key("", "", &[], &["--effort", "low"], "effort", "low", "flag --effort");
+    let generic = [("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")];
+    check_key("", "", &generic, &[], "effort", "null", "default");
+}
+
+#[test]
+fn an_effort_the_model_does_not_have_is_refused_with_what_it_has() {
+    let got = Place::new().convoke(&["config", "show", "--model", "claude-opus-4-6", "--effort", "xhigh"]);
+    assert_eq!(got.code, 2);
+    let expected = "convoke: effort (flag --effort): model `claude-opus-4-6` does not take effort `xhigh`; choose one of: \
+                    low, medium, high, max\n  `--effort default` leaves it to the model\n";
+    assert_eq!(got.err, expected);
+}
+
+#[test]
+fn the_journal_is_a_flag_a_variable_a_key_or_in_the_state_directory() {
+    let usual = "ROOT/home/.local/state/convoke/journal.db";
+    let place = Place::new();
+    let check = |user: &str, env: &[(&str, &str)], args: &[&str], value: &str| {
+        place.write(&place.user_config(), user);
+        let mut command = place.command(&["config", "show", "--output", "json"]);
+        let got = ran(command.args(args).envs(env.iter().copied()));
+        let shown: Value = serde_json::from_str(&got.out).unwrap();
+        let rows = shown["settings"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["key"] == "journal").unwrap();
+        assert_eq!(place.normal(row["value"].as_str().unwrap()), value);
+    };
+    check("", &[], &[], usual);
+    check("", &[("XDG_STATE_HOME", "/x")], &[], "/x/convoke/journal.db");
+    check("", &[("XDG_STATE_HOME", "relative")], &[], usual);
+    check("journal = \"j.db\"", &[], &[], "ROOT/home/.config/convoke/j.db");
+    check("journal = \"~/j.db\"", &[], &[], "ROOT/home/j.db");
+    check("journal = \"/k.db\"", &[("ORCH_JOURNAL", "j.db")], &[], "ROOT/work/j.db");
+    check("", &[("ORCH_JOURNAL", "/e.db")], &["--journal", "/f.db"], "/f.db");
+    check("", &[], &["--journal", "postgres://me:pw@host/db"], "postgres://***@host/db");
+}
+
+#[test]
+fn secrets_are_masked() {
+    let place = Place::new();
+    let user = "[auth]\nbearer = \"tok-1234\"\n[headers]\nx-secret = \"tok-5678\"\n";
+    place.write(&place.user_config(), &format!("base_url = \"http://u:tok-9@host/v\"\n{user}"));
+    for format in ["text", "json"] {
+        let got = place.convoke(&["config", "show", "--output", format]);
+        assert_eq!(got.code, 0, "{}", got.err);
+        assert!(!got.out.contains("tok-") && got.out.contains("***"), "{}", got.out);
+    }
+    check_key("", "", &[("ANTHROPIC_API_KEY", "sk-1")], &[], "auth.key", "***", "environment ANTHROPIC_API_KEY");
+    check_key(user, "", &[("ANTHROPIC_API_KEY", "sk-1")], &[], "auth.bearer", "null", "default");
+}
+
+#[test]
+fn two_credentials_of_one_layer_are_refused() {
+    let place = Place::new();
+    let mut command = place.command(&["config", "show"]);
+    let got = ran(command.env("ANTHROPIC_API_KEY", "sk-1").env("ANTHROPIC_AUTH_TOKEN", "t"));
+    assert_eq!(got.code, 2);
+    assert!(got.err.contains("environment ANTHROPIC_API_KEY") && !got.err.contains("sk-1"), "{}", got.err);
+}
+
+#[test]
+fn an_unknown_key_is_an_error_with_its_line_and_the_nearest_key() {
+    let every = "`convoke config show` prints every key";
+    let check = |user: &str, line: u32, key: &str, near: &str| {
+        check_refused(user, "", &format!("{USER}:{line}: unknown key '{key}'; the nearest key is '{near}'\n  {every}"));
+    };
+    check("modle = \"x\"", 1, "modle", "model");
+    check("\n# a comment\nmax_turn = 3", 3, "max_turn", "max_turns");
+    check("[timeouts]\nidel = \"3s\"", 2, "timeouts.idel", "timeouts.idle");
+    check("[env]\npas = []", 2, "env.pas", "env.pass");
+    check("[models.x]\nwindow = 5\nmax_outputs = 5", 3, "max_outputs", "max_output");
+    check("[endpoints.\"http://x\"]\nefort = true", 2, "efort", "effort");
+}
+
+#[test]
+fn an_unknown_key_in_a_project_is_an_error_too() {
+    check_refused(
+        "",
+        "\nefort = \"low\"",
+        &format!(
+            "{PROJECT}:2: unknown key 'efort'; the nearest key is 'effort'\n  `convoke config show` prints every key"
+        ),
+    );
+}
+
+#[test]
+fn a_value_of_the_wrong_kind_is_an_error_with_what_to_write() {
+    let check = |user: &str, expected: &str| check_refused(user, "", &format!("{USER}:{expected}"));
+    check("max_turns = \"3\"", "1: 'max_turns' must be a whole number from 1 to 100000, not a value of type string");
+    check("max_turns = 0", "1: 'max_turns' must be a whole number from 1 to 100000, not 0");
+    check("model = 3", "1: 'model' must be a text, not 3");
+    check(
+        "bash_timeout = true",
+        "1: 'bash_timeout' must be a span of time such as \"90s\", not a value of type boolean",
+    );
+    check(
+        "bash_timeout = \"soon\"",
+        "1: 'bash_timeout': 'soon' is no span of time: write a number and ms, s, m, h or d, such as 90s or 5m",
+    );
+    check("betas = \"a\"", "1: 'betas' must be a list of texts, not a value of type string");
+    check("auth = 1", "1: 'auth' must be a table, not 1");
+}
+
+#[test]
+fn a_file_that_is_no_toml_is_an_error_with_its_line() {
+    let place = Place::new();
+    place.write(&place.user_config(), "model = \"a\"\nmodel = \"b\"\n");
+    let got = place.convoke(&["config", "show"]);
+    assert_eq!(got.code, 2);
+    assert!(place.normal(&got.err).starts_with(&format!("convoke: {USER}:2: ")), "{}", got.err);
+}
+
+#[test]
+fn a_project_cannot_set_what_decides_where_things_go() {
+    let check = |project: &str, line: u32, key: &str| {
+        let what = format!("{PROJECT}:{line}: '{key}' cannot be set by a project, which may only narrow");
+        check_refused("", project, &format!("{what}\n  set it in {USER}"));
+    };
+    check("base_url = \"http://evil\"", 1, "base_url");
+    check("model = \"x\"\n[auth]\nkey = \"k\"", 2, "auth");
+    check("auth.key = \"k\"", 1, "auth");
+    check("[headers]\nx = \"y\"", 1, "headers");
+    check("proxy = \"http://evil\"", 1, "proxy");
+    check("[env]\npass = [\"X\"]", 1, "env");
+    check("[sandbox]\nmode = \"off\"", 1, "sandbox");
+    check("network = true", 1, "network");
+    check("journal = \"/tmp/j\"", 1, "journal");
+    check("[models.x]\nwindow = 5", 1, "models");
+    check("[endpoints.\"http://x\"]\neffort = true", 1, "endpoints");
+    check("betas = [\"x\"]", 1, "betas");
+}
+
+#[test]
+fn a_project_may_lower_a_cap_and_not_raise_it() {
+    check_key("", "max_turns = 5", &[], &[], "max_turns", "5", &format!("{PROJECT}:1"));
+    check_key("", "bash_timeout = \"10s\"", &[], &[], "bash_timeout", "10s", &format!("{PROJECT}:1"));
+    check_key("max_turns = 50", "max_turns = 40", &[], &[], "max_turns", "40", &format!("{PROJECT}:1"));
+    check_key("", "max_turns = 5", &[], &["--max-turns", "99"], "max_turns", "99", "flag --max-turns");
+    let check = |user: &str, project: &str, expected: &str| {
+        let advice = "a project may only lower it\n  raise it in your own configuration or with a flag";
+        check_refused(user, project, &format!("{PROJECT}:1: {expected}; {advice}"));
+    };
+    check("", "max_turns = 31", "'max_turns' is 31, which is higher than 30 (default)");
+    check("max_turns = 9", "max_turns = 10", &format!("'max_turns' is 10, which is higher than 9 ({USER}:1)"));
+    check("", "bash_timeout = \"2m\"", "'bash_timeout' is 2m, which is higher than 1m (default)");
+    check("", "max_attempts = 11", "'max_attempts' is 11, which is higher than 10 (default)");
+    check("", "timeouts.total = \"2h\"", "'timeouts.total' is 2h, which is higher than 1h (default)");
+}
+
+#[test]
+fn a_project_cannot_choose_the_offline_model() {
+    check_refused(
+        "",
+        "model = \"offline\"",
+        &format!("{PROJECT}:1: a project cannot choose the offline model\n  a person chooses it with --offline"),
+    );
+}
+
+#[test]
+fn a_project_file_is_found_up_to_the_git_root_and_not_above() {
+    let place = Place::new();
+    std::fs::create_dir_all(place.path("work/a/b")).unwrap();
+    place.write(&place.project_config(), "model = \"m-project\"");
+    let model = |dir: &str| {
+        let got = place.convoke(&["config", "show", "--output", "json", "--cwd", dir]);
+        let shown: Value = serde_json::from_str(&got.out).unwrap();
+        shown["settings"][0]["value"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(model("a/b"), "claude-opus-4-8", "without a git root only the directory itself counts");
+    std::fs::create_dir(place.path("work/.git")).unwrap();
+    assert_eq!(model("a/b"), "m-project");
+    std::fs::create_dir(place.path("work/a/.git")).unwrap();
+    assert_eq!(model("a/b"), "claude-opus-4-8");
+}
+
+#[test]
+fn a_secret_is_passed_on_by_its_full_name_alone() {
+    let place = Place::new();
+    place.write(&place.user_config(), "\n[env]\npass = [\"MY_*\"]");
+    let got = ran(place.command(&["config", "show"]).env("MY_TOKEN", "t"));
+    assert_eq!(got.code, 2);
+    let expected = format!(
+        "convoke: {USER}:3: env.pass 'MY_*' would show MY_TOKEN to commands, which looks like a secret\n  write the \
+         pattern more narrowly, or add 'MY_TOKEN' by its full name\n"
+    );
+    assert_eq!(place.normal(&got.err), expected);
+    place.write(&place.user_config(), "[env]\npass = [\"MY_*\", \"MY_TOKEN\"]");
+    assert_eq!(ran(place.command(&["config", "show"]).env("MY_TOKEN", "t")).code, 0);
+}
+
+#[test]
+fn models_and_endpoints_can_be_stated_by_the_user() {
+    let user = "[models.mine]\nwindow = 64000\nmax_output = 4000\neffort_levels = [\"low\"]\nprices = [{input = 1.5, output = 2}]";
+    check_key(user, "", &[], &["--model", "mine", "--effort", "low"], "effort", "low", "flag --effort");
+    let both = "[models.mine]\nprices = [{above = 5, input = 1, output = 2}]";
+    let place = Place::new();
+    place.write(&place.user_config(), both);
+    let got = place.convoke(&["config", "show"]);
+    assert_eq!(got.code, 2);
+    assert!(
+        place.normal(&got.err).contains("config.toml:1: [models.\"mine\"]: prices need a first tier"),
+        "{}",
+        got.err
+    );
+    place.write(&place.user_config(), "[models.mine]\nwindow = \"big\"");
+    let got = place.convoke(&["config", "show"]);
+    assert!(place.normal(&got.err).contains("config.toml:1: [models.\"mine\"]: invalid type"), "{}", got.err);
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_refused() {
+    let place = Place::new();
+    let got = place.convoke(&["config", "show", "--cwd", "nowhere"]);
+    assert_eq!(got.code, 2);
+    assert!(place.normal(&got.err).starts_with("convoke: cannot work in ROOT/work/nowhere: "), "{}", got.err);
+}
+
+#[test]
+fn without_a_home_the_error_says_what_to_set() {
+    let place = Place::new();
+    let got = ran(place.command(&["config", "show"]).env_remove("HOME"));
+    assert_eq!(got.code, 2);
+    let expected = "convoke: neither XDG_CONFIG_HOME nor HOME names a directory\n  set HOME, or XDG_CONFIG_HOME to an \
+                    absolute path\n";
+    assert_eq!(got.err, expected);
+}
