@@ -26,6 +26,9 @@ pub struct Scripted {
     pub stop_details: Option<Value>,
     /// How long the model thinks before its first event.
     pub delay: Duration,
+    /// The reply uses all of the request's `max_tokens`, as one does that thinks without showing it: what its content
+    /// leaves of them is billed and reported as output although nothing of it is sent.
+    pub fills_max_tokens: bool,
     /// Set when there is no reply: the request is refused with status 400 and this text, and the refusal is recorded.
     pub problem: Option<String>,
 }

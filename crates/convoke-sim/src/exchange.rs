@@ -8,9 +8,11 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, Method};
 use axum::response::Response;
 use bytes::{Bytes, BytesMut};
+use convoke_claude::Model;
 use futures_util::StreamExt as _;
 use serde_json::Value;
 
+use crate::accounts::{Progress, Prompt, Ticket, Tokenizer};
 use crate::conversation::Place;
 use crate::fault::FaultKind;
 use crate::hash;
@@ -46,7 +48,7 @@ async fn messages(request: Request, shared: &Arc<Shared>, request_id: &str) -> O
     if let Err(refusal) = arrived.check(shared) {
         let verdict =
             Verdict::Refused { rule: Some(refusal.rule), status: refusal.status, message: refusal.message.clone() };
-        shared.record(arrived.received(verdict, shared.config.keep));
+        shared.record(arrived.received(verdict, shared), |_| {});
         return Some(match refusal.rule {
             Rule::BodyTooLarge => responses::too_large(request_id),
             _ => responses::error(refusal.status, refusal.error_type, &refusal.message, None, request_id),
@@ -55,56 +57,73 @@ async fn messages(request: Request, shared: &Arc<Shared>, request_id: &str) -> O
     let scripted = shared.config.brain.reply(&arrived.body, &arrived.place.context);
     if let Some(problem) = scripted.problem {
         let verdict = Verdict::Refused { rule: None, status: 400, message: problem.clone() };
-        shared.record(arrived.received(verdict, shared.config.keep));
+        shared.record(arrived.received(verdict, shared), |_| {});
         return Some(responses::error(400, "invalid_request_error", &problem, None, request_id));
     }
+    let prompt = arrived.prompt(shared);
+    let mut ticket = match Ticket::admit(shared, &prompt, arrived.arrived_at) {
+        Ok(ticket) => ticket,
+        Err(refused) => {
+            let received = arrived.received(Verdict::Accepted, shared);
+            shared.record(Received { limited: Some(refused.limit), ..received }, |_| {});
+            return Some(responses::limited(refused, request_id));
+        }
+    };
     let delay = scripted.delay;
-    let message = Message::new(scripted, &arrived.body, &arrived.place.context);
+    let message = Message::new(scripted, &arrived.body, &arrived.place.context, ticket.usage());
     let sent = Sent::read(&arrived.raw);
-    let conversation = arrived.place.context.conversation.clone();
-    let prefix_break = sent.as_ref().and_then(|sent| shared.lock(&shared.histories).check(&conversation, sent));
+    let context = arrived.place.context.clone();
+    let prefix_break = sent.as_ref().and_then(|sent| shared.lock(&shared.histories).check(&context.conversation, sent));
     let fault = shared.take_fault(&arrived.place);
     let holds = shared.take_holds(&arrived.place);
     let streamed = arrived.body["stream"] == true;
-    let received = arrived.received(Verdict::Accepted, shared.config.keep);
-    let index = shared.record(Received { fault: fault.clone(), prefix_break, ..received });
+    let model = arrived.model(shared).id;
+    let prefix_tokens = match shared.config.keep {
+        Keep::Everything => prompt.blocks.iter().map(|block| block.tokens).collect(),
+        Keep::Summaries => Arc::default(),
+    };
+    let received = arrived.received(Verdict::Accepted, shared);
+    let failure = fault.as_ref().and_then(|fault| responses::fault(fault, request_id));
+    let received = Received { fault: fault.clone(), prefix_break, prefix_tokens, ..received };
+    shared.record(received, |index| match &failure {
+        Some(_) => ticket.fail(index),
+        None => ticket.serve(index, &context, model),
+    });
 
     tokio::time::sleep(delay).await;
-    if let Some(response) = fault.as_ref().and_then(|fault| responses::fault(fault, request_id)) {
-        for hold in holds {
+    // Without a stream there is no middle to fail in: the response is there or it is not.
+    let lost = fault == Some(FaultKind::CutBeforeHeaders)
+        || (!streamed && fault.as_ref().is_some_and(|fault| !fault.reply_arrives()));
+    if failure.is_some() || lost || !streamed {
+        for hold in &holds {
             hold.pass().await;
         }
-        return Some(response);
     }
-    let complete = {
+    if failure.is_some() {
+        return failure;
+    }
+    let generated = Progress::Generated(message.usage.output_tokens);
+    if lost {
+        ticket.note(generated);
+        return None;
+    }
+    let rates = std::mem::take(&mut ticket.headers);
+    let mut watch = {
         let shared = Arc::clone(shared);
-        let remembered = sent.and_then(|sent| Remembered::new(sent, &message));
-        move || {
-            shared.replied(index);
-            if let Some(remembered) = remembered {
-                shared.lock(&shared.histories).remember(conversation, remembered);
+        let mut remembered = sent.and_then(|sent| Remembered::new(sent, &message));
+        move |progress| {
+            ticket.note(progress);
+            if let Some(remembered) = remembered.take_if(|_| progress == Progress::Completed) {
+                shared.lock(&shared.histories).remember(context.conversation.clone(), remembered);
             }
         }
     };
-    if fault == Some(FaultKind::CutBeforeHeaders) {
-        for hold in holds {
-            hold.pass().await;
-        }
-        return None;
-    }
     if !streamed {
-        // Without a stream there is no middle to fail in: the response is there or it is not.
-        if fault.is_some_and(|fault| !fault.reply_arrives()) {
-            return None;
-        }
-        for hold in holds {
-            hold.pass().await;
-        }
-        complete();
-        return Some(responses::served("application/json", request_id, message.whole().to_string()));
+        [Progress::Began, generated, Progress::Completed].into_iter().for_each(&mut watch);
+        return Some(responses::served("application/json", request_id, message.whole().to_string(), rates));
     }
-    let steps = stream::steps(&message.events(), fault.as_ref(), &holds);
-    let mut response = responses::served("text/event-stream; charset=utf-8", request_id, stream::body(steps, complete));
+    let body = stream::body(stream::steps(&message.events(), fault.as_ref(), &holds), watch);
+    let mut response = responses::served("text/event-stream; charset=utf-8", request_id, body, rates);
     response.headers_mut().insert("cache-control", axum::http::HeaderValue::from_static("no-cache"));
     Some(response)
 }
@@ -116,13 +135,14 @@ struct Arrived<'a> {
     length: usize,
     body: Arc<Value>,
     place: Place,
+    arrived_at: u64,
 }
 
 impl<'a> Arrived<'a> {
     fn new(headers: &'a HeaderMap, raw: Bytes, length: usize, shared: &Shared) -> Self {
         let body = Arc::new(if length > shared.config.max_body { Value::Null } else { parse(&raw) });
         let place = Place::of(&body);
-        Self { headers, raw, length, body, place }
+        Self { headers, raw, length, body, place, arrived_at: shared.config.clock.now() }
     }
 
     fn check(&self, shared: &Shared) -> Result<(), rules::Refusal> {
@@ -132,8 +152,17 @@ impl<'a> Arrived<'a> {
         rules::check(&incoming, &config.models, config.endpoint, config.max_body)
     }
 
-    fn received(self, verdict: Verdict, keep: Keep) -> Received {
-        let (body, raw) = match keep {
+    fn model(&self, shared: &Shared) -> Model {
+        shared.config.models.get(self.body["model"].as_str().unwrap_or_default())
+    }
+
+    fn prompt(&self, shared: &Shared) -> Prompt {
+        let tokenizer = Tokenizer::for_conversation(&self.place.context.conversation);
+        Prompt::read(&self.body, &self.model(shared), tokenizer)
+    }
+
+    fn received(self, verdict: Verdict, shared: &Shared) -> Received {
+        let (body, raw) = match shared.config.keep {
             Keep::Everything => (self.body, self.raw),
             Keep::Summaries => (Arc::default(), Bytes::new()),
         };
@@ -145,8 +174,14 @@ impl<'a> Arrived<'a> {
             verdict,
             conversation: self.place.context.conversation,
             position: self.place.context.position,
+            limited: None,
             fault: None,
             prefix_break: None,
+            arrived_at: self.arrived_at,
+            began_at: None,
+            ended_at: None,
+            usage: None,
+            prefix_tokens: Arc::default(),
             replied: false,
         }
     }

@@ -4,6 +4,13 @@
 //! of the request, fails on demand in every way a server can, and keeps every request for assertions. It reads requests
 //! as plain JSON and knows nothing of the client but its table of models.
 //!
+//! It also keeps accounts that a client can be held to. A *prompt cache* works by the documented rules (prefixes of
+//! blocks, minimum sizes, twenty blocks of look-back, five minutes or an hour, readable once the writing response has
+//! begun), and usage is reported accordingly. *Rate limits* ([`RateLimits`], none by default) are buckets that refill
+//! continuously. The *bill* ([`Simulator::bill`]) holds every request that reached a model, also those whose replies were
+//! cut, stalled or lost: the input in full and the output as far as it was generated. Tokens are counted by a tokenizer
+//! with a rate of its own for each conversation, and time by a clock that tests can move ([`ManualClock`]).
+//!
 //! ```no_run
 //! # async fn example() -> std::io::Result<()> {
 //! use convoke_sim::{Fault, FaultKind, Script, Simulator, calls, says};
@@ -18,6 +25,7 @@
 //! # }
 //! ```
 
+mod accounts;
 mod brain;
 mod conversation;
 mod exchange;
@@ -33,8 +41,8 @@ mod rules;
 mod script;
 mod server;
 mod stream;
-mod usage;
 
+pub use accounts::{Bill, Limit, Line, ManualClock, RateLimits, SimClock, Usage};
 pub use brain::{Brain, Scripted, tool_use_id};
 pub use conversation::Context;
 pub use fault::{Fault, FaultKind};

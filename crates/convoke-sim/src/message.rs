@@ -6,10 +6,10 @@ use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
 use serde_json::{Value, json};
 
+use crate::accounts::{Tokenizer, Usage};
 use crate::brain::Scripted;
 use crate::conversation::Context;
 use crate::hash;
-use crate::usage::{self, Tokenizer};
 
 /// A reply that has been measured.
 #[derive(Debug)]
@@ -19,8 +19,11 @@ pub(crate) struct Message {
     pub(crate) blocks: Vec<Block>,
     pub(crate) stop_reason: String,
     stop_details: Option<Value>,
-    input_tokens: u64,
-    output_tokens: u64,
+    tokenizer: Tokenizer,
+    /// The usage of the whole reply.
+    pub(crate) usage: Usage,
+    /// The part of the output that was thought and is not shown.
+    hidden_tokens: u64,
 }
 
 /// One content block and how it is streamed.
@@ -42,12 +45,21 @@ pub(crate) enum Block {
 
 /// One event of a stream.
 #[derive(Debug, Clone)]
-pub(crate) struct Event(pub(crate) Value);
+pub(crate) struct Event {
+    body: Value,
+    /// The output tokens that had to be generated for the stream to come this far.
+    pub(crate) generated: u64,
+}
 
 impl Event {
+    /// An event that needs no output of its own.
+    pub(crate) fn new(body: Value) -> Self {
+        Self { body, generated: 0 }
+    }
+
     /// The bytes of the event, with its name in front as the API sends it.
     pub(crate) fn frame(&self) -> String {
-        format!("event: {}\ndata: {}\n\n", self.0["type"].as_str().unwrap_or("unknown"), self.0)
+        format!("event: {}\ndata: {}\n\n", self.body["type"].as_str().unwrap_or("unknown"), self.body)
     }
 }
 
@@ -56,7 +68,8 @@ const SHORTEST_DELTA: usize = 16;
 const MOST_DELTAS: usize = 48;
 
 impl Message {
-    pub(crate) fn new(scripted: Scripted, request: &Value, context: &Context) -> Self {
+    /// The reply to a request with this input.
+    pub(crate) fn new(scripted: Scripted, request: &Value, context: &Context, input: Usage) -> Self {
         let tokenizer = Tokenizer::for_conversation(&context.conversation);
         let max_tokens = request["max_tokens"].as_u64().unwrap_or_default();
         let (mut blocks, mut stop_reason) = (Vec::new(), scripted.stop_reason);
@@ -75,56 +88,68 @@ impl Message {
             blocks.push(block);
         }
         let position = context.position.to_string();
+        let shown = tokenizer.tokens(written).max(1).min(max_tokens);
+        let output_tokens = if scripted.fills_max_tokens { max_tokens } else { shown };
         Self {
             id: format!("msg_{}", hash::hex(&["message", &context.conversation, &position], 24)),
             model: request["model"].clone(),
             blocks,
             stop_reason,
             stop_details: scripted.stop_details,
-            input_tokens: tokenizer.prompt(request),
-            output_tokens: tokenizer.tokens(written).clamp(1, max_tokens.max(1)),
+            tokenizer,
+            usage: Usage { output_tokens, ..input },
+            hidden_tokens: output_tokens - shown,
         }
     }
 
     /// The reply to a request that did not ask for a stream.
     pub(crate) fn whole(&self) -> Value {
-        let mut message = self.envelope();
+        let mut message = self.envelope(self.usage);
         message["content"] = self.blocks.iter().map(Block::whole).collect();
         message["stop_reason"] = json!(self.stop_reason);
         if let Some(details) = &self.stop_details {
             message["stop_details"] = details.clone();
         }
-        message["usage"]["output_tokens"] = json!(self.output_tokens);
         message
     }
 
     /// The reply as a stream.
     pub(crate) fn events(&self) -> Vec<Event> {
-        let mut events = vec![Event(json!({"type": "message_start", "message": self.envelope()}))];
+        let begun = Usage { output_tokens: self.usage.output_tokens.min(1), ..self.usage };
+        let start = json!({"type": "message_start", "message": self.envelope(begun)});
+        let mut events = vec![Event { body: start, generated: begun.output_tokens }];
+        let mut bytes = 0;
         for (index, block) in self.blocks.iter().enumerate() {
-            events.push(Event(json!({"type": "content_block_start", "index": index, "content_block": block.start()})));
+            // What is not shown was thought before the first block began.
+            let mut push = |body: Value, more: usize| {
+                bytes += more;
+                let generated = self.tokenizer.tokens(bytes) + self.hidden_tokens;
+                events.push(Event { body, generated: generated.min(self.usage.output_tokens) });
+            };
+            let start = block.start();
+            push(json!({"type": "content_block_start", "index": index, "content_block": start}), block.named());
             if index == 0 {
-                events.push(ping());
+                push(json!({"type": "ping"}), 0);
             }
-            for delta in block.deltas() {
-                events.push(Event(json!({"type": "content_block_delta", "index": index, "delta": delta})));
+            for (delta, length) in block.deltas() {
+                push(json!({"type": "content_block_delta", "index": index, "delta": delta}), length);
             }
-            events.push(Event(json!({"type": "content_block_stop", "index": index})));
+            push(json!({"type": "content_block_stop", "index": index}), 0);
         }
         if self.blocks.is_empty() {
-            events.push(ping());
+            events.push(Event::new(json!({"type": "ping"})));
         }
         let mut delta = json!({"stop_reason": self.stop_reason, "stop_sequence": null});
         if let Some(details) = &self.stop_details {
             delta["stop_details"] = details.clone();
         }
-        let usage = usage::at_end(self.input_tokens, self.output_tokens);
-        events.push(Event(json!({"type": "message_delta", "delta": delta, "usage": usage})));
-        events.push(Event(json!({"type": "message_stop"})));
+        let end = json!({"type": "message_delta", "delta": delta, "usage": self.usage.at_end()});
+        events.push(Event { body: end, generated: self.usage.output_tokens });
+        events.push(Event::new(json!({"type": "message_stop"})));
         events
     }
 
-    fn envelope(&self) -> Value {
+    fn envelope(&self, usage: Usage) -> Value {
         json!({
             "id": self.id,
             "type": "message",
@@ -133,13 +158,9 @@ impl Message {
             "content": [],
             "stop_reason": null,
             "stop_sequence": null,
-            "usage": usage::at_start(self.input_tokens),
+            "usage": usage.at_start(),
         })
     }
-}
-
-fn ping() -> Event {
-    Event(json!({"type": "ping"}))
 }
 
 impl Block {
@@ -162,11 +183,22 @@ impl Block {
         }
     }
 
+    /// The bytes of output in the block.
     fn weight(&self) -> usize {
-        match self {
+        let shown = match self {
             Self::Text(text) => text.len(),
             Self::Thinking { thinking, .. } => thinking.len(),
-            Self::Tool { start, json } => json.len() + start["name"].as_str().unwrap_or_default().len(),
+            Self::Tool { json, .. } => json.len(),
+            Self::Whole(_) => 0,
+        };
+        self.named() + shown
+    }
+
+    /// The bytes of output that the block's first event shows.
+    fn named(&self) -> usize {
+        match self {
+            Self::Text(_) | Self::Thinking { .. } => 0,
+            Self::Tool { start, .. } => start["name"].as_str().unwrap_or_default().len(),
             Self::Whole(block) => block.to_string().len(),
         }
     }
@@ -206,17 +238,20 @@ impl Block {
         }
     }
 
-    fn deltas(&self) -> Vec<Value> {
+    /// The deltas, each with the bytes of output it shows.
+    fn deltas(&self) -> Vec<(Value, usize)> {
         match self {
-            Self::Text(text) => pieces(text).map(|text| json!({"type": "text_delta", "text": text})).collect(),
+            Self::Text(text) => {
+                pieces(text).map(|text| (json!({"type": "text_delta", "text": text}), text.len())).collect()
+            }
             Self::Thinking { thinking, signature } => {
-                let thoughts = pieces(thinking).map(|text| json!({"type": "thinking_delta", "thinking": text}));
-                thoughts.chain([json!({"type": "signature_delta", "signature": signature})]).collect()
+                let delta = |text: &str| (json!({"type": "thinking_delta", "thinking": text}), text.len());
+                let signed = (json!({"type": "signature_delta", "signature": signature}), 0);
+                pieces(thinking).map(delta).chain([signed]).collect()
             }
             Self::Tool { json, .. } => {
-                let first = json!({"type": "input_json_delta", "partial_json": ""});
-                let rest = pieces(json).map(|text| json!({"type": "input_json_delta", "partial_json": text}));
-                [first].into_iter().chain(rest).collect()
+                let delta = |text: &str| (json!({"type": "input_json_delta", "partial_json": text}), text.len());
+                [""].into_iter().chain(pieces(json)).map(delta).collect()
             }
             Self::Whole(_) => Vec::new(),
         }

@@ -7,6 +7,7 @@ use axum::http::HeaderMap;
 use bytes::Bytes;
 use serde_json::Value;
 
+use crate::accounts::{Limit, Usage};
 use crate::fault::FaultKind;
 use crate::rules::Rule;
 
@@ -27,12 +28,26 @@ pub struct Received {
     pub conversation: String,
     /// How many replies the conversation had.
     pub position: usize,
+    /// The rate limit that it ran into; it was answered with 429 then, and no fault was used up.
+    pub limited: Option<Limit>,
     /// The fault that was played on it.
     pub fault: Option<FaultKind>,
     /// Where it departs from the last request of its conversation whose reply was sent to its end: its tools, system
     /// or messages do not begin with those of that request, or the reply was not echoed as it was sent. Cache marks
     /// do not count, and replies that were cut at `max_tokens`, refused or empty hold nobody to anything.
     pub prefix_break: Option<String>,
+    /// When it arrived, in UTC milliseconds of the simulator's clock. Entries of the prompt cache live from here.
+    pub arrived_at: u64,
+    /// When the first event of its reply left. What it wrote to the prompt cache can be read from here on.
+    pub began_at: Option<u64>,
+    /// When its response ended: sent, cut, or left by the client.
+    pub ended_at: Option<u64>,
+    /// Its usage, once its reply has begun: the input as `message_start` reported it, and the output generated so far,
+    /// which is what `message_delta` reports in the end.
+    pub usage: Option<Usage>,
+    /// The tokens of its prompt up to and with each block, in the order of the prompt cache: tools, system, messages.
+    /// Empty if the request was refused or if [`Keep::Summaries`] was asked for.
+    pub prefix_tokens: Arc<[u64]>,
     /// Whether the reply was sent to its end.
     pub replied: bool,
 }

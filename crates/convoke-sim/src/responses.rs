@@ -1,14 +1,14 @@
 //! Responses that are no replies: refusals, failures on demand, and the list of models.
 
 use axum::body::Body;
-use axum::http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::response::Response;
 use convoke_claude::Models;
 use serde_json::{Value, json};
 
+use crate::accounts::{RateHeaders, Refused, full_buckets};
 use crate::fault::FaultKind;
 use crate::rules::error_body;
-use crate::usage::FULL_BUCKETS;
 
 /// The page that the proxy in front of the API answers with; it never reaches the API.
 const TOO_LARGE_PAGE: &str = "<html>\r\n<head><title>413 Request Entity Too Large</title></head>\r\n<body>\r\n\
@@ -29,13 +29,21 @@ pub(crate) fn respond(status: u16, content_type: &'static str, request_id: &str,
     response
 }
 
-/// A response with the rate headers that a served request has.
-pub(crate) fn served(content_type: &'static str, request_id: &str, body: impl Into<Body>) -> Response {
+/// The response to a request that is served.
+pub(crate) fn served(
+    content_type: &'static str,
+    request_id: &str,
+    body: impl Into<Body>,
+    rates: RateHeaders,
+) -> Response {
     let mut response = respond(200, content_type, request_id, body);
-    for (name, value) in FULL_BUCKETS {
-        response.headers_mut().insert(HeaderName::from_static(name), HeaderValue::from_static(value));
-    }
+    response.headers_mut().extend(rates);
     response
+}
+
+/// The response to a request that the rate limits did not let in.
+pub(crate) fn limited(refused: Refused, request_id: &str) -> Response {
+    rate_limited(&refused.message, refused.retry_after, refused.headers, request_id)
 }
 
 pub(crate) fn error(
@@ -57,7 +65,14 @@ pub(crate) fn too_large(request_id: &str) -> Response {
 pub(crate) fn fault(kind: &FaultKind, request_id: &str) -> Option<Response> {
     let error = |status, error_type, message: &str| Some(error(status, error_type, message, None, request_id));
     match kind {
-        FaultKind::RateLimited { retry_after, headers } => Some(rate_limited(*retry_after, *headers, request_id)),
+        FaultKind::RateLimited { retry_after, headers } => {
+            let mut rates = if *headers { full_buckets() } else { RateHeaders::new() };
+            for (_, value) in rates.iter_mut().filter(|(name, _)| name.as_str().ends_with("-requests-remaining")) {
+                *value = HeaderValue::from_static("0");
+            }
+            let message = "This request would exceed your organization's rate limit.";
+            Some(rate_limited(message, *retry_after, rates, request_id))
+        }
         FaultKind::SpendLimit => {
             let details = json!({"error_code": "enforced_spend_limit_reached"});
             let message = "This organization has reached its monthly spend limit.";
@@ -79,21 +94,17 @@ pub(crate) fn fault(kind: &FaultKind, request_id: &str) -> Option<Response> {
     }
 }
 
-fn rate_limited(retry_after: Option<u64>, rate_headers: bool, request_id: &str) -> Response {
-    let message = "This request would exceed your organization's rate limit.";
+/// A 429. One that does not say how full the buckets are says at least that trying again is worthwhile.
+fn rate_limited(message: &str, retry_after: Option<u64>, rates: RateHeaders, request_id: &str) -> Response {
     let mut response = error(429, "rate_limit_error", message, None, request_id);
     let headers = response.headers_mut();
     if let Some(seconds) = retry_after {
         headers.insert("retry-after", HeaderValue::from(seconds));
     }
-    if !rate_headers {
+    if rates.is_empty() {
         headers.insert("x-should-retry", HeaderValue::from_static("true"));
-        return response;
     }
-    for (name, value) in FULL_BUCKETS {
-        let value = if name.ends_with("-requests-remaining") { "0" } else { value };
-        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
-    }
+    headers.extend(rates);
     response
 }
 

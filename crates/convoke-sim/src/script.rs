@@ -124,6 +124,14 @@ impl Reply {
         self
     }
 
+    /// Uses all of the request's `max_tokens`, however little it says: the rest was thought and not shown. How the
+    /// reply stops does not change.
+    #[must_use]
+    pub fn fills_max_tokens(mut self) -> Self {
+        self.scripted.fills_max_tokens = true;
+        self
+    }
+
     fn choose(&self, latest: &[String], max_tokens: u64, context: &Context) -> Scripted {
         let (mut reply, mut path) = (self, String::new());
         while let Some(index) =

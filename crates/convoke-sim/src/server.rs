@@ -15,6 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
+use crate::accounts::{self, Accounts, Bill, RateLimits, SimClock};
 use crate::brain::Brain;
 use crate::conversation::Place;
 use crate::exchange;
@@ -42,6 +43,10 @@ pub struct SimConfig {
     pub max_body: usize,
     /// How much of each request is kept.
     pub keep: Keep,
+    /// The clock that cache entries and rate limits go by.
+    pub clock: SimClock,
+    /// The rate limits; `None`: no limits, and headers that say there is plenty of room.
+    pub limits: Option<RateLimits>,
 }
 
 impl SimConfig {
@@ -54,6 +59,8 @@ impl SimConfig {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             max_body: MAX_BODY,
             keep: Keep::default(),
+            clock: SimClock::default(),
+            limits: None,
         }
     }
 
@@ -107,6 +114,18 @@ impl Simulator {
         self.requests()
     }
 
+    /// What all requests so far cost, by the simulator's own count and arithmetic.
+    pub fn bill(&self) -> Bill {
+        let accounts = self.shared.lock(&self.shared.accounts);
+        accounts::bill(accounts.entries(), &self.shared.config.models)
+    }
+
+    /// Sets other rate limits from now on. Their buckets are full; requests under way go on counting as running.
+    pub fn set_limits(&self, limits: Option<RateLimits>) {
+        let now = self.shared.config.clock.now();
+        self.shared.lock(&self.shared.accounts).limit(limits, now);
+    }
+
     /// Asks for a fault. Faults are used in the order they were asked for, by legal requests that fit them, one each.
     pub fn push_fault(&self, fault: Fault) {
         self.shared.lock(&self.shared.faults).push(fault);
@@ -148,6 +167,7 @@ impl Drop for Simulator {
 pub(crate) struct Shared {
     pub(crate) config: SimConfig,
     pub(crate) histories: Mutex<Histories>,
+    pub(crate) accounts: Mutex<Accounts>,
     log: Mutex<Vec<Received>>,
     arrived: watch::Sender<usize>,
     faults: Mutex<FaultQueue>,
@@ -156,9 +176,12 @@ pub(crate) struct Shared {
 
 impl Shared {
     fn new(config: SimConfig) -> Self {
+        let mut accounts = Accounts::default();
+        accounts.limit(config.limits, config.clock.now());
         Self {
             config,
             histories: Mutex::default(),
+            accounts: Mutex::new(accounts),
             log: Mutex::default(),
             arrived: watch::channel(0).0,
             faults: Mutex::default(),
@@ -171,19 +194,21 @@ impl Shared {
         mutex.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes a request down under the next number, and tells who waits for it.
-    pub(crate) fn record(&self, mut received: Received) -> usize {
+    /// Writes a request down under the next number, and tells who waits for it once `then` is done with that number.
+    pub(crate) fn record(&self, mut received: Received, then: impl FnOnce(usize)) {
         let mut log = self.lock(&self.log);
         let index = log.len();
         received.index = index;
         log.push(received);
-        self.arrived.send_replace(index + 1);
-        index
+        drop(log);
+        then(index);
+        self.arrived.send_modify(|arrived| *arrived = (*arrived).max(index + 1));
     }
 
-    pub(crate) fn replied(&self, index: usize) {
+    /// Adds to what was written down about a request.
+    pub(crate) fn update(&self, index: usize, change: impl FnOnce(&mut Received)) {
         if let Some(received) = self.lock(&self.log).get_mut(index) {
-            received.replied = true;
+            change(received);
         }
     }
 

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use serde_json::json;
 
+use crate::accounts::Progress;
 use crate::fault::FaultKind;
 use crate::gate::HoldState;
 use crate::message::Event;
@@ -25,15 +26,15 @@ pub(crate) enum Step {
     Stall,
     /// The connection breaks.
     Cut,
-    /// The next frame is the last one, so the reply counts as sent. Waiting for the client to have read it would let
-    /// its next request overtake this note.
-    Complete,
+    /// Somebody is told how far the reply has come.
+    Note(Progress),
 }
 
 /// The steps of a reply with these events, under this fault and these holds.
 pub(crate) fn steps(events: &[Event], fault: Option<&FaultKind>, holds: &[Arc<HoldState>]) -> Vec<Step> {
     let mut steps = Vec::with_capacity(events.len() + 2);
     let last = events.len() - 1;
+    let mut generated = 0;
     for (index, event) in events.iter().enumerate() {
         // What is to happen after more events than there are happens before the last one.
         let due = |after: usize| after.min(last) == index;
@@ -42,10 +43,12 @@ pub(crate) fn steps(events: &[Event], fault: Option<&FaultKind>, holds: &[Arc<Ho
             Some(FaultKind::MidStreamError { after, error_type }) if due(*after) => {
                 let message = if error_type == "overloaded_error" { "Overloaded" } else { "Internal server error" };
                 let error = json!({"type": error_type, "message": message});
-                steps.push(Step::Frame(Event(json!({"type": "error", "error": error})).frame()));
+                steps.push(Step::Note(Progress::Broken));
+                steps.push(Step::Frame(Event::new(json!({"type": "error", "error": error})).frame()));
                 return steps;
             }
             Some(FaultKind::CutAfter(after)) if due(*after) => {
+                steps.push(Step::Note(Progress::Broken));
                 steps.push(Step::Cut);
                 return steps;
             }
@@ -54,31 +57,39 @@ pub(crate) fn steps(events: &[Event], fault: Option<&FaultKind>, holds: &[Arc<Ho
                 return steps;
             }
             Some(FaultKind::MalformedFrame(after)) if due(*after) => {
+                steps.push(Step::Note(Progress::Broken));
                 steps.push(Step::Frame("event: content_block_delta\ndata: {\"type\":\"content_bl\n\n".to_owned()));
                 return steps;
             }
             Some(FaultKind::UnknownEvent(after)) if due(*after) => {
-                let event = Event(json!({"type": "simulator_novelty", "meaning": {"none": true}}));
+                let event = Event::new(json!({"type": "simulator_novelty", "meaning": {"none": true}}));
                 steps.push(Step::Frame(event.frame()));
             }
             Some(FaultKind::Drip(milliseconds)) => steps.push(Step::Pause(Duration::from_millis(*milliseconds))),
             _ => {}
         }
+        if index == 0 {
+            steps.push(Step::Note(Progress::Began));
+        }
+        if event.generated > generated {
+            generated = event.generated;
+            steps.push(Step::Note(Progress::Generated(generated)));
+        }
         if index == last {
-            steps.push(Step::Complete);
+            steps.push(Step::Note(Progress::Completed));
         }
         steps.push(Step::Frame(event.frame()));
     }
     steps
 }
 
-/// A body that goes through the steps, and calls `complete` when the reply counts as sent.
-pub(crate) fn body(steps: Vec<Step>, complete: impl FnOnce() + Send + 'static) -> Body {
-    let state = (steps.into_iter(), Some(complete));
-    Body::from_stream(stream::unfold(state, |(mut steps, mut complete)| async move {
+/// A body that goes through the steps, and tells `watch` how far it has come. When the response is over, for whatever
+/// reason, `watch` is dropped.
+pub(crate) fn body(steps: Vec<Step>, watch: impl FnMut(Progress) + Send + 'static) -> Body {
+    Body::from_stream(stream::unfold((steps.into_iter(), watch), |(mut steps, mut watch)| async move {
         loop {
             match steps.next()? {
-                Step::Frame(text) => return Some((Ok(Bytes::from(text)), (steps, complete))),
+                Step::Frame(text) => return Some((Ok(Bytes::from(text)), (steps, watch))),
                 Step::Pause(time) => tokio::time::sleep(time).await,
                 Step::Hold(hold) => hold.pass().await,
                 Step::Stall => std::future::pending().await,
@@ -86,13 +97,9 @@ pub(crate) fn body(steps: Vec<Step>, complete: impl FnOnce() + Send + 'static) -
                     // Giving way once lets the server write out the frames it still holds.
                     tokio::task::yield_now().await;
                     let error = io::Error::new(io::ErrorKind::ConnectionAborted, "cut on demand");
-                    return Some((Err(error), (steps, complete)));
+                    return Some((Err(error), (steps, watch)));
                 }
-                Step::Complete => {
-                    if let Some(complete) = complete.take() {
-                        complete();
-                    }
-                }
+                Step::Note(progress) => watch(progress),
             }
         }
     }))

@@ -4,7 +4,7 @@ use convoke_claude::{Model, Models};
 use serde_json::{Map, Value};
 
 use super::{Asked, Checked, EndpointKind, Incoming, Rule, refuse};
-use crate::usage::Tokenizer;
+use crate::accounts::{Prompt, Tokenizer};
 
 /// The row of the model that is asked for. A generic server takes any name.
 pub(super) fn model(body: &Map<String, Value>, models: &Models, endpoint: EndpointKind) -> Checked<Model> {
@@ -37,7 +37,8 @@ pub(super) fn check(asked: &Asked<'_>, incoming: &Incoming<'_>) -> Checked {
         );
         return refuse(Rule::MaxTokensOverCap, text);
     }
-    let tokens = Tokenizer::for_conversation(incoming.conversation).prompt(incoming.body);
+    let tokenizer = Tokenizer::for_conversation(incoming.conversation);
+    let tokens = Prompt::read(incoming.body, &asked.model, tokenizer).tokens();
     if tokens > *window {
         return refuse(Rule::PromptTooLong, format!("prompt is too long: {tokens} tokens > {window} maximum"));
     }

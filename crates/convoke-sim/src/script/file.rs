@@ -76,6 +76,8 @@ struct Written {
     thinking: Option<String>,
     cut_below: Option<CutBelow>,
     after_ms: Option<u64>,
+    #[serde(default)]
+    fills_max_tokens: bool,
     last_contains: Option<String>,
     #[serde(default)]
     when: Vec<Written>,
@@ -130,6 +132,9 @@ impl Written {
         }
         if let Some(milliseconds) = self.after_ms {
             reply = reply.after(Duration::from_millis(milliseconds));
+        }
+        if self.fills_max_tokens {
+            reply = reply.fills_max_tokens();
         }
         for mut alternative in self.when {
             let needle = alternative.last_contains.take().ok_or("an entry of `when` needs `last_contains`")?;

@@ -100,13 +100,15 @@ fn a_script_file_says_what_the_builder_says() {
     let json = r#"{"conversations": {"a": [
         {"thinking": "hm", "says": "Looking.", "calls": [{"tool": "bash", "input": {"command": "ls"}}]},
         {"says": "all", "cut_below": {"max_tokens": 50, "text": "a"}, "when": [{"last_contains": "x", "empty": true}]},
-        {"refuses": "no"}
+        {"refuses": "no"},
+        {"says": "much thought", "fills_max_tokens": true}
     ]}}"#;
     let read = Script::from_json(json).expect("a good script");
     let built = [
         calls("bash", json!({"command": "ls"})).saying("Looking.").thinking("hm"),
         says("all").cut_below(50, "a").when_last_contains("x", empty()),
         refuses("no"),
+        says("much thought").fills_max_tokens(),
     ];
     assert_eq!(read.conversations["a"], built);
 }

@@ -53,7 +53,12 @@ impl Ask {
     }
 
     pub(crate) async fn send(&self, sim: &Simulator) -> reqwest::Result<reqwest::Response> {
-        let mut request = client().post(format!("{}/v1/messages", sim.url()));
+        self.post(&sim.url()).await
+    }
+
+    /// Sends it to the server at this base URL.
+    pub(crate) async fn post(&self, url: &str) -> reqwest::Result<reqwest::Response> {
+        let mut request = client().post(format!("{url}/v1/messages"));
         for (name, value) in &self.headers {
             request = request.header(*name, value);
         }

@@ -2,9 +2,12 @@
 
 #![expect(clippy::expect_used, reason = "a test that cannot go on has failed, and says where")]
 
+mod bill;
+mod cache;
 mod client;
 mod faults;
 mod history;
+mod limits;
 mod replies;
 mod rules;
 mod rules_content;

@@ -1,0 +1,67 @@
+//! The simulator's own time. Cache entries and rate limits go by it; delays and drips of replies take real time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
+
+/// Where a simulator gets its time from, in UTC milliseconds.
+#[derive(Clone, Default)]
+pub enum SimClock {
+    /// The machine's clock.
+    #[default]
+    System,
+    /// A clock that a test moves.
+    Manual(ManualClock),
+    /// Somebody else's clock, such as the one that the client under test goes by.
+    Following(Arc<dyn Fn() -> u64 + Send + Sync>),
+}
+
+impl SimClock {
+    /// A clock that shows what this function says.
+    pub fn following(clock: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
+        Self::Following(Arc::new(clock))
+    }
+
+    /// The time now.
+    pub fn now(&self) -> u64 {
+        match self {
+            Self::System => system_now(),
+            Self::Manual(clock) => clock.now(),
+            Self::Following(clock) => clock(),
+        }
+    }
+}
+
+impl From<ManualClock> for SimClock {
+    fn from(clock: ManualClock) -> Self {
+        Self::Manual(clock)
+    }
+}
+
+/// A clock that stands still until it is moved. Its clones are the same clock.
+#[derive(Debug, Clone, Default)]
+pub struct ManualClock(Arc<AtomicU64>);
+
+impl ManualClock {
+    /// A clock that shows this time.
+    pub fn at(milliseconds: u64) -> Self {
+        Self(Arc::new(AtomicU64::new(milliseconds)))
+    }
+
+    /// The time it shows.
+    pub fn now(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    /// Moves it forward.
+    pub fn advance(&self, by: Duration) {
+        let by = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
+        self.0.fetch_add(by, Ordering::SeqCst);
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a simulator without an injected clock goes by the machine's")]
+fn system_now() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
