@@ -5,15 +5,17 @@ use std::path::Path;
 use std::time::Duration;
 
 use convoke_claude::OFFLINE_MODEL;
-use convoke_runtime::{Take, changed_since};
+use convoke_journal::{Journal, StreamId};
+use convoke_kernel::Event;
+use convoke_runtime::{Ended, Take, changed_since};
 
 use super::drive::{Job, drive, say};
 use super::run::banner;
 use crate::args::ResumeArgs;
 use crate::catalog::{self, Catalog, Run};
 use crate::failure::{Exit, Failure};
-use crate::open;
-use crate::render::{Look, Progress, clean, first_line};
+use crate::open::{self, unusual_journal};
+use crate::render::{End, Look, Progress, Report, clean, first_line};
 use crate::settings::{ModelSource, Settings};
 
 /// How many other runs an error names.
@@ -26,6 +28,9 @@ pub(crate) async fn run(settings: &Settings, args: ResumeArgs) -> Result<Exit, F
     let run = pick(&catalog, args.run.as_deref(), &settings.dir)?;
     let journal = journal.ok_or_else(|| Failure::failed("the journal has gone"))?;
     let lead = run.lead();
+    if !lead.summary.can_go_on {
+        return repeat(settings, &journal, run).await;
+    }
     let summary = &lead.summary;
     let source = source(settings, run)?;
     let changed = changed_since(Path::new(&summary.dir), lead.updated_at).await;
@@ -45,26 +50,43 @@ pub(crate) async fn run(settings: &Settings, args: ResumeArgs) -> Result<Exit, F
     drive(Job { settings, look, opened, agent, take: Take::Resume { changed }, progress, warnings: Vec::new() }).await
 }
 
-/// The run that is meant, if it can go on.
+/// A run that had ended says again what it said: whoever asked may have been cut off before it was printed.
+async fn repeat(settings: &Settings, journal: &Journal, run: &Run) -> Result<Exit, Failure> {
+    let lead = run.lead();
+    let records = journal.load(&StreamId::from(&lead.agent), 0).await?;
+    let closed = records.iter().rev().find_map(|record| match Event::decode(&record.event) {
+        Ok(Event::ExchangeClosed(closed)) => Some(closed.outcome),
+        _ => None,
+    });
+    say(settings, &format!("{} had ended ({}); this is what it came to", run.session, run.state().words()));
+    let end = End {
+        agent: lead.agent.clone(),
+        result: Ok(Ended { outcome: closed, summary: Some(lead.summary.clone()) }),
+        caught: None,
+        progress: Progress::from_summary(&lead.summary),
+        ended_at: lead.updated_at,
+        warnings: Vec::new(),
+        journal: unusual_journal(settings),
+    };
+    Report::new(end).print(Look::detect(settings.output, settings.quiet))
+}
+
+/// The run that is meant. A person may name one that has ended; by itself only an unfinished one is taken.
 fn pick<'a>(catalog: &'a Catalog, given: Option<&str>, dir: &Path) -> Result<&'a Run, Failure> {
     match given {
-        Some(id) => can_go_on(catalog.find(id)?),
+        Some(id) => not_running(catalog.find(id)?),
         None => newest(catalog, dir),
     }
 }
 
-/// A run that a person named is refused with the reason.
-fn can_go_on(run: &Run) -> Result<&Run, Failure> {
+/// A run that somebody is driving is left to them.
+fn not_running(run: &Run) -> Result<&Run, Failure> {
     let session = &run.session;
     if let Some(owner) = &run.lead().owner {
         let silent = owner.silent_for.as_secs();
         return Err(Failure::failed(format!("{session} is running: {owner} holds it, last heard of {silent} s ago"))
             .hint(format!("to watch it: `convoke runs show {session} --follow`"))
             .hint(format!("to take it over, end that process first: `kill {}`", owner.process.pid)));
-    }
-    if !run.lead().summary.can_go_on {
-        return Err(Failure::usage(format!("{session} cannot go on: it is {}", run.state().words()))
-            .hint(format!("to read it: `convoke runs show {session}`")));
     }
     Ok(run)
 }
