@@ -113,10 +113,3 @@ pub enum Refusal {
         found: String,
     },
 }
-
-impl Error {
-    /// Whether the journal may still be read although this write failed.
-    pub fn is_readable(&self) -> bool {
-        !matches!(self, Self::Refused { .. } | Self::BadLocation { .. } | Self::Corrupt { .. })
-    }
-}

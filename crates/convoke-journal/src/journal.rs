@@ -102,15 +102,13 @@ impl Journal {
     /// A key the stream has seen before changes nothing, even if the text differs.
     pub async fn submit(&self, input: &KeyedInput, at: u64) -> Result<Submitted, Error> {
         text::check_input(input)?;
-        let submitted = match &self.shared.store {
+        match &self.shared.store {
             Store::Embedded(store) => {
                 let input = input.clone();
-                store.write(move |rows| ops::submit(rows, &input, at)).await?
+                store.write(move |rows| ops::submit(rows, &input, at)).await
             }
-            Store::Postgres(store) => store.submit(input, at).await?,
-        };
-        self.shared.wakers.wake(&input.stream);
-        Ok(submitted)
+            Store::Postgres(store) => store.submit(input, at).await,
+        }
     }
 
     /// Takes the lease of a stream, and creates the stream if it is new.
@@ -144,6 +142,21 @@ impl Journal {
                 store.write(move |rows| ops::heartbeat(rows, &me)).await
             }
             Store::Postgres(store) => store.heartbeat(&self.shared.options).await,
+        }
+    }
+
+    /// Whether this lease is still the one that may append: its stream has its owner and its epoch. A silent owner
+    /// holds its lease until somebody else takes it; once lost, released or pruned away, a lease is never held again.
+    ///
+    /// The answer is about the moment of asking and permits nothing: another process may take over right after it. It
+    /// is for stopping early what would be in vain. The fence is [`append`](Self::append), which asks for itself.
+    pub async fn holds(&self, lease: &Lease) -> Result<bool, Error> {
+        match &self.shared.store {
+            Store::Embedded(store) => {
+                let lease = lease.clone();
+                store.read(move |rows| ops::holds(rows, &lease)).await
+            }
+            Store::Postgres(store) => store.holds(lease).await,
         }
     }
 
@@ -186,9 +199,6 @@ impl Journal {
             Store::Postgres(store) => store.append(lease, expected, batch).await?,
         };
         self.shared.wakers.wake(&lease.stream);
-        for input in &batch.inputs {
-            self.shared.wakers.wake(&input.stream);
-        }
         Ok(seq)
     }
 
@@ -220,21 +230,6 @@ impl Journal {
         let look = || async {
             let records = self.load(stream, after).await?;
             Ok((!records.is_empty()).then_some(records))
-        };
-        self.shared.wakers.until(stream, look).await
-    }
-
-    /// Waits until an input is there that is not acknowledged, in the same way.
-    pub async fn input_arrived(&self, stream: &StreamId) -> Result<(), Error> {
-        let look = || async {
-            let there = match &self.shared.store {
-                Store::Embedded(store) => {
-                    let stream = stream.clone();
-                    store.read(move |rows| ops::has_input(rows, &stream)).await?
-                }
-                Store::Postgres(store) => store.has_input(stream).await?,
-            };
-            Ok(there.then_some(()))
         };
         self.shared.wakers.until(stream, look).await
     }

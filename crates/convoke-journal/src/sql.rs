@@ -11,6 +11,9 @@ pub(crate) const STREAM: &str = "SELECT seq, owner, epoch FROM streams WHERE str
 
 pub(crate) const TAKE: &str = "UPDATE streams SET owner = $1, epoch = $2 WHERE stream = $3";
 
+/// One row if the lease is the one that may append: what `ADVANCE` asks about it.
+pub(crate) const HOLDS: &str = "SELECT 1 FROM streams WHERE stream = $1 AND owner = $2 AND epoch = $3";
+
 pub(crate) const RELEASE: &str = "UPDATE streams SET owner = NULL WHERE stream = $1 AND owner = $2 AND epoch = $3";
 
 pub(crate) const RELEASE_ALL: &str = "UPDATE streams SET owner = NULL WHERE owner = $1";
@@ -45,8 +48,6 @@ pub(crate) const ADD_INPUT: &str = "INSERT INTO inputs (stream, key, body, blob)
 
 pub(crate) const INPUTS: &str = "SELECT i.key, COALESCE(i.body, b.body) FROM inputs i
     LEFT JOIN blobs b ON b.digest = i.blob WHERE i.stream = $1 AND i.acked = 0 ORDER BY i.n";
-
-pub(crate) const HAS_INPUT: &str = "SELECT n FROM inputs WHERE stream = $1 AND acked = 0 LIMIT 1";
 
 /// Events, results and blobs.
 pub(crate) const LOAD: &str = "SELECT e.seq, e.at, COALESCE(e.event, b.body) FROM events e

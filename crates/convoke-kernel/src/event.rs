@@ -137,6 +137,9 @@ events! {
     NoteAppended = "note_appended" {
         /// The user message that carries it.
         message: Segment,
+        /// Whether it asks the agent to hand back what it has.
+        #[serde(default)]
+        hand_back: bool,
     }
     /// A tool is to be run.
     ToolStarted = "tool_started" {
@@ -203,6 +206,6 @@ pub enum Kept {
     Refused,
     /// It ended because the window was full.
     WindowFull,
-    /// Its tool calls reuse ids of earlier ones, so no legal history can hold it.
+    /// Its tool calls are missing or repeat an id, so no legal history can hold it.
     Unusable,
 }

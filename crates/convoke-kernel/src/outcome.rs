@@ -21,7 +21,7 @@ pub enum Outcome {
         kind: FailureKind,
         /// What happened and what to do, for people.
         message: String,
-        /// What the agent had said by then; may be empty.
+        /// What the reply that ended it said; may be empty.
         text: String,
     },
 }
@@ -32,6 +32,15 @@ impl Outcome {
         match self {
             Outcome::Ok { text } | Outcome::Failed { text, .. } => text,
         }
+    }
+
+    /// Whether it failed only in that it is not whole: there is an answer as far as it goes.
+    pub fn is_partial(&self) -> bool {
+        let cut_short = matches!(
+            self.failure(),
+            Some(FailureKind::TurnLimit | FailureKind::Truncated | FailureKind::Budget | FailureKind::ContextFull)
+        );
+        cut_short && !self.text().trim().is_empty()
     }
 
     /// The kind of failure, if it is one.

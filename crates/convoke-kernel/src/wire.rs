@@ -77,17 +77,20 @@ pub struct Usage {
 impl Usage {
     /// The whole prompt: what the model read, whatever it cost.
     pub fn prompt_tokens(&self) -> u64 {
-        self.input_tokens + self.cache_read_tokens + self.cache_write_5m_tokens + self.cache_write_1h_tokens
+        // A server can claim any number; a wrong one must not bring the process down.
+        [self.cache_read_tokens, self.cache_write_5m_tokens, self.cache_write_1h_tokens]
+            .into_iter()
+            .fold(self.input_tokens, u64::saturating_add)
     }
 
     /// Adds another call's usage.
     pub fn add(&mut self, other: &Usage) {
-        self.input_tokens += other.input_tokens;
-        self.cache_read_tokens += other.cache_read_tokens;
-        self.cache_write_5m_tokens += other.cache_write_5m_tokens;
-        self.cache_write_1h_tokens += other.cache_write_1h_tokens;
-        self.output_tokens += other.output_tokens;
-        self.thinking_tokens += other.thinking_tokens;
+        self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
+        self.cache_read_tokens = self.cache_read_tokens.saturating_add(other.cache_read_tokens);
+        self.cache_write_5m_tokens = self.cache_write_5m_tokens.saturating_add(other.cache_write_5m_tokens);
+        self.cache_write_1h_tokens = self.cache_write_1h_tokens.saturating_add(other.cache_write_1h_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
+        self.thinking_tokens = self.thinking_tokens.saturating_add(other.thinking_tokens);
     }
 }
 

@@ -10,11 +10,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::runtime::Config;
 
-/// What a result shows of an output, in characters; the rest is in a file.
-const KEEP_CHARS: usize = 8_000;
-/// What the file keeps of an output, in bytes.
-const FULL_CAP: u64 = 64 << 20;
-
 const SHELL_RESTORED: &str = "(new shell: directory and exported variables are as before; functions, unexported variables and \
 background jobs are gone)";
 
@@ -61,14 +56,19 @@ impl Bash {
         let mut notes = Vec::new();
         let shell = match self.shell.take() {
             Some(shell) => shell,
-            None => match self.start(&mut notes).await {
-                Ok(shell) => shell,
-                Err(error) => return ToolResult::refused(format!("bash error: {error}")),
-            },
+            None => {
+                let started = tokio::select! {
+                    started = self.start(&mut notes) => started,
+                    () = cut.cancelled() => return ToolResult::interrupted("(interrupted before the command was started)"),
+                };
+                match started {
+                    Ok(shell) => shell,
+                    Err(error) => return ToolResult::refused(format!("bash error: {error}")),
+                }
+            }
         };
         let shell = self.shell.insert(shell);
-        let output =
-            OutputSpec { keep_chars: KEEP_CHARS, full_file: self.outputs.join(file_name(id)), full_cap: FULL_CAP };
+        let output = OutputSpec::new(self.outputs.join(file_name(id)));
         let run = RunCommand { command, deadline: self.timeout, output };
         match shell.run(run, cut.cancelled()).await {
             Ok(finished) => {
@@ -77,6 +77,9 @@ impl Bash {
                 let state = ShellState { cwd, set: state.set.clone(), unset: state.unset.clone() };
                 self.state = Some(state.clone());
                 tell(finished, state, self.timeout, notes)
+            }
+            Err(error @ (convoke_sandbox::Error::NulByte { .. } | convoke_sandbox::Error::CommandTooLong { .. })) => {
+                ToolResult::refused(format!("bash error: {error}"))
             }
             Err(error) => {
                 // The helper is gone and everything below it with it; the next command gets a new one.
@@ -158,8 +161,10 @@ Start longer work in the background with its output in a file: `long-command > o
         }
     }
     if let Some(why) = finished.shell_replaced {
+        // Named, because a shell that ends in an unusual way cannot always say where it stood.
         lines.push(format!(
-            "({why}; the next command gets a new shell in the same directory with the same exported variables)"
+            "({why}; the next command gets a new shell in {} with the exported variables last known)",
+            state.cwd
         ));
     }
     let full_output = finished.output.full.map(|path| path.to_string_lossy().into_owned());

@@ -1,7 +1,7 @@
 //! Drives one agent's stream under its lease: decide, commit, act, report. It translates and has no policy of its own:
 //! what follows from what is the kernel's business.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use convoke_kernel::{
     Summary, ToolResult,
 };
 use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use crate::bash::Bash;
@@ -100,7 +101,7 @@ pub(crate) struct Driver {
     agent: Agent,
     watcher: Option<Watcher>,
     tasks: JoinSet<Done>,
-    running: HashMap<Key, ()>,
+    running: HashSet<Key>,
     bash: Option<Box<Bash>>,
     cut: CancellationToken,
     pace: Pace,
@@ -120,7 +121,7 @@ impl Driver {
             agent: Agent::new(),
             watcher,
             tasks: JoinSet::new(),
-            running: HashMap::new(),
+            running: HashSet::new(),
             bash: None,
             cut: CancellationToken::new(),
             pace: Pace::Go,
@@ -149,7 +150,13 @@ impl Driver {
     /// Records what an earlier process had received and could not record.
     async fn unspool(&mut self) -> Result<(), Error> {
         let Some((path, spooled)) = spool::find(&self.config.spools, &self.stream, self.seq) else { return Ok(()) };
-        let batch = Batch { at: spooled.at, events: spooled.events, acks: spooled.acks, ..Batch::default() };
+        // What cannot follow what has happened must not be stored, whoever wrote the file; it is left for a person to see.
+        let decoded: Result<Vec<Event>, _> = spooled.events.iter().map(|text| Event::decode(text)).collect();
+        let Some(summary) = decoded.ok().and_then(|events| self.agent.summary_after(&events, spooled.at).ok()) else {
+            return Ok(());
+        };
+        let summary = summary.map(|summary| serde_json::to_string(&summary)).transpose()?;
+        let batch = Batch { at: spooled.at, events: spooled.events, acks: spooled.acks, summary, ..Batch::default() };
         self.config.journal.append(&self.lease, self.seq, &batch).await?;
         self.load().await?;
         // The batch is recorded now; a file that stays would merely not fit any more.
@@ -172,14 +179,13 @@ impl Driver {
         if let (Take::Resume { changed }, true) = (take, self.agent.is_started()) {
             self.input(Input::Resume { changed }, Vec::new()).await?;
         }
-        let mut heartbeat = tokio::time::interval(HEARTBEAT);
-        heartbeat.reset();
+        let mut pulse = JoinSet::new();
+        pulse.spawn(keep_the_lease(Arc::clone(&self.config), self.lease.clone()));
         let mut deadline: Option<tokio::time::Instant> = None;
         loop {
             self.heed(stop.level(), &mut deadline);
             if self.pace == Pace::Go {
                 self.take_inputs().await?;
-                self.start_effects();
             }
             if self.tasks.is_empty() {
                 return Ok(());
@@ -197,7 +203,8 @@ impl Driver {
                     deadline = None;
                     self.cut.cancel();
                 }
-                _ = heartbeat.tick() => self.beat().await,
+                // Somebody else drives this agent now: what is under way here ends, and nothing more is recorded.
+                Some(lost) = pulse.join_next() => return Err(lost.unwrap_or_else(|_| Error::EffectBroke(self.id.clone()))),
             }
         }
     }
@@ -208,7 +215,7 @@ impl Driver {
             self.pace = Pace::Hold;
             *deadline = Some(tokio::time::Instant::now() + self.config.drain);
             // A wait is no work under way: it starts again from the journal.
-            if self.running.keys().all(|key| matches!(key, Key::Wait(_))) {
+            if self.running.iter().all(|key| matches!(key, Key::Wait(_))) {
                 self.tasks.abort_all();
                 self.tasks = JoinSet::new();
             }
@@ -217,11 +224,6 @@ impl Driver {
         if level >= StopLevel::Cut {
             self.cut.cancel();
         }
-    }
-
-    async fn beat(&self) {
-        // A heartbeat that fails is tried again; if the lease is lost meanwhile, the next append says so.
-        let _ = self.config.journal.heartbeat().await;
     }
 
     async fn finish(mut self) -> Ended {
@@ -263,7 +265,7 @@ impl Driver {
                 Effect::RunTool { id, .. } => Key::Tool(id.clone()),
                 Effect::Wait { until } => Key::Wait(*until),
             };
-            if self.running.insert(key, ()).is_none() {
+            if self.running.insert(key) {
                 self.perform(effect);
             }
         }
@@ -331,7 +333,7 @@ impl Driver {
                 Input::ToolDone { id, result }
             }
             Done::Wait => {
-                self.running.retain(|key, ()| !matches!(key, Key::Wait(_)));
+                self.running.retain(|key| !matches!(key, Key::Wait(_)));
                 Input::Waited
             }
         };
@@ -364,6 +366,11 @@ impl Driver {
         for (event, seq) in events.into_iter().zip(first..) {
             self.notify(Notice::Recorded { agent: self.id.clone(), seq, at, event: Box::new(event) });
         }
+        // What was decided is begun at once: a stop in between would leave it decided and never done, and the next
+        // resume would have to call its outcome unknown.
+        if self.pace == Pace::Go {
+            self.start_effects();
+        }
         Ok(())
     }
 
@@ -376,8 +383,8 @@ impl Driver {
 
     /// What came back is paid for: it is spooled unless another process took the stream over.
     fn unrecorded(&self, cause: convoke_journal::Error, events: &[Event], batch: &Batch) -> Error {
-        use convoke_journal::Error::{Held, LostLease, StaleSequence};
-        if matches!(cause, Held { .. } | LostLease { .. } | StaleSequence { .. }) {
+        use convoke_journal::Error::{LostLease, StaleSequence};
+        if matches!(cause, LostLease { .. } | StaleSequence { .. }) {
             return Error::Journal(cause);
         }
         let text = events.iter().find_map(|event| match event {
@@ -395,11 +402,28 @@ impl Driver {
         } else {
             None
         };
-        Error::Unrecorded { cause, text, outcome, spooled }
+        let summary = self.agent.summary_after(events, batch.at).ok().flatten().map(Box::new);
+        Error::Unrecorded { cause, text, outcome, summary, spooled }
     }
 
     fn notify(&self, notice: Notice) {
         tell(&self.watcher, notice);
+    }
+}
+
+/// Keeps saying that this process lives, apart from the driver, so that a slow store holds nothing up. Ends when the lease
+/// has gone to somebody else, which a process that was suspended for long only learns by asking.
+async fn keep_the_lease(config: Arc<Config>, lease: Lease) -> Error {
+    let mut beats = tokio::time::interval(HEARTBEAT);
+    beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    beats.reset();
+    loop {
+        beats.tick().await;
+        // A store that does not answer is asked again; if the lease is lost meanwhile, the next append says so.
+        let _ = config.journal.heartbeat().await;
+        if let Ok(false) = config.journal.holds(&lease).await {
+            return Error::Journal(convoke_journal::Error::LostLease { stream: lease.stream().clone() });
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use convoke_kernel::{AgentId, BadEvent, IllegalEvent, Outcome, Unexpected};
+use convoke_kernel::{AgentId, BadEvent, IllegalEvent, Outcome, Summary, Unexpected};
 
 /// Why a run could not be started or driven on. Failures of the model or of tools are outcomes, not errors.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +20,8 @@ pub enum Error {
         text: Option<String>,
         /// The answer, if the exchange was over.
         outcome: Option<Box<Outcome>>,
+        /// What the agent's row would be with it: what came back is paid for, recorded or not.
+        summary: Option<Box<Summary>>,
         /// The file that holds what could not be recorded; the next resume reads it.
         spooled: Option<PathBuf>,
     },
@@ -68,6 +70,9 @@ pub enum Error {
     /// The task is empty.
     #[error("the task is empty: say what is to be done")]
     EmptyTask,
+    /// The directory's name is not text, and what is sent and recorded is.
+    #[error("the directory {} has a name that is not UTF-8: rename it, or work through a link with another name", .0.display())]
+    DirNotText(PathBuf),
     /// The machine gives no random bytes.
     #[error("no random bytes for an id: {0}")]
     NoRandomness(String),

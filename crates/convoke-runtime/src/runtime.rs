@@ -112,7 +112,7 @@ impl Runtime {
         let agent = self.0.ids.agent()?;
         let spec = AgentSpec::lead(LeadSettings {
             session: self.0.ids.session()?,
-            dir: start.dir.to_string_lossy().into_owned(),
+            dir: start.dir.to_str().ok_or_else(|| Error::DirNotText(start.dir.clone()))?.to_owned(),
             model: start.model,
             capabilities: start.capabilities,
             limits: start.limits,

@@ -2,8 +2,8 @@
 //! record it.
 
 use std::fs;
-use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use convoke_journal::{Batch, StreamId};
@@ -32,13 +32,21 @@ pub(crate) fn keep(dirs: &[PathBuf], stream: &StreamId, expected: u64, batch: &B
     })
 }
 
-fn write(dir: &Path, path: &Path, text: &[u8]) -> std::io::Result<()> {
+fn write(dir: &Path, path: &Path, text: &[u8]) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-    let partial = path.with_extension("partial");
-    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&partial)?;
-    file.write_all(text)?;
-    file.sync_all()?;
-    fs::rename(partial, path)
+    // A directory in a shared place may be somebody else's by now, who would then read or hold back the reply.
+    let meta = fs::symlink_metadata(dir)?;
+    if !meta.is_dir() || meta.uid() != fs::metadata("/proc/self")?.uid() || meta.mode() & 0o077 != 0 {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    let partial = path.with_extension(format!("partial-{}", std::process::id()));
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&partial)?;
+    let written = file.write_all(text).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&partial, path));
+    if written.is_err() {
+        // Half a batch is of no use, and the next try must find its place free.
+        let _ = fs::remove_file(&partial);
+    }
+    written
 }
 
 /// Finds a kept batch that goes right behind this sequence number. One that does not fit any more is left alone.

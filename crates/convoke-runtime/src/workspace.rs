@@ -41,7 +41,9 @@ async fn git_files(dir: &Path) -> Option<(Vec<String>, Vec<String>)> {
 }
 
 async fn git(dir: &Path, args: &[&str]) -> Option<Vec<String>> {
-    let args: Vec<OsString> = args.iter().map(OsString::from).collect();
+    // The repository is not trusted: its configuration may name programs that git would run.
+    let trusted = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.untrackedCache=false"];
+    let args: Vec<OsString> = trusted.iter().chain(args).map(OsString::from).collect();
     let env = BTreeMap::from([("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())]);
     let captured = convoke_sandbox::capture("git", &args, dir, &env, Duration::from_secs(10), 16 << 20).await.ok()?;
     if captured.code != 0 {

@@ -17,6 +17,13 @@ use crate::wire::{self, Decoder, FromHelper, HoldChoice, ShellSetup, ToHelper};
 /// The first argument by which an executable recognises that it was started as a helper.
 pub const HELPER_ARGUMENT: &str = "__helper";
 
+/// Keeps other processes of the same user, commands among them, from reading this one's environment and memory through
+/// `/proc`. A host that holds a secret calls it early in `main`. It does not stop root.
+pub fn forbid_inspection() {
+    // Where the kernel refuses, commands in a pid namespace still cannot see this process at all.
+    let _ = sys::refuse_tracing();
+}
+
 /// Where the helper keeps the host's socket and the write end of the output pipe; everything above is closed.
 const CONTROL: i32 = 3;
 const OUTPUT: i32 = 4;

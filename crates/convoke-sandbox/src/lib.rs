@@ -21,7 +21,7 @@ mod wire;
 
 pub use capture::{ProgramOutput, capture};
 pub use error::Error;
-pub use helper::{HELPER_ARGUMENT, helper_entry};
+pub use helper::{HELPER_ARGUMENT, forbid_inspection, helper_entry};
 pub use output::{Captured, OutputSpec};
 pub use shell::{Ending, Finished, HelperPath, Opening, RunCommand, Shell, ShellConfig, probe_hold};
 pub use state::ShellState;

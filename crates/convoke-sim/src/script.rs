@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 pub use self::file::ScriptError;
 use crate::brain::{Brain, Scripted, tool_use_id};
 use crate::conversation::{Context, Place, latest};
+use crate::fault::Fault;
 use crate::hash;
 
 /// The name of the conversation that stands for every one that has no replies of its own.
@@ -19,6 +20,8 @@ const ANY: &str = "*";
 #[derive(Debug, Clone, Default)]
 pub struct Script {
     conversations: BTreeMap<String, Vec<Reply>>,
+    /// Faults the simulator begins with.
+    pub(crate) faults: Vec<Fault>,
 }
 
 impl Script {
@@ -44,12 +47,13 @@ impl Script {
     ///       {"says": "Let me look.", "calls": [{"tool": "bash", "input": {"command": "ls"}}]},
     ///       {"says": "Done.", "when": [{"last_contains": "interrupted", "says": "I do not know what happened."}]}
     ///     ]
-    ///   }
+    ///   },
+    ///   "faults": [{"kind": "overloaded529", "count": 2}, {"kind": {"cut_after": 4}, "position": 1}]
     /// }"#);
     /// assert!(script.is_ok());
     /// ```
     pub fn from_json(text: &str) -> Result<Self, ScriptError> {
-        file::read(text).map(|conversations| Self { conversations })
+        file::read(text)
     }
 
     fn replies(&self, place: &Place) -> Option<&[Reply]> {

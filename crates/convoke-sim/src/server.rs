@@ -43,6 +43,8 @@ pub struct SimConfig {
     pub max_body: usize,
     /// How much of each request is kept.
     pub keep: Keep,
+    /// The faults it begins with.
+    pub faults: Vec<Fault>,
     /// The clock that cache entries and rate limits go by.
     pub clock: SimClock,
     /// The rate limits; `None`: no limits, and headers that say there is plenty of room.
@@ -59,6 +61,7 @@ impl SimConfig {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             max_body: MAX_BODY,
             keep: Keep::default(),
+            faults: Vec::new(),
             clock: SimClock::default(),
             limits: None,
         }
@@ -74,7 +77,8 @@ impl SimConfig {
 
 impl From<Script> for SimConfig {
     fn from(script: Script) -> Self {
-        Self::new(script)
+        let faults = script.faults.clone();
+        Self { faults, ..Self::new(script) }
     }
 }
 
@@ -175,7 +179,9 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    fn new(config: SimConfig) -> Self {
+    fn new(mut config: SimConfig) -> Self {
+        let mut faults = FaultQueue::default();
+        std::mem::take(&mut config.faults).into_iter().for_each(|fault| faults.push(fault));
         let mut accounts = Accounts::default();
         accounts.limit(config.limits, config.clock.now());
         Self {
@@ -184,7 +190,7 @@ impl Shared {
             accounts: Mutex::new(accounts),
             log: Mutex::default(),
             arrived: watch::channel(0).0,
-            faults: Mutex::default(),
+            faults: Mutex::new(faults),
             holds: Mutex::default(),
         }
     }

@@ -135,7 +135,7 @@ pub(crate) enum Command {
     /// Give an agent a task (without one: review this directory).
     #[command(after_help = RUN_EXAMPLES)]
     Run(RunArgs),
-    /// Go on with a run that was cut off, stopped or failed.
+    /// Go on with a run that was cut off, stopped or failed; one that has ended says its answer again.
     #[command(after_help = RESUME_EXAMPLES)]
     Resume(ResumeArgs),
     /// List, show, export and remove runs.

@@ -9,6 +9,7 @@ use convoke_runtime::summary_of_waiting;
 
 use crate::failure::Failure;
 use crate::open;
+use crate::render::kind_word;
 use crate::settings::Settings;
 
 /// The runs of a journal, newest first.
@@ -54,6 +55,8 @@ pub(crate) enum State {
     Open,
     /// It was answered.
     Done,
+    /// It was answered in part.
+    Partial(FailureKind),
     /// It failed.
     Failed(FailureKind),
 }
@@ -62,7 +65,7 @@ impl State {
     /// The state in one or two words, for people.
     pub(crate) fn words(self) -> String {
         match self {
-            Self::Failed(kind) => format!("failed {}", kind_word(kind)),
+            Self::Partial(kind) | Self::Failed(kind) => format!("{} {}", self.word(), kind_word(kind)),
             _ => self.word().to_owned(),
         }
     }
@@ -73,16 +76,9 @@ impl State {
             Self::Running => "running",
             Self::Open => "open",
             Self::Done => "done",
+            Self::Partial(_) => "partial",
             Self::Failed(_) => "failed",
         }
-    }
-}
-
-/// A kind of failure, as data formats write it.
-pub(crate) fn kind_word(kind: FailureKind) -> String {
-    match serde_json::to_value(kind) {
-        Ok(serde_json::Value::String(word)) => word,
-        _ => "internal".to_owned(),
     }
 }
 
@@ -99,10 +95,12 @@ impl Run {
             return State::Running;
         }
         let summary = &self.lead().summary;
-        match (summary.status, summary.failure) {
-            (Status::Open, _) => State::Open,
-            (Status::Done, _) => State::Done,
-            (Status::Failed, kind) => State::Failed(kind.unwrap_or(FailureKind::Internal)),
+        let kind = summary.failure.unwrap_or(FailureKind::Internal);
+        match summary.status {
+            Status::Open => State::Open,
+            Status::Done => State::Done,
+            Status::Partial => State::Partial(kind),
+            Status::Failed => State::Failed(kind),
         }
     }
 

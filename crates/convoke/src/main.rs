@@ -1,6 +1,7 @@
 //! The `convoke` command: parses, settles the settings, dispatches, prints what went wrong once, and exits with the
 //! documented code. It decides nothing else.
 
+mod again;
 mod args;
 mod catalog;
 mod commands;
@@ -24,6 +25,8 @@ use crate::settings::{Environment, Settings};
 fn main() -> ExitCode {
     // Before any thread exists: this executable is also the helper under which commands live.
     convoke_runtime::helper_entry();
+    // The helper begins anew by itself; here, keys are in the environment and in memory.
+    convoke_sandbox::forbid_inspection();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

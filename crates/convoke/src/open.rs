@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use convoke_claude::{Auth, Client, Endpoint, Models, OFFLINE_MODEL, Proxy};
-use convoke_journal::{Journal, Location, Options, Process};
+use convoke_journal::{Journal, Options, Process};
 use convoke_runtime::{Clock, Config, HelperPath, Ids, Runtime, Start};
 use convoke_sim::{Keep, Offline, SimConfig, Simulator};
 
@@ -79,12 +79,6 @@ pub(crate) fn start(settings: &Settings, source: &ModelSource) -> Result<Start, 
     };
     let (dir, system) = (settings.dir.clone(), settings.system.clone());
     Ok(Start { model, dir, capabilities, limits: settings.limits(), system })
-}
-
-/// The journal's place, if a later command has to name it: it is not where journals usually are.
-pub(crate) fn unusual_journal(settings: &Settings) -> Option<&Location> {
-    let usual = Location::Sqlite(settings.state_dir.join("journal.db"));
-    (settings.journal != usual).then_some(&settings.journal)
 }
 
 /// There is neither a key nor a server, and nobody chose the offline model.

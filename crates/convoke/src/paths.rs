@@ -27,8 +27,9 @@ pub(crate) fn own_executable() -> Result<PathBuf, Failure> {
     })
 }
 
-/// Who runs this process; nobody knows where there is no `/proc`.
-fn own_uid() -> Option<u32> {
+/// Who runs this process; nobody knows where there is no `/proc`. The directory itself, unlike what is in it, stays the
+/// user's also where others may not inspect the process.
+pub(crate) fn own_uid() -> Option<u32> {
     fs::metadata("/proc/self").ok().map(|meta| meta.uid())
 }
 

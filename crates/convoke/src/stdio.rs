@@ -4,6 +4,7 @@
 use std::io::{ErrorKind, IsTerminal, Write};
 
 use crate::failure::Failure;
+use crate::render::{escaped, terminal_size};
 
 /// Whether anybody still reads stdout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +30,12 @@ pub(crate) fn put_more(text: &str) -> Result<Reader, Failure> {
     }
 }
 
+/// Puts JSON on stdout, and says whether it is worth going on. A terminal gets the same values in a form it does not
+/// obey; everything else gets the text as it is.
+pub(crate) fn put_json(json: &str) -> Result<Reader, Failure> {
+    if std::io::stdout().is_terminal() { put_more(&escaped(json)) } else { put_more(json) }
+}
+
 /// Puts talk on stderr, as it is.
 pub(crate) fn tell(text: &str) {
     // Nobody can be told that stderr is gone.
@@ -38,7 +45,7 @@ pub(crate) fn tell(text: &str) {
 /// How many columns a table may have: those of the terminal, or those the caller states in COLUMNS, or any number.
 pub(crate) fn width() -> Option<usize> {
     if std::io::stdout().is_terminal() {
-        return Some(crossterm::terminal::size().map_or(80, |(columns, _)| usize::from(columns).max(20)));
+        return Some(terminal_size().0);
     }
     let stated = std::env::var_os("COLUMNS")?;
     stated.to_str()?.parse().ok().filter(|columns| *columns >= 20)

@@ -118,6 +118,12 @@ impl Postgres {
         }
     }
 
+    pub(crate) async fn holds(&self, lease: &Lease) -> Result<bool, Error> {
+        let given: [&(dyn tokio_postgres::types::ToSql + Sync); 3] =
+            [&lease.stream.as_str(), &lease.process, &signed(lease.epoch)];
+        Ok(!self.read(sql::HOLDS, &given).await?.is_empty())
+    }
+
     pub(crate) async fn load(&self, stream: &StreamId, after: u64) -> Result<Vec<Record>, Error> {
         let rows = self.read(sql::LOAD, &[&stream.as_str(), &signed(after)]).await?;
         let record = |row: tokio_postgres::Row| {
@@ -133,10 +139,6 @@ impl Postgres {
             Ok(KeyedInput { stream: stream.clone(), key: row.get(0), body: self.resolved(row.get(1))? })
         };
         rows.into_iter().map(input).collect()
-    }
-
-    pub(crate) async fn has_input(&self, stream: &StreamId) -> Result<bool, Error> {
-        Ok(!self.read(sql::HAS_INPUT, &[&stream.as_str()]).await?.is_empty())
     }
 
     pub(crate) async fn result(&self, key: &str) -> Result<Option<String>, Error> {

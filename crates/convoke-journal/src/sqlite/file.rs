@@ -1,11 +1,14 @@
 //! The journal's file: looks at what is there with plain reads before SQLite may touch it, and makes new journals
 //! whole or not at all. Never changes a file it refuses, and leaves nothing beside it.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
@@ -56,17 +59,14 @@ fn examine(path: &Path) -> Result<Found, Error> {
     let place = path.display().to_string();
     let unreadable = |error: io::Error| Error::Unavailable { place: place.clone(), reason: error.to_string() };
     let refuse = |refusal| Err(Error::Refused { place: place.clone(), refusal });
-    let mut file = match File::open(path) {
-        Ok(file) => file,
+    let looked = match look(path) {
+        Ok(looked) => looked,
         Err(error) if error.kind() == ErrorKind::NotFound => return nothing(path, place),
         Err(error) => return Err(unreadable(error)),
     };
-    let meta = file.metadata().map_err(unreadable)?;
-    if !meta.is_file() {
+    let Some((meta, header)) = looked else {
         return Err(Error::BadLocation { given: place, reason: "it is not a file; name a file".to_owned() });
-    }
-    let mut header = Vec::with_capacity(HEADER);
-    file.by_ref().take(HEADER as u64).read_to_end(&mut header).map_err(unreadable)?;
+    };
     let known = header.len().min(MAGIC.len());
     if header[..known] != MAGIC[..known] {
         return refuse(Refusal::NotADatabase);
@@ -101,6 +101,47 @@ fn examine(path: &Path) -> Result<Found, Error> {
     Ok(Found::Journal)
 }
 
+/// The files this process has looked into, by device and inode, each open until the process ends.
+///
+/// SQLite's locks are POSIX locks, which belong to the process: closing any descriptor of a file gives up all of them,
+/// also those of a connection that another journal of this process has to the same file. A program that then closes
+/// the file elsewhere takes itself for the last one and removes the log we go on writing to (the SQLite we bring looks
+/// twice before it does, older ones do not). So a descriptor that is not SQLite's is never closed. While it is open its
+/// inode cannot become another file's, so the key stays true.
+static LOOKED_INTO: Mutex<BTreeMap<(u64, u64), &'static File>> = Mutex::new(BTreeMap::new());
+
+/// What the file system says about a file, and its first bytes; `None` if it is something else than a file.
+fn look(path: &Path) -> io::Result<Option<(fs::Metadata, Vec<u8>)>> {
+    let found = fs::metadata(path)?;
+    if !found.is_file() {
+        return Ok(None);
+    }
+    let mut looked_into = LOOKED_INTO.lock().unwrap_or_else(PoisonError::into_inner);
+    let file = match looked_into.get(&(found.dev(), found.ino())) {
+        Some(file) => *file,
+        None => {
+            // Leaked before anything else: the path may by now name a file that is in the map, and the second
+            // descriptor must not be closed either.
+            let file: &'static File = Box::leak(Box::new(File::open(path)?));
+            let opened = file.metadata()?;
+            looked_into.entry((opened.dev(), opened.ino())).or_insert(file)
+        }
+    };
+    drop(looked_into);
+    let mut header = vec![0; HEADER];
+    let mut length = 0;
+    while length < HEADER {
+        match file.read_at(&mut header[length..], length as u64) {
+            Ok(0) => break,
+            Ok(more) => length += more,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    header.truncate(length);
+    Ok(Some((file.metadata()?, header)))
+}
+
 /// No file is a place for a new journal, unless the log of a lost one lies there.
 fn nothing(path: &Path, place: String) -> Result<Found, Error> {
     if has_log(path) {
@@ -124,6 +165,9 @@ fn adds_up(path: &Path) -> bool {
     check().is_ok_and(|answer| answer == "ok")
 }
 
+/// How often this process has begun to make a journal.
+static ATTEMPTS: AtomicU64 = AtomicU64::new(0);
+
 /// Builds the journal under a name of its own and links it into place, so that no other process ever sees half of it.
 /// If another process was first, its journal stays and ours is thrown away.
 fn create(path: &Path, process: &Process) -> Result<(), Error> {
@@ -133,7 +177,9 @@ fn create(path: &Path, process: &Process) -> Result<(), Error> {
         _ => Path::new("."),
     };
     DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(|e| failed(e.to_string()))?;
-    let draft = beside(path, &format!(".new-{}", process.id));
+    // Each attempt has a draft of its own: two that shared one would truncate what the other has linked into place.
+    let attempt = ATTEMPTS.fetch_add(1, Ordering::Relaxed);
+    let draft = beside(path, &format!(".new-{}-{attempt}", process.id));
     let made = build(&draft).and_then(|()| match fs::hard_link(&draft, path) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error.to_string()),
         _ => File::open(parent).and_then(|dir| dir.sync_all()).map_err(|e| e.to_string()),

@@ -107,6 +107,11 @@ pub(crate) fn heartbeat(rows: &Connection, me: &Options) -> Done<()> {
     Ok(())
 }
 
+pub(crate) fn holds(rows: &Connection, lease: &Lease) -> Done<bool> {
+    let given = params![lease.stream.as_str(), lease.process, signed(lease.epoch)];
+    Ok(rows.prepare_cached(sql::HOLDS)?.exists(given)?)
+}
+
 pub(crate) fn release(rows: &Connection, lease: &Lease) -> Done<()> {
     run(rows, sql::RELEASE, params![lease.stream.as_str(), lease.process, signed(lease.epoch)])?;
     Ok(())
@@ -165,10 +170,6 @@ pub(crate) fn load(rows: &Connection, stream: &StreamId, after: u64) -> Done<Vec
 pub(crate) fn inputs(rows: &Connection, stream: &StreamId) -> Done<Vec<KeyedInput>> {
     let read = |row: &Row<'_>| Ok(KeyedInput { stream: stream.clone(), key: row.get(0)?, body: row.get(1)? });
     all(rows, sql::INPUTS, [stream.as_str()], read)
-}
-
-pub(crate) fn has_input(rows: &Connection, stream: &StreamId) -> Done<bool> {
-    Ok(rows.prepare_cached(sql::HAS_INPUT)?.exists([stream.as_str()])?)
 }
 
 pub(crate) fn result(rows: &Connection, key: &str) -> Done<Option<String>> {

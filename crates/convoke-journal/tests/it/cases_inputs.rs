@@ -95,26 +95,6 @@ pub(crate) async fn an_input_can_be_put_back_under_a_new_key(world: World) {
     assert_eq!(journal.inputs(&stream("a")).await.unwrap(), [input("a", "k:2", "hello")]);
 }
 
-pub(crate) async fn a_waiter_for_input_wakes_up(world: World) {
-    let (journal, other) = (world.open().await, world.open().await);
-    let lease = own(&other, "b").await;
-    for (round, sender) in [&journal, &other].into_iter().enumerate() {
-        let name = format!("a{round}");
-        let to = stream(&name);
-        let mut waiter = Box::pin(journal.input_arrived(&to));
-        assert!(tokio::time::timeout(std::time::Duration::from_millis(20), &mut waiter).await.is_err());
-        sender.submit(&input(&name, "k", "hello"), 1).await.unwrap();
-        soon(waiter).await.unwrap();
-        // What is there already is not waited for.
-        soon(journal.input_arrived(&to)).await.unwrap();
-    }
-    let to = stream("c");
-    let mut waiter = Box::pin(journal.input_arrived(&to));
-    assert!(tokio::time::timeout(std::time::Duration::from_millis(20), &mut waiter).await.is_err());
-    other.append(&lease, 0, &Batch { inputs: vec![input("c", "k", "mail")], ..one(1) }).await.unwrap();
-    soon(waiter).await.unwrap();
-}
-
 pub(crate) async fn agents_that_write_to_each_other_do_not_block_each_other(world: World) {
     const AGENTS: usize = 8;
     const ROUNDS: u64 = 12;

@@ -199,3 +199,33 @@ pub(crate) async fn closing_gives_up_the_leases_and_ends_the_handle(world: World
     assert!(clone.append(&lease, 1, &one(666)).await.is_err());
     assert_eq!(second.append(&new, 1, &one(2)).await, Ok(2));
 }
+
+pub(crate) async fn a_lease_is_held_until_it_is_lost_or_released(world: World) {
+    let gone = somebody_gone();
+    let (first, second) = (world.open_as(gone.clone()).await, world.open().await);
+    let old = own(&first, "a").await;
+    let elsewhere = own(&first, "b").await;
+    assert_eq!(first.holds(&old).await, Ok(true));
+    first.append(&old, 0, &one(1)).await.unwrap();
+    // Whoever asks, the answer is about the lease.
+    assert_eq!(second.holds(&old).await, Ok(true));
+
+    let new = own(&second, "a").await;
+    first.heartbeat().await.unwrap();
+    assert_eq!(first.holds(&old).await, Ok(false));
+    assert_eq!(first.holds(&elsewhere).await, Ok(true));
+    assert_eq!(second.holds(&new).await, Ok(true));
+
+    second.release(&new).await.unwrap();
+    assert_eq!(second.holds(&new).await, Ok(false));
+    assert_eq!(first.holds(&old).await, Ok(false));
+    // The same owner with a later epoch has another lease.
+    let again = world.open_as(gone).await;
+    let newest = own(&again, "a").await;
+    assert_eq!(first.holds(&old).await, Ok(false));
+    assert_eq!(again.holds(&newest).await, Ok(true));
+
+    again.release(&newest).await.unwrap();
+    second.prune(&[stream("a")]).await.unwrap();
+    assert_eq!(again.holds(&newest).await, Ok(false));
+}

@@ -178,3 +178,39 @@ async fn append_until_killed(dir: &Path, name: &str) {
         println!("\nacknowledged {seq}");
     }
 }
+
+/// SQLite's locks belong to the process, and closing any descriptor of the file drops them all. Whoever then closes it
+/// elsewhere (an older SQLite at least) takes itself for the last one and removes the log that is being written. In a
+/// process of its own, because the kernel lists locks by process.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn opening_a_journal_again_gives_up_no_lock_on_its_file() {
+    if let Some((dir, name)) = role() {
+        return open_again(&dir, &name).await;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let child = start("opening_a_journal_again_gives_up_no_lock_on_its_file", dir.path(), "a");
+    let done = child.wait_with_output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+    assert!(String::from_utf8_lossy(&done.stdout).contains("kept its lock"), "the child did not play its role");
+}
+
+async fn open_again(dir: &Path, name: &str) {
+    // Where SQLite has the lock by which a connection says that it is there: after PENDING and RESERVED.
+    const SHARED: &str = "1073741826";
+    let locks = || {
+        let (all, me) = (std::fs::read_to_string("/proc/locks").unwrap(), std::process::id().to_string());
+        let mine = |line: &&str| line.split_whitespace().any(|word| word == me) && line.contains(SHARED);
+        all.lines().filter(mine).filter(|line| line.contains("POSIX")).count()
+    };
+    let first = open(dir).await;
+    let lease = own(&first, name).await;
+    first.append(&lease, 0, &one(1)).await.unwrap();
+    assert_eq!(locks(), 1, "an open journal has a lock");
+    let second = open(dir).await;
+    assert_eq!(locks(), 1, "opening it again has dropped the lock");
+    second.close().await.unwrap();
+    assert_eq!(locks(), 1, "closing the second one has dropped the lock of the first");
+    first.close().await.unwrap();
+    assert_eq!(locks(), 0, "a closed journal has no lock");
+    println!("\nkept its lock");
+}

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use convoke_journal::{Batch, Error, FORMAT, Journal, Location, Refusal};
+use convoke_journal::{Batch, Error, FORMAT, Journal, Location, Options, Refusal};
 
 use crate::world::*;
 
@@ -190,15 +190,15 @@ async fn everything_the_journal_writes_is_private() {
     assert_eq!(names, expected);
 }
 
-#[tokio::test]
-async fn many_who_create_the_journal_at_once_get_the_same_one() {
+/// Opens one new journal many times at once, and expects everybody to have the same one.
+async fn check_created_once(who: impl Fn() -> Options) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("journal.db");
     let mut opening = tokio::task::JoinSet::new();
     for n in 0..16 {
-        let path = path.clone();
+        let (path, who) = (path.clone(), who());
         opening.spawn(async move {
-            let journal = open(&path).await.unwrap();
+            let journal = Journal::open(Location::Sqlite(path), who).await.unwrap();
             journal.submit(&input("a", &n.to_string(), ""), 1).await.unwrap();
         });
     }
@@ -206,6 +206,17 @@ async fn many_who_create_the_journal_at_once_get_the_same_one() {
     assert_eq!(waiting(&open(&path).await.unwrap(), "a").await.len(), 16);
     let drafts = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     assert_eq!(drafts.filter(|name| name.contains("new")).count(), 0);
+}
+
+#[tokio::test]
+async fn many_who_create_the_journal_at_once_get_the_same_one() {
+    check_created_once(someone).await;
+}
+
+#[tokio::test]
+async fn one_process_that_creates_the_journal_many_times_at_once_gets_the_same_one() {
+    let me = someone();
+    check_created_once(|| me.clone()).await;
 }
 
 #[tokio::test]
@@ -252,11 +263,32 @@ async fn fill_the_disk(dir: &Path) {
         assert!(written < 1_000, "the limit on file sizes has no effect");
     };
     assert!(matches!(full, Error::CannotWrite { .. }), "{full:?}");
-    assert!(full.is_readable());
     assert!(written > 0);
     assert_eq!(events(&journal, "a").await.len() as u64, written);
     // Nothing is half there: the stream is where it was, and a reader from outside agrees.
     let other = open(&dir.join("journal.db")).await.unwrap();
     assert_eq!(events(&other, "a").await.len() as u64, written);
     fs::write(dir.join("told"), full.to_string()).unwrap();
+}
+
+#[tokio::test]
+async fn an_append_that_fails_half_way_leaves_nothing_of_itself_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("journal.db");
+    let journal = open(&path).await.unwrap();
+    let lease = own(&journal, "a").await;
+    assert_eq!(journal.append(&lease, 0, &Batch::events(1, [event(0)])).await, Ok(1));
+    // Somebody has meddled with the file: the third event of the next batch finds its place taken.
+    let meddler = rusqlite::Connection::open(&path).unwrap();
+    meddler.execute("INSERT INTO events (stream, seq, at, event) VALUES ('a', 4, 1, '{}')", []).unwrap();
+    let three = Batch::events(1, (1..4).map(event));
+    let (failed, other) = tokio::join!(journal.append(&lease, 1, &three), async {
+        let other = own(&journal, "b").await;
+        journal.append(&other, 0, &Batch::events(1, [event(0)])).await
+    });
+    assert!(failed.is_err());
+    assert_eq!(other, Ok(1), "its neighbours in the transaction are not disturbed");
+    meddler.execute("DELETE FROM events WHERE stream = 'a' AND seq = 4", []).unwrap();
+    assert_eq!(events(&journal, "a").await.len(), 1);
+    assert_eq!(journal.append(&lease, 1, &three).await, Ok(4), "the sequence did not move either");
 }

@@ -54,6 +54,7 @@ journal_suite! {
         releasing_a_lost_lease_takes_nothing_from_the_new_owner,
         every_lease_has_a_greater_epoch_even_after_a_prune,
         closing_gives_up_the_leases_and_ends_the_handle,
+        a_lease_is_held_until_it_is_lost_or_released,
     ]
     cases_events: [
         appended_events_come_back_as_they_were,
@@ -74,7 +75,6 @@ journal_suite! {
         inputs_for_other_streams_travel_with_the_append,
         a_message_is_delivered_once_however_often_it_is_sent,
         an_input_can_be_put_back_under_a_new_key,
-        a_waiter_for_input_wakes_up,
         agents_that_write_to_each_other_do_not_block_each_other,
     ]
     cases_whole: [

@@ -120,6 +120,8 @@ pub(super) struct Exchange {
     /// Whether a cut reply was already tried again with more room.
     pub(super) widened: bool,
     pub(super) handing_back: bool,
+    /// Changed files it was told of; owed again if it is taken back.
+    pub(super) told: Vec<String>,
     /// What it would come to if it ended with its latest reply or failure.
     pub(super) so_far: Option<Outcome>,
     pub(super) outcome: Option<Outcome>,
@@ -139,16 +141,11 @@ impl Exchange {
                 | FailureKind::Cancelled
                 | FailureKind::Budget
                 | FailureKind::Sandbox
+                | FailureKind::InvalidOutput
                 | FailureKind::Internal,
             ) => true,
             // What the model itself made of the request would come out the same again.
-            Some(
-                FailureKind::Refused
-                | FailureKind::Truncated
-                | FailureKind::ContextFull
-                | FailureKind::TurnLimit
-                | FailureKind::InvalidOutput,
-            )
+            Some(FailureKind::Refused | FailureKind::Truncated | FailureKind::ContextFull | FailureKind::TurnLimit)
             | None => false,
         }
     }
@@ -192,11 +189,6 @@ impl Control {
         }
     }
 
-    /// Turns of the open exchange: its kept replies.
-    pub(super) fn exchange_turns(&self) -> u32 {
-        self.exchange.as_ref().map_or(0, |exchange| exchange.kept)
-    }
-
     /// Whether a resume would go on with something.
     pub(super) fn can_go_on(&self) -> bool {
         match self.stage {
@@ -224,7 +216,9 @@ impl Control {
         let stage = std::mem::replace(&mut self.stage, Stage::Ending);
         self.stage = match (stage, event) {
             (Stage::New, Event::AgentStarted(e)) => {
-                let params = e.spec.params.iter().flat_map(|p| [p.name.as_str(), p.value.as_str()]);
+                // Cache marks may move without changing what the model reads, so the digest leaves them out.
+                let params = e.spec.params.iter().filter(|p| p.name != "cache_control");
+                let params = params.flat_map(|p| [p.name.as_str(), p.value.as_str()]);
                 let parts: Vec<&str> = [e.spec.model.as_str(), e.spec.system.as_str(), e.spec.tools.as_str()]
                     .into_iter()
                     .chain(params)
@@ -247,6 +241,7 @@ impl Control {
                     strikes: 0,
                     widened: false,
                     handing_back: false,
+                    told: Vec::new(),
                     so_far: None,
                     outcome: None,
                     taken_back: false,
@@ -311,7 +306,9 @@ impl Control {
             }
             (Stage::Ready(asking), Event::NoteAppended(e)) => {
                 self.push(&e.message);
-                self.changed.clear();
+                let Some(exchange) = self.exchange.as_mut() else { return Err(illegal) };
+                exchange.handing_back |= e.hand_back;
+                exchange.told.append(&mut self.changed);
                 Stage::Ready(asking)
             }
             (Stage::Tools(mut slots), Event::ToolStarted(e)) => {
@@ -352,6 +349,7 @@ impl Control {
                 exchange.taken_back = e.taken_back;
                 if e.taken_back {
                     self.mark = exchange.start;
+                    self.changed.append(&mut exchange.told);
                 }
                 Stage::Idle
             }
@@ -366,7 +364,7 @@ impl Control {
 
     fn pay(&mut self, usage: &Usage, cost_nano: Option<u64>) {
         self.usage.add(usage);
-        self.cost_nano = self.cost_nano.zip(cost_nano).map(|(sum, cost)| sum + cost);
+        self.cost_nano = self.cost_nano.zip(cost_nano).map(|(sum, cost)| sum.saturating_add(cost));
     }
 }
 
@@ -378,6 +376,8 @@ enum Next {
 
 fn after_kept(exchange: &mut Exchange, reply: &Reply, max_turns: u32) -> Next {
     if !reply.calls.is_empty() {
+        // It got on with its work: only faults in a row count.
+        exchange.strikes = 0;
         return Next::Tools;
     }
     if reply.stop == StopReason::PauseTurn {

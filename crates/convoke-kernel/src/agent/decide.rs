@@ -81,14 +81,19 @@ impl Draft {
             StopReason::MaxTokens => Kept::Cut,
             StopReason::ContextWindowExceeded => Kept::WindowFull,
             _ if reply.content.as_str() == "[]" => Kept::Empty,
-            _ if reply.calls.iter().any(|call| reused(&call.id)) => Kept::Unusable,
+            _ if repeats_an_id(&reply, reused) => Kept::Unusable,
+            // It says that it calls tools and names none: something of it is missing.
+            StopReason::ToolUse if reply.calls.is_empty() => Kept::Unusable,
             _ => Kept::Yes,
         };
         let wordless = kept == Kept::Empty || (kept == Kept::Yes && reply.calls.is_empty() && blank(&reply.text));
         let paused = reply.stop == StopReason::PauseTurn;
         self.emit(ModelReplied { call, reply, kept })?;
         if wordless && !paused && matches!(self.control.stage, Stage::Ready(_)) {
-            self.emit(NoteAppended { message: user_text(prompts::NUDGE) })?;
+            // A silent reply at the limit has used the last turn up: what is left is the hand-back.
+            let hand_back = self.is_at_limit();
+            let text = if hand_back { prompts::HAND_BACK } else { prompts::NUDGE };
+            self.emit(NoteAppended { message: user_text(text), hand_back })?;
         }
         Ok(())
     }
@@ -98,8 +103,8 @@ impl Draft {
         let max = self.control.spec.as_ref().map_or(1, |spec| spec.limits.max_attempts);
         let again = failure.kind != FailureKind::Interrupted && asking.failures + 1 < max;
         let retry_at = match failure.retry {
-            Retry::Soon if again => Some(self.at + backoff(asking.failures, &self.control.mark.digest)),
-            Retry::After(ms) if again => Some(self.at + ms),
+            Retry::Soon if again => Some(self.at.saturating_add(backoff(asking.failures, &self.control.mark.digest))),
+            Retry::After(ms) if again && ms <= LONGEST_WAIT => Some(self.at.saturating_add(ms)),
             Retry::Soon | Retry::After(_) | Retry::Never => None,
         };
         self.emit(ModelFailed { call, attempt, failure, retry_at })?;
@@ -161,9 +166,10 @@ impl Draft {
 
     fn call_model(&mut self) -> Result<(), Unexpected> {
         // A repeat stays as it was, so what changed meanwhile is told with the next request that is new.
-        if matches!(self.control.stage, Stage::Ready(_)) && !self.control.changed.is_empty() {
+        let is_new = matches!(&self.control.stage, Stage::Ready(asking) if asking.attempt == 0);
+        if is_new && !self.control.changed.is_empty() {
             let message = user_text(&prompts::changed(&self.control.changed));
-            self.emit(NoteAppended { message })?;
+            self.emit(NoteAppended { message, hand_back: false })?;
         }
         let (Stage::Ready(asking) | Stage::Waiting(asking, _)) = &self.control.stage else { return Ok(()) };
         let mut hasher = Sha256::new();
@@ -217,15 +223,20 @@ impl Draft {
             }
             blocks.push(block);
         }
-        let max_turns = self.control.spec.as_ref().map_or(0, |spec| spec.limits.max_turns);
-        let handing_back = self.control.exchange.as_ref().is_some_and(|e| e.handing_back);
-        let hand_back = !handing_back && self.control.exchange_turns() >= max_turns;
+        let hand_back = self.is_at_limit();
         if hand_back {
             blocks.push(json!({"type": "text", "text": prompts::HAND_BACK}));
         }
         let message = Segment::encode(&json!({"role": "user", "content": blocks}));
         self.emit(ResultsAppended { message, hand_back })?;
         Ok(())
+    }
+
+    /// Whether the turns are used up and the hand-back has not been asked for.
+    fn is_at_limit(&self) -> bool {
+        let max_turns = self.control.spec.as_ref().map_or(0, |spec| spec.limits.max_turns);
+        let exchange = self.control.exchange.as_ref();
+        exchange.is_some_and(|exchange| !exchange.handing_back && exchange.kept >= max_turns)
     }
 
     /// Closing is an outcome, not new work: it is recorded even while nothing new may start.
@@ -239,6 +250,15 @@ impl Draft {
         self.emit(ExchangeClosed { exchange: exchange.number, outcome, taken_back })?;
         Ok(())
     }
+}
+
+/// A server that asks for more than an hour is taken at its word that it will not answer: the run ends and can be
+/// resumed, and does not sit there for a year because of a wrong header.
+const LONGEST_WAIT: u64 = 3_600_000;
+
+fn repeats_an_id(reply: &Reply, reused: impl Fn(&str) -> bool) -> bool {
+    let ids = || reply.calls.iter().map(|call| call.id.as_str());
+    ids().enumerate().any(|(index, id)| reused(id) || ids().take(index).any(|earlier| earlier == id))
 }
 
 /// Half a second, doubling, at most 32 s, less up to a quarter so that agents that failed together do not return

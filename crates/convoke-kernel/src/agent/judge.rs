@@ -4,10 +4,14 @@ use crate::event::Kept;
 use crate::outcome::Outcome;
 use crate::wire::{FailureKind, Reply, StopReason};
 
-const LIMIT: &str = "the turn limit was reached; the text is what the agent handed back (--max-turns raises the limit)";
+const HANDED_BACK: &str =
+    "the turn limit was reached; the text is what the agent handed back (--max-turns raises the limit)";
+const NOTHING_HANDED_BACK: &str =
+    "the turn limit was reached, and the agent handed nothing back (--max-turns raises the limit)";
 
 pub(super) fn judge(handing_back: bool, kept: Kept, reply: &Reply) -> Outcome {
     let failed = |kind, message: &str| Outcome::Failed { kind, message: message.to_owned(), text: reply.text.clone() };
+    let limit = if reply.text.trim().is_empty() { NOTHING_HANDED_BACK } else { HANDED_BACK };
     match kept {
         Kept::Refused => failed(
             FailureKind::Refused,
@@ -20,18 +24,24 @@ pub(super) fn judge(handing_back: bool, kept: Kept, reply: &Reply) -> Outcome {
         Kept::WindowFull => {
             failed(FailureKind::ContextFull, "the conversation fills the model's context window; start a new run")
         }
-        Kept::Empty => failed(FailureKind::InvalidOutput, "the model replied with nothing, twice"),
-        Kept::Unusable => failed(FailureKind::InvalidOutput, "the model reused the id of an earlier tool call, twice"),
-        Kept::Yes if handing_back => failed(FailureKind::TurnLimit, LIMIT),
+        Kept::Empty => {
+            failed(FailureKind::InvalidOutput, "the model gave no usable reply twice in a row; the last one was empty")
+        }
+        Kept::Unusable => failed(
+            FailureKind::InvalidOutput,
+            "the model gave no usable reply twice in a row; the tool calls of the last one were missing or repeated an id",
+        ),
+        Kept::Yes if handing_back => failed(FailureKind::TurnLimit, limit),
         Kept::Yes => match &reply.stop {
-            StopReason::PauseTurn => failed(FailureKind::TurnLimit, LIMIT),
+            StopReason::PauseTurn => failed(FailureKind::TurnLimit, limit),
             StopReason::Other(reason) => failed(
                 FailureKind::InvalidOutput,
                 &format!("the model stopped for a reason this version does not know: {reason}"),
             ),
-            _ if reply.text.trim().is_empty() => {
-                failed(FailureKind::InvalidOutput, "the model ended without saying anything, twice")
-            }
+            _ if reply.text.trim().is_empty() => failed(
+                FailureKind::InvalidOutput,
+                "the model gave no usable reply twice in a row; the last one said nothing",
+            ),
             _ => Outcome::Ok { text: reply.text.clone() },
         },
     }

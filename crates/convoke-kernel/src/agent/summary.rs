@@ -18,6 +18,8 @@ pub enum Status {
     Open,
     /// Its last exchange was answered.
     Done,
+    /// Its last exchange was answered in part.
+    Partial,
     /// Its last exchange failed.
     Failed,
 }
@@ -107,10 +109,11 @@ fn summarise(control: &Control, started_at: u64) -> Option<Summary> {
     let spec = control.spec.as_ref()?;
     let outcome = control.exchange.as_ref().and_then(|exchange| exchange.outcome.as_ref());
     let failure = outcome.and_then(Outcome::failure);
-    let status = match (&control.stage, outcome, failure) {
-        (Stage::Idle, Some(_), None) => Status::Done,
-        (Stage::Idle, Some(_), Some(_)) => Status::Failed,
-        _ => Status::Open,
+    let status = match outcome.filter(|_| control.stage == Stage::Idle) {
+        None => Status::Open,
+        Some(Outcome::Ok { .. }) => Status::Done,
+        Some(outcome) if outcome.is_partial() => Status::Partial,
+        Some(Outcome::Failed { .. }) => Status::Failed,
     };
     Some(Summary {
         status,

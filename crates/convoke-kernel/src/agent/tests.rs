@@ -303,6 +303,46 @@ fn a_reply_of_thinking_alone_is_nudged_once() {
 }
 
 #[test]
+fn a_silent_reply_at_the_turn_limit_leads_to_the_hand_back_and_not_to_another_turn() {
+    let mut bench = Bench::asked(1, "hello");
+    let wordless = reply(json!([{"type": "thinking", "thinking": "", "signature": "s"}]), StopReason::EndTurn);
+    bench.replies(wordless);
+    let mut last = calls(&["t1"]);
+    last.text = "so far".into();
+    assert_eq!(bench.replies(last), ["model_replied", "tool_finished", "results_appended", "exchange_closed"]);
+    bench.failed_as(FailureKind::TurnLimit, "so far");
+}
+
+#[test]
+fn unusable_replies_count_only_in_a_row_and_the_run_can_go_on_after_them() {
+    let mut bench = Bench::asked(30, "hello");
+    let empty = || reply(json!([]), StopReason::EndTurn);
+    bench.replies(empty());
+    bench.replies(calls(&["t1"]));
+    bench.runs("t1", "one");
+    assert_eq!(bench.replies(empty()), ["model_replied", "note_appended", "model_called"]);
+    assert_eq!(bench.replies(empty()), ["model_replied", "exchange_closed"]);
+    bench.failed_as(FailureKind::InvalidOutput, "");
+    assert!(bench.agent.can_go_on());
+}
+
+#[test]
+fn a_reply_that_stops_for_tools_and_calls_none_is_no_answer() {
+    let mut bench = Bench::asked(30, "look");
+    let missing = || reply(json!([{"type": "text", "text": "I will look."}]), StopReason::ToolUse);
+    assert_eq!(bench.replies(missing()), ["model_replied", "model_called"]);
+    assert_eq!(bench.replies(missing()), ["model_replied", "exchange_closed"]);
+    bench.failed_as(FailureKind::InvalidOutput, "I will look.");
+}
+
+#[test]
+fn two_calls_with_one_id_cannot_enter_the_history() {
+    let mut bench = Bench::asked(30, "look");
+    assert_eq!(bench.replies(calls(&["t1", "t1"])), ["model_replied", "model_called"]);
+    assert_eq!(bench.outline(), "user(text)");
+}
+
+#[test]
 fn d8_3_a_paused_turn_is_sent_again_as_it_is_until_the_limit() {
     let mut bench = Bench::asked(2, "search");
     let paused = || reply(json!([{"type": "text", "text": "…"}]), StopReason::PauseTurn);
@@ -358,6 +398,15 @@ fn the_servers_own_waiting_time_is_kept() {
 }
 
 #[test]
+fn a_waiting_time_beyond_reason_ends_the_exchange_and_it_can_go_on() {
+    for ms in [3_600_001, u64::MAX] {
+        let mut bench = Bench::asked(30, "hello");
+        assert_eq!(bench.fails(FailureKind::RateLimited, Retry::After(ms)), ["model_failed", "exchange_closed"]);
+        assert!(bench.agent.can_go_on());
+    }
+}
+
+#[test]
 fn a_fault_that_repeating_cannot_mend_ends_at_once() {
     let mut bench = Bench::asked(30, "hello");
     assert_eq!(bench.fails(FailureKind::Api, Retry::Never), ["model_failed", "exchange_closed"]);
@@ -406,6 +455,28 @@ fn files_that_changed_meanwhile_are_told_once_and_behind_everything_else() {
     assert!(bench.agent.history()[3].as_str().contains("src/a.rs"));
     bench.replies(calls(&["t2"]));
     assert_eq!(bench.runs("t2", "two"), ["tool_finished", "results_appended", "model_called"]);
+}
+
+#[test]
+fn a_note_of_changed_files_is_owed_again_when_its_exchange_is_taken_back() {
+    let mut bench = Bench::asked(30, "first");
+    bench.replies(says("hi"));
+    bench.feed(Input::Resume { changed: vec!["a.rs".into()] });
+    bench.feed(Input::Say { key: "k2".into(), text: "second".into() });
+    assert_eq!(bench.outline(), "user(text) assistant(text) user(text) user(text)");
+    bench.fails(FailureKind::Api, Retry::Never);
+    assert_eq!(bench.outline(), "user(text) assistant(text)");
+    bench.feed(Input::Say { key: "k3".into(), text: "third".into() });
+    assert!(bench.agent.history()[3].as_str().contains("a.rs"));
+}
+
+#[test]
+fn a_repeat_is_the_same_request_whatever_changed_meanwhile() {
+    let mut bench = Bench::asked(30, "hello");
+    let before = bench.agent.history().to_vec();
+    let kinds = bench.feed(Input::Resume { changed: vec!["a.rs".into()] });
+    assert_eq!(kinds, ["resumed", "model_failed", "model_called"]);
+    assert_eq!(bench.agent.history(), before);
 }
 
 #[test]

@@ -65,8 +65,13 @@ async fn d4_6_output_is_interleaved_and_nothing_is_said_as_no_output() {
 
 #[tokio::test]
 async fn d4_8_a_bad_exit_is_flagged_and_keeps_its_code() {
-    check(&["echo oops; exit 3", "echo alive"], &[("(exit code 3)\noops\n(the shell ended with exit code 3; the next command gets a new shell in the same directory with the same exported variables)", true), ("alive", false)])
-        .await;
+    let rig = Rig::new(script(&["echo oops; exit 3", "echo alive", "false"])).await;
+    let results = results(&rig, 3).await;
+    let here = rig.work.path().display();
+    let note = format!("the next command gets a new shell in {here} with the exported variables last known");
+    assert_eq!(results[0], (format!("(exit code 3)\noops\n(the shell ended with exit code 3; {note})"), true));
+    assert_eq!(results[1], ("alive".to_owned(), false));
+    assert_eq!(results[2], ("(exit code 1)\n(no output)".to_owned(), true));
 }
 
 #[tokio::test]

@@ -11,5 +11,6 @@ mod bash;
 mod crash;
 mod lead;
 mod schedules;
+mod spool;
 mod stop;
 mod support;

@@ -1,7 +1,7 @@
 //! Stopping: what is under way is waited for or cut, nothing new starts, and a resume goes on.
 
 use convoke_kernel::{Event, Outcome, Ran};
-use convoke_runtime::{Notice, StopLevel, Stopper, Take};
+use convoke_runtime::{Crash, Error, Moment, Notice, Stop, StopLevel, Stopper, Take};
 use convoke_sim::{Fault, FaultKind, Script, calls, says};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -110,4 +110,51 @@ async fn a_stop_while_waiting_for_a_retry_ends_at_once_and_the_wait_is_kept() {
     let (ended, ()) = within(async { tokio::join!(runtime.drive(&agent, Take::New, stop, Some(watcher)), ask) }).await;
     assert_eq!(ended.unwrap().outcome, None);
     assert!(matches!(rig.folded(&agent).await.pending()[..], [convoke_kernel::Effect::Wait { .. }]));
+}
+
+#[tokio::test]
+async fn a_stop_during_a_commit_leaves_nothing_decided_and_never_begun() {
+    let script = Script::new().conversation("*", [calls("bash", json!({"command": "echo ran >> log"})), says("done")]);
+    let rig = Rig::new(script).await;
+    let (stopper, stop) = Stopper::new();
+    let crash = Crash::when(move |moment, events| {
+        if moment == Moment::AfterCommit && events.iter().any(|event| event.kind() == "tool_started") {
+            stopper.ask(StopLevel::Drain);
+        }
+        false
+    });
+    let runtime = rig.life(Some(crash)).await;
+    let agent = runtime.start(rig.start(), "go").await.unwrap();
+    let ended = within(runtime.drive(&agent, Take::New, stop, None)).await.unwrap();
+    assert_eq!(ended.outcome, None);
+    assert_eq!(rig.read("log"), "ran\n", "what was decided was done and waited for");
+    rig.resume(&agent).await.unwrap();
+    assert!(
+        !rig.events(&agent)
+            .await
+            .iter()
+            .any(|e| matches!(e, Event::ToolFinished(e) if e.result.ran == Ran::Interrupted))
+    );
+}
+
+#[tokio::test]
+async fn whoever_loses_the_lease_stops_at_once_and_records_nothing_more() {
+    let script = Script::new().conversation("*", [calls("bash", json!({"command": "sleep 600"})), says("done")]);
+    let mut rig = Rig::new(script).await;
+    rig.limits.bash_timeout_ms = 600_000;
+    let runtime = rig.life(None).await;
+    let agent = runtime.start(rig.start(), "go").await.unwrap();
+    let (watcher, mut notices) = mpsc::unbounded_channel();
+    let take_over = async {
+        while let Some(notice) = notices.recv().await {
+            if matches!(notice, Notice::Recorded { event, .. } if event.kind() == "tool_started") {
+                break;
+            }
+        }
+        rig.take_over(&agent).await;
+    };
+    let drive = runtime.drive(&agent, Take::New, Stop::never(), Some(watcher));
+    let (driven, ()) = within(async { tokio::join!(drive, take_over) }).await;
+    assert!(matches!(driven, Err(Error::Journal(convoke_journal::Error::LostLease { .. }))), "{driven:?}");
+    assert_eq!(rig.events(&agent).await.last().unwrap().kind(), "tool_started");
 }

@@ -111,6 +111,12 @@ impl Rig {
         self.journal.release(&lease).await.unwrap();
     }
 
+    /// Another process takes the agent over, as it may when its owner has been silent for too long.
+    pub(crate) async fn take_over(&self, agent: &AgentId) {
+        let other = self.journal.as_process(Options::new(dead_process())).await.unwrap();
+        other.own(&StreamId::from(agent)).await.unwrap();
+    }
+
     pub(crate) async fn folded(&self, agent: &AgentId) -> Agent {
         let mut folded = Agent::new();
         for event in self.events(agent).await {
@@ -121,7 +127,12 @@ impl Rig {
 
     /// Every request that reached the simulator was legal and began with the one before it.
     pub(crate) fn assert_legal(&self) {
-        for request in self.sim.requests() {
+        let requests = self.sim.requests();
+        for request in &requests {
+            // The simulator tells conversations apart by their system prompt too, so it would not notice a changed one.
+            for member in ["system", "tools", "model"] {
+                assert_eq!(request.body[member], requests[0].body[member], "{member} of request {}", request.index);
+            }
             assert!(
                 request.verdict.is_accepted(),
                 "request {}: {:?}\n{}",

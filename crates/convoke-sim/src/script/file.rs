@@ -7,8 +7,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Reply, calls_many, cut_at_max_tokens, empty, raw, refuses, says};
+use super::{Reply, Script, calls_many, cut_at_max_tokens, empty, raw, refuses, says};
 use crate::brain::Scripted;
+use crate::fault::Fault;
 
 /// A script file that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -22,14 +23,14 @@ pub struct ScriptError {
     pub problem: String,
 }
 
-pub(super) fn read(text: &str) -> Result<BTreeMap<String, Vec<Reply>>, ScriptError> {
+pub(super) fn read(text: &str) -> Result<Script, ScriptError> {
     let file: File<'_> = serde_json::from_str(text).map_err(|error| ScriptError::new(&error, 0, 0))?;
     let mut conversations = BTreeMap::new();
     for (name, written) in file.conversations {
         let replies = written.into_iter().map(|written| reply(text, written.get())).collect::<Result<_, _>>()?;
         conversations.insert(name, replies);
     }
-    Ok(conversations)
+    Ok(Script { conversations, faults: file.faults })
 }
 
 /// Each reply is read by itself, because only then is it known where a reply begins that makes no sense as a whole.
@@ -61,6 +62,8 @@ impl ScriptError {
 struct File<'a> {
     #[serde(borrow)]
     conversations: BTreeMap<String, Vec<&'a RawValue>>,
+    #[serde(default)]
+    faults: Vec<Fault>,
 }
 
 /// A reply as it is written: one of the ways to reply, and what modifies it.

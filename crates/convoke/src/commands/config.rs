@@ -13,7 +13,9 @@ pub(crate) fn run(settings: &Settings, command: &ConfigCommand) -> Result<Exit, 
     let ConfigCommand::Show(_) = command;
     match settings.output {
         OutputFormat::Text => text(settings)?,
-        OutputFormat::Json => stdio::put(&format!("{:#}\n", object(settings)))?,
+        OutputFormat::Json => {
+            stdio::put_json(&format!("{:#}\n", object(settings)))?;
+        }
         OutputFormat::Jsonl => return Err(super::no_jsonl("config show")),
     }
     Ok(Exit::Done)

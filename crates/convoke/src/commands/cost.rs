@@ -88,7 +88,9 @@ pub(crate) async fn run(settings: &Settings, args: &CostArgs) -> Result<Exit, Fa
     };
     match settings.output {
         OutputFormat::Text => text(&runs, catalog.id_length())?,
-        OutputFormat::Json => stdio::put(&format!("{:#}\n", object(&runs)))?,
+        OutputFormat::Json => {
+            stdio::put_json(&format!("{:#}\n", object(&runs)))?;
+        }
         OutputFormat::Jsonl => return Err(super::no_jsonl("cost")),
     }
     Ok(Exit::Done)

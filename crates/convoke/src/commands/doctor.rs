@@ -75,7 +75,9 @@ pub(crate) async fn run(settings: &Settings) -> Result<Exit, Failure> {
     let failed = checks.iter().any(|check| check.level == Level::Fail);
     match settings.output {
         OutputFormat::Text => stdio::put(&text(&checks, stdio::width()))?,
-        OutputFormat::Json => stdio::put(&format!("{:#}\n", object(&checks, failed)))?,
+        OutputFormat::Json => {
+            stdio::put_json(&format!("{:#}\n", object(&checks, failed)))?;
+        }
         OutputFormat::Jsonl => return Err(super::no_jsonl("doctor")),
     }
     Ok(if failed { Exit::Failed } else { Exit::Done })
@@ -204,24 +206,33 @@ async fn hold() -> Check {
     };
     let helper = HelperPath::new(program);
     match convoke_sandbox::probe_hold(&helper).await {
-        Ok(Hold::PidNamespace) => {
-            ok("commands", "held by a pid namespace: kill -9 of convoke leaves none of their processes behind")
-        }
-        Ok(Hold::Subreaper { why }) => warn(
-            "commands",
-            format!("held by a subreaper, because {why}"),
-            "background processes of commands can survive a kill -9 of the helper itself; allow unprivileged user \
-             namespaces to be certain",
-        ),
+        Ok(hold) => held(&hold, paths::own_uid() == Some(0)),
         Err(error) => fail("commands", format!("no shell can be started: {error}"), "see what the message names"),
     }
 }
 
+/// What commands can leave behind or see by the way they are held.
+fn held(hold: &Hold, root: bool) -> Check {
+    match hold {
+        Hold::PidNamespace => {
+            ok("commands", "held by a pid namespace: kill -9 of convoke leaves none of their processes behind")
+        }
+        Hold::Subreaper { why } => {
+            let left = "a SIGKILL of the helper itself can leave background processes of commands behind";
+            let (seen, todo) = match root {
+                true => (
+                    "; and as root, commands can read convoke's environment, keys and all, in /proc/PID/environ",
+                    "allow user and pid namespaces to be certain, or start convoke as another user than root",
+                ),
+                false => ("", "allow unprivileged user namespaces to be certain"),
+            };
+            warn("commands", format!("held by a subreaper, because {why}: {left}{seen}"), todo)
+        }
+    }
+}
+
 fn source(settings: &Settings) -> Check {
-    let origin = |key: &str| {
-        let row = settings.rows.iter().find(|row| row.key == key);
-        row.map(|row| row.origin.to_string()).unwrap_or_default()
-    };
+    let origin = |key: &str| settings.origin(key).map(ToString::to_string).unwrap_or_default();
     match &settings.source {
         ModelSource::Offline => ok("source", "the built-in offline model: rules, no intelligence, no cost"),
         ModelSource::Nothing => {
@@ -315,4 +326,25 @@ fn terminal() -> Check {
     let colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let colour = if colour { "" } else { ", no colour (NO_COLOR)" };
     ok("terminal", format!("stdout {stdout}, stderr {stderr}, width {width}{colour}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subreaper_is_said_to_leave_processes_and_as_root_to_hide_nothing() {
+        let hold = Hold::Subreaper { why: "there are no namespaces".into() };
+        let check = |root: bool, environ: bool| {
+            let Check { level, found, todo, .. } = held(&hold, root);
+            assert_eq!(level, Level::Warn);
+            assert!(found.starts_with("held by a subreaper, because there are no namespaces: a SIGKILL of"), "{found}");
+            assert!(found.contains("can leave background processes"), "{found}");
+            assert_eq!(found.contains("/proc/PID/environ"), environ, "{found}");
+            assert!(todo.unwrap().contains("namespaces"));
+        };
+        check(false, false);
+        check(true, true);
+        assert_eq!(held(&Hold::PidNamespace, true).level, Level::Ok);
+    }
 }

@@ -3,8 +3,9 @@
 use convoke_kernel::AgentId;
 use convoke_runtime::{Stopper, Take};
 
+use crate::again::Naming;
 use crate::failure::{Exit, Failure};
-use crate::open::{Opened, unusual_journal};
+use crate::open::Opened;
 use crate::render::{End, Look, Progress, Report, Screen};
 use crate::settings::Settings;
 use crate::signals::Signals;
@@ -39,7 +40,7 @@ pub(super) async fn drive(job: Job<'_>) -> Result<Exit, Failure> {
         progress: shown.unwrap_or(progress),
         ended_at: opened.clock.now(),
         warnings,
-        journal: unusual_journal(settings),
+        journal: Naming::of(settings),
     };
     // The leases go back at once, so that a resume need not find out that this process is gone.
     let _ = opened.journal.close().await;

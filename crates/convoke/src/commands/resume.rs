@@ -1,20 +1,22 @@
-//! `convoke resume`: goes on with a run that was cut off, stopped or failed. It finds the run, says which one it is
+//! `convoke resume`: goes on with a run that was cut off, stopped or failed, and says the answer of one that has ended
+//! again. It finds the run, says which one it is
 //! and what changed meanwhile, and drives its lead.
 
 use std::path::Path;
 use std::time::Duration;
 
 use convoke_claude::OFFLINE_MODEL;
-use convoke_journal::{Journal, StreamId};
+use convoke_journal::{Journal, LiveOwner, Process, StreamId};
 use convoke_kernel::Event;
-use convoke_runtime::{Ended, Take, changed_since};
+use convoke_runtime::{Ended, Ids, Take, changed_since};
 
 use super::drive::{Job, drive, say};
 use super::run::banner;
+use crate::again::Naming;
 use crate::args::ResumeArgs;
 use crate::catalog::{self, Catalog, Run};
 use crate::failure::{Exit, Failure};
-use crate::open::{self, unusual_journal};
+use crate::open;
 use crate::render::{End, Look, Progress, Report, clean, first_line};
 use crate::settings::{ModelSource, Settings};
 
@@ -25,7 +27,8 @@ const MOST_NAMED: usize = 5;
 pub(crate) async fn run(settings: &Settings, args: ResumeArgs) -> Result<Exit, Failure> {
     let journal = catalog::open_existing(settings).await?;
     let catalog = Catalog::load(settings, journal.as_ref()).await?;
-    let run = pick(&catalog, args.run.as_deref(), &settings.dir)?;
+    let here = Process::current(Ids::random().bits()?);
+    let run = pick(&catalog, args.run.as_deref(), &settings.dir, &here)?;
     let journal = journal.ok_or_else(|| Failure::failed("the journal has gone"))?;
     let lead = run.lead();
     if !lead.summary.can_go_on {
@@ -37,7 +40,7 @@ pub(crate) async fn run(settings: &Settings, args: ResumeArgs) -> Result<Exit, F
     let opened = open::runtime(settings, journal, &source).await?;
     let dir = Path::new(&summary.dir);
     let look = Look::detect(settings.output, settings.quiet);
-    say(settings, &look.fit(&banner(settings, dir, &source, &summary.model, None)));
+    say(settings, &look.fit(&banner(settings, dir, &source, &summary.model, summary.effort.as_deref())));
     let (turns, task) = (summary.turns, first_line(&summary.task, 100));
     let state = run.state().words();
     say(settings, &look.fit(&format!("resuming {} ({state}, turns so far: {turns}): {task}", run.session)));
@@ -66,33 +69,52 @@ async fn repeat(settings: &Settings, journal: &Journal, run: &Run) -> Result<Exi
         progress: Progress::from_summary(&lead.summary),
         ended_at: lead.updated_at,
         warnings: Vec::new(),
-        journal: unusual_journal(settings),
+        journal: Naming::of(settings),
     };
     Report::new(end).print(Look::detect(settings.output, settings.quiet))
 }
 
 /// The run that is meant. A person may name one that has ended; by itself only an unfinished one is taken.
-fn pick<'a>(catalog: &'a Catalog, given: Option<&str>, dir: &Path) -> Result<&'a Run, Failure> {
+fn pick<'a>(catalog: &'a Catalog, given: Option<&str>, dir: &Path, here: &Process) -> Result<&'a Run, Failure> {
     match given {
-        Some(id) => not_running(catalog.find(id)?),
-        None => newest(catalog, dir),
+        Some(id) => not_running(catalog.find(id)?, here),
+        None => newest(catalog, dir, here),
     }
 }
 
 /// A run that somebody is driving is left to them.
-fn not_running(run: &Run) -> Result<&Run, Failure> {
+fn not_running<'a>(run: &'a Run, here: &Process) -> Result<&'a Run, Failure> {
     let session = &run.session;
     if let Some(owner) = &run.lead().owner {
         let silent = owner.silent_for.as_secs();
-        return Err(Failure::failed(format!("{session} is running: {owner} holds it, last heard of {silent} s ago"))
+        let holder = holder(owner, here);
+        let take_over = match is_here(&owner.process, here) {
+            true => format!("to take it over, end that process first: `kill {}`", owner.process.pid),
+            false => "to take it over, end that process where it runs".to_owned(),
+        };
+        return Err(Failure::failed(format!("{session} is running: {holder} holds it, last heard of {silent} s ago"))
             .hint(format!("to watch it: `convoke runs show {session} --follow`"))
-            .hint(format!("to take it over, end that process first: `kill {}`", owner.process.pid)));
+            .hint(take_over));
     }
     Ok(run)
 }
 
+/// Who holds a run. A pid means something only where it was given.
+fn holder(owner: &LiveOwner, here: &Process) -> String {
+    match is_here(&owner.process, here) {
+        true => owner.to_string(),
+        false => format!("process {} on another machine or in another container", owner.process.id),
+    }
+}
+
+/// Whether a process's pid names it here too: on this boot and in this pid namespace, as far as they are known.
+fn is_here(process: &Process, here: &Process) -> bool {
+    let known = !here.boot.is_empty() && !here.pid_namespace.is_empty();
+    known && process.boot == here.boot && process.pid_namespace == here.pid_namespace
+}
+
 /// The newest unfinished run of this directory that nobody works on.
-fn newest<'a>(catalog: &'a Catalog, dir: &Path) -> Result<&'a Run, Failure> {
+fn newest<'a>(catalog: &'a Catalog, dir: &Path, this: &Process) -> Result<&'a Run, Failure> {
     let here = || catalog.runs.iter().filter(|run| Path::new(&run.lead().summary.dir) == dir);
     let waits = |run: &&Run| run.lead().summary.can_go_on && run.lead().owner.is_none();
     if let Some(run) = here().find(waits) {
@@ -100,19 +122,20 @@ fn newest<'a>(catalog: &'a Catalog, dir: &Path) -> Result<&'a Run, Failure> {
     }
     let failure = Failure::usage(format!("no unfinished run of {} waits to be resumed", dir.display()));
     if here().next().is_some() {
-        return Err(list(failure, here()));
+        return Err(list(failure, here(), this));
     }
     let failure =
         failure.hint("no run was ever started here; `convoke runs list --all` shows those of other directories");
-    Err(list(failure, catalog.runs.iter().filter(waits)))
+    Err(list(failure, catalog.runs.iter().filter(waits), this))
 }
 
-fn list<'a>(failure: Failure, runs: impl Iterator<Item = &'a Run>) -> Failure {
-    runs.take(MOST_NAMED).fold(failure, |failure, run| failure.hint(line(run)))
+fn list<'a>(failure: Failure, runs: impl Iterator<Item = &'a Run>, here: &Process) -> Failure {
+    runs.take(MOST_NAMED).fold(failure, |failure, run| failure.hint(line(run, here)))
 }
 
-fn line(run: &Run) -> String {
-    let holder = run.lead().owner.as_ref().map(|owner| format!(" in {owner}")).unwrap_or_default();
+fn line(run: &Run, here: &Process) -> String {
+    let owner = run.lead().owner.as_ref();
+    let holder = owner.map(|owner| format!(" in {}", holder(owner, here))).unwrap_or_default();
     let task = first_line(&run.lead().summary.task, 60);
     format!("{} ({}{holder}): {task}", run.session, run.state().words())
 }
@@ -148,6 +171,23 @@ fn changed_line(changed: &[String], ago: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pid_is_named_only_where_it_was_given() {
+        let here = Process::current([1; 10]);
+        let check = |process: Process, expected: bool| {
+            let owner = LiveOwner { process, silent_for: Duration::ZERO };
+            let said = holder(&owner, &here);
+            assert_eq!(is_here(&owner.process, &here), expected, "{said}");
+            assert_eq!(said.contains("pid "), expected, "{said}");
+            assert_eq!(said.contains("on another machine or in another container"), !expected, "{said}");
+        };
+        check(Process { id: "p_2".into(), ..here.clone() }, true);
+        check(Process { boot: "another".into(), ..here.clone() }, false);
+        check(Process { pid_namespace: "pid:[1]".into(), ..here.clone() }, false);
+        let unknown = Process { pid_namespace: String::new(), ..here.clone() };
+        assert!(!is_here(&unknown, &unknown), "what is not known is not the same");
+    }
 
     #[test]
     fn changed_files_are_named_up_to_a_point() {

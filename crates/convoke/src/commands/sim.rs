@@ -20,7 +20,7 @@ pub(crate) async fn run(settings: &Settings, args: SimArgs) -> Result<Exit, Fail
         Some(path) => {
             let unusable = |why: String| Failure::usage(format!("the script {} cannot be used: {why}", path.display()));
             let text = std::fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
-            SimConfig::new(Script::from_json(&text).map_err(|error| unusable(error.to_string()))?)
+            SimConfig::from(Script::from_json(&text).map_err(|error| unusable(error.to_string()))?)
         }
         None => SimConfig::new(Offline),
     };

@@ -20,15 +20,20 @@ pub(crate) fn clean(text: &str) -> String {
     cleaned
 }
 
-/// JSON for a terminal: what JSON need not escape and a terminal would obey is escaped too. The value stays the same.
-pub(super) fn escaped(json: &str) -> String {
+/// JSON for a terminal: what JSON need not escape and a terminal would obey is escaped too. The values stay the same, and
+/// so does the white space between them.
+pub(crate) fn escaped(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for c in json.chars() {
-        if c.is_control() || is_invisible_control(c) {
-            // All of them are in the first plane, where one escape is enough; between members JSON has none of them.
-            escaped.push_str(&format!("\\u{:04x}", u32::from(c)));
-        } else {
-            escaped.push(c);
+        match c {
+            // Inside strings JSON has none of these three, so they stand between members or lines.
+            '\n' | '\t' => escaped.push(c),
+            '\r' => escaped.push(' '),
+            // All of these are in the first plane, where one escape is enough.
+            c if c.is_control() || is_invisible_control(c) => {
+                escaped.push_str(&format!("\\u{:04x}", u32::from(c)));
+            }
+            c => escaped.push(c),
         }
     }
     escaped
@@ -174,6 +179,7 @@ mod tests {
         assert!(safe.is_ascii(), "{safe:?}");
         let same: serde_json::Value = serde_json::from_str(&safe).unwrap();
         assert_eq!(same.to_string(), json);
+        assert_eq!(escaped("{\n\t\"a\":\r\"\u{85}\"}\n{}\n"), "{\n\t\"a\": \"\\u0085\"}\n{}\n");
     }
 
     #[test]

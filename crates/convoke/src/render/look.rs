@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 
-use super::clean::{escaped, wrapped};
+use super::clean::wrapped;
 use crate::settings::OutputFormat;
 
 /// How a run shows itself.
@@ -65,12 +65,7 @@ impl Look {
 
     /// Text for stderr, broken between words where a terminal would break it anywhere.
     pub(crate) fn fit(self, text: &str) -> String {
-        if self.talk_on_terminal { wrapped(text, size().0) } else { text.to_owned() }
-    }
-
-    /// JSON for stdout.
-    pub(super) fn data(self, json: String) -> String {
-        if self.answer_on_terminal { escaped(&json) } else { json }
+        if self.talk_on_terminal { wrapped(text, terminal_size().0) } else { text.to_owned() }
     }
 
     fn style(self, start: &str, text: &str) -> String {
@@ -79,7 +74,7 @@ impl Look {
 }
 
 /// Columns and rows of the terminal. One that does not know its size says zero.
-pub(super) fn size() -> (usize, usize) {
+pub(crate) fn terminal_size() -> (usize, usize) {
     match crossterm::terminal::size() {
         Ok((columns, rows)) if columns > 0 && rows > 0 => (usize::from(columns).max(20), usize::from(rows).max(4)),
         _ => (80, 24),

@@ -11,10 +11,10 @@ mod progress;
 mod report;
 mod screen;
 
-pub(crate) use clean::{clean, first_line, text_columns};
+pub(crate) use clean::{clean, escaped, first_line, text_columns};
 pub(crate) use figures::{count, dollars, seconds, tokens};
 pub(crate) use jsonl::event_line;
-pub(crate) use look::Look;
+pub(crate) use look::{Look, terminal_size};
 pub(crate) use progress::Progress;
-pub(crate) use report::{End, Report, resume_command};
+pub(crate) use report::{End, Report, kind_word};
 pub(crate) use screen::{Message, Screen};

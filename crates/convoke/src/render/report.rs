@@ -1,9 +1,6 @@
 //! What a run came to: one value, from which the exit code, the summary on stderr and the JSON object are made. It
 //! never makes a failure look like an answer.
 
-use std::io::Write;
-
-use convoke_journal::Location;
 use convoke_kernel::{AgentId, FailureKind, Outcome};
 use convoke_runtime::{Ended, Error};
 
@@ -12,21 +9,22 @@ use super::figures::{count, dollars, tokens};
 use super::look::{Look, Talk};
 use super::progress::Progress;
 use super::{json, jsonl};
+use crate::again::Naming;
 use crate::failure::{Exit, Failure};
 use crate::settings::OutputFormat;
 use crate::signals::Caught;
-use crate::stdio::tell;
+use crate::stdio::{self, tell};
 
 /// Everything that is known when driving has ended.
-pub(crate) struct End<'a> {
+pub(crate) struct End {
     pub(crate) agent: AgentId,
     pub(crate) result: Result<Ended, Error>,
     pub(crate) caught: Option<Caught>,
     pub(crate) progress: Progress,
     pub(crate) ended_at: u64,
     pub(crate) warnings: Vec<String>,
-    /// The journal, if a resume has to name it.
-    pub(crate) journal: Option<&'a Location>,
+    /// What a resume has to say about the journal.
+    pub(crate) journal: Naming,
 }
 
 /// What a run came to.
@@ -70,9 +68,15 @@ impl Status {
 
 impl Report {
     /// Judges how a run ended.
-    pub(crate) fn new(end: End<'_>) -> Self {
+    pub(crate) fn new(end: End) -> Self {
         let End { agent, result, caught, mut progress, ended_at, warnings, journal } = end;
-        if let Ok(Ended { summary: Some(summary), .. }) = &result {
+        // What came back and could not be recorded is paid for all the same.
+        let summary = match &result {
+            Ok(ended) => ended.summary.as_ref(),
+            Err(Error::Unrecorded { summary, .. }) => summary.as_deref(),
+            Err(_) => None,
+        };
+        if let Some(summary) = summary {
             progress = Progress::from_summary(summary);
         }
         let can_go_on = match &result {
@@ -82,9 +86,7 @@ impl Report {
         };
         let (status, exit, reason, answer, failure) = judge(result, caught);
         let run = progress.session.as_ref().map_or(agent.as_str(), |session| session.as_str());
-        // What was remembered in memory alone goes with this process.
-        let remembered = journal != Some(&Location::Memory);
-        let resume = (can_go_on && remembered && status != Status::Done).then(|| resume_command(run, journal));
+        let resume = journal.resume(run).filter(|_| can_go_on && status != Status::Done);
         Self { agent, status, exit, reason, answer, failure, progress, ended_at, resume, warnings }
     }
 
@@ -94,8 +96,8 @@ impl Report {
             OutputFormat::Text if self.answer.trim().is_empty() => String::new(),
             OutputFormat::Text if look.answer_on_terminal => ended(clean(&self.answer)),
             OutputFormat::Text => ended(self.answer.clone()),
-            OutputFormat::Json => ended(look.data(json::object(self).to_string())),
-            OutputFormat::Jsonl => ended(look.data(jsonl::end_line(json::object(self)))),
+            OutputFormat::Json => ended(json::object(self).to_string()),
+            OutputFormat::Jsonl => ended(jsonl::end_line(json::object(self))),
         };
         // On a terminal the answer stands among the talk, so it gets some room.
         let room = look.talk == Talk::Live && look.answer_on_terminal && !out.is_empty();
@@ -103,17 +105,14 @@ impl Report {
         if room {
             tell("\n");
         }
-        let mut stdout = std::io::stdout().lock();
-        let written = stdout.write_all(out.as_bytes()).and_then(|()| stdout.flush());
-        drop(stdout);
+        let written = match look.output {
+            OutputFormat::Text => stdio::put_more(&out),
+            OutputFormat::Json | OutputFormat::Jsonl => stdio::put_json(&out),
+        };
         tell(&talk);
-        match written {
-            Ok(()) => Ok(self.exit),
-            // Whoever read the answer has read enough.
-            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(self.exit),
-            Err(error) => Err(Failure::failed(format!("the answer could not be written to stdout: {error}"))
-                .hint(format!("it is in the journal: `convoke runs show {}`", self.run()))),
-        }
+        // A reader that has gone away has read enough.
+        let in_journal = || format!("what the run came to is in the journal: `convoke runs show {}`", self.run());
+        written.map(|_| self.exit).map_err(|failure| failure.hint(in_journal()))
     }
 
     fn run(&self) -> &str {
@@ -151,29 +150,11 @@ impl Report {
     }
 }
 
-/// The command that goes on with a run.
-pub(crate) fn resume_command(run: &str, journal: Option<&Location>) -> String {
-    match journal {
-        Some(journal) => format!("convoke resume {run} --journal {}", quoted(&journal.to_string())),
-        None => format!("convoke resume {run}"),
-    }
-}
+type Judged = (Status, Exit, String, String, Option<String>);
 
-fn judge(result: Result<Ended, Error>, caught: Option<Caught>) -> (Status, Exit, String, String, Option<String>) {
+fn judge(result: Result<Ended, Error>, caught: Option<Caught>) -> Judged {
     match (result, caught) {
-        (Ok(Ended { outcome: Some(Outcome::Ok { text }), .. }), _) => {
-            (Status::Done, Exit::Done, "done".to_owned(), text, None)
-        }
-        (Ok(Ended { outcome: Some(Outcome::Failed { kind, message, text }), .. }), _) => {
-            let (status, exit) = match kind {
-                FailureKind::TurnLimit | FailureKind::Truncated if !text.trim().is_empty() => {
-                    (Status::Partial, Exit::Partial)
-                }
-                FailureKind::Budget => (Status::Partial, Exit::Budget),
-                _ => (Status::Failed, Exit::Failed),
-            };
-            (status, exit, word(kind), text, Some(message))
-        }
+        (Ok(Ended { outcome: Some(outcome), .. }), _) => judge_outcome(outcome),
         (Ok(Ended { outcome: None, .. }), Some(caught)) => {
             let message = format!("stopped by {}; everything up to here is recorded", caught.name());
             (Status::Interrupted, caught.exit(), caught.reason().to_owned(), String::new(), Some(message))
@@ -182,9 +163,13 @@ fn judge(result: Result<Ended, Error>, caught: Option<Caught>) -> (Status, Exit,
             let message = "the run ended without an outcome; this is a fault of convoke".to_owned();
             (Status::Failed, Exit::Failed, "internal".to_owned(), String::new(), Some(message))
         }
-        (Err(Error::Unrecorded { cause, text, outcome, spooled }), _) => {
-            let answer = outcome.map(|outcome| outcome.text().to_owned()).or(text).unwrap_or_default();
-            let message = Error::Unrecorded { cause, text: None, outcome: None, spooled }.to_string();
+        (Err(error @ Error::Unrecorded { .. }), _) => {
+            let message = error.to_string();
+            let answer = match error {
+                Error::Unrecorded { outcome: Some(outcome), .. } => outcome.text().to_owned(),
+                Error::Unrecorded { text, .. } => text.unwrap_or_default(),
+                _ => String::new(),
+            };
             (Status::Failed, Exit::Failed, "journal".to_owned(), answer, Some(message))
         }
         (Err(error), _) => {
@@ -194,10 +179,27 @@ fn judge(result: Result<Ended, Error>, caught: Option<Caught>) -> (Status, Exit,
     }
 }
 
+fn judge_outcome(outcome: Outcome) -> Judged {
+    let status = if outcome.is_partial() { Status::Partial } else { Status::Failed };
+    match outcome {
+        Outcome::Ok { text } => (Status::Done, Exit::Done, "done".to_owned(), text, None),
+        Outcome::Failed { kind, message, text } => {
+            let exit = match kind {
+                FailureKind::Budget => Exit::Budget,
+                _ if status == Status::Partial => Exit::Partial,
+                _ => Exit::Failed,
+            };
+            (status, exit, kind_word(kind), text, Some(message))
+        }
+    }
+}
+
 /// A kind of failure as programs read it.
-fn word(kind: FailureKind) -> String {
-    let word = serde_json::to_value(kind).ok();
-    word.as_ref().and_then(|word| word.as_str()).unwrap_or("internal").to_owned()
+pub(crate) fn kind_word(kind: FailureKind) -> String {
+    match serde_json::to_value(kind) {
+        Ok(serde_json::Value::String(word)) => word,
+        _ => "internal".to_owned(),
+    }
 }
 
 fn ended(mut text: String) -> String {
@@ -205,16 +207,6 @@ fn ended(mut text: String) -> String {
         text.push('\n');
     }
     text
-}
-
-/// A word that a shell reads back as it is.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:@%+=,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
 }
 
 #[cfg(test)]
@@ -247,9 +239,10 @@ mod tests {
     }
 
     #[test]
-    fn a_resume_command_can_be_pasted() {
-        assert_eq!(resume_command("s_x", None), "convoke resume s_x");
-        let journal = Location::Sqlite("/a b/it's.db".into());
-        assert_eq!(resume_command("s_x", Some(&journal)), r"convoke resume s_x --journal '/a b/it'\''s.db'");
+    fn a_kind_of_failure_is_written_as_events_write_it() {
+        assert_eq!(kind_word(FailureKind::TurnLimit), "turn_limit");
+        assert_eq!(kind_word(FailureKind::Api), "api");
+        let outcome = Outcome::Failed { kind: FailureKind::TurnLimit, message: String::new(), text: String::new() };
+        assert_eq!(judge(Ok(Ended { outcome: Some(outcome), summary: None }), None).2, "turn_limit");
     }
 }

@@ -1,7 +1,6 @@
 //! The thread that shows a run. It is a thread of its own because a terminal or a pipe may stand still for as long as
 //! it likes, and neither the journal nor a heartbeat may wait for it.
 
-use std::io::Write;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -11,10 +10,11 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::jsonl;
 use super::live::Live;
-use super::look::{Look, size};
+use super::look::{Look, terminal_size};
 use super::progress::Progress;
 use crate::open::DRAIN;
 use crate::settings::OutputFormat;
+use crate::stdio::put_json;
 
 /// How long a signal may go unanswered.
 const LATE: Duration = Duration::from_secs(1);
@@ -44,7 +44,7 @@ impl Screen {
         let (messages, told) = unbounded_channel();
         let handle = Handle::current();
         let thread = std::thread::spawn(move || {
-            let live = Live::new(std::io::stderr(), look, size, progress, Instant::now());
+            let live = Live::new(std::io::stderr(), look, terminal_size, progress, Instant::now());
             Shower { live, look, clock, handle, signalled: None }.show(notices, told)
         });
         Self { watcher, messages, thread }
@@ -122,7 +122,8 @@ impl Shower {
                 if self.look.output == OutputFormat::Jsonl
                     && let Ok(text) = event.encode()
                 {
-                    put(&self.look.data(jsonl::event_line(agent.as_str(), seq, at, &text)));
+                    // A reader that has gone away is no reason to stop a run that is paid for.
+                    let _ = put_json(&format!("{}\n", jsonl::event_line(agent.as_str(), seq, at, &text)));
                 }
             }
             Notice::Live { piece, .. } => self.piece(piece),
@@ -157,10 +158,4 @@ impl Shower {
             self.live.line(&self.look.fit(&line));
         }
     }
-}
-
-/// A line of data on stdout. A reader that has gone away is no reason to stop a run that is paid for.
-fn put(line: &str) {
-    let mut out = std::io::stdout().lock();
-    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }

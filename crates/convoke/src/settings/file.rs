@@ -53,6 +53,13 @@ pub(super) struct Stated {
 /// Reads a file; `None` if there is none.
 pub(super) fn read(path: &Path, owner: &Owner) -> Result<Option<BTreeMap<&'static str, Stated>>, Failure> {
     let cannot = |error: std::io::Error| Failure::usage(format!("cannot read {}: {error}", path.display()));
+    // Looked at before it is opened: opening a pipe would wait for somebody to write.
+    match std::fs::metadata(path) {
+        Ok(meta) if !meta.is_file() => {
+            return Err(Failure::usage(format!("{} is no file and cannot be a configuration", path.display())));
+        }
+        _ => {}
+    }
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),

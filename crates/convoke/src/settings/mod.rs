@@ -20,7 +20,7 @@ use convoke_kernel::{Capabilities, Limits};
 
 pub(crate) use crate::args::OutputFormat;
 pub(crate) use environment::Environment;
-pub(crate) use origin::{ConfigFile, Row};
+pub(crate) use origin::{ConfigFile, Origin, Row};
 pub(crate) use time::parse_duration;
 
 /// Everything a command goes by.
@@ -93,6 +93,11 @@ pub(crate) enum ModelSource {
 }
 
 impl Settings {
+    /// Where the value of a key came from, by the name a configuration file writes.
+    pub(crate) fn origin(&self, key: &str) -> Option<&Origin> {
+        self.rows.iter().find(|row| row.key == key).map(|row| &row.origin)
+    }
+
     /// The model's row.
     pub(crate) fn model_row(&self) -> Model {
         self.models.get(&self.model)

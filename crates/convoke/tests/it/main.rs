@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed, and says where")]
 
 mod admin;
+mod inspection;
 mod kill;
 mod output;
 mod resume;
@@ -12,3 +13,4 @@ mod signals;
 mod sim;
 mod stage;
 mod support;
+mod terminal;

@@ -1,9 +1,11 @@
 //! `convoke resume`: after a kill, after a full disk, and when there is nothing to go on with.
 
+use convoke_journal::Process;
 use convoke_sim::{Script, calls, says};
 use serde_json::json;
 
 use crate::stage::{Stage, patiently, to_its_end};
+use crate::support::{Place, Writer, ran};
 
 fn count_once() -> Script {
     let count = calls("bash", json!({"command": "echo ran >> count.txt"}));
@@ -22,6 +24,8 @@ async fn after_a_kill_in_the_middle_of_a_reply_only_that_reply_is_asked_for_agai
     std::fs::write(stage.work().join("changed.txt"), "meanwhile").unwrap();
     let seen = stage.run(&["resume"]).await.exits(0);
     assert_eq!(seen.stdout, "Counted.\n");
+    let banner = seen.stderr.lines().next().unwrap();
+    assert!(banner.contains("model claude-opus-4-8 (effort xhigh)"), "{banner}");
     assert!(seen.stderr.contains("resuming s_"), "{}", seen.stderr);
     assert!(seen.stderr.contains("changed meanwhile: changed.txt"), "{}", seen.stderr);
     let positions: Vec<usize> = stage.sim().requests().iter().map(|request| request.position).collect();
@@ -43,13 +47,51 @@ async fn a_run_that_a_live_process_owns_is_left_to_it() {
         .unwrap_or_else(|| panic!("{}", alone.stderr));
     assert!(alone.stderr.contains("running"), "{}", alone.stderr);
     let named = stage.run(&["resume", &session[2..10]]).await.exits(1);
-    assert!(named.stderr.contains(&format!("pid {}", run.pid())), "{}", named.stderr);
+    assert!(named.stderr.contains(&format!("`kill {}`", run.pid())), "{}", named.stderr);
     hold.release();
     run.end().await.exits(0);
     let done = stage.run(&["resume", session]).await.exits(0);
     assert!(done.stderr.contains("had ended (done)"), "{}", done.stderr);
     assert_eq!(done.stdout, "Counted.\n", "the recorded answer is said again");
     assert_eq!(stage.sim().requests().len(), 2);
+}
+
+#[tokio::test]
+async fn nobody_is_told_to_kill_a_pid_of_another_machine() {
+    let place = Place::new();
+    let here = Process::current([7; 10]);
+    let elsewhere = Process { boot: "another-boot".into(), ..here };
+    let writer = Writer::open_as(elsewhere, &place.journal_file()).await;
+    let held = writer.start(5, &place.path("work"), "at work").await;
+    let session = convoke_kernel::SessionId::from_bits([5; 10]).to_string();
+    for (args, code) in [(&["resume", session.as_str()][..], 1), (&["resume"], 2)] {
+        let got = place.convoke(args);
+        assert_eq!(got.code, code, "{}", got.err);
+        assert!(got.err.contains("on another machine or in another container"), "{}", got.err);
+        assert!(!got.err.contains("kill") && !got.err.contains("pid"), "{}", got.err);
+    }
+    held.release().await;
+}
+
+#[tokio::test]
+async fn the_command_that_goes_on_names_a_journal_only_if_a_flag_did() {
+    let place = Place::new();
+    let file = place.path("other.db");
+    let writer = Writer::open(&file).await;
+    writer.start(5, &place.path("work"), "unfinished").await.release().await;
+    let (path, session) = (file.to_str().unwrap(), convoke_kernel::SessionId::from_bits([5; 10]).to_string());
+    for args in [&["runs", "list"][..], &["runs", "show", &session]] {
+        let by_flag = place.convoke(&[args, &["--journal", path]].concat());
+        let named = format!("go on with `convoke resume {session} --journal {path}`");
+        assert!(by_flag.err.contains(&named), "{}", by_flag.err);
+        let unnamed = format!("go on with `convoke resume {session}`");
+        let by_variable = ran(place.command(args).env("ORCH_JOURNAL", path));
+        assert!(by_variable.err.contains(&unnamed), "{}", by_variable.err);
+        place.write(&place.user_config(), &format!("journal = {path:?}\n"));
+        let by_file = place.convoke(args);
+        assert!(by_file.err.contains(&unnamed), "{}", by_file.err);
+        std::fs::remove_file(place.user_config()).unwrap();
+    }
 }
 
 #[tokio::test]
@@ -111,6 +153,8 @@ async fn a_reply_that_cannot_be_recorded_is_printed_kept_and_not_asked_for_again
     assert!(seen.stderr.contains(&spooled[0].path().display().to_string()), "{}", seen.stderr);
     assert!(seen.stdout.starts_with("Step "), "{:.200}", seen.stdout);
     let asked = stage.sim().requests().len();
+    // What came back is paid for and stands in the bill, though the journal could not take it.
+    assert!(seen.stderr.contains(&format!("{asked} turns")), "{asked} asked: {}", seen.stderr);
     let resumed = stage.run(&["resume"]).await.exits(0);
     assert_eq!(resumed.stdout, "Finished.\n");
     let positions: Vec<usize> = stage.sim().requests().iter().map(|request| request.position).collect();

@@ -68,7 +68,7 @@ fn an_effort_the_model_does_not_have_is_refused_with_what_it_has() {
 }
 
 #[test]
-fn the_journal_is_a_flag_a_variable_a_key_or_in_the_state_directory() {
+fn d1_4_the_journal_is_a_flag_a_variable_a_key_or_in_the_state_directory() {
     let usual = "ROOT/home/.local/state/convoke/journal.db";
     let place = Place::new();
     let check = |user: &str, env: &[(&str, &str)], args: &[&str], value: &str| {

@@ -21,7 +21,7 @@ async fn the_simulator_says_where_it_is_and_answers_like_the_offline_model() {
 #[tokio::test]
 async fn the_simulator_replies_from_a_script_as_a_plain_server() {
     let stage = Stage::bare();
-    let script = r#"{"conversations": {"*": [{"says": "From the script."}]}}"#;
+    let script = r#"{"conversations": {"*": [{"says": "From the script."}]}, "faults": [{"kind": "overloaded529"}]}"#;
     std::fs::write(stage.work().join("script.json"), script).unwrap();
     let mut sim = stage.start(&["sim", "--generic", "--script", "script.json"]);
     let url = patiently("the address", sim.first_line()).await;
@@ -29,7 +29,8 @@ async fn the_simulator_replies_from_a_script_as_a_plain_server() {
     client.env("ANTHROPIC_BASE_URL", url.trim_end());
     assert_eq!(to_its_end(client).await.exits(0).stdout, "From the script.\n", "a base URL without a key is talked to");
     sim.signal("TERM");
-    sim.end().await.exits(0);
+    let ended = sim.end().await.exits(0);
+    assert!(ended.stderr.contains("2 requests"), "the first one met the fault: {}", ended.stderr);
 }
 
 #[tokio::test]

@@ -87,10 +87,15 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(crate) async fn open(path: &Path) -> Self {
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         let mut bits = [0; 10];
         bits[..4].copy_from_slice(&std::process::id().to_be_bytes());
-        let options = Options::new(Process::current(bits));
+        Self::open_as(Process::current(bits), path).await
+    }
+
+    /// The journal as another process sees it.
+    pub(crate) async fn open_as(process: Process, path: &Path) -> Self {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let options = Options::new(process);
         Self { journal: Journal::open(Location::Sqlite(path.to_owned()), options).await.unwrap() }
     }
 

@@ -25,7 +25,9 @@ pub(super) async fn run(settings: &Settings, args: &ExportArgs) -> Result<Exit, 
     }
     let text: String = records.iter().map(line).collect();
     match &args.to {
-        None => stdio::put(&text)?,
+        None => {
+            stdio::put_json(&text)?;
+        }
         Some(path) => {
             write_new(path, &text).map_err(|error| cannot(path, &error))?;
             stdio::tell(&format!("{} events of {} are in {}\n", records.len(), run.session, path.display()));

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
+use crate::again::Naming;
 use crate::args::{ListArgs, OutputFormat};
-use crate::catalog::{self, Catalog, Run, State, kind_word};
+use crate::catalog::{self, Catalog, Run, State};
 use crate::commands::cost::Bill;
 use crate::commands::table::{Column, Table};
 use crate::failure::{Exit, Failure};
-use crate::open;
-use crate::render::{resume_command, tokens};
+use crate::render::{kind_word, tokens};
 use crate::settings::Settings;
 use crate::{stdio, utc};
 
@@ -35,9 +35,11 @@ pub(super) async fn run(settings: &Settings, args: &ListArgs) -> Result<Exit, Fa
             let unreadable: Vec<&str> = catalog.unreadable.iter().map(|stream| stream.as_str()).collect();
             let others = others.len();
             let object = json!({"schema_version": 1, "runs": runs, "elsewhere": others, "unreadable": unreadable});
-            stdio::put(&format!("{object:#}\n"))?;
+            stdio::put_json(&format!("{object:#}\n"))?;
         }
-        OutputFormat::Jsonl => stdio::put(&shown.iter().map(|run| format!("{}\n", object(run))).collect::<String>())?,
+        OutputFormat::Jsonl => {
+            stdio::put_json(&shown.iter().map(|run| format!("{}\n", object(run))).collect::<String>())?;
+        }
     }
     Ok(Exit::Done)
 }
@@ -47,7 +49,7 @@ pub(super) fn object(run: &Run) -> Value {
     let summary = &run.lead().summary;
     let state = run.state();
     let failure = match state {
-        State::Failed(kind) => Some(kind_word(kind)),
+        State::Partial(kind) | State::Failed(kind) => Some(kind_word(kind)),
         State::Running | State::Open | State::Done => None,
     };
     let bill = Bill::of_run(run);
@@ -101,9 +103,8 @@ fn text(settings: &Settings, catalog: &Catalog, shown: &[&Run]) -> Result<(), Fa
     }
     let width = stdio::width();
     stdio::put(&table.render(width))?;
-    let open: Vec<&&Run> = shown.iter().filter(|run| run.state() == State::Open).collect();
-    if let (Some(newest), false) = (open.first(), settings.quiet) {
-        let command = resume_command(newest.session.as_str(), open::unusual_journal(settings));
+    let newest = shown.iter().find(|run| run.state() == State::Open).filter(|_| !settings.quiet);
+    if let Some(command) = newest.and_then(|run| Naming::of(settings).resume(run.session.as_str())) {
         stdio::tell(&format!("open: nobody drives it; go on with `{command}`\n"));
     }
     Ok(())

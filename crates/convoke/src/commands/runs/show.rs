@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use super::tell::Teller;
 use super::{line, list, no_journal};
+use crate::again::Naming;
 use crate::args::{OutputFormat, ShowArgs};
 use crate::catalog::{self, Catalog, Entry, Run, State};
 use crate::commands::cost::Bill;
 use crate::failure::{Exit, Failure};
-use crate::open;
-use crate::render::{clean, count, resume_command, tokens};
+use crate::render::{clean, count, tokens};
 use crate::settings::Settings;
 use crate::stdio::{self, Reader};
 use crate::utc;
@@ -36,7 +36,7 @@ pub(super) async fn run(settings: &Settings, args: &ShowArgs) -> Result<Exit, Fa
             return Err(Failure::usage("--follow prints events as they happen, and JSON is one document")
                 .hint("use --output jsonl"));
         }
-        stdio::put(&format!("{:#}\n", object(&journal, run, &agents).await?))?;
+        stdio::put_json(&format!("{:#}\n", object(&journal, run, &agents).await?))?;
         return Ok(Exit::Done);
     }
     if settings.output == OutputFormat::Text {
@@ -57,8 +57,8 @@ pub(super) async fn run(settings: &Settings, args: &ShowArgs) -> Result<Exit, Fa
     let run = now.find(run.session.as_str())?;
     if settings.output == OutputFormat::Text {
         stdio::put(&foot(run))?;
-        if run.state() != State::Running && run.lead().summary.can_go_on && !settings.quiet {
-            let command = resume_command(run.session.as_str(), open::unusual_journal(settings));
+        let waits = run.state() != State::Running && run.lead().summary.can_go_on && !settings.quiet;
+        if let (true, Some(command)) = (waits, Naming::of(settings).resume(run.session.as_str())) {
             stdio::tell(&format!("nobody drives it; go on with `{command}`\n"));
         }
     }
@@ -86,7 +86,10 @@ impl Shown {
             }
             self.seq = record.seq;
         }
-        stdio::put_more(&text)
+        match self.output {
+            OutputFormat::Text => stdio::put_more(&text),
+            OutputFormat::Json | OutputFormat::Jsonl => stdio::put_json(&text),
+        }
     }
 }
 

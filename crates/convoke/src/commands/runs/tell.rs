@@ -10,8 +10,7 @@ use convoke_kernel::{
 };
 use serde_json::Value;
 
-use crate::catalog::kind_word;
-use crate::render::{clean, dollars, seconds, tokens};
+use crate::render::{clean, dollars, kind_word, seconds, tokens};
 use crate::utc;
 
 /// Tells events in order, remembering what the later ones refer to.

@@ -138,7 +138,7 @@ fn a_long_text_shows_its_end_and_never_fills_the_screen() {
 }
 
 #[test]
-fn what_was_said_before_a_call_stays_and_the_command_follows_with_its_outcome() {
+fn d4_4_what_was_said_before_a_call_stays_and_the_command_follows_with_its_outcome() {
     let mut seen = Watched::new(Talk::Live);
     seen.live.recorded(0, &called());
     seen.live.text("Let me look.");
@@ -170,6 +170,7 @@ fn the_text_of_a_failed_attempt_is_withdrawn_in_so_many_words() {
     let failure =
         Failure { kind: FailureKind::Api, message: "overloaded".into(), retry: Retry::Soon, request_id: None };
     seen.live.recorded(0, &ModelFailed { call: 1, attempt: 1, failure, retry_at: Some(1_600) }.into());
+    seen.tick(1);
     seen.live.close();
     assert_eq!(seen.shown(), ["… (reply withdrawn, asking again in 2 s: overloaded)"]);
 }
