@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use convoke_claude::{Client, ClientConfig, Models, Proxy, Request};
+use convoke_claude::{Client, ClientConfig, ModelPatch, Models, Proxy, Request};
 use convoke_journal::{Batch, Journal, Location, Options, Process, StreamId};
 use convoke_kernel::{
     Agent, AgentId, AgentSpec, Effect, Event, Input, LeadSettings, Limits, Pace, Reply, Segment, SessionId, StopReason,
@@ -139,6 +139,8 @@ impl Brain for Chatter {
 async fn serve() {
     let mut config = SimConfig::new(Chatter);
     config.keep = Keep::Summaries;
+    let patch: ModelPatch = serde_json::from_value(json!({"window": 100_000_000u64, "max_output": 64_000})).unwrap();
+    config.models.extend([("bench".to_owned(), patch)]).unwrap();
     let simulator = Simulator::start(config).await.unwrap();
     println!("{}", simulator.url());
     simulator.run().await;
@@ -168,7 +170,7 @@ async fn drive(turns: u32) {
         drain: Duration::from_secs(1),
         crash: None,
     });
-    let mut start = Start::new("offline", dir.path());
+    let mut start = Start::new("bench", dir.path());
     start.limits.max_turns = LARGE + 10;
     let agent = runtime.start(start, &format!("talk for {turns}")).await.unwrap();
     let ended = runtime.drive(&agent, Take::New, Stop::never(), None).await.unwrap();
