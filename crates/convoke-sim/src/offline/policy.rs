@@ -38,6 +38,7 @@ pub(super) fn answer(request: &Value) -> Answer {
     let wanted = match classify(&exchange.task) {
         Intent::Explore(wanted) => wanted,
         Intent::Cannot { part } => return refusal(&cannot(&part)),
+        Intent::Unknown { part } => return refusal(&unknown(&part)),
     };
     if !declares_bash(request) {
         return refusal(
@@ -45,10 +46,16 @@ pub(super) fn answer(request: &Value) -> Answer {
              declare it, or set ANTHROPIC_API_KEY to let Claude do this.",
         );
     }
+    if let Some(why) = nothing_readable(&exchange, &wanted) {
+        return refusal(&why);
+    }
     let turn = if exchange.handing_back { None } else { next_turn(&exchange, &wanted) };
     match turn {
         Some(turn) => calls(&turn, &wanted.view(), exchange.calls_so_far),
-        None => text(&report::write(&exchange, &wanted)),
+        None => match nothing_seen(&exchange, &wanted) {
+            Some(why) => refusal(&why),
+            None => text(&report::write(&exchange, &wanted)),
+        },
     }
 }
 
@@ -136,10 +143,69 @@ fn refusal(explanation: &str) -> Answer {
     Answer { content: Vec::new(), stop_reason: "refusal", stop_details: Some(details) }
 }
 
+/// What is to be said when there is something here and nothing of it may be read.
+fn nothing_readable(exchange: &Exchange, wanted: &Wanted) -> Option<String> {
+    let Seen::Facts(facts) = exchange.seen(&Probe::Inventory) else { return None };
+    let unread = report::unread(facts)?;
+    let contents = |ask: &Ask| !matches!(ask, Ask::Count | Ask::List);
+    if facts.readable() > 0 || !wanted.asks.iter().any(contents) {
+        return None;
+    }
+    let names: Vec<&str> = facts.items.iter().map(|item| item.path.as_str()).collect();
+    Some(format!(
+        "The offline model could read nothing here: all it found is {unread} ({}). What they hold is not known. Make \
+         them readable for the user who runs this, and ask again.",
+        names.join(", ")
+    ))
+}
+
+/// Why there is nothing to report. A report of things that are not known would look like a finished one.
+fn nothing_seen(exchange: &Exchange, wanted: &Wanted) -> Option<String> {
+    let inventory = match exchange.seen(&Probe::Inventory) {
+        Seen::Facts(facts) => Some(facts),
+        Seen::Nothing | Seen::Failed => None,
+    };
+    let answered = |ask: &Ask| match (exchange.seen(&Probe::of(ask)), inventory) {
+        (Seen::Facts(facts), _) => !ask.needs_source() || !facts.looked_into_nothing(),
+        (Seen::Nothing, Some(facts)) => facts.files() == 0 || (ask.needs_source() && facts.sources() == 0),
+        _ => false,
+    };
+    if wanted.asks.iter().any(answered) {
+        return None;
+    }
+    let mut whys: Vec<String> = Vec::new();
+    for (_, why) in exchange.failures() {
+        let why = format!("\"{}\"", why.trim());
+        if !whys.contains(&why) && whys.len() < 3 {
+            whys.push(why);
+        }
+    }
+    if exchange.handing_back {
+        whys.push("the turns ended before it could look".to_owned());
+    }
+    if let Some(unread) = inventory.and_then(report::unread) {
+        whys.push(format!("there is {unread}"));
+    }
+    Some(format!(
+        "The offline model has nothing to report: none of the commands it needed for this brought a result. What came \
+         instead: {}. Nothing it was asked about is known. Mend that and ask again; `convoke doctor` checks the shell.",
+        whys.join("; ")
+    ))
+}
+
+const ONLY: &str = "only explores and reports: counts of files and lines, large files, long functions, TODO comments, \
+    source files no test mentions, unhandled errors, where a text occurs.";
+
 fn cannot(part: &str) -> String {
     format!(
-        "The offline model only explores and reports: counts of files and lines, large files, long functions, TODO \
-         comments, source files no test mentions, unhandled errors, where a text occurs. It cannot do this part: \
-         \"{part}\". Ask for a review alone, or set ANTHROPIC_API_KEY to let Claude do this."
+        "The offline model {ONLY} It cannot do this part: \"{part}\". Ask for a review alone, or set ANTHROPIC_API_KEY to \
+         let Claude do this."
+    )
+}
+
+fn unknown(part: &str) -> String {
+    format!(
+        "The offline model did not understand \"{part}\"; it {ONLY} Ask for a review alone, or set ANTHROPIC_API_KEY to \
+         let Claude do this."
     )
 }

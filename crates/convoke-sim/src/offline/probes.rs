@@ -1,7 +1,7 @@
 //! The commands the offline model looks with. They only read, need bash, awk, find, sort and xargs (git if there is
 //! one), stand alone, and print bounded lines that end in a mark, so that a line that was cut is not taken for a whole one.
 
-use super::intent::Term;
+use super::intent::{Ask, Term};
 
 /// Something that is looked at with one command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,9 +87,25 @@ const COUNT: &str = include_str!("shell/count.awk");
 const LENGTHS: &str = include_str!("shell/lengths.awk");
 const FIND: &str = include_str!("shell/find.awk");
 const TOP: &str = include_str!("shell/top.awk");
+const UNREAD: &str = include_str!("shell/unread.awk");
+const AGAIN: &str = include_str!("shell/again.awk");
 const REREAD: &str = r#"NR == N { print "R\t" I "\t" clean($0) "\t."; exit }"#;
 
 impl Probe {
+    /// What answers this.
+    pub(super) fn of(ask: &Ask) -> Self {
+        match ask {
+            Ask::Count => Probe::Inventory,
+            Ask::LargestFiles => Probe::LargestFiles,
+            Ask::LongFunctions => Probe::LongFunctions,
+            Ask::Todos => Probe::Todos,
+            Ask::Errors => Probe::Errors,
+            Ask::Tests => Probe::Tests,
+            Ask::Find(term) => Probe::Find(term.clone()),
+            Ask::List => Probe::List,
+        }
+    }
+
     /// The first line of the command, by which its result is recognised in the history.
     pub(super) fn title(&self) -> &'static str {
         match self {
@@ -114,9 +130,10 @@ impl Probe {
             lines.push("export LC_ALL=C".to_owned());
             lines.push(variable("P", &[BASE, REREAD]));
             lines.push(r#"again() { awk -v I="$1" -v N="$2" "$P" "./$3" 2>/dev/null; }"#.to_owned());
+            lines.push(variable("AGAIN", &[AGAIN]));
+            lines.push("{ :".to_owned());
             lines.extend(quotes.iter().enumerate().map(|(i, q)| format!("again {i} {} {}", q.line, quoted(&q.path))));
-            lines.push("echo end".to_owned());
-            lines.push(")".to_owned());
+            lines.push("} | awk \"$AGAIN\"\n)".to_owned());
             return lines.join("\n");
         }
         let (word, words) = match self {
@@ -127,26 +144,35 @@ impl Probe {
         lines.push(format!("S={scope}; export ONLY={only} WORD={} WORDS={}", quoted(&word), quoted(&words)));
         lines.push(without_comments(&FILES.replace("@SOURCE@", &source_patterns())));
         lines.push(variable("TOP", &[TOP]));
+        lines.push(variable("UNREAD", &[BASE, UNREAD]));
         let (program, pipeline): (&[&str], &str) = match self {
             Probe::Inventory => (
                 &[BASE, COUNT],
-                "{ files why; files kept | small | over \"$P\"; in_git && printf 'N\\tgit\\t1\\n'\n\
+                "{ files why; NAMED=1 noting every; in_git && printf 'N\\tgit\\t1\\n'\n\
                  printf 'N\\tbig\\t%s\\n' \"$(files kept | big | tr -cd '\\0' | wc -c | tr -d ' ')\"\n\
-                 [ \"$S\" = \"$A\" ] || printf 'N\\tscope_missing\\t1\\n'; } | top 0",
+                 [ \"$S\" = \"$A\" ] || printf 'N\\tscope_missing\\t1\\n'; } | top 8 inventory",
             ),
-            Probe::LargestFiles => (&[BASE, LENGTHS], "files kept | small | over \"$P\" | top 8"),
-            Probe::LongFunctions => (&[BASE, LEX, BLOCKS, FUNCTIONS], "scan | top 8"),
-            Probe::Todos => (&[BASE, LEX, TODOS], "scan | top 10"),
-            Probe::Errors => (&[BASE, LEX, BLOCKS, ERRORS], "scan | top 3"),
+            Probe::LargestFiles => (&[BASE, LENGTHS], "noting every | top 8 largest"),
+            Probe::LongFunctions => (
+                &[BASE, LEX, BLOCKS, FUNCTIONS],
+                "noting sources | top 8 'function of more than 80 lines|functions of more than 80 lines|in'",
+            ),
+            Probe::Todos => (
+                &[BASE, LEX, TODOS],
+                "noting sources | top 10 'TODO, FIXME, XXX or HACK comment|TODO, FIXME, XXX or HACK comments|in'",
+            ),
+            Probe::Errors => (
+                &[BASE, LEX, BLOCKS, ERRORS],
+                "noting sources | top 3 'error that nobody handles|errors that nobody handles|in'",
+            ),
             Probe::Tests => (
                 &[BASE, LEX, TESTS],
                 "export WITHIN=\"$S\" FOR=\"$ONLY\"; S= ONLY=\n\
-                 scan | awk \"$JOIN\" | top 8",
+                 noting sources | awk \"$JOIN\" | \
+                 top 8 'source file that no test mentions|source files that no test mentions|judged'",
             ),
-            Probe::Find(_) => (&[BASE, FIND], "files kept | small | over \"$P\" | top 20"),
-            Probe::List | Probe::Reread(_) => {
-                (&[BASE, LENGTHS], "export ALL=1; files kept | small | over \"$P\" | top 100")
-            }
+            Probe::Find(_) => (&[BASE, FIND], "noting every | top 20 'line with it|lines with it|in'"),
+            Probe::List | Probe::Reread(_) => (&[BASE, LENGTHS], "export ALL=1; noting every | top 100 'file|files'"),
         };
         lines.push(variable("P", program));
         if matches!(self, Probe::Tests) {

@@ -1,7 +1,7 @@
 //! Reads the history: which task was given last, what was run for it since and what came of that. It trusts nothing: a
 //! result that is not one of our own, whole, is a failure with the text that came instead.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -43,6 +43,17 @@ pub(super) struct Facts {
     kinds: BTreeMap<String, (u64, u64)>,
     pub(super) items: Vec<Item>,
     reread: BTreeMap<usize, String>,
+}
+
+/// The files of one language.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Language<'a> {
+    pub(super) name: &'a str,
+    /// Those that were counted.
+    pub(super) files: u64,
+    pub(super) lines: u64,
+    /// Those that could not be read, whose lines nobody knows.
+    pub(super) locked: u64,
 }
 
 /// One finding: where it is and what stands there.
@@ -182,28 +193,49 @@ impl Facts {
     }
 
     /// Languages with their files and lines, the largest first.
-    pub(super) fn languages(&self) -> Vec<(&str, u64, u64)> {
-        let named = self.counts.iter().filter_map(|(name, files)| Some((name.strip_prefix("files_")?, *files)));
-        let mut rows: Vec<(&str, u64, u64)> =
-            named.map(|(name, files)| (name, files, self.count(&format!("lines_{name}")))).collect();
-        rows.sort_by(|a, b| (b.2, b.1).cmp(&(a.2, a.1)).then(a.0.cmp(b.0)));
+    pub(super) fn languages(&self) -> Vec<Language<'_>> {
+        let named = |name: &'static str| self.counts.keys().filter_map(move |key| key.strip_prefix(name));
+        let names: BTreeSet<&str> = named("files_").chain(named("locked_")).collect();
+        let row = |name| Language {
+            name,
+            files: self.count(&format!("files_{name}")),
+            lines: self.count(&format!("lines_{name}")),
+            locked: self.count(&format!("locked_{name}")),
+        };
+        let mut rows: Vec<Language<'_>> = names.into_iter().map(row).collect();
+        rows.sort_by(|a, b| (b.lines, b.files).cmp(&(a.lines, a.files)).then(a.name.cmp(b.name)));
         rows
     }
 
-    /// How many files there are, without those left out.
+    /// How many files there are, without those left out: readable or not.
     pub(super) fn files(&self) -> u64 {
-        self.languages().iter().map(|(_, files, _)| files).sum::<u64>() + self.count("big")
+        self.readable() + self.count("locked")
     }
 
-    /// How many of them are of a language that is looked into.
+    /// How many of them may be read.
+    pub(super) fn readable(&self) -> u64 {
+        self.languages().iter().map(|row| row.files).sum::<u64>() + self.count("big")
+    }
+
+    /// How many of them are of a language that is looked into, readable or not.
     pub(super) fn sources(&self) -> u64 {
         let known = super::probes::source_languages();
-        self.languages().iter().filter(|(name, _, _)| known.contains(name)).map(|(_, files, _)| files).sum()
+        self.languages().iter().filter(|row| known.contains(&row.name)).map(|row| row.files + row.locked).sum()
+    }
+
+    /// How many files and directories could not be read.
+    pub(super) fn unread(&self) -> (u64, u64) {
+        (self.count("locked"), self.count("closed"))
     }
 
     /// Whether there may be source files that were not looked into, because there are so many.
     pub(super) fn is_partial(&self) -> bool {
         self.count("stopped") + self.count("capped") > 0
+    }
+
+    /// Whether it was to look into source files and could not read a single one.
+    pub(super) fn looked_into_nothing(&self) -> bool {
+        self.count("scanned") + self.count("marked_generated") == 0 && self.unread() != (0, 0)
     }
 
     /// A line that was read again.
@@ -241,6 +273,8 @@ fn without_reminders(text: &str) -> String {
 /// The first line of a result that could not be read, for the report.
 fn short(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("nothing came back");
+    let ours = line.strip_prefix("# ").filter(|_| text.trim().lines().count() > 1);
+    let line = ours.map_or(line.trim_start_matches(['#', ' ']), |_| "the result did not come whole");
     let line: String = line.chars().map(|c| if c.is_control() || c == '`' { ' ' } else { c }).collect();
     if line.chars().count() > 100 { line.chars().take(100).collect::<String>() + "…" } else { line }
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use super::intent::{Ask, Term, Wanted};
 use super::probes::{Probe, source_languages};
-use super::read::{Exchange, Facts, Item, Seen};
+use super::read::{Exchange, Facts, Item, Language, Seen};
 
 /// The answer to the task, from what has been seen so far.
 pub(super) fn write(exchange: &Exchange, wanted: &Wanted) -> String {
@@ -20,17 +20,17 @@ pub(super) fn write(exchange: &Exchange, wanted: &Wanted) -> String {
         Seen::Nothing | Seen::Failed => 1,
     };
     for ask in &wanted.asks {
-        let (probe, title) = match ask {
+        let title = match ask {
             Ask::Count => continue,
-            Ask::LargestFiles => (Probe::LargestFiles, "Largest files"),
-            Ask::LongFunctions => (Probe::LongFunctions, "Functions of more than 80 lines"),
-            Ask::Todos => (Probe::Todos, "TODO, FIXME, XXX, HACK"),
-            Ask::Errors => (Probe::Errors, "Unhandled errors"),
-            Ask::Tests => (Probe::Tests, "Source files that no test mentions"),
-            Ask::Find(term) => (Probe::Find(term.clone()), "Search"),
-            Ask::List => (Probe::List, "Files"),
+            Ask::LargestFiles => "Largest files",
+            Ask::LongFunctions => "Functions of more than 80 lines",
+            Ask::Todos => "TODO, FIXME, XXX, HACK",
+            Ask::Errors => "Unhandled errors",
+            Ask::Tests => "Source files that no test mentions",
+            Ask::Find(_) => "Search",
+            Ask::List => "Files",
         };
-        match exchange.seen(&probe) {
+        match exchange.seen(&Probe::of(ask)) {
             Seen::Facts(facts) => {
                 let _ = write!(out.text, "\n## {title}\n\n");
                 out.section(ask, facts);
@@ -92,20 +92,8 @@ impl Report {
     }
 
     fn head(&mut self, exchange: &Exchange, wanted: &Wanted) {
-        let done = |ask: &&Ask| match ask {
-            Ask::Count => true,
-            Ask::LargestFiles => matches!(exchange.seen(&Probe::LargestFiles), Seen::Facts(_)),
-            Ask::LongFunctions => matches!(exchange.seen(&Probe::LongFunctions), Seen::Facts(_)),
-            Ask::Todos => matches!(exchange.seen(&Probe::Todos), Seen::Facts(_)),
-            Ask::Errors => matches!(exchange.seen(&Probe::Errors), Seen::Facts(_)),
-            Ask::Tests => matches!(exchange.seen(&Probe::Tests), Seen::Facts(_)),
-            Ask::Find(term) => matches!(exchange.seen(&Probe::Find(term.clone())), Seen::Facts(_)),
-            Ask::List => matches!(exchange.seen(&Probe::List), Seen::Facts(_)),
-        };
-        let mut checked: Vec<&str> = wanted.asks.iter().filter(done).map(Ask::name).collect();
-        if !matches!(exchange.seen(&Probe::Inventory), Seen::Facts(_)) {
-            checked.retain(|name| *name != Ask::Count.name());
-        }
+        let done = |ask: &&Ask| matches!(exchange.seen(&Probe::of(ask)), Seen::Facts(_));
+        let checked: Vec<&str> = wanted.asks.iter().filter(done).map(Ask::name).collect();
         let checked = if checked.is_empty() { "nothing".to_owned() } else { checked.join(", ") };
         let _ = writeln!(
             self.text,
@@ -138,27 +126,39 @@ impl Report {
         }
         let rows = facts.languages();
         if let Some(language) = wanted.language {
-            let (files, lines) = rows.iter().find(|row| row.0 == language).map_or((0, 0), |row| (row.1, row.2));
-            let _ = write!(self.text, "{language}: {}, {}.\n\n", many(files, "file"), many(lines, "line"));
+            let none = Language { name: language, files: 0, lines: 0, locked: 0 };
+            let row = rows.iter().find(|row| row.name == language).unwrap_or(&none);
+            let _ = write!(self.text, "{language}: {}.\n\n", counted(row));
         }
         let files = facts.files();
-        if files == 0 {
+        let (locked, closed) = facts.unread();
+        if files == 0 && closed == 0 {
             self.line("There are no files here, apart from what is left out.");
+        } else if files == 0 {
+            self.line("No file was found here, apart from what is left out and what could not be read.");
         } else {
-            let lines = rows.iter().map(|row| row.2).sum();
+            let lines = rows.iter().map(|row| row.lines).sum();
             let listing = if facts.count("git") > 0 { "tracked or not ignored by git" } else { "found by walking" };
             let _ =
                 write!(self.text, "{}, {listing}; {} in known languages:", many(files, "file"), many(lines, "line"));
             self.text.push_str("\n\n");
-            for (name, files, lines) in rows.iter().filter(|row| row.0 != "other") {
-                let _ = writeln!(self.text, "- {name}: {}, {}", many(*files, "file"), many(*lines, "line"));
+            for row in rows.iter().filter(|row| row.name != "other") {
+                let _ = writeln!(self.text, "- {}: {}", row.name, counted(row));
             }
-            if let Some(other) = rows.iter().find(|row| row.0 == "other") {
-                let _ = writeln!(self.text, "- other: {}, lines not counted", many(other.1, "file"));
+            if let Some(other) = rows.iter().find(|row| row.name == "other") {
+                let _ = writeln!(self.text, "- other: {}, lines not counted", many(other.files + other.locked, "file"));
             }
             if facts.count("big") > 0 {
                 let _ = writeln!(self.text, "- of 2 MiB or more, not opened: {}", many(facts.count("big"), "file"));
             }
+        }
+        if let Some(unread) = unread(facts) {
+            let _ = write!(self.text, "\nNothing is known of what these hold, {unread}:\n\n");
+            for item in &facts.items {
+                let slash = if item.kind == "closed" { "/" } else { "" };
+                let _ = writeln!(self.text, "- {}", code(&format!("{}{slash}", item.path)));
+            }
+            self.rest(locked + closed, facts.items.len());
         }
         let _ = writeln!(
             self.text,
@@ -169,15 +169,21 @@ impl Report {
             many(facts.count("lock"), "lock file")
         );
         if files > 0 && facts.sources() == 0 && wanted.asks.iter().any(Ask::needs_source) {
-            let _ =
-                write!(self.text, "\nNone is in a language that is looked into ({}).\n", source_languages().join(", "));
+            let seen = if closed > 0 { "None that was found" } else { "None" };
+            let languages = source_languages().join(", ");
+            let _ = write!(self.text, "\n{seen} is in a language that is looked into ({languages}).\n");
         }
     }
 
     fn section(&mut self, ask: &Ask, facts: &Facts) {
         match ask {
             Ask::Count => {}
-            Ask::LargestFiles | Ask::List => self.files(facts),
+            Ask::LargestFiles | Ask::List => {
+                self.files(facts);
+                if let Some(unread) = unread(facts) {
+                    let _ = writeln!(self.text, "{}Not known for {unread}.", self.gap());
+                }
+            }
             Ask::LongFunctions => {
                 self.scanned(facts, "");
                 self.items(facts, &["long_function"], "");
@@ -197,7 +203,8 @@ impl Report {
                 }
                 if facts.total() == 0 {
                     let names: Vec<&str> = ERRORS.iter().map(|(_, name)| *name).collect();
-                    let _ = writeln!(self.text, "None of these was found: {}.", names.join("; "));
+                    let none = none_found(facts, "None of these was found");
+                    let _ = writeln!(self.text, "{none}: {}.", names.join("; "));
                 }
             }
             Ask::Tests => {
@@ -205,14 +212,15 @@ impl Report {
                 if facts.is_partial() {
                     return self.line("Not judged: a file that was not looked into may be a test that mentions them.");
                 }
+                let readable = if unread(facts).is_some() { " that could be read" } else { "" };
                 let _ = write!(
                     self.text,
                     "Listed is a source file that has no test block of its own and whose name without extension stands \
-                     as a word neither in the text nor in the path of a test file (in these languages, by its path). \
-                     Judged: {}, against {}; not judged: {}, called mod, lib, main, index and the like, or not asked for.\n\n",
+                     as a word neither in the text nor in the path of a test file{readable} (in these languages, by its \
+                     path). Judged: {}, against {}{}.\n\n",
                     many(facts.count("judged"), "source file"),
                     many(facts.count("test_files"), "test file"),
-                    facts.count("not_judged"),
+                    unjudged(facts),
                 );
                 self.items(facts, &["untested"], "");
             }
@@ -222,9 +230,10 @@ impl Report {
                     Term::Words(words) => format!("all of the words {} (case ignored)", code(&words.join(" "))),
                 };
                 let (hits, files) = facts.kind("hit");
+                let not_known = unread(facts).map(|unread| format!("; not known for {unread}")).unwrap_or_default();
                 let _ = write!(
                     self.text,
-                    "{} in {} hold {what}. Lines that look like a definition come first.\n\n",
+                    "{} in {} hold {what}{not_known}. Lines that look like a definition come first.\n\n",
                     many(hits, "line"),
                     many(files, "file")
                 );
@@ -264,6 +273,9 @@ impl Report {
         } else if facts.is_partial() {
             self.text.push_str("; at most 5,000 are");
         }
+        if let Some(unread) = unread(facts) {
+            let _ = write!(self.text, "; not known for {unread}");
+        }
         self.text.push_str(".\n\n");
     }
 
@@ -271,7 +283,8 @@ impl Report {
         let (number, files) = kinds.iter().map(|kind| facts.kind(kind)).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
         if number == 0 {
             if name.is_empty() {
-                self.line("None found.");
+                let none = none_found(facts, "None found");
+                self.line(&format!("{none}."));
             }
             return;
         }
@@ -358,6 +371,59 @@ fn code(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(longest + 1);
     if longest == 0 { format!("`{text}`") } else { format!("{fence} {text} {fence}") }
+}
+
+/// The files of a language: those that were counted and those that could not be read.
+fn counted(row: &Language<'_>) -> String {
+    match (row.files, row.locked) {
+        (files, 0) => format!("{}, {}", many(files, "file"), many(row.lines, "line")),
+        (0, locked) => format!("lines not known for {} that could not be read", many(locked, "file")),
+        (files, locked) => format!(
+            "{}, {}; lines not known for {locked} more that could not be read",
+            many(files, "file"),
+            many(row.lines, "line")
+        ),
+    }
+}
+
+/// What could not be read, if there is any.
+pub(super) fn unread(facts: &Facts) -> Option<String> {
+    let directories = |n: u64| if n == 1 { "1 directory".to_owned() } else { format!("{n} directories") };
+    let what = match facts.unread() {
+        (0, 0) => return None,
+        (files, 0) => many(files, "file"),
+        (0, closed) => directories(closed),
+        (files, closed) => format!("{} and {}", many(files, "file"), directories(closed)),
+    };
+    Some(format!("{what} that could not be read"))
+}
+
+/// That nothing was found, as far as this can be said.
+fn none_found(facts: &Facts, plainly: &str) -> String {
+    match unread(facts) {
+        None => plainly.to_owned(),
+        Some(_) if facts.looked_into_nothing() => "Not known: nothing could be looked into".to_owned(),
+        Some(_) => format!("{plainly} in what could be read"),
+    }
+}
+
+/// Which source files were not judged by their tests, and why.
+fn unjudged(facts: &Facts) -> String {
+    let reasons = [
+        ("common_name", "called mod, lib, main, index and the like"),
+        ("shell", "in Shell"),
+        ("no_word", "without a letter (a-z) or digit in the name"),
+        ("not_asked", "not asked for"),
+    ];
+    let counts = reasons.iter().map(|(name, why)| (facts.count(name), *why)).filter(|(number, _)| *number > 0);
+    let said: Vec<String> = counts.map(|(number, why)| format!("{number} {why}")).collect();
+    let mut text = if said.is_empty() { String::new() } else { format!("; not judged: {}", said.join(", ")) };
+    if facts.count("in_parts") > 0 {
+        let number = facts.count("in_parts");
+        let _ =
+            write!(text, "; not listed: {number} named by several words, all of which stand in tests, perhaps apart");
+    }
+    text
 }
 
 fn many(number: u64, what: &str) -> String {

@@ -5,3 +5,4 @@ mod intents;
 mod languages;
 mod reviews;
 mod robust;
+mod unread;

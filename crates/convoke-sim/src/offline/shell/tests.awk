@@ -3,9 +3,13 @@
 function first_line(    p, n, i, part) {
   FILE = FILENAME; own = 0; fn = 0; ft = ""; total = 0; intests = testpath(FILENAME)
   if (intests) { n = split(enc(FILENAME), part, /[^A-Za-z0-9_]+/); for (i = 1; i <= n; i++) word(part[i]) }
-  stem = enc(FILENAME); sub(/[.][A-Za-z]*$/, "", stem); sub(/.*\//, "", stem)
-  if (lg == "Shell" || stem ~ /^(mod|lib|main|index|build|setup|__init__|__main__)$/ || stem !~ /^[A-Za-z0-9_]+$/) judged = 0
-  else judged = (inside == "" || FILENAME == "./" inside || index(FILENAME, "./" inside "/") == 1) && (only == "" || only == lg)
+  stem = FILENAME; sub(/.*\//, "", stem); sub(/[.][A-Za-z]*$/, "", stem)
+  why = ""
+  if ((inside != "" && FILENAME != "./" inside && index(FILENAME, "./" inside "/") != 1) || (only != "" && only != lg)) why = "not_asked"
+  else if (lg == "Shell") why = "shell"
+  else if (stem ~ /^(mod|lib|main|index|build|setup|__init__|__main__)$/) why = "common_name"
+  gsub(/[^A-Za-z0-9_]+/, " ", stem); sub(/^ /, "", stem); sub(/ $/, "", stem)
+  if (why == "" && stem == "") why = "no_word"
 }
 BEGIN { inside = ENVIRON["WITHIN"]; only = ENVIRON["FOR"] }
 function word(w) { if (w != "" && !(w in seen)) { seen[w] = 1; print "W\t" w } }
@@ -20,7 +24,7 @@ function last_line(f) {
   if (skip) return
   if (intests) { print "N\ttest_files\t1"; return }
   if (!fn) return
-  if (!judged) { print "N\tnot_judged\t1"; return }
+  if (why != "") { print "N\t" why "\t1"; return }
   print "N\tjudged\t1"
   if (!own) print "S\t" total "\t" stem "\t" enc(f) "\t" fn "\t" clean(ft)
 }

@@ -1,6 +1,7 @@
 //! A tree of planted files, a loop that runs the model's commands in it, and a check that re-reads all evidence.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,6 +15,7 @@ static NEXT: AtomicUsize = AtomicUsize::new(0);
 /// A directory that goes when it is dropped.
 pub(super) struct Tree {
     root: PathBuf,
+    unprivileged: bool,
 }
 
 impl Tree {
@@ -21,7 +23,7 @@ impl Tree {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let root = std::env::temp_dir().join(format!("convoke-offline-{}-{number}", std::process::id()));
         fs::create_dir_all(&root).unwrap();
-        let tree = Self { root };
+        let tree = Self { root, unprivileged: false };
         for (path, text) in files {
             tree.put(path, text);
         }
@@ -38,6 +40,14 @@ impl Tree {
     pub(super) fn git(&self) {
         let done = Command::new("git").args(["init", "-q"]).current_dir(&self.root).status().unwrap();
         assert!(done.success());
+    }
+
+    /// From here on commands run as a user for whom this mode counts, and these paths have it.
+    pub(super) fn lock(&mut self, mode: u32, paths: &[&str]) {
+        for path in paths {
+            fs::set_permissions(self.root.join(path), fs::Permissions::from_mode(mode)).unwrap();
+        }
+        self.unprivileged = true;
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -75,7 +85,7 @@ impl Tree {
 
     /// Runs a command as the harness does: no input, output cut to 8,000 characters.
     pub(super) fn run(&self, command: &str) -> String {
-        let mut bash = Command::new("bash");
+        let mut bash = if self.unprivileged { unprivileged_bash() } else { Command::new("bash") };
         let output = bash.args(["-c", command]).current_dir(&self.root).stdin(Stdio::null()).output().unwrap();
         assert_eq!(String::from_utf8_lossy(&output.stderr), "", "the commands are quiet");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -108,8 +118,23 @@ impl Tree {
     }
 }
 
+/// A shell that may not read everything: root has to become somebody else, anybody else is that already.
+fn unprivileged_bash() -> Command {
+    let id = Command::new("id").arg("-u").output().unwrap();
+    if id.stdout != b"0\n" {
+        return Command::new("bash");
+    }
+    let mut other = Command::new("setpriv");
+    other.args(["--reuid=65534", "--regid=65534", "--clear-groups", "bash"]);
+    // Git trusts no repository of another user unless it is told to.
+    other.envs([("GIT_CONFIG_COUNT", "1"), ("GIT_CONFIG_KEY_0", "safe.directory"), ("GIT_CONFIG_VALUE_0", "*")]);
+    other
+}
+
 impl Drop for Tree {
     fn drop(&mut self) {
+        // Whoever is not root has to unlock what was locked before it can be removed.
+        let _ = Command::new("chmod").args(["-R", "u+rwx"]).arg(&self.root).stderr(Stdio::null()).status();
         let _ = fs::remove_dir_all(&self.root);
     }
 }
@@ -126,6 +151,12 @@ impl Played {
     pub(super) fn report(&self) -> &str {
         assert_eq!(self.reply.stop_reason, "end_turn", "{:?}", self.reply);
         self.reply.content[0]["text"].as_str().unwrap()
+    }
+
+    /// Why there is no report.
+    pub(super) fn refusal(&self) -> &str {
+        assert_eq!((self.reply.stop_reason, self.reply.content.len()), ("refusal", 0), "{:?}", self.reply);
+        self.reply.stop_details.as_ref().unwrap()["explanation"].as_str().unwrap()
     }
 
     /// How many replies there were, the last one included.

@@ -5,7 +5,7 @@ use crate::offline::intent::{Ask, Intent, Term, classify};
 fn asks(phrase: &str) -> Vec<Ask> {
     match classify(phrase) {
         Intent::Explore(wanted) => wanted.asks,
-        Intent::Cannot { part } => panic!("{phrase:?} was refused for {part:?}"),
+        Intent::Cannot { part } | Intent::Unknown { part } => panic!("{phrase:?} was refused for {part:?}"),
     }
 }
 
@@ -19,12 +19,16 @@ fn check_review(phrase: &str) {
             assert_eq!(wanted.asks.len(), 6, "{phrase:?}: {:?}", wanted.asks);
             assert!(wanted.recognised, "{phrase:?}");
         }
-        Intent::Cannot { part } => panic!("{phrase:?} was refused for {part:?}"),
+        Intent::Cannot { part } | Intent::Unknown { part } => panic!("{phrase:?} was refused for {part:?}"),
     }
 }
 
 fn check_cannot(phrase: &str, expected: &str) {
     assert_eq!(classify(phrase), Intent::Cannot { part: expected.to_owned() }, "{phrase:?}");
+}
+
+fn check_unknown(phrase: &str, expected: &str) {
+    assert_eq!(classify(phrase), Intent::Unknown { part: expected.to_owned() }, "{phrase:?}");
 }
 
 fn words(words: &[&str]) -> Ask {
@@ -125,10 +129,133 @@ fn what_asks_for_a_change_or_a_judgement_is_refused_with_that_part() {
 }
 
 #[test]
-fn a_task_that_no_rule_knows_is_a_review_that_says_so() {
-    let Intent::Explore(wanted) = classify("Guten Tag") else { panic!("refused") };
-    assert!(!wanted.recognised);
-    assert_eq!(wanted.asks.len(), 6);
+fn what_only_looks_is_explored_however_it_is_said() {
+    for phrase in [
+        "look around",
+        "Look around here",
+        "have a look",
+        "Have a quick look around, please",
+        "take a look around",
+        "Could you take a look at this project?",
+        "show me around",
+        "Show us around this codebase.",
+        "what do we have here",
+        "What have we got here?",
+        "poke around in the code",
+        "Hello! Get an overview of the project, thanks.",
+        "Give me a tour of the repository",
+        "Walk me through the code",
+        "go through everything",
+        "go look around",
+        "Tell me about this project",
+        "Describe the structure",
+        "code review",
+        "A quick security audit",
+        "potential problems",
+        "Any bugs?",
+        "Report the faults.",
+        "Browse the sources",
+        "I'd like a summary of this repository",
+        "I'm new here. Show me around.",
+        "Review the parser, the lexer and its printer",
+        "Review how we open and close the journal",
+        "review this, be brief and leave every file as it is",
+        "src/main.rs",
+    ] {
+        check_review(phrase);
+    }
+    check("take a look at the largest files", &[Ask::LargestFiles]);
+    check("the longest functions", &[Ask::LongFunctions]);
+    check("unhandled errors", &[Ask::Errors]);
+    check("I want to know where `parse_date` is used", &[exact("parse_date")]);
+    check("look for parse_date", &[exact("parse_date")]);
+    check("I need a list of the TODOs", &[Ask::Todos]);
+    check("Make a list of the untested files", &[Ask::Tests]);
+    check("enumerate the TODO comments", &[Ask::Todos]);
+    check("Tell me how many TODOs there are", &[Ask::Todos]);
+    check_review("What does this repository contain?");
+    check_cannot("Find and fix bugs", "fix bugs");
+    check_cannot("Can you see any problem? If so, correct it", "correct it");
+}
+
+#[test]
+fn an_imperative_that_no_rule_knows_is_refused_and_not_answered_by_a_review() {
+    for phrase in [
+        "get rid of the warnings",
+        "turn the script into a module",
+        "put a licence header in each file",
+        "sort the imports",
+        "prettify the code",
+        "Squash the bugs",
+        "Eliminate all problems in this repository",
+        "iron out the issues",
+        "burn down the TODOs",
+        "tackle the TODO list",
+        "wrap the errors with context",
+        "Switch from unittest to pytest",
+        "hook the parser up to the CLI",
+        "Bring the README up to date",
+        "take the dead code out",
+        "lower the log level",
+        "Review this repository and prettify it",
+        "Look around and then modernise everything",
+        "review the code, swap the two arguments of f",
+        "Review and beautify",
+        "give this function a better name",
+        "name the variables better",
+        "go fix the bug",
+        "show a spinner while loading",
+        "print a newline after each record",
+        "list three ways to speed this up",
+        "create a report generator",
+        "build a search index",
+        "I need a summary function",
+        "leave a comment in each file",
+        "Empty the cache",
+        "file a bug for each TODO",
+        "Bitte behebe die Fehler",
+        "The parser crashes on empty input",
+        "The tests must pass",
+        "What is the best way to structure this code?",
+        "Which files need refactoring?",
+        "sketch an architecture for plugins",
+        "Come up with a caching strategy",
+        "architect a queue",
+        "compare this with the old version",
+        "check that all tests pass",
+        "check for typos",
+        "tell me a joke",
+        "Migrate everything to async",
+        "src/main.rs needs a docstring",
+        "TODO list app in React",
+        "error handling rewrite",
+        "A plugin system",
+        "Read the config from the environment instead of files",
+    ] {
+        assert!(!matches!(classify(phrase), Intent::Explore(_)), "{phrase:?}: {:?}", classify(phrase));
+    }
+    check_unknown("get rid of the warnings", "get rid of the warnings");
+    check_unknown("Review this repository and prettify it.", "prettify it");
+}
+
+/// The task of `convoke` without one, word for word.
+const DEFAULT_TASK: &str = "Review this directory: its purpose, its structure and its quality. Report the faults, unhandled \
+errors, untested code, oversized parts and unfinished work, the most serious first, each with file, line and how you know. \
+This is a review: leave every file as it is. End with a list of the parts that were left out";
+
+#[test]
+fn the_task_of_a_run_without_one_is_the_plain_review() {
+    check_review(DEFAULT_TASK);
+    assert_eq!(classify(DEFAULT_TASK), classify(""));
+}
+
+#[test]
+fn a_greeting_or_a_bare_noun_phrase_gets_a_review_that_says_that_nothing_was_asked() {
+    for phrase in ["Guten Tag", "Hello there!", "thank you", "The storage layer", "Do not edit anything."] {
+        let Intent::Explore(wanted) = classify(phrase) else { panic!("{phrase:?} was refused") };
+        assert!(!wanted.recognised, "{phrase:?}");
+        assert_eq!(wanted.asks.len(), 6, "{phrase:?}");
+    }
 }
 
 #[test]

@@ -87,7 +87,7 @@ fn a_review_finds_what_was_planted_and_no_decoy() {
         ["src/code.rs:13", "src/code.rs:24", "src/code.rs:35", "src/code.rs:14", "src/code.rs:18"]
     );
     let untested = played.places("Source files that no test mentions");
-    assert_eq!(untested, ["src/sizes.rs:1", "src/lonely.rs:3"]);
+    assert_eq!(untested, ["src/sizes.rs:1", "src/lonely.rs:3", "src/quote's.py:2", "src/with space.rs:2"]);
     assert_eq!(played.places("Largest files")[0], "src/sizes.rs:1-240");
     let here = played.section("What is here");
     assert!(here.contains("- Rust: 8 files"), "{here}");
@@ -134,6 +134,26 @@ fn tests_outside_a_scope_still_count() {
     let untested = |task| tree.play(task).places("Source files that no test mentions");
     assert_eq!(untested("review src/a"), ["src/a/lone.py:1", "src/a/only.go:1"]);
     assert_eq!(untested("which Python files in src/a are untested?"), ["src/a/lone.py:1"]);
+}
+
+#[test]
+fn a_name_of_several_words_is_judged_word_by_word_and_the_rest_with_its_true_reason() {
+    let tree = Tree::new(&[
+        ("src/with space.py", "x = 1\n"),
+        ("src/half-known.js", "f();\n"),
+        ("src/both-known.js", "f();\n"),
+        ("src/é.py", "x = 1\n"),
+        ("src/main.py", "x = 1\n"),
+        ("run.sh", "true\n"),
+        ("tests/test_it.py", "use(known, both)\n"),
+    ]);
+    let played = tree.play("which files have no tests?");
+    let title = "Source files that no test mentions";
+    assert_eq!(played.places(title), ["src/half-known.js:1", "src/with space.py:1"]);
+    let said = "Judged: 3 source files, against 1 test file; not judged: 1 called mod, lib, main, index and the like, \
+                1 in Shell, 1 without a letter (a-z) or digit in the name; not listed: 1 named by several words, all of which \
+                stand in tests, perhaps apart.";
+    assert!(played.section(title).contains(said), "{}", played.report());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::harness::{Played, Tree, request};
+use super::harness::{Played, Tree, request, rust_function};
 use crate::brain::Brain;
 use crate::conversation::Context;
 use crate::offline::Offline;
@@ -71,7 +71,9 @@ fn every_broken_result_is_named_and_the_rest_still_reported() {
             assert!(found || todos > 0, "call {broken}: {report}");
         }
         let nothing = small().play_with("Review this", |_, result| with_text(&result["tool_use_id"], text, true));
-        assert!(nothing.report().contains("Checked by read-only commands: nothing."), "{}", nothing.report());
+        let expected = text.lines().next().unwrap_or("nothing came back").replace(['\u{0}', '\t'], " ");
+        let why = nothing.refusal();
+        assert!(why.contains("nothing to report") && why.contains(expected.trim()), "{text:?}: {why}");
     }
 }
 
@@ -81,7 +83,12 @@ fn a_result_cut_in_the_middle_is_not_taken_for_a_whole_one() {
         let text = result["content"].as_str().unwrap();
         if call == 1 { with_text(&result["tool_use_id"], &text[..text.len() - 8], false) } else { result }
     });
-    assert!(played.section(TODOS).contains("Not known"), "{}", played.report());
+    assert!(played.refusal().contains("none of the commands it needed"), "{}", played.refusal());
+    let review = small().play_with("Review this", |call, result| {
+        let text = result["content"].as_str().unwrap();
+        if call == 3 { with_text(&result["tool_use_id"], &text[..text.len() - 8], false) } else { result }
+    });
+    assert!(review.section(TODOS).contains("Not known"), "{}", review.report());
 }
 
 #[test]
@@ -124,6 +131,38 @@ fn a_refused_call_ends_the_exploration() {
     });
     assert_eq!(played.replies(), 3);
     assert!(played.report().contains("Not run: the turn limit is reached."), "{}", played.report());
+}
+
+#[test]
+fn when_the_turns_end_before_what_was_asked_there_is_no_report() {
+    let played = small().play_with("find TODOs", |call, result| {
+        if call >= 1 { with_text(&result["tool_use_id"], "Not run: the turn limit is reached.", true) } else { result }
+    });
+    assert!(played.refusal().contains("the turn limit is reached"), "{}", played.refusal());
+}
+
+#[test]
+fn the_first_line_of_every_result_says_to_people_what_was_found() {
+    let tree = Tree::new(&[("a.py", "# TODO one\nx = 1\n"), ("b.py", "# TODO two\n")]);
+    tree.put("long.rs", &rust_function("f", 1_200));
+    let played = tree.play("Review this, list the files and find \"TODO\"");
+    let results = played.request["messages"].as_array().unwrap().iter().filter_map(|m| m["content"].as_array());
+    let texts = results.flatten().filter_map(|block| block["content"].as_str());
+    let first: Vec<&str> = texts.map(|text| text.lines().next().unwrap()).collect();
+    assert_eq!(
+        first,
+        [
+            "# 3 files, 1,203 lines",
+            "# the largest file has 1,200 lines",
+            "# 1 function of more than 80 lines in 1 file",
+            "# 2 TODO, FIXME, XXX or HACK comments in 2 files",
+            "# 0 errors that nobody handles",
+            "# 2 source files that no test mentions",
+            "# 2 lines with it in 2 files",
+            "# 3 files",
+            "# 7 lines read again",
+        ]
+    );
 }
 
 #[test]
