@@ -140,6 +140,9 @@ events! {
         /// Whether it asks the agent to hand back what it has.
         #[serde(default)]
         hand_back: bool,
+        /// The changed files it tells of.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        changed: Vec<String>,
     }
     /// A tool is to be run.
     ToolStarted = "tool_started" {

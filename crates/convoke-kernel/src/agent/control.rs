@@ -6,11 +6,14 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use super::judge::judge;
-use crate::event::{Event, Kept};
+use crate::event::{
+    AgentStarted, Event, ExchangeClosed, ExchangeOpened, Kept, ModelCalled, ModelFailed, ModelReplied, NoteAppended,
+    ResultsAppended, ToolFinished, ToolStarted,
+};
 use crate::outcome::{Outcome, ShellState, ToolResult};
 use crate::segment::Segment;
 use crate::spec::AgentSpec;
-use crate::wire::{FailureKind, Reply, StopReason, ToolCall, Usage};
+use crate::wire::{Failure, FailureKind, Reply, StopReason, ToolCall, Usage};
 
 /// An event that cannot follow the ones before it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -43,6 +46,10 @@ pub(super) struct Slot {
 impl Slot {
     fn queued(call: &ToolCall) -> Self {
         Self { call: call.clone(), state: SlotState::Queued }
+    }
+
+    pub(super) fn is_finished(&self) -> bool {
+        matches!(self.state, SlotState::Finished(_))
     }
 }
 
@@ -210,156 +217,177 @@ impl Control {
         self.mark.advance(&[segment.as_str()]);
     }
 
-    /// Takes one step, or says that it is illegal and changes nothing that matters: the caller discards the state.
+    /// Takes one step, or says that it is illegal; the caller then discards the state.
     pub(super) fn apply(&mut self, event: &Event) -> Result<(), IllegalEvent> {
         let illegal = IllegalEvent { stage: self.stage.name(), event: event.kind() };
         let stage = std::mem::replace(&mut self.stage, Stage::Ending);
-        self.stage = match (stage, event) {
-            (Stage::New, Event::AgentStarted(e)) => {
-                // Cache marks may move without changing what the model reads, so the digest leaves them out.
-                let params = e.spec.params.iter().filter(|p| p.name != "cache_control");
-                let params = params.flat_map(|p| [p.name.as_str(), p.value.as_str()]);
-                let parts: Vec<&str> = [e.spec.model.as_str(), e.spec.system.as_str(), e.spec.tools.as_str()]
-                    .into_iter()
-                    .chain(params)
-                    .collect();
-                self.mark.advance(&parts);
-                self.mark.segments = 0;
-                self.spec = Some(Arc::new(e.spec.clone()));
-                Stage::Idle
-            }
-            (Stage::Idle, Event::ExchangeOpened(e)) => {
-                if self.task.is_empty() {
-                    self.task = e.text.clone();
-                }
-                self.exchange = Some(Exchange {
-                    number: e.exchange,
-                    input: e.input.clone(),
-                    text: e.text.clone(),
-                    start: self.mark,
-                    kept: 0,
-                    strikes: 0,
-                    widened: false,
-                    handing_back: false,
-                    told: Vec::new(),
-                    so_far: None,
-                    outcome: None,
-                    taken_back: false,
-                });
-                self.push(&e.message);
-                self.ready(self.first_room())
-            }
-            (Stage::Idle, Event::ExchangeReopened(_)) => {
-                let Some(exchange) = self.exchange.as_mut() else { return Err(illegal) };
-                exchange.outcome = None;
-                exchange.strikes = 0;
-                exchange.widened = false;
-                self.ready(self.first_room())
-            }
-            (Stage::Ready(asking) | Stage::Waiting(asking, _), Event::ModelCalled(e))
-                if e.call == asking.call && e.attempt == asking.attempt + 1 =>
-            {
-                self.calls = e.call;
-                Stage::Calling(Asking { attempt: e.attempt, max_tokens: e.max_tokens, ..asking })
-            }
-            (Stage::Calling(asking), Event::ModelFailed(e)) if e.call == asking.call && e.attempt == asking.attempt => {
-                let Some(exchange) = self.exchange.as_mut() else { return Err(illegal) };
-                exchange.so_far = Some(Outcome::Failed {
-                    kind: e.failure.kind,
-                    message: e.failure.message.clone(),
-                    text: String::new(),
-                });
-                match (e.retry_at, e.failure.kind) {
-                    (Some(at), _) => Stage::Waiting(Asking { failures: asking.failures + 1, ..asking }, at),
-                    (None, FailureKind::Interrupted) => Stage::Ready(asking),
-                    (None, _) => Stage::Ending,
-                }
-            }
-            (Stage::Calling(asking), Event::ModelReplied(e)) if e.call == asking.call => {
-                self.pay(&e.reply.usage, e.reply.cost_nano);
-                let cap = self.spec.as_ref().map_or(0, |spec| spec.capabilities.max_output);
-                let max_turns = self.spec.as_ref().map_or(0, |spec| spec.limits.max_turns);
-                let Some(exchange) = self.exchange.as_mut() else { return Err(illegal) };
-                exchange.so_far = Some(judge(exchange.handing_back, e.kept, &e.reply));
-                match e.kept {
-                    Kept::Yes => {
-                        exchange.kept += 1;
-                        exchange.widened = false;
-                        self.turns += 1;
-                        self.mark.advance(&[e.reply.content.as_str()]);
-                        match after_kept(exchange, &e.reply, max_turns) {
-                            Next::Tools => Stage::Tools(e.reply.calls.iter().map(Slot::queued).collect()),
-                            Next::Ask => self.ready(self.first_room()),
-                            Next::End => Stage::Ending,
-                        }
-                    }
-                    Kept::Cut if !exchange.widened && asking.max_tokens < cap => {
-                        exchange.widened = true;
-                        self.ready(cap)
-                    }
-                    Kept::Empty | Kept::Unusable if exchange.strikes == 0 => {
-                        exchange.strikes += 1;
-                        self.ready(self.first_room())
-                    }
-                    Kept::Cut | Kept::Empty | Kept::Unusable | Kept::Refused | Kept::WindowFull => Stage::Ending,
-                }
-            }
-            (Stage::Ready(asking), Event::NoteAppended(e)) => {
-                self.push(&e.message);
-                let Some(exchange) = self.exchange.as_mut() else { return Err(illegal) };
-                exchange.handing_back |= e.hand_back;
-                exchange.told.append(&mut self.changed);
-                Stage::Ready(asking)
-            }
-            (Stage::Tools(mut slots), Event::ToolStarted(e)) => {
-                let slot = slots.iter_mut().find(|slot| slot.call.id == e.id && slot.state == SlotState::Queued);
-                let Some(slot) = slot else { return Err(illegal) };
-                slot.state = SlotState::Running;
-                self.commands += 1;
-                Stage::Tools(slots)
-            }
-            (Stage::Tools(mut slots), Event::ToolFinished(e)) => {
-                let slot = slots.iter_mut().find(|slot| slot.call.id == e.id);
-                match slot {
-                    Some(slot) if !matches!(slot.state, SlotState::Finished(_)) => {
-                        slot.state = SlotState::Finished(e.result.clone());
-                    }
-                    _ => return Err(illegal),
-                }
-                if let Some(shell) = &e.result.shell {
-                    self.shell = Some(shell.clone());
-                }
-                Stage::Tools(slots)
-            }
-            (Stage::Tools(slots), Event::ResultsAppended(e))
-                if slots.iter().all(|slot| matches!(slot.state, SlotState::Finished(_))) =>
-            {
-                self.push(&e.message);
-                let Some(exchange) = self.exchange.as_mut() else { return Err(illegal) };
-                if exchange.handing_back {
-                    Stage::Ending
-                } else {
-                    exchange.handing_back = e.hand_back;
-                    self.ready(self.first_room())
-                }
-            }
-            (Stage::Ending, Event::ExchangeClosed(e)) => {
-                let Some(exchange) = self.exchange.as_mut() else { return Err(illegal) };
-                exchange.outcome = Some(e.outcome.clone());
-                exchange.taken_back = e.taken_back;
-                if e.taken_back {
-                    self.mark = exchange.start;
-                    self.changed.append(&mut exchange.told);
-                }
-                Stage::Idle
-            }
+        self.stage = self.next(stage, event).ok_or(illegal)?;
+        Ok(())
+    }
+
+    /// What may follow what; `None` is everything else.
+    fn next(&mut self, stage: Stage, event: &Event) -> Option<Stage> {
+        match (stage, event) {
+            (Stage::New, Event::AgentStarted(e)) => Some(self.started(e)),
+            (Stage::Idle, Event::ExchangeOpened(e)) => Some(self.opened(e)),
+            (Stage::Idle, Event::ExchangeReopened(_)) => self.reopened(),
+            (Stage::Ready(asking) | Stage::Waiting(asking, _), Event::ModelCalled(e)) => self.called(asking, e),
+            (Stage::Calling(asking), Event::ModelFailed(e)) => self.failed(asking, e),
+            (Stage::Calling(asking), Event::ModelReplied(e)) => self.replied(&asking, e),
+            (Stage::Ready(asking), Event::NoteAppended(e)) => self.noted(asking, e),
+            (Stage::Tools(slots), Event::ToolStarted(e)) => self.tool_started(slots, e),
+            (Stage::Tools(slots), Event::ToolFinished(e)) => self.tool_finished(slots, e),
+            (Stage::Tools(slots), Event::ResultsAppended(e)) => self.results_appended(&slots, e),
+            (Stage::Ending, Event::ExchangeClosed(e)) => self.closed(e),
             (stage, Event::Resumed(e)) => {
                 self.changed.extend(e.changed.iter().cloned());
-                stage
+                Some(stage)
             }
-            _ => return Err(illegal),
-        };
-        Ok(())
+            _ => None,
+        }
+    }
+
+    fn started(&mut self, e: &AgentStarted) -> Stage {
+        // Cache marks may move without changing what the model reads, so the digest leaves them out.
+        let params = e.spec.params.iter().filter(|p| p.name != "cache_control");
+        let params = params.flat_map(|p| [p.name.as_str(), p.value.as_str()]);
+        let fixed = [e.spec.model.as_str(), e.spec.system.as_str(), e.spec.tools.as_str()];
+        self.mark.advance(&fixed.into_iter().chain(params).collect::<Vec<_>>());
+        self.mark.segments = 0;
+        self.spec = Some(Arc::new(e.spec.clone()));
+        Stage::Idle
+    }
+
+    fn opened(&mut self, e: &ExchangeOpened) -> Stage {
+        if self.task.is_empty() {
+            self.task = e.text.clone();
+        }
+        self.exchange = Some(Exchange {
+            number: e.exchange,
+            input: e.input.clone(),
+            text: e.text.clone(),
+            start: self.mark,
+            kept: 0,
+            strikes: 0,
+            widened: false,
+            handing_back: false,
+            told: Vec::new(),
+            so_far: None,
+            outcome: None,
+            taken_back: false,
+        });
+        self.push(&e.message);
+        self.ready(self.first_room())
+    }
+
+    fn reopened(&mut self) -> Option<Stage> {
+        let exchange = self.exchange.as_mut()?;
+        exchange.outcome = None;
+        exchange.strikes = 0;
+        exchange.widened = false;
+        Some(self.ready(self.first_room()))
+    }
+
+    fn called(&mut self, asking: Asking, e: &ModelCalled) -> Option<Stage> {
+        let follows = e.call == asking.call && e.attempt == asking.attempt + 1;
+        follows.then(|| {
+            self.calls = e.call;
+            Stage::Calling(Asking { attempt: e.attempt, max_tokens: e.max_tokens, ..asking })
+        })
+    }
+
+    fn failed(&mut self, asking: Asking, e: &ModelFailed) -> Option<Stage> {
+        if (e.call, e.attempt) != (asking.call, asking.attempt) {
+            return None;
+        }
+        let Failure { kind, message, .. } = e.failure.clone();
+        self.exchange.as_mut()?.so_far = Some(Outcome::Failed { kind, message, text: String::new() });
+        Some(match (e.retry_at, kind) {
+            (Some(at), _) => Stage::Waiting(Asking { failures: asking.failures + 1, ..asking }, at),
+            (None, FailureKind::Interrupted) => Stage::Ready(asking),
+            (None, _) => Stage::Ending,
+        })
+    }
+
+    fn replied(&mut self, asking: &Asking, e: &ModelReplied) -> Option<Stage> {
+        if e.call != asking.call {
+            return None;
+        }
+        self.pay(&e.reply.usage, e.reply.cost_nano);
+        let (cap, max_turns) = self.spec.as_ref().map(|s| (s.capabilities.max_output, s.limits.max_turns))?;
+        let exchange = self.exchange.as_mut()?;
+        exchange.so_far = Some(judge(exchange.handing_back, e.kept, &e.reply));
+        Some(match e.kept {
+            Kept::Yes => {
+                exchange.kept += 1;
+                exchange.widened = false;
+                self.turns += 1;
+                self.mark.advance(&[e.reply.content.as_str()]);
+                match after_kept(exchange, &e.reply, max_turns) {
+                    Next::Tools => Stage::Tools(e.reply.calls.iter().map(Slot::queued).collect()),
+                    Next::Ask => self.ready(self.first_room()),
+                    Next::End => Stage::Ending,
+                }
+            }
+            Kept::Cut if !exchange.widened && asking.max_tokens < cap => {
+                exchange.widened = true;
+                self.ready(cap)
+            }
+            Kept::Empty | Kept::Unusable if exchange.strikes == 0 => {
+                exchange.strikes += 1;
+                self.ready(self.first_room())
+            }
+            Kept::Cut | Kept::Empty | Kept::Unusable | Kept::Refused | Kept::WindowFull => Stage::Ending,
+        })
+    }
+
+    fn noted(&mut self, asking: Asking, e: &NoteAppended) -> Option<Stage> {
+        self.push(&e.message);
+        let exchange = self.exchange.as_mut()?;
+        exchange.handing_back |= e.hand_back;
+        exchange.told.extend(e.changed.iter().cloned());
+        self.changed.retain(|file| !e.changed.contains(file));
+        Some(Stage::Ready(asking))
+    }
+
+    fn tool_started(&mut self, mut slots: Vec<Slot>, e: &ToolStarted) -> Option<Stage> {
+        slots.iter_mut().find(|slot| slot.call.id == e.id && slot.state == SlotState::Queued)?.state =
+            SlotState::Running;
+        self.commands += 1;
+        Some(Stage::Tools(slots))
+    }
+
+    fn tool_finished(&mut self, mut slots: Vec<Slot>, e: &ToolFinished) -> Option<Stage> {
+        let slot = slots.iter_mut().find(|slot| slot.call.id == e.id && !slot.is_finished())?;
+        slot.state = SlotState::Finished(e.result.clone());
+        if let Some(shell) = &e.result.shell {
+            self.shell = Some(shell.clone());
+        }
+        Some(Stage::Tools(slots))
+    }
+
+    fn results_appended(&mut self, slots: &[Slot], e: &ResultsAppended) -> Option<Stage> {
+        if !slots.iter().all(Slot::is_finished) {
+            return None;
+        }
+        self.push(&e.message);
+        let exchange = self.exchange.as_mut()?;
+        if exchange.handing_back {
+            return Some(Stage::Ending);
+        }
+        exchange.handing_back = e.hand_back;
+        Some(self.ready(self.first_room()))
+    }
+
+    fn closed(&mut self, e: &ExchangeClosed) -> Option<Stage> {
+        let exchange = self.exchange.as_mut()?;
+        exchange.outcome = Some(e.outcome.clone());
+        exchange.taken_back = e.taken_back;
+        if e.taken_back {
+            self.mark = exchange.start;
+            self.changed.append(&mut exchange.told);
+        }
+        Some(Stage::Idle)
     }
 
     fn pay(&mut self, usage: &Usage, cost_nano: Option<u64>) {

@@ -93,7 +93,7 @@ impl Draft {
             // A silent reply at the limit has used the last turn up: what is left is the hand-back.
             let hand_back = self.is_at_limit();
             let text = if hand_back { prompts::HAND_BACK } else { prompts::NUDGE };
-            self.emit(NoteAppended { message: user_text(text), hand_back })?;
+            self.emit(NoteAppended { message: user_text(text), hand_back, changed: Vec::new() })?;
         }
         Ok(())
     }
@@ -168,8 +168,9 @@ impl Draft {
         // A repeat stays as it was, so what changed meanwhile is told with the next request that is new.
         let is_new = matches!(&self.control.stage, Stage::Ready(asking) if asking.attempt == 0);
         if is_new && !self.control.changed.is_empty() {
-            let message = user_text(&prompts::changed(&self.control.changed));
-            self.emit(NoteAppended { message, hand_back: false })?;
+            let changed = self.control.changed.clone();
+            let message = user_text(&prompts::changed(&changed));
+            self.emit(NoteAppended { message, hand_back: false, changed })?;
         }
         let (Stage::Ready(asking) | Stage::Waiting(asking, _)) = &self.control.stage else { return Ok(()) };
         let mut hasher = Sha256::new();

@@ -471,6 +471,15 @@ fn a_note_of_changed_files_is_owed_again_when_its_exchange_is_taken_back() {
 }
 
 #[test]
+fn a_note_of_another_kind_does_not_count_as_telling_of_changed_files() {
+    let mut bench = Bench::asked(30, "hello");
+    bench.feed(Input::Resume { changed: vec!["a.rs".into()] });
+    let kinds = bench.replies(reply(json!([]), StopReason::EndTurn));
+    assert_eq!(kinds, ["model_replied", "note_appended", "note_appended", "model_called"]);
+    assert!(bench.agent.history()[2].as_str().contains("a.rs"));
+}
+
+#[test]
 fn a_repeat_is_the_same_request_whatever_changed_meanwhile() {
     let mut bench = Bench::asked(30, "hello");
     let before = bench.agent.history().to_vec();
