@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The edges of DESIGN.md's table: what each crate may use of ours.
 const EDGES: &[(&str, &[&str])] = &[
@@ -213,6 +214,20 @@ fn the_map_names_every_crate() {
     let map = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     let missing: Vec<String> = crates().into_iter().filter(|name| !map.contains(&format!("`{name}`"))).collect();
     no_complaints(missing);
+}
+
+#[test]
+fn every_sabotage_patch_still_applies() {
+    let mut patches = Vec::new();
+    for entry in fs::read_dir(root().join("sabotage")).unwrap() {
+        patches.extend(Some(entry.unwrap().path()).filter(|path| path.extension().is_some_and(|ext| ext == "patch")));
+    }
+    assert!(patches.len() > 30, "{} patches", patches.len());
+    let applies = |path: &PathBuf| {
+        let checked = Command::new("git").args(["apply", "--check"]).arg(path).current_dir(root()).output().unwrap();
+        checked.status.success()
+    };
+    no_complaints(patches.iter().filter(|path| !applies(path)).map(|path| path.display().to_string()).collect());
 }
 
 /// Test names that carry ids of the mission: `d4_2_d4_3_…` names D4.2 and D4.3, `a7_…` names A7.
