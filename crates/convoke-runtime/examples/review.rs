@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use convoke_claude::{Client, ClientConfig, Models};
+use convoke_claude::{Auth, Client, ClientConfig, Endpoint, Models, OFFLINE_MODEL, Secret, capabilities};
 use convoke_journal::{Journal, Location, Options, Process};
+use convoke_kernel::Outcome;
 use convoke_runtime::{Clock, Config, HelperPath, Ids, Runtime, Start, Stop, Take, helper_entry};
 use convoke_sim::{Offline, SimConfig, Simulator};
 
@@ -22,13 +23,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 async fn review() -> Result<(), Box<dyn std::error::Error>> {
     let dir = std::env::args_os().nth(1).map_or_else(|| PathBuf::from("."), PathBuf::from).canonicalize()?;
     let simulator = Simulator::start(SimConfig::new(Offline)).await?;
+    let auth = Auth { key: Some(Secret::new("the simulator takes any")), bearer: None };
     let ids = Ids::random();
     let journal = Journal::open(Location::Memory, Options::new(Process::current(ids.bits()?))).await?;
     let scratch = tempfile::tempdir()?;
     let path = std::env::var_os("PATH").unwrap_or_default().to_string_lossy().into_owned();
     let runtime = Runtime::new(Config {
         journal,
-        client: Client::new(ClientConfig { base_url: simulator.url(), ..ClientConfig::default() })?,
+        client: Client::new(ClientConfig { base_url: simulator.url(), auth, ..ClientConfig::default() })?,
         models: Models::builtin(),
         clock: Clock::system(),
         ids,
@@ -39,8 +41,15 @@ async fn review() -> Result<(), Box<dyn std::error::Error>> {
         drain: Duration::from_secs(10),
         crash: None,
     });
-    let agent = runtime.start(Start::new("offline", dir), "Review this directory").await?;
+    let model = Models::builtin().get(OFFLINE_MODEL);
+    let capabilities = capabilities(&model, &Endpoint::anthropic(), None)?;
+    let start = Start { capabilities, ..Start::new(OFFLINE_MODEL, dir) };
+    let agent = runtime.start(start, "Review this directory").await?;
     let ended = runtime.drive(&agent, Take::New, Stop::never(), None).await?;
-    println!("{}", ended.outcome.map(|outcome| outcome.text().to_owned()).unwrap_or_default());
+    match ended.outcome {
+        Some(Outcome::Ok { text }) => println!("{text}"),
+        Some(Outcome::Failed { message, .. }) => return Err(message.into()),
+        None => return Err("it was stopped".into()),
+    }
     Ok(())
 }
