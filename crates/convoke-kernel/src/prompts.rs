@@ -18,8 +18,9 @@ When you are done, answer in Markdown: the answer first, then the evidence.",
 pub(crate) const HAND_BACK: &str = "The turn limit is reached: this is the last reply, and no tool will be run any more. \
 Hand back what you have: the answer as far as it goes, the evidence, and what is left undone.";
 
-/// Sent when a reply came back with nothing in it.
-pub(crate) const NUDGE: &str = "Your last reply was empty. Go on with the task, or give your answer if you are done.";
+/// Sent when a reply came back with nothing in it, or with nothing that could be used.
+pub(crate) const NUDGE: &str =
+    "Your last reply held no answer that could be used. Go on with the task, or give your answer if you are done.";
 
 /// The result of a call that the hand-back turn still made.
 pub(crate) const REFUSED_AT_LIMIT: &str = "Not run: the turn limit is reached.";

@@ -59,7 +59,7 @@ impl Bash {
             None => {
                 let started = tokio::select! {
                     started = self.start(&mut notes) => started,
-                    () = cut.cancelled() => return ToolResult::interrupted("(interrupted before the command was started)"),
+                    () = cut.cancelled() => return ToolResult::refused("(not run: a person stopped Convoke before the command was started)"),
                 };
                 match started {
                     Ok(shell) => shell,

@@ -126,8 +126,14 @@ impl Driver {
             cut: CancellationToken::new(),
             pace: Pace::Go,
         };
-        driver.load().await?;
-        driver.unspool().await?;
+        let ready = match driver.load().await {
+            Ok(()) => driver.unspool().await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = ready {
+            let _ = driver.config.journal.release(&driver.lease).await;
+            return Err(error);
+        }
         Ok(driver)
     }
 
@@ -176,21 +182,24 @@ impl Driver {
     }
 
     async fn drive(&mut self, take: Take, mut stop: Stop) -> Result<(), Error> {
+        let mut deadline: Option<tokio::time::Instant> = None;
+        // A stop that came while the stream was loaded counts before anything is started.
+        self.heed(stop.level(), &mut deadline);
         if let (Take::Resume { changed }, true) = (take, self.agent.is_started()) {
             self.input(Input::Resume { changed }, Vec::new()).await?;
         }
         let mut pulse = JoinSet::new();
         pulse.spawn(keep_the_lease(Arc::clone(&self.config), self.lease.clone()));
-        let mut deadline: Option<tokio::time::Instant> = None;
         loop {
-            self.heed(stop.level(), &mut deadline);
+            let level = stop.level();
+            self.heed(level, &mut deadline);
             if self.pace == Pace::Go {
                 self.take_inputs().await?;
             }
             if self.tasks.is_empty() {
                 return Ok(());
             }
-            let level = stop.level();
+            // Above the level that was heeded, not the one there is now: a stop may have come in between.
             tokio::select! {
                 Some(done) = self.tasks.join_next() => {
                     let done = done.map_err(|_| Error::EffectBroke(self.id.clone()))?;
@@ -345,6 +354,10 @@ impl Driver {
         let at = self.config.clock.now();
         let events = self.agent.decide(input, at, self.pace)?;
         if events.is_empty() && acks.is_empty() {
+            // Nothing follows, so what was pending still is: a wait that ended before its time begins again.
+            if self.pace == Pace::Go {
+                self.start_effects();
+            }
             return Ok(());
         }
         let encoded = events.iter().map(Event::encode).collect::<Result<Vec<_>, _>>()?;

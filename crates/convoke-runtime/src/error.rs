@@ -10,7 +10,7 @@ pub enum Error {
     /// The journal failed.
     #[error(transparent)]
     Journal(#[from] convoke_journal::Error),
-    /// The journal failed after something had come back that is worth keeping.
+    /// The journal would not take what happened. What came back from the model or a tool is carried here and spooled.
     #[error("{cause}; nothing new was started{}", spooled_note(.spooled))]
     Unrecorded {
         /// What the journal said.

@@ -34,24 +34,29 @@ pub(crate) fn keep(dirs: &[PathBuf], stream: &StreamId, expected: u64, batch: &B
 
 fn write(dir: &Path, path: &Path, text: &[u8]) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-    // A directory in a shared place may be somebody else's by now, who would then read or hold back the reply.
-    let meta = fs::symlink_metadata(dir)?;
-    if !meta.is_dir() || meta.uid() != fs::metadata("/proc/self")?.uid() || meta.mode() & 0o077 != 0 {
+    if !is_ours(dir) {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
-    let partial = path.with_extension(format!("partial-{}", std::process::id()));
+    let partial = path.with_extension("partial");
+    // Half a batch that a killed process left behind is of no use.
+    let _ = fs::remove_file(&partial);
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&partial)?;
     let written = file.write_all(text).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&partial, path));
     if written.is_err() {
-        // Half a batch is of no use, and the next try must find its place free.
         let _ = fs::remove_file(&partial);
     }
     written
 }
 
+/// A directory in a shared place may be somebody else's, who would read a reply, hold it back or forge one.
+fn is_ours(dir: &Path) -> bool {
+    let owner = fs::metadata("/proc/self").map(|me| me.uid()).ok();
+    fs::symlink_metadata(dir).is_ok_and(|meta| meta.is_dir() && Some(meta.uid()) == owner && meta.mode() & 0o077 == 0)
+}
+
 /// Finds a kept batch that goes right behind this sequence number. One that does not fit any more is left alone.
 pub(crate) fn find(dirs: &[PathBuf], stream: &StreamId, seq: u64) -> Option<(PathBuf, Spooled)> {
-    dirs.iter().find_map(|dir| {
+    dirs.iter().filter(|dir| is_ours(dir)).find_map(|dir| {
         let path = path(dir, stream);
         let spooled: Spooled = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
         (spooled.expected == seq).then_some((path, spooled))

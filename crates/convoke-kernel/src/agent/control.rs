@@ -176,6 +176,8 @@ pub(super) struct Control {
     pub(super) shell: Option<ShellState>,
     /// Files that changed while nobody drove the agent and that it has not been told of.
     pub(super) changed: Vec<String>,
+    /// Whether the history ends with a reply that said its last word: only a user message may follow it.
+    pub(super) ends_with_reply: bool,
 }
 
 impl Control {
@@ -193,6 +195,7 @@ impl Control {
             cost_nano: Some(0),
             shell: None,
             changed: Vec::new(),
+            ends_with_reply: false,
         }
     }
 
@@ -215,6 +218,7 @@ impl Control {
 
     fn push(&mut self, segment: &Segment) {
         self.mark.advance(&[segment.as_str()]);
+        self.ends_with_reply = false;
     }
 
     /// Takes one step, or says that it is illegal; the caller then discards the state.
@@ -240,7 +244,7 @@ impl Control {
             (Stage::Tools(slots), Event::ResultsAppended(e)) => self.results_appended(&slots, e),
             (Stage::Ending, Event::ExchangeClosed(e)) => self.closed(e),
             (stage, Event::Resumed(e)) => {
-                self.changed.extend(e.changed.iter().cloned());
+                owe(&mut self.changed, e.changed.iter().cloned());
                 Some(stage)
             }
             _ => None,
@@ -323,6 +327,7 @@ impl Control {
                 exchange.widened = false;
                 self.turns += 1;
                 self.mark.advance(&[e.reply.content.as_str()]);
+                self.ends_with_reply = e.reply.calls.is_empty() && e.reply.stop != StopReason::PauseTurn;
                 match after_kept(exchange, &e.reply, max_turns) {
                     Next::Tools => Stage::Tools(e.reply.calls.iter().map(Slot::queued).collect()),
                     Next::Ask => self.ready(self.first_room()),
@@ -335,7 +340,7 @@ impl Control {
             }
             Kept::Empty | Kept::Unusable if exchange.strikes == 0 => {
                 exchange.strikes += 1;
-                self.ready(self.first_room())
+                self.ready(asking.max_tokens)
             }
             Kept::Cut | Kept::Empty | Kept::Unusable | Kept::Refused | Kept::WindowFull => Stage::Ending,
         })
@@ -385,7 +390,7 @@ impl Control {
         exchange.taken_back = e.taken_back;
         if e.taken_back {
             self.mark = exchange.start;
-            self.changed.append(&mut exchange.told);
+            owe(&mut self.changed, exchange.told.drain(..));
         }
         Some(Stage::Idle)
     }
@@ -393,6 +398,15 @@ impl Control {
     fn pay(&mut self, usage: &Usage, cost_nano: Option<u64>) {
         self.usage.add(usage);
         self.cost_nano = self.cost_nano.zip(cost_nano).map(|(sum, cost)| sum.saturating_add(cost));
+    }
+}
+
+/// Adds files to those the agent is to be told of, each once.
+fn owe(changed: &mut Vec<String>, files: impl Iterator<Item = String>) {
+    for file in files {
+        if !changed.contains(&file) {
+            changed.push(file);
+        }
     }
 }
 

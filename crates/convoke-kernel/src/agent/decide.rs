@@ -141,10 +141,15 @@ impl Draft {
     fn reopen(&mut self) -> Result<(), Unexpected> {
         let Some(exchange) = self.control.exchange.clone().filter(Exchange::reopenable) else { return Ok(()) };
         if exchange.taken_back {
-            self.say(exchange.input, exchange.text)
-        } else {
-            Ok(self.emit(ExchangeReopened { exchange: exchange.number })?)
+            return self.say(exchange.input, exchange.text);
         }
+        self.emit(ExchangeReopened { exchange: exchange.number })?;
+        if self.control.ends_with_reply {
+            // No model goes on with its own last word: somebody has to speak first.
+            let message = user_text(prompts::NUDGE);
+            self.emit(NoteAppended { message, hand_back: false, changed: Vec::new() })?;
+        }
+        Ok(())
     }
 
     /// Decides what is due without any further input.

@@ -336,6 +336,33 @@ fn a_reply_that_stops_for_tools_and_calls_none_is_no_answer() {
 }
 
 #[test]
+fn whatever_ended_an_exchange_the_next_request_ends_with_a_user_message() {
+    let thinking = || reply(json!([{"type": "thinking", "thinking": "", "signature": "s"}]), StopReason::EndTurn);
+    let eclipsed = || reply(json!([{"type": "text", "text": "x"}]), StopReason::Other("eclipse".into()));
+    for endings in [vec![thinking(), thinking()], vec![eclipsed()]] {
+        let mut bench = Bench::asked(30, "hello");
+        endings.into_iter().for_each(|ending| drop(bench.replies(ending)));
+        assert!(bench.agent.can_go_on());
+        assert_eq!(
+            bench.feed(Input::Resume { changed: vec![] }),
+            ["resumed", "exchange_reopened", "note_appended", "model_called"]
+        );
+        assert!(bench.outline().ends_with(" user(text)"), "{}", bench.outline());
+    }
+}
+
+#[test]
+fn a_file_that_changed_twice_is_named_once() {
+    let mut bench = Bench::asked(30, "look");
+    bench.replies(calls(&["t1"]));
+    let held = Input::Resume { changed: vec!["a.rs".into()] };
+    bench.feed_at(held, Pace::Hold);
+    bench.feed(Input::Resume { changed: vec!["a.rs".into(), "b.rs".into()] });
+    let note = bench.agent.history().last().unwrap().as_str().to_owned();
+    assert_eq!((note.matches("a.rs").count(), note.matches("b.rs").count()), (1, 1), "{note}");
+}
+
+#[test]
 fn two_calls_with_one_id_cannot_enter_the_history() {
     let mut bench = Bench::asked(30, "look");
     assert_eq!(bench.replies(calls(&["t1", "t1"])), ["model_replied", "model_called"]);

@@ -1,6 +1,7 @@
 //! A reply that came and could not be recorded: it is kept in a file, recorded by the next resume, and never asked for
 //! again; a file that does not fit is left alone.
 
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::sync::{Arc, Mutex};
 
 use convoke_kernel::{AgentId, Event, Outcome};
@@ -37,7 +38,7 @@ async fn cut_off() -> (Rig, AgentId, Value) {
 
 fn keep(rig: &Rig, agent: &AgentId, text: &str) {
     let dir = rig.scratch.path().join("spool");
-    std::fs::create_dir_all(&dir).unwrap();
+    std::fs::DirBuilder::new().mode(0o700).create(&dir).unwrap();
     std::fs::write(dir.join(format!("{agent}.json")), text).unwrap();
 }
 
@@ -80,4 +81,14 @@ async fn a_kept_reply_that_cannot_follow_or_be_read_is_left_alone() {
         value.to_string()
     };
     check(twice, 3, true).await;
+}
+
+#[tokio::test]
+async fn a_spool_that_others_may_write_to_is_not_believed() {
+    let (rig, agent, value) = cut_off().await;
+    keep(&rig, &agent, &value.to_string());
+    let shared = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(rig.scratch.path().join("spool"), shared).unwrap();
+    rig.resume(&agent).await.unwrap();
+    assert_eq!(rig.sim.requests().len(), 3, "the reply was asked for again");
 }

@@ -10,6 +10,9 @@ use super::probes::Probe;
 /// So many quotes, of at most 120 bytes, fit into one result when they are read again.
 const MOST_QUOTES: usize = 50;
 
+/// How texts of the harness begin that ask for nothing new.
+const NOTES: [&str; 2] = ["Your last reply held no answer", "While this work was interrupted, files"];
+
 /// What the harness says when the turns are used up.
 const LAST_TURN: [&str; 2] = ["turn limit is reached", "hand back what you have"];
 
@@ -106,7 +109,7 @@ impl Exchange {
     fn take_text(&mut self, text: &str) {
         let text = without_reminders(text);
         let text = text.trim();
-        if text.is_empty() || text.starts_with("Your last reply was empty.") {
+        if text.is_empty() || NOTES.iter().any(|note| text.starts_with(note)) {
             return;
         }
         let low = text.to_lowercase();

@@ -132,8 +132,10 @@ async fn an_offline_run_goes_on_offline_by_itself() {
     patiently("the first event", run.first_line()).await;
     run.signal("KILL");
     run.end().await;
+    std::fs::write(stage.work().join("other.py"), "print('meanwhile')\n").unwrap();
     let report = stage.run(&["resume", "--output", "json"]).await.exits(0).json();
     assert_eq!((&report["model"], &report["status"]), (&json!("offline"), &json!("done")));
+    assert!(report["answer"].as_str().unwrap().contains("main.py:1"), "the task is still the review: {report}");
 }
 
 #[tokio::test]
