@@ -216,7 +216,6 @@ async fn run(location: &Location, scenario: &Scenario, cut: Option<(Moment, usiz
         (Err(Error::Crashed), Some(_)) => rig.resume(&agent).await.unwrap(),
         (other, cut) => panic!("{}: {cut:?}: {other:?}", scenario.name),
     };
-    rig.assert_legal();
     let outcome = ended.outcome.unwrap_or_else(|| panic!("{}: {cut:?}: no outcome", scenario.name));
     collect(&rig, &agent, outcome, commits.load(Ordering::SeqCst)).await
 }

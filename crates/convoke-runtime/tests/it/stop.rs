@@ -30,7 +30,6 @@ async fn a_drain_waits_for_the_reply_and_starts_nothing_new() {
     let ended = rig.resume(&agent).await.unwrap();
     assert_eq!(ended.outcome, Some(Outcome::Ok { text: "done".into() }));
     assert_eq!((rig.read("log").as_str(), rig.sim.requests().len()), ("ran\n", 2));
-    rig.assert_legal();
 }
 
 #[tokio::test]
@@ -87,7 +86,6 @@ async fn a_cut_kills_the_command_and_tells_the_model() {
     assert!(result.text.starts_with("begun\n") && result.text.contains("\n(interrupted"), "{}", result.text);
     let ended = rig.resume(&agent).await.unwrap();
     assert_eq!(ended.outcome, Some(Outcome::Ok { text: "done".into() }));
-    rig.assert_legal();
 }
 
 #[tokio::test]

@@ -126,7 +126,7 @@ impl Rig {
     }
 
     /// Every request that reached the simulator was legal and began with the one before it.
-    pub(crate) fn assert_legal(&self) {
+    fn assert_legal(&self) {
         let requests = self.sim.requests();
         for request in &requests {
             // The simulator tells conversations apart by their system prompt too, so it would not notice a changed one.
@@ -146,6 +146,16 @@ impl Rig {
 
     pub(crate) fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.work.path().join(name)).unwrap_or_default()
+    }
+}
+
+/// Checked here and not by each test, so that no test can forget it.
+impl Drop for Rig {
+    fn drop(&mut self) {
+        // A test that has failed already says more than a second failure would.
+        if !std::thread::panicking() {
+            self.assert_legal();
+        }
     }
 }
 

@@ -336,8 +336,6 @@ impl Run {
     async fn check(mut self, tally: &mut Tally) {
         let (mut bodies, mut positions) = (HashMap::new(), HashMap::new());
         for request in self.sim().requests() {
-            assert!(request.verdict.is_accepted(), "{}: {:?}\n{}", request.index, request.verdict, request.body);
-            assert_eq!(request.prefix_break, None, "request {}", request.index);
             *positions.entry(request.position).or_insert(0) += 1;
             *bodies.entry(request.raw).or_insert(0) += 1;
         }

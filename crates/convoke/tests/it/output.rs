@@ -1,6 +1,6 @@
 //! What programs read: the object of `--output json`, the lines of `--output jsonl`, and the talk on a pipe.
 
-use convoke_sim::{Fault, FaultKind, Script, calls, refuses, says};
+use convoke_sim::{Fault, FaultKind, Script, SimConfig, calls, refuses, says};
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, to_its_end};
@@ -50,9 +50,13 @@ async fn a_failure_is_an_object_too() {
 
 #[tokio::test]
 async fn a_model_nobody_described_has_no_price_and_a_warning() {
-    let stage = Stage::with(two_turns()).await;
-    let report = stage.run(&["--output", "json", "--model", "claude-unheard-of", "x", "y"]).await.json();
+    let mut server = SimConfig::from(two_turns());
+    let described = serde_json::from_value(json!({})).unwrap();
+    server.models.extend([("claude-unheard-of".to_owned(), described)]).unwrap();
+    let stage = Stage::with(server).await;
+    let report = stage.run(&["--output", "json", "--model", "claude-unheard-of", "x", "y"]).await.exits(0).json();
     check(&report);
+    assert_eq!((&report["cost_usd"], &report["cost_nano"]), (&Value::Null, &Value::Null), "{report:#}");
     assert!(report["warnings"].to_string().contains("claude-unheard-of"), "{report:#}");
 }
 

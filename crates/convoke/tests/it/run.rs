@@ -23,8 +23,6 @@ async fn a_plain_answer_is_all_that_stands_on_stdout() {
     let last = seen.stderr.lines().last().unwrap();
     assert!(last.starts_with("done · claude-opus-4-8 · 1 turn · 0 commands · "), "{last}");
     assert!(last.contains("$0.0") && last.contains(" · s_"), "{last}");
-    let requests = stage.sim().requests();
-    assert!(requests.iter().all(|request| request.verdict.is_accepted()), "{requests:?}");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use convoke_sim::{Script, Simulator};
+use convoke_sim::{SimConfig, Simulator};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
@@ -63,6 +63,20 @@ impl Seen {
     }
 }
 
+/// Checked here and not by each test, so that no test can forget it: every request that was sent was legal.
+impl Drop for Stage {
+    fn drop(&mut self) {
+        // A test that has failed already says more than a second failure would.
+        if std::thread::panicking() {
+            return;
+        }
+        for request in self.sim.iter().flat_map(Simulator::requests) {
+            assert!(request.verdict.is_accepted(), "request {}: {:?}", request.index, request.verdict);
+            assert_eq!(request.prefix_break, None, "request {}", request.index);
+        }
+    }
+}
+
 impl Stage {
     /// Nobody answers.
     pub(crate) fn bare() -> Self {
@@ -73,9 +87,10 @@ impl Stage {
     }
 
     /// A simulator answers by this script, and is taken for Anthropic's API.
-    pub(crate) async fn with(script: Script) -> Self {
-        let sim = Simulator::start(script).await.unwrap();
-        let stage = Self { sim: Some(sim), ..Self::bare() };
+    pub(crate) async fn with(sim: impl Into<SimConfig>) -> Self {
+        let sim = Simulator::start(sim).await.unwrap();
+        let mut stage = Self::bare();
+        stage.sim = Some(sim);
         let config = stage.home().join(".config/convoke");
         std::fs::create_dir_all(&config).unwrap();
         let text = format!("[endpoints.\"{}\"]\nprofile = \"anthropic\"\n", stage.sim().url());
