@@ -14,3 +14,4 @@ mod schedules;
 mod spool;
 mod stop;
 mod support;
+mod workspace;
