@@ -150,7 +150,7 @@ impl Client {
             (true, false) => format!("cannot connect to {url} ({why}); check the base URL, the network and the proxy"),
             _ => format!("the connection to {url} broke before an answer came ({why})"),
         };
-        failures::transport(what)
+        Failure { unbilled: connect, ..failures::transport(what) }
     }
 
     fn scrub(&self, message: String) -> String {

@@ -38,7 +38,7 @@ pub(crate) fn deadline(message: impl std::fmt::Display) -> Failure {
 }
 
 pub(crate) fn failure(kind: FailureKind, message: String, retry: Retry) -> Failure {
-    Failure { kind, message, retry, request_id: None }
+    Failure { kind, message, retry, request_id: None, unbilled: false }
 }
 
 /// A response that is not a success.
@@ -54,7 +54,7 @@ pub(crate) fn from_response(status: u16, headers: &HeaderMap, body: &str, asked:
         (false, _) => Retry::Never,
     };
     let request_id = header(headers, "request-id").map(str::to_owned).or(told.request_id);
-    Failure { kind: verdict.kind, message: advised(what, verdict.advice), retry, request_id }
+    Failure { kind: verdict.kind, message: advised(what, verdict.advice), retry, request_id, unbilled: true }
 }
 
 /// An `error` event after a status of 200.
@@ -80,7 +80,7 @@ pub(crate) fn from_event(data: &str, asked: &Asked<'_>) -> Failure {
         true => (Retry::Soon, AGAIN.to_owned()),
         false => (Retry::Never, verdict.advice),
     };
-    Failure { kind: verdict.kind, message: advised(what, advice), retry, request_id: told.request_id }
+    Failure { kind: verdict.kind, message: advised(what, advice), retry, request_id: told.request_id, unbilled: false }
 }
 
 /// What an error amounts to.

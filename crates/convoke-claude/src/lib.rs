@@ -22,7 +22,7 @@ pub use limits::{Bucket, RateLimits};
 pub use models::{
     Model, ModelPatch, Models, OFFLINE_MODEL, TableError, ThinkingDefault, ThinkingRules, ThinkingType, TierPatch,
 };
-pub use prices::{Prices, Rates, Tier, cost};
+pub use prices::{Prices, Rates, Tier, ceilings, cost};
 pub use reply::Live;
 pub use request::{Request, RequestBody};
 pub use stream::{MAX_FRAME_BYTES, read_reply};

@@ -1,6 +1,6 @@
 //! What tokens cost, in integers. It reckons; it never rounds and never guesses a price.
 
-use convoke_kernel::Usage;
+use convoke_kernel::{RateTier, Usage};
 
 use crate::models::Model;
 
@@ -43,6 +43,18 @@ impl Prices {
         let holds = |tier: &&Tier| tier.above == 0 || prompt_tokens > tier.above;
         self.tiers.iter().rev().find(holds).map(|tier| tier.rates)
     }
+}
+
+/// The most that tokens of this model can cost, for reckoning before a request is sent; `None` when its price is not
+/// known. Input is taken at the dearest rate our cache marks allow: written to the cache for five minutes.
+pub fn ceilings(model: &Model) -> Option<convoke_kernel::Rates> {
+    let tier = |tier: &Tier| RateTier {
+        above: tier.above,
+        input: tier.rates.input.max(tier.rates.cache_write_5m),
+        output: tier.rates.output,
+    };
+    let tiers = model.prices.as_ref()?.tiers.iter().map(tier).collect();
+    Some(convoke_kernel::Rates { tiers, overhead_tokens: model.overhead_tokens })
 }
 
 /// What this usage of this model costs in nano-dollars; `None` when its price is not known.

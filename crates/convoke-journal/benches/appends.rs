@@ -1,8 +1,8 @@
 //! Durable appends: `cargo bench -p convoke-journal --bench appends [-- SECONDS [POSTGRES_URL]]`.
 //!
 //! Prints, all from one run because disks differ and change their mind: appends per second by one writer alone, by 64
-//! writers of one process, and by four processes with the slowest over the fastest. One append is one event of 256
-//! bytes, on disk when it counts.
+//! writers of one process, by the same when each append also updates one shared stream, and by four processes with the
+//! slowest over the fastest. One append is one event of 256 bytes, on disk when it counts.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use std::error::Error;
@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use convoke_journal::{Batch, Journal, Location, Options, Process, StreamId};
+use convoke_journal::{Batch, Change, Changed, Journal, Location, Options, Process, StreamId, Update};
 
 type Done<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -36,10 +36,12 @@ fn main() -> Done<()> {
 }
 
 fn measure(runtime: &tokio::runtime::Runtime, store: &str, place: &str, each: Duration) -> Done<()> {
-    let alone = runtime.block_on(writers(place, 1, each))?;
+    let alone = runtime.block_on(writers(place, 1, each, false))?;
     println!("{store}: one writer alone           {alone:>8.0} durable appends/s");
-    let many = runtime.block_on(writers(place, WRITERS, each))?;
+    let many = runtime.block_on(writers(place, WRITERS, each, false))?;
     println!("{store}: {WRITERS} writers, one process    {many:>8.0} durable appends/s ({:.1} x)", many / alone);
+    let shared = runtime.block_on(writers(place, WRITERS, each, true))?;
+    println!("{store}: the same, all with one ledger {shared:>7.0} durable appends/s");
     let counts = processes(place, each)?;
     let (slowest, fastest) = (counts.iter().min().unwrap_or(&0), counts.iter().max().unwrap_or(&1));
     let sum: u64 = counts.iter().sum();
@@ -57,9 +59,10 @@ async fn open(place: &str) -> Done<Journal> {
 }
 
 /// Appends to a stream of its own until the time is over, and says how often.
-async fn write(journal: Journal, stream: StreamId, each: Duration) -> Done<u64> {
+async fn write(journal: Journal, stream: StreamId, each: Duration, shared: Option<Update>) -> Done<u64> {
     let lease = journal.own(&stream).await?;
-    let batch = Batch::events(1, [format!(r#"{{"type":"measured","text":"{}"}}"#, "x".repeat(226))]);
+    let text = format!(r#"{{"type":"measured","text":"{}"}}"#, "x".repeat(226));
+    let batch = Batch { updates: shared.into_iter().collect(), ..Batch::events(1, [text]) };
     let begin = Instant::now();
     let mut seq = 0;
     while begin.elapsed() < each {
@@ -70,16 +73,28 @@ async fn write(journal: Journal, stream: StreamId, each: Duration) -> Done<u64> 
     Ok(seq)
 }
 
-async fn writers(place: &str, count: u32, each: Duration) -> Done<f64> {
+/// Counts on in a state of the size a ledger has, with one event.
+fn counted() -> Change {
+    Change::new(|state| {
+        let last: u64 = state.and_then(|text| text.split(' ').next()?.parse().ok()).unwrap_or(0);
+        let state = format!("{} {}", last + 1, "x".repeat(1_000));
+        Ok(Changed { state, events: vec![format!(r#"{{"type":"counted","to":{}}}"#, last + 1)] })
+    })
+}
+
+async fn writers(place: &str, count: u32, each: Duration, shared: bool) -> Done<f64> {
     let journal = open(place).await?;
+    let ledger = StreamId::new("bench_ledger")?;
+    let update = shared.then(|| Update { stream: ledger.clone(), change: counted() });
     let mut tasks = tokio::task::JoinSet::new();
     for writer in 0..count {
-        tasks.spawn(write(journal.clone(), StreamId::new(format!("bench{writer}"))?, each));
+        tasks.spawn(write(journal.clone(), StreamId::new(format!("bench{writer}"))?, each, update.clone()));
     }
     let mut total = 0;
     for done in tasks.join_all().await {
         total += done?;
     }
+    journal.prune(&[ledger]).await?;
     journal.close().await?;
     Ok(total as f64 / each.as_secs_f64())
 }
@@ -111,6 +126,6 @@ async fn one_of_four(place: &str, each: Duration) -> Done<()> {
     println!("ready");
     std::io::stdin().read_line(&mut String::new())?;
     let stream = StreamId::new(format!("bench_process_{}", std::process::id()))?;
-    println!("{}", write(journal, stream, each).await?);
+    println!("{}", write(journal, stream, each, None).await?);
     Ok(())
 }

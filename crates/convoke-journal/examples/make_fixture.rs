@@ -1,10 +1,10 @@
-//! Writes the journal that `tests/fixtures/v1.db` is a copy of: `cargo run -p convoke-journal --example make_fixture
-//! -- tests/fixtures/v1.db`. To be run once per format version; an old fixture is never made again.
+//! Writes the journal that `tests/fixtures/v2.db` is a copy of: `cargo run -p convoke-journal --example make_fixture
+//! -- tests/fixtures/v2.db`. To be run once per format version; an old fixture is never made again.
 
 use std::error::Error;
 use std::path::Path;
 
-use convoke_journal::{Batch, Journal, KeyedInput, Location, Options, Process, StreamId};
+use convoke_journal::{Batch, Change, Changed, Journal, KeyedInput, Location, Options, Process, StreamId, Update};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -41,6 +41,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
         ..Batch::events(3_000, [long])
     };
     journal.append(&lease, 2, &second).await?;
+    let ledger = StreamId::new("s_fixture:ledger")?;
+    let spent = |total: u64, nanos: u64| {
+        let (state, event) = (format!(r#"{{"spent":{total}}}"#), format!(r#"{{"type":"spent","nanos":{nanos}}}"#));
+        Change::new(move |_| Ok(Changed { state: state.clone(), events: vec![event.clone()] }))
+    };
+    journal.update(&ledger, 4_000, &spent(3, 3)).await?;
+    let third = Batch {
+        updates: vec![Update { stream: ledger, change: spent(7, 4) }],
+        ..Batch::events(5_000, [r#"{"type":"ended"}"#])
+    };
+    journal.append(&lease, 3, &third).await?;
     journal.close().await?;
     std::fs::copy(&file, &target)?;
     std::fs::remove_dir_all(&place)?;

@@ -29,6 +29,14 @@ pub enum Error {
         /// The last event there is.
         actual: u64,
     },
+    /// A change of a shared stream was declined by its function, and with it everything it was to be done with.
+    #[error("the change of {stream} was declined: {reason}; nothing was changed, decide anew")]
+    Declined {
+        /// The shared stream.
+        stream: StreamId,
+        /// What the function said.
+        reason: String,
+    },
     /// The store takes no writes (a full disk, a lost permission). Start nothing new; what is there can be read.
     #[error("cannot write to the journal {place}: {reason}; make room or restore access, then resume")]
     CannotWrite {

@@ -9,11 +9,12 @@ use crate::postgres::Postgres;
 use crate::sqlite::{Embedded, ops};
 use crate::wake::Wakers;
 use crate::{
-    Batch, Error, Filter, KeyedInput, Lease, Listing, LiveOwner, Location, Options, Pruned, Record, StreamId,
-    Submitted, text,
+    Appended, Batch, Change, Error, Filter, Flight, KeyedInput, Lease, Listing, LiveOwner, Location, Options, Pruned,
+    Record, StreamId, Submitted, Update, flight, text,
 };
 
-/// A journal: streams of events, each written by one owner at a time, with the inputs that wait for that owner.
+/// A journal: streams of events, each written by one owner at a time, with the inputs that wait for that owner; and
+/// shared streams, which are changed by functions of their state.
 ///
 /// A clone is another handle of the same journal and costs nothing.
 ///
@@ -26,6 +27,8 @@ use crate::{
 /// * **The fence.** An append names the lease and the last event its caller knows. Both are compared in the
 ///   transaction that writes. A process that was believed dead and wakes up therefore cannot write a byte, whatever
 ///   any clock said; clocks decide only how long a silent owner is waited for.
+/// * **Shared streams.** Nobody owns them. What changes one is a function from its state to the next, called in the
+///   transaction that writes: updates of one stream happen one after the other, in whatever process, and none is lost.
 /// * **Keys.** An input is known by its key within its stream for as long as the stream exists, also after it was
 ///   acknowledged. So whoever does not know whether an input arrived sends it again.
 /// * **Process ids.** Leases belong to [`Process::id`](crate::Process::id), so every process needs its own.
@@ -36,7 +39,8 @@ use crate::{
 /// # What may repeat
 ///
 /// `submit`, `heartbeat`, `release`, `prune` and everything that reads may be repeated freely. An `append` that is
-/// repeated fails with [`Error::StaleSequence`], unless its batch had no events. `own` gives a new lease every time.
+/// repeated fails with [`Error::StaleSequence`], unless its batch had no events. `own` gives a new lease every time, and
+/// an `update` that is repeated is a second one: whoever does not know whether it happened looks at the state.
 #[derive(Clone)]
 pub struct Journal {
     shared: Arc<Shared>,
@@ -49,6 +53,8 @@ struct Shared {
     wakers: Arc<Wakers>,
     /// The leases that are alive in this process.
     held: Mutex<HashMap<StreamId, Weak<()>>>,
+    /// The flights that were dropped and not landed.
+    abandoned: Mutex<Vec<Lease>>,
     /// Whether the store has a row for this process.
     registered: AtomicBool,
 }
@@ -84,8 +90,8 @@ impl Journal {
     }
 
     fn new(store: Store, location: Location, options: Options, wakers: Arc<Wakers>) -> Self {
-        let (held, registered) = (Mutex::default(), AtomicBool::new(false));
-        Self { shared: Arc::new(Shared { store, location, options, wakers, held, registered }) }
+        let (held, abandoned, registered) = (Mutex::default(), Mutex::default(), AtomicBool::new(false));
+        Self { shared: Arc::new(Shared { store, location, options, wakers, held, abandoned, registered }) }
     }
 
     /// Where this journal is.
@@ -133,16 +139,17 @@ impl Journal {
     }
 
     /// Renews all leases of this process, for its `lease_ttl` from now on. One row, however many leases. To be called
-    /// several times per `lease_ttl` while anything is owned.
+    /// several times per `lease_ttl` while anything is owned. Flights that were dropped are landed by it.
     pub async fn heartbeat(&self) -> Result<(), Error> {
         self.shared.registered.store(true, Ordering::Relaxed);
         match &self.shared.store {
             Store::Embedded(store) => {
                 let me = self.shared.options.clone();
-                store.write(move |rows| ops::heartbeat(rows, &me)).await
+                store.write(move |rows| ops::heartbeat(rows, &me)).await?;
             }
-            Store::Postgres(store) => store.heartbeat(&self.shared.options).await,
+            Store::Postgres(store) => store.heartbeat(&self.shared.options).await?,
         }
+        self.land_abandoned().await
     }
 
     /// Whether this lease is still the one that may append: its stream has its owner and its epoch. A silent owner
@@ -170,17 +177,19 @@ impl Journal {
             }
             Store::Postgres(store) => store.release(lease).await?,
         }
-        let mut held = self.held();
-        let ours = held.get(&lease.stream).is_some_and(|token| token.as_ptr() == Arc::as_ptr(&lease._token));
-        if ours {
-            held.remove(&lease.stream);
-        }
+        self.unreserve(lease);
         Ok(())
     }
 
+    /// Appends a batch as [`append_shared`](Self::append_shared) does, and returns the number of the stream's last
+    /// event now.
+    pub async fn append(&self, lease: &Lease, expected: u64, batch: &Batch) -> Result<u64, Error> {
+        Ok(self.append_shared(lease, expected, batch).await?.seq)
+    }
+
     /// Appends a batch to the lease's stream: its events after event number `expected` (0 for a new stream), and in
-    /// the same transaction its acknowledgements, inputs for other streams, results and summary. Returns the number of
-    /// the stream's last event now.
+    /// the same transaction its acknowledgements, inputs for other streams, results, summary and updates of shared
+    /// streams. Returns the number of the stream's last event now, and the states the updates led to.
     ///
     /// Fails with [`Error::LostLease`] if the lease has ended, else with [`Error::StaleSequence`] if the stream's last
     /// event is not number `expected`; nothing changes then. An acknowledged input is no longer in
@@ -188,10 +197,13 @@ impl Journal {
     /// back in the queue, a batch submits it to its own stream under a new key. An input whose key its stream already
     /// knows is left out silently, as it is the same input sent again.
     ///
-    /// Other appends that are committed together with this one do not affect it, nor does it affect them.
-    pub async fn append(&self, lease: &Lease, expected: u64, batch: &Batch) -> Result<u64, Error> {
+    /// The updates come after that check, in their order, as [`update`](Self::update) says; each sees the state the one
+    /// before it has left, be it of this batch or of another. If one of them is declined, nothing of the batch happens.
+    ///
+    /// Other appends that are committed together with this one do not affect it otherwise, nor does it affect them.
+    pub async fn append_shared(&self, lease: &Lease, expected: u64, batch: &Batch) -> Result<Appended, Error> {
         text::check_batch(batch)?;
-        let seq = match &self.shared.store {
+        let appended = match &self.shared.store {
             Store::Embedded(store) => {
                 let (lease, batch) = (lease.clone(), batch.clone());
                 store.write(move |rows| ops::append(rows, &lease, expected, &batch)).await?
@@ -199,7 +211,41 @@ impl Journal {
             Store::Postgres(store) => store.append(lease, expected, batch).await?,
         };
         self.shared.wakers.wake(&lease.stream);
-        Ok(seq)
+        for update in &batch.updates {
+            self.shared.wakers.wake(&update.stream);
+        }
+        Ok(appended)
+    }
+
+    /// Changes a shared stream: calls the function with the stream's state, appends its events after those the stream
+    /// has, and keeps the new state, which is returned. One transaction, no lease; the stream is made if it is new. It
+    /// should be a stream nobody owns, for its owner would find it moved on.
+    ///
+    /// Fails with [`Error::Declined`] if the function says so or panics, and nothing changes then.
+    pub async fn update(&self, stream: &StreamId, at: u64, change: &Change) -> Result<String, Error> {
+        let state = match &self.shared.store {
+            Store::Embedded(store) => {
+                let (stream, change) = (stream.clone(), change.clone());
+                store.write(move |rows| ops::update(rows, &stream, at, &change)).await?.1
+            }
+            Store::Postgres(store) => {
+                let update = Update { stream: stream.clone(), change: change.clone() };
+                store.update(&update, at).await?.states.pop().unwrap_or_default()
+            }
+        };
+        self.shared.wakers.wake(stream);
+        Ok(state)
+    }
+
+    /// The state of a shared stream, as its last update left it.
+    pub async fn shared(&self, stream: &StreamId) -> Result<Option<String>, Error> {
+        match &self.shared.store {
+            Store::Embedded(store) => {
+                let stream = stream.clone();
+                store.read(move |rows| ops::shared(rows, &stream)).await
+            }
+            Store::Postgres(store) => store.shared(stream).await,
+        }
     }
 
     /// The events after number `after`, in order and without gaps. A stream that does not exist has none.
@@ -234,18 +280,51 @@ impl Journal {
         self.shared.wakers.until(stream, look).await
     }
 
+    /// Waits until nobody is at work on this key, in this process or another, and gives the right to be the one who is.
+    /// To be asked for before work that others may be doing too; whoever gets it looks again whether the result is
+    /// there by now. Keys are any text.
+    ///
+    /// The flight is a lease and ends like one: when it lands, when the journal is closed, and when its process is found
+    /// gone or silent as [`own`](Self::own) says. Then two may be at work, and only one of them knows; a flight saves
+    /// work and guards nothing. Waiting in the same process ends at once, across processes within a quarter of a second.
+    /// It is no stream of the list, and nothing of it is left when it has landed.
+    pub async fn single_flight(&self, key: &str) -> Result<Flight, Error> {
+        let stream = flight::stream(key)?;
+        let look = || async {
+            let (journal, stream) = (self.clone(), stream.clone());
+            // In a task of its own, so that a waiter that is dropped amid this drops a flight and not a bare lease.
+            let attempt = async move { journal.own(&stream).await.map(|lease| Flight::new(journal, lease)) };
+            match tokio::spawn(attempt).await {
+                Ok(Ok(flight)) => Ok(Some(flight)),
+                Ok(Err(Error::Held { .. })) => Ok(None),
+                Ok(Err(error)) => Err(error),
+                Err(ended) => {
+                    let place = self.shared.location.to_string();
+                    Err(Error::Unavailable { place, reason: ended.to_string() })
+                }
+            }
+        };
+        self.shared.wakers.until(&stream, look).await
+    }
+
     /// The result that was last remembered under this key.
     pub async fn result(&self, key: &str) -> Result<Option<String>, Error> {
+        Ok(self.result_at(key).await?.map(|(json, _)| json))
+    }
+
+    /// The result that was last remembered under this key, and the time of the batch it came with.
+    pub async fn result_at(&self, key: &str) -> Result<Option<(String, u64)>, Error> {
         match &self.shared.store {
             Store::Embedded(store) => {
                 let key = key.to_owned();
-                store.read(move |rows| ops::result(rows, &key)).await
+                store.read(move |rows| ops::result_at(rows, &key)).await
             }
-            Store::Postgres(store) => store.result(key).await,
+            Store::Postgres(store) => store.result_at(key).await,
         }
     }
 
-    /// The streams, newest first (by creation, then by id, descending), with the owners that are alive.
+    /// The streams, newest first (by creation, then by id, descending), with the owners that are alive. Shared streams
+    /// are among them; flights are not.
     pub async fn list(&self, filter: &Filter) -> Result<Vec<Listing>, Error> {
         let me = &self.shared.options;
         match &self.shared.store {
@@ -257,10 +336,10 @@ impl Journal {
         }
     }
 
-    /// Removes streams with their events and inputs, and blobs nothing refers to any more. Streams that a live process
+    /// Removes streams with their events, inputs and shared state, and blobs nothing refers to any more. Streams that a live process
     /// owns (this one included) are left alone and named in the answer; streams that do not exist are passed over.
     /// Results stay: see [`forget_results`](Self::forget_results). A pruned stream's keys are forgotten, so an old
-    /// input that is sent again makes the stream anew.
+    /// input that is sent again makes the stream anew. What is left of flights whose process is gone goes too.
     pub async fn prune(&self, streams: &[StreamId]) -> Result<Pruned, Error> {
         let me = &self.shared.options;
         match &self.shared.store {
@@ -315,6 +394,52 @@ impl Journal {
         let token = Arc::new(());
         held.insert(stream.clone(), Arc::downgrade(&token));
         Ok(token)
+    }
+
+    /// Notes that a lease has ended, so that this process can have another.
+    fn unreserve(&self, lease: &Lease) {
+        let mut held = self.held();
+        let ours = held.get(&lease.stream).is_some_and(|token| token.as_ptr() == Arc::as_ptr(&lease._token));
+        if ours {
+            held.remove(&lease.stream);
+        }
+    }
+
+    /// Ends a flight and lets the next one go.
+    pub(crate) async fn land(&self, flight: &Lease) -> Result<(), Error> {
+        match &self.shared.store {
+            Store::Embedded(store) => {
+                let flight = flight.clone();
+                store.write(move |rows| ops::land(rows, &flight)).await?;
+            }
+            Store::Postgres(store) => store.land(flight).await?,
+        }
+        self.unreserve(flight);
+        self.shared.wakers.wake(&flight.stream);
+        Ok(())
+    }
+
+    /// Ends a flight in this process alone. Its row is left for the next heartbeat.
+    pub(crate) fn abandon(&self, flight: Lease) {
+        self.unreserve(&flight);
+        // Without the token, which would say that it is alive.
+        let bare = Lease { _token: Arc::default(), ..flight };
+        let stream = bare.stream.clone();
+        self.abandoned().push(bare);
+        self.shared.wakers.wake(&stream);
+    }
+
+    async fn land_abandoned(&self) -> Result<(), Error> {
+        // One that is looked at stays in the list until it has landed; landing twice is landing once.
+        loop {
+            let Some(flight) = self.abandoned().last().cloned() else { return Ok(()) };
+            self.land(&flight).await?;
+            self.abandoned().retain(|other| other.epoch != flight.epoch);
+        }
+    }
+
+    fn abandoned(&self) -> MutexGuard<'_, Vec<Lease>> {
+        self.shared.abandoned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn held(&self) -> MutexGuard<'_, HashMap<StreamId, Weak<()>>> {

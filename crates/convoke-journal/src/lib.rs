@@ -4,10 +4,14 @@
 //! * [`Journal`] is the whole contract, in prose, for every store.
 //! * [`Location`] says where a journal is, [`Options`] who is asking.
 //! * [`StreamId`], [`Record`], [`Batch`] and [`KeyedInput`] are what goes in and comes out.
-//! * [`Lease`] is the right to append to a stream; [`Process`] is who holds it.
+//! * [`Update`], [`Change`] and [`Changed`] change streams that nobody owns; [`Appended`] says what came of it.
+//! * [`Lease`] is the right to append to a stream; [`Process`] is who holds it; [`Flight`] is the right to be the
+//!   only one at work on a key.
 //! * [`Error`] says what went wrong in words the caller can act on.
 
+mod change;
 mod error;
+mod flight;
 mod journal;
 mod lease;
 mod listing;
@@ -20,7 +24,9 @@ mod stream;
 mod text;
 mod wake;
 
+pub use change::{Appended, Change, Changed, Update};
 pub use error::{Error, Refusal};
+pub use flight::Flight;
 pub use journal::Journal;
 pub use lease::{Lease, LiveOwner, Options};
 pub use listing::{Filter, Listing, Pruned};
@@ -30,4 +36,4 @@ pub use stream::{Batch, KeyedInput, Record, StreamId, Submitted};
 pub use text::BLOB_ABOVE;
 
 /// The format this version writes, and the newest it reads.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;

@@ -3,6 +3,8 @@
 //!
 //! What differs between the two (clock, row locks, arrays, schema details) is in `sqlite` and `postgres`.
 
+use crate::FORMAT;
+
 /// Streams: `owner` is a process id while somebody has a lease, `epoch` the fencing number of the last lease.
 pub(crate) const NEW_STREAM: &str = "INSERT INTO streams (stream, seq, epoch, created_at, updated_at)
     VALUES ($1, 0, 0, $2, $2) ON CONFLICT (stream) DO NOTHING";
@@ -22,6 +24,22 @@ pub(crate) const RELEASE_ALL: &str = "UPDATE streams SET owner = NULL WHERE owne
 pub(crate) const ADVANCE: &str = "UPDATE streams SET seq = seq + $1, updated_at = $2,
     created_at = CASE WHEN created_at = 0 THEN $2 ELSE created_at END, summary = COALESCE($3, summary)
     WHERE stream = $4 AND seq = $5 AND owner = $6 AND epoch = $7";
+
+/// Shared streams: the folded state is in the stream's row, however long it is, because every update replaces it and a
+/// blob would stay behind each time.
+pub(crate) const SHARED: &str = "SELECT seq, state FROM streams WHERE stream = $1";
+
+/// The heart of every update: the stream moves on with its state. Whoever says this has the row to itself.
+pub(crate) const MOVE_SHARED: &str = "UPDATE streams SET seq = seq + $1, updated_at = $2,
+    created_at = CASE WHEN created_at = 0 THEN $2 ELSE created_at END, state = $3 WHERE stream = $4";
+
+/// Flights: streams of the journal's own whose names begin with `flight:`, and which hold nothing but a lease.
+pub(crate) const FLIGHTS: &str = "SELECT stream FROM streams WHERE stream >= 'flight:' AND stream < 'flight;'";
+
+pub(crate) const LAND: &str = "DELETE FROM streams WHERE stream = $1 AND owner = $2 AND epoch = $3";
+
+pub(crate) const LAND_ALL: &str = "DELETE FROM streams
+    WHERE owner = $1 AND stream >= 'flight:' AND stream < 'flight;'";
 
 pub(crate) const NEXT_EPOCH: &str = "UPDATE meta SET value = value + 1 WHERE name = 'epoch' RETURNING value";
 
@@ -58,13 +76,14 @@ pub(crate) const ADD_BLOB: &str = "INSERT INTO blobs (digest, body) VALUES ($1, 
 pub(crate) const PUT_RESULT: &str = "INSERT INTO results (key, at, body, blob) VALUES ($1, $2, $3, $4)
     ON CONFLICT (key) DO UPDATE SET at = excluded.at, body = excluded.body, blob = excluded.blob";
 
-pub(crate) const RESULT: &str = "SELECT COALESCE(r.body, b.body) FROM results r
+pub(crate) const RESULT: &str = "SELECT COALESCE(r.body, b.body), r.at FROM results r
     LEFT JOIN blobs b ON b.digest = r.blob WHERE r.key = $1";
 
 pub(crate) const LIST: &str = "SELECT p.id, p.boot, p.pid_namespace, p.pid, p.start_time, p.ttl, p.beat,
     s.stream, s.summary, s.seq, s.created_at, s.updated_at
     FROM streams s LEFT JOIN processes p ON p.id = s.owner
-    WHERE s.stream >= $1 AND s.stream < $2 ORDER BY s.created_at DESC, s.stream DESC LIMIT $3";
+    WHERE s.stream >= $1 AND s.stream < $2 AND NOT (s.stream >= 'flight:' AND s.stream < 'flight;')
+    ORDER BY s.created_at DESC, s.stream DESC LIMIT $3";
 
 pub(crate) const PRUNE_EVENTS: &str = "DELETE FROM events WHERE stream = $1";
 pub(crate) const PRUNE_INPUTS: &str = "DELETE FROM inputs WHERE stream = $1";
@@ -79,7 +98,7 @@ pub(crate) const PRUNE_BLOBS: &str = "DELETE FROM blobs
 /// What was promised to be there and is not.
 pub(crate) const DANGLING: &str = "a row refers to a blob that is not there";
 
-/// The tables. `{text}` is text compared byte by byte, `{serial}` a number that grows with every row.
+/// The tables of format 1. `{text}` is text compared byte by byte, `{serial}` a number that grows with every row.
 const SCHEMA: &str = "
 CREATE TABLE meta (name TEXT PRIMARY KEY, value BIGINT NOT NULL);
 INSERT INTO meta (name, value) VALUES ('format', 1), ('epoch', 0);
@@ -100,9 +119,21 @@ CREATE TABLE results (key {text} PRIMARY KEY, at BIGINT NOT NULL, body TEXT, blo
 CREATE INDEX results_blob ON results (blob) WHERE blob IS NOT NULL;
 ";
 
+/// What each later format adds, from 2 on. A new journal is one of format 1 with all of this done to it, so that old
+/// journals and new ones end up the same.
+const UPGRADES: [&str; FORMAT as usize - 1] = ["
+ALTER TABLE streams ADD COLUMN state TEXT;
+UPDATE meta SET value = 2 WHERE name = 'format';
+"];
+
 /// The tables, in one database's words.
 pub(crate) fn schema(text: &str, serial: &str) -> String {
-    SCHEMA.replace("{text}", text).replace("{serial}", serial)
+    SCHEMA.replace("{text}", text).replace("{serial}", serial) + &upgrade(1)
+}
+
+/// What makes the tables of an older format ours.
+pub(crate) fn upgrade(from: u32) -> String {
+    UPGRADES.iter().skip(from.saturating_sub(1) as usize).copied().collect()
 }
 
 /// A number on its way into a row. Databases know no unsigned numbers; ours are far below the border.

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use convoke_kernel::{AgentId, SessionId};
 
-use crate::Error;
+use crate::{Error, Update};
 
 /// The name of a stream: non-empty text of `a-z`, `0-9`, `_` and `:`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -78,6 +78,8 @@ pub struct Batch {
     pub summary: Option<String>,
     /// Results to remember: key and JSON. A key that is already there gets the new JSON.
     pub results: Vec<(String, String)>,
+    /// Changes of shared streams, in order; each sees what the ones before it have left.
+    pub updates: Vec<Update>,
 }
 
 impl Batch {

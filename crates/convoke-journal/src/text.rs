@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::{Batch, Error, KeyedInput};
+use crate::{Batch, Changed, Error, KeyedInput};
 
 /// Text longer than this many bytes is stored once, as a blob, and referred to by its SHA-256.
 pub const BLOB_ABOVE: usize = 64 * 1024;
@@ -29,7 +29,8 @@ impl<'a> Stored<'a> {
     }
 }
 
-fn digest(text: &str) -> String {
+/// The SHA-256 of a text, in hexadecimal digits.
+pub(crate) fn digest(text: &str) -> String {
     Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -44,6 +45,11 @@ pub(crate) fn check_batch(batch: &Batch) -> Result<(), Error> {
 
 pub(crate) fn check_input(input: &KeyedInput) -> Result<(), Error> {
     check("an input", [&input.key, &input.body])
+}
+
+pub(crate) fn check_changed(changed: &Changed) -> Result<(), Error> {
+    check("the state of a shared stream", [&changed.state])?;
+    check("an event", &changed.events)
 }
 
 fn check<'a>(what: &'static str, texts: impl IntoIterator<Item = &'a String>) -> Result<(), Error> {

@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::findings::{Ballot, Report};
+use crate::mode::Section;
 use crate::outcome::{Outcome, ToolResult};
 use crate::segment::Segment;
 use crate::spec::AgentSpec;
@@ -30,43 +32,47 @@ pub enum BadEvent {
 
 // One struct per event instead of a tagged enum: serde buffers tagged enums, and a buffered segment loses its bytes.
 macro_rules! events {
-    ($($(#[$doc:meta])* $name:ident = $tag:literal { $($(#[$field_doc:meta])* $field:ident : $type:ty),* $(,)? })*) => {
+    (
+        $(#[$all_doc:meta])* enum $all:ident;
+        $($(#[$doc:meta])* $name:ident = $tag:literal { $($(#[$field_doc:meta])* $field:ident : $type:ty),* $(,)? })*
+    ) => {
         $(
             $(#[$doc])*
-            #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+            #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
             pub struct $name { $($(#[$field_doc])* pub $field: $type),* }
 
-            impl From<$name> for Event {
-                fn from(event: $name) -> Event { Event::$name(event) }
+            impl From<$name> for $all {
+                fn from(event: $name) -> $all { $all::$name(event) }
             }
         )*
 
-        /// Something that has happened to an agent.
+        $(#[$all_doc])*
         #[derive(Debug, Clone, PartialEq, Eq)]
-        pub enum Event { $($(#[$doc])* $name($name)),* }
+        pub enum $all { $($(#[$doc])* $name($name)),* }
 
-        impl Event {
+        impl $all {
             /// The event's name as it stands in the journal.
             pub fn kind(&self) -> &'static str {
-                match self { $(Event::$name(_) => $tag),* }
+                match self { $($all::$name(_) => $tag),* }
             }
 
             /// The event as one JSON object, `type` first.
             pub fn encode(&self) -> Result<String, serde_json::Error> {
-                let body = match self { $(Event::$name(event) => serde_json::to_string(event)?),* };
+                let body = match self { $($all::$name(event) => serde_json::to_string(event)?),* };
                 let members = body.strip_prefix('{').unwrap_or(&body);
                 let comma = if members == "}" { "" } else { "," };
                 Ok(format!("{{\"type\":\"{}\"{comma}{members}", self.kind()))
             }
 
             /// Reads an event back.
-            pub fn decode(text: &str) -> Result<Event, BadEvent> {
-                #[derive(Deserialize)]
+            pub fn decode(text: &str) -> Result<$all, $crate::event::BadEvent> {
+                use $crate::event::BadEvent;
+                #[derive(serde::Deserialize)]
                 struct Tag { r#type: String }
                 let tag: Tag = serde_json::from_str(text).map_err(BadEvent::NotAnEvent)?;
                 match tag.r#type.as_str() {
                     $($tag => serde_json::from_str::<$name>(text)
-                        .map(Event::$name)
+                        .map($all::$name)
                         .map_err(|cause| BadEvent::Malformed { kind: $tag, cause }),)*
                     _ => Err(BadEvent::UnknownType(tag.r#type)),
                 }
@@ -74,8 +80,11 @@ macro_rules! events {
         }
     };
 }
+pub(crate) use events;
 
 events! {
+    /// Something that has happened to an agent.
+    enum Event;
     /// The agent exists, and this is what it is made of.
     AgentStarted = "agent_started" {
         /// Everything that stays the same for the agent's life.
@@ -91,11 +100,32 @@ events! {
         text: String,
         /// The user message.
         message: Segment,
+        /// The system message that follows it, on models that take one there.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        system: Option<Segment>,
+        /// What it tells the model about orchestration mode.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        section: Option<Section>,
+        /// The changed files it tells of.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        changed: Vec<String>,
+    }
+    /// A person turned the switch of orchestration mode.
+    ModeSet = "mode_set" {
+        /// Where to.
+        on: bool,
     }
     /// A failed exchange goes on from its last recorded outcome.
     ExchangeReopened = "exchange_reopened" {
         /// Its number.
         exchange: u32,
+    }
+    /// The envelope has no room for the next request.
+    RoomRefused = "room_refused" {
+        /// The number the request would have had.
+        call: u32,
+        /// What is short.
+        failure: Failure,
     }
     /// The model is to be asked.
     ModelCalled = "model_called" {
@@ -140,6 +170,9 @@ events! {
         /// Whether it asks the agent to hand back what it has.
         #[serde(default)]
         hand_back: bool,
+        /// What the envelope is short of, if that is why.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        short: Option<String>,
         /// The changed files it tells of.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         changed: Vec<String>,
@@ -176,6 +209,15 @@ events! {
         outcome: Outcome,
         /// Whether its user message left the history again, to be offered once more.
         taken_back: bool,
+        /// What a worker reported.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        report: Option<Report>,
+        /// What a verifier judged.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ballot: Option<Ballot>,
+        /// Why the result is worth less than it seems.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        degraded: Option<String>,
     }
     /// Another process took the agent up.
     Resumed = "resumed" {

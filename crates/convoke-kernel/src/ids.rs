@@ -6,6 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 /// RFC 4648 base32 in lower case, so that an id can be typed, grepped and used as a file name.
 const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
@@ -36,6 +37,18 @@ fn encode(prefix: &str, bits: [u8; 10]) -> String {
     text
 }
 
+fn digest(words: &[&str]) -> [u8; 10] {
+    let mut hasher = Sha256::new();
+    for word in words {
+        // The length keeps ("ab", "c") and ("a", "bc") apart.
+        hasher.update((word.len() as u64).to_be_bytes());
+        hasher.update(word.as_bytes());
+    }
+    let mut bits = [0; 10];
+    bits.copy_from_slice(&hasher.finalize()[..10]);
+    bits
+}
+
 fn check(prefix: &'static str, text: &str) -> Result<(), BadId> {
     let body = text.strip_prefix(prefix);
     match body {
@@ -58,6 +71,11 @@ macro_rules! id {
             /// Makes the id for these bits.
             pub fn from_bits(bits: [u8; 10]) -> Self {
                 Self(encode($prefix, bits))
+            }
+
+            /// The id that belongs to these words and to no others: who knows them finds what was made under it.
+            pub fn derived(words: &[&str]) -> Self {
+                Self::from_bits(digest(words))
             }
 
             /// The id as text.
@@ -103,6 +121,11 @@ id!(
     /// One agent, and the stream that is its event log.
     AgentId,
     "a_"
+);
+id!(
+    /// One execution of a workflow, and the stream that is its event log.
+    RunId,
+    "wf_"
 );
 
 #[cfg(test)]

@@ -8,24 +8,51 @@
 //! * The rest are the words for what a model call or a tool call came to.
 
 mod agent;
+mod citation;
+mod consent;
 mod event;
+mod findings;
 mod ids;
+mod ledger;
+mod mode;
 mod outcome;
 mod prompts;
+mod run;
 mod segment;
 mod spec;
+mod subtasks;
 mod tools;
 mod wire;
 
-pub use agent::{Agent, Effect, IllegalEvent, Input, ModelRequest, Pace, Status, Summary, Unexpected};
-pub use event::{
-    AgentStarted, BadEvent, Event, ExchangeClosed, ExchangeOpened, ExchangeReopened, Kept, ModelCalled, ModelFailed,
-    ModelReplied, NoteAppended, Purpose, ResultsAppended, Resumed, ToolFinished, ToolStarted,
+pub use agent::{
+    Agent, Effect, IllegalEvent, Input, ModelRequest, Pace, RoomAnswer, RoomAsk, Status, Summary, Unexpected,
 };
-pub use ids::{AgentId, BadId, SessionId};
+pub use citation::{Checked, Seen, check_citation};
+pub use consent::{By, Consent, consents};
+pub use event::{
+    AgentStarted, BadEvent, Event, ExchangeClosed, ExchangeOpened, ExchangeReopened, Kept, ModeSet, ModelCalled,
+    ModelFailed, ModelReplied, NoteAppended, Purpose, ResultsAppended, Resumed, RoomRefused, ToolFinished, ToolStarted,
+};
+pub use findings::{Ballot, Citation, Finding, Judgement, Report, Severity, Verdict, Vote};
+pub use ids::{AgentId, BadId, RunId, SessionId};
+pub use ledger::{
+    AdmissionClosed, AgentsAdmitted, AgentsReturned, Amount, Answer, Ask, AttemptSettled, Cap, Caps, EnvelopeGranted,
+    HandBackLowered, Hold, HoldReleased, Ledger, LedgerEvent, RateTier, Rates, Room, RoomReserved, SessionHeld,
+    SessionLeft, Short, Stale, answer, hand_back_hold,
+};
+pub use mode::Section;
 pub use outcome::{Outcome, Ran, ShellState, ToolResult};
+pub use prompts::NO_CONSENT;
+pub use run::{
+    CitationsChecked, IllegalRunEvent, ItemEnded, ItemJudged, ItemResult, ItemState, ItemStatus, ItemView, Reused, Run,
+    RunClosed, RunCounts, RunEffect, RunEvent, RunInput, RunRefused, RunSpec, RunStarted, RunSummary, VerdictCounts,
+    VerifierEnded, VerifierStarted, VoterResult, WorkerStarted, verifier_prompt, worker_prompt,
+};
 pub use segment::Segment;
-pub use spec::{AgentSpec, FIRST_MAX_TOKENS, LeadSettings, Limits, Param, Role};
+pub use spec::{
+    AgentSpec, CHILD_TURNS, Child, FIRST_MAX_TOKENS, FanOut, LEAST_MAX_TOKENS, LeadSettings, Limits, Param, Role,
+};
+pub use subtasks::{MAX_TOTAL_SUBTASKS, Normalised, normalise};
 pub use tools::ToolRequest;
 pub use wire::{
     Capabilities, Failure, FailureKind, INVALID_INPUT, Reply, Retry, StopReason, Thinking, ToolCall, Usage,

@@ -97,6 +97,11 @@ pub struct ToolResult {
 }
 
 impl ToolResult {
+    /// The call did what it was to do, and this is what it says.
+    pub fn done(text: impl Into<String>) -> Self {
+        Self { is_error: false, ran: Ran::Done, ..Self::refused(text) }
+    }
+
     /// The call is answered without being run.
     pub fn refused(text: impl Into<String>) -> Self {
         Self { text: text.into(), is_error: true, ran: Ran::Refused, exit_code: None, shell: None, full_output: None }

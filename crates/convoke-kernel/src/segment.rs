@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -26,6 +27,25 @@ impl Segment {
     /// Wraps a `content` array, byte for byte, into the message that echoes it.
     pub(crate) fn as_assistant_message(&self) -> Self {
         Self(format!("{{\"role\":\"assistant\",\"content\":{}}}", self.0).into())
+    }
+
+    /// The message with a cache mark on its last block. Only for messages that were encoded here, because it relies on
+    /// their form: anything else comes back as it is.
+    pub(crate) fn with_mark(&self) -> Self {
+        match self.0.strip_suffix("}]}") {
+            Some(rest) => Self(format!(r#"{rest},"cache_control":{{"type":"ephemeral"}}}}]}}"#).into()),
+            None => self.clone(),
+        }
+    }
+
+    /// How many content blocks a message or a `content` array has.
+    pub(crate) fn blocks(&self) -> usize {
+        #[derive(Deserialize)]
+        struct Message {
+            content: Vec<IgnoredAny>,
+        }
+        let message = serde_json::from_str::<Message>(&self.0).map(|message| message.content);
+        message.or_else(|_| serde_json::from_str::<Vec<IgnoredAny>>(&self.0)).map_or(1, |blocks| blocks.len())
     }
 
     /// The bytes as they are sent.
@@ -70,6 +90,18 @@ mod tests {
         let text = serde_json::to_string(&vec![segment]).unwrap();
         let back: Vec<Segment> = serde_json::from_str(&text).unwrap();
         assert_eq!(back[0].as_str(), odd);
+    }
+
+    #[test]
+    fn a_mark_stands_on_the_last_block_and_changes_nothing_else() {
+        let message =
+            Segment::encode(&serde_json::json!({"role": "user", "content": [{"type": "text", "text": "a}]}"}]}));
+        let marked: serde_json::Value = serde_json::from_str(message.with_mark().as_str()).unwrap();
+        let mut plain = marked.clone();
+        plain["content"][0].as_object_mut().unwrap().remove("cache_control").unwrap();
+        assert_eq!(Segment::encode(&plain), message);
+        assert_eq!(marked["content"][0]["cache_control"]["type"], "ephemeral");
+        assert_eq!((message.blocks(), Segment::from_json("[1,2,3]").unwrap().blocks()), (1, 3));
     }
 
     #[test]

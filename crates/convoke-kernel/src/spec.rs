@@ -2,9 +2,10 @@
 //! or the tools of a running conversation would break its cache and, on newer models, its thinking.
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::ids::SessionId;
+use crate::ledger::Rates;
 use crate::prompts;
 use crate::segment::Segment;
 use crate::tools;
@@ -16,6 +17,32 @@ use crate::wire::{Capabilities, Thinking};
 pub enum Role {
     /// The agent that talks to the person.
     Lead,
+    /// One subtask of a fan-out, with a clean context.
+    Worker,
+    /// Tries to refute what a worker found.
+    Verifier,
+    /// One task with a clean context, of which only the summary comes back.
+    Task,
+}
+
+impl Role {
+    /// The tool whose call ends an agent of this role.
+    pub fn final_tool(self) -> Option<&'static str> {
+        match self {
+            Role::Lead | Role::Task => None,
+            Role::Worker => Some(tools::REPORT_FINDINGS),
+            Role::Verifier => Some(tools::REPORT_VERDICTS),
+        }
+    }
+
+    /// How deep below the person an agent of this role stands. Nobody below the lead has a tool that starts agents, so
+    /// this is all the depth there is.
+    pub fn depth(self) -> u32 {
+        match self {
+            Role::Lead => 0,
+            Role::Worker | Role::Verifier | Role::Task => 1,
+        }
+    }
 }
 
 /// Limits that the kernel holds an agent to.
@@ -38,6 +65,18 @@ impl Default for Limits {
 /// The room a reply is given at first.
 pub const FIRST_MAX_TOKENS: u32 = 64_000;
 
+/// The room a one-shot sub-agent's reply is given at first; one that is cut is tried again with all there is.
+const TASK_MAX_TOKENS: u32 = 8_000;
+
+/// Below this a reply is not worth asking for.
+pub const LEAST_MAX_TOKENS: u32 = 8_000;
+
+/// Turns of a worker or verifier.
+pub const CHILD_TURNS: u32 = 15;
+
+/// Turns of a one-shot sub-agent.
+const TASK_TURNS: u32 = 30;
+
 /// What an agent is made of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentSpec {
@@ -45,6 +84,9 @@ pub struct AgentSpec {
     pub session: SessionId,
     /// What it is there for.
     pub role: Role,
+    /// What people call it: the beginning of its subtask.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub label: String,
     /// The directory it works in.
     pub dir: String,
     /// The model, as the API names it.
@@ -53,12 +95,56 @@ pub struct AgentSpec {
     pub capabilities: Capabilities,
     /// Limits.
     pub limits: Limits,
+    /// What its tokens cost at most; absent when that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rates: Option<Rates>,
+    /// How many findings a verifier has to judge.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub findings: u32,
+    /// How a lead fans out; absent for everybody else, and for leads from before there was a mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fan_out: Option<Box<FanOut>>,
     /// The `system` member of every request.
     pub system: Segment,
     /// The `tools` member of every request.
     pub tools: Segment,
     /// The other members of every request, in order.
     pub params: Vec<Param>,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// How a lead fans out, as the person chose it for the session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FanOut {
+    /// Whether the session starts with orchestration mode on.
+    pub mode: bool,
+    /// Whether the person allowed workflows for the whole session, whatever the mode.
+    pub consent: bool,
+    /// Verifiers per result; none switches verification off.
+    pub voters: u32,
+    /// Subtasks per Workflow call.
+    pub max_subtasks: usize,
+    /// Whether remembered results are left alone.
+    pub fresh: bool,
+    /// What workers and verifiers are made of.
+    pub child: Child,
+}
+
+/// What the agents below a lead are made of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Child {
+    /// The model.
+    pub model: String,
+    /// What model and endpoint accept.
+    pub capabilities: Capabilities,
+    /// Limits.
+    pub limits: Limits,
+    /// What its tokens cost at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rates: Option<Rates>,
 }
 
 /// A top-level member of a request.
@@ -83,6 +169,10 @@ pub struct LeadSettings {
     pub capabilities: Capabilities,
     /// Limits.
     pub limits: Limits,
+    /// What its tokens cost at most.
+    pub rates: Option<Rates>,
+    /// How it fans out.
+    pub fan_out: Option<FanOut>,
     /// Text the person adds to the system prompt.
     pub extra_system: Option<String>,
 }
@@ -90,30 +180,83 @@ pub struct LeadSettings {
 impl AgentSpec {
     /// The lead of a session.
     pub fn lead(settings: LeadSettings) -> Self {
-        let LeadSettings { session, dir, model, capabilities, limits, extra_system } = settings;
-        let mut system = vec![json!({"type": "text", "text": prompts::lead(limits.bash_timeout_ms)})];
-        if let Some(extra) = extra_system.filter(|text| !text.trim().is_empty()) {
-            system.push(json!({"type": "text", "text": extra}));
+        let LeadSettings { session, dir, model, capabilities, limits, rates, fan_out, extra_system } = settings;
+        let mut system = vec![prompts::lead(limits.bash_timeout_ms)];
+        system.extend(extra_system.filter(|text| !text.trim().is_empty()));
+        let mut tools = vec![tools::bash(capabilities.anthropic_tools)];
+        if let Some(fan_out) = &fan_out {
+            tools.extend([tools::task(), tools::workflow(fan_out.max_subtasks), tools::read_result()]);
         }
-        let tools = json!([tools::bash(capabilities.anthropic_tools)]);
-        let params = params(&capabilities);
         Self {
             session,
             role: Role::Lead,
+            label: String::new(),
             dir,
             model,
             limits,
-            system: Segment::encode(&system.into()),
-            tools: Segment::encode(&tools),
-            params,
+            rates,
+            findings: 0,
+            fan_out: fan_out.map(Box::new),
+            system: system_blocks(system, &capabilities),
+            tools: Segment::encode(&tools.into()),
+            params: params(&capabilities),
             capabilities,
         }
     }
 
+    /// An agent below this lead. `None` when this agent may start none: depth is limited here and nowhere else.
+    pub fn child(&self, role: Role, label: &str, findings: u32) -> Option<Self> {
+        let child = self.fan_out.as_ref().filter(|_| self.role == Role::Lead && role.depth() > 0)?.child.clone();
+        let Child { model, capabilities, mut limits, rates } = match role {
+            // The one-shot sub-agent is the lead's own kind: same model, same effort.
+            Role::Task => Child {
+                model: self.model.clone(),
+                capabilities: self.capabilities.clone(),
+                limits: Limits { max_turns: TASK_TURNS.min(self.limits.max_turns), ..self.limits },
+                rates: self.rates.clone(),
+            },
+            Role::Lead | Role::Worker | Role::Verifier => child,
+        };
+        limits.bash_timeout_ms = self.limits.bash_timeout_ms;
+        let bash = tools::bash(capabilities.anthropic_tools);
+        let timeout = limits.bash_timeout_ms;
+        let (system, tools) = match role {
+            Role::Lead => return None,
+            Role::Worker => (prompts::worker(timeout), vec![bash, tools::report_findings()]),
+            Role::Verifier => (prompts::verifier(timeout), vec![bash, tools::report_verdicts()]),
+            Role::Task => (prompts::task(timeout), vec![bash]),
+        };
+        Some(Self {
+            session: self.session.clone(),
+            role,
+            label: label.to_owned(),
+            dir: self.dir.clone(),
+            model,
+            limits,
+            rates,
+            findings,
+            fan_out: None,
+            system: system_blocks(vec![system], &capabilities),
+            tools: Segment::encode(&tools.into()),
+            params: params(&capabilities),
+            capabilities,
+        })
+    }
+
     /// The room the first attempt at a reply has.
     pub fn first_max_tokens(&self) -> u32 {
-        FIRST_MAX_TOKENS.min(self.capabilities.max_output)
+        let first = if self.role == Role::Task { TASK_MAX_TOKENS } else { FIRST_MAX_TOKENS };
+        first.min(self.capabilities.max_output)
     }
+}
+
+/// The system prompt, with a mark behind it: tools and system are the prefix that all agents of one role share.
+fn system_blocks(texts: Vec<String>, capabilities: &Capabilities) -> Segment {
+    let mut blocks: Vec<Value> = texts.into_iter().map(|text| json!({"type": "text", "text": text})).collect();
+    if let Some(last) = blocks.last_mut().filter(|_| capabilities.cache_marks) {
+        last["cache_control"] = json!({"type": "ephemeral"});
+    }
+    Segment::encode(&blocks.into())
 }
 
 fn params(capabilities: &Capabilities) -> Vec<Param> {

@@ -192,6 +192,9 @@ pub struct Failure {
     /// The server's id for the request, for support.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
+    /// The request certainly cost nothing: it never arrived, or was turned away. Otherwise nobody knows what it cost.
+    #[serde(default)]
+    pub unbilled: bool,
 }
 
 /// How thinking is asked for.

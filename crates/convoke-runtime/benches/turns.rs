@@ -12,10 +12,10 @@ use std::time::Duration;
 use convoke_claude::{Client, ClientConfig, ModelPatch, Models, Proxy, Request};
 use convoke_journal::{Batch, Journal, Location, Options, Process, StreamId};
 use convoke_kernel::{
-    Agent, AgentId, AgentSpec, Effect, Event, Input, LeadSettings, Limits, Pace, Reply, Segment, SessionId, StopReason,
-    ToolCall, Usage,
+    Agent, AgentId, AgentSpec, Effect, Event, Input, LeadSettings, Limits, Pace, Reply, RoomAnswer, Segment, SessionId,
+    StopReason, ToolCall, Usage,
 };
-use convoke_runtime::{Clock, Config, HelperPath, Ids, Runtime, Start, Stop, Take};
+use convoke_runtime::{Clock, Config, Governor, HelperPath, Ids, Runtime, Start, Stop, Take};
 use convoke_sim::{Brain, Context, Keep, Scripted, SimConfig, Simulator};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
@@ -73,6 +73,8 @@ fn spec() -> AgentSpec {
         model: start.model,
         capabilities: start.capabilities,
         limits: Limits { max_turns: LARGE + 1, ..Limits::default() },
+        rates: None,
+        fan_out: None,
         extra_system: None,
     })
 }
@@ -101,9 +103,12 @@ async fn decide_record_assemble(turns: u32) {
     let lease = journal.own(&stream).await.unwrap();
     let mut agent = Agent::new();
     let mut seq = 0;
-    let start = [Input::Start { spec: Box::new(spec()), key: "k".into(), text: "go".into() }];
-    let replies = (1..=turns).map(|turn| Input::Replied { call: turn, reply: Box::new(reply(turn)) });
-    for input in start.into_iter().chain(replies) {
+    let start = Input::Start { spec: Box::new(spec()), key: "k".into(), text: "go".into() };
+    let turn = |turn| {
+        let answer = RoomAnswer::Go { max_tokens: 64_000 };
+        [Input::Room { call: turn, answer }, Input::Replied { call: turn, reply: Box::new(reply(turn)) }]
+    };
+    for input in std::iter::once(start).chain((1..=turns).flat_map(turn)) {
         let events = agent.decide(input, 1, Pace::Go).unwrap();
         let encoded = events.iter().map(|event| event.encode().unwrap()).collect();
         let summary = agent.summary_after(&events, 1).unwrap().map(|s| serde_json::to_string(&s).unwrap());
@@ -168,6 +173,9 @@ async fn drive(turns: u32) {
         outputs: dir.path().join("outputs"),
         spools: Vec::new(),
         drain: Duration::from_secs(1),
+        governor: Governor::new(Clock::system(), 1),
+        agents_at_once: 1,
+        asker: None,
         crash: None,
     });
     let mut start = Start::new("bench", dir.path());

@@ -11,7 +11,7 @@ use std::time::Duration;
 use convoke_claude::{Auth, Client, ClientConfig, Endpoint, Models, OFFLINE_MODEL, Secret, capabilities};
 use convoke_journal::{Journal, Location, Options, Process};
 use convoke_kernel::Outcome;
-use convoke_runtime::{Clock, Config, HelperPath, Ids, Runtime, Start, Stop, Take, helper_entry};
+use convoke_runtime::{Clock, Config, Governor, HelperPath, Ids, Runtime, Start, Stop, Take, helper_entry};
 use convoke_sim::{Offline, SimConfig, Simulator};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -39,6 +39,9 @@ async fn review() -> Result<(), Box<dyn std::error::Error>> {
         outputs: scratch.path().join("outputs"),
         spools: vec![scratch.path().join("spool")],
         drain: Duration::from_secs(10),
+        governor: Governor::new(Clock::system(), 10),
+        agents_at_once: 20,
+        asker: None,
         crash: None,
     });
     let model = Models::builtin().get(OFFLINE_MODEL);

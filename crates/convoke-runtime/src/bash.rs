@@ -41,6 +41,9 @@ impl Bash {
         match request {
             ToolRequest::RestartBash => self.restart().await,
             ToolRequest::Bash { command } => self.run(id, command, cut).await,
+            ToolRequest::Task { .. } | ToolRequest::Workflow { .. } | ToolRequest::ReadResult { .. } => {
+                ToolResult::refused("an agent is no command; this is a fault of convoke")
+            }
         }
     }
 

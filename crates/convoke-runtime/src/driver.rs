@@ -2,30 +2,32 @@
 //! what follows from what is the kernel's business.
 
 use std::collections::HashSet;
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use convoke_claude::{Live, Request};
-use convoke_journal::{Batch, Lease, StreamId};
+use convoke_journal::{Batch, Lease, StreamId, Update};
 use convoke_kernel::{
-    Agent, AgentId, Effect, Event, Failure, FailureKind, Input, Kept, ModelRequest, Outcome, Pace, Reply, Retry,
-    Summary, ToolResult,
+    Agent, AgentId, Ballot, Effect, Event, Input, Kept, Outcome, Pace, Report, Room, Summary, ToolRequest,
 };
 use tokio::task::JoinSet;
-use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
+use crate::accounts;
 use crate::bash::Bash;
+use crate::children::Parent;
+use crate::crash::Moment;
+use crate::effects::{self, Done, Key};
 use crate::error::Error;
-use crate::notice::{Notice, Piece, Watcher};
+use crate::governor::Permit;
+use crate::notice::{Notice, Watcher};
+use crate::pulse::keep_the_lease;
+use crate::purse::Doing;
+use crate::recovery::{first_spec, load};
 use crate::runtime::{Config, Waiting};
+use crate::session::Session;
 use crate::spool;
 use crate::stop::{Stop, StopLevel};
-
-/// Well below the lease's lifetime, so that a few lost heartbeats do no harm.
-const HEARTBEAT: Duration = Duration::from_secs(4);
 
 /// How an agent is taken up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,50 +48,12 @@ pub struct Ended {
     pub outcome: Option<Outcome>,
     /// The agent's row in listings.
     pub summary: Option<Summary>,
-}
-
-/// Around which commit a test wants the process to die.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moment {
-    /// The effects are done and their outcome is not committed.
-    BeforeCommit,
-    /// It is committed and nothing that follows from it has been started.
-    AfterCommit,
-}
-
-/// Decides for each commit whether the process dies there. Part of the interface, so that programs that embed Convoke
-/// can test their own recovery.
-#[derive(Clone)]
-pub struct Crash(Arc<Dies>);
-
-type Dies = dyn Fn(Moment, &[Event]) -> bool + Send + Sync;
-
-impl Crash {
-    /// Dies where this says so.
-    pub fn when(dies: impl Fn(Moment, &[Event]) -> bool + Send + Sync + 'static) -> Self {
-        Self(Arc::new(dies))
-    }
-}
-
-impl fmt::Debug for Crash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Crash")
-    }
-}
-
-/// What a task came to.
-enum Done {
-    Model { call: u32, attempt: u32, result: Box<Result<Reply, Failure>> },
-    Tool { id: String, result: ToolResult, bash: Box<Bash> },
-    Wait,
-}
-
-/// Tells running effects apart, so that each is performed once per life of the process.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Key {
-    Model(u32, u32),
-    Tool(String),
-    Wait(u64),
+    /// What a worker reported.
+    pub report: Option<Report>,
+    /// What a verifier judged.
+    pub ballot: Option<Ballot>,
+    /// Why the result is worth less than it seems.
+    pub degraded: Option<String>,
 }
 
 pub(crate) struct Driver {
@@ -99,52 +63,96 @@ pub(crate) struct Driver {
     lease: Lease,
     seq: u64,
     agent: Agent,
-    watcher: Option<Watcher>,
+    session: Arc<Session>,
     tasks: JoinSet<Done>,
     running: HashSet<Key>,
     bash: Option<Box<Bash>>,
+    /// The right to send the request that was decided last.
+    permit: Option<Permit>,
+    stop: Stop,
+    /// Whether it opened the session.
+    leads: bool,
     cut: CancellationToken,
     pace: Pace,
 }
 
 impl Driver {
-    /// Takes the lease and folds what has happened so far.
-    pub(crate) async fn own(config: Arc<Config>, id: AgentId, watcher: Option<Watcher>) -> Result<Self, Error> {
+    /// Takes the lease of an agent and folds what has happened so far. Without a session it opens its own.
+    pub(crate) async fn own(
+        config: Arc<Config>,
+        id: AgentId,
+        session: Option<Arc<Session>>,
+        watcher: Option<Watcher>,
+        stop: Stop,
+    ) -> Result<Self, Error> {
         let stream = StreamId::from(&id);
         let lease = config.journal.own(&stream).await?;
+        let held = lease.clone();
+        match Self::begin(Arc::clone(&config), id, lease, session, watcher, stop).await {
+            Ok(driver) => Ok(driver),
+            Err(error) => {
+                let _ = config.journal.release(&held).await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn begin(
+        config: Arc<Config>,
+        id: AgentId,
+        lease: Lease,
+        session: Option<Arc<Session>>,
+        watcher: Option<Watcher>,
+        stop: Stop,
+    ) -> Result<Self, Error> {
+        let stream = StreamId::from(&id);
+        let (mut agent, mut seq) = (Agent::new(), 0);
+        load(&config, &id, &stream, &mut agent, &mut seq).await?;
+        let leads = session.is_none();
+        let session = match session {
+            Some(session) => session,
+            None => {
+                let spec = match agent.spec() {
+                    Some(spec) => spec.clone(),
+                    None => first_spec(&config, &id, &stream).await?,
+                };
+                Arc::new(Session::open(&config, &spec, watcher).await?)
+            }
+        };
+        session.purse.set(id.as_str(), Some(Doing::Working));
         let mut driver = Self {
             config,
             id,
             stream,
             lease,
-            seq: 0,
-            agent: Agent::new(),
-            watcher,
+            seq,
+            agent,
+            session,
             tasks: JoinSet::new(),
             running: HashSet::new(),
             bash: None,
+            permit: None,
+            stop,
+            leads,
             cut: CancellationToken::new(),
             pace: Pace::Go,
         };
-        let ready = match driver.load().await {
-            Ok(()) => driver.unspool().await,
-            Err(error) => Err(error),
-        };
-        if let Err(error) = ready {
-            let _ = driver.config.journal.release(&driver.lease).await;
-            return Err(error);
-        }
+        driver.unspool().await?;
         Ok(driver)
     }
 
+    /// The session it works in.
+    pub(crate) fn session(&self) -> Arc<Session> {
+        Arc::clone(&self.session)
+    }
+
+    /// Whether the agent was left in the middle of something.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.agent.is_started() && !self.agent.is_idle()
+    }
+
     async fn load(&mut self) -> Result<(), Error> {
-        for record in self.config.journal.load(&self.stream, self.seq).await? {
-            let seq = record.seq;
-            let event =
-                Event::decode(&record.event).map_err(|cause| Error::BadEvent { agent: self.id.clone(), seq, cause })?;
-            self.fold(seq, record.at, &event)?;
-        }
-        Ok(())
+        load(&self.config, &self.id, &self.stream, &mut self.agent, &mut self.seq).await
     }
 
     fn fold(&mut self, seq: u64, at: u64, event: &Event) -> Result<(), Error> {
@@ -158,12 +166,14 @@ impl Driver {
         let Some((path, spooled)) = spool::find(&self.config.spools, &self.stream, self.seq) else { return Ok(()) };
         // What cannot follow what has happened must not be stored, whoever wrote the file; it is left for a person to see.
         let decoded: Result<Vec<Event>, _> = spooled.events.iter().map(|text| Event::decode(text)).collect();
-        let Some(summary) = decoded.ok().and_then(|events| self.agent.summary_after(&events, spooled.at).ok()) else {
-            return Ok(());
-        };
+        let Ok(events) = decoded else { return Ok(()) };
+        let Ok(summary) = self.agent.summary_after(&events, spooled.at) else { return Ok(()) };
         let summary = summary.map(|summary| serde_json::to_string(&summary)).transpose()?;
-        let batch = Batch { at: spooled.at, events: spooled.events, acks: spooled.acks, summary, ..Batch::default() };
-        self.config.journal.append(&self.lease, self.seq, &batch).await?;
+        let updates = self.updates(&events, spooled.at, None);
+        let (at, acks) = (spooled.at, spooled.acks);
+        let batch = Batch { at, events: spooled.events, acks, summary, updates, ..Batch::default() };
+        let appended = self.config.journal.append_shared(&self.lease, self.seq, &batch).await?;
+        self.session.adopt(&appended.states)?;
         self.load().await?;
         // The batch is recorded now; a file that stays would merely not fit any more.
         let _ = std::fs::remove_file(path);
@@ -171,8 +181,8 @@ impl Driver {
     }
 
     /// Drives until the inputs are used up and the exchange is closed, or until somebody asks to stop.
-    pub(crate) async fn run(mut self, take: Take, stop: Stop) -> Result<Ended, Error> {
-        let driven = self.drive(take, stop).await;
+    pub(crate) async fn run(mut self, take: Take) -> Result<Ended, Error> {
+        let driven = self.drive(take).await;
         if matches!(driven, Err(Error::Crashed)) {
             // A process that dies tidies nothing up.
             return Err(Error::Crashed);
@@ -181,21 +191,26 @@ impl Driver {
         driven.map(|()| ended)
     }
 
-    async fn drive(&mut self, take: Take, mut stop: Stop) -> Result<(), Error> {
+    async fn drive(&mut self, take: Take) -> Result<(), Error> {
+        let mut stop = self.stop.clone();
         let mut deadline: Option<tokio::time::Instant> = None;
         // A stop that came while the stream was loaded counts before anything is started.
         self.heed(stop.level(), &mut deadline);
         if let (Take::Resume { changed }, true) = (take, self.agent.is_started()) {
-            self.input(Input::Resume { changed }, Vec::new()).await?;
+            // A switch that was turned before somebody asked to go on counts for what goes on.
+            while self.pace == Pace::Go && self.take_input(true).await? {}
+            self.input(Input::Resume { changed }, Vec::new(), None).await?;
         }
         let mut pulse = JoinSet::new();
-        pulse.spawn(keep_the_lease(Arc::clone(&self.config), self.lease.clone()));
+        // A process has one heartbeat, and its lead keeps it going for all.
+        if self.leads {
+            pulse.spawn(keep_the_lease(Arc::clone(&self.config), self.lease.clone()));
+        }
         loop {
             let level = stop.level();
             self.heed(level, &mut deadline);
-            if self.pace == Pace::Go {
-                self.take_inputs().await?;
-            }
+            // A switch that is turned starts nothing: what was said after it is taken at once.
+            while self.pace == Pace::Go && self.take_input(false).await? {}
             if self.tasks.is_empty() {
                 return Ok(());
             }
@@ -223,8 +238,8 @@ impl Driver {
         if level >= StopLevel::Drain && self.pace == Pace::Go {
             self.pace = Pace::Hold;
             *deadline = Some(tokio::time::Instant::now() + self.config.drain);
-            // A wait is no work under way: it starts again from the journal.
-            if self.running.iter().all(|key| matches!(key, Key::Wait(_))) {
+            // Waiting for room is no work under way: it starts again from the journal.
+            if self.running.iter().all(|key| matches!(key, Key::Room(..))) {
                 self.tasks.abort_all();
                 self.tasks = JoinSet::new();
             }
@@ -242,80 +257,94 @@ impl Driver {
         }
         // A lease that cannot be given back ends with its process; that is no reason to keep the answer back.
         let _ = self.config.journal.release(&self.lease).await;
-        let outcome = if self.agent.is_idle() { self.agent.outcome().cloned() } else { None };
-        Ended { outcome, summary: self.agent.summary() }
+        self.session.purse.set(self.id.as_str(), None);
+        let ended = Ended {
+            outcome: None,
+            summary: self.agent.summary(),
+            report: self.agent.report().cloned(),
+            ballot: self.agent.ballot().cloned(),
+            degraded: self.agent.degraded().map(str::to_owned),
+        };
+        if self.agent.is_idle() { Ended { outcome: self.agent.outcome().cloned(), ..ended } } else { ended }
     }
 
-    /// Takes what waits in the journal, as far as the agent can hear it now.
-    async fn take_inputs(&mut self) -> Result<(), Error> {
+    /// Takes the next input that waits in the journal, if the agent can hear it now; says whether it took one. With
+    /// `switches` it takes a turn of the switch and nothing else.
+    async fn take_input(&mut self, switches: bool) -> Result<bool, Error> {
         if self.agent.is_started() && !self.agent.is_idle() {
-            return Ok(());
+            return Ok(false);
         }
         let inputs = self.config.journal.inputs(&self.stream).await?;
         if inputs.is_empty() && !self.agent.is_started() {
             return Err(Error::NoSuchAgent(self.id.clone()));
         }
-        // One at a time: the agent is busy with it then.
-        let Some(input) = inputs.into_iter().next() else { return Ok(()) };
+        // One at a time: the agent may be busy with it then.
+        let Some(input) = inputs.into_iter().next() else { return Ok(false) };
         let bad = |cause| Error::BadInput { agent: self.id.clone(), key: input.key.clone(), cause };
         let waiting: Waiting = serde_json::from_str(&input.body).map_err(bad)?;
-        let (key, text) = (input.key.clone(), waiting.say);
-        let input_taken = match waiting.start.filter(|_| !self.agent.is_started()) {
-            Some(spec) => Input::Start { spec: Box::new(spec), key, text },
-            None => Input::Say { key, text },
+        if switches && waiting.say.is_some() {
+            return Ok(false);
+        }
+        let key = input.key.clone();
+        let taken = match waiting {
+            Waiting { start: Some(spec), say: Some(text), .. } if !self.agent.is_started() => {
+                Input::Start { spec: Box::new(spec), key, text }
+            }
+            Waiting { say: Some(text), .. } => Input::Say { key, text },
+            Waiting { mode, .. } => Input::SetMode { on: mode.unwrap_or_else(|| self.agent.mode() == Some(true)) },
         };
-        self.input(input_taken, vec![input.key]).await
+        self.input(taken, vec![input.key], None).await?;
+        Ok(true)
     }
 
     fn start_effects(&mut self) {
-        for effect in self.agent.pending() {
-            let key = match &effect {
-                Effect::CallModel { call, attempt } => Key::Model(*call, *attempt),
-                Effect::RunTool { id, .. } => Key::Tool(id.clone()),
-                Effect::Wait { until } => Key::Wait(*until),
-            };
-            if self.running.insert(key) {
+        let pending = self.agent.pending();
+        self.say_what_it_does(&pending);
+        for effect in pending {
+            if self.running.insert(Key::of(&effect)) {
                 self.perform(effect);
             }
         }
     }
 
+    fn say_what_it_does(&self, pending: &[Effect]) {
+        let waits = self.running.iter().any(|key| matches!(key, Key::Room(..)));
+        if let Some(doing) = effects::doing(pending).filter(|_| !waits) {
+            self.session.purse.set(self.id.as_str(), Some(doing));
+        }
+    }
+
     fn perform(&mut self, effect: Effect) {
-        let config = Arc::clone(&self.config);
-        let cut = self.cut.clone();
+        let (config, session, cut) = (Arc::clone(&self.config), Arc::clone(&self.session), self.cut.clone());
         match effect {
+            Effect::AskRoom { not_before, .. } => {
+                let (Some(ask), Some(spec)) = (self.agent.room_ask(), self.agent.spec().cloned()) else { return };
+                self.tasks.spawn(effects::room(config, session, self.id.clone(), spec, ask, not_before));
+            }
             Effect::CallModel { call, attempt } => {
                 let Some(request) = self.agent.request() else { return };
-                let (watcher, agent) = (self.watcher.clone(), self.id.clone());
-                self.tasks.spawn(async move {
-                    let model = config.models.get(&request.spec.model);
-                    let live = |live: Live<'_>| {
-                        if let Some(piece) = Piece::of(live) {
-                            tell(&watcher, Notice::Live { agent: agent.clone(), piece });
-                        }
-                    };
-                    let mut result = tokio::select! {
-                        result = config.client.send(wire(request), live) => result,
-                        () = cut.cancelled() => Err(stopped()),
-                    };
-                    if let Ok(reply) = &mut result {
-                        reply.cost_nano = convoke_claude::cost(&model, &reply.usage);
-                    }
-                    Done::Model { call, attempt, result: Box::new(result) }
-                });
+                let permit = self.permit.take();
+                self.tasks.spawn(effects::call(
+                    config,
+                    session,
+                    self.id.clone(),
+                    request,
+                    (call, attempt),
+                    permit,
+                    cut,
+                ));
             }
-            Effect::RunTool { id, request } => {
+            Effect::RunTool { id, request: request @ (ToolRequest::Bash { .. } | ToolRequest::RestartBash) } => {
                 let mut bash = self.bash.take().unwrap_or_else(|| Box::new(self.new_bash()));
                 self.tasks.spawn(async move {
                     let result = bash.perform(&id, request, cut).await;
                     Done::Tool { id, result, bash }
                 });
             }
-            Effect::Wait { until } => {
-                self.tasks.spawn(async move {
-                    config.clock.sleep_until(until).await;
-                    Done::Wait
-                });
+            Effect::RunTool { id, request } => {
+                let Some(spec) = self.agent.spec().cloned() else { return };
+                let parent = Parent { config, session, id: self.id.clone(), spec, stop: self.stop.clone() };
+                self.tasks.spawn(effects::child(parent, id, request));
             }
         }
     }
@@ -329,6 +358,16 @@ impl Driver {
 
     async fn report(&mut self, done: Done) -> Result<(), Error> {
         let input = match done {
+            Done::Room { call, attempt, granted } => {
+                self.running.remove(&Key::Room(call, attempt));
+                if self.pace == Pace::Hold {
+                    // Nothing new is sent; what was granted goes back.
+                    self.session.purse.withdraw(self.id.as_str());
+                    return Ok(());
+                }
+                self.permit = granted.permit;
+                return self.input(Input::Room { call, answer: granted.answer }, Vec::new(), granted.room).await;
+            }
             Done::Model { call, attempt, result } => {
                 self.running.remove(&Key::Model(call, attempt));
                 match *result {
@@ -341,35 +380,42 @@ impl Driver {
                 self.bash = Some(bash);
                 Input::ToolDone { id, result }
             }
-            Done::Wait => {
-                self.running.retain(|key| !matches!(key, Key::Wait(_)));
-                Input::Waited
+            Done::Child { id, result } => {
+                self.running.remove(&Key::Tool(id.clone()));
+                // Without a result it was stopped, and goes on where it stands when somebody resumes it.
+                let Some(result) = result? else { return Ok(()) };
+                Input::ToolDone { id, result }
             }
         };
-        self.input(input, Vec::new()).await
+        self.input(input, Vec::new(), None).await
     }
 
-    /// One round of the circle: decide, commit, fold, tell.
-    async fn input(&mut self, input: Input, acks: Vec<String>) -> Result<(), Error> {
+    /// One round of the circle: decide, commit, fold, tell. `room` is what a request was granted.
+    async fn input(&mut self, input: Input, acks: Vec<String>, room: Option<Room>) -> Result<(), Error> {
         let at = self.config.clock.now();
         let events = self.agent.decide(input, at, self.pace)?;
+        let called = events.iter().any(|event| matches!(event, Event::ModelCalled(_)));
+        if room.is_some() && !called {
+            self.permit = None;
+            self.session.purse.withdraw(self.id.as_str());
+        }
         if events.is_empty() && acks.is_empty() {
-            // Nothing follows, so what was pending still is: a wait that ended before its time begins again.
-            if self.pace == Pace::Go {
-                self.start_effects();
-            }
             return Ok(());
         }
         let encoded = events.iter().map(Event::encode).collect::<Result<Vec<_>, _>>()?;
         let bad = |cause| Error::BadHistory { agent: self.id.clone(), seq: self.seq + 1, cause };
         let summary = self.agent.summary_after(&events, at).map_err(bad)?;
         let summary = summary.map(|summary| serde_json::to_string(&summary)).transpose()?;
-        let batch = Batch { at, events: encoded, acks, summary, ..Batch::default() };
+        let updates = self.updates(&events, at, room);
+        let batch = Batch { at, events: encoded, acks, summary, updates, ..Batch::default() };
         self.crash(Moment::BeforeCommit, &events)?;
-        let seq = match self.config.journal.append(&self.lease, self.seq, &batch).await {
-            Ok(seq) => seq,
+        let appended = match self.config.journal.append_shared(&self.lease, self.seq, &batch).await {
+            Ok(appended) => appended,
+            Err(convoke_journal::Error::Declined { .. }) if called => return self.ask_again().await,
             Err(cause) => return Err(self.unrecorded(cause, &events, &batch)),
         };
+        let seq = appended.seq;
+        self.session.adopt(&appended.states)?;
         let first = self.seq + 1;
         for (event, seq) in events.iter().zip(first..) {
             self.fold(seq, at, event)?;
@@ -387,17 +433,32 @@ impl Driver {
         Ok(())
     }
 
+    /// What these events mean for the ledger, to be committed with them.
+    fn updates(&self, events: &[Event], at: u64, room: Option<Room>) -> Vec<Update> {
+        let entries = accounts::entries(&self.id, &self.agent, events, room);
+        if entries.is_empty() { Vec::new() } else { vec![self.session.purse.update(entries, at)] }
+    }
+
+    /// Somebody in another process spent what was granted here: the newest ledger is asked.
+    async fn ask_again(&mut self) -> Result<(), Error> {
+        self.permit = None;
+        self.session.purse.withdraw(self.id.as_str());
+        self.session.purse.reload().await?;
+        self.start_effects();
+        Ok(())
+    }
+
     fn crash(&self, moment: Moment, events: &[Event]) -> Result<(), Error> {
         match &self.config.crash {
-            Some(Crash(dies)) if dies(moment, events) => Err(Error::Crashed),
+            Some(crash) if crash.dies(moment, events) => Err(Error::Crashed),
             _ => Ok(()),
         }
     }
 
     /// What came back is paid for: it is spooled unless another process took the stream over.
     fn unrecorded(&self, cause: convoke_journal::Error, events: &[Event], batch: &Batch) -> Error {
-        use convoke_journal::Error::{LostLease, StaleSequence};
-        if matches!(cause, LostLease { .. } | StaleSequence { .. }) {
+        use convoke_journal::Error::{Declined, LostLease, StaleSequence};
+        if matches!(cause, LostLease { .. } | StaleSequence { .. } | Declined { .. }) {
             return Error::Journal(cause);
         }
         let text = events.iter().find_map(|event| match event {
@@ -420,23 +481,7 @@ impl Driver {
     }
 
     fn notify(&self, notice: Notice) {
-        tell(&self.watcher, notice);
-    }
-}
-
-/// Keeps saying that this process lives, apart from the driver, so that a slow store holds nothing up. Ends when the lease
-/// has gone to somebody else, which a process that was suspended for long only learns by asking.
-async fn keep_the_lease(config: Arc<Config>, lease: Lease) -> Error {
-    let mut beats = tokio::time::interval(HEARTBEAT);
-    beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    beats.reset();
-    loop {
-        beats.tick().await;
-        // A store that does not answer is asked again; if the lease is lost meanwhile, the next append says so.
-        let _ = config.journal.heartbeat().await;
-        if let Ok(false) = config.journal.holds(&lease).await {
-            return Error::Journal(convoke_journal::Error::LostLease { stream: lease.stream().clone() });
-        }
+        self.session.tell(notice);
     }
 }
 
@@ -445,33 +490,6 @@ fn outcome_only(events: &[Event], batch: &Batch) -> Batch {
     let keep = |event: &Event| !matches!(event, Event::ModelCalled(_) | Event::ToolStarted(_));
     let kept = events.iter().zip(&batch.events).take_while(|(event, _)| keep(event)).map(|(_, text)| text.clone());
     Batch { events: kept.collect(), ..batch.clone() }
-}
-
-fn tell(watcher: &Option<Watcher>, notice: Notice) {
-    if let Some(watcher) = watcher {
-        // A watcher that is gone is no reason to stop working.
-        let _ = watcher.send(notice);
-    }
-}
-
-fn wire(request: ModelRequest) -> Request {
-    Request {
-        model: request.spec.model.clone(),
-        max_tokens: request.max_tokens,
-        system: Some(request.spec.system.clone()),
-        tools: Some(request.spec.tools.clone()),
-        params: request.params().iter().map(|param| (param.name.clone(), param.value.clone())).collect(),
-        messages: request.messages,
-    }
-}
-
-fn stopped() -> Failure {
-    Failure {
-        kind: FailureKind::Interrupted,
-        message: "a person stopped Convoke while the model was answering".to_owned(),
-        retry: Retry::Soon,
-        request_id: None,
-    }
 }
 
 async fn until(deadline: Option<tokio::time::Instant>) {

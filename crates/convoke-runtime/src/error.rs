@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use convoke_kernel::{AgentId, BadEvent, IllegalEvent, Outcome, Summary, Unexpected};
+use convoke_kernel::{AgentId, BadEvent, IllegalEvent, Outcome, RunId, RunRefused, Summary, Unexpected};
 
 /// Why a run could not be started or driven on. Failures of the model or of tools are outcomes, not errors.
 #[derive(Debug, thiserror::Error)]
@@ -79,6 +79,25 @@ pub enum Error {
     /// An effect's task panicked.
     #[error("an effect of {0} broke down; this is a fault of convoke, and the run can be resumed")]
     EffectBroke(AgentId),
+    /// A run's stream holds something that cannot be.
+    #[error("event {seq} of {run}: {cause}")]
+    BadRun {
+        /// Which run.
+        run: RunId,
+        /// Which event.
+        seq: u64,
+        /// What is wrong.
+        cause: String,
+    },
+    /// The kernel refused something that came of a run.
+    #[error(transparent)]
+    RunRefused(#[from] RunRefused),
+    /// Comparing citations broke down.
+    #[error("comparing citations broke down; this is a fault of convoke, and the run can be resumed")]
+    CheckBroke,
+    /// The directory cannot be read.
+    #[error(transparent)]
+    Workspace(#[from] crate::workspace::WorkspaceError),
     /// A test asked for a crash here.
     #[error("crashed on request")]
     Crashed,

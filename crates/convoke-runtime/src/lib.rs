@@ -14,23 +14,38 @@
 //! A program that embeds this crate calls [`helper_entry`] first in its `main`, so that it can serve as the helper
 //! under which commands live, and passes its own executable as [`HelperPath`].
 
+mod accounts;
+mod asker;
 mod bash;
+mod children;
 mod clock;
+mod crash;
 mod driver;
+mod effects;
 mod error;
+mod fan_out;
+mod governor;
 mod ids;
 mod notice;
+mod pulse;
+mod purse;
+mod recovery;
+mod room;
 mod runtime;
+mod session;
 mod spool;
 mod stop;
 mod workspace;
 
+pub use asker::{Asker, Question};
 pub use clock::Clock;
 pub use convoke_sandbox::{HelperPath, helper_entry};
-pub use driver::{Crash, Ended, Moment, Take};
+pub use crash::{Crash, Moment};
+pub use driver::{Ended, Take};
 pub use error::Error;
+pub use governor::{Governor, GovernorStats};
 pub use ids::Ids;
 pub use notice::{Notice, Piece, Watcher};
 pub use runtime::{Config, Runtime, Start, summary_of_waiting};
 pub use stop::{Stop, StopLevel, Stopper};
-pub use workspace::changed_since;
+pub use workspace::{WorkspaceError, changed_since};

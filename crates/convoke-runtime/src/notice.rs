@@ -1,7 +1,7 @@
 //! What a run tells whoever watches: recorded events, and live text that is no event.
 
 use convoke_claude::Live;
-use convoke_kernel::{AgentId, Event};
+use convoke_kernel::{AgentId, Event, Ledger, RunEvent, RunId, SessionId};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// Something a watcher is told.
@@ -24,6 +24,24 @@ pub enum Notice {
         agent: AgentId,
         /// The piece.
         piece: Piece,
+    },
+    /// An event of a run is in the journal.
+    Run {
+        /// Which run.
+        run: RunId,
+        /// Its number in the stream.
+        seq: u64,
+        /// When.
+        at: u64,
+        /// The event.
+        event: Box<RunEvent>,
+    },
+    /// The ledger has moved.
+    Ledger {
+        /// Of which session.
+        session: SessionId,
+        /// As it stands now.
+        ledger: Box<Ledger>,
     },
     /// Nothing new starts; this many effects are waited for.
     Draining {

@@ -5,17 +5,25 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use convoke_claude::{Client, Models};
-use convoke_journal::{Journal, KeyedInput, StreamId};
-use convoke_kernel::{AgentId, AgentSpec, Capabilities, LeadSettings, Limits, Summary, Thinking};
+use convoke_claude::{Client, Models, ceilings};
+use convoke_journal::{Filter, Journal, KeyedInput, Listing, StreamId};
+use convoke_kernel::{
+    AgentId, AgentSpec, Capabilities, Caps, FanOut, LeadSettings, Ledger, Limits, Run, RunId, RunSummary, SessionId,
+    Summary, Thinking,
+};
 use convoke_sandbox::HelperPath;
 use serde::{Deserialize, Serialize};
 
+use crate::asker::Asker;
 use crate::clock::Clock;
-use crate::driver::{Crash, Driver, Ended, Take};
+use crate::crash::Crash;
+use crate::driver::{Driver, Ended, Take};
 use crate::error::Error;
+use crate::fan_out;
+use crate::governor::Governor;
 use crate::ids::Ids;
 use crate::notice::Watcher;
+use crate::purse::{Entry, Purse};
 use crate::stop::Stop;
 
 /// Everything the runtime needs. It reads no environment, no flags and no files of its own accord.
@@ -41,6 +49,13 @@ pub struct Config {
     pub spools: Vec<PathBuf>,
     /// How long a stop waits for what is under way.
     pub drain: Duration,
+    /// When requests may be sent: one for all runtimes of a process that use the same API key.
+    pub governor: Governor,
+    /// Workers and verifiers that may be at work at once in a session. More than requests under way: while one runs a
+    /// command, another can ask the model.
+    pub agents_at_once: usize,
+    /// Who is asked when a workflow wants to run and nobody has agreed to it; without one the answer is no.
+    pub asker: Option<Asker>,
     /// Where a test wants the process to die.
     pub crash: Option<Crash>,
 }
@@ -56,6 +71,10 @@ pub struct Start {
     pub capabilities: Capabilities,
     /// Limits.
     pub limits: Limits,
+    /// The caps of the session; the default has none.
+    pub caps: Caps,
+    /// How the lead fans out; without it, it works alone.
+    pub fan_out: Option<FanOut>,
     /// Text added to the system prompt.
     pub system: Option<String>,
 }
@@ -73,7 +92,15 @@ impl Start {
             window: 128_000,
         };
         let dir = dir.as_ref().to_owned();
-        Self { model: model.into(), dir, capabilities, limits: Limits::default(), system: None }
+        Self {
+            model: model.into(),
+            dir,
+            capabilities,
+            limits: Limits::default(),
+            caps: Caps::default(),
+            fan_out: None,
+            system: None,
+        }
     }
 }
 
@@ -85,13 +112,17 @@ pub(crate) struct Waiting {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) start: Option<AgentSpec>,
     /// Somebody says this.
-    pub(crate) say: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) say: Option<String>,
+    /// Somebody turns the switch of orchestration mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) mode: Option<bool>,
 }
 
 /// What a listing shows of an agent whose first input is waiting and that nobody has driven yet.
 pub fn summary_of_waiting(input: &KeyedInput, submitted_at: u64) -> Option<Summary> {
-    let Waiting { start, say } = serde_json::from_str(&input.body).ok()?;
-    start.map(|spec| Summary::waiting(&spec, &say, submitted_at))
+    let Waiting { start, say, .. } = serde_json::from_str(&input.body).ok()?;
+    start.map(|spec| Summary::waiting(&spec, say.as_deref().unwrap_or_default(), submitted_at))
 }
 
 /// Drives agents. Cloning it is cheap and shares everything.
@@ -113,12 +144,17 @@ impl Runtime {
         let spec = AgentSpec::lead(LeadSettings {
             session: self.0.ids.session()?,
             dir: start.dir.to_str().ok_or_else(|| Error::DirNotText(start.dir.clone()))?.to_owned(),
-            model: start.model,
             capabilities: start.capabilities,
             limits: start.limits,
+            rates: ceilings(&self.0.models.get(&start.model)),
+            fan_out: start.fan_out,
+            model: start.model,
             extra_system: start.system,
         });
-        self.submit(&agent, "start", Waiting { start: Some(spec), say: task.to_owned() }).await?;
+        // The caps come first: an agent without an envelope would have none.
+        self.grant(&spec.session, start.caps, "start").await?;
+        let waiting = Waiting { start: Some(spec), say: Some(task.to_owned()), mode: None };
+        self.submit(&agent, "start", waiting).await?;
         Ok(agent)
     }
 
@@ -127,7 +163,49 @@ impl Runtime {
         if text.trim().is_empty() {
             return Err(Error::EmptyTask);
         }
-        self.submit(agent, key, Waiting { start: None, say: text.to_owned() }).await
+        self.submit(agent, key, Waiting { start: None, say: Some(text.to_owned()), mode: None }).await
+    }
+
+    /// Turns the switch of orchestration mode; it is taken in before what is said after it.
+    pub async fn set_mode(&self, agent: &AgentId, key: &str, on: bool) -> Result<(), Error> {
+        self.submit(agent, key, Waiting { start: None, say: None, mode: Some(on) }).await
+    }
+
+    /// Sets the caps of a session: new totals, and a person's act that is recorded as such.
+    pub async fn grant(&self, session: &SessionId, caps: Caps, by: &str) -> Result<(), Error> {
+        let purse = Purse::open(self.0.journal.clone(), session, self.0.clock.clone()).await?;
+        purse.enter(vec![Entry::Grant { caps, by: by.to_owned() }]).await
+    }
+
+    /// The runs of a session, in the order they were started.
+    pub async fn runs(&self, session: &SessionId) -> Result<Vec<Run>, Error> {
+        let filter = Filter { prefix: Some(RunId::PREFIX.to_owned()), limit: None };
+        let mut runs = Vec::new();
+        // Newest first in the listing.
+        for listing in self.0.journal.list(&filter).await?.into_iter().rev() {
+            let summary = listing.summary.and_then(|text| serde_json::from_str::<RunSummary>(&text).ok());
+            let ours = summary.is_some_and(|summary| summary.session == *session);
+            if let (true, Ok(id)) = (ours, listing.stream.as_str().parse()) {
+                runs.push(fan_out::load(&self.0, &id).await?.0);
+            }
+        }
+        Ok(runs)
+    }
+
+    /// The agents of a session, in the order they were started: the lead, and everybody below it.
+    pub async fn agents(&self, session: &SessionId) -> Result<Vec<(AgentId, Summary)>, Error> {
+        let filter = Filter { prefix: Some(AgentId::PREFIX.to_owned()), limit: None };
+        let row = |listing: Listing| {
+            let summary: Summary = serde_json::from_str(&listing.summary?).ok()?;
+            let id = listing.stream.as_str().parse().ok()?;
+            (summary.session == *session).then_some((id, summary))
+        };
+        Ok(self.0.journal.list(&filter).await?.into_iter().rev().filter_map(row).collect())
+    }
+
+    /// The ledger of a session as it stands.
+    pub async fn ledger(&self, session: &SessionId) -> Result<Ledger, Error> {
+        Ok(Purse::open(self.0.journal.clone(), session, self.0.clock.clone()).await?.ledger())
     }
 
     async fn submit(&self, agent: &AgentId, key: &str, waiting: Waiting) -> Result<(), Error> {
@@ -145,6 +223,12 @@ impl Runtime {
         stop: Stop,
         watcher: Option<Watcher>,
     ) -> Result<Ended, Error> {
-        Driver::own(Arc::clone(&self.0), agent.clone(), watcher).await?.run(take, stop).await
+        let driver = Driver::own(Arc::clone(&self.0), agent.clone(), None, watcher, stop).await?;
+        let session = driver.session();
+        let ended = driver.run(take).await;
+        if !matches!(ended, Err(Error::Crashed)) {
+            session.leave().await;
+        }
+        ended
     }
 }

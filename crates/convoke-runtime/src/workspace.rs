@@ -1,80 +1,18 @@
-//! What happened to the directory while nobody was looking.
+//! The directory that agents work in: what is there, what has changed, and a look at a single file. It never writes, and
+//! it runs nothing that the directory names.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::path::Path;
-use std::time::{Duration, UNIX_EPOCH};
+mod content;
+mod fingerprint;
+mod listing;
+mod look;
+mod since;
+mod snapshot;
+#[cfg(test)]
+mod tests;
 
-/// More names than a person reads.
-const MOST: usize = 50;
-/// A tree larger than this is not walked to the end: the answer is a courtesy, not a proof.
-const MOST_FILES: usize = 50_000;
-
-/// Files below `dir` that were modified after `at` (milliseconds), in order of name: what git knows or would add,
-/// where there is git, else every visible file. Deletions show as the tracked files that are missing.
-pub async fn changed_since(dir: &Path, at: u64) -> Vec<String> {
-    let mut changed: Vec<String> = match git_files(dir).await {
-        Some((present, mut missing)) => {
-            let newer = present.into_iter().filter(|name| modified_after(&dir.join(name), at));
-            missing.extend(newer);
-            missing
-        }
-        None => walk(dir, at),
-    };
-    changed.sort();
-    changed.dedup();
-    changed.truncate(MOST);
-    changed
-}
-
-fn modified_after(path: &Path, at: u64) -> bool {
-    let modified = path.symlink_metadata().and_then(|meta| meta.modified()).ok();
-    modified
-        .and_then(|time| time.duration_since(UNIX_EPOCH).ok())
-        .is_some_and(|since| since > Duration::from_millis(at))
-}
-
-async fn git_files(dir: &Path) -> Option<(Vec<String>, Vec<String>)> {
-    let present = git(dir, &["ls-files", "-z", "--cached", "--others", "--exclude-standard"]).await?;
-    let missing = git(dir, &["ls-files", "-z", "--deleted"]).await?;
-    Some((present, missing))
-}
-
-async fn git(dir: &Path, args: &[&str]) -> Option<Vec<String>> {
-    // The repository is not trusted: its configuration may name programs that git would run.
-    let trusted = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.untrackedCache=false"];
-    let args: Vec<OsString> = trusted.iter().chain(args).map(OsString::from).collect();
-    let env = BTreeMap::from([("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())]);
-    let captured = convoke_sandbox::capture("git", &args, dir, &env, Duration::from_secs(10), 16 << 20).await.ok()?;
-    if captured.code != 0 {
-        return None;
-    }
-    let names = captured.stdout.split(|byte| *byte == 0).filter(|name| !name.is_empty());
-    Some(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
-}
-
-fn walk(dir: &Path, at: u64) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut seen = 0;
-    let mut queue = vec![dir.to_owned()];
-    while let Some(next) = queue.pop() {
-        let Ok(entries) = std::fs::read_dir(&next) else { continue };
-        for entry in entries.flatten() {
-            seen += 1;
-            let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
-            if hidden || seen > MOST_FILES {
-                continue;
-            }
-            let path = entry.path();
-            match entry.file_type() {
-                Ok(kind) if kind.is_dir() => queue.push(path),
-                Ok(_) if modified_after(&path, at) => {
-                    let name = path.strip_prefix(dir).unwrap_or(&path);
-                    found.push(name.to_string_lossy().into_owned());
-                }
-                _ => {}
-            }
-        }
-    }
-    found
-}
+pub(crate) use content::digests;
+pub(crate) use fingerprint::fingerprint;
+pub use listing::WorkspaceError;
+pub(crate) use look::{Looked, read_lines};
+pub use since::changed_since;
+pub(crate) use snapshot::Snapshot;

@@ -78,17 +78,17 @@ fn take_descriptors() -> io::Result<(UnixStream, OwnedFd)> {
 }
 
 fn read_begin(control: &mut UnixStream) -> Result<(HoldChoice, Option<ShellSetup>), String> {
+    // Exactly this frame: what follows it belongs to init.
+    let mut read = |length: usize| {
+        let mut bytes = vec![0; length];
+        control.read_exact(&mut bytes).map(|()| bytes).map_err(|error| format!("the host said nothing: {error}"))
+    };
     let mut decoder = Decoder::default();
-    let mut byte = [0; 1];
-    loop {
-        // One byte at a time: what follows this frame belongs to init.
-        control.read_exact(&mut byte).map_err(|error| format!("the host said nothing: {error}"))?;
-        decoder.feed(&byte);
-        match decoder.next()? {
-            None => {}
-            Some(ToHelper::Begin { hold, shell }) => return Ok((hold, shell)),
-            Some(ToHelper::Run { .. } | ToHelper::Kill { .. }) => return Err("the first frame was not `begin`".into()),
-        }
+    decoder.feed(&read(wire::PREFIX)?);
+    decoder.feed(&read(decoder.missing()?)?);
+    match decoder.next()? {
+        Some(ToHelper::Begin { hold, shell }) => Ok((hold, shell)),
+        Some(ToHelper::Run { .. } | ToHelper::Kill { .. }) | None => Err("the first frame was not `begin`".into()),
     }
 }
 

@@ -72,13 +72,16 @@ pub(crate) enum FromHelper {
 /// Larger than any frame we send; a longer one is garbage.
 pub(crate) const MAX_FRAME: usize = 64 * 1024 * 1024;
 
+/// The bytes in front of a frame that say how long it is.
+pub(crate) const PREFIX: usize = 4;
+
 /// One frame, ready to be written.
 pub(crate) fn encode<T: Serialize>(frame: &T) -> Result<Vec<u8>, String> {
-    let mut bytes = vec![0; 4];
+    let mut bytes = vec![0; PREFIX];
     serde_json::to_writer(&mut bytes, frame).map_err(|error| error.to_string())?;
-    let length = bytes.len() - 4;
+    let length = bytes.len() - PREFIX;
     let prefix = u32::try_from(length).ok().filter(|_| length <= MAX_FRAME).ok_or("the frame is too long")?;
-    bytes[..4].copy_from_slice(&prefix.to_le_bytes());
+    bytes[..PREFIX].copy_from_slice(&prefix.to_le_bytes());
     Ok(bytes)
 }
 
@@ -94,16 +97,29 @@ impl Decoder {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next whole frame, if there is one.
-    pub(crate) fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, String> {
-        let Some(prefix) = self.bytes.first_chunk::<4>() else { return Ok(None) };
+    /// How many bytes the frame that has been begun still needs.
+    pub(crate) fn missing(&self) -> Result<usize, String> {
+        match self.announced()? {
+            Some(length) => Ok((PREFIX + length).saturating_sub(self.bytes.len())),
+            None => Ok(PREFIX - self.bytes.len()),
+        }
+    }
+
+    fn announced(&self) -> Result<Option<usize>, String> {
+        let Some(prefix) = self.bytes.first_chunk::<PREFIX>() else { return Ok(None) };
         let length = u32::from_le_bytes(*prefix) as usize;
         if length > MAX_FRAME {
             return Err(format!("a frame of {length} bytes was announced"));
         }
-        let Some(body) = self.bytes.get(4..4 + length) else { return Ok(None) };
+        Ok(Some(length))
+    }
+
+    /// The next whole frame, if there is one.
+    pub(crate) fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, String> {
+        let Some(length) = self.announced()? else { return Ok(None) };
+        let Some(body) = self.bytes.get(PREFIX..PREFIX + length) else { return Ok(None) };
         let frame = serde_json::from_slice(body).map_err(|error| format!("a frame is not valid: {error}"))?;
-        self.bytes.drain(..4 + length);
+        self.bytes.drain(..PREFIX + length);
         Ok(Some(frame))
     }
 }

@@ -12,7 +12,7 @@ mod tokens;
 pub use self::bill::{Bill, Line};
 pub(crate) use self::bill::{Entry, bill};
 use self::cache::Cache;
-pub use self::clock::{ManualClock, SimClock};
+pub use self::clock::{ManualClock, SimClock, Time};
 use self::limits::Limits;
 pub use self::limits::{Limit, RateLimits};
 pub(crate) use self::limits::{RateHeaders, Refused, full_buckets};

@@ -90,7 +90,7 @@ async fn messages(request: Request, shared: &Arc<Shared>, request_id: &str) -> O
         None => ticket.serve(index, &context, model),
     });
 
-    tokio::time::sleep(delay).await;
+    shared.config.clock.pass(delay).await;
     // Without a stream there is no middle to fail in: the response is there or it is not.
     let lost = fault == Some(FaultKind::CutBeforeHeaders)
         || (!streamed && fault.as_ref().is_some_and(|fault| !fault.reply_arrives()));
@@ -122,7 +122,8 @@ async fn messages(request: Request, shared: &Arc<Shared>, request_id: &str) -> O
         [Progress::Began, generated, Progress::Completed].into_iter().for_each(&mut watch);
         return Some(responses::served("application/json", request_id, message.whole().to_string(), rates));
     }
-    let body = stream::body(stream::steps(&message.events(), fault.as_ref(), &holds), watch);
+    let body =
+        stream::body(stream::steps(&message.events(), fault.as_ref(), &holds), shared.config.clock.clone(), watch);
     let mut response = responses::served("text/event-stream; charset=utf-8", request_id, body, rates);
     response.headers_mut().insert("cache-control", axum::http::HeaderValue::from_static("no-cache"));
     Some(response)

@@ -42,7 +42,7 @@ mod script;
 mod server;
 mod stream;
 
-pub use accounts::{Bill, Limit, Line, ManualClock, RateLimits, SimClock, Usage};
+pub use accounts::{Bill, Limit, Line, ManualClock, RateLimits, SimClock, Time, Usage};
 pub use brain::{Brain, Scripted, tool_use_id};
 pub use conversation::Context;
 pub use fault::{Fault, FaultKind};

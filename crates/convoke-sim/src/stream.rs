@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use serde_json::json;
 
-use crate::accounts::Progress;
+use crate::accounts::{Progress, SimClock};
 use crate::fault::FaultKind;
 use crate::gate::HoldState;
 use crate::message::Event;
@@ -85,19 +85,19 @@ pub(crate) fn steps(events: &[Event], fault: Option<&FaultKind>, holds: &[Arc<Ho
 
 /// A body that goes through the steps, and tells `watch` how far it has come. When the response is over, for whatever
 /// reason, `watch` is dropped.
-pub(crate) fn body(steps: Vec<Step>, watch: impl FnMut(Progress) + Send + 'static) -> Body {
-    Body::from_stream(stream::unfold((steps.into_iter(), watch), |(mut steps, mut watch)| async move {
+pub(crate) fn body(steps: Vec<Step>, clock: SimClock, watch: impl FnMut(Progress) + Send + 'static) -> Body {
+    Body::from_stream(stream::unfold((steps.into_iter(), clock, watch), |(mut steps, clock, mut watch)| async move {
         loop {
             match steps.next()? {
-                Step::Frame(text) => return Some((Ok(Bytes::from(text)), (steps, watch))),
-                Step::Pause(time) => tokio::time::sleep(time).await,
+                Step::Frame(text) => return Some((Ok(Bytes::from(text)), (steps, clock, watch))),
+                Step::Pause(time) => clock.pass(time).await,
                 Step::Hold(hold) => hold.pass().await,
                 Step::Stall => std::future::pending().await,
                 Step::Cut => {
                     // Giving way once lets the server write out the frames it still holds.
                     tokio::task::yield_now().await;
                     let error = io::Error::new(io::ErrorKind::ConnectionAborted, "cut on demand");
-                    return Some((Err(error), (steps, watch)));
+                    return Some((Err(error), (steps, clock, watch)));
                 }
                 Step::Note(progress) => watch(progress),
             }

@@ -3,7 +3,7 @@
 
 use convoke_journal::Location;
 
-use crate::settings::{Origin, Settings};
+use crate::settings::{DOC_TEST_MODE, Origin, Settings};
 
 /// What a later command has to say to find the same journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub(crate) enum Naming {
     Flag(String),
     /// The same `--journal`, which cannot be shown as it was given.
     SameFlag,
-    /// Whatever it says: the journal was in memory and is gone.
+    /// Whatever it says: the journal was in memory, or in a place that is removed, and is gone.
     Gone,
 }
 
@@ -26,7 +26,7 @@ impl Naming {
 
     fn new(journal: &Location, origin: Option<&Origin>) -> Self {
         let shown = match (journal, origin) {
-            (Location::Memory, _) => return Self::Gone,
+            (Location::Memory, _) | (_, Some(Origin::Variable(DOC_TEST_MODE))) => return Self::Gone,
             (_, None | Some(Origin::Default | Origin::File { .. } | Origin::Variable(_))) => return Self::Nothing,
             (Location::Sqlite(path), Some(Origin::Flag(_))) => path.to_str().map(str::to_owned),
             // What is shown differs from what was given if a password is hidden in it.
@@ -103,5 +103,6 @@ mod tests {
     fn what_was_in_memory_cannot_be_gone_on_with() {
         check("memory", &Origin::Flag("--journal"), None);
         check("memory", &Origin::Variable("ORCH_JOURNAL"), None);
+        check("/tmp/convoke-doc-test-x/journal.db", &Origin::Variable(DOC_TEST_MODE), None);
     }
 }

@@ -1,10 +1,13 @@
 //! The command line: every command and flag, and the texts of `--help`. It parses; it reads no file and no environment.
 
+mod flags;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub(crate) use self::flags::{AgentArgs, BudgetArgs, CrewArgs, EndArgs, RunFlags, SettingFlags, Switch};
 use crate::failure::Failure;
 use crate::settings::parse_duration;
 
@@ -14,8 +17,9 @@ Examples:
   convoke review the error handling in src
   convoke run @task.md          the task is in a file
   git diff | convoke run -      the task comes from stdin
+  convoke --budget-usd 2.50 find dead code
   convoke resume                go on after a crash or stop
-  convoke runs show s_k3        what happened, in full
+  convoke runs show s_k3        who did what, in full
 
 Exit codes:
   0 done                 4 stopped by a budget
@@ -32,13 +36,20 @@ Examples:
   convoke run                   reviews this directory
   convoke run explain src/main.rs
   convoke run @task.md
-  convoke run --output json -   reads the task from stdin";
+  convoke run --output json -   reads the task from stdin
+  convoke run review src --report r.sarif --fail-on high
+  convoke run review src --verify 3 --budget-usd none
+  convoke run review src --continue
+  convoke run review src --follow-up \"Summarise it.\" \\
+    --follow-up-mode off";
 
 const RESUME_EXAMPLES: &str = "\
 Examples:
   convoke resume                the newest unfinished run
                                 of this directory
-  convoke resume s_k3           any unique prefix of an id";
+  convoke resume s_k3           any unique prefix of an id
+  convoke resume s_k3 --budget-usd 20
+                                grants a new total";
 
 const PRUNE_EXAMPLES: &str = "\
 Examples:
@@ -64,7 +75,7 @@ pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) place: PlaceArgs,
     #[command(flatten)]
-    pub(crate) agent: AgentArgs,
+    pub(crate) flags: RunFlags,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 }
@@ -86,35 +97,13 @@ pub(crate) struct PlaceArgs {
     pub(crate) quiet: bool,
 }
 
-/// Flags about the agent and the model behind it.
-#[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Agent")]
-pub(crate) struct AgentArgs {
-    /// The model, by name or alias [default: claude-opus-4-8].
-    #[arg(long, short = 'm', value_name = "NAME")]
-    pub(crate) model: Option<String>,
-    /// How hard the model tries: low, medium, high, xhigh, max, or `default` for the model's own.
-    #[arg(long, value_name = "LEVEL")]
-    pub(crate) effort: Option<String>,
-    /// Text added to the system prompt.
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) system: Option<String>,
-    /// Use the built-in offline model: a demonstration by rules, without a key, a server or any intelligence.
-    #[arg(long, conflicts_with = "model")]
-    pub(crate) offline: bool,
-    /// The most turns the agent may take before it hands back what it has [default: 30].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub(crate) max_turns: Option<u32>,
-    /// The deadline of one command, such as 90s or 5m [default: 60s].
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
-    pub(crate) bash_timeout: Option<Duration>,
-}
-
 /// All flags that settings are made from, wherever on the command line they stood.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct GlobalArgs {
     pub(crate) place: PlaceArgs,
     pub(crate) agent: AgentArgs,
+    pub(crate) budget: BudgetArgs,
+    pub(crate) crew: CrewArgs,
 }
 
 /// The form of what is printed on stdout.
@@ -161,7 +150,7 @@ pub(crate) struct RunArgs {
     #[arg(value_name = "TASK")]
     pub(crate) task: Vec<String>,
     #[command(flatten)]
-    pub(crate) agent: AgentArgs,
+    pub(crate) flags: RunFlags,
 }
 
 #[derive(Debug, Args)]
@@ -169,6 +158,10 @@ pub(crate) struct ResumeArgs {
     /// The run, by any unique prefix of its id; alone: the newest unfinished run of this directory.
     #[arg(value_name = "RUN")]
     pub(crate) run: Option<String>,
+    #[command(flatten)]
+    pub(crate) budget: BudgetArgs,
+    #[command(flatten)]
+    pub(crate) end: EndArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -265,13 +258,13 @@ pub(crate) enum ConfigCommand {
 #[derive(Debug, Args)]
 pub(crate) struct ConfigShowArgs {
     #[command(flatten)]
-    pub(crate) agent: AgentArgs,
+    pub(crate) flags: SettingFlags,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
     #[command(flatten)]
-    pub(crate) agent: AgentArgs,
+    pub(crate) flags: SettingFlags,
 }
 
 #[derive(Debug, Args)]
@@ -288,8 +281,8 @@ impl Cli {
     /// The command that is meant, and the flags that settings are made from. A task without a command is a run, unless
     /// it is one word: that is far more often a mistyped command than a task.
     pub(crate) fn split(self) -> Result<(GlobalArgs, Command), Failure> {
-        let Cli { place, agent, task, command } = self;
-        let command = match command {
+        let Cli { place, flags, task, command } = self;
+        let mut command = match command {
             Some(command) if task.is_empty() => command,
             Some(_) => {
                 let hint = format!("to give it as a task, write `convoke run {}`", task.join(" "));
@@ -297,60 +290,45 @@ impl Cli {
             }
             None => {
                 refuse_one_word(&task)?;
-                Command::Run(RunArgs { task, agent: AgentArgs::default() })
+                Command::Run(RunArgs { task, flags: RunFlags::default() })
             }
         };
-        let inner = match &command {
-            Command::Run(args) => Some(&args.agent),
-            Command::Config(ConfigCommand::Show(args)) => Some(&args.agent),
-            Command::Doctor(args) => Some(&args.agent),
-            Command::Resume(_) | Command::Runs(_) | Command::Cost(_) | Command::Sim(_) | Command::Completions(_) => {
-                None
+        let globals = match &mut command {
+            Command::Run(args) => {
+                let RunFlags { agent, budget, crew, task, end } = std::mem::take(&mut args.flags);
+                let agent = agent.over(flags.agent)?;
+                let (budget, crew) = (budget.merged(flags.budget), crew.merged(flags.crew));
+                let (task, end) = (task.over(flags.task)?, end.merged(flags.end));
+                args.flags = RunFlags { agent: agent.clone(), budget, crew: crew.clone(), task, end };
+                GlobalArgs { place, agent, budget, crew }
+            }
+            Command::Config(ConfigCommand::Show(ConfigShowArgs { flags: own }))
+            | Command::Doctor(DoctorArgs { flags: own }) => {
+                refuse(flags.task.first_flag().or(flags.end.first_flag()))?;
+                let SettingFlags { agent, budget, crew } = std::mem::take(own);
+                let (agent, crew) = (agent.over(flags.agent)?, crew.merged(flags.crew));
+                GlobalArgs { place, agent, budget: budget.merged(flags.budget), crew }
+            }
+            Command::Resume(args) => {
+                refuse(flags.agent.first_flag().or(flags.crew.first_flag()).or(flags.task.first_flag()))?;
+                args.budget = args.budget.merged(flags.budget);
+                args.end = std::mem::take(&mut args.end).merged(flags.end);
+                GlobalArgs { place, budget: args.budget, ..GlobalArgs::default() }
+            }
+            Command::Runs(_) | Command::Cost(_) | Command::Sim(_) | Command::Completions(_) => {
+                refuse(flags.first_flag())?;
+                GlobalArgs { place, ..GlobalArgs::default() }
             }
         };
-        let agent = match (inner, agent.first_flag()) {
-            (Some(inner), _) => inner.clone().over(agent)?,
-            (None, None) => agent,
-            (None, Some(flag)) => {
-                let what = format!("{flag} has no meaning for this command");
-                return Err(
-                    Failure::usage(what).hint("an agent keeps what it was started with; see `convoke run --help`")
-                );
-            }
-        };
-        Ok((GlobalArgs { place, agent }, command))
+        Ok((globals, command))
     }
 }
 
-impl AgentArgs {
-    /// The first flag that was given, if any.
-    fn first_flag(&self) -> Option<&'static str> {
-        let given = [
-            ("--model", self.model.is_some()),
-            ("--effort", self.effort.is_some()),
-            ("--system", self.system.is_some()),
-            ("--offline", self.offline),
-            ("--max-turns", self.max_turns.is_some()),
-            ("--bash-timeout", self.bash_timeout.is_some()),
-        ];
-        given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
-    }
-
-    /// These flags, and those of `below` where these say nothing.
-    fn over(self, below: AgentArgs) -> Result<AgentArgs, Failure> {
-        let merged = AgentArgs {
-            model: self.model.or(below.model),
-            effort: self.effort.or(below.effort),
-            system: self.system.or(below.system),
-            offline: self.offline || below.offline,
-            max_turns: self.max_turns.or(below.max_turns),
-            bash_timeout: self.bash_timeout.or(below.bash_timeout),
-        };
-        match (&merged.model, merged.offline) {
-            (Some(_), true) => Err(Failure::usage("--offline and --model cannot be used together")),
-            _ => Ok(merged),
-        }
-    }
+/// A flag that the command cannot use is told, not ignored.
+fn refuse(flag: Option<&str>) -> Result<(), Failure> {
+    let Some(flag) = flag else { return Ok(()) };
+    let what = format!("{flag} has no meaning for this command");
+    Err(Failure::usage(what).hint("an agent keeps what it was started with; see `convoke run --help`"))
 }
 
 fn refuse_one_word(task: &[String]) -> Result<(), Failure> {

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use convoke_journal::{Filter, Journal, Listing, LiveOwner, Location, StreamId};
-use convoke_kernel::{AgentId, FailureKind, SessionId, Status, Summary};
+use convoke_kernel::{AgentId, FailureKind, Role, RunId, RunSummary, SessionId, Status, Summary};
 use convoke_runtime::summary_of_waiting;
 
 use crate::failure::Failure;
@@ -24,13 +24,15 @@ pub(crate) struct Catalog {
     journal: String,
 }
 
-/// One run: a session and its agents.
+/// One run: a session, its agents and its workflows.
 #[derive(Debug)]
 pub(crate) struct Run {
     /// The session.
     pub(crate) session: SessionId,
-    /// Its agents, the lead first.
+    /// Its agents, the lead first, then in the order they were started.
     pub(crate) agents: Vec<Entry>,
+    /// Its workflows, in the order they were started.
+    pub(crate) workflows: Vec<RunSummary>,
 }
 
 /// One agent.
@@ -104,6 +106,13 @@ impl Run {
         }
     }
 
+    /// Everything of it that is in the journal: its agents, its workflows and its ledger.
+    pub(crate) fn streams(&self) -> Vec<StreamId> {
+        let workflows = self.workflows.iter().filter_map(|summary| StreamId::new(summary.run.as_str()).ok());
+        let agents = self.agents.iter().map(|entry| StreamId::from(&entry.agent));
+        agents.chain(workflows).chain([StreamId::from(&self.session)]).collect()
+    }
+
     /// When anything of it was last written to.
     pub(crate) fn updated_at(&self) -> u64 {
         self.agents.iter().map(|entry| entry.updated_at).max().unwrap_or_default()
@@ -141,6 +150,19 @@ impl Catalog {
                 None => catalog.unreadable.push(listing.stream),
             }
         }
+        for run in &mut catalog.runs {
+            // Those made in the same millisecond stand in any order.
+            run.agents.sort_by_key(|entry| entry.summary.role != Role::Lead);
+        }
+        let filter = Filter { prefix: Some(RunId::PREFIX.to_owned()), limit: None };
+        for listing in journal.list(&filter).await? {
+            // A run is recorded together with its summary; a stream that was only owned is none yet.
+            let summary = listing.summary.and_then(|text| serde_json::from_str::<RunSummary>(&text).ok());
+            let place = summary.as_ref().and_then(|summary| catalog.places.get(&summary.session));
+            if let (Some(summary), Some(&place)) = (summary, place) {
+                catalog.runs[place].workflows.insert(0, summary);
+            }
+        }
         Ok(catalog)
     }
 
@@ -151,7 +173,7 @@ impl Catalog {
             Some(&place) => self.runs[place].agents.insert(0, entry),
             None => {
                 self.places.insert(session.clone(), self.runs.len());
-                self.runs.push(Run { session, agents: vec![entry] });
+                self.runs.push(Run { session, agents: vec![entry], workflows: Vec::new() });
             }
         }
     }

@@ -20,7 +20,6 @@ pub(crate) enum Exit {
     #[expect(dead_code, reason = "documented in --help; what gives it is still to be built")]
     NeedsPerson = 5,
     /// There is a finding that the caller asked to fail on.
-    #[expect(dead_code, reason = "documented in --help; what gives it is still to be built")]
     Finding = 6,
     /// SIGHUP stopped it; it can be resumed.
     HungUp = 129,

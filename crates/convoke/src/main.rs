@@ -5,20 +5,26 @@ mod again;
 mod args;
 mod catalog;
 mod commands;
+mod doc_test;
 mod failure;
+mod lead;
 mod open;
 mod paths;
 mod render;
+mod report;
+mod reuse;
 mod settings;
 mod signals;
 mod stdio;
 mod utc;
+mod work;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use crate::args::{Cli, Command};
+use crate::doc_test::DocTest;
 use crate::failure::{Exit, Failure};
 use crate::settings::{Environment, Settings};
 
@@ -45,13 +51,25 @@ fn main() -> ExitCode {
 }
 
 fn start(cli: Cli) -> Result<Exit, Failure> {
-    let (globals, command) = cli.split()?;
+    let (globals, mut command) = cli.split()?;
     if let Command::Completions(args) = command {
         return commands::completions::run(&args);
     }
     let here = std::env::current_dir()
         .map_err(|error| Failure::usage(format!("the current directory cannot be used: {error}")))?;
-    let settings = Settings::resolve(&globals, &Environment::of_this_process(), &here)?;
+    match &mut command {
+        Command::Run(args) => args.flags.end.check(&here)?,
+        Command::Resume(args) => args.end.check(&here)?,
+        _ => {}
+    }
+    let mut settings = Settings::resolve(&globals, &Environment::of_this_process(), &here)?;
+    // Commands that only look are meant for the real journal.
+    let drives = matches!(command, Command::Run(_) | Command::Resume(_));
+    // It is removed when everything below has ended.
+    let doc_test = (settings.doc_test && drives).then(DocTest::new).transpose()?;
+    if let Some(places) = &doc_test {
+        settings.move_to(places.dir(), places.own());
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use convoke_claude::{Auth, Client, Endpoint, Models, OFFLINE_MODEL, Proxy};
 use convoke_journal::{Journal, Options, Process};
-use convoke_runtime::{Clock, Config, HelperPath, Ids, Runtime, Start};
+use convoke_kernel::{Capabilities, Child, FanOut, Limits};
+use convoke_runtime::{Asker, Clock, Config, Governor, HelperPath, Ids, Runtime, Start};
 use convoke_sim::{Keep, Offline, SimConfig, Simulator};
 
 use crate::failure::Failure;
@@ -14,6 +15,10 @@ use crate::settings::{ModelSource, Settings};
 
 /// How long a first signal waits for what is under way.
 pub(crate) const DRAIN: Duration = Duration::from_secs(10);
+
+/// Workers and verifiers at work for each request that may be under way: while one of them runs a command, another can
+/// ask the model.
+const AGENTS_PER_REQUEST: usize = 2;
 
 /// A runtime and what it stands on.
 pub(crate) struct Opened {
@@ -31,7 +36,12 @@ pub(crate) async fn journal(settings: &Settings) -> Result<Journal, Failure> {
 }
 
 /// Puts a runtime together that asks this source.
-pub(crate) async fn runtime(settings: &Settings, journal: Journal, source: &ModelSource) -> Result<Opened, Failure> {
+pub(crate) async fn runtime(
+    settings: &Settings,
+    journal: Journal,
+    source: &ModelSource,
+    asker: Option<Asker>,
+) -> Result<Opened, Failure> {
     let (client, offline) = match source {
         ModelSource::Api { base_url, key, bearer } => {
             let auth = Auth { key: key.clone(), bearer: bearer.clone() };
@@ -62,13 +72,16 @@ pub(crate) async fn runtime(settings: &Settings, journal: Journal, source: &Mode
         outputs: settings.outputs_dir(),
         spools: paths::spools(settings),
         drain: DRAIN,
+        governor: Governor::new(clock.clone(), settings.fan_out.max_concurrent as usize),
+        agents_at_once: settings.fan_out.max_concurrent as usize * AGENTS_PER_REQUEST,
+        asker,
         crash: None,
     };
     Ok(Opened { runtime: Runtime::new(config), journal, clock, _offline: offline })
 }
 
 /// What a new lead is made of.
-pub(crate) fn start(settings: &Settings, source: &ModelSource) -> Result<Start, Failure> {
+pub(crate) fn start(settings: &Settings, source: &ModelSource, fresh: bool) -> Result<Start, Failure> {
     let (model, capabilities) = match source {
         ModelSource::Offline => {
             let row = Models::builtin().get(OFFLINE_MODEL);
@@ -78,7 +91,34 @@ pub(crate) fn start(settings: &Settings, source: &ModelSource) -> Result<Start, 
         ModelSource::Api { .. } | ModelSource::Nothing => (settings.model_row().id, settings.capabilities()?),
     };
     let (dir, system) = (settings.dir.clone(), settings.system.clone());
-    Ok(Start { model, dir, capabilities, limits: settings.limits(), system })
+    let child = child(settings, source, &model, &capabilities)?;
+    let chosen = &settings.fan_out;
+    let fan_out = FanOut {
+        mode: chosen.mode,
+        consent: chosen.consent,
+        voters: chosen.voters,
+        max_subtasks: chosen.max_subtasks as usize,
+        fresh,
+        child,
+    };
+    let (limits, caps) = (settings.limits(), settings.caps);
+    Ok(Start { model, dir, capabilities, limits, caps, fan_out: Some(fan_out), system })
+}
+
+/// What workers and verifiers are made of: the lead's own kind, unless somebody chose otherwise.
+fn child(settings: &Settings, source: &ModelSource, lead: &str, capabilities: &Capabilities) -> Result<Child, Failure> {
+    let chosen = &settings.fan_out.worker;
+    let limits = Limits { max_turns: chosen.turns, ..settings.limits() };
+    let (model, capabilities) = match source {
+        ModelSource::Offline => (lead.to_owned(), capabilities.clone()),
+        ModelSource::Api { .. } | ModelSource::Nothing => {
+            let row = settings.models.get(&chosen.model);
+            let capabilities = convoke_claude::capabilities(&row, &settings.endpoint, chosen.effort.as_deref())?;
+            (row.id, capabilities)
+        }
+    };
+    let rates = convoke_claude::ceilings(&settings.models.get(&model));
+    Ok(Child { model, capabilities, limits, rates })
 }
 
 /// There is neither a key nor a server, and nobody chose the offline model.

@@ -76,6 +76,7 @@ impl Signals {
             let line = format!("{} again: cutting off what is under way; once more leaves at once", again.name());
             let _ = screen.send(Message::Line(line));
             sources.next().await;
+            crate::doc_test::clear();
             std::process::exit(i32::from(caught.exit() as u8));
         });
         Ok(Self { first, task })

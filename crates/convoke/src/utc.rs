@@ -13,6 +13,12 @@ pub(crate) fn second(at: u64) -> String {
     format!("{:02}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60)
 }
 
+/// `2026-11-15T21:04:09Z`.
+pub(crate) fn stamp(at: u64) -> String {
+    let (year, month, day) = civil(at / 86_400_000);
+    format!("{year:04}-{month:02}-{day:02}T{}Z", second(at))
+}
+
 /// Year, month and day of a number of days since 1970. Four hundred years always have the same number of days, and a
 /// year that begins in March has its leap day at its end; both make the arithmetic straight.
 fn civil(days: u64) -> (u64, u64, u64) {
@@ -41,5 +47,6 @@ mod tests {
         check(1_767_225_599, "2025-12-31 23:59");
         check(4_107_542_400, "2100-03-01 00:00");
         assert_eq!(second(86_399_999), "23:59:59");
+        assert_eq!(stamp(951_782_399_000), "2000-02-28T23:59:59Z");
     }
 }

@@ -3,6 +3,7 @@
 mod fault;
 mod ops;
 mod schema;
+mod shared;
 mod store;
 
 pub(crate) use store::Postgres;

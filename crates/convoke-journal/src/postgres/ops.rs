@@ -2,8 +2,8 @@
 //! statement.
 //!
 //! Transactions wait for each other's rows, so all of them take them in one order, else they would lock each other up:
-//! the lock on blobs, the stream's own row, then blobs, streams, inputs and results, each sorted by key, and
-//! acknowledgements last, because who sends an acknowledged input again waits for them.
+//! the lock on blobs, the stream's own row, the rows of shared streams, then blobs, streams, inputs and results, each
+//! sorted by key, and acknowledgements last, because who sends an acknowledged input again waits for them.
 
 use deadpool_postgres::Transaction;
 use tokio_postgres::Row;
@@ -11,10 +11,13 @@ use tokio_postgres::types::ToSql;
 
 use super::fault::Fault;
 use super::schema::LOCK;
+use super::shared;
 use crate::lease::Holder;
 use crate::sql::{self, signed, unsigned};
 use crate::text::Stored;
-use crate::{Batch, Error, KeyedInput, Lease, Listing, Options, Process, Pruned, StreamId, Submitted};
+use crate::{
+    Appended, Batch, Error, KeyedInput, Lease, Listing, Options, Process, Pruned, StreamId, Submitted, Update,
+};
 
 pub(super) const NOW: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
@@ -24,7 +27,7 @@ const ADD_EVENTS: &str = "INSERT INTO events (stream, seq, at, event, blob)
 const ACK: &str = "UPDATE inputs SET acked = 1, body = NULL, blob = NULL WHERE stream = $1 AND key = ANY($2)";
 /// An insert waits for whoever is changing the row it collides with, here the append of another stream's owner, which may
 /// be writing to us. So streams that can be seen are left out, and only new ones are contended for.
-const NEW_STREAMS: &str = "INSERT INTO streams (stream, seq, epoch, created_at, updated_at)
+pub(super) const NEW_STREAMS: &str = "INSERT INTO streams (stream, seq, epoch, created_at, updated_at)
     SELECT DISTINCT s, 0, 0, $1::bigint, $1::bigint FROM unnest($2::text[]) AS t(s)
     WHERE NOT EXISTS (SELECT 1 FROM streams WHERE stream = s) ORDER BY s
     ON CONFLICT (stream) DO NOTHING";
@@ -39,8 +42,16 @@ const ADD_BLOBS: &str = "INSERT INTO blobs (digest, body)
     SELECT digest, body FROM unnest($1::text[], $2::text[]) AS t(digest, body) ORDER BY digest
     ON CONFLICT (digest) DO NOTHING";
 
-type Done<T> = Result<T, Fault>;
+pub(super) type Done<T> = Result<T, Fault>;
 type Given<'a> = &'a (dyn ToSql + Sync);
+
+/// What an append comes to if its transaction is committed.
+pub(super) struct Fate {
+    /// By this number the server knows what became of it.
+    pub(super) transaction: String,
+    pub(super) stream: StreamId,
+    pub(super) appended: Appended,
+}
 
 pub(super) async fn submit(tx: &Transaction<'_>, input: &KeyedInput, at: u64) -> Done<Submitted> {
     let stored = Stored::new(&input.body);
@@ -54,7 +65,10 @@ pub(super) async fn submit(tx: &Transaction<'_>, input: &KeyedInput, at: u64) ->
 
 pub(super) async fn own(tx: &Transaction<'_>, me: &Options, stream: &StreamId) -> Done<u64> {
     run(tx, sql::NEW_STREAM, &[&stream.as_str(), &0i64]).await?;
-    all(tx, LOCK_STREAM, &[&stream.as_str()]).await?;
+    if all(tx, LOCK_STREAM, &[&stream.as_str()]).await?.is_empty() {
+        // It was pruned or has landed between the two statements; a lease of nothing would be worth nothing.
+        return Err(Fault::Again(format!("{stream} was removed meanwhile")));
+    }
     if let Some(held) = holder_of(tx, stream).await?
         && held.process.id != me.process.id
         && let Some(by) = held.live(&me.process, now(tx).await?)
@@ -80,20 +94,26 @@ pub(super) async fn release(tx: &Transaction<'_>, lease: &Lease) -> Done<()> {
     Ok(())
 }
 
+pub(super) async fn land(tx: &Transaction<'_>, flight: &Lease) -> Done<()> {
+    run(tx, sql::LAND, &[&flight.stream.as_str(), &flight.process, &signed(flight.epoch)]).await?;
+    Ok(())
+}
+
 pub(super) async fn leave(tx: &Transaction<'_>, me: &Options) -> Done<()> {
+    run(tx, sql::LAND_ALL, &[&me.process.id]).await?;
     run(tx, sql::RELEASE_ALL, &[&me.process.id]).await?;
     run(tx, sql::LEAVE, &[&me.process.id]).await?;
     Ok(())
 }
 
-/// Appends, and leaves the server's number of the transaction in `transaction`, by which its fate can be asked.
+/// Appends, and leaves in `fate` what has come of it and how to ask the server for it.
 pub(super) async fn append(
     tx: &Transaction<'_>,
     lease: &Lease,
     expected: u64,
     batch: &Batch,
-    transaction: &mut Option<String>,
-) -> Done<u64> {
+    fate: &mut Option<Fate>,
+) -> Done<Appended> {
     let stream = lease.stream.as_str();
     let events: Vec<Stored<'_>> = batch.events.iter().map(|event| Stored::new(event)).collect();
     let bodies: Vec<Stored<'_>> = batch.inputs.iter().map(|input| Stored::new(&input.body)).collect();
@@ -102,19 +122,22 @@ pub(super) async fn append(
     // A stable sort: of two results with one key the later one still counts.
     results.sort_by_key(|(key, _)| *key);
     let texts = || events.iter().chain(&bodies).chain(results.iter().map(|(_, stored)| stored));
-    keep_blobs(tx, texts()).await?;
+    match batch.updates.is_empty() {
+        true => keep_blobs(tx, texts()).await?,
+        // How long their texts will be is not known before their rows are locked, and then it is too late to wait.
+        false => keep_all_blobs(tx).await?,
+    }
     let (count, at, epoch) = (signed(batch.events.len() as u64), signed(batch.at), signed(lease.epoch));
     let advance = format!("{} RETURNING pg_current_xact_id()::text", sql::ADVANCE);
     let given: [Given<'_>; 7] = [&count, &at, &batch.summary, &stream, &signed(expected), &lease.process, &epoch];
-    match all(tx, &advance, &given).await?.first() {
-        Some(row) => *transaction = Some(row.get(0)),
+    let transaction = match all(tx, &advance, &given).await?.first() {
+        Some(row) => row.get(0),
         None => return Err(why_not(tx, lease, expected).await?.into()),
-    }
-    add_blobs(tx, texts()).await?;
-    if !events.is_empty() {
-        let (inline, digests) = columns(&events);
-        run(tx, ADD_EVENTS, &[&stream, &signed(expected), &at, &inline, &digests]).await?;
-    }
+    };
+    let shared = shared::decide(tx, &batch.updates, at).await?;
+    add_blobs(tx, texts().chain(&shared.texts())).await?;
+    add_events(tx, stream, expected, at, &events).await?;
+    shared.write(tx, at).await?;
     if !batch.inputs.is_empty() {
         let streams: Vec<&str> = batch.inputs.iter().map(|input| input.stream.as_str()).collect();
         let keys: Vec<&str> = batch.inputs.iter().map(|input| input.key.as_str()).collect();
@@ -128,7 +151,36 @@ pub(super) async fn append(
     if !batch.acks.is_empty() {
         run(tx, ACK, &[&stream, &batch.acks]).await?;
     }
-    Ok(expected + batch.events.len() as u64)
+    let seq = shared.seq(&lease.stream).unwrap_or(expected + batch.events.len() as u64);
+    let appended = Appended { seq, states: shared.states };
+    *fate = Some(Fate { transaction, stream: lease.stream.clone(), appended: appended.clone() });
+    Ok(appended)
+}
+
+/// Changes a shared stream that goes with no append.
+pub(super) async fn update(tx: &Transaction<'_>, update: &Update, at: u64, fate: &mut Option<Fate>) -> Done<Appended> {
+    keep_all_blobs(tx).await?;
+    let shared = shared::decide(tx, std::slice::from_ref(update), signed(at)).await?;
+    add_blobs(tx, &shared.texts()).await?;
+    let transaction = shared.write(tx, signed(at)).await?;
+    let appended = Appended { seq: shared.seq(&update.stream).unwrap_or_default(), states: shared.states };
+    let stream = update.stream.clone();
+    *fate = transaction.map(|transaction| Fate { transaction, stream, appended: appended.clone() });
+    Ok(appended)
+}
+
+pub(super) async fn add_events(
+    tx: &Transaction<'_>,
+    stream: &str,
+    after: u64,
+    at: i64,
+    events: &[Stored<'_>],
+) -> Done<()> {
+    if !events.is_empty() {
+        let (inline, digests) = columns(events);
+        run(tx, ADD_EVENTS, &[&stream, &signed(after), &at, &inline, &digests]).await?;
+    }
+    Ok(())
 }
 
 async fn why_not(tx: &Transaction<'_>, lease: &Lease, expected: u64) -> Done<Error> {
@@ -162,6 +214,16 @@ pub(super) async fn prune(tx: &Transaction<'_>, me: &Options, streams: &[StreamI
         pruned.inputs += run(tx, sql::PRUNE_INPUTS, &name).await?;
         if run(tx, sql::PRUNE_STREAM, &name).await? > 0 {
             pruned.removed.push(stream.clone());
+        }
+    }
+    // Flights whose holders are gone, and which nobody has wanted since.
+    let now = now(tx).await?;
+    for row in all(tx, sql::FLIGHTS, &[]).await? {
+        let flight = StreamId::new(row.get::<_, String>(0))?;
+        all(tx, LOCK_STREAM, &[&flight.as_str()]).await?;
+        let held = holder_of(tx, &flight).await?;
+        if held.and_then(|holder| holder.live(&me.process, now)).is_none() {
+            run(tx, sql::PRUNE_STREAM, &[&flight.as_str()]).await?;
         }
     }
     pruned.blobs = run(tx, sql::PRUNE_BLOBS, &[]).await?;
@@ -200,10 +262,14 @@ fn holder(row: &Row) -> Option<Holder> {
     Some(Holder { process, ttl: row.get(5), beat: row.get(6) })
 }
 
+async fn keep_all_blobs(tx: &Transaction<'_>) -> Done<()> {
+    run(tx, "SELECT pg_advisory_xact_lock_shared($1)", &[&LOCK]).await.map(drop)
+}
+
 /// Whoever refers to a blob holds this lock, shared, so that it finds none that is about to be pruned.
 async fn keep_blobs<'a>(tx: &Transaction<'_>, texts: impl IntoIterator<Item = &'a Stored<'a>>) -> Done<()> {
     if texts.into_iter().any(|text| text.blob().is_some()) {
-        run(tx, "SELECT pg_advisory_xact_lock_shared($1)", &[&LOCK]).await?;
+        keep_all_blobs(tx).await?;
     }
     Ok(())
 }
@@ -229,12 +295,12 @@ async fn one(tx: &Transaction<'_>, statement: &str) -> Done<i64> {
     Ok(tx.query_one(&prepared, &[]).await?.try_get(0)?)
 }
 
-async fn all(tx: &Transaction<'_>, statement: &str, given: &[Given<'_>]) -> Done<Vec<Row>> {
+pub(super) async fn all(tx: &Transaction<'_>, statement: &str, given: &[Given<'_>]) -> Done<Vec<Row>> {
     let prepared = tx.prepare_cached(statement).await?;
     Ok(tx.query(&prepared, given).await?)
 }
 
-async fn run(tx: &Transaction<'_>, statement: &str, given: &[Given<'_>]) -> Done<u64> {
+pub(super) async fn run(tx: &Transaction<'_>, statement: &str, given: &[Given<'_>]) -> Done<u64> {
     let prepared = tx.prepare_cached(statement).await?;
     Ok(tx.execute(&prepared, given).await?)
 }

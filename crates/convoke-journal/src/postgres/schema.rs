@@ -1,6 +1,6 @@
 //! The schema `convoke`: found and checked, or created once, whichever of many processes comes first.
 
-use deadpool_postgres::Object;
+use deadpool_postgres::{GenericClient, Object};
 
 use super::fault::Fault;
 use crate::{Error, FORMAT, Refusal, sql};
@@ -27,11 +27,12 @@ pub(super) async fn prepare(client: &mut Object, place: &str) -> Result<(), Faul
     if !exists(client).await? {
         create(client, place).await?;
     }
-    let format = client.query_opt("SELECT value FROM meta WHERE name = 'format'", &[]).await?;
-    let found = format.map_or(0, |row| row.get::<_, i64>(0));
-    let refusal = match u32::try_from(found) {
-        Ok(FORMAT) => return Ok(()),
-        Ok(found) if found > FORMAT => Refusal::Newer { found, known: FORMAT },
+    if (1..FORMAT).contains(&format(&*client).await?) {
+        upgrade(client).await?;
+    }
+    let refusal = match format(&*client).await? {
+        FORMAT => return Ok(()),
+        found if found > FORMAT => Refusal::Newer { found, known: FORMAT },
         _ => Refusal::Foreign { found: "a schema named convoke without a format number".to_owned() },
     };
     Err(Error::Refused { place: place.to_owned(), refusal }.into())
@@ -39,6 +40,12 @@ pub(super) async fn prepare(client: &mut Object, place: &str) -> Result<(), Faul
 
 async fn exists(client: &Object) -> Result<bool, Fault> {
     Ok(client.query_one("SELECT to_regclass('convoke.meta') IS NOT NULL", &[]).await?.get(0))
+}
+
+/// The format of the tables, 0 if they do not say.
+async fn format(client: &impl GenericClient) -> Result<u32, Fault> {
+    let row = client.query_opt("SELECT value FROM meta WHERE name = 'format'", &[]).await?;
+    Ok(row.and_then(|row| u32::try_from(row.get::<_, i64>(0)).ok()).unwrap_or_default())
 }
 
 async fn create(client: &mut Object, place: &str) -> Result<(), Fault> {
@@ -60,4 +67,14 @@ async fn create(client: &mut Object, place: &str) -> Result<(), Fault> {
             Ok(tx.commit().await?)
         }
     }
+}
+
+/// Makes the tables ours, if somebody else has not done it since we looked. Processes of the older version that are at
+/// work go on: what a later format has brought so far, they do not see.
+async fn upgrade(client: &mut Object) -> Result<(), Fault> {
+    let tx = client.transaction().await?;
+    tx.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
+    let found = format(&tx).await?;
+    tx.batch_execute(&sql::upgrade(found)).await?;
+    Ok(tx.commit().await?)
 }

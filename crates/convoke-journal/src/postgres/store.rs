@@ -8,9 +8,13 @@ use deadpool_postgres::{
 use tokio_postgres::{Config, NoTls};
 
 use super::fault::{Fault, words};
-use super::{ops, schema};
+use super::ops::{self, Fate};
+use super::schema;
 use crate::sql::{self, signed, unsigned};
-use crate::{Batch, Error, Filter, KeyedInput, Lease, Listing, Location, Options, Pruned, Record, StreamId, Submitted};
+use crate::{
+    Appended, Batch, Error, Filter, KeyedInput, Lease, Listing, Location, Options, Pruned, Record, StreamId, Submitted,
+    Update,
+};
 
 /// A few connections carry many agents: an append holds one for some milliseconds.
 const CONNECTIONS: usize = 16;
@@ -94,6 +98,10 @@ impl Postgres {
         self.tell(transact!(self, |tx| ops::release(&tx, lease)))
     }
 
+    pub(crate) async fn land(&self, flight: &Lease) -> Result<(), Error> {
+        self.tell(transact!(self, |tx| ops::land(&tx, flight)))
+    }
+
     pub(crate) async fn leave(&self, me: &Options) -> Result<(), Error> {
         self.tell(transact!(self, |tx| ops::leave(&tx, me)))
     }
@@ -106,16 +114,21 @@ impl Postgres {
         self.tell(transact!(self, |tx| ops::forget_results(&tx, before)))
     }
 
-    pub(crate) async fn append(&self, lease: &Lease, expected: u64, batch: &Batch) -> Result<u64, Error> {
-        let mut transaction = None;
-        let done = transact!(self, |tx| ops::append(&tx, lease, expected, batch, &mut transaction));
-        match (done, transaction) {
-            (Err(Fault::Unknown(why)), Some(transaction)) => {
-                let seq = expected + batch.events.len() as u64;
-                self.resolve(&transaction, lease, seq, &why).await
-            }
-            (done, _) => self.tell(done),
-        }
+    pub(crate) async fn append(&self, lease: &Lease, expected: u64, batch: &Batch) -> Result<Appended, Error> {
+        let mut fate = None;
+        let done = transact!(self, |tx| ops::append(&tx, lease, expected, batch, &mut fate));
+        self.settle(done, fate).await
+    }
+
+    pub(crate) async fn update(&self, update: &Update, at: u64) -> Result<Appended, Error> {
+        let mut fate = None;
+        let done = transact!(self, |tx| ops::update(&tx, update, at, &mut fate));
+        self.settle(done, fate).await
+    }
+
+    pub(crate) async fn shared(&self, stream: &StreamId) -> Result<Option<String>, Error> {
+        let rows = self.read(sql::SHARED, &[&stream.as_str()]).await?;
+        Ok(rows.first().and_then(|row| row.get(1)))
     }
 
     pub(crate) async fn holds(&self, lease: &Lease) -> Result<bool, Error> {
@@ -141,9 +154,9 @@ impl Postgres {
         rows.into_iter().map(input).collect()
     }
 
-    pub(crate) async fn result(&self, key: &str) -> Result<Option<String>, Error> {
+    pub(crate) async fn result_at(&self, key: &str) -> Result<Option<(String, u64)>, Error> {
         let rows = self.read(sql::RESULT, &[&key]).await?;
-        rows.first().map(|row| self.resolved(row.get(0))).transpose()
+        rows.first().map(|row| Ok((self.resolved(row.get(0))?, unsigned(row.get(1))))).transpose()
     }
 
     pub(crate) async fn list(&self, me: &Options, filter: &Filter) -> Result<Vec<Listing>, Error> {
@@ -198,15 +211,23 @@ impl Postgres {
         done.map_err(|fault| fault.told(&self.place))
     }
 
+    async fn settle(&self, done: Result<Appended, Fault>, fate: Option<Fate>) -> Result<Appended, Error> {
+        match (done, fate) {
+            (Err(Fault::Unknown(why)), Some(fate)) => self.resolve(fate, &why).await,
+            (done, _) => self.tell(done),
+        }
+    }
+
     /// Finds out what became of an append whose commit got no answer. The server remembers the fate of every
     /// transaction. It must also show the stream moved on: a standby that took over may have lost what the old server
     /// had committed, and given the number to another transaction.
-    async fn resolve(&self, transaction: &str, lease: &Lease, seq: u64, why: &str) -> Result<u64, Error> {
+    async fn resolve(&self, fate: Fate, why: &str) -> Result<Appended, Error> {
+        let Fate { transaction, stream, appended } = fate;
         let fate = "SELECT pg_xact_status($1::text::xid8),
             EXISTS (SELECT 1 FROM streams WHERE stream = $2 AND seq >= $3)";
         let ask = async {
             loop {
-                let rows = self.read(fate, &[&transaction, &lease.stream.as_str(), &signed(seq)]).await;
+                let rows = self.read(fate, &[&transaction, &stream.as_str(), &signed(appended.seq)]).await;
                 let row = rows.as_ref().ok().and_then(|rows| rows.first());
                 match row.map(|row| (row.get::<_, Option<&str>>(0), row.get(1))) {
                     Some((Some("committed"), true)) => return Some(true),
@@ -219,9 +240,9 @@ impl Postgres {
         };
         let place = self.place.clone();
         match tokio::time::timeout(RESOLVE, ask).await {
-            Ok(Some(true)) => Ok(seq),
+            Ok(Some(true)) => Ok(appended),
             Ok(Some(false)) => {
-                let reason = format!("{why}; the append was not committed and nothing changed: try again");
+                let reason = format!("{why}; the change was not committed and nothing changed: try again");
                 Err(Error::Unavailable { place, reason })
             }
             Ok(None) | Err(_) => Err(Fault::Unknown(why.to_owned()).told(&place)),

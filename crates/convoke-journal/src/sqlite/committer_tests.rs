@@ -6,7 +6,8 @@ use std::sync::mpsc;
 use std::task::Poll;
 
 use super::*;
-use crate::Process;
+use crate::sqlite::ops;
+use crate::{Change, Changed, Process, StreamId};
 
 /// A committer on a new journal whose thread is busy until the sender is dropped, so that what comes is one batch.
 async fn busy(dir: &tempfile::TempDir) -> (Committer, mpsc::Sender<()>, impl Future<Output = Result<(), Error>>) {
@@ -111,4 +112,25 @@ async fn what_is_queued_is_done_before_the_thread_ends() {
     assert!(matches!(committer.write(|_| Ok(())).await, Err(Error::Unavailable { .. })));
     let rows = file::connect(&dir.path().join("journal.db")).unwrap();
     assert_eq!(rows.query_row("SELECT value FROM meta WHERE name = 't1'", [], |row| row.get::<_, i64>(0)), Ok(1));
+}
+
+#[tokio::test]
+async fn of_two_updates_in_one_batch_the_second_sees_what_the_first_has_left() {
+    let dir = tempfile::tempdir().unwrap();
+    let (committer, release, first) = busy(&dir).await;
+    let longer = |expected: &'static str, then: Result<(), Error>| -> Answer<'_> {
+        let change = Change::new(move |state| {
+            assert_eq!(state.unwrap_or_default(), expected);
+            Ok(Changed { state: format!("{expected}x"), events: vec![] })
+        });
+        Box::pin(committer.write(move |rows| {
+            ops::update(rows, &StreamId::new("shared")?, 1, &change)?;
+            Ok(then?)
+        }))
+    };
+    // The one that fails leaves nothing to be seen.
+    let writes = vec![longer("", Ok(())), longer("x", Err(wrong())), longer("x", Ok(())), longer("xx", Ok(()))];
+    let answers = together(writes, release).await;
+    assert_eq!(first.await, Ok(()));
+    assert_eq!(answers, [Ok(()), Err(wrong()), Ok(()), Ok(())]);
 }

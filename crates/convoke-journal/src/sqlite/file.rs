@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use super::ops::SCHEMA_SQLITE;
+use super::ops::{Fault, SCHEMA_SQLITE};
 use crate::{Error, FORMAT, Process, Refusal};
 
 /// `Conv` in the header says that a SQLite file is ours.
@@ -21,16 +21,21 @@ const APPLICATION: u32 = 0x436f_6e76;
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 const HEADER: usize = 100;
 
-/// Makes sure that a journal of our format is at `path`: finds it, or creates it.
-pub(super) fn prepare(path: &Path, process: &Process) -> Result<(), Error> {
-    if examine(path)? == Found::Nothing {
-        create(path, process)?;
-        if examine(path)? == Found::Nothing {
-            let reason = "it is a link to nowhere; name a file".to_owned();
-            return Err(Error::BadLocation { given: path.display().to_string(), reason });
-        }
+/// Makes sure that a journal we know is at `path`: finds it, or creates it. Returns its format, which may be an older
+/// one than ours and is then to be upgraded.
+pub(super) fn prepare(path: &Path, process: &Process) -> Result<u32, Error> {
+    if let Some(format) = examine(path)? {
+        return Ok(format);
     }
-    Ok(())
+    create(path, process)?;
+    let reason = "it is a link to nowhere; name a file".to_owned();
+    examine(path)?.ok_or_else(|| Error::BadLocation { given: path.display().to_string(), reason })
+}
+
+/// Copies the log into the file as far as it can be done now, so that the file's header says its format: that is where
+/// an older version looks before it refuses.
+pub(super) fn settle(path: &Path) -> rusqlite::Result<()> {
+    connect(path)?.execute_batch("PRAGMA wal_checkpoint(PASSIVE)")
 }
 
 /// A connection to an existing file, with what every connection needs.
@@ -49,13 +54,8 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-#[derive(PartialEq)]
-enum Found {
-    Nothing,
-    Journal,
-}
-
-fn examine(path: &Path) -> Result<Found, Error> {
+/// The format of the journal at `path`; `None` if nothing is there.
+fn examine(path: &Path) -> Result<Option<u32>, Error> {
     let place = path.display().to_string();
     let unreadable = |error: io::Error| Error::Unavailable { place: place.clone(), reason: error.to_string() };
     let refuse = |refusal| Err(Error::Refused { place: place.clone(), refusal });
@@ -80,7 +80,7 @@ fn examine(path: &Path) -> Result<Found, Error> {
         return refuse(Refusal::Foreign { found });
     }
     match number(60) {
-        FORMAT => {}
+        1..=FORMAT => {}
         0 => return refuse(Refusal::Torn { found: "its format number is missing".to_owned() }),
         found => return refuse(Refusal::Newer { found, known: FORMAT }),
     }
@@ -98,7 +98,25 @@ fn examine(path: &Path) -> Result<Found, Error> {
             return refuse(Refusal::Torn { found });
         }
     }
-    Ok(Found::Journal)
+    // The log may hold a later format than the file.
+    match if has_log(path) { logged_format(path) } else { Ok(number(60)) } {
+        Ok(found) if found > FORMAT => refuse(Refusal::Newer { found, known: FORMAT }),
+        Ok(found) => Ok(Some(found)),
+        Err(error) => Err(Fault::Sql(error).reading(&place)),
+    }
+}
+
+fn logged_format(path: &Path) -> rusqlite::Result<u32> {
+    let connection = looker(path)?;
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+/// A connection for looking at a file that may be about to be refused. Closing the last connection would copy the log
+/// into it; this one does not.
+fn looker(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = connect(path)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    Ok(connection)
 }
 
 /// The files this process has looked into, by device and inode, each open until the process ends.
@@ -143,12 +161,12 @@ fn look(path: &Path) -> io::Result<Option<(fs::Metadata, Vec<u8>)>> {
 }
 
 /// No file is a place for a new journal, unless the log of a lost one lies there.
-fn nothing(path: &Path, place: String) -> Result<Found, Error> {
+fn nothing(path: &Path, place: String) -> Result<Option<u32>, Error> {
     if has_log(path) {
         let found = "the file is missing, but its write-ahead log is there".to_owned();
         return Err(Error::Refused { place, refusal: Refusal::Torn { found } });
     }
-    Ok(Found::Nothing)
+    Ok(None)
 }
 
 fn has_log(path: &Path) -> bool {
@@ -156,13 +174,9 @@ fn has_log(path: &Path) -> bool {
 }
 
 fn adds_up(path: &Path) -> bool {
-    let check = || {
-        let connection = connect(path)?;
-        // Closing the last connection would copy the log into a file we may be about to refuse.
-        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-        connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0))
-    };
-    check().is_ok_and(|answer| answer == "ok")
+    let check =
+        looker(path).and_then(|rows| rows.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0)));
+    check.is_ok_and(|answer| answer == "ok")
 }
 
 /// How often this process has begun to make a journal.

@@ -8,7 +8,10 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, params};
 use crate::lease::Holder;
 use crate::sql::{self, signed, unsigned};
 use crate::text::Stored;
-use crate::{Batch, Error, Filter, KeyedInput, Lease, Listing, Options, Process, Pruned, Record, StreamId, Submitted};
+use crate::{
+    Appended, Batch, Change, Error, FORMAT, Filter, KeyedInput, Lease, Listing, Options, Process, Pruned, Record,
+    Refusal, StreamId, Submitted,
+};
 
 /// The tables, as SQLite says them. Its text is compared byte by byte anyway.
 pub(super) static SCHEMA_SQLITE: LazyLock<String> = LazyLock::new(|| sql::schema("TEXT", "INTEGER PRIMARY KEY"));
@@ -117,22 +120,33 @@ pub(crate) fn release(rows: &Connection, lease: &Lease) -> Done<()> {
     Ok(())
 }
 
+pub(crate) fn land(rows: &Connection, flight: &Lease) -> Done<()> {
+    run(rows, sql::LAND, params![flight.stream.as_str(), flight.process, signed(flight.epoch)])?;
+    Ok(())
+}
+
 pub(crate) fn leave(rows: &Connection, me: &Options) -> Done<()> {
+    run(rows, sql::LAND_ALL, [&me.process.id])?;
     run(rows, sql::RELEASE_ALL, [&me.process.id])?;
     run(rows, sql::LEAVE, [&me.process.id])?;
     Ok(())
 }
 
-pub(crate) fn append(rows: &Connection, lease: &Lease, expected: u64, batch: &Batch) -> Done<u64> {
+pub(crate) fn append(rows: &Connection, lease: &Lease, expected: u64, batch: &Batch) -> Done<Appended> {
     let stream = lease.stream.as_str();
     let (count, at, epoch) = (signed(batch.events.len() as u64), signed(batch.at), signed(lease.epoch));
     let moved = params![count, at, batch.summary, stream, signed(expected), lease.process, epoch];
     if run(rows, sql::ADVANCE, moved)? == 0 {
         return Err(why_not(rows, lease, expected)?.into());
     }
-    for (event, seq) in batch.events.iter().zip(expected + 1..) {
-        let stored = store(rows, event)?;
-        run(rows, ADD_EVENT, params![stream, signed(seq), at, stored.inline, stored.digest])?;
+    add_events(rows, stream, expected, at, &batch.events)?;
+    let mut appended = Appended { seq: expected + batch.events.len() as u64, states: Vec::new() };
+    for shared in &batch.updates {
+        let (seq, state) = update(rows, &shared.stream, batch.at, &shared.change)?;
+        if shared.stream == lease.stream {
+            appended.seq = seq;
+        }
+        appended.states.push(state);
     }
     for key in &batch.acks {
         run(rows, ACK, [stream, key])?;
@@ -144,7 +158,33 @@ pub(crate) fn append(rows: &Connection, lease: &Lease, expected: u64, batch: &Ba
         let stored = store(rows, json)?;
         run(rows, sql::PUT_RESULT, params![key, at, stored.inline, stored.digest])?;
     }
-    Ok(expected + batch.events.len() as u64)
+    Ok(appended)
+}
+
+/// Changes a shared stream. Returns the number of its last event now, and its new state.
+pub(crate) fn update(rows: &Connection, shared: &StreamId, at: u64, change: &Change) -> Done<(u64, String)> {
+    let (stream, at) = (shared.as_str(), signed(at));
+    run(rows, sql::NEW_STREAM, params![stream, at])?;
+    let read = |row: &Row<'_>| Ok((unsigned(row.get(0)?), row.get(1)?));
+    let (seq, state): (u64, Option<String>) = rows.prepare_cached(sql::SHARED)?.query_row([stream], read)?;
+    let changed = change.decide(shared, state.as_deref())?;
+    let count = changed.events.len() as u64;
+    run(rows, sql::MOVE_SHARED, params![signed(count), at, changed.state, stream])?;
+    add_events(rows, stream, seq, at, &changed.events)?;
+    Ok((seq + count, changed.state))
+}
+
+fn add_events(rows: &Connection, stream: &str, after: u64, at: i64, events: &[String]) -> Done<()> {
+    for (event, seq) in events.iter().zip(after + 1..) {
+        let stored = store(rows, event)?;
+        run(rows, ADD_EVENT, params![stream, signed(seq), at, stored.inline, stored.digest])?;
+    }
+    Ok(())
+}
+
+pub(crate) fn shared(rows: &Connection, stream: &StreamId) -> Done<Option<String>> {
+    let state = rows.prepare_cached(sql::SHARED)?.query_row([stream.as_str()], |row| row.get(1)).optional()?;
+    Ok(state.flatten())
 }
 
 fn why_not(rows: &Connection, lease: &Lease, expected: u64) -> Done<Error> {
@@ -172,8 +212,9 @@ pub(crate) fn inputs(rows: &Connection, stream: &StreamId) -> Done<Vec<KeyedInpu
     all(rows, sql::INPUTS, [stream.as_str()], read)
 }
 
-pub(crate) fn result(rows: &Connection, key: &str) -> Done<Option<String>> {
-    Ok(rows.prepare_cached(sql::RESULT)?.query_row([key], |row| row.get(0)).optional()?)
+pub(crate) fn result_at(rows: &Connection, key: &str) -> Done<Option<(String, u64)>> {
+    let read = |row: &Row<'_>| Ok((row.get(0)?, unsigned(row.get(1)?)));
+    Ok(rows.prepare_cached(sql::RESULT)?.query_row([key], read).optional()?)
 }
 
 pub(crate) fn list(rows: &Connection, me: &Options, filter: &Filter) -> Done<Vec<Listing>> {
@@ -205,6 +246,13 @@ pub(crate) fn prune(rows: &Connection, me: &Options, streams: &[StreamId]) -> Do
             pruned.removed.push(stream.clone());
         }
     }
+    // Flights whose holders are gone, and which nobody has wanted since.
+    for flight in all(rows, sql::FLIGHTS, [], |row| row.get::<_, String>(0))? {
+        let held = rows.prepare_cached(sql::HOLDER)?.query_row([&flight], holder).optional()?.flatten();
+        if held.and_then(|holder| holder.live(&me.process, now)).is_none() {
+            run(rows, sql::PRUNE_STREAM, [&flight])?;
+        }
+    }
     pruned.blobs = run(rows, sql::PRUNE_BLOBS, [])? as u64;
     Ok(pruned)
 }
@@ -213,6 +261,17 @@ pub(crate) fn forget_results(rows: &Connection, before: u64) -> Done<u64> {
     let gone = run(rows, sql::PRUNE_RESULTS, [signed(before)])?;
     run(rows, sql::PRUNE_BLOBS, [])?;
     Ok(gone as u64)
+}
+
+/// Makes the tables ours, if somebody else has not done it since we looked.
+pub(super) fn upgrade(rows: &Connection, place: &str) -> Done<()> {
+    let found: u32 = rows.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if found > FORMAT {
+        let refusal = Refusal::Newer { found, known: FORMAT };
+        return Err(Error::Refused { place: place.to_owned(), refusal }.into());
+    }
+    rows.execute_batch(&format!("{} PRAGMA user_version = {FORMAT};", sql::upgrade(found)))?;
+    Ok(())
 }
 
 /// The owner in the first seven columns, if there is one.

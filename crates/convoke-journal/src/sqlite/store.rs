@@ -7,8 +7,8 @@ use rusqlite::Connection;
 
 use super::committer::{Committer, apart};
 use super::file;
-use super::ops::{Fault, SCHEMA_SQLITE};
-use crate::{Error, Process};
+use super::ops::{self, Fault, SCHEMA_SQLITE};
+use crate::{Error, FORMAT, Process};
 
 /// How many idle read connections are kept. More readers than that open their own and close them again.
 const IDLE_READERS: usize = 4;
@@ -42,18 +42,26 @@ impl Embedded {
         Ok(Self::Memory(Arc::new(Mutex::new(connection))))
     }
 
-    /// The journal at `path`, created if nothing is there.
+    /// The journal at `path`, created if nothing is there, upgraded if it is of an older format.
     pub(crate) async fn file(path: PathBuf, process: Process) -> Result<Self, Error> {
-        blocking(&path.display().to_string(), move || {
-            file::prepare(&path, &process)?;
+        let (place, file) = (path.display().to_string(), path.clone());
+        let (store, format) = blocking(&place, move || {
+            let format = file::prepare(&path, &process)?;
             let place = path.display().to_string();
             let committer = Committer::start(path.clone())?;
             let store = Sqlite { path, place, committer, readers: Mutex::new(Some(Vec::new())) };
             // One look now, so that a file that cannot be read is refused here and not in the middle of a run.
             store.read(|rows| rows.query_row("SELECT count(*) FROM meta", [], |_| Ok(())).map_err(Fault::Sql))?;
-            Ok(Self::File(Arc::new(store)))
+            Ok((store, format))
         })
-        .await
+        .await?;
+        if format < FORMAT {
+            let named = place.clone();
+            store.committer.write(move |rows| ops::upgrade(rows, &named)).await?;
+            // The upgrade is done and durable; if this fails it is merely told to older versions later.
+            let _ = blocking(&place, move || Ok(file::settle(&file))).await;
+        }
+        Ok(Self::File(Arc::new(store)))
     }
 
     /// Does `work` in a transaction of which either everything is durable afterwards, or nothing.

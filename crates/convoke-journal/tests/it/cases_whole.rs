@@ -15,6 +15,10 @@ pub(crate) async fn results_are_found_by_key_and_the_newest_counts(world: World)
     assert_eq!(journal.result("k").await.unwrap().as_deref(), Some("1"));
     journal.append(&lease, 1, &Batch { results: results("2"), ..one(2) }).await.unwrap();
     assert_eq!(world.open().await.result("k").await.unwrap().as_deref(), Some("2"));
+    let later = Batch { at: 5_000, results: results("3"), ..Batch::default() };
+    journal.append(&lease, 2, &later).await.unwrap();
+    assert_eq!(journal.result_at("k").await.unwrap(), Some(("3".to_owned(), 5_000)));
+    assert_eq!(journal.result_at("nothing").await.unwrap(), None);
 }
 
 pub(crate) async fn results_are_forgotten_by_age(world: World) {

@@ -3,8 +3,10 @@
 #![expect(clippy::print_stdout, reason = "a test started again in a role talks to its parent over stdout")]
 
 mod cases_events;
+mod cases_flights;
 mod cases_inputs;
 mod cases_leases;
+mod cases_shared;
 mod cases_whole;
 mod postgres;
 mod processes;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use convoke_journal::{Batch, Error, FORMAT, Journal, Location, Refusal};
+use convoke_journal::{Batch, Change, Changed, Error, FORMAT, Journal, Location, Refusal, Update};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixListener, UnixStream};
 use tokio_postgres::config::Host;
@@ -147,6 +147,91 @@ async fn an_append_that_never_reached_the_server_is_found_to_have_changed_nothin
         assert_eq!(journal.append(&lease, 0, &one(1)).await, Ok(1));
     };
     with_database("an_append_that_never_reached_the_server_is_found_to_have_changed_nothing", case).await;
+}
+
+/// Adds an `x` to the state, and an event.
+fn longer() -> Change {
+    Change::new(|state| Ok(Changed { state: format!("{}x", state.unwrap_or_default()), events: vec![event(1)] }))
+}
+
+#[tokio::test]
+async fn an_update_whose_answer_is_lost_is_found_to_be_done_or_not() {
+    let case = |database: Arc<Database>| async move {
+        let proxy = Proxy::start(&database).await;
+        let journal = open(&proxy.url).await.unwrap();
+        let lease = own(&journal, "a").await;
+        let ledger = stream("ledger");
+        proxy.set(Wire::CutsAfter);
+        assert_eq!(journal.update(&ledger, 1, &longer()).await.as_deref(), Ok("x"));
+        let batch = Batch { updates: vec![Update { stream: ledger.clone(), change: longer() }], ..one(1) };
+        let appended = journal.append_shared(&lease, 0, &batch).await.unwrap();
+        assert_eq!((appended.seq, appended.states), (1, vec!["xx".to_owned()]));
+        proxy.set(Wire::CutsBefore);
+        for lost in [
+            journal.update(&ledger, 1, &longer()).await,
+            journal.append(&lease, 1, &batch).await.map(|_| String::new()),
+        ] {
+            assert!(lost.unwrap_err().to_string().contains("nothing changed"));
+        }
+        proxy.set(Wire::Carries);
+        assert_eq!(journal.shared(&ledger).await.unwrap().as_deref(), Some("xx"));
+        assert_eq!(events(&journal, "ledger").await.len(), 2);
+    };
+    with_database("an_update_whose_answer_is_lost_is_found_to_be_done_or_not", case).await;
+}
+
+#[tokio::test]
+async fn tables_of_format_1_are_upgraded_once_by_whoever_comes_first() {
+    let case = |database: Arc<Database>| async move {
+        let old = open(&database.url).await.unwrap();
+        let lease = own(&old, "a").await;
+        old.append(&lease, 0, &one(1)).await.unwrap();
+        let downgrade = "ALTER TABLE convoke.streams DROP COLUMN state;
+            UPDATE convoke.meta SET value = 1 WHERE name = 'format'";
+        database.run(downgrade).await;
+        let mut opening = tokio::task::JoinSet::new();
+        for _ in 0..8 {
+            let url = database.url.clone();
+            opening.spawn(async move {
+                open(&url).await.unwrap().update(&stream("ledger"), 1, &longer()).await.unwrap();
+            });
+        }
+        // Whoever has it open goes on meanwhile.
+        old.append(&lease, 1, &one(2)).await.unwrap();
+        soon(opening.join_all()).await;
+        assert_eq!(old.append(&lease, 2, &one(3)).await, Ok(3));
+        let journal = open(&database.url).await.unwrap();
+        assert_eq!(journal.shared(&stream("ledger")).await.unwrap().as_deref(), Some("xxxxxxxx"));
+        assert_eq!(events(&journal, "a").await, [1, 2, 3].map(event));
+    };
+    with_database("tables_of_format_1_are_upgraded_once_by_whoever_comes_first", case).await;
+}
+
+#[tokio::test]
+async fn a_flight_leaves_no_row_behind() {
+    let case = |database: Arc<Database>| async move {
+        let journal = open(&database.url).await.unwrap();
+        // The division fails if the number of flights is another.
+        let check = async |flights: u32| {
+            let count = "(SELECT count(*) FROM convoke.streams WHERE stream LIKE 'flight:%')";
+            database.run(&format!("SELECT 1 / (CASE WHEN {count} = {flights} THEN 1 ELSE 0 END)")).await;
+        };
+        let flight = journal.single_flight("key").await.unwrap();
+        journal.prune(&[]).await.unwrap();
+        check(1).await;
+        flight.land().await.unwrap();
+        check(0).await;
+        let dead = Journal::open(Location::Postgres(database.url.clone()), somebody_gone()).await.unwrap();
+        std::mem::forget(dead.single_flight("abandoned").await.unwrap());
+        check(1).await;
+        journal.prune(&[]).await.unwrap();
+        check(0).await;
+        let _flight = journal.single_flight("closed").await.unwrap();
+        check(1).await;
+        journal.close().await.unwrap();
+        check(0).await;
+    };
+    with_database("a_flight_leaves_no_row_behind", case).await;
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use convoke_journal::{Batch, Filter, Journal, Location};
+use convoke_journal::{Batch, Change, Changed, Filter, Journal, Location, Options, Update};
 
 use crate::world::*;
 
@@ -213,4 +213,88 @@ async fn open_again(dir: &Path, name: &str) {
     first.close().await.unwrap();
     assert_eq!(locks(), 0, "a closed journal has no lock");
     println!("\nkept its lock");
+}
+
+fn next() -> Change {
+    Change::new(|state| {
+        let next = state.map_or(Ok(0), str::parse::<usize>).map_err(|error| error.to_string())? + 1;
+        Ok(Changed { state: next.to_string(), events: vec![event(next)] })
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn four_processes_that_count_together_lose_no_count() {
+    const EACH: usize = 320;
+    let test = "four_processes_that_count_together_lose_no_count";
+    if let Some((dir, name)) = role() {
+        return count_together(&dir, &name, EACH).await;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let journal = open(dir.path()).await;
+    let children: Vec<_> = ["a0", "a1", "a2", "a3"].iter().map(|name| start(test, dir.path(), name)).collect();
+    let mut seen = Vec::new();
+    for child in children {
+        let done = child.wait_with_output().unwrap();
+        let said = String::from_utf8(done.stdout).unwrap();
+        assert!(done.status.success(), "{said}");
+        let (_, counts) = said.split_once("counted ").expect("the child did not play its role");
+        seen.extend(counts.lines().next().unwrap().split(' ').map(|count| count.parse::<usize>().unwrap()));
+    }
+    seen.sort_unstable();
+    assert_eq!(seen, (1..=4 * EACH).collect::<Vec<_>>());
+    assert_eq!(journal.shared(&stream("ledger")).await.unwrap(), Some((4 * EACH).to_string()));
+    assert_eq!(events(&journal, "ledger").await, (1..=4 * EACH).map(event).collect::<Vec<_>>());
+    assert_eq!(whole(dir.path()), "ok");
+}
+
+async fn count_together(dir: &Path, name: &str, each: usize) {
+    let journal = open(dir).await;
+    let mut writers = tokio::task::JoinSet::new();
+    for writer in 0..4 {
+        let (journal, name) = (journal.clone(), format!("{name}_{writer}"));
+        writers.spawn(async move {
+            let lease = own(&journal, &name).await;
+            let (mut seq, mut seen) = (0, Vec::new());
+            for _ in 0..each / 8 {
+                seen.push(journal.update(&stream("ledger"), 1, &next()).await.unwrap());
+                let updates = vec![Update { stream: stream("ledger"), change: next() }];
+                let appended = journal.append_shared(&lease, seq, &Batch { updates, ..one(1) }).await.unwrap();
+                seq = appended.seq;
+                seen.extend(appended.states);
+            }
+            seen
+        });
+    }
+    let seen = writers.join_all().await.concat();
+    assert_eq!(seen.len(), each);
+    journal.close().await.unwrap();
+    println!("\ncounted {}", seen.join(" "));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_flight_of_a_killed_process_goes_on_to_the_next() {
+    let test = "the_flight_of_a_killed_process_goes_on_to_the_next";
+    if let Some((dir, _)) = role() {
+        return fly_until_killed(&dir).await;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let journal = open(dir.path()).await;
+    let mut child = start(test, dir.path(), "");
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    read_until(&mut lines, "flying");
+    let mut waiting = Box::pin(journal.single_flight("key"));
+    let looked = tokio::time::timeout(std::time::Duration::from_millis(300), &mut waiting).await;
+    assert!(looked.is_err(), "two processes have the flight");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    soon(waiting).await.unwrap().land().await.unwrap();
+}
+
+async fn fly_until_killed(dir: &Path) {
+    // Longer than any test: only the proof that this process is gone can end it.
+    let patient = Options { lease_ttl: std::time::Duration::from_secs(1_000_000), ..someone() };
+    let journal = Journal::open(Location::Sqlite(dir.join("journal.db")), patient).await.unwrap();
+    let _flight = journal.single_flight("key").await.unwrap();
+    println!("\nflying");
+    std::future::pending().await
 }

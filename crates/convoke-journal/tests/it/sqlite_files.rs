@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use convoke_journal::{Batch, Error, FORMAT, Journal, Location, Options, Refusal};
+use convoke_journal::{Batch, Change, Changed, Error, FORMAT, Journal, Location, Options, Refusal};
 
 use crate::world::*;
 
@@ -41,6 +41,146 @@ async fn a_journal_of_format_1_still_loads_and_can_be_continued() {
 
     let lease = own(&journal, "a_fixture").await;
     assert_eq!(journal.append(&lease, 3, &one(4)).await, Ok(4));
+
+    // It has become one of our format, in the header too, where an older version looks; and can what ours can.
+    assert_eq!(journal.shared(&stream("a_fixture")).await.unwrap(), None);
+    assert_eq!(journal.update(&stream("ledger"), 1, &becomes("1")).await.as_deref(), Ok("1"));
+    assert_eq!(header_format(&path), FORMAT);
+    journal.close().await.unwrap();
+    assert_eq!(open(&path).await.unwrap().shared(&stream("ledger")).await.unwrap().as_deref(), Some("1"));
+    assert_eq!(tables(&path), tables(&new_journal(&dir.path().join("new.db")).await));
+}
+
+fn becomes(state: &'static str) -> Change {
+    Change::new(move |_| Ok(Changed { state: state.to_owned(), events: vec![event(1)] }))
+}
+
+fn header_format(path: &Path) -> u32 {
+    u32::from_be_bytes(fs::read(path).unwrap()[60..64].try_into().unwrap())
+}
+
+async fn new_journal(path: &Path) -> PathBuf {
+    open(path).await.unwrap().close().await.unwrap();
+    path.to_owned()
+}
+
+/// Every table and index as SQLite has it, and what the journal says of its own format.
+fn tables(path: &Path) -> Vec<String> {
+    let rows = rusqlite::Connection::open(path).unwrap();
+    let all = "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL UNION ALL
+        SELECT name || value FROM meta WHERE name = 'format' ORDER BY 1";
+    let mut statement = rows.prepare(all).unwrap();
+    let found = statement.query_map([], |row| row.get(0)).unwrap();
+    found.map(Result::unwrap).collect()
+}
+
+#[tokio::test]
+async fn a_journal_of_format_2_still_loads_and_can_be_continued() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("journal.db");
+    fs::copy(fixture().with_file_name("v2.db"), &path).unwrap();
+    let journal = open(&path).await.unwrap();
+    assert_eq!(journal.shared(&stream("s_fixture:ledger")).await.unwrap().as_deref(), Some(r#"{"spent":7}"#));
+    let records = journal.load(&stream("s_fixture:ledger"), 0).await.unwrap();
+    let told: Vec<_> = records.iter().map(|record| (record.seq, record.at, record.event.as_str())).collect();
+    assert_eq!(told, [(1, 4_000, r#"{"type":"spent","nanos":3}"#), (2, 5_000, r#"{"type":"spent","nanos":4}"#)]);
+    assert_eq!(events(&journal, "a_fixture").await.len(), 4);
+    assert_eq!(journal.result_at("result").await.unwrap(), Some((r#"{"ok":true}"#.to_owned(), 3_000)));
+    assert_eq!(journal.update(&stream("s_fixture:ledger"), 1, &becomes("{}")).await.as_deref(), Ok("{}"));
+    assert_eq!(journal.load(&stream("s_fixture:ledger"), 2).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn many_who_upgrade_a_journal_at_once_do_it_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("journal.db");
+    fs::copy(fixture(), &path).unwrap();
+    let mut opening = tokio::task::JoinSet::new();
+    for _ in 0..8 {
+        let path = path.clone();
+        opening.spawn(async move {
+            let journal = open(&path).await.unwrap();
+            journal.update(&stream("ledger"), 1, &becomes("1")).await.unwrap();
+        });
+    }
+    soon(opening.join_all()).await;
+    let journal = open(&path).await.unwrap();
+    assert_eq!(events(&journal, "ledger").await.len(), 8);
+    assert_eq!(events(&journal, "a_fixture").await.len(), 3);
+}
+
+#[tokio::test]
+async fn an_upgrade_that_fails_half_way_leaves_the_old_format() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("journal.db");
+    fs::copy(fixture(), &path).unwrap();
+    let meddler = rusqlite::Connection::open(&path).unwrap();
+    // The last statement of the upgrade fails, when the table has its new column already.
+    let trap = "CREATE TRIGGER trap BEFORE UPDATE ON meta BEGIN SELECT RAISE(ABORT, 'caught'); END";
+    meddler.execute_batch(trap).unwrap();
+    let before = tables(&path);
+    assert!(open(&path).await.is_err());
+    assert_eq!(tables(&path), before);
+    meddler.execute_batch("DROP TRIGGER trap").unwrap();
+    drop(meddler);
+    assert_eq!(header_format(&path), 1);
+    assert_eq!(events(&open(&path).await.unwrap(), "a_fixture").await.len(), 3);
+    assert_eq!(header_format(&path), FORMAT);
+}
+
+#[tokio::test]
+async fn a_newer_format_that_is_only_in_the_log_is_refused_and_left_untouched() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, copy) = (dir.path().join("journal.db"), dir.path().join("copy.db"));
+    let journal = open(&path).await.unwrap();
+    let newer = rusqlite::Connection::open(&path).unwrap();
+    newer.execute_batch(&format!("PRAGMA user_version = {}", FORMAT + 1)).unwrap();
+    let wal = |path: &Path| PathBuf::from(format!("{}-wal", path.display()));
+    fs::copy(&path, &copy).unwrap();
+    fs::copy(wal(&path), wal(&copy)).unwrap();
+    journal.close().await.unwrap();
+    let bytes = || (fs::read(&copy).unwrap(), fs::read(wal(&copy)).unwrap());
+    let before = bytes();
+    assert_eq!(header_format(&copy), FORMAT);
+    let error = open(&copy).await.err().unwrap();
+    let expected = Refusal::Newer { found: FORMAT + 1, known: FORMAT };
+    assert!(matches!(&error, Error::Refused { refusal, .. } if *refusal == expected), "{error:?}");
+    assert!(bytes() == before, "it was touched");
+}
+
+fn flights(path: &Path) -> u32 {
+    let rows = rusqlite::Connection::open(path).unwrap();
+    let count = "SELECT count(*) FROM streams WHERE stream LIKE 'flight:%'";
+    rows.query_row(count, [], |row| row.get(0)).unwrap()
+}
+
+#[tokio::test]
+async fn a_flight_leaves_no_row_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("journal.db");
+    let journal = open(&path).await.unwrap();
+    let flight = journal.single_flight("key").await.unwrap();
+    assert_eq!(flights(&path), 1);
+    assert!(journal.prune(&[]).await.unwrap().removed.is_empty());
+    assert_eq!(flights(&path), 1, "one that is held is not pruned");
+    flight.land().await.unwrap();
+    assert_eq!(flights(&path), 0);
+
+    drop(journal.single_flight("dropped").await.unwrap());
+    assert_eq!(flights(&path), 1);
+    journal.heartbeat().await.unwrap();
+    assert_eq!(flights(&path), 0);
+
+    let dead = Journal::open(Location::Sqlite(path.clone()), somebody_gone()).await.unwrap();
+    std::mem::forget(dead.single_flight("abandoned").await.unwrap());
+    assert_eq!(flights(&path), 1);
+    let pruned = journal.prune(&[]).await.unwrap();
+    assert!(pruned.removed.is_empty() && pruned.held.is_empty(), "{pruned:?}");
+    assert_eq!(flights(&path), 0);
+
+    let _flight = journal.single_flight("closed").await.unwrap();
+    journal.close().await.unwrap();
+    assert_eq!(flights(&path), 0);
 }
 
 /// A file that is refused is left as it is, and nothing is put beside it.

@@ -1,7 +1,7 @@
 //! Expands every conformance case for every store.
 
 use crate::world::{Database, World};
-use crate::{cases_events, cases_inputs, cases_leases, cases_whole};
+use crate::{cases_events, cases_flights, cases_inputs, cases_leases, cases_shared, cases_whole};
 use convoke_journal::Location;
 
 macro_rules! journal_suite {
@@ -76,6 +76,30 @@ journal_suite! {
         a_message_is_delivered_once_however_often_it_is_sent,
         an_input_can_be_put_back_under_a_new_key,
         agents_that_write_to_each_other_do_not_block_each_other,
+    ]
+    cases_shared: [
+        an_update_begins_from_nothing_and_goes_on_from_what_the_last_one_left,
+        updates_travel_with_the_append_and_their_states_come_back_in_order,
+        a_declined_update_changes_nothing_of_its_batch,
+        no_update_is_asked_for_behind_the_fence,
+        a_change_that_panics_is_declined_and_the_journal_goes_on,
+        what_a_change_says_is_kept_whole_or_refused,
+        prune_removes_the_state_of_a_shared_stream,
+        an_append_may_update_its_own_stream,
+        tail_wakes_up_for_an_update,
+        of_many_updates_by_many_none_is_lost,
+    ]
+    cases_flights: [
+        one_at_a_time_has_the_flight_of_a_key,
+        equal_work_is_done_once,
+        a_flight_that_lands_or_is_dropped_is_followed_by_the_next_of_this_process,
+        another_process_waits_until_the_flight_has_landed,
+        a_dropped_flight_is_free_for_others_after_the_next_heartbeat,
+        a_waiter_that_is_dropped_keeps_nobody_from_flying,
+        a_dead_or_silent_holder_is_replaced,
+        closing_ends_the_flights_of_a_process,
+        every_text_is_a_key_of_its_own,
+        flights_are_not_listed_and_leave_streams_alone,
     ]
     cases_whole: [
         results_are_found_by_key_and_the_newest_counts,

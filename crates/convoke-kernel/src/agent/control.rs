@@ -3,16 +3,18 @@
 
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
-
-use super::judge::judge;
+use super::judge::{handed_back, judge};
+use super::state::{Asking, Exchange, Filed, LastTurn, Mark, Slot, SlotState, Stage, Tail};
+use crate::consent::{self, Consent};
 use crate::event::{
     AgentStarted, Event, ExchangeClosed, ExchangeOpened, Kept, ModelCalled, ModelFailed, ModelReplied, NoteAppended,
-    ResultsAppended, ToolFinished, ToolStarted,
+    ResultsAppended, RoomRefused, ToolFinished, ToolStarted,
 };
-use crate::outcome::{Outcome, ShellState, ToolResult};
+use crate::mode::Mode;
+use crate::outcome::{Outcome, Ran, ShellState};
 use crate::segment::Segment;
-use crate::spec::AgentSpec;
+use crate::spec::{AgentSpec, Role};
+use crate::tools::{self, Wanted};
 use crate::wire::{Failure, FailureKind, Reply, StopReason, ToolCall, Usage};
 
 /// An event that cannot follow the ones before it.
@@ -25,148 +27,25 @@ pub struct IllegalEvent {
     pub event: &'static str,
 }
 
-/// A request that is being asked, over all its attempts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Asking {
-    pub(super) call: u32,
-    /// Attempts made so far.
-    pub(super) attempt: u32,
-    /// Attempts that failed by a passing fault; interruptions do not count.
-    pub(super) failures: u32,
-    pub(super) max_tokens: u32,
-}
-
-/// One tool call of the reply that is being answered.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Slot {
-    pub(super) call: ToolCall,
-    pub(super) state: SlotState,
-}
-
-impl Slot {
-    fn queued(call: &ToolCall) -> Self {
-        Self { call: call.clone(), state: SlotState::Queued }
-    }
-
-    pub(super) fn is_finished(&self) -> bool {
-        matches!(self.state, SlotState::Finished(_))
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum SlotState {
-    Queued,
-    Running,
-    Finished(ToolResult),
-}
-
-/// Where an agent stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Stage {
-    /// Nothing has happened yet.
-    New,
-    /// No exchange is open.
-    Idle,
-    /// The history wants a reply and none is being asked for.
-    Ready(Asking),
-    /// The model is being asked.
-    Calling(Asking),
-    /// The model is asked again at this time.
-    Waiting(Asking, u64),
-    /// Tools are running.
-    Tools(Vec<Slot>),
-    /// Nothing follows but the end of the exchange.
-    Ending,
-}
-
-impl Stage {
-    pub(super) fn name(&self) -> &'static str {
-        match self {
-            Stage::New => "new",
-            Stage::Idle => "idle",
-            Stage::Ready(_) => "ready",
-            Stage::Calling(_) => "calling",
-            Stage::Waiting(..) => "waiting",
-            Stage::Tools(_) => "running tools",
-            Stage::Ending => "ending",
-        }
-    }
-}
-
-/// A place in the history that can be gone back to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Mark {
-    pub(super) segments: usize,
-    pub(super) digest: [u8; 32],
-}
-
-impl Mark {
-    fn advance(&mut self, segment: &[&str]) {
-        let mut hasher = Sha256::new();
-        hasher.update(self.digest);
-        for part in segment {
-            hasher.update(part.as_bytes());
-        }
-        self.digest = hasher.finalize().into();
-        self.segments += 1;
-    }
-}
-
-/// What was said in the exchange that is open or was closed last.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Exchange {
-    pub(super) number: u32,
-    pub(super) input: String,
-    pub(super) text: String,
-    /// Where the history stood before it.
-    pub(super) start: Mark,
-    /// Replies of it that are in the history.
-    pub(super) kept: u32,
-    /// Replies that could not be used.
-    pub(super) strikes: u32,
-    /// Whether a cut reply was already tried again with more room.
-    pub(super) widened: bool,
-    pub(super) handing_back: bool,
-    /// Changed files it was told of; owed again if it is taken back.
-    pub(super) told: Vec<String>,
-    /// What it would come to if it ended with its latest reply or failure.
-    pub(super) so_far: Option<Outcome>,
-    pub(super) outcome: Option<Outcome>,
-    pub(super) taken_back: bool,
-}
-
-impl Exchange {
-    /// Whether going on with a closed exchange makes sense: it failed for a reason that may be gone by now.
-    pub(super) fn reopenable(&self) -> bool {
-        match self.outcome.as_ref().and_then(Outcome::failure) {
-            Some(
-                FailureKind::Api
-                | FailureKind::Transport
-                | FailureKind::RateLimited
-                | FailureKind::Deadline
-                | FailureKind::Interrupted
-                | FailureKind::Cancelled
-                | FailureKind::Budget
-                | FailureKind::Sandbox
-                | FailureKind::InvalidOutput
-                | FailureKind::Internal,
-            ) => true,
-            // What the model itself made of the request would come out the same again.
-            Some(FailureKind::Refused | FailureKind::Truncated | FailureKind::ContextFull | FailureKind::TurnLimit)
-            | None => false,
-        }
-    }
-}
+/// A request that adds more blocks than this to the one before it marks that one's end too: the server looks back only
+/// twenty blocks from a mark for something it has in its cache.
+const MANY_BLOCKS: usize = 15;
 
 /// Where an agent stands, without the bytes of its history.
 #[derive(Debug, Clone)]
 pub(super) struct Control {
     pub(super) spec: Option<Arc<AgentSpec>>,
     pub(super) stage: Stage,
+    pub(super) mode: Option<Mode>,
     pub(super) exchange: Option<Exchange>,
     /// The first thing that was asked.
     pub(super) task: String,
     pub(super) mark: Mark,
+    /// A digest of what all agents of this make begin their requests with.
+    pub(super) prefix: [u8; 32],
+    /// Segments of the last request that was answered, and the blocks that have been added since.
+    pub(super) answered: usize,
+    pub(super) added_blocks: usize,
     pub(super) calls: u32,
     pub(super) turns: u32,
     pub(super) commands: u32,
@@ -176,8 +55,6 @@ pub(super) struct Control {
     pub(super) shell: Option<ShellState>,
     /// Files that changed while nobody drove the agent and that it has not been told of.
     pub(super) changed: Vec<String>,
-    /// Whether the history ends with a reply that said its last word: only a user message may follow it.
-    pub(super) ends_with_reply: bool,
 }
 
 impl Control {
@@ -185,9 +62,13 @@ impl Control {
         Self {
             spec: None,
             stage: Stage::New,
+            mode: None,
             exchange: None,
             task: String::new(),
-            mark: Mark { segments: 0, digest: [0; 32] },
+            mark: Mark::new(),
+            prefix: [0; 32],
+            answered: 0,
+            added_blocks: 0,
             calls: 0,
             turns: 0,
             commands: 0,
@@ -195,7 +76,6 @@ impl Control {
             cost_nano: Some(0),
             shell: None,
             changed: Vec::new(),
-            ends_with_reply: false,
         }
     }
 
@@ -208,6 +88,29 @@ impl Control {
         }
     }
 
+    pub(super) fn role(&self) -> Role {
+        self.spec.as_ref().map_or(Role::Lead, |spec| spec.role)
+    }
+
+    /// What a call asks for, as far as this agent may ask for it.
+    pub(super) fn read(&self, call: &ToolCall) -> Result<Wanted, String> {
+        let findings = self.spec.as_ref().map_or(0, |spec| spec.findings);
+        tools::read(call, self.role(), findings, self.consent())
+    }
+
+    /// Whether somebody agreed to a workflow in this exchange. Only what the person said counts.
+    fn consent(&self) -> Consent {
+        let said = self.exchange.as_ref().map_or("", |exchange| exchange.text.as_str());
+        let flag = self.spec.as_ref().and_then(|spec| spec.fan_out.as_ref()).is_some_and(|fan_out| fan_out.consent);
+        consent::consents(self.mode.is_some_and(|mode| mode.is_on()), said, flag)
+    }
+
+    /// The segment that gets a cache mark of its own, beside the one the server puts at the end.
+    pub(super) fn second_mark(&self) -> Option<usize> {
+        let marks = self.spec.as_ref().is_some_and(|spec| spec.capabilities.cache_marks);
+        (marks && self.added_blocks > MANY_BLOCKS).then(|| self.answered.checked_sub(1)).flatten()
+    }
+
     fn ready(&self, max_tokens: u32) -> Stage {
         Stage::Ready(Asking { call: self.calls + 1, attempt: 0, failures: 0, max_tokens })
     }
@@ -216,9 +119,9 @@ impl Control {
         self.spec.as_ref().map_or(0, |spec| spec.first_max_tokens())
     }
 
-    fn push(&mut self, segment: &Segment) {
-        self.mark.advance(&[segment.as_str()]);
-        self.ends_with_reply = false;
+    fn push(&mut self, segment: &Segment, tail: Tail) {
+        self.mark.push(segment, tail);
+        self.added_blocks += segment.blocks();
     }
 
     /// Takes one step, or says that it is illegal; the caller then discards the state.
@@ -233,12 +136,17 @@ impl Control {
     fn next(&mut self, stage: Stage, event: &Event) -> Option<Stage> {
         match (stage, event) {
             (Stage::New, Event::AgentStarted(e)) => Some(self.started(e)),
+            (Stage::Idle, Event::ModeSet(e)) => {
+                self.mode.as_mut()?.set(e.on);
+                Some(Stage::Idle)
+            }
             (Stage::Idle, Event::ExchangeOpened(e)) => Some(self.opened(e)),
             (Stage::Idle, Event::ExchangeReopened(_)) => self.reopened(),
             (Stage::Ready(asking) | Stage::Waiting(asking, _), Event::ModelCalled(e)) => self.called(asking, e),
+            (Stage::Ready(asking) | Stage::Waiting(asking, _), Event::RoomRefused(e)) => self.refused(&asking, e),
+            (Stage::Ready(asking) | Stage::Waiting(asking, _), Event::NoteAppended(e)) => self.noted(asking, e),
             (Stage::Calling(asking), Event::ModelFailed(e)) => self.failed(asking, e),
             (Stage::Calling(asking), Event::ModelReplied(e)) => self.replied(&asking, e),
-            (Stage::Ready(asking), Event::NoteAppended(e)) => self.noted(asking, e),
             (Stage::Tools(slots), Event::ToolStarted(e)) => self.tool_started(slots, e),
             (Stage::Tools(slots), Event::ToolFinished(e)) => self.tool_finished(slots, e),
             (Stage::Tools(slots), Event::ResultsAppended(e)) => self.results_appended(&slots, e),
@@ -256,8 +164,9 @@ impl Control {
         let params = e.spec.params.iter().filter(|p| p.name != "cache_control");
         let params = params.flat_map(|p| [p.name.as_str(), p.value.as_str()]);
         let fixed = [e.spec.model.as_str(), e.spec.system.as_str(), e.spec.tools.as_str()];
-        self.mark.advance(&fixed.into_iter().chain(params).collect::<Vec<_>>());
-        self.mark.segments = 0;
+        self.mark.begin(&fixed.into_iter().chain(params).collect::<Vec<_>>());
+        self.prefix = self.mark.digest;
+        self.mode = e.spec.fan_out.as_ref().map(|fan_out| Mode::new(fan_out.mode));
         self.spec = Some(Arc::new(e.spec.clone()));
         Stage::Idle
     }
@@ -271,24 +180,36 @@ impl Control {
             input: e.input.clone(),
             text: e.text.clone(),
             start: self.mark,
+            section: e.section,
             kept: 0,
             strikes: 0,
             widened: false,
-            handing_back: false,
-            told: Vec::new(),
+            last_turn: None,
+            looked: false,
+            sent_back: false,
+            asked_to_report: false,
+            filed: None,
+            degraded: None,
+            told: e.changed.clone(),
             so_far: None,
             outcome: None,
             taken_back: false,
         });
-        self.push(&e.message);
+        self.changed.retain(|file| !e.changed.contains(file));
+        self.push(&e.message, Tail::User);
+        if let Some(system) = &e.system {
+            self.push(system, Tail::System);
+        }
         self.ready(self.first_room())
     }
 
     fn reopened(&mut self) -> Option<Stage> {
         let exchange = self.exchange.as_mut()?;
         exchange.outcome = None;
+        exchange.last_turn = None;
         exchange.strikes = 0;
         exchange.widened = false;
+        (exchange.filed, exchange.degraded) = (None, None);
         Some(self.ready(self.first_room()))
     }
 
@@ -298,6 +219,15 @@ impl Control {
             self.calls = e.call;
             Stage::Calling(Asking { attempt: e.attempt, max_tokens: e.max_tokens, ..asking })
         })
+    }
+
+    fn refused(&mut self, asking: &Asking, e: &RoomRefused) -> Option<Stage> {
+        if e.call != asking.call {
+            return None;
+        }
+        let Failure { kind, message, .. } = e.failure.clone();
+        self.exchange.as_mut()?.so_far = Some(Outcome::Failed { kind, message, text: String::new() });
+        Some(Stage::Ending)
     }
 
     fn failed(&mut self, asking: Asking, e: &ModelFailed) -> Option<Stage> {
@@ -319,16 +249,20 @@ impl Control {
         }
         self.pay(&e.reply.usage, e.reply.cost_nano);
         let (cap, max_turns) = self.spec.as_ref().map(|s| (s.capabilities.max_output, s.limits.max_turns))?;
+        let reports = self.role().final_tool().is_some();
         let exchange = self.exchange.as_mut()?;
-        exchange.so_far = Some(judge(exchange.handing_back, e.kept, &e.reply));
+        exchange.so_far = Some(judge(exchange.last_turn.as_ref(), e.kept, &e.reply));
         Some(match e.kept {
             Kept::Yes => {
+                if let Some(mode) = self.mode.as_mut().filter(|_| exchange.kept == 0) {
+                    mode.answered(exchange.section);
+                }
                 exchange.kept += 1;
                 exchange.widened = false;
+                let next = after_kept(exchange, &e.reply, max_turns, reports);
                 self.turns += 1;
-                self.mark.advance(&[e.reply.content.as_str()]);
-                self.ends_with_reply = e.reply.calls.is_empty() && e.reply.stop != StopReason::PauseTurn;
-                match after_kept(exchange, &e.reply, max_turns) {
+                self.keep(&e.reply);
+                match next {
                     Next::Tools => Stage::Tools(e.reply.calls.iter().map(Slot::queued).collect()),
                     Next::Ask => self.ready(self.first_room()),
                     Next::End => Stage::Ending,
@@ -346,19 +280,37 @@ impl Control {
         })
     }
 
+    /// A reply becomes part of the history, and its usage says how long the history is now.
+    fn keep(&mut self, reply: &Reply) {
+        self.answered = self.mark.segments;
+        self.added_blocks = 0;
+        let ended = reply.calls.is_empty() && reply.stop != StopReason::PauseTurn;
+        self.push(&reply.content, if ended { Tail::Reply } else { Tail::Open });
+        let told = reply.usage.prompt_tokens().saturating_add(reply.usage.output_tokens);
+        if told > 0 {
+            self.mark.tokens = told;
+        }
+    }
+
     fn noted(&mut self, asking: Asking, e: &NoteAppended) -> Option<Stage> {
-        self.push(&e.message);
+        if self.mark.tail == Tail::System {
+            // The API takes no user message behind a system message.
+            return None;
+        }
+        self.push(&e.message, Tail::User);
         let exchange = self.exchange.as_mut()?;
-        exchange.handing_back |= e.hand_back;
+        if e.hand_back {
+            exchange.last_turn = Some(e.short.clone().map_or(LastTurn::Turns, LastTurn::Short));
+        }
         exchange.told.extend(e.changed.iter().cloned());
         self.changed.retain(|file| !e.changed.contains(file));
         Some(Stage::Ready(asking))
     }
 
     fn tool_started(&mut self, mut slots: Vec<Slot>, e: &ToolStarted) -> Option<Stage> {
-        slots.iter_mut().find(|slot| slot.call.id == e.id && slot.state == SlotState::Queued)?.state =
-            SlotState::Running;
-        self.commands += 1;
+        let slot = slots.iter_mut().find(|slot| slot.call.id == e.id && slot.state == SlotState::Queued)?;
+        slot.state = SlotState::Running;
+        self.commands += u32::from(tools::uses_shell(&slot.call.name));
         Some(Stage::Tools(slots))
     }
 
@@ -368,6 +320,19 @@ impl Control {
         if let Some(shell) = &e.result.shell {
             self.shell = Some(shell.clone());
         }
+        let filed = match self.read(&slot.call) {
+            Ok(Wanted::Report(report)) => Some(Filed::Report(report)),
+            Ok(Wanted::Ballot(ballot)) => Some(Filed::Ballot(ballot)),
+            Ok(Wanted::Run(_)) | Err(_) => None,
+        };
+        let exchange = self.exchange.as_mut()?;
+        match filed {
+            Some(filed) if !e.result.is_error => {
+                exchange.filed = Some(filed);
+                exchange.degraded = (!exchange.looked).then(|| "the report came without a single command".to_owned());
+            }
+            Some(_) | None => {}
+        }
         Some(Stage::Tools(slots))
     }
 
@@ -375,12 +340,24 @@ impl Control {
         if !slots.iter().all(Slot::is_finished) {
             return None;
         }
-        self.push(&e.message);
+        self.push(&e.message, Tail::User);
+        // Only a report the agent has read back counts: a second one in the same reply was not sent back to it yet.
+        let reported =
+            slots.iter().any(|slot| matches!(self.read(&slot.call), Ok(Wanted::Report(_) | Wanted::Ballot(_))));
         let exchange = self.exchange.as_mut()?;
-        if exchange.handing_back {
+        exchange.looked |= slots.iter().any(ran_a_command);
+        exchange.sent_back |= reported && exchange.filed.is_none();
+        if let Some(filed) = &exchange.filed {
+            exchange.so_far = Some(match &exchange.last_turn {
+                None => Outcome::Ok { text: filed.summary().to_owned() },
+                Some(last) => handed_back(last, filed.summary()),
+            });
             return Some(Stage::Ending);
         }
-        exchange.handing_back = e.hand_back;
+        if exchange.last_turn.is_some() {
+            return Some(Stage::Ending);
+        }
+        exchange.last_turn = e.hand_back.then_some(LastTurn::Turns);
         Some(self.ready(self.first_room()))
     }
 
@@ -401,6 +378,11 @@ impl Control {
     }
 }
 
+fn ran_a_command(slot: &Slot) -> bool {
+    let ran = matches!(&slot.state, SlotState::Finished(result) if result.ran != Ran::Refused);
+    ran && tools::uses_shell(&slot.call.name)
+}
+
 /// Adds files to those the agent is to be told of, each once.
 fn owe(changed: &mut Vec<String>, files: impl Iterator<Item = String>) {
     for file in files {
@@ -416,18 +398,27 @@ enum Next {
     End,
 }
 
-fn after_kept(exchange: &mut Exchange, reply: &Reply, max_turns: u32) -> Next {
+/// `reports` tells whether the agent is to end with a report.
+fn after_kept(exchange: &mut Exchange, reply: &Reply, max_turns: u32, reports: bool) -> Next {
     if !reply.calls.is_empty() {
         // It got on with its work: only faults in a row count.
         exchange.strikes = 0;
         return Next::Tools;
     }
+    let last_turn = exchange.last_turn.is_some();
     if reply.stop == StopReason::PauseTurn {
-        return if exchange.handing_back || exchange.kept >= max_turns { Next::End } else { Next::Ask };
+        return if last_turn || exchange.kept >= max_turns { Next::End } else { Next::Ask };
     }
-    if reply.text.trim().is_empty() && exchange.strikes == 0 && !exchange.handing_back {
+    if reply.text.trim().is_empty() && exchange.strikes == 0 && !last_turn {
         exchange.strikes += 1;
         return Next::Ask;
+    }
+    if reports && !exchange.asked_to_report && !last_turn {
+        exchange.asked_to_report = true;
+        return Next::Ask;
+    }
+    if reports {
+        exchange.degraded = Some("it ended in prose instead of a report".to_owned());
     }
     Next::End
 }

@@ -3,16 +3,17 @@
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::control::{Control, Exchange, IllegalEvent, SlotState, Stage};
-use super::{Input, Pace, Unexpected};
+use super::control::{Control, IllegalEvent};
+use super::state::{Exchange, Filed, Slot, SlotState, Stage, Tail};
+use super::{Input, Pace, RoomAnswer, Unexpected};
 use crate::event::{
-    AgentStarted, Event, ExchangeClosed, ExchangeOpened, ExchangeReopened, Kept, ModelCalled, ModelFailed,
-    ModelReplied, NoteAppended, Purpose, ResultsAppended, Resumed, ToolFinished, ToolStarted,
+    AgentStarted, Event, ExchangeClosed, ExchangeOpened, ExchangeReopened, Kept, ModeSet, ModelCalled, ModelFailed,
+    ModelReplied, NoteAppended, Purpose, ResultsAppended, Resumed, RoomRefused, ToolFinished, ToolStarted,
 };
-use crate::outcome::ToolResult;
+use crate::outcome::{Outcome, ToolResult};
 use crate::prompts;
 use crate::segment::Segment;
-use crate::tools;
+use crate::tools::{self, Wanted};
 use crate::wire::{Failure, FailureKind, Reply, Retry, StopReason};
 
 /// Events under way, with the state they lead to.
@@ -41,7 +42,6 @@ impl Draft {
         pace: Pace,
         reused: impl Fn(&str) -> bool,
     ) -> Result<Vec<Event>, Unexpected> {
-        let waited = matches!(input, Input::Waited | Input::Resume { .. });
         match input {
             Input::Start { spec, key, text } => {
                 self.emit(AgentStarted { spec: *spec })?;
@@ -51,11 +51,12 @@ impl Draft {
             Input::Replied { call, reply } => self.replied(call, *reply, reused)?,
             Input::Failed { call, attempt, failure } => self.failed(call, attempt, failure)?,
             Input::ToolDone { id, result } => self.emit(ToolFinished { id, result })?,
-            Input::Waited => {}
+            Input::SetMode { on } => self.set_mode(on)?,
+            Input::Room { call, answer } => self.room(call, answer)?,
             Input::Resume { changed } => self.resume(changed)?,
         }
         if pace == Pace::Go {
-            self.settle(waited)?;
+            self.settle()?;
         } else {
             self.finish_if_ending()?;
         }
@@ -70,8 +71,71 @@ impl Draft {
             return Err(Unexpected::Blank);
         }
         let exchange = self.control.exchange.as_ref().map_or(0, |e| e.number) + 1;
-        let message = user_text(&text);
-        self.emit(ExchangeOpened { exchange, input: key, text, message })?;
+        let section = self.control.mode.and_then(|mode| mode.owed());
+        let by_role = self.control.spec.as_ref().is_some_and(|spec| spec.capabilities.system_role);
+        let changed = self.control.changed.clone();
+        let mut blocks = vec![text.clone()];
+        if !changed.is_empty() {
+            blocks.push(prompts::changed(&changed));
+        }
+        blocks.extend(section.filter(|_| !by_role).map(prompts::reminder));
+        let message = message("user", &blocks);
+        let system = section.filter(|_| by_role).map(|section| self::message("system", &[prompts::section(section)]));
+        self.emit(ExchangeOpened { exchange, input: key, text, message, system, section, changed })?;
+        Ok(())
+    }
+
+    fn set_mode(&mut self, on: bool) -> Result<(), Unexpected> {
+        if self.control.stage != Stage::Idle {
+            return Err(Unexpected::Busy);
+        }
+        // An agent without a mode has no switch to turn.
+        if self.control.mode.is_some_and(|mode| mode.is_on() != on) {
+            self.emit(ModeSet { on })?;
+        }
+        Ok(())
+    }
+
+    /// The envelope has answered: there is room, or room for one last turn, or none.
+    fn room(&mut self, call: u32, answer: RoomAnswer) -> Result<(), Unexpected> {
+        let (Stage::Ready(asking) | Stage::Waiting(asking, _)) = &self.control.stage else {
+            return Err(Unexpected::Stale);
+        };
+        if asking.call != call {
+            return Err(Unexpected::Stale);
+        }
+        let is_new = asking.attempt == 0;
+        match answer {
+            RoomAnswer::Go { max_tokens } => {
+                // A repeat stays as it was, so what changed meanwhile is told with the next request that is new.
+                if is_new && !self.control.changed.is_empty() && self.control.mark.tail != Tail::System {
+                    let changed = self.control.changed.clone();
+                    let message = user_text(&prompts::changed(&changed));
+                    self.emit(NoteAppended { message, hand_back: false, short: None, changed })?;
+                }
+                self.call_model(max_tokens)
+            }
+            RoomAnswer::HandBack { max_tokens, why } => {
+                let exchange = self.control.exchange.as_ref();
+                let asked = exchange.is_some_and(|exchange| exchange.last_turn.is_some());
+                // Who has said nothing yet has nothing to hand back.
+                if !asked && exchange.is_none_or(|exchange| exchange.kept == 0) {
+                    return self.refuse(call, why);
+                }
+                if !asked {
+                    let message = user_text(&prompts::hand_back_short(self.control.role(), &why));
+                    self.emit(NoteAppended { message, hand_back: true, short: Some(why), changed: Vec::new() })?;
+                }
+                self.call_model(max_tokens)
+            }
+            RoomAnswer::Refused { why } => self.refuse(call, why),
+        }
+    }
+
+    fn refuse(&mut self, call: u32, message: String) -> Result<(), Unexpected> {
+        let failure =
+            Failure { kind: FailureKind::Budget, message, retry: Retry::Never, request_id: None, unbilled: true };
+        self.emit(RoomRefused { call, failure })?;
         Ok(())
     }
 
@@ -87,13 +151,20 @@ impl Draft {
             _ => Kept::Yes,
         };
         let wordless = kept == Kept::Empty || (kept == Kept::Yes && reply.calls.is_empty() && blank(&reply.text));
+        let prose = kept == Kept::Yes && reply.calls.is_empty() && !wordless;
         let paused = reply.stop == StopReason::PauseTurn;
         self.emit(ModelReplied { call, reply, kept })?;
-        if wordless && !paused && matches!(self.control.stage, Stage::Ready(_)) {
-            // A silent reply at the limit has used the last turn up: what is left is the hand-back.
+        let silent = wordless || prose;
+        if silent && !paused && matches!(self.control.stage, Stage::Ready(_)) && self.control.mark.tail != Tail::System
+        {
+            // A reply that got nowhere at the limit has used the last turn up: what is left is the hand-back.
             let hand_back = self.is_at_limit();
-            let text = if hand_back { prompts::HAND_BACK } else { prompts::NUDGE };
-            self.emit(NoteAppended { message: user_text(text), hand_back, changed: Vec::new() })?;
+            let text = match self.control.role().final_tool() {
+                _ if hand_back => prompts::hand_back(self.control.role()),
+                Some(tool) if prose => prompts::end_with(tool),
+                Some(_) | None => prompts::NUDGE.to_owned(),
+            };
+            self.emit(NoteAppended { message: user_text(&text), hand_back, short: None, changed: Vec::new() })?;
         }
         Ok(())
     }
@@ -120,13 +191,15 @@ impl Draft {
                     message: "the process ended before the reply was recorded".to_owned(),
                     retry: Retry::Soon,
                     request_id: None,
+                    unbilled: false,
                 };
                 let (call, attempt) = (asking.call, asking.attempt);
                 self.emit(ModelFailed { call, attempt, failure, retry_at: None })?;
             }
             Stage::Tools(slots) => {
-                let running: Vec<String> =
-                    slots.iter().filter(|s| s.state == SlotState::Running).map(|s| s.call.id.clone()).collect();
+                // A command that was cut off may have done anything. What runs on streams of its own goes on there.
+                let cut_off = |slot: &&Slot| slot.state == SlotState::Running && tools::uses_shell(&slot.call.name);
+                let running: Vec<String> = slots.iter().filter(cut_off).map(|slot| slot.call.id.clone()).collect();
                 for id in running {
                     self.emit(ToolFinished { id, result: ToolResult::interrupted(prompts::INTERRUPTED) })?;
                 }
@@ -144,75 +217,102 @@ impl Draft {
             return self.say(exchange.input, exchange.text);
         }
         self.emit(ExchangeReopened { exchange: exchange.number })?;
-        if self.control.ends_with_reply {
+        if self.control.mark.tail == Tail::Reply {
             // No model goes on with its own last word: somebody has to speak first.
-            let message = user_text(prompts::NUDGE);
-            self.emit(NoteAppended { message, hand_back: false, changed: Vec::new() })?;
+            let short = exchange.outcome.as_ref().and_then(Outcome::failure) == Some(FailureKind::Budget);
+            let message = user_text(if short { prompts::GO_ON } else { prompts::NUDGE });
+            self.emit(NoteAppended { message, hand_back: false, short: None, changed: Vec::new() })?;
         }
         Ok(())
     }
 
     /// Decides what is due without any further input.
-    fn settle(&mut self, waited: bool) -> Result<(), Unexpected> {
+    fn settle(&mut self) -> Result<(), Unexpected> {
         loop {
             match &self.control.stage {
-                Stage::Ready(_) => return self.call_model(),
-                Stage::Waiting(_, until) if waited && *until <= self.at => return self.call_model(),
                 Stage::Tools(_) => {
                     if !self.step_tools()? {
                         return Ok(());
                     }
                 }
                 Stage::Ending => self.finish_if_ending()?,
-                Stage::New | Stage::Idle | Stage::Calling(_) | Stage::Waiting(..) => return Ok(()),
+                Stage::New | Stage::Idle | Stage::Ready(_) | Stage::Calling(_) | Stage::Waiting(..) => return Ok(()),
             }
         }
     }
 
-    fn call_model(&mut self) -> Result<(), Unexpected> {
-        // A repeat stays as it was, so what changed meanwhile is told with the next request that is new.
-        let is_new = matches!(&self.control.stage, Stage::Ready(asking) if asking.attempt == 0);
-        if is_new && !self.control.changed.is_empty() {
-            let changed = self.control.changed.clone();
-            let message = user_text(&prompts::changed(&changed));
-            self.emit(NoteAppended { message, hand_back: false, changed })?;
-        }
+    fn call_model(&mut self, max_tokens: u32) -> Result<(), Unexpected> {
         let (Stage::Ready(asking) | Stage::Waiting(asking, _)) = &self.control.stage else { return Ok(()) };
         let mut hasher = Sha256::new();
         hasher.update(self.control.mark.digest);
-        hasher.update(asking.max_tokens.to_be_bytes());
-        let hand_back = self.control.exchange.as_ref().is_some_and(|e| e.handing_back);
+        hasher.update(max_tokens.to_be_bytes());
+        let last_turn = self.control.exchange.as_ref().is_some_and(|e| e.last_turn.is_some());
         let event = ModelCalled {
             call: asking.call,
             attempt: asking.attempt + 1,
             segments: self.control.mark.segments,
-            max_tokens: asking.max_tokens,
+            max_tokens,
             digest: hex(&hasher.finalize()),
-            purpose: if hand_back { Purpose::HandBack } else { Purpose::Turn },
+            purpose: if last_turn { Purpose::HandBack } else { Purpose::Turn },
         };
         self.emit(event)?;
         Ok(())
     }
 
-    /// Takes one step of the open tool calls; false when there is nothing to do but wait. Calls of one reply run in
-    /// the order they were written, one at a time: they share a shell.
+    /// Takes one step of the open tool calls; false when there is nothing to do but wait. Commands run in the order they
+    /// were written, one at a time and alone, because they share a shell; agents run beside each other.
     fn step_tools(&mut self) -> Result<bool, Unexpected> {
         let Stage::Tools(slots) = &self.control.stage else { return Ok(false) };
-        if slots.iter().any(|slot| slot.state == SlotState::Running) {
-            return Ok(false);
-        }
-        let handing_back = self.control.exchange.as_ref().is_some_and(|e| e.handing_back);
-        let Some(next) = slots.iter().find(|slot| slot.state == SlotState::Queued) else {
-            self.append_results()?;
+        let queued = || slots.iter().filter(|slot| slot.state == SlotState::Queued);
+        let running = || slots.iter().filter(|slot| slot.state == SlotState::Running);
+        if let Some(report) = queued().find(|slot| self.ends_the_work(slot)) {
+            let judged = matches!(self.control.read(&report.call), Ok(Wanted::Ballot(_)));
+            let result = ToolResult::done(if judged { prompts::JUDGED } else { prompts::REPORTED });
+            let id = report.call.id.clone();
+            self.emit(ToolFinished { id, result })?;
             return Ok(true);
+        }
+        let Some(next) = queued().next() else {
+            if running().next().is_none() {
+                self.append_results()?;
+                return Ok(true);
+            }
+            return Ok(false);
         };
         let call = next.call.clone();
-        let refusal = if handing_back { Some(prompts::REFUSED_AT_LIMIT.to_owned()) } else { tools::read(&call).err() };
-        match refusal {
-            Some(text) => self.emit(ToolFinished { id: call.id, result: ToolResult::refused(text) })?,
-            None => self.emit(ToolStarted { id: call.id, name: call.name, input: call.input })?,
+        if let Some(text) = self.refusal(next) {
+            self.emit(ToolFinished { id: call.id, result: ToolResult::refused(text) })?;
+            return Ok(true);
         }
+        let alone = tools::uses_shell(&call.name);
+        if running().any(|slot| alone || tools::uses_shell(&slot.call.name)) {
+            return Ok(false);
+        }
+        self.emit(ToolStarted { id: call.id, name: call.name, input: call.input })?;
         Ok(true)
+    }
+
+    /// Whether this call is the report that ends the work: the first valid one of an agent that has looked at something,
+    /// or that was sent back once to look.
+    fn ends_the_work(&self, slot: &Slot) -> bool {
+        let Some(exchange) = &self.control.exchange else { return false };
+        let due = exchange.looked || exchange.sent_back || exchange.last_turn.is_some();
+        let reports = matches!(self.control.read(&slot.call), Ok(Wanted::Report(_) | Wanted::Ballot(_)));
+        reports && due && exchange.filed.is_none()
+    }
+
+    /// Why a call is answered without being run.
+    fn refusal(&self, slot: &Slot) -> Option<String> {
+        let exchange = self.control.exchange.as_ref()?;
+        if exchange.filed.is_some() {
+            return Some(prompts::REPORT_ENDS.to_owned());
+        }
+        match self.control.read(&slot.call) {
+            Err(why) => Some(why),
+            Ok(_) if exchange.last_turn.is_some() => Some(prompts::REFUSED_AT_LIMIT.to_owned()),
+            Ok(Wanted::Report(_) | Wanted::Ballot(_)) => Some(prompts::LOOK_FIRST.to_owned()),
+            Ok(Wanted::Run(_)) => None,
+        }
     }
 
     fn append_results(&mut self) -> Result<(), Unexpected> {
@@ -229,9 +329,10 @@ impl Draft {
             }
             blocks.push(block);
         }
-        let hand_back = self.is_at_limit();
+        let filed = self.control.exchange.as_ref().is_some_and(|exchange| exchange.filed.is_some());
+        let hand_back = !filed && self.is_at_limit();
         if hand_back {
-            blocks.push(json!({"type": "text", "text": prompts::HAND_BACK}));
+            blocks.push(json!({"type": "text", "text": prompts::hand_back(self.control.role())}));
         }
         let message = Segment::encode(&json!({"role": "user", "content": blocks}));
         self.emit(ResultsAppended { message, hand_back })?;
@@ -242,7 +343,7 @@ impl Draft {
     fn is_at_limit(&self) -> bool {
         let max_turns = self.control.spec.as_ref().map_or(0, |spec| spec.limits.max_turns);
         let exchange = self.control.exchange.as_ref();
-        exchange.is_some_and(|exchange| !exchange.handing_back && exchange.kept >= max_turns)
+        exchange.is_some_and(|exchange| exchange.last_turn.is_none() && exchange.kept >= max_turns)
     }
 
     /// Closing is an outcome, not new work: it is recorded even while nothing new may start.
@@ -253,7 +354,14 @@ impl Draft {
         let Some(exchange) = &self.control.exchange else { return Err(Unexpected::Stale) };
         let outcome = exchange.so_far.clone().ok_or(Unexpected::Stale)?;
         let taken_back = outcome.failure().is_some() && exchange.kept == 0;
-        self.emit(ExchangeClosed { exchange: exchange.number, outcome, taken_back })?;
+        let number = exchange.number;
+        let degraded = exchange.degraded.clone();
+        let (report, ballot) = match exchange.filed.clone() {
+            Some(Filed::Report(report)) => (Some(report), None),
+            Some(Filed::Ballot(ballot)) => (None, Some(ballot)),
+            None => (None, None),
+        };
+        self.emit(ExchangeClosed { exchange: number, outcome, taken_back, report, ballot, degraded })?;
         Ok(())
     }
 }
@@ -276,7 +384,12 @@ fn backoff(failures: u32, digest: &[u8; 32]) -> u64 {
 }
 
 fn user_text(text: &str) -> Segment {
-    Segment::encode(&json!({"role": "user", "content": [{"type": "text", "text": text}]}))
+    message("user", &[text])
+}
+
+fn message(role: &str, texts: &[impl AsRef<str>]) -> Segment {
+    let blocks: Vec<Value> = texts.iter().map(|text| json!({"type": "text", "text": text.as_ref()})).collect();
+    Segment::encode(&json!({"role": role, "content": blocks}))
 }
 
 fn blank(text: &str) -> bool {

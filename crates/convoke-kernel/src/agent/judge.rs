@@ -1,17 +1,12 @@
 //! What a reply makes of its exchange, should the exchange end with it.
 
+use super::state::LastTurn;
 use crate::event::Kept;
 use crate::outcome::Outcome;
 use crate::wire::{FailureKind, Reply, StopReason};
 
-const HANDED_BACK: &str =
-    "the turn limit was reached; the text is what the agent handed back (--max-turns raises the limit)";
-const NOTHING_HANDED_BACK: &str =
-    "the turn limit was reached, and the agent handed nothing back (--max-turns raises the limit)";
-
-pub(super) fn judge(handing_back: bool, kept: Kept, reply: &Reply) -> Outcome {
+pub(super) fn judge(last_turn: Option<&LastTurn>, kept: Kept, reply: &Reply) -> Outcome {
     let failed = |kind, message: &str| Outcome::Failed { kind, message: message.to_owned(), text: reply.text.clone() };
-    let limit = if reply.text.trim().is_empty() { NOTHING_HANDED_BACK } else { HANDED_BACK };
     match kept {
         Kept::Refused => failed(
             FailureKind::Refused,
@@ -19,7 +14,7 @@ pub(super) fn judge(handing_back: bool, kept: Kept, reply: &Reply) -> Outcome {
         ),
         Kept::Cut => failed(
             FailureKind::Truncated,
-            "the reply was cut at max_tokens, also with all the room the model has; ask for less at once",
+            "the reply was cut at max_tokens, also with all the room there is; ask for less at once",
         ),
         Kept::WindowFull => {
             failed(FailureKind::ContextFull, "the conversation fills the model's context window; start a new run")
@@ -31,10 +26,10 @@ pub(super) fn judge(handing_back: bool, kept: Kept, reply: &Reply) -> Outcome {
             FailureKind::InvalidOutput,
             "the model gave no usable reply twice in a row; the tool calls of the last one were missing or repeated an id",
         ),
-        Kept::Yes if handing_back => failed(FailureKind::TurnLimit, limit),
-        Kept::Yes => match &reply.stop {
-            StopReason::PauseTurn => failed(FailureKind::TurnLimit, limit),
-            StopReason::Other(reason) => failed(
+        Kept::Yes => match (last_turn, &reply.stop) {
+            (Some(last), _) => handed_back(last, &reply.text),
+            (None, StopReason::PauseTurn) => handed_back(&LastTurn::Turns, &reply.text),
+            (None, StopReason::Other(reason)) => failed(
                 FailureKind::InvalidOutput,
                 &format!("the model stopped for a reason this version does not know: {reason}"),
             ),
@@ -45,4 +40,21 @@ pub(super) fn judge(handing_back: bool, kept: Kept, reply: &Reply) -> Outcome {
             _ => Outcome::Ok { text: reply.text.clone() },
         },
     }
+}
+
+/// What an exchange comes to whose last turn handed this back.
+pub(super) fn handed_back(last: &LastTurn, text: &str) -> Outcome {
+    let what = if text.trim().is_empty() {
+        "and the agent handed nothing back"
+    } else {
+        "the text is what the agent handed back"
+    };
+    let (kind, message) = match last {
+        LastTurn::Turns => (
+            FailureKind::TurnLimit,
+            format!("the turn limit was reached; {what} (--max-turns raises the limit)").replace("; and", ", and"),
+        ),
+        LastTurn::Short(why) => (FailureKind::Budget, format!("{why}; {what}").replace("; and", ", and")),
+    };
+    Outcome::Failed { kind, message, text: text.to_owned() }
 }

@@ -5,21 +5,28 @@
 mod control;
 mod decide;
 mod judge;
+mod state;
 mod summary;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_life;
+#[cfg(test)]
+mod tests_roles;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use control::{Control, SlotState, Stage};
+use control::Control;
 use decide::Draft;
+use state::{Asking, Filed, SlotState, Stage};
 
 use crate::event::{Event, Kept};
+use crate::findings::{Ballot, Report};
 use crate::outcome::{Outcome, ShellState, ToolResult};
 use crate::segment::Segment;
 use crate::spec::{AgentSpec, Param};
-use crate::tools::{self, ToolRequest};
+use crate::tools::{ToolRequest, Wanted};
 use crate::wire::{Failure, Reply};
 
 pub use control::IllegalEvent;
@@ -67,8 +74,18 @@ pub enum Input {
         /// What it came to.
         result: ToolResult,
     },
-    /// A wait is over.
-    Waited,
+    /// A person turned the switch of orchestration mode of an idle agent.
+    SetMode {
+        /// Where to.
+        on: bool,
+    },
+    /// The envelope and the governor answered.
+    Room {
+        /// Which request.
+        call: u32,
+        /// What they said.
+        answer: RoomAnswer,
+    },
     /// Another process took the agent up, or a person asked it to go on.
     Resume {
         /// Files that changed meanwhile.
@@ -102,9 +119,59 @@ pub enum Unexpected {
     Illegal(#[from] IllegalEvent),
 }
 
+/// Whether there is room for a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RoomAnswer {
+    /// There is.
+    Go {
+        /// The room for the reply.
+        max_tokens: u32,
+    },
+    /// There is room for one last turn.
+    HandBack {
+        /// The room for the reply.
+        max_tokens: u32,
+        /// What is short.
+        why: String,
+    },
+    /// There is none.
+    Refused {
+        /// What is short.
+        why: String,
+    },
+}
+
+/// What a request needs to be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RoomAsk {
+    /// The number of the request.
+    pub call: u32,
+    /// The number of the attempt.
+    pub attempt: u32,
+    /// The room for the reply that is wanted.
+    pub wanted: u32,
+    /// At most this many tokens are sent, what the API adds by itself left out.
+    pub prompt_tokens: u64,
+    /// Whether the agent has said something that it could hand back.
+    pub started: bool,
+    /// Whether its last turn was already asked for.
+    pub last_turn: bool,
+    /// What all agents of this make begin their requests with, as a digest, and how many bytes that is.
+    pub prefix: (String, usize),
+}
+
 /// Something to be done outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
+    /// Ask the envelope and the governor for room. Asking changes nothing and can be repeated.
+    AskRoom {
+        /// The request.
+        call: u32,
+        /// The attempt.
+        attempt: u32,
+        /// Not before this time.
+        not_before: u64,
+    },
     /// Ask the model. Repeating it is safe, and paid for again.
     CallModel {
         /// The request.
@@ -112,17 +179,13 @@ pub enum Effect {
         /// The attempt.
         attempt: u32,
     },
-    /// Run a tool. Repeating it is not safe: nobody knows what the first time did.
+    /// Run a tool. A command is not safe to repeat: nobody knows what the first time did. What has a stream of its own
+    /// (a task, a workflow) goes on there however often it is started.
     RunTool {
         /// The call.
         id: String,
         /// What to do.
         request: ToolRequest,
-    },
-    /// Wait.
-    Wait {
-        /// Until this time.
-        until: u64,
     },
 }
 
@@ -143,6 +206,9 @@ impl ModelRequest {
         &self.spec.params
     }
 }
+
+/// More than any note of the harness is long, the names of changed files left out.
+const NOTE_BYTES: usize = 1_024;
 
 /// One model conversation with tools.
 #[derive(Debug, Clone)]
@@ -175,7 +241,7 @@ impl Agent {
         self.control.apply(event)?;
         match event {
             Event::AgentStarted(_) => self.started_at = at,
-            Event::ExchangeOpened(e) => self.segments.push(e.message.clone()),
+            Event::ExchangeOpened(e) => self.segments.extend(std::iter::once(&e.message).chain(&e.system).cloned()),
             Event::NoteAppended(e) => self.segments.push(e.message.clone()),
             Event::ResultsAppended(e) => self.segments.push(e.message.clone()),
             Event::ModelReplied(e) if e.kept == Kept::Yes => {
@@ -186,6 +252,8 @@ impl Agent {
             Event::ModelReplied(_)
             | Event::ExchangeClosed(_)
             | Event::ExchangeReopened(_)
+            | Event::ModeSet(_)
+            | Event::RoomRefused(_)
             | Event::ModelCalled(_)
             | Event::ModelFailed(_)
             | Event::ToolStarted(_)
@@ -197,18 +265,22 @@ impl Agent {
 
     /// What has been decided and not yet done.
     pub fn pending(&self) -> Vec<Effect> {
+        let ask = |asking: &Asking, not_before| {
+            vec![Effect::AskRoom { call: asking.call, attempt: asking.attempt + 1, not_before }]
+        };
         match &self.control.stage {
+            Stage::Ready(asking) => ask(asking, 0),
+            Stage::Waiting(asking, until) => ask(asking, *until),
             Stage::Calling(asking) => vec![Effect::CallModel { call: asking.call, attempt: asking.attempt }],
-            Stage::Waiting(_, until) => vec![Effect::Wait { until: *until }],
             Stage::Tools(slots) => slots
                 .iter()
                 .filter(|slot| slot.state == SlotState::Running)
                 .filter_map(|slot| {
-                    let request = tools::read(&slot.call).ok()?;
+                    let Ok(Wanted::Run(request)) = self.control.read(&slot.call) else { return None };
                     Some(Effect::RunTool { id: slot.call.id.clone(), request })
                 })
                 .collect(),
-            Stage::New | Stage::Idle | Stage::Ready(_) | Stage::Ending => Vec::new(),
+            Stage::New | Stage::Idle | Stage::Ending => Vec::new(),
         }
     }
 
@@ -216,7 +288,54 @@ impl Agent {
     pub fn request(&self) -> Option<ModelRequest> {
         let Stage::Calling(asking) = &self.control.stage else { return None };
         let spec = Arc::clone(self.control.spec.as_ref()?);
-        Some(ModelRequest { spec, max_tokens: asking.max_tokens, messages: self.segments.clone() })
+        let mut messages = self.segments.clone();
+        if let Some(segment) = self.control.second_mark().and_then(|index| messages.get_mut(index)) {
+            *segment = segment.with_mark();
+        }
+        Some(ModelRequest { spec, max_tokens: asking.max_tokens, messages })
+    }
+
+    /// What the next request needs, if one is due.
+    pub fn room_ask(&self) -> Option<RoomAsk> {
+        let (Stage::Ready(asking) | Stage::Waiting(asking, _)) = &self.control.stage else { return None };
+        let (spec, exchange) = (self.control.spec.as_ref()?, self.control.exchange.as_ref()?);
+        // What the harness may still put in front of the request: a hand-back, or the files that changed.
+        let notes: usize = self.control.changed.iter().map(|file| file.len() + 2).sum::<usize>() + NOTE_BYTES;
+        Some(RoomAsk {
+            call: asking.call,
+            attempt: asking.attempt + 1,
+            wanted: asking.max_tokens,
+            prompt_tokens: self.control.mark.tokens.saturating_add(notes as u64),
+            started: exchange.kept > 0,
+            last_turn: exchange.last_turn.is_some(),
+            prefix: (decide::hex(&self.control.prefix), spec.system.as_str().len() + spec.tools.as_str().len()),
+        })
+    }
+
+    /// Whether orchestration mode is on; `None` for an agent without the switch.
+    pub fn mode(&self) -> Option<bool> {
+        self.control.mode.map(|mode| mode.is_on())
+    }
+
+    /// What a worker reported in its last exchange.
+    pub fn report(&self) -> Option<&Report> {
+        match self.control.exchange.as_ref()?.filed.as_ref()? {
+            Filed::Report(report) => Some(report),
+            Filed::Ballot(_) => None,
+        }
+    }
+
+    /// What a verifier judged in its last exchange.
+    pub fn ballot(&self) -> Option<&Ballot> {
+        match self.control.exchange.as_ref()?.filed.as_ref()? {
+            Filed::Ballot(ballot) => Some(ballot),
+            Filed::Report(_) => None,
+        }
+    }
+
+    /// Why the last exchange's result is worth less than it seems.
+    pub fn degraded(&self) -> Option<&str> {
+        self.control.exchange.as_ref()?.degraded.as_deref()
     }
 
     /// Whether the agent exists.

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::Agent;
-use super::control::{Control, IllegalEvent, Stage};
+use super::control::{Control, IllegalEvent};
+use super::state::Stage;
 use crate::event::Event;
 use crate::ids::SessionId;
 use crate::outcome::Outcome;
@@ -31,6 +32,9 @@ pub struct Summary {
     pub session: SessionId,
     /// The role.
     pub role: Role,
+    /// What people call it; empty for a lead.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub label: String,
     /// The directory.
     pub dir: String,
     /// The beginning of what was asked.
@@ -71,6 +75,7 @@ impl Summary {
         Self {
             session: spec.session.clone(),
             role: spec.role,
+            label: spec.label.clone(),
             dir: spec.dir.clone(),
             task: task.chars().take(TASK_CHARS).collect(),
             model: spec.model.clone(),

@@ -9,13 +9,13 @@ use crate::spec::{LeadSettings, Limits};
 use crate::wire::{Capabilities, FailureKind, Retry, StopReason, Thinking, ToolCall, Usage};
 
 /// An agent, its events, and a clock that moves when told.
-struct Bench {
-    agent: Agent,
-    events: Vec<Event>,
-    at: u64,
+pub(super) struct Bench {
+    pub(super) agent: Agent,
+    pub(super) events: Vec<Event>,
+    pub(super) at: u64,
 }
 
-fn spec(max_turns: u32) -> AgentSpec {
+pub(super) fn spec(max_turns: u32) -> AgentSpec {
     AgentSpec::lead(LeadSettings {
         session: SessionId::from_bits([1; 10]),
         dir: "/work".into(),
@@ -30,6 +30,8 @@ fn spec(max_turns: u32) -> AgentSpec {
             window: 1_000_000,
         },
         limits: Limits { max_turns, ..Limits::default() },
+        rates: None,
+        fan_out: None,
         extra_system: None,
     })
 }
@@ -38,7 +40,7 @@ fn start(max_turns: u32, text: &str) -> Input {
     Input::Start { spec: Box::new(spec(max_turns)), key: "k".into(), text: text.into() }
 }
 
-fn reply(blocks: Value, stop: StopReason) -> Box<Reply> {
+pub(super) fn reply(blocks: Value, stop: StopReason) -> Box<Reply> {
     let list = blocks.as_array().unwrap();
     let text = list.iter().filter_map(|b| b["text"].as_str()).collect();
     let calls = list
@@ -63,11 +65,11 @@ fn reply(blocks: Value, stop: StopReason) -> Box<Reply> {
     })
 }
 
-fn says(text: &str) -> Box<Reply> {
+pub(super) fn says(text: &str) -> Box<Reply> {
     reply(json!([{"type": "text", "text": text}]), StopReason::EndTurn)
 }
 
-fn calls(ids: &[&str]) -> Box<Reply> {
+pub(super) fn calls(ids: &[&str]) -> Box<Reply> {
     let blocks: Vec<Value> = ids
         .iter()
         .map(|id| json!({"type": "tool_use", "id": id, "name": "bash", "input": {"command": format!("run {id}")}}))
@@ -75,24 +77,34 @@ fn calls(ids: &[&str]) -> Box<Reply> {
     reply(blocks.into(), StopReason::ToolUse)
 }
 
-fn done(text: &str) -> ToolResult {
+pub(super) fn done(text: &str) -> ToolResult {
     let refused = ToolResult::refused(text);
     ToolResult { is_error: false, ran: Ran::Done, exit_code: Some(0), ..refused }
 }
 
 impl Bench {
-    fn asked(max_turns: u32, text: &str) -> Self {
+    pub(super) fn asked(max_turns: u32, text: &str) -> Self {
         let mut bench = Self { agent: Agent::new(), events: Vec::new(), at: 1_000 };
         let started = bench.feed(start(max_turns, text));
         assert_eq!(started, ["agent_started", "exchange_opened", "model_called"]);
         bench
     }
 
-    fn feed(&mut self, input: Input) -> Vec<&'static str> {
+    pub(super) fn feed(&mut self, input: Input) -> Vec<&'static str> {
         self.feed_at(input, Pace::Go)
     }
 
-    fn feed_at(&mut self, input: Input, pace: Pace) -> Vec<&'static str> {
+    /// Whoever asks for room at once gets it.
+    pub(super) fn feed_at(&mut self, input: Input, pace: Pace) -> Vec<&'static str> {
+        let mut kinds = self.feed_bare(input, pace);
+        if let ([Effect::AskRoom { call, not_before: 0, .. }], Pace::Go) = (&self.agent.pending()[..], pace) {
+            let (call, max_tokens) = (*call, self.agent.room_ask().unwrap().wanted);
+            kinds.extend(self.feed_bare(Input::Room { call, answer: RoomAnswer::Go { max_tokens } }, pace));
+        }
+        kinds
+    }
+
+    pub(super) fn feed_bare(&mut self, input: Input, pace: Pace) -> Vec<&'static str> {
         let events = self.agent.decide(input, self.at, pace).unwrap();
         let kinds = events.iter().map(Event::kind).collect();
         for event in events {
@@ -104,41 +116,41 @@ impl Bench {
         kinds
     }
 
-    fn call(&self) -> (u32, u32) {
+    pub(super) fn call(&self) -> (u32, u32) {
         match self.agent.pending().as_slice() {
             [Effect::CallModel { call, attempt }] => (*call, *attempt),
             other => panic!("no model call is pending but {other:?}"),
         }
     }
 
-    fn replies(&mut self, reply: Box<Reply>) -> Vec<&'static str> {
+    pub(super) fn replies(&mut self, reply: Box<Reply>) -> Vec<&'static str> {
         let call = self.call().0;
         self.feed(Input::Replied { call, reply })
     }
 
-    fn fails(&mut self, kind: FailureKind, retry: Retry) -> Vec<&'static str> {
+    pub(super) fn fails(&mut self, kind: FailureKind, retry: Retry) -> Vec<&'static str> {
         let (call, attempt) = self.call();
         self.feed(Input::Failed {
             call,
             attempt,
-            failure: Failure { kind, message: "it broke".into(), retry, request_id: None },
+            failure: Failure { kind, message: "it broke".into(), retry, request_id: None, unbilled: false },
         })
     }
 
-    fn tool(&self) -> String {
+    pub(super) fn tool(&self) -> String {
         match self.agent.pending().as_slice() {
             [Effect::RunTool { id, .. }] => id.clone(),
             other => panic!("no tool is pending but {other:?}"),
         }
     }
 
-    fn runs(&mut self, id: &str, text: &str) -> Vec<&'static str> {
+    pub(super) fn runs(&mut self, id: &str, text: &str) -> Vec<&'static str> {
         assert_eq!(self.tool(), id);
         self.feed(Input::ToolDone { id: id.into(), result: done(text) })
     }
 
     /// The history as roles and block types.
-    fn outline(&self) -> String {
+    pub(super) fn outline(&self) -> String {
         let message = |segment: &Segment| {
             let value: Value = serde_json::from_str(segment.as_str()).unwrap();
             let blocks: Vec<&str> =
@@ -148,11 +160,11 @@ impl Bench {
         self.agent.history().iter().map(message).collect::<Vec<_>>().join(" ")
     }
 
-    fn outcome(&self) -> &Outcome {
+    pub(super) fn outcome(&self) -> &Outcome {
         self.agent.outcome().expect("the exchange is closed")
     }
 
-    fn failed_as(&self, kind: FailureKind, text: &str) {
+    pub(super) fn failed_as(&self, kind: FailureKind, text: &str) {
         match self.outcome() {
             Outcome::Failed { kind: got, text: said, .. } => assert_eq!((*got, said.as_str()), (kind, text)),
             Outcome::Ok { text } => panic!("it did not fail but said {text}"),
@@ -401,11 +413,11 @@ fn passing_faults_are_waited_out_and_counted() {
     let mut waits = Vec::new();
     for _ in 0..9 {
         assert_eq!(bench.fails(FailureKind::Transport, Retry::Soon), ["model_failed"]);
-        let [Effect::Wait { until }] = bench.agent.pending()[..] else { panic!("it waits") };
+        let [Effect::AskRoom { not_before: until, .. }] = bench.agent.pending()[..] else { panic!("it waits") };
         waits.push(until - bench.at);
-        assert!(bench.feed(Input::Waited).is_empty(), "not before its time");
         bench.at = until;
-        assert_eq!(bench.feed(Input::Waited), ["model_called"]);
+        let answer = RoomAnswer::Go { max_tokens: 64_000 };
+        assert_eq!(bench.feed(Input::Room { call: 1, answer }), ["model_called"]);
     }
     assert!(waits.windows(2).all(|w| w[1] >= w[0] * 3 / 4) && waits[8] <= 32_000, "{waits:?}");
     assert_eq!(bench.call(), (1, 10));
@@ -421,7 +433,7 @@ fn passing_faults_are_waited_out_and_counted() {
 fn the_servers_own_waiting_time_is_kept() {
     let mut bench = Bench::asked(30, "hello");
     bench.fails(FailureKind::RateLimited, Retry::After(61_000));
-    assert_eq!(bench.agent.pending(), [Effect::Wait { until: 62_000 }]);
+    assert_eq!(bench.agent.pending(), [Effect::AskRoom { call: 1, attempt: 2, not_before: 62_000 }]);
 }
 
 #[test]
@@ -490,11 +502,11 @@ fn a_note_of_changed_files_is_owed_again_when_its_exchange_is_taken_back() {
     bench.replies(says("hi"));
     bench.feed(Input::Resume { changed: vec!["a.rs".into()] });
     bench.feed(Input::Say { key: "k2".into(), text: "second".into() });
-    assert_eq!(bench.outline(), "user(text) assistant(text) user(text) user(text)");
+    assert_eq!(bench.outline(), "user(text) assistant(text) user(text,text)");
     bench.fails(FailureKind::Api, Retry::Never);
     assert_eq!(bench.outline(), "user(text) assistant(text)");
     bench.feed(Input::Say { key: "k3".into(), text: "third".into() });
-    assert!(bench.agent.history()[3].as_str().contains("a.rs"));
+    assert!(bench.agent.history()[2].as_str().contains("a.rs"));
 }
 
 #[test]

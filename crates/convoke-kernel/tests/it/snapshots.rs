@@ -1,41 +1,81 @@
-//! What the model sees of a lead before anybody speaks. A change here is a change of behaviour: read the difference.
+//! What the model sees of an agent before anybody speaks. A change here is a change of behaviour: read the difference.
 
-use convoke_kernel::{AgentSpec, Capabilities, LeadSettings, Limits, SessionId, Thinking};
+use convoke_kernel::{
+    AgentSpec, CHILD_TURNS, Capabilities, Child, FanOut, LeadSettings, Limits, Role, SessionId, Thinking,
+};
+
+fn capabilities(anthropic: bool) -> Capabilities {
+    Capabilities {
+        system_role: anthropic,
+        anthropic_tools: anthropic,
+        cache_marks: anthropic,
+        thinking: if anthropic { Thinking::Adaptive } else { Thinking::Omit },
+        effort: anthropic.then(|| "xhigh".to_owned()),
+        max_output: 128_000,
+        window: 1_000_000,
+    }
+}
 
 fn lead(anthropic: bool) -> AgentSpec {
+    let child = Child {
+        model: "claude-opus-4-8".into(),
+        capabilities: capabilities(anthropic),
+        limits: Limits { max_turns: CHILD_TURNS, ..Limits::default() },
+        rates: None,
+    };
     AgentSpec::lead(LeadSettings {
         session: SessionId::from_bits([0; 10]),
         dir: "/work".into(),
         model: "claude-opus-4-8".into(),
-        capabilities: Capabilities {
-            system_role: anthropic,
-            anthropic_tools: anthropic,
-            cache_marks: anthropic,
-            thinking: if anthropic { Thinking::Adaptive } else { Thinking::Omit },
-            effort: anthropic.then(|| "xhigh".to_owned()),
-            max_output: 128_000,
-            window: 1_000_000,
-        },
+        capabilities: capabilities(anthropic),
         limits: Limits::default(),
+        rates: None,
+        fan_out: Some(FanOut { mode: true, consent: false, voters: 1, max_subtasks: 200, fresh: false, child }),
         extra_system: Some("Speak plainly.".into()),
     })
 }
 
-fn check(spec: &AgentSpec, expected: &str) {
+/// With UPDATE_SNAPSHOTS set to the snapshots' directory, what is seen becomes what is expected.
+fn check(spec: &AgentSpec, name: &str, expected: &str) {
     let mut seen = format!("system {}\ntools {}\n", spec.system.as_str(), spec.tools.as_str());
     for param in &spec.params {
         seen.push_str(&format!("{} {}\n", param.name, param.value.as_str()));
     }
     assert!(!seen.contains("/work"), "nothing that is sent holds an absolute path");
+    if let Some(dir) = std::env::var_os("UPDATE_SNAPSHOTS") {
+        std::fs::write(std::path::Path::new(&dir).join(format!("{name}.txt")), &seen).unwrap();
+        return;
+    }
     assert_eq!(seen, expected);
 }
 
 #[test]
 fn d1_1_the_lead_as_anthropic_sees_it() {
-    check(&lead(true), include_str!("snapshots/lead_anthropic.txt"));
+    check(&lead(true), "lead_anthropic", include_str!("snapshots/lead_anthropic.txt"));
 }
 
 #[test]
 fn the_lead_as_a_generic_endpoint_sees_it() {
-    check(&lead(false), include_str!("snapshots/lead_generic.txt"));
+    check(&lead(false), "lead_generic", include_str!("snapshots/lead_generic.txt"));
+}
+
+#[test]
+fn d5_1_d3_4_a_worker_has_its_own_prompt_bash_and_its_report_and_nothing_else() {
+    let worker = lead(true).child(Role::Worker, "look", 0).unwrap();
+    check(&worker, "worker", include_str!("snapshots/worker.txt"));
+}
+
+#[test]
+fn d7_7_a_verifier_is_told_to_refute() {
+    let verifier = lead(true).child(Role::Verifier, "verify: look", 2).unwrap();
+    check(&verifier, "verifier", include_str!("snapshots/verifier.txt"));
+}
+
+#[test]
+fn a4_a_task_has_its_own_prompt_and_no_way_to_start_others() {
+    let task = lead(true).child(Role::Task, "look", 0).unwrap();
+    check(&task, "task", include_str!("snapshots/task.txt"));
+    for role in [Role::Worker, Role::Verifier, Role::Task, Role::Lead] {
+        assert_eq!(task.child(role, "deeper", 0), None, "{role:?}");
+    }
 }

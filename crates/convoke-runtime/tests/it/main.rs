@@ -8,10 +8,22 @@
 )]
 
 mod bash;
+mod cache;
+mod consent;
 mod crash;
+mod crash_fan_out;
+mod fan_out;
 mod lead;
+mod modes;
+mod money;
+mod remembered;
 mod schedules;
 mod spool;
 mod stop;
+mod storm;
 mod support;
+mod tasks;
+mod team;
+mod truth;
+mod workers;
 mod workspace;

@@ -53,7 +53,7 @@ async fn check(spooled: impl Fn(Value) -> String, requests: usize, stays: bool) 
 }
 
 #[tokio::test]
-async fn a_kept_reply_is_recorded_and_not_asked_for_again() {
+async fn d6_4_a_kept_reply_is_recorded_and_not_asked_for_again() {
     check(|value| value.to_string(), 2, false).await;
 }
 

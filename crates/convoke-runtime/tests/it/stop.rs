@@ -107,7 +107,7 @@ async fn a_stop_while_waiting_for_a_retry_ends_at_once_and_the_wait_is_kept() {
     };
     let (ended, ()) = within(async { tokio::join!(runtime.drive(&agent, Take::New, stop, Some(watcher)), ask) }).await;
     assert_eq!(ended.unwrap().outcome, None);
-    assert!(matches!(rig.folded(&agent).await.pending()[..], [convoke_kernel::Effect::Wait { .. }]));
+    assert!(matches!(rig.folded(&agent).await.pending()[..], [convoke_kernel::Effect::AskRoom { .. }]));
 }
 
 #[tokio::test]

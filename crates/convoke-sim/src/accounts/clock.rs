@@ -1,5 +1,7 @@
-//! The simulator's own time. Cache entries and rate limits go by it; delays and drips of replies take real time.
+//! The simulator's own time. Cache entries and rate limits go by it; delays and drips of replies take real time, unless
+//! the clock is one that can be waited for.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
@@ -14,6 +16,17 @@ pub enum SimClock {
     Manual(ManualClock),
     /// Somebody else's clock, such as the one that the client under test goes by.
     Following(Arc<dyn Fn() -> u64 + Send + Sync>),
+    /// Somebody else's clock that can be waited for: delays and drips of replies go by it too.
+    Injected(Arc<dyn Time>),
+}
+
+/// A clock that somebody else moves.
+pub trait Time: Send + Sync {
+    /// The time now, in UTC milliseconds.
+    fn now(&self) -> u64;
+
+    /// Waits until this time.
+    fn sleep_until(&self, until: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }
 
 impl SimClock {
@@ -28,6 +41,18 @@ impl SimClock {
             Self::System => system_now(),
             Self::Manual(clock) => clock.now(),
             Self::Following(clock) => clock(),
+            Self::Injected(clock) => clock.now(),
+        }
+    }
+
+    /// Lets this much time pass.
+    pub(crate) async fn pass(&self, time: Duration) {
+        match self {
+            Self::System | Self::Manual(_) | Self::Following(_) => tokio::time::sleep(time).await,
+            Self::Injected(clock) => {
+                let milliseconds = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+                clock.sleep_until(clock.now().saturating_add(milliseconds)).await;
+            }
         }
     }
 }

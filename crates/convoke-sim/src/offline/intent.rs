@@ -8,7 +8,7 @@ mod words;
 use super::probes::{LANGUAGES, View};
 use clauses::{clauses, is_join, mask, quote_number, small, unmask};
 use judge::{Verdict, judge};
-use words::{IDIOMS, NAMES, is};
+use words::{GREETINGS, IDIOMS, NAMES, is};
 
 /// What a task asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,6 +96,12 @@ pub(super) fn classify(task: &str) -> Intent {
     Intent::Explore(wanted)
 }
 
+/// Whether a text only greets.
+pub(super) fn greets(task: &str) -> bool {
+    let mut words = task.split_whitespace().map(small).filter(|word| !word.is_empty()).peekable();
+    words.peek().is_some() && words.all(|word| is(&word, GREETINGS))
+}
+
 impl Wanted {
     pub(super) fn view(&self) -> View {
         View { scope: self.scope.clone(), language: self.language }
@@ -159,7 +165,7 @@ fn names_only_paths(said: &str, quotes: &[String]) -> bool {
     said.split_whitespace().filter(|token| !is_join(&small(token))).all(|token| is_path(bare(token, quotes)))
 }
 
-fn is_path(token: &str) -> bool {
+pub(super) fn is_path(token: &str) -> bool {
     let extension =
         token.rsplit_once('.').is_some_and(|(stem, end)| !stem.is_empty() && LANGUAGES.iter().any(|l| l.0 == end));
     let slashed = token.len() > 1 && token.contains('/') && !token.contains("://");

@@ -7,6 +7,7 @@ mod policy;
 mod probes;
 mod read;
 mod report;
+mod team;
 #[cfg(test)]
 mod tests;
 

@@ -7,6 +7,7 @@ use super::intent::{Ask, Intent, Wanted, classify};
 use super::probes::{Probe, Quote, View};
 use super::read::{Exchange, Seen};
 use super::report;
+use super::team;
 use crate::brain::{Brain, Scripted};
 use crate::conversation::Context;
 
@@ -32,10 +33,15 @@ pub(super) struct Answer {
     pub(super) stop_details: Option<Value>,
 }
 
-/// The reply to a Messages API request: commands to look with, the report, or a refusal.
+/// The reply to a Messages API request, in the part that its declared tools say it plays.
 pub(super) fn answer(request: &Value) -> Answer {
+    team::answer(request).unwrap_or_else(|| alone(request))
+}
+
+/// What it replies when it works alone: commands to look with, the report, or a refusal.
+fn alone(request: &Value) -> Answer {
     let exchange = Exchange::of(request);
-    let wanted = match classify(&exchange.task) {
+    let wanted = match classify(&team::without_workflow(&exchange.task)) {
         Intent::Explore(wanted) => wanted,
         Intent::Cannot { part } => return refusal(&cannot(&part)),
         Intent::Unknown { part } => return refusal(&unknown(&part)),
@@ -125,16 +131,21 @@ fn declares_bash(request: &Value) -> bool {
 }
 
 fn calls(turn: &Turn, view: &View, calls_so_far: usize) -> Answer {
-    let mut content = vec![json!({"type": "text", "text": turn.say})];
-    for (index, probe) in turn.probes.iter().enumerate() {
+    let commands = turn.probes.iter().map(|probe| ("bash", json!({"command": probe.command(view)})));
+    call_tools(turn.say, commands.collect(), calls_so_far)
+}
+
+/// A reply that calls tools by name, with ids that do not repeat in the conversation.
+pub(super) fn call_tools(say: &str, calls: Vec<(&str, Value)>, calls_so_far: usize) -> Answer {
+    let mut content = vec![json!({"type": "text", "text": say})];
+    for (index, (name, input)) in calls.into_iter().enumerate() {
         let id = format!("toolu_offline_{}", calls_so_far + index + 1);
-        let input = json!({"command": probe.command(view)});
-        content.push(json!({"type": "tool_use", "id": id, "name": "bash", "input": input}));
+        content.push(json!({"type": "tool_use", "id": id, "name": name, "input": input}));
     }
     Answer { content, stop_reason: "tool_use", stop_details: None }
 }
 
-fn text(text: &str) -> Answer {
+pub(super) fn text(text: &str) -> Answer {
     Answer { content: vec![json!({"type": "text", "text": text})], stop_reason: "end_turn", stop_details: None }
 }
 

@@ -74,20 +74,22 @@ pub(super) const LANGUAGES: &[(&str, &str, bool)] = &[
     ("yml", "YAML", false),
 ];
 
-const FILES: &str = include_str!("shell/files.sh");
-const BASE: &str = include_str!("shell/base.awk");
-const LEX: &str = include_str!("shell/lex.awk");
-const BLOCKS: &str = include_str!("shell/blocks.awk");
-const FUNCTIONS: &str = include_str!("shell/functions.awk");
-const TODOS: &str = include_str!("shell/todos.awk");
-const ERRORS: &str = include_str!("shell/errors.awk");
-const TESTS: &str = include_str!("shell/tests.awk");
-const JOIN: &str = include_str!("shell/join.awk");
+pub(super) const FILES: &str = include_str!("shell/files.sh");
+pub(super) const BASE: &str = include_str!("shell/base.awk");
+pub(super) const ITEM: &str = include_str!("shell/item.awk");
+pub(super) const LEX: &str = include_str!("shell/lex.awk");
+pub(super) const BLOCKS: &str = include_str!("shell/blocks.awk");
+pub(super) const FUNCTIONS: &str = include_str!("shell/functions.awk");
+pub(super) const TODOS: &str = include_str!("shell/todos.awk");
+pub(super) const ERRORS: &str = include_str!("shell/errors.awk");
+pub(super) const TESTS: &str = include_str!("shell/tests.awk");
+pub(super) const JOIN: &str = include_str!("shell/join.awk");
 const COUNT: &str = include_str!("shell/count.awk");
 const LENGTHS: &str = include_str!("shell/lengths.awk");
 const FIND: &str = include_str!("shell/find.awk");
+pub(super) const MODS: &str = include_str!("shell/mods.awk");
 const TOP: &str = include_str!("shell/top.awk");
-const UNREAD: &str = include_str!("shell/unread.awk");
+pub(super) const UNREAD: &str = include_str!("shell/unread.awk");
 const AGAIN: &str = include_str!("shell/again.awk");
 const REREAD: &str = r#"NR == N { print "R\t" I "\t" clean($0) "\t."; exit }"#;
 
@@ -128,6 +130,7 @@ impl Probe {
         let mut lines = vec![self.title().to_owned(), "(".to_owned()];
         if let Probe::Reread(quotes) = self {
             lines.push("export LC_ALL=C".to_owned());
+            lines.push(base());
             lines.push(variable("P", &[BASE, REREAD]));
             lines.push(r#"again() { awk -v I="$1" -v N="$2" "$P" "./$3" 2>/dev/null; }"#.to_owned());
             lines.push(variable("AGAIN", &[AGAIN]));
@@ -141,8 +144,13 @@ impl Probe {
             Probe::Find(Term::Words(words)) => (String::new(), words.join(" ")),
             _ => (String::new(), String::new()),
         };
-        lines.push(format!("S={scope}; export ONLY={only} WORD={} WORDS={}", quoted(&word), quoted(&words)));
-        lines.push(without_comments(&FILES.replace("@SOURCE@", &source_patterns())));
+        lines.push(format!(
+            "S={scope}; IN=() EX=(); export MODS= ONLY={only} WORD={} WORDS={}",
+            quoted(&word),
+            quoted(&words)
+        ));
+        lines.push(without_comments(&FILES.replace("@SOURCE@", &source_patterns()).replace("@PICK@", "-")));
+        lines.push(base());
         lines.push(variable("TOP", &[TOP]));
         lines.push(variable("UNREAD", &[BASE, UNREAD]));
         let (program, pipeline): (&[&str], &str) = match self {
@@ -152,29 +160,34 @@ impl Probe {
                  printf 'N\\tbig\\t%s\\n' \"$(files kept | big | tr -cd '\\0' | wc -c | tr -d ' ')\"\n\
                  [ \"$S\" = \"$A\" ] || printf 'N\\tscope_missing\\t1\\n'; } | top 8 inventory",
             ),
-            Probe::LargestFiles => (&[BASE, LENGTHS], "noting every | top 8 largest"),
+            Probe::LargestFiles => (&[BASE, ITEM, LENGTHS], "noting every | top 8 largest"),
             Probe::LongFunctions => (
-                &[BASE, LEX, BLOCKS, FUNCTIONS],
+                &[BASE, ITEM, LEX, BLOCKS, FUNCTIONS],
                 "noting sources | top 8 'function of more than 80 lines|functions of more than 80 lines|in'",
             ),
             Probe::Todos => (
-                &[BASE, LEX, TODOS],
+                &[BASE, ITEM, LEX, TODOS],
                 "noting sources | top 10 'TODO, FIXME, XXX or HACK comment|TODO, FIXME, XXX or HACK comments|in'",
             ),
             Probe::Errors => (
-                &[BASE, LEX, BLOCKS, ERRORS],
-                "noting sources | top 3 'error that nobody handles|errors that nobody handles|in'",
+                &[BASE, ITEM, LEX, BLOCKS, ERRORS],
+                "export MODS=$(test_modules \"$MODS\")\nnoting sources | top 3 'error that nobody handles|errors that nobody handles|in'",
             ),
             Probe::Tests => (
-                &[BASE, LEX, TESTS],
+                &[BASE, ITEM, LEX, TESTS],
                 "export WITHIN=\"$S\" FOR=\"$ONLY\"; S= ONLY=\n\
                  noting sources | awk \"$JOIN\" | \
                  top 8 'source file that no test mentions|source files that no test mentions|judged'",
             ),
-            Probe::Find(_) => (&[BASE, FIND], "noting every | top 20 'line with it|lines with it|in'"),
-            Probe::List | Probe::Reread(_) => (&[BASE, LENGTHS], "export ALL=1; noting every | top 100 'file|files'"),
+            Probe::Find(_) => (&[BASE, ITEM, FIND], "noting every | top 20 'line with it|lines with it|in'"),
+            Probe::List | Probe::Reread(_) => {
+                (&[BASE, ITEM, LENGTHS], "export ALL=1; noting every | top 100 'file|files'")
+            }
         };
         lines.push(variable("P", program));
+        if matches!(self, Probe::Errors) {
+            lines.push(variable("MODS", &[MODS]));
+        }
         if matches!(self, Probe::Tests) {
             lines.push(variable("JOIN", &[JOIN]));
         }
@@ -195,23 +208,34 @@ pub(super) fn source_languages() -> Vec<&'static str> {
     names
 }
 
-fn source_patterns() -> String {
+pub(super) fn source_patterns() -> String {
     let patterns: Vec<String> =
         LANGUAGES.iter().filter(|(_, _, source)| *source).map(|(extension, _, _)| format!("*.{extension}")).collect();
     patterns.join(" | ")
 }
 
-/// A shell variable that holds an awk program. The programs hold no single quote; a test sees to it.
-fn variable(name: &str, programs: &[&str]) -> String {
-    let languages: Vec<String> = LANGUAGES.iter().map(|(extension, name, _)| format!("{extension} {name}")).collect();
-    let program = without_comments(&programs.join("\n")).replace("@LANGUAGES@", &languages.join(" "));
-    format!("{name}='\n{program}\n'")
+/// A shell variable that holds an awk program. The programs hold no single quote; a test sees to it. What all of them begin
+/// with stands in the command once, in a variable of its own that must come first: [`base`].
+pub(super) fn variable(name: &str, programs: &[&str]) -> String {
+    match programs.split_first() {
+        Some((&BASE, rest)) => format!("{name}=$BASE'\n{}\n'", program(rest)),
+        _ => format!("{name}='\n{}\n'", program(programs)),
+    }
 }
 
-fn without_comments(text: &str) -> String {
-    let lines: Vec<&str> =
-        text.lines().filter(|line| !line.trim_start().starts_with('#') && !line.trim().is_empty()).collect();
-    lines.join("\n")
+/// The variable with what all programs begin with.
+pub(super) fn base() -> String {
+    format!("BASE='\n{}\n'", program(&[BASE]))
+}
+
+fn program(parts: &[&str]) -> String {
+    let languages: Vec<String> = LANGUAGES.iter().map(|(extension, name, _)| format!("{extension} {name}")).collect();
+    without_comments(&parts.join("\n")).replace("@LANGUAGES@", &languages.join(" "))
+}
+
+pub(super) fn without_comments(text: &str) -> String {
+    let lines = text.lines().map(str::trim_start).filter(|line| !line.starts_with('#') && !line.is_empty());
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// A text as one word of the shell.

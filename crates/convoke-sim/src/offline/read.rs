@@ -11,7 +11,14 @@ use super::probes::Probe;
 const MOST_QUOTES: usize = 50;
 
 /// How texts of the harness begin that ask for nothing new.
-const NOTES: [&str; 2] = ["Your last reply held no answer", "While this work was interrupted, files"];
+const NOTES: [&str; 3] =
+    ["Your last reply held no answer", "While this work was interrupted, files", "End with one call of"];
+
+/// How the harness asks to go on after a hand-back.
+const GO_ON: &str = "The work was cut short by its budget";
+
+/// The first line of the command by which a lead scouts.
+pub(super) const SCOUT: &str = "# Files and lines by directory and language";
 
 /// What the harness says when the turns are used up.
 const LAST_TURN: [&str; 2] = ["turn limit is reached", "hand back what you have"];
@@ -20,13 +27,48 @@ const LAST_TURN: [&str; 2] = ["turn limit is reached", "hand back what you have"
 #[derive(Debug, Default)]
 pub(super) struct Exchange {
     pub(super) task: String,
-    /// How many replies were given since.
+    /// How many replies were given since, without those of a lead that scouted or fanned out.
     pub(super) replies: usize,
     /// How many tools were called in the whole conversation, for ids that do not repeat.
     pub(super) calls_so_far: usize,
     /// Whether the harness asks for the answer now.
     pub(super) handing_back: bool,
+    /// Every tool call since, with what came of it.
+    pub(super) calls: Vec<Call>,
+    /// What the last reply before this input said.
+    pub(super) earlier: String,
+    /// How many replies were given since, of any kind.
+    all_replies: usize,
+    /// Whether later texts are notes, whatever they say: an agent's task does not change.
+    one_task: bool,
     outcomes: Vec<(String, Result<Facts, String>)>,
+}
+
+/// One tool call and its result.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Call {
+    pub(super) name: String,
+    pub(super) input: Value,
+    id: String,
+    /// What came back; none while it is under way.
+    pub(super) result: Option<String>,
+    pub(super) is_error: bool,
+}
+
+impl Call {
+    fn new(block: &Value) -> Self {
+        let (name, id) = (text_of(&block["name"]), text_of(&block["id"]));
+        Self { name, input: block["input"].clone(), id, result: None, is_error: false }
+    }
+
+    fn is_probe(&self) -> bool {
+        self.name == "bash" && self.title() != SCOUT
+    }
+
+    /// The first line of a command.
+    pub(super) fn title(&self) -> &str {
+        self.input["command"].as_str().and_then(|command| command.lines().next()).unwrap_or_default()
+    }
 }
 
 /// What a probe came to.
@@ -71,18 +113,33 @@ pub(super) struct Item {
 
 impl Exchange {
     pub(super) fn of(request: &Value) -> Self {
-        let mut exchange = Self::default();
+        Self::read(request, false)
+    }
+
+    /// The history of an agent, whose first input is its task and whose later ones are notes.
+    pub(super) fn of_agent(request: &Value) -> Self {
+        Self::read(request, true)
+    }
+
+    fn read(request: &Value, one_task: bool) -> Self {
+        let mut exchange = Self { one_task, ..Self::default() };
         let mut running: BTreeMap<String, String> = BTreeMap::new();
         for message in request["messages"].as_array().map(Vec::as_slice).unwrap_or_default() {
             let content = &message["content"];
             match message["role"].as_str() {
                 Some("assistant") => {
-                    exchange.replies += 1;
-                    for call in blocks(content, "tool_use") {
+                    let said = said(content);
+                    if !said.trim().is_empty() {
+                        exchange.earlier = said;
+                    }
+                    exchange.all_replies += 1;
+                    // Scouting and fanning out are no turns of a review that is done alone.
+                    let called: Vec<Call> = blocks(content, "tool_use").map(Call::new).collect();
+                    exchange.replies += usize::from(called.is_empty() || called.iter().any(Call::is_probe));
+                    for call in called {
                         exchange.calls_so_far += 1;
-                        let title =
-                            call["input"]["command"].as_str().and_then(|c| c.lines().next()).unwrap_or_default();
-                        running.insert(text_of(&call["id"]), title.to_owned());
+                        running.insert(call.id.clone(), call.title().to_owned());
+                        exchange.calls.push(call);
                     }
                 }
                 Some("user") => {
@@ -98,8 +155,13 @@ impl Exchange {
     fn take_results(&mut self, content: &Value, running: &mut BTreeMap<String, String>) {
         for result in blocks(content, "tool_result") {
             let text = said(&result["content"]);
+            if let Some(call) = self.calls.iter_mut().rfind(|call| result["tool_use_id"] == call.id) {
+                call.result = Some(text.clone());
+                call.is_error = result["is_error"] == true;
+            }
             let facts = Facts::parse(&text).ok_or_else(|| short(&text));
-            self.handing_back |= facts.is_err() && text.to_lowercase().contains("turn limit");
+            let low = if facts.is_err() { text.to_lowercase() } else { String::new() };
+            self.handing_back |= low.contains("turn limit") || low.contains("this is the last reply");
             if let Some(title) = running.remove(&text_of(&result["tool_use_id"])) {
                 self.outcomes.push((title, facts));
             }
@@ -109,15 +171,26 @@ impl Exchange {
     fn take_text(&mut self, text: &str) {
         let text = without_reminders(text);
         let text = text.trim();
+        self.handing_back |= text.starts_with("End with one call of");
         if text.is_empty() || NOTES.iter().any(|note| text.starts_with(note)) {
             return;
         }
+        if text.starts_with(GO_ON) {
+            self.handing_back = false;
+            self.replies = self.replies.saturating_sub(1);
+            return;
+        }
         let low = text.to_lowercase();
-        if self.replies > 0 && LAST_TURN.iter().any(|sign| low.contains(sign)) {
+        if self.all_replies > 0 && LAST_TURN.iter().any(|sign| low.contains(sign)) {
             self.handing_back = true;
             return;
         }
-        *self = Self { task: text.to_owned(), calls_so_far: self.calls_so_far, ..Self::default() };
+        if self.one_task && !self.task.is_empty() {
+            return;
+        }
+        let earlier = std::mem::take(&mut self.earlier);
+        let (calls_so_far, one_task) = (self.calls_so_far, self.one_task);
+        *self = Self { task: text.to_owned(), calls_so_far, one_task, earlier, ..Self::default() };
     }
 
     /// What this probe came to: its last whole result, or why there is none.
@@ -247,11 +320,11 @@ impl Facts {
     }
 }
 
-fn blocks<'a>(content: &'a Value, kind: &'static str) -> impl Iterator<Item = &'a Value> {
+pub(super) fn blocks<'a>(content: &'a Value, kind: &'static str) -> impl Iterator<Item = &'a Value> {
     content.as_array().map(Vec::as_slice).unwrap_or_default().iter().filter(move |block| block["type"] == kind)
 }
 
-fn said(content: &Value) -> String {
+pub(super) fn said(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
         _ => blocks(content, "text").map(|block| text_of(&block["text"])).collect::<Vec<_>>().join("\n"),
@@ -274,7 +347,7 @@ fn without_reminders(text: &str) -> String {
 }
 
 /// The first line of a result that could not be read, for the report.
-fn short(text: &str) -> String {
+pub(super) fn short(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("nothing came back");
     let ours = line.strip_prefix("# ").filter(|_| text.trim().lines().count() > 1);
     let line = ours.map_or(line.trim_start_matches(['#', ' ']), |_| "the result did not come whole");
@@ -283,7 +356,7 @@ fn short(text: &str) -> String {
 }
 
 /// Undoes the encoding of paths in the commands.
-fn decoded(path: &str) -> String {
+pub(super) fn decoded(path: &str) -> String {
     path.replace("%0A", "\n").replace("%09", "\t").replace("%0D", "\r").replace("%25", "%")
 }
 

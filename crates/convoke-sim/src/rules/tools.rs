@@ -122,11 +122,30 @@ pub(super) fn closed(path: &str, schema: &Value) -> Checked {
                 let text = "For 'object' type, 'additionalProperties' must be explicitly set to false";
                 return refuse(Rule::StrictSchema, format!("{path}: {text}"));
             }
+            if let Some((kind, name)) = unsupported(schema) {
+                let text = format!("For '{kind}' type, property '{name}' is not supported");
+                return refuse(Rule::StrictSchema, format!("{path}: {text}"));
+            }
             members.values().try_for_each(|member| closed(path, member))
         }
         Value::Array(items) => items.iter().try_for_each(|item| closed(path, item)),
         _ => Ok(()),
     }
+}
+
+/// The bound in a schema that a grammar cannot keep, and the type it stands on.
+fn unsupported(schema: &Value) -> Option<(&str, &str)> {
+    const BOUNDS: &[(&str, &[&str])] = &[
+        ("integer", &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]),
+        ("number", &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]),
+        ("string", &["minLength", "maxLength"]),
+    ];
+    let kind = schema.get("type")?.as_str()?;
+    if kind == "array" && schema.get("minItems").and_then(Value::as_u64).is_some_and(|least| least > 1) {
+        return Some((kind, "minItems"));
+    }
+    let (_, names) = BOUNDS.iter().find(|(known, _)| *known == kind)?;
+    names.iter().find(|name| schema.get(**name).is_some()).map(|name| (kind, *name))
 }
 
 fn choice(asked: &Asked<'_>, names: &HashSet<&str>) -> Checked {

@@ -13,3 +13,4 @@ mod rules;
 mod rules_content;
 mod rules_parameters;
 mod rules_system;
+mod team;

@@ -4,12 +4,15 @@ use convoke_kernel::AgentId;
 use convoke_runtime::{Stopper, Take};
 
 use crate::again::Naming;
+use crate::args::EndArgs;
 use crate::failure::{Exit, Failure};
+use crate::lead::Lead;
 use crate::open::Opened;
-use crate::render::{End, Look, Progress, Report, Screen};
+use crate::render::{Asked, End, Look, Progress, Report, Screen, clean};
 use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::stdio::tell;
+use crate::work::Work;
 
 /// What is to be driven.
 pub(super) struct Job<'a> {
@@ -22,25 +25,44 @@ pub(super) struct Job<'a> {
     pub(super) progress: Progress,
     /// What a person should know about the result; it was said before.
     pub(super) warnings: Vec<String>,
+    pub(super) asked: Asked,
+    pub(super) wanted: EndArgs,
 }
 
 /// Drives the agent until it has answered, failed or was stopped, and prints what came of it.
 pub(super) async fn drive(job: Job<'_>) -> Result<Exit, Failure> {
-    let Job { settings, look, opened, agent, take, progress, warnings } = job;
+    let Job { settings, look, opened, agent, take, progress, mut warnings, asked, wanted } = job;
     let (stopper, stop) = Stopper::new();
-    let screen = Screen::start(look, opened.clock.clone(), progress.clone());
+    let screen = Screen::start(look, &opened.runtime, opened.clock.clone(), agent.clone(), progress.clone()).await;
     let signals = Signals::listen(stopper, screen.messages())?;
     // The screen is a thread and the signals are a task of their own, so nothing here holds up a heartbeat.
     let result = opened.runtime.drive(&agent, take, stop, Some(screen.watcher())).await;
     let shown = screen.close().await;
+    // A journal that has just failed is not asked again: what there is to say is in the result.
+    let session = result.as_ref().ok().and_then(|ended| ended.summary.as_ref()).map(|summary| &summary.session);
+    let ended_at = opened.clock.now();
+    let (mut lead, mut work) = (Lead::default(), Work::default());
+    if let Some(session) = session {
+        lead = Lead::read(&opened.journal, &agent).await.unwrap_or_default();
+        work = Work::of_session(settings, &opened.journal, session, ended_at).await.unwrap_or_else(|failure| {
+            let warning = format!("what the agents below the lead did cannot be read: {}", failure.message);
+            tell(&look.fit(&format!("warning: {}\n", clean(&warning))));
+            warnings.push(warning);
+            Work::default()
+        });
+    }
     let end = End {
         agent,
         result,
         caught: signals.caught(),
         progress: shown.unwrap_or(progress),
-        ended_at: opened.clock.now(),
+        ended_at,
         warnings,
         journal: Naming::of(settings),
+        asked,
+        exchanges: lead.exchanges,
+        work,
+        wanted,
     };
     // The leases go back at once, so that a resume need not find out that this process is gone.
     let _ = opened.journal.close().await;

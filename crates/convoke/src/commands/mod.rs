@@ -1,6 +1,8 @@
 //! The commands, one file each. Every one takes the settings and its arguments and gives its exit code: it prints what
 //! was asked for on stdout; what goes wrong is printed once, in `main`.
 
+mod ask;
+mod banner;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod cost;

@@ -6,19 +6,22 @@ use std::path::Path;
 use std::time::Duration;
 
 use convoke_claude::OFFLINE_MODEL;
-use convoke_journal::{Journal, LiveOwner, Process, StreamId};
-use convoke_kernel::Event;
+use convoke_journal::{Journal, LiveOwner, Process};
+use convoke_kernel::AgentSpec;
 use convoke_runtime::{Ended, Ids, Take, changed_since};
 
+use super::ask;
+use super::banner::Banner;
 use super::drive::{Job, drive, say};
-use super::run::banner;
 use crate::again::Naming;
-use crate::args::ResumeArgs;
+use crate::args::{EndArgs, ResumeArgs};
 use crate::catalog::{self, Catalog, Run};
 use crate::failure::{Exit, Failure};
+use crate::lead::Lead;
 use crate::open;
-use crate::render::{End, Look, Progress, Report, clean, first_line};
-use crate::settings::{ModelSource, Settings};
+use crate::render::{Asked, End, Look, Progress, Report, clean, first_line};
+use crate::settings::{Caps, ModelSource, Settings, caps_words};
+use crate::work::Work;
 
 /// How many other runs an error names.
 const MOST_NAMED: usize = 5;
@@ -31,16 +34,40 @@ pub(crate) async fn run(settings: &Settings, args: ResumeArgs) -> Result<Exit, F
     let run = pick(&catalog, args.run.as_deref(), &settings.dir, &here)?;
     let journal = journal.ok_or_else(|| Failure::failed("the journal has gone"))?;
     let lead = run.lead();
+    let told = Lead::read(&journal, &lead.agent).await?;
     if !lead.summary.can_go_on {
-        return repeat(settings, &journal, run).await;
+        if args.budget.is_given() {
+            say(settings, "nothing is left to spend on, so no new total is granted");
+        }
+        return repeat(settings, &journal, run, told, args.end).await;
     }
     let summary = &lead.summary;
     let source = source(settings, run)?;
     let changed = changed_since(Path::new(&summary.dir), lead.updated_at).await;
-    let opened = open::runtime(settings, journal, &source).await?;
-    let dir = Path::new(&summary.dir);
     let look = Look::detect(settings.output, settings.quiet);
-    say(settings, &look.fit(&banner(settings, dir, &source, &summary.model, summary.effort.as_deref())));
+    let opened = open::runtime(settings, journal, &source, ask::asker(look)).await?;
+    let dir = Path::new(&summary.dir);
+    let caps = opened.runtime.ledger(&run.session).await?.caps();
+    let granted = args.budget.grant(caps);
+    if granted != caps {
+        check_prices(settings, told.spec.as_ref(), granted)?;
+        opened.runtime.grant(&run.session, granted, "resume").await?;
+    }
+    let fan_out = told.spec.as_ref().and_then(|spec| spec.fan_out.as_deref());
+    let effort = summary.effort.as_deref();
+    let worker = fan_out.map(|chosen| (chosen.child.model.as_str(), chosen.child.capabilities.effort.as_deref()));
+    let banner = Banner {
+        worker: worker.filter(|worker| *worker != (summary.model.as_str(), effort)),
+        mode: told.mode,
+        consent: fan_out.is_some_and(|chosen| chosen.consent),
+        caps: Some(granted),
+        dir,
+        ..Banner::new(settings, &source, &summary.model, effort)
+    };
+    say(settings, &banner.line(look.width()));
+    if granted != caps {
+        say(settings, &look.fit(&format!("granted in all: {} (before: {})", caps_words(&granted), caps_words(&caps))));
+    }
     let (turns, task) = (summary.turns, first_line(&summary.task, 100));
     let state = run.state().words();
     say(settings, &look.fit(&format!("resuming {} ({state}, turns so far: {turns}): {task}", run.session)));
@@ -50,26 +77,61 @@ pub(crate) async fn run(settings: &Settings, args: ResumeArgs) -> Result<Exit, F
     }
     let (agent, progress) = (lead.agent.clone(), Progress::from_summary(summary));
     // An agent that was never driven simply begins: the runtime sees that there is nothing to go on from.
-    drive(Job { settings, look, opened, agent, take: Take::Resume { changed }, progress, warnings: Vec::new() }).await
+    let asked = Asked { caps: granted, ..asked(run) };
+    let take = Take::Resume { changed };
+    drive(Job { settings, look, opened, agent, take, progress, warnings: Vec::new(), asked, wanted: args.end }).await
+}
+
+/// A cap in dollars can be held only if the run knows what its models cost; that was written down when it began.
+fn check_prices(settings: &Settings, spec: Option<&AgentSpec>, granted: Caps) -> Result<(), Failure> {
+    let Some(spec) = spec.filter(|_| granted.nano.is_some()) else { return Ok(()) };
+    let child = spec.fan_out.as_ref().map(|fan_out| (&fan_out.child.model, &fan_out.child.rates));
+    let unpriced = [Some((&spec.model, &spec.rates)), child].into_iter().flatten().find(|(_, rates)| rates.is_none());
+    let Some((model, _)) = unpriced else { return Ok(()) };
+    settings.check_prices(&[model])?;
+    let message =
+        format!("the price of `{model}` was not known when this run began, so it cannot hold a cap in dollars");
+    Err(Failure::usage(message)
+        .hint("leave --budget-usd out (--budget-tokens holds), or begin the task anew: what is done is taken up"))
+}
+
+/// What the listing knows of what was asked for.
+fn asked(run: &Run) -> Asked {
+    let summary = &run.lead().summary;
+    let (task, dir, effort) = (summary.task.clone(), summary.dir.clone(), summary.effort.clone());
+    Asked { task, dir, effort, ..Asked::default() }
 }
 
 /// A run that had ended says again what it said: whoever asked may have been cut off before it was printed.
-async fn repeat(settings: &Settings, journal: &Journal, run: &Run) -> Result<Exit, Failure> {
-    let lead = run.lead();
-    let records = journal.load(&StreamId::from(&lead.agent), 0).await?;
-    let closed = records.iter().rev().find_map(|record| match Event::decode(&record.event) {
-        Ok(Event::ExchangeClosed(closed)) => Some(closed.outcome),
-        _ => None,
-    });
+async fn repeat(
+    settings: &Settings,
+    journal: &Journal,
+    run: &Run,
+    told: Lead,
+    wanted: EndArgs,
+) -> Result<Exit, Failure> {
+    let (lead, exchanges) = (run.lead(), told.exchanges);
+    let work = Work::of_run(settings, journal, run, run.updated_at()).await?;
+    let closed = exchanges.iter().rev().find_map(|exchange| exchange.outcome.clone());
     say(settings, &format!("{} had ended ({}); this is what it came to", run.session, run.state().words()));
     let end = End {
         agent: lead.agent.clone(),
-        result: Ok(Ended { outcome: closed, summary: Some(lead.summary.clone()) }),
+        result: Ok(Ended {
+            outcome: closed,
+            summary: Some(lead.summary.clone()),
+            report: None,
+            ballot: None,
+            degraded: None,
+        }),
         caught: None,
         progress: Progress::from_summary(&lead.summary),
-        ended_at: lead.updated_at,
+        ended_at: run.updated_at(),
         warnings: Vec::new(),
         journal: Naming::of(settings),
+        asked: asked(run),
+        exchanges,
+        work,
+        wanted,
     };
     Report::new(end).print(Look::detect(settings.output, settings.quiet))
 }

@@ -5,11 +5,16 @@ use std::path::Path;
 
 use convoke_runtime::Take;
 
+use super::banner::Banner;
 use super::drive::{Job, drive, say};
-use crate::args::RunArgs;
+use super::{ask, resume};
+use crate::again::Naming;
+use crate::args::{ResumeArgs, RunArgs, RunFlags, Switch};
+use crate::catalog::{self, Catalog};
 use crate::failure::{Exit, Failure};
+use crate::lead::Lead;
 use crate::open;
-use crate::render::{Look, Progress, clean};
+use crate::render::{Asked, Look, Progress, clean};
 use crate::settings::{ModelSource, Settings};
 use crate::stdio::tell;
 
@@ -21,13 +26,30 @@ This is a review: leave every file as it is. End with a list of the parts that w
 /// Runs a task.
 pub(crate) async fn run(settings: &Settings, args: RunArgs) -> Result<Exit, Failure> {
     let task = task(&args.task)?;
+    let RunFlags { budget, task: flags, end: wanted, .. } = args.flags;
     let look = Look::detect(settings.output, settings.quiet);
+    let unfinished = if flags.fresh { None } else { unfinished(settings, &task).await? };
+    if let (true, Some(run)) = (flags.take_up, &unfinished) {
+        return resume::run(settings, ResumeArgs { run: Some(run.clone()), budget, end: wanted }).await;
+    }
     let source = choose(settings, look)?;
-    let start = open::start(settings, &source)?;
+    let start = open::start(settings, &source, flags.fresh)?;
+    let worker = match source {
+        ModelSource::Offline => &start.model,
+        ModelSource::Api { .. } | ModelSource::Nothing => &settings.fan_out.worker.model,
+    };
+    settings.check_prices(&[&start.model, worker])?;
     let journal = open::journal(settings).await?;
-    let opened = open::runtime(settings, journal, &source).await?;
-    let effort = start.capabilities.effort.as_deref();
-    say(settings, &look.fit(&banner(settings, &settings.dir, &source, &start.model, effort)));
+    let opened = open::runtime(settings, journal, &source, ask::asker(look)).await?;
+    let effort = start.capabilities.effort.clone();
+    say(settings, &Banner::new(settings, &source, &start.model, effort.as_deref()).line(look.width()));
+    if flags.take_up {
+        say(settings, "no unfinished run of this task here: it is begun");
+    } else if let Some(command) = unfinished.and_then(|run| Naming::of(settings).resume(&run)) {
+        let advice =
+            format!("there is an unfinished run of this task here: `{command}`, or --continue, goes on with it");
+        say(settings, &look.fit(&advice));
+    }
     let warnings = match source {
         // They are about the model that was configured and is not asked.
         ModelSource::Offline => Vec::new(),
@@ -40,7 +62,40 @@ pub(crate) async fn run(settings: &Settings, args: RunArgs) -> Result<Exit, Fail
     }
     let progress = Progress::new(&start.model);
     let agent = opened.runtime.start(start, &task).await?;
-    drive(Job { settings, look, opened, agent, take: Take::New, progress, warnings }).await
+    // Written down before anything begins, so that they are asked after a crash too.
+    if let Some(mode) = flags.follow_up_mode {
+        opened.runtime.set_mode(&agent, "follow-up-mode", mode == Switch::On).await?;
+    }
+    for (number, text) in flags.follow_up.iter().enumerate() {
+        opened.runtime.say(&agent, &format!("follow-up-{}", number + 1), text).await?;
+    }
+    let asked = Asked {
+        task,
+        dir: settings.dir.to_string_lossy().into_owned(),
+        effort,
+        mode: Some(settings.fan_out.mode),
+        caps: settings.caps,
+    };
+    drive(Job { settings, look, opened, agent, take: Take::New, progress, warnings, asked, wanted }).await
+}
+
+/// The newest unfinished run of the same task in this directory that nobody works on.
+async fn unfinished(settings: &Settings, task: &str) -> Result<Option<String>, Failure> {
+    let Some(journal) = catalog::open_existing(settings).await? else { return Ok(None) };
+    let catalog = Catalog::load(settings, Some(&journal)).await?;
+    for run in &catalog.runs {
+        let (lead, summary) = (run.lead(), &run.lead().summary);
+        let here = Path::new(&summary.dir) == settings.dir && summary.can_go_on && lead.owner.is_none();
+        // The listing has only the beginning of a task.
+        if here && task.trim().starts_with(summary.task.trim_end_matches('…').trim()) {
+            let said = Lead::read(&journal, &lead.agent).await?.exchanges;
+            let full = said.first().map_or(summary.task.as_str(), |exchange| exchange.text.as_str());
+            if full.trim() == task.trim() {
+                return Ok(Some(run.session.to_string()));
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// Who answers. The offline model answers by itself only where a person reads that it does.
@@ -54,28 +109,6 @@ fn choose(settings: &Settings, look: Look) -> Result<ModelSource, Failure> {
         ModelSource::Nothing => Err(open::nobody_answers()),
         source => Ok(source.clone()),
     }
-}
-
-/// The first line: what is asked, how, where it works and where it is remembered.
-pub(super) fn banner(
-    settings: &Settings,
-    dir: &Path,
-    source: &ModelSource,
-    model: &str,
-    effort: Option<&str>,
-) -> String {
-    let model = match (source, effort) {
-        (ModelSource::Offline, _) => "offline (rules, no intelligence)".to_owned(),
-        (_, Some(effort)) => format!("{model} (effort {effort})"),
-        (_, None) => model.to_owned(),
-    };
-    let confined = match source {
-        ModelSource::Offline => "",
-        ModelSource::Api { .. } | ModelSource::Nothing => {
-            " · its commands run UNCONFINED, with your rights (there is no sandbox yet)"
-        }
-    };
-    clean(&format!("convoke · model {model} · in {} · journal {}{confined}", dir.display(), settings.journal))
 }
 
 /// The task: words, `-` for stdin, `@FILE` for a file.

@@ -56,20 +56,34 @@ pub(crate) fn first_line(text: &str, most: usize) -> String {
     }
 }
 
+/// The text on one line, cleaned and cut to `most` characters; and whether that is the whole of it.
+pub(crate) fn flat(text: &str, most: usize) -> (String, bool) {
+    let line = clean(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    let more = line.chars().count().saturating_sub(most);
+    match more {
+        0 => (line, true),
+        more => (format!("{}… ({more} characters more)", line.chars().take(most).collect::<String>()), false),
+    }
+}
+
 /// The text broken at blanks so that its lines fit this width; what follows a break is indented. A word that is longer
 /// than a line is left whole, so that it can be copied.
 pub(super) fn wrapped(text: &str, width: usize) -> String {
-    const INDENT: &str = "  ";
+    hanging(text, width, "  ")
+}
+
+/// The text broken at blanks so that its lines fit this width; what follows a break stands behind this indent.
+pub(crate) fn hanging(text: &str, width: usize, indent: &str) -> String {
     let mut fitted = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
         let mut used = 0;
         for word in line.split_inclusive(' ') {
             let columns = text_columns(word.trim_end());
-            if used > INDENT.len() && used + columns > width {
+            if used > indent.len() && used + columns > width {
                 fitted.truncate(fitted.trim_end_matches(' ').len());
                 fitted.push('\n');
-                fitted.push_str(INDENT);
-                used = INDENT.len();
+                fitted.push_str(indent);
+                used = indent.len();
             }
             fitted.push_str(word);
             used += text_columns(word);
@@ -187,6 +201,12 @@ mod tests {
         assert_eq!(first_line("\n  one\ntwo\n\nthree", 10), "one (+2 lines)");
         assert_eq!(first_line("abcdef", 3), "abc…");
         assert_eq!(first_line("", 3), "");
+    }
+
+    #[test]
+    fn a_flat_text_says_how_much_of_it_is_missing() {
+        assert_eq!(flat(" one\n two\u{1b}[2J ", 20), ("one two".to_owned(), true));
+        assert_eq!(flat("abcdef", 4), ("abcd… (2 characters more)".to_owned(), false));
     }
 
     #[test]

@@ -1,61 +1,94 @@
-//! Progress on stderr. In a terminal: what the model writes, in a small region that moves at the bottom of the screen,
-//! and above it, for good, what was said and done. Elsewhere: at most one line a second. Never a word on stdout.
+//! Progress on stderr. In a terminal: what the lead writes and who works for it, in a small region that moves at the
+//! bottom of the screen, and above it, for good, what the lead said and did. Elsewhere: at most one line a second. Never a
+//! word on stdout.
 //!
 //! The region is always erased before anything else is printed, so a reply that turns out to be the answer is seen
 //! while it is written and then once, on stdout; a reply that fails disappears and a line says so.
+
+mod still;
+#[cfg(test)]
+mod tests;
 
 use std::fmt::Write as _;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use convoke_kernel::{Event, Kept, ModelFailed, ModelReplied, Ran, ToolFinished};
+use convoke_kernel::{AgentId, Event, Kept, Ledger, ModelFailed, ModelReplied, Ran, RunEvent, ToolFinished};
+use convoke_runtime::Piece;
 
-use super::clean::{clean, first_line, last_rows};
+pub(crate) use still::Still;
+
+use super::clean::{clean, first_line, last_rows, wrapped};
 use super::figures::seconds;
 use super::look::{Look, Talk};
-use super::progress::{Doing, Progress};
+use super::progress::{Call, Doing, Progress};
+use super::tree::{Line, Tone, Tree, cut};
 
 /// More rows of live text than this would leave no room for what happened before.
 const MOST_ROWS: usize = 10;
 /// A terminal is drawn at most this often.
 const FRAME: Duration = Duration::from_millis(80);
+/// Without anything new a terminal is looked after this often, because time passes.
+const BEAT: Duration = Duration::from_millis(500);
 /// Elsewhere a line is written at most this often.
 const LINE: Duration = Duration::from_secs(1);
+/// And this often while others work for the lead: then there is always something new.
+const TEAM_LINE: Duration = Duration::from_secs(5);
 /// A line is repeated after this long, so that nobody takes a long command for a dead run.
 const REPEAT: Duration = Duration::from_secs(60);
 /// How much of an error or a command's first line is shown.
 const MOST_CHARS: usize = 200;
+/// How much of a call stands in the lead's line.
+const SHORT: usize = 60;
 
 /// A command of more lines than this is shown by its first one.
 const MOST_COMMAND_LINES: usize = 4;
+
+/// What is shown: a lead, where it stands, and who works for it.
+pub(crate) struct Shown {
+    pub(crate) lead: AgentId,
+    pub(crate) progress: Progress,
+    pub(crate) tree: Tree,
+}
 
 /// The showing side of progress.
 pub(crate) struct Live<W: Write> {
     out: W,
     look: Look,
     size: fn() -> (usize, usize),
-    /// Where the run stands.
+    /// Whether a question stands on the terminal.
+    is_still: fn() -> bool,
+    lead: AgentId,
+    /// Where the lead stands.
     pub(crate) progress: Progress,
-    /// What the model has written of the reply under way, cleaned.
+    /// Who works for it, and what all of them have spent.
+    pub(crate) tree: Tree,
+    /// What the lead has written of the reply under way, cleaned.
     text: String,
     thinking: bool,
-    /// Rows of the region that are on the screen.
-    drawn: usize,
+    /// The rows of the region that are on the screen, and the size of the screen then.
+    drawn: Vec<Line>,
+    size_then: (usize, usize),
     last: Instant,
     said: String,
     dirty: bool,
 }
 
 impl<W: Write> Live<W> {
-    pub(crate) fn new(out: W, look: Look, size: fn() -> (usize, usize), progress: Progress, now: Instant) -> Self {
+    pub(crate) fn new(out: W, look: Look, size: fn() -> (usize, usize), shown: Shown, now: Instant) -> Self {
+        let Shown { lead, progress, tree } = shown;
         Self {
             out,
             look,
             size,
+            is_still: Still::is_kept,
+            lead,
             progress,
+            tree,
             text: String::new(),
             thinking: false,
-            drawn: 0,
+            drawn: Vec::new(),
+            size_then: (0, 0),
             last: now,
             said: String::new(),
             dirty: false,
@@ -66,40 +99,67 @@ impl<W: Write> Live<W> {
     pub(crate) fn pause(&self) -> Duration {
         match self.look.talk {
             Talk::Live if self.dirty => FRAME,
-            Talk::Live => Duration::from_millis(500),
+            Talk::Live => BEAT,
             Talk::Sparse | Talk::Quiet => LINE,
         }
     }
 
-    /// A piece of text of the reply under way.
-    pub(crate) fn text(&mut self, piece: &str) {
-        if self.look.talk == Talk::Live {
-            self.thinking = false;
-            self.text.push_str(&clean(piece));
-            self.dirty = true;
+    /// A piece of a reply that is being written.
+    pub(crate) fn piece(&mut self, agent: &AgentId, piece: &Piece) {
+        if *agent != self.lead {
+            self.dirty |= self.tree.piece(agent, piece);
+            return;
+        }
+        match piece {
+            Piece::Text(text) if self.look.talk == Talk::Live => {
+                self.thinking = false;
+                self.text.push_str(&clean(text));
+                self.dirty = true;
+            }
+            Piece::Thinking(_) => {
+                self.dirty |= !self.thinking;
+                self.thinking = true;
+            }
+            Piece::Text(_) | Piece::Began | Piece::Tool { .. } => {}
         }
     }
 
-    /// The model thinks.
-    pub(crate) fn thinks(&mut self) {
-        self.dirty |= !self.thinking;
-        self.thinking = true;
+    /// Something has happened to a workflow.
+    pub(crate) fn run(&mut self, run: &str, at: u64, event: &RunEvent) {
+        self.tree.run(run, at, event);
+        self.dirty = true;
     }
 
-    /// Something has been recorded.
-    pub(crate) fn recorded(&mut self, at: u64, event: &Event) {
-        let before = self.progress.doing.clone();
-        self.progress.apply(at, event);
+    /// The ledger has moved.
+    pub(crate) fn ledger(&mut self, ledger: Box<Ledger>) {
+        self.tree.ledger(ledger);
+        self.dirty |= self.tree.is_at_work();
+    }
+
+    /// Something has been recorded. What the lead did is printed for good; what the others did is seen while they work.
+    pub(crate) fn recorded(&mut self, agent: &AgentId, at: u64, event: &Event) {
         self.dirty = true;
+        if *agent != self.lead {
+            self.tree.recorded(agent, at, event);
+            return;
+        }
+        let call = match event {
+            Event::ToolFinished(e) => self.progress.call(&e.id).cloned(),
+            _ => None,
+        };
+        self.progress.apply(at, event);
+        self.tree.recorded(agent, at, event);
         if self.look.talk != Talk::Live {
             return;
         }
         match event {
             Event::ModelReplied(e) => self.replied(e),
             Event::ModelFailed(e) => self.failed(at, e),
-            Event::ToolFinished(e) => self.finished(at, &before, e),
+            Event::ToolFinished(e) => self.finished(at, call.as_ref(), e),
             Event::ModelCalled(_) => self.forget(),
             Event::AgentStarted(_)
+            | Event::ModeSet(_)
+            | Event::RoomRefused(_)
             | Event::ExchangeOpened(_)
             | Event::ExchangeReopened(_)
             | Event::NoteAppended(_)
@@ -114,6 +174,8 @@ impl<W: Write> Live<W> {
     pub(crate) fn tick(&mut self, now: Instant, at: u64) {
         match self.look.talk {
             Talk::Quiet => {}
+            // What stands on the screen above a question stays there.
+            Talk::Live if (self.is_still)() => self.drawn.clear(),
             Talk::Live => {
                 if now.duration_since(self.last) >= FRAME {
                     self.draw(now, at);
@@ -174,24 +236,30 @@ impl<W: Write> Live<W> {
         self.remark(&format!("… ({what}{next}: {why})"));
     }
 
-    fn finished(&mut self, at: u64, before: &Doing, event: &ToolFinished) {
+    fn finished(&mut self, at: u64, call: Option<&Call>, event: &ToolFinished) {
         let result = &event.result;
         let output = result.text.strip_prefix("(exit code ").and_then(|rest| rest.split_once('\n'));
-        let first = first_line(output.map_or(result.text.as_str(), |(_, rest)| rest), MOST_CHARS);
-        let (command, took) = match before {
-            Doing::Running { command, since } => {
-                (clean(command), format!("{} · ", seconds(Duration::from_millis(at.saturating_sub(*since)))))
+        let first = || first_line(output.map_or(result.text.as_str(), |(_, rest)| rest), MOST_CHARS);
+        let workflow = self.tree.came_to(&event.id);
+        let (done, took) = match call {
+            Some(call) => {
+                let done =
+                    if call.is_command { prompt(&clean(&call.text)) } else { first_line(&call.text, MOST_CHARS) };
+                (done, format!("{} · ", seconds(Duration::from_millis(at.saturating_sub(call.since)))))
             }
-            Doing::Nothing | Doing::Asking | Doing::Waiting { .. } => ("(a call)".to_owned(), String::new()),
+            // It was begun by a process that is gone.
+            None if workflow.is_some() => ("Workflow".to_owned(), String::new()),
+            None => ("(a call)".to_owned(), String::new()),
         };
+        let outcome = workflow.unwrap_or_else(first);
         let how = match (result.ran, result.exit_code) {
             (Ran::Done, Some(0) | None) => String::new(),
             (Ran::Done, Some(code)) => format!("exit code {code} · "),
             (Ran::Interrupted, _) => "interrupted · ".to_owned(),
             (Ran::Refused, _) => "refused · ".to_owned(),
         };
-        let shown =
-            format!("{}\n{}\n", self.look.bold(&prompt(&command)), self.look.dim(&format!("  {took}{how}{first}")));
+        let outcome = wrapped(&format!("  {took}{how}{outcome}"), (self.size)().0);
+        let shown = format!("{}\n{}\n", self.look.bold(&done), self.look.dim(&outcome));
         self.print(&shown);
     }
 
@@ -202,10 +270,11 @@ impl<W: Write> Live<W> {
 
     fn say_sparsely(&mut self, now: Instant, at: u64) {
         let since = now.duration_since(self.last);
-        if since < LINE || (!self.dirty && since < REPEAT) {
+        let pause = if self.tree.is_at_work() && !self.said.is_empty() { TEAM_LINE } else { LINE };
+        if since < pause || (!self.dirty && since < REPEAT) {
             return;
         }
-        let line = self.progress.line(at);
+        let line = self.status(at);
         self.dirty = false;
         if line != self.said || since >= REPEAT {
             self.print(&format!("{line}\n"));
@@ -216,6 +285,9 @@ impl<W: Write> Live<W> {
 
     /// Prints for good: over the region, which is drawn again at the next tick.
     fn print(&mut self, text: &str) {
+        if (self.is_still)() {
+            self.drawn.clear();
+        }
         let mut bytes = String::new();
         self.erase(&mut bytes);
         bytes.push_str(text);
@@ -223,49 +295,104 @@ impl<W: Write> Live<W> {
         self.write(&bytes);
     }
 
+    /// Draws the region over the one that is there. Nothing is erased before it is written over, so nothing flickers.
     fn draw(&mut self, now: Instant, at: u64) {
         self.last = now;
         self.dirty = false;
-        let (width, height) = (self.size)();
-        let rows = MOST_ROWS.min(height.saturating_sub(3).max(1));
-        let mut lines = last_rows(&self.text, width.saturating_sub(1), rows);
-        if let Doing::Running { command, since } = &self.progress.doing {
-            let took = seconds(Duration::from_millis(at.saturating_sub(*since)));
-            lines.extend(
-                last_rows(&first_line(command, MOST_CHARS), width.saturating_sub(3), rows)
-                    .iter()
-                    .enumerate()
-                    .map(|(row, text)| if row == 0 { format!("$ {text}") } else { format!("  {text}") }),
-            );
-            lines.push(format!("  {took}"));
+        let size = (self.size)();
+        let lines = self.region(size, at);
+        if lines == self.drawn && size == self.size_then {
+            return;
         }
-        let status = match (self.thinking, &self.progress.doing) {
-            (true, Doing::Asking) => format!("{} · the model is thinking", self.progress.figures()),
-            (_, Doing::Running { .. }) => self.progress.figures(),
-            _ => self.progress.line(at),
-        };
-        lines.push(status);
-        let mut bytes = String::new();
-        self.erase(&mut bytes);
         // Without automatic wrapping every line takes one row, whatever the terminal makes of its characters.
-        bytes.push_str("\u{1b}[?7l");
+        let mut bytes = String::from("\u{1b}[?7l");
+        self.to_the_top(&mut bytes);
         for (index, line) in lines.iter().enumerate() {
             let line_break = if index == 0 { "" } else { "\n" };
-            let _ = write!(bytes, "{line_break}{}", self.look.dim(line));
+            let text = match line.tone {
+                Tone::Plain => line.text.clone(),
+                Tone::Dim => self.look.dim(&line.text),
+                Tone::Bold => self.look.bold(&line.text),
+            };
+            let _ = write!(bytes, "{line_break}{text}\u{1b}[K");
         }
-        bytes.push_str("\u{1b}[?7h");
-        self.drawn = lines.len();
+        bytes.push_str("\u{1b}[J\u{1b}[?7h");
+        (self.drawn, self.size_then) = (lines, size);
         self.write(&bytes);
     }
 
+    /// The rows at the bottom of the screen.
+    fn region(&self, (width, height): (usize, usize), at: u64) -> Vec<Line> {
+        let rows = MOST_ROWS.min(height.saturating_sub(3).max(1));
+        let width = width.saturating_sub(1);
+        let dim = |text: String| Line { text, tone: Tone::Dim };
+        if self.tree.is_at_work() {
+            // What happened before keeps a third of the screen, unless that leaves too little to be a tree.
+            let most = height.saturating_sub(2).min((height * 2 / 3).max(8));
+            let tree = self.tree.lines(&self.lead_line(at), (width, most), at);
+            let left = height.saturating_sub(2).saturating_sub(tree.len()).min(rows);
+            return last_rows(&self.text, width, left).into_iter().map(dim).chain(tree).collect();
+        }
+        let mut lines: Vec<Line> = last_rows(&self.text, width, rows).into_iter().map(dim).collect();
+        if let Doing::Running(call) = &self.progress.doing {
+            let took = seconds(Duration::from_millis(at.saturating_sub(call.since)));
+            let (first, next) = if call.is_command { ("$ ", "  ") } else { ("", "") };
+            let shown = last_rows(&first_line(&call.text, MOST_CHARS), width.saturating_sub(2), rows);
+            let command =
+                shown.iter().enumerate().map(|(row, text)| format!("{}{text}", if row == 0 { first } else { next }));
+            lines.extend(command.map(dim));
+            lines.push(dim(format!("  {took}")));
+        }
+        let status = match (self.thinking, &self.progress.doing) {
+            (true, Doing::Asking) => format!("{} · the model is thinking", self.figures()),
+            (_, Doing::Running(_)) => self.figures(),
+            _ => self.status(at),
+        };
+        lines.push(dim(cut(&status, width)));
+        lines
+    }
+
+    /// The lead's own line above those who work for it.
+    fn lead_line(&self, at: u64) -> String {
+        let doing = match (self.thinking, &self.progress.doing) {
+            (true, Doing::Asking) => "the model is thinking · ".to_owned(),
+            (_, Doing::Running(call)) => {
+                let took = seconds(Duration::from_millis(at.saturating_sub(call.since)));
+                format!("{}, {took} · ", first_line(&call.shown(), SHORT))
+            }
+            _ => self.progress.words(at).map(|words| format!("{words} · ")).unwrap_or_default(),
+        };
+        format!("lead · {doing}{}", self.progress.steps())
+    }
+
+    /// `turn 3 · 2 commands · 12.3k tokens · $0.04`: how far the lead is, and what all agents have spent.
+    fn figures(&self) -> String {
+        let spent = self.tree.spent().map_or_else(|| self.progress.spent(), |parts| parts.join(" · "));
+        format!("{} · {spent}", self.progress.steps())
+    }
+
+    /// The figures and what is under way at this time.
+    fn status(&self, at: u64) -> String {
+        let parts = [Some(self.figures()), self.progress.words(at), self.tree.brief(at)];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+    }
+
     fn erase(&mut self, bytes: &mut String) {
-        if self.drawn > 1 {
-            let _ = write!(bytes, "\u{1b}[{}A", self.drawn - 1);
+        if !self.drawn.is_empty() {
+            self.to_the_top(bytes);
+            bytes.push_str("\u{1b}[J");
         }
-        if self.drawn > 0 {
-            bytes.push_str("\r\u{1b}[J");
+        self.drawn.clear();
+    }
+
+    /// Moves to where the region begins.
+    fn to_the_top(&self, bytes: &mut String) {
+        if self.drawn.len() > 1 {
+            let _ = write!(bytes, "\u{1b}[{}A", self.drawn.len() - 1);
         }
-        self.drawn = 0;
+        if !self.drawn.is_empty() {
+            bytes.push('\r');
+        }
     }
 
     fn write(&mut self, bytes: &str) {
@@ -283,6 +410,3 @@ fn prompt(command: &str) -> String {
     let first = format!("$ {}", lines.next().unwrap_or_default());
     lines.fold(first, |shown, line| shown + "\n  " + line)
 }
-
-#[cfg(test)]
-mod tests;

@@ -68,6 +68,11 @@ impl Look {
         if self.talk_on_terminal { wrapped(text, terminal_size().0) } else { text.to_owned() }
     }
 
+    /// The columns of the terminal that talk goes to, if it goes to one.
+    pub(crate) fn width(self) -> Option<usize> {
+        self.talk_on_terminal.then(|| terminal_size().0)
+    }
+
     fn style(self, start: &str, text: &str) -> String {
         if self.colour && self.talk_on_terminal { format!("{start}{text}\u{1b}[0m") } else { text.to_owned() }
     }

@@ -3,18 +3,22 @@
 
 mod clean;
 mod figures;
-mod json;
+mod flows;
 mod jsonl;
 mod live;
 mod look;
 mod progress;
 mod report;
 mod screen;
+mod tree;
 
-pub(crate) use clean::{clean, escaped, first_line, text_columns};
+pub(crate) use clean::{clean, escaped, first_line, flat, hanging, text_columns};
 pub(crate) use figures::{count, dollars, seconds, tokens};
 pub(crate) use jsonl::event_line;
+pub(crate) use live::Still;
+#[cfg(test)]
+pub(crate) use look::Talk;
 pub(crate) use look::{Look, terminal_size};
 pub(crate) use progress::Progress;
-pub(crate) use report::{End, Report, kind_word};
+pub(crate) use report::{Asked, End, Report, kind_word};
 pub(crate) use screen::{Message, Screen};

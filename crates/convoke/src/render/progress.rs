@@ -1,8 +1,9 @@
-//! Where a run stands, folded from its events for the eye. The kernel's own state is the truth; this is a picture of it.
+//! Where a lead stands, folded from its own events for the eye. The kernel's state is the truth; this is a picture of it.
+//! What the agents below it do stands in the tree.
 
 use std::time::Duration;
 
-use convoke_kernel::{Event, Kept, SessionId, Summary, Usage};
+use convoke_kernel::{Event, Kept, SessionId, Summary, ToolStarted, Usage};
 
 use super::clean::first_line;
 use super::figures::{count, dollars, tokens};
@@ -10,7 +11,7 @@ use super::figures::{count, dollars, tokens};
 /// A command or a reason takes at most this much of a progress line.
 const SHORT: usize = 60;
 
-/// Where a run stands.
+/// Where a lead stands.
 #[derive(Debug, Clone)]
 pub(crate) struct Progress {
     pub(crate) session: Option<SessionId>,
@@ -21,6 +22,19 @@ pub(crate) struct Progress {
     pub(crate) usage: Usage,
     pub(crate) cost_nano: Option<u64>,
     pub(crate) doing: Doing,
+    /// The calls under way, the latest last: commands run one at a time, agents do not.
+    calls: Vec<Call>,
+}
+
+/// A tool call under way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Call {
+    id: String,
+    /// What it does, as a person would say it; a command as it would be typed.
+    pub(crate) text: String,
+    /// Whether it is a command.
+    pub(crate) is_command: bool,
+    pub(crate) since: u64,
 }
 
 /// What is under way.
@@ -30,8 +44,8 @@ pub(crate) enum Doing {
     Nothing,
     /// The model is asked.
     Asking,
-    /// A command runs.
-    Running { command: String, since: u64 },
+    /// A call runs.
+    Running(Call),
     /// The next attempt is waited for.
     Waiting { until: u64, why: String },
 }
@@ -48,6 +62,7 @@ impl Progress {
             usage: Usage::default(),
             cost_nano: Some(0),
             doing: Doing::Nothing,
+            calls: Vec::new(),
         }
     }
 
@@ -62,6 +77,7 @@ impl Progress {
             usage: summary.usage,
             cost_nano: summary.cost_nano,
             doing: Doing::Nothing,
+            calls: Vec::new(),
         }
     }
 
@@ -87,11 +103,22 @@ impl Progress {
                 };
             }
             Event::ToolStarted(e) => {
-                self.commands += 1;
-                self.doing = Doing::Running { command: command(e.input.as_str()), since: at };
+                let call = Call::new(e, at);
+                self.commands += u32::from(call.is_command);
+                self.calls.push(call);
+                self.doing = self.running();
             }
-            Event::ToolFinished(_) | Event::ExchangeClosed(_) => self.doing = Doing::Nothing,
-            Event::ExchangeOpened(_)
+            Event::ToolFinished(e) => {
+                self.calls.retain(|call| call.id != e.id);
+                self.doing = self.running();
+            }
+            Event::ExchangeClosed(_) => {
+                self.calls.clear();
+                self.doing = Doing::Nothing;
+            }
+            Event::ModeSet(_)
+            | Event::RoomRefused(_)
+            | Event::ExchangeOpened(_)
             | Event::ExchangeReopened(_)
             | Event::NoteAppended(_)
             | Event::ResultsAppended(_)
@@ -99,24 +126,33 @@ impl Progress {
         }
     }
 
-    /// `turn 3 · 2 commands · 12.3k tokens · $0.04`.
-    pub(crate) fn figures(&self) -> String {
-        let turn = self.turns + u32::from(self.doing == Doing::Asking);
-        let all = self.usage.prompt_tokens() + self.usage.output_tokens;
-        let (commands, tokens, dollars) = (count(self.commands, "command"), tokens(all), dollars(self.cost_nano));
-        format!("turn {} · {commands} · {tokens} tokens · {dollars}", turn.max(1))
+    /// The call with this id, while it is under way.
+    pub(crate) fn call(&self, id: &str) -> Option<&Call> {
+        self.calls.iter().find(|call| call.id == id)
     }
 
-    /// The figures and what is under way at this time.
-    pub(crate) fn line(&self, now: u64) -> String {
-        let figures = self.figures();
+    /// `turn 3 · 2 commands`.
+    pub(crate) fn steps(&self) -> String {
+        let turn = self.turns + u32::from(self.doing == Doing::Asking);
+        format!("turn {} · {}", turn.max(1), count(self.commands, "command"))
+    }
+
+    /// `12.3k tokens · $0.04`: what the lead has spent.
+    pub(crate) fn spent(&self) -> String {
+        let all = self.usage.prompt_tokens().saturating_add(self.usage.output_tokens);
+        format!("{} tokens · {}", tokens(all), dollars(self.cost_nano))
+    }
+
+    /// What is under way at this time, in a few words.
+    pub(crate) fn words(&self, now: u64) -> Option<String> {
         match &self.doing {
-            Doing::Nothing => figures,
-            Doing::Asking => format!("{figures} · the model is answering"),
-            Doing::Running { command, .. } => format!("{figures} · running: {}", first_line(command, SHORT)),
+            Doing::Nothing => None,
+            Doing::Asking => Some("the model is answering".to_owned()),
+            Doing::Running(call) if call.is_command => Some(format!("running: {}", first_line(&call.text, SHORT))),
+            Doing::Running(call) => Some(first_line(&call.text, SHORT)),
             Doing::Waiting { until, why } => {
                 let left = Duration::from_millis(until.saturating_sub(now)).as_secs_f64().ceil();
-                format!("{figures} · asking again in {left} s: {why}")
+                Some(format!("asking again in {left} s: {why}"))
             }
         }
     }
@@ -125,19 +161,50 @@ impl Progress {
     pub(crate) fn under_way(&self) -> Option<&'static str> {
         match self.doing {
             Doing::Asking => Some("the reply under way"),
-            Doing::Running { .. } => Some("the command under way"),
+            Doing::Running(_) => Some("the command under way"),
             Doing::Nothing | Doing::Waiting { .. } => None,
         }
     }
+
+    fn running(&self) -> Doing {
+        self.calls.last().cloned().map_or(Doing::Nothing, Doing::Running)
+    }
 }
 
-/// What a tool call does, as a person would type it.
-pub(super) fn command(input: &str) -> String {
+impl Call {
+    /// A call that begins now.
+    pub(super) fn new(event: &ToolStarted, at: u64) -> Self {
+        let (text, is_command) = said(&event.name, event.input.as_str());
+        Self { id: event.id.clone(), text, is_command, since: at }
+    }
+
+    /// A command with its prompt, anything else as it is.
+    pub(super) fn shown(&self) -> String {
+        if self.is_command { format!("$ {}", self.text) } else { self.text.clone() }
+    }
+}
+
+/// What a tool call does, as a person would say it, and whether that is a command.
+fn said(name: &str, input: &str) -> (String, bool) {
     let input: serde_json::Value = serde_json::from_str(input).unwrap_or_default();
-    match input.get("command").and_then(|command| command.as_str()) {
-        Some(command) => command.to_owned(),
-        None if input.get("restart").is_some() => "(restart the shell)".to_owned(),
-        None => input.to_string(),
+    let text = |member: &str| input.get(member).and_then(|value| value.as_str());
+    match (name, text("command")) {
+        ("bash", Some(command)) => (command.to_owned(), true),
+        ("bash", None) if input.get("restart").is_some() => ("(restart the shell)".to_owned(), true),
+        ("Workflow", _) => match input.get("subtasks").and_then(|subtasks| subtasks.as_array()) {
+            Some(subtasks) => {
+                let many = u32::try_from(subtasks.len()).unwrap_or(u32::MAX);
+                (format!("Workflow of {}", count(many, "subtask")), false)
+            }
+            // Subtasks come in other shapes too, and the workflow itself says how many there are.
+            None => ("Workflow".to_owned(), false),
+        },
+        ("task", _) => (format!("task: {}", text("prompt").unwrap_or_default()), false),
+        ("read_result", _) => {
+            let item = input.get("item").map(|item| format!(", item {item}")).unwrap_or_default();
+            (format!("read_result: {}{item}", text("run").unwrap_or_default()), false)
+        }
+        (name, _) => (format!("{name} {input}"), false),
     }
 }
 
@@ -146,24 +213,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_progress_line_says_what_is_under_way() {
+    fn a_lead_says_where_it_stands_and_what_is_under_way() {
         let mut progress = Progress::new("m");
         progress.turns = 2;
         progress.commands = 2;
         progress.usage.input_tokens = 12_345;
         progress.cost_nano = Some(40_000_000);
-        progress.doing = Doing::Running { command: "ls\necho".into(), since: 0 };
-        assert_eq!(progress.line(0), "turn 2 · 2 commands · 12.3k tokens · $0.04 · running: ls (+1 line)");
+        let call = Call { id: "t".into(), text: "ls\necho".into(), is_command: true, since: 0 };
+        progress.doing = Doing::Running(call);
+        assert_eq!(progress.steps(), "turn 2 · 2 commands");
+        assert_eq!(progress.spent(), "12.3k tokens · $0.04");
+        assert_eq!(progress.words(0).unwrap(), "running: ls (+1 line)");
         progress.doing = Doing::Waiting { until: 1_500, why: "overloaded".into() };
-        assert!(progress.line(0).ends_with("asking again in 2 s: overloaded"));
+        assert_eq!(progress.words(0).unwrap(), "asking again in 2 s: overloaded");
         progress.doing = Doing::Asking;
-        assert!(progress.line(0).starts_with("turn 3 ·"));
+        assert_eq!(progress.steps(), "turn 3 · 2 commands");
     }
 
     #[test]
-    fn a_call_is_shown_as_its_command() {
-        assert_eq!(command(r#"{"command":"ls -l"}"#), "ls -l");
-        assert_eq!(command(r#"{"restart":true}"#), "(restart the shell)");
-        assert_eq!(command(r#"{"odd":1}"#), r#"{"odd":1}"#);
+    fn a_call_is_said_as_a_person_would_say_it() {
+        let check = |name: &str, input: &str, expected: &str, is_command: bool| {
+            assert_eq!(said(name, input), (expected.to_owned(), is_command), "{name} {input}");
+        };
+        check("bash", r#"{"command":"ls -l"}"#, "ls -l", true);
+        check("bash", r#"{"restart":true}"#, "(restart the shell)", true);
+        check("bash", r#"{"odd":1}"#, r#"bash {"odd":1}"#, false);
+        check("Workflow", r#"{"subtasks":["a","b"]}"#, "Workflow of 2 subtasks", false);
+        check("Workflow", r#"{"subtasks":"a\nb"}"#, "Workflow", false);
+        check("task", r#"{"prompt":"look"}"#, "task: look", false);
+        check("read_result", r#"{"run":"wf_a","item":3}"#, "read_result: wf_a, item 3", false);
     }
 }

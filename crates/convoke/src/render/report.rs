@@ -1,19 +1,26 @@
-//! What a run came to: one value, from which the exit code, the summary on stderr and the JSON object are made. It
-//! never makes a failure look like an answer.
+//! How a run ended: judged once, and told as the answer on stdout, the report on stderr, the object and the report files.
+//! It never makes a failure look like an answer.
 
 use convoke_kernel::{AgentId, FailureKind, Outcome};
 use convoke_runtime::{Ended, Error};
 
 use super::clean::clean;
 use super::figures::{count, dollars, tokens};
+use super::jsonl;
 use super::look::{Look, Talk};
 use super::progress::Progress;
-use super::{json, jsonl};
 use crate::again::Naming;
+use crate::args::EndArgs;
 use crate::failure::{Exit, Failure};
-use crate::settings::OutputFormat;
+use crate::lead::Exchange;
+use crate::report::{
+    Agent, AgentStatus, Cache, Failed, FollowUp, ReportFile, RunReport, SCHEMA_VERSION, Spend, Tokens, fail_on, json,
+    text,
+};
+use crate::settings::{Caps, OutputFormat, switch_word};
 use crate::signals::Caught;
 use crate::stdio::{self, tell};
+use crate::work::{Short, Used, Work};
 
 /// Everything that is known when driving has ended.
 pub(crate) struct End {
@@ -25,21 +32,33 @@ pub(crate) struct End {
     pub(crate) warnings: Vec<String>,
     /// What a resume has to say about the journal.
     pub(crate) journal: Naming,
+    /// What was asked for.
+    pub(crate) asked: Asked,
+    /// What was said to the lead and what came of it, as far as that could be read.
+    pub(crate) exchanges: Vec<Exchange>,
+    /// What the agents below the lead did.
+    pub(crate) work: Work,
+    /// What the caller wants of the end.
+    pub(crate) wanted: EndArgs,
 }
 
-/// What a run came to.
+/// What was asked for, as far as the events of the lead do not say it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Asked {
+    pub(crate) task: String,
+    pub(crate) dir: String,
+    pub(crate) effort: Option<String>,
+    /// Whether orchestration mode was on for the task.
+    pub(crate) mode: Option<bool>,
+    pub(crate) caps: Caps,
+}
+
+/// How a run ended.
 #[derive(Debug)]
 pub(crate) struct Report {
-    pub(super) agent: AgentId,
-    pub(super) status: Status,
     pub(crate) exit: Exit,
-    pub(super) reason: String,
-    pub(super) answer: String,
-    pub(super) failure: Option<String>,
-    pub(super) progress: Progress,
-    pub(super) ended_at: u64,
-    pub(super) resume: Option<String>,
-    pub(super) warnings: Vec<String>,
+    told: RunReport,
+    files: Vec<ReportFile>,
 }
 
 /// What a run came to, in one word.
@@ -69,7 +88,8 @@ impl Status {
 impl Report {
     /// Judges how a run ended.
     pub(crate) fn new(end: End) -> Self {
-        let End { agent, result, caught, mut progress, ended_at, warnings, journal } = end;
+        let End { agent, result, caught, mut progress, ended_at, warnings, journal, asked, exchanges, work, wanted } =
+            end;
         // What came back and could not be recorded is paid for all the same.
         let summary = match &result {
             Ok(ended) => ended.summary.as_ref(),
@@ -84,20 +104,78 @@ impl Report {
             // Whatever went wrong here is not in the journal, so going on is worth a try.
             Err(_) => true,
         };
-        let (status, exit, reason, answer, failure) = judge(result, caught);
+        let judged = judge_all(judge(result, caught), &exchanges);
+        let lead = lead(&agent, &judged, &progress);
+        let (status, mut exit, mut reason, answer, failure) = judge_work(judged, work.short);
         let run = progress.session.as_ref().map_or(agent.as_str(), |session| session.as_str());
         let resume = journal.resume(run).filter(|_| can_go_on && status != Status::Done);
-        Self { agent, status, exit, reason, answer, failure, progress, ended_at, resume, warnings }
+        let failure = failure.map(|message| Failed { kind: reason.clone(), message });
+        // A run that could not do its work says so first; what it found is in its report all the same.
+        let has_result = matches!(exit, Exit::Done | Exit::Partial);
+        if has_result && wanted.fail_on.is_some_and(|level| fail_on(&work.findings, level)) {
+            (exit, reason) = (Exit::Finding, "finding".to_owned());
+        }
+        let follow_ups = exchanges.iter().skip(1).map(follow_up).collect();
+        let used = all(&progress, &work.below);
+        let spend = work.spend.unwrap_or_else(|| own_spend(&used, &work, asked.caps, ended_at, progress.started_at));
+        let usage = &used.usage;
+        let mode = exchanges.first().and_then(|exchange| exchange.mode).or(asked.mode);
+        let told = RunReport {
+            schema_version: SCHEMA_VERSION,
+            run: progress.session.as_ref().map(|session| session.as_str().to_owned()),
+            agent: agent.as_str().to_owned(),
+            model: progress.model.clone(),
+            effort: asked.effort,
+            mode: mode.map(switch_word),
+            dir: asked.dir,
+            task: exchanges.into_iter().next().map_or(asked.task, |exchange| exchange.text),
+            status: status.word(),
+            exit_code: exit as u8,
+            exit_reason: reason,
+            answer,
+            failure,
+            follow_ups,
+            findings: work.findings,
+            agents: std::iter::once(lead).chain(work.agents).collect(),
+            skipped: work.skipped,
+            notes: work.notes,
+            usage: Tokens {
+                input_tokens: usage.input_tokens,
+                cache_read_tokens: usage.cache_read_tokens,
+                cache_write_5m_tokens: usage.cache_write_5m_tokens,
+                cache_write_1h_tokens: usage.cache_write_1h_tokens,
+                output_tokens: usage.output_tokens,
+                thinking_tokens: usage.thinking_tokens,
+            },
+            cost_usd: used.cost_nano.map(|nano| nano as f64 / 1e9),
+            cost_nano: used.cost_nano,
+            turns: used.turns,
+            commands: used.commands,
+            spend,
+            cache: work.cache.unwrap_or_else(|| own_cache(&progress)),
+            started_at: progress.started_at,
+            ended_at,
+            resume,
+            warnings,
+        };
+        Self { exit, told, files: wanted.report }
     }
 
-    /// Puts the answer or the data on stdout and the rest on stderr.
-    pub(crate) fn print(&self, look: Look) -> Result<Exit, Failure> {
+    /// Writes the report files, puts the answer or the data on stdout and the rest on stderr. A file that cannot be
+    /// written costs neither the answer nor the exit code.
+    pub(crate) fn print(&mut self, look: Look) -> Result<Exit, Failure> {
+        let unwritten: Vec<String> = self.files.iter().filter_map(|file| file.write(&self.told).err()).collect();
+        for warning in &unwritten {
+            tell(&look.fit(&format!("warning: {}\n", clean(warning))));
+        }
+        self.told.warnings.extend(unwritten);
+        let answers = self.answers();
         let out = match look.output {
-            OutputFormat::Text if self.answer.trim().is_empty() => String::new(),
-            OutputFormat::Text if look.answer_on_terminal => ended(clean(&self.answer)),
-            OutputFormat::Text => ended(self.answer.clone()),
-            OutputFormat::Json => ended(json::object(self).to_string()),
-            OutputFormat::Jsonl => ended(jsonl::end_line(json::object(self))),
+            OutputFormat::Text if answers.trim().is_empty() => String::new(),
+            OutputFormat::Text if look.answer_on_terminal => ended(clean(&answers)),
+            OutputFormat::Text => ended(answers),
+            OutputFormat::Json => ended(json(&self.told).to_string()),
+            OutputFormat::Jsonl => ended(jsonl::end_line(json(&self.told))),
         };
         // On a terminal the answer stands among the talk, so it gets some room.
         let room = look.talk == Talk::Live && look.answer_on_terminal && !out.is_empty();
@@ -116,38 +194,129 @@ impl Report {
     }
 
     fn run(&self) -> &str {
-        self.progress.session.as_ref().map_or(self.agent.as_str(), |session| session.as_str())
+        self.told.run.as_deref().unwrap_or(&self.told.agent)
+    }
+
+    /// The answer, and those to what was said after it, with some room between them.
+    fn answers(&self) -> String {
+        let later = self.told.follow_ups.iter().map(|follow_up| follow_up.answer.as_str());
+        let said: Vec<&str> =
+            std::iter::once(self.told.answer.as_str()).chain(later).filter(|text| !text.trim().is_empty()).collect();
+        match said.as_slice() {
+            [one] => (*one).to_owned(),
+            several => several.iter().map(|text| text.trim_end()).collect::<Vec<_>>().join("\n\n"),
+        }
     }
 
     fn talk(&self, look: Look) -> String {
-        let mut lines = Vec::new();
-        if let Some(message) = &self.failure {
-            lines.push(look.fit(&format!("convoke: {}", clean(message).trim_end())));
+        let mut lines = String::new();
+        if let Some(failure) = &self.told.failure {
+            lines.push_str(&ended(look.fit(&format!("convoke: {}", clean(&failure.message).trim_end()))));
         }
         if look.talk != Talk::Quiet {
-            lines.push(look.dim(&look.fit(&self.summary())));
+            lines.push_str(&text(&self.told, look, look.width().unwrap_or(WIDE)));
+            lines.push_str(&ended(look.dim(&look.fit(&self.summary()))));
         }
-        if let Some(resume) = &self.resume {
-            lines.push(format!("resume: {resume}"));
+        if let Some(resume) = &self.told.resume {
+            lines.push_str(&ended(format!("resume: {resume}")));
         }
-        lines.iter().map(|line| format!("{line}\n")).collect()
+        lines
     }
 
     fn summary(&self) -> String {
-        let Progress { usage, cost_nano, turns, commands, model, .. } = &self.progress;
-        let status = match self.status {
-            Status::Failed | Status::Partial => format!("{} ({})", self.status.word(), self.reason),
-            Status::Done | Status::Interrupted => self.status.word().to_owned(),
+        let told = &self.told;
+        let (usage, model) = (&told.usage, &told.model);
+        let status = match &told.failure {
+            Some(failure) if told.status != Status::Interrupted.word() => format!("{} ({})", told.status, failure.kind),
+            _ => told.status.to_owned(),
         };
-        let (turns, commands) = (count(*turns, "turn"), count(*commands, "command"));
-        let read = tokens(usage.prompt_tokens());
+        let (turns, commands) = (count(told.turns, "turn"), count(told.commands, "command"));
+        let written = usage.cache_write_5m_tokens + usage.cache_write_1h_tokens;
+        let read = tokens(usage.input_tokens + usage.cache_read_tokens + written);
         let (cached, written) = (tokens(usage.cache_read_tokens), tokens(usage.output_tokens));
-        let cost = dollars(*cost_nano);
+        let cap = told.spend.cap_nano.map(|nano| format!(" of {}", dollars(Some(nano)))).unwrap_or_default();
+        let cost = format!("{}{cap}", dollars(told.spend.nano));
+        let agents = match (told.spend.agents, told.spend.cap_agents) {
+            (0, _) => String::new(),
+            (agents, Some(cap)) => format!("{agents} of {} · ", count(cap, "agent")),
+            (agents, None) => format!("{} · ", count(agents, "agent")),
+        };
         format!(
-            "{status} · {model} · {turns} · {commands} · {read} tokens in ({cached} from cache), {written} out · {cost} · {}",
+            "{status} · {model} · {agents}{turns} · {commands} · {read} tokens in ({cached} from cache), {written} out · {cost} · {}",
             self.run()
         )
     }
+}
+
+/// What a line may take where nobody says how long a line is.
+const WIDE: usize = 120;
+
+fn follow_up(exchange: &Exchange) -> FollowUp {
+    let (status, answer) = match &exchange.outcome {
+        None => (Status::Interrupted, String::new()),
+        Some(outcome) => {
+            let (status, _, _, answer, _) = judge_outcome(outcome.clone());
+            (status, answer)
+        }
+    };
+    FollowUp { text: exchange.text.clone(), mode: exchange.mode.map(switch_word), status: status.word(), answer }
+}
+
+/// The lead's row: how it ended itself, whatever became of the others.
+fn lead(agent: &AgentId, (status, _, reason, _, failure): &Judged, progress: &Progress) -> Agent {
+    Agent {
+        role: "lead",
+        label: String::new(),
+        agent: Some(agent.as_str().to_owned()),
+        run: None,
+        item: None,
+        status: match status {
+            Status::Done => AgentStatus::Ok,
+            Status::Partial | Status::Failed => AgentStatus::Failed,
+            Status::Interrupted => AgentStatus::Open,
+        },
+        failure: failure.as_ref().map(|message| Failed { kind: reason.clone(), message: message.clone() }),
+        turns: progress.turns,
+        commands: progress.commands,
+        tokens: progress.usage.prompt_tokens().saturating_add(progress.usage.output_tokens),
+        cost_nano: progress.cost_nano,
+        changed: Vec::new(),
+        reused: None,
+    }
+}
+
+/// What the lead and everybody below it used.
+fn all(progress: &Progress, below: &Used) -> Used {
+    let mut usage = progress.usage;
+    usage.add(&below.usage);
+    Used {
+        usage,
+        cost_nano: progress.cost_nano.zip(below.cost_nano).map(|(lead, below)| lead.saturating_add(below)),
+        turns: progress.turns.saturating_add(below.turns),
+        commands: progress.commands.saturating_add(below.commands),
+    }
+}
+
+/// What agents spent that nobody kept a ledger for.
+fn own_spend(used: &Used, work: &Work, caps: Caps, ended_at: u64, started_at: u64) -> Spend {
+    Spend {
+        nano: used.cost_nano,
+        cap_nano: caps.nano,
+        tokens: used.tokens(),
+        cap_tokens: caps.tokens,
+        agents: u32::try_from(work.agents.len()).unwrap_or(u32::MAX),
+        cap_agents: caps.agents,
+        ms: ended_at.saturating_sub(started_at),
+        cap_ms: caps.ms,
+        unconfirmed_nano: 0,
+        unconfirmed_tokens: 0,
+    }
+}
+
+fn own_cache(progress: &Progress) -> Cache {
+    let usage = &progress.usage;
+    let written = usage.cache_write_5m_tokens.saturating_add(usage.cache_write_1h_tokens);
+    Cache { read: usage.cache_read_tokens, written, fresh: usage.input_tokens, saved_nano: None }
 }
 
 type Judged = (Status, Exit, String, String, Option<String>);
@@ -176,6 +345,44 @@ fn judge(result: Result<Ended, Error>, caught: Option<Caught>) -> Judged {
             let reason = if matches!(error, Error::Journal(_)) { "journal" } else { "internal" };
             (Status::Failed, Exit::Failed, reason.to_owned(), String::new(), Some(error.to_string()))
         }
+    }
+}
+
+/// The judgement of a run of several exchanges: the answer is that to the task, and a failure of any of them is one of the
+/// whole, the first one's before that of a later one.
+fn judge_all(last: Judged, exchanges: &[Exchange]) -> Judged {
+    let [task, _, ..] = exchanges else { return last };
+    let answer = task.outcome.as_ref().map(|outcome| outcome.text().to_owned()).unwrap_or_default();
+    let failed = exchanges.iter().filter_map(|exchange| exchange.outcome.clone()).map(judge_outcome);
+    let first_failed = failed.into_iter().find(|(status, ..)| *status != Status::Done);
+    let (status, exit, reason, _, failure) = match (last.0, first_failed) {
+        (Status::Done, Some(failed)) => failed,
+        _ => last,
+    };
+    // There is an answer, so the whole did not fail, whatever came after it.
+    let (status, exit) = match (status, exit) {
+        (Status::Failed, Exit::Failed) if !answer.trim().is_empty() => (Status::Partial, Exit::Partial),
+        other => other,
+    };
+    (status, exit, reason, answer, failure)
+}
+
+/// An answer for which something was left out because the envelope had no room for it is not whole.
+fn judge_work(judged: Judged, short: Short) -> Judged {
+    match judged {
+        (Status::Done, Exit::Done, _, answer, _) if short != Short::default() => {
+            let parts = [(short.subtasks, "subtask", "not run to the end"), (short.results, "result", "not verified")];
+            let parts = parts.iter().filter(|(number, ..)| *number > 0);
+            let said: Vec<String> =
+                parts.map(|(number, noun, what)| format!("{} {what}", count(*number, noun))).collect();
+            let message = format!(
+                "the budget had no room for everything: {}; the same task with a larger one takes up what is done and \
+                 pays for the rest alone",
+                said.join(", ")
+            );
+            (Status::Partial, Exit::Budget, kind_word(FailureKind::Budget), answer, Some(message))
+        }
+        other => other,
     }
 }
 
@@ -213,9 +420,13 @@ fn ended(mut text: String) -> String {
 mod tests {
     use super::*;
 
+    fn ended_with(outcome: Option<Outcome>) -> Ended {
+        Ended { outcome, summary: None, report: None, ballot: None, degraded: None }
+    }
+
     fn exit(kind: FailureKind, text: &str) -> Exit {
         let outcome = Outcome::Failed { kind, message: String::new(), text: text.to_owned() };
-        judge(Ok(Ended { outcome: Some(outcome), summary: None }), None).1
+        judge(Ok(ended_with(Some(outcome))), None).1
     }
 
     #[test]
@@ -229,10 +440,30 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_for_which_the_budget_left_something_out_is_a_part() {
+        let judged = |outcome: Outcome, subtasks: u32, results: u32| {
+            let (status, exit, reason, answer, failure) =
+                judge_work(judge_outcome(outcome), Short { subtasks, results });
+            let left = failure.and_then(|failure| failure.split([':', ';']).nth(1).map(|left| left.trim().to_owned()));
+            (status, exit, reason, answer, left)
+        };
+        let ok = || Outcome::Ok { text: "a".into() };
+        assert_eq!(judged(ok(), 0, 0), (Status::Done, Exit::Done, "done".into(), "a".into(), None));
+        let check = |subtasks: u32, results: u32, left: &str| {
+            let expected = (Status::Partial, Exit::Budget, "budget".into(), "a".into(), Some(left.to_owned()));
+            assert_eq!(judged(ok(), subtasks, results), expected);
+        };
+        check(2, 0, "2 subtasks not run to the end");
+        check(1, 3, "1 subtask not run to the end, 3 results not verified");
+        let failed = Outcome::Failed { kind: FailureKind::Refused, message: "no".into(), text: String::new() };
+        assert_eq!(judged(failed, 2, 0).1, Exit::Failed, "its own reason stays");
+    }
+
+    #[test]
     fn a_signal_is_the_reason_only_while_there_is_no_outcome() {
-        let done = Ended { outcome: Some(Outcome::Ok { text: "a".into() }), summary: None };
+        let done = ended_with(Some(Outcome::Ok { text: "a".into() }));
         assert_eq!(judge(Ok(done), Some(Caught::Interrupt)).1, Exit::Done);
-        let open = || Ok(Ended { outcome: None, summary: None });
+        let open = || Ok(ended_with(None));
         assert_eq!(judge(open(), Some(Caught::Interrupt)).1, Exit::Interrupted);
         assert_eq!(judge(open(), Some(Caught::Terminate)).1, Exit::Terminated);
         assert_eq!(judge(open(), Some(Caught::HangUp)).1, Exit::HungUp);
@@ -243,6 +474,6 @@ mod tests {
         assert_eq!(kind_word(FailureKind::TurnLimit), "turn_limit");
         assert_eq!(kind_word(FailureKind::Api), "api");
         let outcome = Outcome::Failed { kind: FailureKind::TurnLimit, message: String::new(), text: String::new() };
-        assert_eq!(judge(Ok(Ended { outcome: Some(outcome), summary: None }), None).2, "turn_limit");
+        assert_eq!(judge(Ok(ended_with(Some(outcome))), None).2, "turn_limit");
     }
 }

@@ -4,14 +4,17 @@
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use convoke_runtime::{Clock, Notice, Piece, Watcher};
+use convoke_kernel::AgentId;
+use convoke_runtime::{Clock, Notice, Runtime, Watcher};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use super::flows::Flows;
 use super::jsonl;
-use super::live::Live;
-use super::look::{Look, terminal_size};
+use super::live::{Live, Shown};
+use super::look::{Look, Talk, terminal_size};
 use super::progress::Progress;
+use super::tree::Tree;
 use crate::open::DRAIN;
 use crate::settings::OutputFormat;
 use crate::stdio::put_json;
@@ -38,14 +41,17 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
-    /// Starts to show a run that stands here.
-    pub(crate) fn start(look: Look, clock: Clock, progress: Progress) -> Self {
+    /// Starts to show a session whose lead stands here.
+    pub(crate) async fn start(look: Look, runtime: &Runtime, clock: Clock, lead: AgentId, progress: Progress) -> Self {
+        let tree = known(runtime, &lead, &progress).await;
         let (watcher, notices) = unbounded_channel();
         let (messages, told) = unbounded_channel();
         let handle = Handle::current();
         let thread = std::thread::spawn(move || {
-            let live = Live::new(std::io::stderr(), look, terminal_size, progress, Instant::now());
-            Shower { live, look, clock, handle, signalled: None }.show(notices, told)
+            let shown = Shown { lead, progress, tree };
+            let live = Live::new(std::io::stderr(), look, terminal_size, shown, Instant::now());
+            Shower { live, look, clock, handle, signalled: None, draining: false, flows: Flows::default() }
+                .show(notices, told)
         });
         Self { watcher, messages, thread }
     }
@@ -69,6 +75,16 @@ impl Screen {
     }
 }
 
+/// Who has worked in the session before. A journal that cannot be read now says so where that matters.
+async fn known(runtime: &Runtime, lead: &AgentId, progress: &Progress) -> Tree {
+    let Some(session) = &progress.session else { return Tree::new(lead.clone()) };
+    let (agents, runs) = (runtime.agents(session).await, runtime.runs(session).await);
+    match (agents, runs, runtime.ledger(session).await) {
+        (Ok(agents), Ok(runs), Ok(ledger)) => Tree::known(lead.clone(), &agents, runs, ledger),
+        _ => Tree::new(lead.clone()),
+    }
+}
+
 struct Shower {
     live: Live<std::io::Stderr>,
     look: Look,
@@ -76,6 +92,10 @@ struct Shower {
     handle: Handle,
     /// A signal that the run has not answered yet.
     signalled: Option<(&'static str, Instant)>,
+    /// What is said of workflows where there is no moving picture.
+    flows: Flows,
+    /// Whether it has been said that nothing new starts.
+    draining: bool,
 }
 
 enum Next {
@@ -118,7 +138,7 @@ impl Shower {
     fn notice(&mut self, notice: Notice) {
         match notice {
             Notice::Recorded { agent, seq, at, event } => {
-                self.live.recorded(at, &event);
+                self.live.recorded(&agent, at, &event);
                 if self.look.output == OutputFormat::Jsonl
                     && let Ok(text) = event.encode()
                 {
@@ -126,25 +146,37 @@ impl Shower {
                     let _ = put_json(&format!("{}\n", jsonl::event_line(agent.as_str(), seq, at, &text)));
                 }
             }
-            Notice::Live { piece, .. } => self.piece(piece),
+            Notice::Run { run, seq, at, event } => {
+                for line in self.flows.heard(&run, &event, at).iter().filter(|_| self.look.talk == Talk::Sparse) {
+                    self.live.line(line);
+                }
+                self.live.run(run.as_str(), at, &event);
+                if self.look.output == OutputFormat::Jsonl
+                    && let Ok(text) = event.encode()
+                {
+                    let _ = put_json(&format!("{}\n", jsonl::event_line(run.as_str(), seq, at, &text)));
+                }
+            }
+            Notice::Ledger { ledger, .. } => self.live.ledger(ledger),
+            Notice::Live { agent, piece } => self.live.piece(&agent, &piece),
             Notice::Draining { .. } => self.draining(),
         }
     }
 
-    fn piece(&mut self, piece: Piece) {
-        match piece {
-            Piece::Text(text) => self.live.text(&text),
-            Piece::Thinking(_) => self.live.thinks(),
-            Piece::Began | Piece::Tool { .. } => {}
-        }
-    }
-
-    /// Says what is waited for once the run has said that nothing new starts, and not before: until then it might.
+    /// Says what is waited for once the run has said that nothing new starts, and not before: until then it might. Every
+    /// agent says so; a person hears it once.
     fn draining(&mut self) {
+        if std::mem::replace(&mut self.draining, true) {
+            return;
+        }
         let signal = self.signalled.take().map_or("stopping", |(signal, _)| signal);
-        let waits = match self.live.progress.under_way() {
-            Some(what) => format!("waiting up to {} s for {what}", DRAIN.as_secs()),
-            None => "leaving".to_owned(),
+        self.live.tree.drains();
+        let agents = self.live.tree.running();
+        let waits = match (agents, self.live.progress.under_way()) {
+            (1, _) => format!("waiting up to {} s for the agent at work", DRAIN.as_secs()),
+            (2.., _) => format!("waiting up to {} s for what {agents} agents are doing", DRAIN.as_secs()),
+            (0, Some(what)) => format!("waiting up to {} s for {what}", DRAIN.as_secs()),
+            (0, None) => "leaving".to_owned(),
         };
         let line =
             format!("{signal}: nothing new starts, {waits}; a second signal cuts it off, a third leaves at once");

@@ -11,9 +11,10 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::keys::{self, KEPT_FROM_PROJECTS, KEYS, Key, Kind, MOST, Project};
+use super::keys::{self, KEPT_FROM_PROJECTS, KEYS, Key, Kind, Project};
 use super::origin::Origin;
 use super::time::parse_duration;
+use super::value::{self, Value};
 use crate::args::nearest;
 use crate::failure::Failure;
 
@@ -30,17 +31,6 @@ pub(super) enum Owner {
         /// The user's own file.
         user_file: PathBuf,
     },
-}
-
-/// A value of a key.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value {
-    Text(String),
-    Count(u32),
-    Time(Duration),
-    List(Vec<String>),
-    Headers(Vec<(String, String)>),
-    Rows(BTreeMap<String, toml::Value>),
 }
 
 /// A value that somebody stated, and where.
@@ -164,9 +154,14 @@ impl Reader<'_> {
         let wrong = |must: &str| self.wrong(&at, key.name, must, plain);
         let value = match key.kind {
             Kind::Text | Kind::Secret => Value::Text(plain.as_str().ok_or_else(|| wrong("must be a text"))?.to_owned()),
-            Kind::Count => {
-                let count = plain.as_integer().and_then(|n| u32::try_from(n).ok()).filter(|n| (1..=MOST).contains(n));
-                Value::Count(count.ok_or_else(|| wrong(&format!("must be a whole number from 1 to {MOST}")))?)
+            Kind::Count(most) => {
+                let count = plain.as_integer().and_then(|n| u32::try_from(n).ok()).filter(|n| (1..=most).contains(n));
+                Value::Count(count.ok_or_else(|| wrong(&format!("must be a whole number from 1 to {most}")))?)
+            }
+            Kind::Cap(_) | Kind::Switch | Kind::Voters => {
+                let text = written(spanned.get_ref()).ok_or_else(|| wrong("must be a text, a number or a switch"))?;
+                let read = value::read(key.kind, &text);
+                read.map_err(|problem| Failure::usage(format!("{}: '{}': {problem}", self.place(&at), key.name)))?
             }
             Kind::Time => Value::Time(self.time(key.name, &at, plain)?),
             Kind::List => Value::List(list(plain).ok_or_else(|| wrong("must be a list of texts"))?),
@@ -209,6 +204,17 @@ impl Reader<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// A plain value as it stands in the file. A number with decimals stays text, because a cap is read from its digits.
+fn written(value: &DeValue<'_>) -> Option<String> {
+    match value {
+        DeValue::String(text) => Some(text.to_string()),
+        DeValue::Integer(number) => Some(number.as_str().replace('_', "")),
+        DeValue::Float(number) => Some(number.as_str().replace('_', "")),
+        DeValue::Boolean(on) => Some(value::switch_word(*on).to_owned()),
+        _ => None,
     }
 }
 

@@ -1,5 +1,7 @@
 //! The keys of a configuration file: what each one holds, and whether a project may set it. Data only.
 
+use super::caps::Unit;
+
 /// What a key holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -7,8 +9,14 @@ pub(super) enum Kind {
     Text,
     /// A text that is never shown.
     Secret,
-    /// A whole number from 1 on.
-    Count,
+    /// A whole number from 1 up to this.
+    Count(u32),
+    /// A cap of the envelope, or `none`.
+    Cap(Unit),
+    /// On or off.
+    Switch,
+    /// A number of verifiers, or off.
+    Voters,
     /// A span of time.
     Time,
     /// A list of texts.
@@ -51,9 +59,22 @@ pub(super) const KEYS: &[Key] = &[
     key("model", Kind::Text, Project::May),
     key("effort", Kind::Text, Project::May),
     key("system", Kind::Text, Project::May),
-    key("max_turns", Kind::Count, Project::Lower),
-    key("max_attempts", Kind::Count, Project::Lower),
+    key("max_turns", Kind::Count(MOST), Project::Lower),
+    key("max_attempts", Kind::Count(MOST), Project::Lower),
     key("bash_timeout", Kind::Time, Project::Lower),
+    key("budget.agents", Kind::Cap(Unit::Agents), Project::Lower),
+    key("budget.tokens", Kind::Cap(Unit::Tokens), Project::Lower),
+    key("budget.usd", Kind::Cap(Unit::Dollars), Project::Lower),
+    key("budget.minutes", Kind::Cap(Unit::Minutes), Project::Lower),
+    // The mode is consent to spend, so a project may take it away and not give it.
+    key("mode", Kind::Switch, Project::Lower),
+    // More verifiers cost more, fewer let more through: a project decides neither about itself.
+    key("verify", Kind::Voters, Project::MayNot),
+    key("max_concurrent", Kind::Count(1_000), Project::Lower),
+    key("max_subtasks", Kind::Count(10_000), Project::Lower),
+    key("worker.model", Kind::Text, Project::May),
+    key("worker.effort", Kind::Text, Project::May),
+    key("worker.turns", Kind::Count(MOST), Project::Lower),
     key("journal", Kind::Text, Project::MayNot),
     key("base_url", Kind::Text, Project::MayNot),
     key("auth.key", Kind::Secret, Project::MayNot),

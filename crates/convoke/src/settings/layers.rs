@@ -6,10 +6,12 @@ use std::time::Duration;
 use convoke_claude::{DEFAULT_VERSION, OFFLINE_MODEL, Timeouts};
 use convoke_kernel::Limits;
 
-use super::file::{Stated, Value};
+use super::caps::{Cap, Caps, Unit};
+use super::file::Stated;
 use super::keys::{self, Project};
 use super::origin::Origin;
 use super::time::show_duration;
+use super::value::Value;
 use crate::failure::Failure;
 
 /// The model that is asked unless somebody says otherwise.
@@ -29,6 +31,15 @@ impl Layers {
             ("max_turns", Value::Count(limits.max_turns)),
             ("max_attempts", Value::Count(limits.max_attempts)),
             ("bash_timeout", Value::Time(Duration::from_millis(limits.bash_timeout_ms))),
+            ("budget.agents", Value::Cap(Unit::Agents, Cap(Some(500)))),
+            ("budget.tokens", Value::Cap(Unit::Tokens, Cap(None))),
+            ("budget.usd", Value::Cap(Unit::Dollars, Cap(Some(10_000_000_000)))),
+            ("budget.minutes", Value::Cap(Unit::Minutes, Cap(Some(7_200_000)))),
+            ("mode", Value::Switch(true)),
+            ("verify", Value::Voters(1)),
+            ("max_concurrent", Value::Count(10)),
+            ("max_subtasks", Value::Count(200)),
+            ("worker.turns", Value::Count(15)),
             ("version", Value::Text(DEFAULT_VERSION.to_owned())),
             ("proxy", Value::Text("environment".to_owned())),
             ("timeouts.connect", Value::Time(timeouts.connect)),
@@ -76,7 +87,7 @@ impl Layers {
         self.0.get(name).map_or(Origin::Default, |stated| stated.origin.clone())
     }
 
-    fn value(&self, name: &str) -> Option<&Value> {
+    pub(super) fn value(&self, name: &str) -> Option<&Value> {
         self.0.get(name).map(|stated| &stated.value)
     }
 
@@ -92,6 +103,27 @@ impl Layers {
             Some(Value::Count(count)) => *count,
             _ => 1,
         }
+    }
+
+    pub(super) fn is_on(&self, name: &str) -> bool {
+        matches!(self.value(name), Some(Value::Switch(true)))
+    }
+
+    pub(super) fn voters(&self, name: &str) -> u32 {
+        match self.value(name) {
+            Some(Value::Voters(voters)) => *voters,
+            _ => 0,
+        }
+    }
+
+    /// The envelope.
+    pub(super) fn caps(&self) -> Caps {
+        let cap = |name| match self.value(name) {
+            Some(Value::Cap(_, cap)) => cap.0,
+            _ => None,
+        };
+        let agents = cap("budget.agents").map(|agents| u32::try_from(agents).unwrap_or(u32::MAX));
+        Caps { agents, tokens: cap("budget.tokens"), nano: cap("budget.usd"), ms: cap("budget.minutes") }
     }
 
     pub(super) fn time(&self, name: &str) -> Duration {
@@ -127,6 +159,14 @@ fn refuse_higher(name: &str, stated: &Stated, below: &Stated) -> Result<(), Fail
     let (higher, new, old) = match (&stated.value, &below.value) {
         (Value::Count(new), Value::Count(old)) => (new > old, new.to_string(), old.to_string()),
         (Value::Time(new), Value::Time(old)) => (new > old, show_duration(*new), show_duration(*old)),
+        (Value::Cap(unit, new), Value::Cap(_, old)) => (new.is_higher_than(*old), unit.show(*new), unit.show(*old)),
+        (Value::Switch(true), Value::Switch(false)) => {
+            let message = format!(
+                "{}: '{name}' is on, and it is off ({}); a project may only switch it off",
+                stated.origin, below.origin
+            );
+            return Err(Failure::usage(message).hint("switch it on in your own configuration or with a flag"));
+        }
         _ => return Ok(()),
     };
     if !higher {

@@ -2,7 +2,9 @@
 //! flags, each layer over the one before. This module alone reads the environment and the configuration files, and it
 //! remembers where every value came from.
 
+mod caps;
 mod environment;
+mod fan_out;
 mod file;
 mod keys;
 mod layers;
@@ -10,6 +12,7 @@ mod origin;
 mod paths;
 mod resolve;
 mod time;
+mod value;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,9 +22,17 @@ use convoke_claude::{Auth, ClientConfig, Endpoint, Model, Models, Proxy, Secret,
 use convoke_kernel::{Capabilities, Limits};
 
 pub(crate) use crate::args::OutputFormat;
+pub(crate) use caps::{Cap, Caps, minutes, words as caps_words};
 pub(crate) use environment::Environment;
+pub(crate) use fan_out::FanOut;
 pub(crate) use origin::{ConfigFile, Origin, Row};
 pub(crate) use time::parse_duration;
+pub(crate) use value::{parse_voters, switch_word};
+
+use crate::failure::Failure;
+
+/// The variable that makes a run small and gives it places of its own.
+pub(crate) const DOC_TEST_MODE: &str = "DOC_TEST_MODE";
 
 /// Everything a command goes by.
 #[derive(Debug, Clone)]
@@ -46,6 +57,12 @@ pub(crate) struct Settings {
     pub(crate) bash_timeout: Duration,
     /// Attempts at one request.
     pub(crate) max_attempts: u32,
+    /// What the session may use in all.
+    pub(crate) caps: Caps,
+    /// How the lead fans out.
+    pub(crate) fan_out: FanOut,
+    /// Whether `DOC_TEST_MODE` is set.
+    pub(crate) doc_test: bool,
     /// The environment of commands.
     pub(crate) command_env: BTreeMap<String, String>,
     /// Further headers of every request.
@@ -112,6 +129,26 @@ impl Settings {
     pub(crate) fn limits(&self) -> Limits {
         let bash_timeout_ms = u64::try_from(self.bash_timeout.as_millis()).unwrap_or(u64::MAX);
         Limits { max_turns: self.max_turns, max_attempts: self.max_attempts, bash_timeout_ms }
+    }
+
+    /// Moves the work and everything that is kept to places of their own; a journal that a flag names stays.
+    pub(crate) fn move_to(&mut self, dir: PathBuf, own: &std::path::Path) {
+        self.dir = dir;
+        self.state_dir = own.to_owned();
+        if let Some(row) = self.rows.iter_mut().find(|row| row.key == "journal")
+            && !matches!(row.origin, Origin::Flag(_))
+        {
+            self.journal = convoke_journal::Location::Sqlite(own.join("journal.db"));
+            row.value = Some(self.journal.to_string());
+            row.origin = Origin::Variable(DOC_TEST_MODE);
+        }
+    }
+
+    /// That the cap in dollars can be held for these models. The offline model costs nothing, and the table says so.
+    pub(crate) fn check_prices(&self, models: &[&str]) -> Result<(), Failure> {
+        let rows: Vec<Model> = models.iter().map(|id| self.models.get(id)).collect();
+        let origin = self.origin("budget.usd").cloned().unwrap_or(Origin::Default);
+        fan_out::priced(self.caps.nano, &origin, &rows)
     }
 
     /// What a client for this server is made from.

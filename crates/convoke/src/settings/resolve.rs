@@ -9,12 +9,13 @@ use convoke_claude::{
 use convoke_journal::Location;
 use serde::Deserialize;
 
-use super::file::{self, Owner, Value};
-use super::keys::{KEYS, Kind};
+use super::fan_out;
+use super::file::{self, Owner};
+use super::keys::{self, KEYS, Kind};
 use super::layers::Layers;
 use super::origin::{ConfigFile, Origin, Row};
-use super::time::show_duration;
-use super::{Environment, ModelSource, Settings, paths};
+use super::value::{self, Value};
+use super::{DOC_TEST_MODE, Environment, ModelSource, Settings, paths};
 use crate::args::GlobalArgs;
 use crate::failure::Failure;
 
@@ -22,7 +23,7 @@ use crate::failure::Failure;
 const EFFORT: &str = "xhigh";
 
 /// The word that leaves the effort to the model.
-const MODELS_OWN_EFFORT: &str = "default";
+pub(super) const MODELS_OWN_EFFORT: &str = "default";
 
 impl Settings {
     /// Settles every value from the flags, the environment and the configuration files. `here` is the directory in
@@ -30,8 +31,9 @@ impl Settings {
     pub(crate) fn resolve(args: &GlobalArgs, env: &Environment, here: &Path) -> Result<Settings, Failure> {
         let dir = directory(args, here)?;
         let (mut layers, files) = read_files(env, &dir)?;
-        put_environment(&mut layers, env);
+        put_environment(&mut layers, env)?;
         put_flags(&mut layers, args);
+        fan_out::put_flags(&mut layers, &args.budget, &args.crew);
 
         let models = models(&layers)?;
         let endpoints = endpoints(&layers)?;
@@ -48,6 +50,8 @@ impl Settings {
         let row = models.get(layers.text("model").unwrap_or_default());
         let mut warnings = Vec::new();
         let effort = effort(&mut layers, &row, &endpoint, &mut warnings)?;
+        let lead = (&row, effort.as_deref());
+        let fan_out = fan_out::fan_out(&layers, &args.crew, lead, &models, &endpoint, &mut warnings)?;
         let command_env =
             env.for_commands(&layers.list("env.pass")).map_err(|failure| match layers.origin("env.pass") {
                 Origin::Default => failure,
@@ -67,6 +71,9 @@ impl Settings {
             max_turns: layers.count("max_turns"),
             bash_timeout: layers.time("bash_timeout"),
             max_attempts: layers.count("max_attempts"),
+            caps: layers.caps(),
+            fan_out,
+            doc_test: env.get(DOC_TEST_MODE).is_some(),
             command_env,
             headers: layers.headers(),
             betas: layers.list("betas"),
@@ -110,7 +117,32 @@ fn read_files(env: &Environment, dir: &Path) -> Result<(Layers, Vec<ConfigFile>)
     Ok((layers, files))
 }
 
-fn put_environment(layers: &mut Layers, env: &Environment) {
+/// What `DOC_TEST_MODE` makes small.
+const DOC_TEST: &[(&str, u32)] = &[("max_subtasks", 2), ("worker.turns", 1), ("max_turns", 1)];
+
+/// Settings that a caller such as CI states by variable.
+const VARIABLES: &[(&str, &str)] = &[
+    ("CONVOKE_BUDGET_AGENTS", "budget.agents"),
+    ("CONVOKE_BUDGET_TOKENS", "budget.tokens"),
+    ("CONVOKE_BUDGET_USD", "budget.usd"),
+    ("CONVOKE_BUDGET_MINUTES", "budget.minutes"),
+    ("CONVOKE_MODE", "mode"),
+    ("CONVOKE_VERIFY", "verify"),
+    ("CONVOKE_MAX_CONCURRENT", "max_concurrent"),
+];
+
+fn put_environment(layers: &mut Layers, env: &Environment) -> Result<(), Failure> {
+    if env.get(DOC_TEST_MODE).is_some() {
+        for (key, count) in DOC_TEST {
+            layers.put(key, Value::Count(*count), Origin::Variable(DOC_TEST_MODE));
+        }
+    }
+    for (variable, name) in VARIABLES {
+        if let (Some(text), Some(key)) = (env.get(variable), keys::find(name)) {
+            let read = value::read(key.kind, text).map_err(|problem| Failure::usage(format!("{variable}: {problem}")));
+            layers.put(name, read?, Origin::Variable(variable));
+        }
+    }
     let variables: [(&'static str, &'static str); 5] = [
         ("ANTHROPIC_API_KEY", "auth.key"),
         ("ANTHROPIC_AUTH_TOKEN", "auth.bearer"),
@@ -126,6 +158,7 @@ fn put_environment(layers: &mut Layers, env: &Environment) {
             layers.put(key, Value::Text(value.to_owned()), Origin::Variable(variable));
         }
     }
+    Ok(())
 }
 
 fn put_flags(layers: &mut Layers, args: &GlobalArgs) {
@@ -268,8 +301,9 @@ fn rows(layers: &Layers) -> Vec<Row> {
         match key.kind {
             Kind::Text => rows.push(row(key.name.to_owned(), layers.text(key.name).map(hide_user))),
             Kind::Secret => rows.push(row(key.name.to_owned(), layers.text(key.name).map(|_| "***".to_owned()))),
-            Kind::Count => rows.push(row(key.name.to_owned(), Some(layers.count(key.name).to_string()))),
-            Kind::Time => rows.push(row(key.name.to_owned(), Some(show_duration(layers.time(key.name))))),
+            Kind::Count(_) | Kind::Cap(_) | Kind::Switch | Kind::Voters | Kind::Time => {
+                rows.push(row(key.name.to_owned(), layers.value(key.name).and_then(Value::show)));
+            }
             Kind::List => rows.push(row(key.name.to_owned(), texts(layers.list(key.name)))),
             Kind::Headers => {
                 let headers = layers.headers();

@@ -55,6 +55,31 @@ fn wrong_flags_end_with_two() {
     check(&["runs", "prune"], "say which runs are to go");
     check(&["config", "show", "--output", "jsonl"], "has no jsonl form");
     check(&["some", "words", "--max-turns"], "value is required");
+    check(&["run", "--budget-usd", "ten", "x"], "write a number such as 5 or 2.50, or none to lift the cap");
+    check(&["run", "--budget-usd", "0.0000000001", "x"], "finer than a nano-dollar");
+    check(&["run", "--budget-agents", "1.5", "x"], "finer than one agent");
+    check(&["run", "--budget-tokens", "0", "x"], "more than zero");
+    check(&["run", "--budget-minutes", "-1", "x"], "unexpected argument");
+    check(&["resume", "--budget-minutes=soon"], "write a number such as 30 or 1.5");
+    check(&["run", "--mode", "maybe", "x"], "invalid value 'maybe'");
+    check(&["run", "--verify", "0", "x"], "write 1 to 9, or off");
+    check(&["run", "--verify", "10", "x"], "write 1 to 9, or off");
+    check(&["run", "--max-concurrent", "1001", "x"], "1..=1000");
+    check(&["run", "--max-subtasks", "0", "x"], "1..=10000");
+    check(&["run", "--worker-turns", "0", "x"], "1..=100000");
+    check(&["run", "--report", "r.html", "x"], "end it in .md, .json or .sarif");
+    check(&["run", "--report", "no/such/r.md", "x"], "no/such/r.md cannot be written");
+    check(&["run", "--fail-on", "info", "x"], "write high, medium or low");
+    check(&["run", "--continue", "--fresh", "x"], "cannot be used with");
+    check(&["--continue", "run", "--fresh", "x"], "--continue and --fresh cannot be used together");
+    check(&["run", "--follow-up-mode", "off", "x"], "no meaning without --follow-up");
+    check(&["run", "--follow-up", " ", "x"], "a follow-up is empty");
+    check(&["--mode", "off", "resume"], "--mode has no meaning for this command");
+    check(&["--report", "r.md", "doctor"], "--report has no meaning for this command");
+    check(&["--budget-usd", "5", "runs", "list"], "--budget-usd has no meaning for this command");
+    check(&["run", "--offline", "--worker-model", "m", "x"], "--worker-model has no meaning with the offline model");
+    check(&["run", "--worker-model", "offline", "x"], "the offline model cannot work for claude-opus-4-8");
+    check(&["run", "--worker-effort", "huge", "x"], "worker.effort (flag --worker-effort)");
 }
 
 #[test]
@@ -127,12 +152,12 @@ async fn runs_list_shows_this_directory_and_counts_the_others() {
     let short = |number| id(number)[..10].to_owned();
     let row = |number: u8| lines.iter().find(|line| line[0] == short(number)).unwrap().join(" ");
     assert!(
-        row(1).contains("2026-11-15 21:04 done 2 3.4k $0.02 claude-opus-4-8 count the files and say which"),
+        row(1).contains("2026-11-15 21:04 done 1 2 3.4k $0.02 claude-opus-4-8 count the files and say which"),
         "{}",
         got.out
     );
-    assert!(row(2).contains("failed api 0 0 $0.00 claude-opus-4-8 explain red"), "{}", got.out);
-    assert!(row(3).contains("open 1 "), "{}", got.out);
+    assert!(row(2).contains("failed api 1 0 0 $0.00 claude-opus-4-8 explain red"), "{}", got.out);
+    assert!(row(3).contains("open 1 1 "), "{}", got.out);
     assert!(got.err.contains(&format!("go on with `convoke resume {}`", id(3))), "{}", got.err);
     assert!(got.err.contains("1 run of other directories is not shown"), "{}", got.err);
     let all = place.convoke(&["runs", "list", "--all"]);
@@ -399,7 +424,7 @@ async fn the_doctor_opens_and_writes_a_journal_that_is_there() {
     let (place, _writer) = seeded().await;
     let got = place.convoke(&["doctor"]);
     assert_eq!(got.code, 0, "{}", got.out);
-    assert!(got.out.contains("format 1, 4 streams, writable"), "{}", got.out);
+    assert!(got.out.contains(", 4 streams, writable"), "{}", got.out);
 }
 
 #[test]
@@ -409,5 +434,8 @@ fn completions_are_printed_for_every_shell() {
         let got = place.convoke(&["completions", shell]);
         assert_eq!(got.code, 0);
         assert!(got.out.contains("convoke") && got.out.contains("doctor"), "{shell}");
+        for flag in ["budget-usd", "follow-up-mode", "fail-on", "worker-model"] {
+            assert!(got.out.contains(flag), "{shell} does not know --{flag}");
+        }
     }
 }

@@ -3,9 +3,15 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed, and says where")]
 
 mod admin;
+mod doc_test;
+mod envelope;
+mod fan_out;
 mod inspection;
 mod kill;
+mod kill_fan_out;
+mod offline;
 mod output;
+mod reports;
 mod resume;
 mod run;
 mod settings;
@@ -13,4 +19,6 @@ mod signals;
 mod sim;
 mod stage;
 mod support;
+mod team;
 mod terminal;
+mod tree;

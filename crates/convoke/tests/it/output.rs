@@ -54,7 +54,10 @@ async fn a_model_nobody_described_has_no_price_and_a_warning() {
     let described = serde_json::from_value(json!({})).unwrap();
     server.models.extend([("claude-unheard-of".to_owned(), described)]).unwrap();
     let stage = Stage::with(server).await;
-    let report = stage.run(&["--output", "json", "--model", "claude-unheard-of", "x", "y"]).await.exits(0).json();
+    let model = ["--output", "json", "--model", "claude-unheard-of", "x", "y"];
+    let refused = stage.run(&model).await.exits(2);
+    assert!(refused.stderr.contains("--budget-usd none") && refused.stdout.is_empty(), "{}", refused.stderr);
+    let report = stage.run(&[&["--budget-usd", "none"], &model[..]].concat()).await.exits(0).json();
     check(&report);
     assert_eq!((&report["cost_usd"], &report["cost_nano"]), (&Value::Null, &Value::Null), "{report:#}");
     assert!(report["warnings"].to_string().contains("claude-unheard-of"), "{report:#}");

@@ -119,7 +119,7 @@ fn an_unknown_key_is_an_error_with_its_line_and_the_nearest_key() {
     let check = |user: &str, line: u32, key: &str, near: &str| {
         check_refused(user, "", &format!("{USER}:{line}: unknown key '{key}'; the nearest key is '{near}'\n  {every}"));
     };
-    check("modle = \"x\"", 1, "modle", "model");
+    check("modell = \"x\"", 1, "modell", "model");
     check("\n# a comment\nmax_turn = 3", 3, "max_turn", "max_turns");
     check("[timeouts]\nidel = \"3s\"", 2, "timeouts.idel", "timeouts.idle");
     check("[env]\npas = []", 2, "env.pas", "env.pass");

@@ -67,12 +67,8 @@ impl Seen {
 impl Drop for Stage {
     fn drop(&mut self) {
         // A test that has failed already says more than a second failure would.
-        if std::thread::panicking() {
-            return;
-        }
-        for request in self.sim.iter().flat_map(Simulator::requests) {
-            assert!(request.verdict.is_accepted(), "request {}: {:?}", request.index, request.verdict);
-            assert_eq!(request.prefix_break, None, "request {}", request.index);
+        if !std::thread::panicking() {
+            self.check_requests();
         }
     }
 }
@@ -88,14 +84,26 @@ impl Stage {
 
     /// A simulator answers by this script, and is taken for Anthropic's API.
     pub(crate) async fn with(sim: impl Into<SimConfig>) -> Self {
-        let sim = Simulator::start(sim).await.unwrap();
         let mut stage = Self::bare();
-        stage.sim = Some(sim);
-        let config = stage.home().join(".config/convoke");
-        std::fs::create_dir_all(&config).unwrap();
-        let text = format!("[endpoints.\"{}\"]\nprofile = \"anthropic\"\n", stage.sim().url());
-        std::fs::write(config.join("config.toml"), text).unwrap();
+        stage.turn_to(sim).await;
         stage
+    }
+
+    /// Another simulator answers from now on: one that has heard nothing of the conversations so far.
+    pub(crate) async fn turn_to(&mut self, sim: impl Into<SimConfig>) {
+        self.check_requests();
+        self.sim = Some(Simulator::start(sim).await.unwrap());
+        let config = self.home().join(".config/convoke");
+        std::fs::create_dir_all(&config).unwrap();
+        let text = format!("[endpoints.\"{}\"]\nprofile = \"anthropic\"\n", self.sim().url());
+        std::fs::write(config.join("config.toml"), text).unwrap();
+    }
+
+    fn check_requests(&self) {
+        for request in self.sim.iter().flat_map(Simulator::requests) {
+            assert!(request.verdict.is_accepted(), "request {}: {:?}", request.index, request.verdict);
+            assert_eq!(request.prefix_break, None, "request {}", request.index);
+        }
     }
 
     pub(crate) fn sim(&self) -> &Simulator {

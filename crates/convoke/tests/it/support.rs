@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use convoke_journal::{Batch, Journal, KeyedInput, Lease, Location, Options, Process, StreamId};
 use convoke_kernel::{
     Agent, AgentId, AgentSpec, Capabilities, Event, Failure, FailureKind, Input, LeadSettings, Limits, Pace, Ran,
-    Reply, Retry, Segment, SessionId, StopReason, Thinking, ToolCall, ToolResult, Usage,
+    Reply, Retry, RoomAnswer, RoomAsk, Segment, SessionId, StopReason, Thinking, ToolCall, ToolResult, Usage,
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -129,8 +129,16 @@ pub(crate) struct Written<'a> {
 }
 
 impl Written<'_> {
+    /// Takes an input, and grants the room it may ask for.
     pub(crate) async fn input(&mut self, input: Input) {
         self.at += 1_000;
+        self.take(input).await;
+        if let Some(RoomAsk { call, wanted, .. }) = self.agent.room_ask() {
+            self.take(Input::Room { call, answer: RoomAnswer::Go { max_tokens: wanted } }).await;
+        }
+    }
+
+    async fn take(&mut self, input: Input) {
         let events = self.agent.decide(input, self.at, Pace::Go).unwrap();
         let summary = self.agent.summary_after(&events, self.at).unwrap();
         let encoded = events.iter().map(|event| event.encode().unwrap()).collect();
@@ -168,6 +176,7 @@ impl Written<'_> {
             message: message.into(),
             retry: Retry::Never,
             request_id: Some("req_1".into()),
+            unbilled: true,
         };
         self.input(Input::Failed { call, attempt: 1, failure }).await;
     }
@@ -207,6 +216,8 @@ fn spec(session: SessionId, dir: &Path) -> AgentSpec {
             window: 1_000_000,
         },
         limits: Limits::default(),
+        rates: None,
+        fan_out: None,
         extra_system: None,
     })
 }

@@ -3,6 +3,8 @@ BEGIN {
   nl = split("@LANGUAGES@", la, " ")
   for (i = 1; i < nl; i += 2) L[la[i]] = la[i + 1]
   ONLY = ENVIRON["ONLY"]
+  nl = split(ENVIRON["MODS"], la, "\n")
+  for (i = 1; i <= nl; i++) MOD[la[i]] = 1
 }
 function lang(p) {
   sub(/.*\//, "", p)
@@ -20,11 +22,10 @@ function clean(s) {
   sub(/^ +/, "", s); sub(/ +$/, "", s)
   return substr(s, 1, 120)
 }
-function item(weight, kind, path, first, last, s) {
-  print "I\t" weight "\t" kind "\t" enc(path) "\t" first "\t" last "\t" clean(s) "\t."
-}
-function testpath(p) {
-  return p ~ /\/(tests?|__tests__|specs?|testing|testdata|fixtures|benches|examples)\// || p ~ /(_test|_tests|_spec|[.]test|[.]spec|Test|Tests)[.][a-z]+$/ || p ~ /\/(tests?|conftest)[.][a-z]+$/ || p ~ /\/test_[^\/]*$/
+# Whether a file holds tests: by its path, or because it is a module that is compiled for tests only.
+function testpath(p,    q) {
+  if (p ~ /[.]rs$/) for (q = substr(p, 1, length(p) - 3); q ~ /\//; sub(/\/[^\/]*$/, "", q)) if (q in MOD) return 1
+  return p ~ /\/(tests?|__tests__|specs?|testing|testdata|fixtures|benches|examples)\// || p ~ /(_test|_tests|_spec|[.]test|[.]spec|Test|Tests)[.][a-z]+$/ || p ~ /\/(tests?|conftest)[.][a-z]+$/ || p ~ /\/tests?_[^\/]*$/
 }
 function is_test_mark(c) {
   if (c ~ /#\[([a-z_]+::)*test[](]/) return 1

@@ -11,6 +11,7 @@ function each_line(    intest) {
     if (CODE ~ /[.]unwrap[(][)]/) found("rust_unwrap")
     if (CODE ~ /[.]expect[(](""|&format!)/ || (CODE ~ /[.]expect[(]"$/ && st != "")) found("rust_expect")
     if (CODE ~ /(^|[^A-Za-z0-9_])panic![ \t]*[({[]/) found("rust_panic")
+    if (KINDS != "" && CODE ~ /(^|[^A-Za-z0-9_])(todo|unimplemented)![ \t]*[({[]/) found("rust_todo")
     return
   }
   if (lg == "Shell") {

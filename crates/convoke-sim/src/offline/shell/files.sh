@@ -1,5 +1,7 @@
 # Names of the files below here, NUL-separated and with ./ in front. $1 says which: kept (all but what is left out),
-# source (those of the languages that are looked into, at most 5,000) or why (for each file left out the reason, as a line).
+# source (those of the languages that are looked into, at most 5,000), other (kept and not source), pick (those whose name
+# fits a pattern) or why (for each file left out the reason, as a line). The arrays IN and EX name directories or files
+# that alone, or not, are looked at.
 # What may not be read is said on descriptor 3: a line F and a file, a line D and a directory.
 export LC_ALL=C GIT_OPTIONAL_LOCKS=0
 exec 3>/dev/null
@@ -43,14 +45,26 @@ closed() {
     case $(kind "$f/") in source | kept) line "$f" D ;; esac
   done
 }
-within() { case $S in '' | .) return 0 ;; esac; case $1 in "./$S" | "./$S"/*) return 0 ;; esac; return 1; }
+within() {
+  listed "$1" || return 1
+  case $S in '' | .) return 0 ;; esac
+  case $1 in "./$S" | "./$S"/*) return 0 ;; esac
+  return 1
+}
+listed() {
+  local d
+  for d in "${EX[@]}"; do case $1 in "./$d" | "./$d"/*) return 1 ;; esac; done
+  [ ${#IN[@]} -eq 0 ] && return 0
+  for d in "${IN[@]}"; do case $1 in "./$d" | "./$d"/*) return 0 ;; esac; done
+  return 1
+}
 kind() { sort_out "$1"; printf '%s' "$k"; }
 # Sets k to what a file is.
 sort_out() {
   # A target directory below src is a module called target, not what a build left behind.
   case $1 in */src/target/* | */src/*/target/*) k=${1//\/target\//\/} ;; *) k=$1 ;; esac
   case $k in
-    */vendor/* | */vendored/* | */third_party/* | */third-party/* | */node_modules/* | */bower_components/* | */.venv/* | */venv/* | */site-packages/*) k=vendored ;;
+    */vendor/* | */_vendor/* | */vendored/* | */third_party/* | */third-party/* | */node_modules/* | */bower_components/* | */.venv/* | */venv/* | */site-packages/*) k=vendored ;;
     */target/* | */dist/* | */__pycache__/* | */.next/* | *.min.js | *.min.css | *.map | *.pb.go | *.pb.h | *.pb.cc | *_pb2.py | *.pyc) k=generated ;;
     *.lock | */package-lock.json | */npm-shrinkwrap.json | */pnpm-lock.yaml | */go.sum) k=lock ;;
     @SOURCE@) k=source ;;
@@ -77,6 +91,8 @@ files() {
       sourcesource)
         readable "$f" || continue
         n=$((n + 1)); [ $n -gt 5000 ] && printf 'N\tcapped\t1\n' >&3 && break; printf '%s\0' "$f" ;;
+      otherkept) readable "$f" && printf '%s\0' "$f" ;;
+      pickkept | picksource) case ${f##*/} in @PICK@) readable "$f" && printf '%s\0' "$f" ;; esac ;;
       whyvendored | whygenerated | whylock) printf 'N\t%s\t1\n' $k ;;
     esac
   done
@@ -88,6 +104,17 @@ big() { xargs -0 sh -c 'find "$@" -prune -type f -size +4095 -print0' _ 2>/dev/n
 over() { xargs -0 awk "$1" 2>/dev/null || printf 'N\tbroken\t1\n'; }
 every() { files kept | small | over "$P"; }
 sources() { files source | small | over "$P"; }
+picked() { files pick | small | over "$P"; }
+# The same over those files of kind $1 that hold a line which fits $2; how many were searched is said.
+sifted() {
+  { files "$1" | small | R=$2 xargs -0 sh -c 'printf "N\tlooked\t%s\n" "$#" >&5; grep -lIE --null -e "$R" -- "$@"' _ 2>/dev/null | over "$P"; } 5>&1
+}
+# Modules of Rust that are compiled for tests only, wherever they are declared.
+test_modules() {
+  local IN EX S
+  IN=(); EX=(); S=
+  files source 3>/dev/null | small | xargs -0 grep -lE --null -e '^[[:space:]]*#\[cfg\((all\()?test' -- 2>/dev/null | xargs -0 awk "$1" /dev/null 2>/dev/null | head -c 60000
+}
 # Runs one of these two; what was said on descriptor 3 follows when everything else is written, so that no line is torn.
 noting() { { "$1" 3>&1 >&4 4>&- | awk "$UNREAD" >&4; } 4>&1; }
 top() { sort -t"$T" -k2,2nr -k4,4 -k5,5n | awk -v MAX="$1" -v HEAD="$2" "$TOP"; }

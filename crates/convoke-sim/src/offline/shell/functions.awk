@@ -1,8 +1,11 @@
 # Functions of more than 80 lines. Brace languages: the closing brace must stand under the first line, else the function
 # is counted as unsure and left out.
-function report(first, last, raw) { if (last - first + 1 > 80) item(last - first + 1, "long_function", FILE, first, last, raw) }
+function report(first, last, raw) { DETAIL = last - first + 1; if (last - first + 1 > 80) item(last - first + 1, "long_function", FILE, first, last, raw) }
 function first_line() { FILE = FILENAME; blocks_reset(); F = 0; P = 0; ppd = 0 }
-function last_line(f) { while (P > 0) pop_python() }
+function last_line(f) {
+  while (P > 0) pop_python()
+  if (KINDS != "" && !skip && OLD_COUNT > 1000) { DETAIL = OLD_COUNT; item(OLD_COUNT, "long_file", f, 1, OLD_COUNT, OLD_HEAD) }
+}
 function each_line() {
   if (lg == "Python") python()
   else if (lg != "Shell") {

@@ -1,11 +1,10 @@
-//! `convoke runs export`: a run's events as JSON lines, each agent's in order, as the journal has them.
+//! `convoke runs export`: a run's events as JSON lines, as the journal has them: its agents', its workflows' and its
+//! ledger's, each in order.
 
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-
-use convoke_journal::StreamId;
 
 use super::{line, no_journal};
 use crate::args::ExportArgs;
@@ -20,8 +19,8 @@ pub(super) async fn run(settings: &Settings, args: &ExportArgs) -> Result<Exit, 
     let catalog = Catalog::load(settings, Some(&journal)).await?;
     let run = catalog.find(&args.run)?;
     let mut records = Vec::new();
-    for entry in &run.agents {
-        records.extend(journal.load(&StreamId::from(&entry.agent), 0).await?);
+    for stream in run.streams() {
+        records.extend(journal.load(&stream, 0).await?);
     }
     let text: String = records.iter().map(line).collect();
     match &args.to {

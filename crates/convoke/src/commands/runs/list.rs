@@ -10,6 +10,7 @@ use crate::commands::table::{Column, Table};
 use crate::failure::{Exit, Failure};
 use crate::render::{kind_word, tokens};
 use crate::settings::Settings;
+use crate::work::Used;
 use crate::{stdio, utc};
 
 /// Lists runs.
@@ -52,10 +53,11 @@ pub(super) fn object(run: &Run) -> Value {
         State::Partial(kind) | State::Failed(kind) => Some(kind_word(kind)),
         State::Running | State::Open | State::Done => None,
     };
-    let bill = Bill::of_run(run);
+    let (bill, used) = (Bill::of_run(run), Used::of(&run.agents));
     json!({
         "run": run.session.as_str(),
         "agents": run.agents.iter().map(|entry| entry.agent.as_str()).collect::<Vec<_>>(),
+        "workflows": run.workflows,
         "status": state.word(),
         "failure": failure,
         "can_go_on": summary.can_go_on,
@@ -64,8 +66,8 @@ pub(super) fn object(run: &Run) -> Value {
         "dir": summary.dir,
         "model": summary.model,
         "task": summary.task,
-        "turns": summary.turns,
-        "commands": summary.commands,
+        "turns": used.turns,
+        "commands": used.commands,
         "usage": bill.object()["usage"],
         "cost_nano": bill.nano(),
     })
@@ -77,11 +79,12 @@ fn text(settings: &Settings, catalog: &Catalog, shown: &[&Run]) -> Result<(), Fa
     }
     let columns = vec![
         Column::kept("RUN"),
-        Column::dropped("WHEN (UTC)", 4),
+        Column::dropped("WHEN (UTC)", 5),
         Column::kept("STATUS"),
-        Column::dropped("TURNS", 1).right(),
-        Column::dropped("TOKENS", 2).right(),
-        Column::dropped("DOLLARS", 3).right(),
+        Column::dropped("AGENTS", 1).right(),
+        Column::dropped("TURNS", 2).right(),
+        Column::dropped("TOKENS", 3).right(),
+        Column::dropped("DOLLARS", 4).right(),
         Column::dropped("MODEL", 0),
         Column::cut("TASK"),
     ];
@@ -94,7 +97,8 @@ fn text(settings: &Settings, catalog: &Catalog, shown: &[&Run]) -> Result<(), Fa
             run.session.as_str().chars().take(length).collect(),
             utc::minute(summary.started_at),
             run.state().words(),
-            summary.turns.to_string(),
+            run.agents.len().to_string(),
+            Used::of(&run.agents).turns.to_string(),
             tokens(bill.tokens()),
             bill.dollars(),
             summary.model.clone(),

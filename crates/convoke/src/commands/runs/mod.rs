@@ -2,6 +2,7 @@
 
 mod export;
 mod list;
+mod overview;
 mod prune;
 mod show;
 mod tell;

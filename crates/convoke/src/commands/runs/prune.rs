@@ -44,14 +44,14 @@ pub(super) async fn run(settings: &Settings, args: &PruneArgs) -> Result<Exit, F
     if !args.yes {
         confirm(chosen.len())?;
     }
-    let agents = chosen.iter().flat_map(|run| &run.agents);
-    let streams: Vec<StreamId> = agents.map(|entry| StreamId::from(&entry.agent)).collect();
+    let streams: Vec<StreamId> = chosen.iter().flat_map(|run| run.streams()).collect();
+    let agents: usize = chosen.iter().map(|run| run.agents.len()).sum();
     let pruned = journal.prune(&streams).await?;
     let mut left = Vec::new();
     for stream in &pruned.removed {
         left.extend(remove_files(settings, stream.as_str()));
     }
-    stdio::tell(&format!("removed {} events of {} agents\n", pruned.events, pruned.removed.len()));
+    stdio::tell(&format!("removed {} events of {agents} agents\n", pruned.events));
     if let Some(held) = pruned.held.first() {
         return Err(Failure::failed(format!("{held} was taken up meanwhile and stays")));
     }

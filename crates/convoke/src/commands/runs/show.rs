@@ -1,10 +1,12 @@
-//! `convoke runs show`: everything that happened in a run, in order; with `--follow` as it happens.
+//! `convoke runs show`: who worked on a run and what happened to its lead, in order; with AGENT the same of another
+//! agent, with `--follow` as it happens. For programs: the events of everybody.
 
 use std::time::Duration;
 
 use convoke_journal::{Journal, Record, StreamId};
 use serde_json::{Value, json};
 
+use super::overview::overview;
 use super::tell::Teller;
 use super::{line, list, no_journal};
 use crate::again::Naming;
@@ -16,6 +18,7 @@ use crate::render::{clean, count, tokens};
 use crate::settings::Settings;
 use crate::stdio::{self, Reader};
 use crate::utc;
+use crate::work::{Used, role};
 
 /// How long a follower waits for an event before it looks whether anybody still drives the run.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -27,8 +30,8 @@ pub(super) async fn run(settings: &Settings, args: &ShowArgs) -> Result<Exit, Fa
     let run = catalog.find(&args.run)?;
     let agents: Vec<&Entry> = match &args.agent {
         Some(given) => vec![run.agent(given)?],
-        // Of a run that goes on, the lead says what the others do.
-        None if args.follow => vec![run.lead()],
+        // The lead says what the others do; all of it at once would be read by nobody.
+        None if args.follow || settings.output == OutputFormat::Text => vec![run.lead()],
         None => run.agents.iter().collect(),
     };
     if settings.output == OutputFormat::Json {
@@ -40,7 +43,7 @@ pub(super) async fn run(settings: &Settings, args: &ShowArgs) -> Result<Exit, Fa
         return Ok(Exit::Done);
     }
     if settings.output == OutputFormat::Text {
-        stdio::put(&head(run))?;
+        stdio::put(&(head(run) + &overview(run, stdio::width())))?;
     }
     for entry in &agents {
         let mut shown = Shown::new(settings, &entry.agent.to_string());
@@ -53,6 +56,11 @@ pub(super) async fn run(settings: &Settings, args: &ShowArgs) -> Result<Exit, Fa
             return Ok(Exit::Done);
         }
     }
+    if settings.output == OutputFormat::Jsonl && args.agent.is_none() && !args.follow {
+        for stream in run.streams().iter().skip(run.agents.len()) {
+            stdio::put_json(&journal.load(stream, 0).await?.iter().map(line).collect::<String>())?;
+        }
+    }
     let now = Catalog::load(settings, Some(&journal)).await?;
     let run = now.find(run.session.as_str())?;
     if settings.output == OutputFormat::Text {
@@ -60,6 +68,9 @@ pub(super) async fn run(settings: &Settings, args: &ShowArgs) -> Result<Exit, Fa
         let waits = run.state() != State::Running && run.lead().summary.can_go_on && !settings.quiet;
         if let (true, Some(command)) = (waits, Naming::of(settings).resume(run.session.as_str())) {
             stdio::tell(&format!("nobody drives it; go on with `{command}`\n"));
+        }
+        if run.agents.len() > 1 && args.agent.is_none() && !settings.quiet {
+            stdio::tell(&format!("to see what another agent did: `convoke runs show {} AGENT`\n", run.session));
         }
     }
     Ok(Exit::Done)
@@ -121,11 +132,20 @@ async fn follow(
 async fn object(journal: &Journal, run: &Run, agents: &[&Entry]) -> Result<Value, Failure> {
     let mut told = Vec::new();
     for entry in agents {
-        let records = journal.load(&StreamId::from(&entry.agent), 0).await?;
-        let events: Vec<Value> = records.iter().filter_map(|record| serde_json::from_str(&line(record)).ok()).collect();
-        told.push(json!({"agent": entry.agent.as_str(), "events": events}));
+        let events = events(journal, &StreamId::from(&entry.agent)).await?;
+        told.push(json!({"agent": entry.agent.as_str(), "role": role(entry.summary.role), "events": events}));
     }
-    Ok(json!({"schema_version": 1, "run": list::object(run), "agents": told}))
+    let mut workflows = Vec::new();
+    for summary in &run.workflows {
+        let events = events(journal, &StreamId::new(summary.run.as_str())?).await?;
+        workflows.push(json!({"workflow": summary.run, "events": events}));
+    }
+    Ok(json!({"schema_version": 1, "run": list::object(run), "agents": told, "workflows": workflows}))
+}
+
+async fn events(journal: &Journal, stream: &StreamId) -> Result<Vec<Value>, Failure> {
+    let records = journal.load(stream, 0).await?;
+    Ok(records.iter().filter_map(|record| serde_json::from_str(&line(record)).ok()).collect())
 }
 
 fn head(run: &Run) -> String {
@@ -136,8 +156,8 @@ fn head(run: &Run) -> String {
 }
 
 fn foot(run: &Run) -> String {
-    let (summary, bill) = (&run.lead().summary, Bill::of_run(run));
-    let (turns, commands) = (count(summary.turns, "turn"), count(summary.commands, "command"));
+    let (summary, bill, used) = (&run.lead().summary, Bill::of_run(run), Used::of(&run.agents));
+    let (turns, commands) = (count(used.turns, "turn"), count(used.commands, "command"));
     let time = Duration::from_millis(run.updated_at().saturating_sub(summary.started_at));
     format!(
         "\n{} · {turns} · {commands} · {} tokens · {} · {}\n",

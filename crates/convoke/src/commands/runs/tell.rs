@@ -61,6 +61,8 @@ impl Teller {
                 block(at, "turn limit reached: one turn is left to hand back", "")
             }
             Event::ResultsAppended(_) => String::new(),
+            Event::ModeSet(e) => block(at, &format!("orchestration mode {}", if e.on { "on" } else { "off" }), ""),
+            Event::RoomRefused(e) => block(at, "no room for another request", &e.failure.message),
             Event::ExchangeClosed(e) => match &e.outcome {
                 Outcome::Ok { .. } => block(at, "answered", ""),
                 Outcome::Failed { kind, message, .. } => {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use convoke_journal::{Filter, Journal, Location, Options, Process};
-use convoke_kernel::{Agent, Event};
+use convoke_kernel::{Agent, AgentId, Event};
 use serde_json::Value;
 
 use super::UNKNOWN;
@@ -15,7 +15,7 @@ pub(super) async fn fold(journal: &Path) -> Agent {
     bits[..4].copy_from_slice(&std::process::id().to_be_bytes());
     let options = Options::new(Process::current(bits));
     let journal = Journal::open(Location::Sqlite(journal.to_owned()), options).await.unwrap();
-    let streams = journal.list(&Filter::default()).await.unwrap();
+    let streams = journal.list(&Filter { prefix: Some(AgentId::PREFIX.into()), limit: None }).await.unwrap();
     let [lead] = streams.as_slice() else { panic!("{streams:?}") };
     assert!(lead.owner.is_none(), "{lead:?}");
     let mut agent = Agent::new();

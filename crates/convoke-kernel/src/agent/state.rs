@@ -1,0 +1,210 @@
+//! The pieces an agent's state is made of. What may follow what is in `control`.
+
+use sha2::{Digest, Sha256};
+
+use crate::findings::{Ballot, Report};
+use crate::mode::Section;
+use crate::outcome::{Outcome, ToolResult};
+use crate::segment::Segment;
+use crate::wire::{FailureKind, ToolCall};
+
+/// A request that is being asked, over all its attempts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Asking {
+    pub(super) call: u32,
+    /// Attempts made so far.
+    pub(super) attempt: u32,
+    /// Attempts that failed by a passing fault; interruptions do not count.
+    pub(super) failures: u32,
+    /// The room that is wanted, and once it is called the room it has.
+    pub(super) max_tokens: u32,
+}
+
+/// One tool call of the reply that is being answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Slot {
+    pub(super) call: ToolCall,
+    pub(super) state: SlotState,
+}
+
+impl Slot {
+    pub(super) fn queued(call: &ToolCall) -> Self {
+        Self { call: call.clone(), state: SlotState::Queued }
+    }
+
+    pub(super) fn is_finished(&self) -> bool {
+        matches!(self.state, SlotState::Finished(_))
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum SlotState {
+    Queued,
+    Running,
+    Finished(ToolResult),
+}
+
+/// Where an agent stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Nothing has happened yet.
+    New,
+    /// No exchange is open.
+    Idle,
+    /// The history wants a reply; room for it is being asked for.
+    Ready(Asking),
+    /// The model is being asked.
+    Calling(Asking),
+    /// Room is asked for again at this time.
+    Waiting(Asking, u64),
+    /// Tools are running.
+    Tools(Vec<Slot>),
+    /// Nothing follows but the end of the exchange.
+    Ending,
+}
+
+impl Stage {
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Stage::New => "new",
+            Stage::Idle => "idle",
+            Stage::Ready(_) => "ready",
+            Stage::Calling(_) => "calling",
+            Stage::Waiting(..) => "waiting",
+            Stage::Tools(_) => "running tools",
+            Stage::Ending => "ending",
+        }
+    }
+}
+
+/// What a history ends with: not everything may follow everything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tail {
+    /// A user message, or nothing yet.
+    User,
+    /// A system message: only a reply may follow it.
+    System,
+    /// A reply that said its last word: only a user message may follow it.
+    Reply,
+    /// A reply that goes on: tool results or, after a pause, the next reply follow it.
+    Open,
+}
+
+/// A place in the history that can be gone back to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Mark {
+    pub(super) segments: usize,
+    pub(super) digest: [u8; 32],
+    /// At most this many tokens, the API's own additions left out: what the last usage said, and a token per byte since.
+    pub(super) tokens: u64,
+    pub(super) tail: Tail,
+}
+
+impl Mark {
+    pub(super) fn new() -> Self {
+        Self { segments: 0, digest: [0; 32], tokens: 0, tail: Tail::User }
+    }
+
+    /// What every request of this agent begins with.
+    pub(super) fn begin(&mut self, parts: &[&str]) {
+        self.hash(parts);
+        self.tokens = parts.iter().map(|part| part.len() as u64).sum();
+    }
+
+    pub(super) fn push(&mut self, segment: &Segment, tail: Tail) {
+        self.hash(&[segment.as_str()]);
+        self.segments += 1;
+        self.tokens = self.tokens.saturating_add(segment.as_str().len() as u64);
+        self.tail = tail;
+    }
+
+    fn hash(&mut self, parts: &[&str]) {
+        let mut hasher = Sha256::new();
+        hasher.update(self.digest);
+        for part in parts {
+            hasher.update(part.as_bytes());
+        }
+        self.digest = hasher.finalize().into();
+    }
+}
+
+/// Why an agent is in its last turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum LastTurn {
+    /// Its turns are used up.
+    Turns,
+    /// The envelope is short of this.
+    Short(String),
+}
+
+/// What the tool that ends an agent was given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Filed {
+    Report(Report),
+    Ballot(Ballot),
+}
+
+impl Filed {
+    pub(super) fn summary(&self) -> &str {
+        match self {
+            Filed::Report(report) => &report.summary,
+            Filed::Ballot(ballot) => &ballot.summary,
+        }
+    }
+}
+
+/// What was said in the exchange that is open or was closed last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Exchange {
+    pub(super) number: u32,
+    pub(super) input: String,
+    pub(super) text: String,
+    /// Where the history stood before it.
+    pub(super) start: Mark,
+    /// What it tells the model about the mode.
+    pub(super) section: Option<Section>,
+    /// Replies of it that are in the history.
+    pub(super) kept: u32,
+    /// Replies that could not be used.
+    pub(super) strikes: u32,
+    /// Whether a cut reply was already tried again with more room.
+    pub(super) widened: bool,
+    pub(super) last_turn: Option<LastTurn>,
+    /// Whether it has read what a command of its own printed.
+    pub(super) looked: bool,
+    /// Whether a report was sent back because it had looked at nothing.
+    pub(super) sent_back: bool,
+    /// Whether it was asked to end with its report and not in prose.
+    pub(super) asked_to_report: bool,
+    pub(super) filed: Option<Filed>,
+    pub(super) degraded: Option<String>,
+    /// Changed files it was told of; owed again if it is taken back.
+    pub(super) told: Vec<String>,
+    /// What it would come to if it ended with its latest reply or failure.
+    pub(super) so_far: Option<Outcome>,
+    pub(super) outcome: Option<Outcome>,
+    pub(super) taken_back: bool,
+}
+
+impl Exchange {
+    /// Whether going on with a closed exchange makes sense: it failed for a reason that may be gone by now.
+    pub(super) fn reopenable(&self) -> bool {
+        match self.outcome.as_ref().and_then(Outcome::failure) {
+            Some(
+                FailureKind::Api
+                | FailureKind::Transport
+                | FailureKind::RateLimited
+                | FailureKind::Deadline
+                | FailureKind::Interrupted
+                | FailureKind::Cancelled
+                | FailureKind::Budget
+                | FailureKind::Sandbox
+                | FailureKind::InvalidOutput
+                | FailureKind::Internal,
+            ) => true,
+            // What the model itself made of the request would come out the same again.
+            Some(FailureKind::Refused | FailureKind::Truncated | FailureKind::ContextFull | FailureKind::TurnLimit)
+            | None => false,
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The envelope and the ledger: what was granted for a session, what is held and what is spent. A pure state machine:
+//! decisions look at the state and return events, [`Ledger::apply`] folds them, and the folded ledger is a small row
+//! that can be rebuilt. It knows no clock (`at` comes with the event), no floats and no store.
+//!
+//! The rule: spent + held ≤ cap, for tokens and for nano-dollars, at every moment. Every attempt is held at its bound
+//! before it is sent and every running agent holds one hand-back beside it. Only two things can stand above a cap: a cap
+//! lowered below what is already spent or held, and a server that bills more than the bound of its own prices.
+
+mod ask;
+mod caps;
+mod decide;
+mod events;
+mod queue;
+mod rates;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+pub use ask::{Ask, Room, hand_back_hold};
+pub use caps::{Amount, Cap, Caps, Short};
+pub use decide::Stale;
+pub use events::{
+    AdmissionClosed, AgentsAdmitted, AgentsReturned, AttemptSettled, EnvelopeGranted, HandBackLowered, HoldReleased,
+    LedgerEvent, RoomReserved, SessionHeld, SessionLeft,
+};
+pub use queue::{Answer, answer};
+pub use rates::{RateTier, Rates};
+
+/// What one running agent holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hold {
+    /// The request it was last given room for.
+    pub call: u32,
+    /// The attempt at it.
+    pub attempt: u32,
+    /// The bound of the attempt in flight.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Amount>,
+    /// What is kept for its hand-back.
+    pub hand_back: Amount,
+}
+
+/// The ledger of a session: everything that is held and spent against its envelope.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Ledger {
+    count: u64,
+    caps: Caps,
+    agents: u32,
+    /// What open runs admitted and did not give back.
+    runs: BTreeMap<String, u32>,
+    spent: Amount,
+    unconfirmed: Amount,
+    holds: BTreeMap<String, Hold>,
+    clock: SessionClock,
+}
+
+/// How long processes have held the session.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct SessionClock {
+    used_ms: u64,
+    /// When the present holder took it up. A crash leaves it set.
+    since: Option<u64>,
+    /// The last moment at which the ledger saw anything.
+    seen: u64,
+}
+
+impl Ledger {
+    /// How many events it has taken in: of two states the one with more is the newer.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The caps granted.
+    pub fn caps(&self) -> Caps {
+        self.caps
+    }
+
+    /// Agents admitted and not given back.
+    pub fn agents(&self) -> u32 {
+        self.agents
+    }
+
+    /// How many agents this open run was admitted and has not given back.
+    pub fn admitted(&self, run: &str) -> u32 {
+        self.runs.get(run).copied().unwrap_or(0)
+    }
+
+    /// What was spent, the unconfirmed part included.
+    pub fn spent(&self) -> Amount {
+        self.spent
+    }
+
+    /// The part of what was spent whose usage never came; it stands at its bound.
+    pub fn unconfirmed(&self) -> Amount {
+        self.unconfirmed
+    }
+
+    /// What running agents hold: attempts in flight and hand-backs.
+    pub fn held(&self) -> Amount {
+        self.holds
+            .values()
+            .fold(Amount::ZERO, |sum, hold| sum.plus(hold.hand_back).plus(hold.request.unwrap_or_default()))
+    }
+
+    /// What this agent holds.
+    pub fn hold_of(&self, agent: &str) -> Option<&Hold> {
+        self.holds.get(agent)
+    }
+
+    /// The agents that hold something.
+    pub fn holds(&self) -> impl Iterator<Item = (&str, &Hold)> {
+        self.holds.iter().map(|(agent, hold)| (agent.as_str(), hold))
+    }
+
+    /// Milliseconds for which the session has been held, up to `at`.
+    pub fn ms_used(&self, at: u64) -> u64 {
+        let running = self.clock.since.map_or(0, |since| at.max(self.clock.seen).saturating_sub(since));
+        self.clock.used_ms.saturating_add(running)
+    }
+
+    /// Milliseconds left under the minutes cap; `None` without one.
+    pub fn ms_left(&self, at: u64) -> Option<u64> {
+        self.caps.ms.map(|cap| cap.saturating_sub(self.ms_used(at)))
+    }
+
+    /// Takes in what has happened. Total: an event that does not match the state changes only what it names.
+    pub fn apply(&mut self, event: &LedgerEvent, at: u64) {
+        match event {
+            LedgerEvent::EnvelopeGranted(e) => self.caps = e.caps,
+            LedgerEvent::AgentsAdmitted(e) => {
+                self.agents = self.agents.saturating_add(e.count);
+                let admitted = self.runs.entry(e.run.clone()).or_default();
+                *admitted = admitted.saturating_add(e.count);
+            }
+            LedgerEvent::AgentsReturned(e) => {
+                self.agents = self.agents.saturating_sub(e.count);
+                if let Some(admitted) = self.runs.get_mut(&e.run) {
+                    *admitted = admitted.saturating_sub(e.count);
+                }
+                self.runs.retain(|_, admitted| *admitted > 0);
+            }
+            LedgerEvent::AdmissionClosed(e) => drop(self.runs.remove(&e.run)),
+            LedgerEvent::RoomReserved(e) => {
+                let hold = Hold { call: e.call, attempt: e.attempt, request: Some(e.request), hand_back: e.hand_back };
+                self.holds.insert(e.agent.clone(), hold);
+            }
+            LedgerEvent::AttemptSettled(e) => self.settled(e),
+            LedgerEvent::HandBackLowered(e) => {
+                if let Some(hold) = self.holds.get_mut(&e.agent) {
+                    hold.hand_back = e.hand_back;
+                }
+            }
+            LedgerEvent::HoldReleased(e) => drop(self.holds.remove(&e.agent)),
+            LedgerEvent::SessionHeld(_) => {
+                // The last holder may have died at any time after the ledger last heard of it; what is certain counts.
+                self.clock.used_ms = self.ms_used(self.clock.seen);
+                self.clock.since = Some(at);
+            }
+            LedgerEvent::SessionLeft(_) => {
+                self.clock.used_ms = self.ms_used(at);
+                self.clock.since = None;
+            }
+        }
+        self.clock.seen = self.clock.seen.max(at);
+        self.count = self.count.saturating_add(1);
+    }
+
+    fn settled(&mut self, e: &AttemptSettled) {
+        self.spent = self.spent.plus(e.spent);
+        if !e.confirmed {
+            self.unconfirmed = self.unconfirmed.plus(e.spent);
+        }
+        let Some(hold) = self.holds.get_mut(&e.agent) else { return };
+        let request = hold.request.take().unwrap_or_default();
+        if hold.hand_back == Amount::ZERO {
+            // The attempt was the hand-back itself. What it did not use stays the agent's until it ends, so that a
+            // hand-back that was turned away can be sent again.
+            hold.hand_back = request.minus(e.spent);
+        }
+    }
+}

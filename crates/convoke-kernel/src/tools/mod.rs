@@ -1,0 +1,182 @@
+//! The tools an agent is offered, and what counts as a usable call.
+
+mod declare;
+
+use serde_json::Value;
+
+use crate::consent::Consent;
+use crate::findings::{Ballot, Report};
+use crate::spec::Role;
+use crate::wire::{INVALID_INPUT, ToolCall};
+
+pub(crate) use declare::{
+    REPORT_FINDINGS, REPORT_VERDICTS, bash, read_result, report_findings, report_verdicts, task, workflow,
+};
+
+/// A call that can be run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToolRequest {
+    /// Run a command in the agent's shell.
+    Bash {
+        /// The command.
+        command: String,
+    },
+    /// Replace the agent's shell by a new one.
+    RestartBash,
+    /// Give one task to a sub-agent.
+    Task {
+        /// The whole task.
+        prompt: String,
+    },
+    /// Run a workflow.
+    Workflow {
+        /// `subtasks` as the model gave them, in whatever shape.
+        subtasks: Option<Value>,
+        /// Whether somebody agreed to it.
+        consent: Consent,
+    },
+    /// Read the rest of a result.
+    ReadResult {
+        /// The run.
+        run: String,
+        /// The item, from 1.
+        item: u32,
+        /// Where to start.
+        from: usize,
+    },
+}
+
+/// What a call asks for, before anybody has agreed to anything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// Something to be run.
+    Run(ToolRequest),
+    /// The worker's report.
+    Report(Report),
+    /// The verifier's verdicts.
+    Ballot(Ballot),
+}
+
+/// Whether a call uses the agent's shell: those run one at a time and cannot be repeated when they were cut off.
+pub(crate) fn uses_shell(name: &str) -> bool {
+    name == declare::BASH
+}
+
+/// Reads a call of an agent of this role; the error is the text the model gets as its result.
+pub(crate) fn read(call: &ToolCall, role: Role, findings: u32, consent: Consent) -> Result<Wanted, String> {
+    let input: Value = serde_json::from_str(call.input.as_str()).map_err(|e| format!("unreadable input: {e}"))?;
+    if let Some(raw) = input.get(INVALID_INPUT) {
+        let shown: String = raw.as_str().unwrap_or_default().chars().take(200).collect();
+        return Err(format!(
+            "Not run: the input of this call was not a JSON object. Send it again as valid JSON. It began: {shown}"
+        ));
+    }
+    match (call.name.as_str(), role) {
+        (declare::BASH, _) => read_bash(&input).map(Wanted::Run),
+        (declare::TASK, Role::Lead) => read_task(&input).map(Wanted::Run),
+        (declare::WORKFLOW, Role::Lead) => {
+            let subtasks = input.get("subtasks").cloned();
+            Ok(Wanted::Run(ToolRequest::Workflow { subtasks, consent }))
+        }
+        (declare::READ_RESULT, Role::Lead) => read_result_call(&input).map(Wanted::Run),
+        (REPORT_FINDINGS, Role::Worker) => {
+            Report::read(&input).map(Wanted::Report).map_err(|why| format!("Not recorded: {why}"))
+        }
+        (REPORT_VERDICTS, Role::Verifier) => {
+            Ballot::read(&input, findings as usize).map(Wanted::Ballot).map_err(|why| format!("Not recorded: {why}"))
+        }
+        (other, _) => Err(format!("unknown tool: {other}")),
+    }
+}
+
+fn read_task(input: &Value) -> Result<ToolRequest, String> {
+    match input.get("prompt").and_then(Value::as_str) {
+        Some(prompt) if !prompt.trim().is_empty() => Ok(ToolRequest::Task { prompt: prompt.to_owned() }),
+        _ => Err("task error: no prompt was provided.".to_owned()),
+    }
+}
+
+fn read_result_call(input: &Value) -> Result<ToolRequest, String> {
+    let number = |name: &str| input.get(name).and_then(Value::as_u64);
+    let run = input.get("run").and_then(Value::as_str).map(str::trim).filter(|run| !run.is_empty());
+    match (run, number("item").and_then(|item| u32::try_from(item).ok())) {
+        (Some(run), Some(item)) if item > 0 => {
+            let from = number("from").and_then(|from| usize::try_from(from).ok()).unwrap_or(0);
+            Ok(ToolRequest::ReadResult { run: run.to_owned(), item, from })
+        }
+        _ => Err("read_result error: give run (wf_…) and item (from 1), as the Workflow result names them.".to_owned()),
+    }
+}
+
+fn read_bash(input: &Value) -> Result<ToolRequest, String> {
+    if input.get("restart") == Some(&Value::Bool(true)) {
+        return Ok(ToolRequest::RestartBash);
+    }
+    match input.get("command").and_then(Value::as_str) {
+        Some(command) if command.contains('\0') => Err("bash error: the command holds a NUL character.".to_owned()),
+        Some(command) if !command.trim().is_empty() => Ok(ToolRequest::Bash { command: command.to_owned() }),
+        _ => Err("bash error: no command was provided.".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::segment::Segment;
+
+    fn check(name: &str, input: &str, expected: Result<ToolRequest, &str>) {
+        let call = ToolCall { id: "t".into(), name: name.into(), input: Segment::from_json(input.to_owned()).unwrap() };
+        match (read(&call, Role::Lead, 0, Consent::Missing), expected) {
+            (Ok(got), Ok(want)) => assert_eq!(got, Wanted::Run(want)),
+            (Err(got), Err(want)) => assert!(got.contains(want), "{got:?} does not contain {want:?}"),
+            (got, want) => panic!("{name} {input}: got {got:?}, wanted {want:?}"),
+        }
+    }
+
+    #[test]
+    fn d4_2_d4_3_calls_are_read_or_answered_with_what_is_wrong() {
+        check("bash", r#"{"command":"ls"}"#, Ok(ToolRequest::Bash { command: "ls".into() }));
+        check("bash", r#"{"restart":true}"#, Ok(ToolRequest::RestartBash));
+        check("bash", r#"{"restart":false,"command":"ls"}"#, Ok(ToolRequest::Bash { command: "ls".into() }));
+        check("bash", "{}", Err("bash error: no command was provided."));
+        check("bash", r#"{"command":"  "}"#, Err("no command was provided"));
+        check("bash", r#"{"command":7}"#, Err("no command was provided"));
+        check("bash", r#"{"command":"a\u0000b"}"#, Err("NUL"));
+        check("bash", r#"{"_invalid_json":"{\"comm"}"#, Err(r#"It began: {"comm"#));
+    }
+
+    #[test]
+    fn d3_6_an_unknown_tool_is_named_in_its_error() {
+        check("browse", "{}", Err("unknown tool: browse"));
+    }
+
+    #[test]
+    fn a2_a_task_has_one_required_prompt() {
+        check("task", r#"{"prompt":"look"}"#, Ok(ToolRequest::Task { prompt: "look".into() }));
+        check("task", "{}", Err("no prompt was provided"));
+        check("task", r#"{"prompt":[1]}"#, Err("no prompt was provided"));
+        assert_eq!(task()["input_schema"]["required"], serde_json::json!(["prompt"]));
+    }
+
+    #[test]
+    fn a1_d3_4_only_the_lead_can_start_agents_whatever_a_child_calls() {
+        for name in ["task", "Workflow", "read_result"] {
+            for role in [Role::Worker, Role::Verifier, Role::Task] {
+                let input = Segment::from_json(r#"{"prompt":"p","subtasks":["s"],"run":"wf_1","item":1}"#).unwrap();
+                let call = ToolCall { id: "t".into(), name: name.into(), input };
+                let given = crate::consent::By::Mode;
+                let answer = read(&call, role, 0, Consent::Given(given));
+                assert_eq!(answer, Err(format!("unknown tool: {name}")), "{role:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_rest_is_asked_for_by_run_and_item() {
+        let rest = |from| ToolRequest::ReadResult { run: "wf_a".into(), item: 3, from };
+        check("read_result", r#"{"run":"wf_a","item":3}"#, Ok(rest(0)));
+        check("read_result", r#"{"run":"wf_a","item":3,"from":8000}"#, Ok(rest(8000)));
+        check("read_result", r#"{"run":"wf_a","item":0}"#, Err("give run"));
+        check("read_result", r#"{"item":1}"#, Err("give run"));
+    }
+}

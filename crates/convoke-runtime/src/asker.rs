@@ -1,0 +1,41 @@
+//! How a person is asked. The question reaches whoever sits at the terminal; what an agent says is never an answer.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// Something a person has to agree to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// What is wanted, in one sentence.
+    pub what: String,
+    /// What that would start, line by line.
+    pub details: Vec<String>,
+}
+
+/// Asks a person and waits for the answer.
+#[derive(Clone)]
+pub struct Asker(Arc<Asks>);
+
+type Asks = dyn Fn(Question) -> Pin<Box<dyn Future<Output = bool> + Send>> + Send + Sync;
+
+impl Asker {
+    /// Asks by this.
+    pub fn new<F>(asks: impl Fn(Question) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = bool> + Send + 'static,
+    {
+        Self(Arc::new(move |question| Box::pin(asks(question))))
+    }
+
+    pub(crate) async fn agrees(&self, question: Question) -> bool {
+        (self.0)(question).await
+    }
+}
+
+impl fmt::Debug for Asker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Asker")
+    }
+}

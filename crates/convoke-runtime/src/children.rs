@@ -1,0 +1,84 @@
+//! Agents below the lead: each has a stream of its own under a name that follows from who asked for it, so that asking
+//! again finds the same agent and goes on with it.
+
+use std::sync::Arc;
+
+use convoke_journal::{KeyedInput, StreamId};
+use convoke_kernel::{AgentId, AgentSpec, Outcome, Role, ToolRequest, ToolResult};
+
+use crate::driver::{Driver, Ended, Take};
+use crate::error::Error;
+use crate::fan_out;
+use crate::runtime::{Config, Waiting};
+use crate::session::Session;
+use crate::stop::Stop;
+
+/// The agent whose tool calls start others.
+#[derive(Clone)]
+pub(crate) struct Parent {
+    pub(crate) config: Arc<Config>,
+    pub(crate) session: Arc<Session>,
+    pub(crate) id: AgentId,
+    pub(crate) spec: AgentSpec,
+    pub(crate) stop: Stop,
+}
+
+/// Does what a call asks for. `None` when it was stopped before its end; asking again goes on with it.
+pub(crate) async fn perform(parent: &Parent, call: &str, request: ToolRequest) -> Result<Option<ToolResult>, Error> {
+    match request {
+        ToolRequest::Task { prompt } => task(parent, call, &prompt).await,
+        ToolRequest::Workflow { subtasks, consent } => fan_out::workflow(parent, call, subtasks, consent).await,
+        ToolRequest::ReadResult { run, item, from } => fan_out::read_result(parent, &run, item, from).await.map(Some),
+        ToolRequest::Bash { .. } | ToolRequest::RestartBash => {
+            Ok(Some(ToolResult::refused("a command is no agent; this is a fault of convoke")))
+        }
+    }
+}
+
+async fn task(parent: &Parent, call: &str, prompt: &str) -> Result<Option<ToolResult>, Error> {
+    let Some(spec) = parent.spec.child(Role::Task, &label(prompt), 0) else {
+        return Ok(Some(ToolResult::refused("task error: this agent may start no other.")));
+    };
+    let id = AgentId::derived(&["task", parent.id.as_str(), call]);
+    let ended = match drive(parent, &id, spec, prompt).await {
+        Ok(ended) => ended,
+        Err(Error::Journal(convoke_journal::Error::Declined { reason, .. })) => {
+            return Ok(Some(ToolResult::refused(format!("task error: {reason}"))));
+        }
+        Err(error) => return Err(error),
+    };
+    Ok(ended.outcome.map(|outcome| summary(&outcome)))
+}
+
+/// What the parent reads: the child's last words and nothing else, or that there are none and why.
+fn summary(outcome: &Outcome) -> ToolResult {
+    let text = Some(outcome.text().trim()).filter(|text| !text.is_empty()).unwrap_or("(no summary)");
+    match outcome {
+        Outcome::Ok { .. } => ToolResult::done(text),
+        Outcome::Failed { message, .. } => {
+            let failed = ToolResult::done(format!("(the sub-agent did not finish: {message})\n{text}"));
+            ToolResult { is_error: true, ..failed }
+        }
+    }
+}
+
+/// Drives a child to its end, from wherever it stands.
+pub(crate) async fn drive(parent: &Parent, id: &AgentId, spec: AgentSpec, prompt: &str) -> Result<Ended, Error> {
+    let body = serde_json::to_string(&Waiting { start: Some(spec), say: Some(prompt.to_owned()), mode: None })?;
+    let start = KeyedInput { stream: StreamId::from(id), key: "start".to_owned(), body };
+    parent.config.journal.submit(&start, parent.config.clock.now()).await?;
+    let (config, session) = (Arc::clone(&parent.config), Arc::clone(&parent.session));
+    let driver = Driver::own(config, id.clone(), Some(session), None, parent.stop.clone()).await?;
+    let take = if driver.is_under_way() { Take::Resume { changed: Vec::new() } } else { Take::New };
+    driver.run(take).await
+}
+
+/// The beginning of a prompt, as people see it.
+pub(crate) fn label(prompt: &str) -> String {
+    const LABEL: usize = 60;
+    let line = prompt.trim().lines().next().unwrap_or_default();
+    if line.chars().count() <= LABEL {
+        return line.to_owned();
+    }
+    line.chars().take(LABEL - 1).chain(['…']).collect()
+}

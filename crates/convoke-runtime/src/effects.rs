@@ -1,0 +1,148 @@
+//! What an agent's driver has done outside: room for a request, the request itself, and what its children come to.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use convoke_claude::{Live, Request};
+use convoke_kernel::{
+    AgentId, AgentSpec, Effect, Failure, FailureKind, ModelRequest, Reply, Retry, RoomAsk, ToolRequest, ToolResult,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::bash::Bash;
+use crate::children::{self, Parent};
+use crate::error::Error;
+use crate::governor::{Fate, Permit};
+use crate::notice::{Notice, Piece};
+use crate::purse::Doing;
+use crate::room::{self, Granted};
+use crate::runtime::Config;
+use crate::session::Session;
+
+/// What a task came to.
+pub(crate) enum Done {
+    Room { call: u32, attempt: u32, granted: Granted },
+    Model { call: u32, attempt: u32, result: Box<Result<Reply, Failure>> },
+    Tool { id: String, result: ToolResult, bash: Box<Bash> },
+    Child { id: String, result: Result<Option<ToolResult>, Error> },
+}
+
+/// Tells running effects apart, so that each is performed once per life of the process.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Key {
+    Room(u32, u32),
+    Model(u32, u32),
+    Tool(String),
+}
+
+impl Key {
+    pub(crate) fn of(effect: &Effect) -> Self {
+        match effect {
+            Effect::AskRoom { call, attempt, .. } => Key::Room(*call, *attempt),
+            Effect::CallModel { call, attempt } => Key::Model(*call, *attempt),
+            Effect::RunTool { id, .. } => Key::Tool(id.clone()),
+        }
+    }
+}
+
+/// What an agent does with these effects pending, as far as money goes. A request on its way was granted its room. An
+/// agent that waits for its children needs no money and frees none.
+pub(crate) fn doing(pending: &[Effect]) -> Option<Doing> {
+    let shell = |request: &ToolRequest| matches!(request, ToolRequest::Bash { .. } | ToolRequest::RestartBash);
+    let by_others = |effect: &Effect| matches!(effect, Effect::RunTool { request, .. } if !shell(request));
+    match pending {
+        [Effect::CallModel { .. }] => None,
+        [_, ..] if pending.iter().all(by_others) => Some(Doing::Resting),
+        _ => Some(Doing::Working),
+    }
+}
+
+pub(crate) async fn room(
+    config: Arc<Config>,
+    session: Arc<Session>,
+    agent: AgentId,
+    spec: AgentSpec,
+    ask: RoomAsk,
+    not_before: u64,
+) -> Done {
+    let (call, attempt) = (ask.call, ask.attempt);
+    let granted = room::wait(&config, &session, agent.as_str(), &spec, ask, not_before).await;
+    Done::Room { call, attempt, granted }
+}
+
+/// Sends a request, tells what comes of it while it comes, and tells the governor how it went.
+pub(crate) async fn call(
+    config: Arc<Config>,
+    session: Arc<Session>,
+    agent: AgentId,
+    request: ModelRequest,
+    (call, attempt): (u32, u32),
+    permit: Option<Permit>,
+    cut: CancellationToken,
+) -> Done {
+    let model = config.models.get(&request.spec.model);
+    let live = |live: Live<'_>| {
+        match (&live, &permit) {
+            (Live::Began, Some(permit)) => permit.began(),
+            (Live::Limits(limits), Some(permit)) => permit.limits(limits),
+            _ => {}
+        }
+        if let Some(piece) = Piece::of(live) {
+            session.tell(Notice::Live { agent: agent.clone(), piece });
+        }
+    };
+    let mut result = tokio::select! {
+        result = config.client.send(wire(request), live) => result,
+        () = cut.cancelled() => Err(stopped()),
+    };
+    if let Ok(reply) = &mut result {
+        reply.cost_nano = convoke_claude::cost(&model, &reply.usage);
+    }
+    if let Some(permit) = permit {
+        permit.done(fate(&result));
+    }
+    Done::Model { call, attempt, result: Box::new(result) }
+}
+
+/// Boxed, because a child is driven as its parent is.
+pub(crate) fn child(parent: Parent, id: String, request: ToolRequest) -> Pin<Box<dyn Future<Output = Done> + Send>> {
+    Box::pin(async move {
+        let result = children::perform(&parent, &id, request).await;
+        Done::Child { id, result }
+    })
+}
+
+fn fate(result: &Result<Reply, Failure>) -> Fate {
+    let Err(failure) = result else { return Fate::Replied };
+    let retry_after_ms = match failure.retry {
+        Retry::After(ms) => Some(ms),
+        Retry::Soon | Retry::Never => None,
+    };
+    match failure.kind {
+        FailureKind::RateLimited if failure.retry != Retry::Never => Fate::Limited { retry_after_ms },
+        FailureKind::Api if failure.retry != Retry::Never => Fate::Overloaded { retry_after_ms },
+        _ => Fate::OtherFailure,
+    }
+}
+
+fn wire(request: ModelRequest) -> Request {
+    Request {
+        model: request.spec.model.clone(),
+        max_tokens: request.max_tokens,
+        system: Some(request.spec.system.clone()),
+        tools: Some(request.spec.tools.clone()),
+        params: request.params().iter().map(|param| (param.name.clone(), param.value.clone())).collect(),
+        messages: request.messages,
+    }
+}
+
+fn stopped() -> Failure {
+    Failure {
+        kind: FailureKind::Interrupted,
+        message: "a person stopped Convoke while the model was answering".to_owned(),
+        retry: Retry::Soon,
+        request_id: None,
+        unbilled: false,
+    }
+}

@@ -1,0 +1,89 @@
+//! Looks up what findings cite: lines of files, and what the agent's own commands printed. Nothing a model wrote is run.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use convoke_journal::StreamId;
+use convoke_kernel::{AgentId, Checked, Citation, Event, Report, Seen, check_citation};
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::runtime::Config;
+use crate::workspace::{Looked, read_lines};
+
+/// More of a command's output than this is not read back.
+const MOST_OUTPUT: u64 = 8 * 1024 * 1024;
+
+/// Compares every citation of a report.
+pub(super) async fn citations(
+    config: &Arc<Config>,
+    dir: &Path,
+    agent: Option<&AgentId>,
+    report: &Report,
+) -> Result<Vec<Vec<Checked>>, Error> {
+    let cites_commands = report.findings.iter().flat_map(|finding| &finding.citations).any(|c| c.command.is_some());
+    let ran = match agent.filter(|_| cites_commands) {
+        Some(agent) => commands(config, agent).await?,
+        None => None,
+    };
+    let (dir, report) = (dir.to_owned(), report.clone());
+    let checked = tokio::task::spawn_blocking(move || {
+        let check = |citation: &Citation| check(&dir, ran.as_ref(), citation);
+        report.findings.iter().map(|finding| finding.citations.iter().map(check).collect()).collect()
+    });
+    checked.await.map_err(|_| Error::CheckBroke)
+}
+
+type Outputs = HashMap<String, Vec<String>>;
+
+fn check(dir: &Path, ran: Option<&Outputs>, citation: &Citation) -> Checked {
+    let seen = match (&citation.path, &citation.command) {
+        (Some(path), _) => match read_lines(dir, path) {
+            Looked::Text(text) => Seen::File(text),
+            Looked::Missing => Seen::Missing,
+            Looked::Outside => Seen::Outside,
+            Looked::TooLarge => Seen::TooLarge,
+            Looked::NotText => Seen::NotText,
+        },
+        (None, Some(command)) => match ran {
+            None => return Checked::CannotTell("the record of that command is gone".to_owned()),
+            Some(ran) => ran.get(command.trim()).cloned().map_or(Seen::NeverRan, Seen::Output),
+        },
+        (None, None) => return Checked::CannotTell("the citation names neither file nor command".to_owned()),
+    };
+    check_citation(citation, &seen)
+}
+
+/// What an agent's commands printed, as it was recorded; `None` when its stream is gone.
+async fn commands(config: &Config, agent: &AgentId) -> Result<Option<Outputs>, Error> {
+    let records = config.journal.load(&StreamId::from(agent), 0).await?;
+    if records.is_empty() {
+        return Ok(None);
+    }
+    let (mut started, mut outputs) = (HashMap::new(), Outputs::new());
+    for record in records {
+        let bad = |cause| Error::BadEvent { agent: agent.clone(), seq: record.seq, cause };
+        match Event::decode(&record.event).map_err(bad)? {
+            Event::ToolStarted(e) => {
+                let input: Value = serde_json::from_str(e.input.as_str())?;
+                if let Some(command) = input.get("command").and_then(Value::as_str) {
+                    started.insert(e.id, command.trim().to_owned());
+                }
+            }
+            Event::ToolFinished(e) => {
+                if let Some(command) = started.remove(&e.id) {
+                    let whole = e.result.full_output.as_deref().and_then(|file| read_whole(Path::new(file)));
+                    outputs.entry(command).or_default().push(whole.unwrap_or(e.result.text));
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(Some(outputs))
+}
+
+fn read_whole(file: &Path) -> Option<String> {
+    let small = std::fs::metadata(file).ok()?.len() <= MOST_OUTPUT;
+    small.then(|| std::fs::read(file).ok()).flatten().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}

@@ -1,0 +1,56 @@
+//! Results by content: the key holds everything that affects an answer, and nothing else.
+
+use convoke_kernel::{AgentSpec, ItemResult, VoterResult};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// Changes whenever equal keys would no longer mean equal work.
+const FORMAT: &str = "result-1";
+
+/// The key of what an agent of this make says to this prompt, over a directory with this fingerprint. `occurrence` tells
+/// equal ones of one run apart.
+pub(super) fn key(spec: &AgentSpec, prompt: &str, base: &str, occurrence: u32) -> String {
+    let mut hasher = Sha256::new();
+    let mut put = |part: &str| {
+        hasher.update((part.len() as u64).to_be_bytes());
+        hasher.update(part.as_bytes());
+    };
+    for part in [FORMAT, prompt, base, &spec.model, spec.system.as_str(), spec.tools.as_str()] {
+        put(part);
+    }
+    // Effort and thinking are among the parameters; marks for the cache change no answer.
+    for param in spec.params.iter().filter(|param| param.name != "cache_control") {
+        put(&param.name);
+        put(param.value.as_str());
+    }
+    put(&spec.limits.max_turns.to_string());
+    put(&occurrence.to_string());
+    hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A remembered result, and who paid for it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Remembered<T> {
+    /// The session.
+    pub(super) session: String,
+    /// The result.
+    pub(super) result: T,
+}
+
+/// What may be remembered, and taken for an equal one.
+pub(super) trait Sound: Serialize + for<'de> Deserialize<'de> {
+    /// Whether it is whole and worth what it looks.
+    fn is_sound(&self) -> bool;
+}
+
+impl Sound for ItemResult {
+    fn is_sound(&self) -> bool {
+        ItemResult::is_sound(self)
+    }
+}
+
+impl Sound for VoterResult {
+    fn is_sound(&self) -> bool {
+        self.ballot.is_some() && self.failure.is_none()
+    }
+}

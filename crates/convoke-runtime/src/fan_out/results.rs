@@ -1,0 +1,42 @@
+//! What a worker's or verifier's end means for its item.
+
+use convoke_kernel::{AgentId, FailureKind, ItemResult, ItemStatus, Outcome, VoterResult};
+
+use crate::driver::Ended;
+
+pub(super) fn item_result(agent: AgentId, ended: &Ended, outcome: &Outcome) -> ItemResult {
+    let turns = ended.summary.as_ref().map_or(0, |summary| summary.turns);
+    let status = match outcome {
+        Outcome::Ok { .. } => ItemStatus::Ok,
+        Outcome::Failed { kind: FailureKind::Budget, message, .. } if turns == 0 => {
+            ItemStatus::Skipped { reason: format!("budget: {message}") }
+        }
+        Outcome::Failed { kind, message, .. } => ItemStatus::Failed { kind: *kind, message: message.clone() },
+    };
+    let mut result = ItemResult::bare(status);
+    result.agent = Some(agent);
+    result.report = ended.report.clone();
+    result.text = if ended.report.is_some() { String::new() } else { outcome.text().to_owned() };
+    result.degraded = ended.degraded.clone();
+    if let Some(summary) = &ended.summary {
+        (result.attempts, result.turns, result.commands) = (summary.calls, summary.turns, summary.commands);
+        (result.usage, result.cost_nano) = (summary.usage, summary.cost_nano);
+    }
+    result
+}
+
+pub(super) fn voter_result(agent: AgentId, ended: &Ended, outcome: &Outcome) -> VoterResult {
+    let failure = match (outcome, &ended.degraded, &ended.ballot) {
+        (Outcome::Failed { message, .. }, ..) => Some(message.clone()),
+        (Outcome::Ok { .. }, Some(degraded), _) => Some(degraded.clone()),
+        (Outcome::Ok { .. }, None, None) => Some("it gave no verdict".to_owned()),
+        (Outcome::Ok { .. }, None, Some(_)) => None,
+    };
+    let mut result =
+        VoterResult { ballot: ended.ballot.clone(), failure, agent: Some(agent), ..VoterResult::default() };
+    if let Some(summary) = &ended.summary {
+        (result.attempts, result.turns, result.commands) = (summary.calls, summary.turns, summary.commands);
+        (result.usage, result.cost_nano) = (summary.usage, summary.cost_nano);
+    }
+    result
+}

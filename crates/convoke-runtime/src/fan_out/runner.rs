@@ -1,0 +1,407 @@
+//! Drives one run's stream under its lease. Items go their own way: whatever can be checked or verified goes before what
+//! can be started anew, so that no item waits for the others.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use convoke_journal::{Batch, Lease};
+use convoke_kernel::{
+    AgentId, Checked, ItemResult, Normalised, Role, Run, RunEffect, RunEvent, RunId, RunInput, RunSpec, ToolResult,
+    VoterResult, verifier_prompt, worker_prompt,
+};
+use tokio::task::{JoinError, JoinSet};
+
+use super::keys::{Remembered, Sound, key};
+use super::results::{item_result, voter_result};
+use super::seek::{Found, Reusable, Seeker, Sought, Ticket};
+use super::tree::{Trace, Tree};
+use super::{check, load, stream};
+use crate::children::{self, Parent, label};
+use crate::crash::Moment;
+use crate::driver::Ended;
+use crate::error::Error;
+use crate::notice::Notice;
+use crate::purse::Entry;
+use crate::stop::StopLevel;
+use crate::workspace::{digests, fingerprint};
+
+/// What a task came to.
+enum Done {
+    Sought(Sought),
+    Checked(u32, Vec<Vec<Checked>>),
+    Ended(Box<Ticket>, Box<Ended>, Option<Trace>),
+    /// Others may be at its key again.
+    Landed,
+}
+
+/// Something to record, and the results to remember with it.
+type Heard = (RunInput, Vec<(String, String)>);
+
+pub(super) struct Runner {
+    parent: Parent,
+    id: RunId,
+    lease: Lease,
+    seq: u64,
+    run: Run,
+    tasks: JoinSet<Result<Done, Error>>,
+    /// What is under way.
+    begun: HashSet<RunEffect>,
+    tree: Tree,
+}
+
+impl Runner {
+    pub(super) async fn own(parent: &Parent, id: RunId) -> Result<Self, Error> {
+        let stream = stream(&id)?;
+        let lease = parent.config.journal.own(&stream).await?;
+        let (run, seq) = load(&parent.config, &id).await?;
+        let (tasks, begun, tree) = (JoinSet::new(), HashSet::new(), Tree::default());
+        Ok(Self { parent: parent.clone(), id, lease, seq, run, tasks, begun, tree })
+    }
+
+    pub(super) fn is_started(&self) -> bool {
+        self.run.spec().is_some()
+    }
+
+    /// Admits the run's agents and records it, in one append. The answer is why that cannot be.
+    pub(super) async fn start(
+        &mut self,
+        call: &str,
+        wanted: Normalised,
+        by: &str,
+    ) -> Result<Option<ToolResult>, Error> {
+        let lead = self.parent.spec.clone();
+        let Some(fan_out) = &lead.fan_out else {
+            return Ok(Some(ToolResult::refused("Workflow error: this agent may start no other.")));
+        };
+        let dir = PathBuf::from(&lead.dir);
+        let base = fingerprint(&dir).await?;
+        let mut keys = Vec::new();
+        let mut agents = 0u32;
+        for subtask in &wanted.subtasks {
+            let Some(spec) = lead.child(Role::Worker, &label(subtask), 0) else { continue };
+            let key = key(&spec, &worker_prompt(subtask), &base, 0);
+            agents = agents.saturating_add(match self.remembered_item(&key).await? {
+                None => 1 + fan_out.voters,
+                Some(result) => self.missing_votes(subtask, &result, &base, fan_out.voters).await?,
+            });
+            keys.push(key);
+        }
+        let spec = RunSpec {
+            run: self.id.to_string(),
+            session: lead.session.clone(),
+            lead: self.parent.id.clone(),
+            call: call.to_owned(),
+            dir: lead.dir.clone(),
+            base,
+            voters: fan_out.voters,
+            subtasks: wanted.subtasks,
+            keys,
+            notes: wanted.notes,
+            dropped: wanted.dropped,
+            consent: by.to_owned(),
+        };
+        let admit = Entry::Admit { run: self.id.to_string(), count: agents };
+        match self.record(vec![(RunInput::Start(Box::new(spec)), Vec::new())], vec![admit]).await {
+            Ok(()) => Ok(None),
+            Err(Error::Journal(convoke_journal::Error::Declined { reason, .. })) => {
+                let text = format!(
+                    "Workflow error: {reason}. No agent was started and nothing was spent; send fewer subtasks."
+                );
+                Ok(Some(ToolResult::refused(text)))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// How many verifiers a remembered result still needs.
+    async fn missing_votes(&self, subtask: &str, result: &ItemResult, base: &str, voters: u32) -> Result<u32, Error> {
+        let Some(report) = result.report.as_ref().filter(|report| !report.findings.is_empty()) else { return Ok(0) };
+        let Some(spec) = self.parent.spec.child(Role::Verifier, "", report.findings.len() as u32) else { return Ok(0) };
+        let prompt = verifier_prompt(subtask, report);
+        let mut missing = 0;
+        for voter in 1..=voters {
+            let key = key(&spec, &prompt, base, voter);
+            missing += u32::from(self.look_up::<VoterResult>(&key).await?.is_none());
+        }
+        Ok(missing)
+    }
+
+    /// Drives until every item is done, or until somebody asks to stop.
+    pub(super) async fn drive(&mut self) -> Result<Option<ToolResult>, Error> {
+        let mut stop = self.parent.stop.clone();
+        if !self.run.is_closed() {
+            let dir = self.dir();
+            self.tree = match self.run.spec() {
+                Some(spec) if self.run.counts().workers > 0 => Tree::again(&dir, &spec.base).await?,
+                _ => Tree::new(&dir).await?,
+            };
+        }
+        while !self.run.is_closed() {
+            let level = stop.level();
+            if level == StopLevel::Run {
+                self.begin_what_can_be_begun();
+            }
+            if self.tasks.is_empty() {
+                return Ok(None);
+            }
+            // A stop reaches the agents by themselves; here nothing new is begun once it is heard.
+            tokio::select! {
+                Some(done) = self.tasks.join_next() => {
+                    let mut all = vec![self.done(done)?];
+                    // What else has come meanwhile shares the commit: with many agents the run's own stream would be
+                    // what all of them wait for.
+                    while let Some(done) = self.tasks.try_join_next() {
+                        all.push(self.done(done)?);
+                    }
+                    self.take(all).await?;
+                }
+                _ = stop.above(level), if level == StopLevel::Run => {}
+            }
+        }
+        while let Some(landed) = self.tasks.join_next().await {
+            self.done(landed)?;
+        }
+        Ok(Some(ToolResult::done(self.run.digest())))
+    }
+
+    fn done(&self, done: Result<Result<Done, Error>, JoinError>) -> Result<Done, Error> {
+        done.map_err(|_| Error::EffectBroke(self.parent.id.clone()))?
+    }
+
+    pub(super) async fn finish(mut self) {
+        self.tasks.shutdown().await;
+        // A lease that cannot be given back ends with its process.
+        let _ = self.parent.config.journal.release(&self.lease).await;
+    }
+
+    fn begin_what_can_be_begun(&mut self) {
+        let mut pending = self.run.pending();
+        pending.retain(|effect| !self.begun.contains(effect));
+        pending.sort_by_key(|effect| matches!(effect, RunEffect::Work { .. }));
+        // Those whose agents have begun before come first: their places are paid for already.
+        let most = self.parent.config.agents_at_once.max(1);
+        for effect in pending {
+            if self.begun.len() >= most {
+                return;
+            }
+            self.begun.insert(effect);
+            self.begin(effect);
+        }
+    }
+
+    fn begin(&mut self, effect: RunEffect) {
+        let seeker = self.seeker();
+        match effect {
+            RunEffect::Check { item } => {
+                let (config, dir) = (Arc::clone(&self.parent.config), self.dir());
+                let result = self.run.result(item).cloned();
+                self.tasks.spawn(async move {
+                    let report = result.as_ref().and_then(|result| result.report.as_ref());
+                    let agent = result.as_ref().and_then(|result| result.agent.as_ref());
+                    let checks = match report {
+                        Some(report) => check::citations(&config, &dir, agent, report).await?,
+                        None => Vec::new(),
+                    };
+                    Ok(Done::Checked(item, checks))
+                });
+            }
+            RunEffect::Work { item } => {
+                let Some((subtask, key)) = self.item(item) else { return };
+                let Some(spec) = self.parent.spec.child(Role::Worker, &label(&subtask), 0) else { return };
+                let known = self.run.worker(item).cloned();
+                let agent = AgentId::derived(&["work", self.id.as_str(), &key]);
+                let prompt = worker_prompt(&subtask);
+                let seeking = seeker.seek::<ItemResult>(effect, agent, known.is_some(), spec, prompt, key);
+                self.tasks.spawn(async move { seeking.await.map(Done::Sought) });
+            }
+            RunEffect::Verify { item, voter } => {
+                let Some((subtask, _)) = self.item(item) else { return };
+                let Some(report) = self.run.result(item).and_then(|result| result.report.clone()) else { return };
+                let label = format!("verify: {}", label(&subtask));
+                let findings = report.findings.len() as u32;
+                let Some(spec) = self.parent.spec.child(Role::Verifier, &label, findings) else { return };
+                let prompt = verifier_prompt(&subtask, &report);
+                let base = self.run.spec().map(|spec| spec.base.clone()).unwrap_or_default();
+                let key = key(&spec, &prompt, &base, voter);
+                let known = self.run.verifier(item, voter).is_some();
+                let (item, voter) = (item.to_string(), voter.to_string());
+                let agent = AgentId::derived(&["verify", self.id.as_str(), &item, &voter, &key]);
+                let seeking = seeker.seek::<VoterResult>(effect, agent, known, spec, prompt, key);
+                self.tasks.spawn(async move { seeking.await.map(Done::Sought) });
+            }
+        }
+    }
+
+    fn item(&self, item: u32) -> Option<(String, String)> {
+        let (spec, at) = (self.run.spec()?, item.checked_sub(1)? as usize);
+        Some((spec.subtasks.get(at)?.clone(), spec.keys.get(at)?.clone()))
+    }
+
+    fn dir(&self) -> PathBuf {
+        PathBuf::from(&self.parent.spec.dir)
+    }
+
+    /// Records what has come, and does what follows from it.
+    async fn take(&mut self, all: Vec<Done>) -> Result<(), Error> {
+        let (mut heard, mut free, mut over) = (Vec::new(), Vec::new(), Vec::new());
+        for done in all {
+            match done {
+                Done::Landed => {}
+                Done::Sought(Sought::Stopped(effect)) => drop(self.begun.remove(&effect)),
+                Done::Sought(Sought::Free(ticket)) => {
+                    heard.extend(self.began(&ticket).map(|began| (began, Vec::new())));
+                    free.push(ticket);
+                }
+                Done::Sought(Sought::Remembered(effect, found)) => {
+                    self.begun.remove(&effect);
+                    heard.extend(remembered(effect, found).map(|ended| (ended, Vec::new())));
+                }
+                Done::Checked(item, checks) => {
+                    self.begun.remove(&RunEffect::Check { item });
+                    heard.push((RunInput::Checked { item, checks }, Vec::new()));
+                }
+                Done::Ended(ticket, ended, trace) => {
+                    heard.extend(self.ended(&ticket, &ended, trace).await?);
+                    over.push(ticket);
+                }
+            }
+        }
+        if !heard.is_empty() {
+            self.record(heard, Vec::new()).await?;
+        }
+        free.into_iter().for_each(|ticket| self.set_to_work(ticket));
+        for ticket in over {
+            let Ticket { flight, place, .. } = *ticket;
+            drop(place);
+            self.tasks.spawn(async move {
+                flight.land().await?;
+                Ok(Done::Landed)
+            });
+        }
+        Ok(())
+    }
+
+    /// Who does it is recorded before it is done; `None` if that stands already.
+    fn began(&self, ticket: &Ticket) -> Option<RunInput> {
+        let agent = ticket.agent.clone();
+        match ticket.effect {
+            RunEffect::Work { item } if self.run.worker(item).is_none() => Some(RunInput::Began { item, agent }),
+            RunEffect::Verify { item, voter } if self.run.verifier(item, voter).is_none() => {
+                Some(RunInput::VoterBegan { item, voter, agent })
+            }
+            _ => None,
+        }
+    }
+
+    fn set_to_work(&mut self, ticket: Box<Ticket>) {
+        let (parent, before, dir) = (self.parent.clone(), self.tree.latest(), self.dir());
+        self.tasks.spawn(async move {
+            let ended = children::drive(&parent, &ticket.agent, ticket.spec.clone(), &ticket.prompt).await?;
+            let ran = ended.summary.as_ref().is_some_and(|summary| summary.commands > 0);
+            let works = matches!(ticket.effect, RunEffect::Work { .. });
+            let trace = if ran && works { Some(Trace::since(&before, &dir).await?) } else { None };
+            Ok(Done::Ended(ticket, Box::new(ended), trace))
+        });
+    }
+
+    /// What an agent came to. Without an outcome it was stopped; it stays pending and goes on when somebody resumes it.
+    async fn ended(&mut self, ticket: &Ticket, ended: &Ended, trace: Option<Trace>) -> Result<Option<Heard>, Error> {
+        let Ticket { effect, agent, key, .. } = ticket;
+        self.begun.remove(effect);
+        let Some(outcome) = &ended.outcome else { return Ok(None) };
+        Ok(match *effect {
+            RunEffect::Work { item } => {
+                let mut result = item_result(agent.clone(), ended, outcome);
+                if let Some(trace) = trace {
+                    let all = self.tree.moved_by(&trace);
+                    result.changes = digests(&self.dir(), &all).await;
+                    result.changed = trace.changed;
+                }
+                let kept = if self.tree.began_as_keyed() { self.remember(key, &result)? } else { Vec::new() };
+                Some((RunInput::Ended { item, result: Box::new(result) }, kept))
+            }
+            RunEffect::Verify { item, voter } => {
+                let result = voter_result(agent.clone(), ended, outcome);
+                let kept = if self.tree.is_as_keyed() { self.remember(key, &result)? } else { Vec::new() };
+                Some((RunInput::VoterEnded { item, voter, result: Box::new(result) }, kept))
+            }
+            RunEffect::Check { .. } => None,
+        })
+    }
+
+    fn remember<T: Sound>(&self, key: &str, result: &T) -> Result<Vec<(String, String)>, Error> {
+        if !result.is_sound() {
+            return Ok(Vec::new());
+        }
+        let remembered = Remembered { session: self.parent.session.id.to_string(), result };
+        Ok(vec![(key.to_owned(), serde_json::to_string(&remembered)?)])
+    }
+
+    /// One round of the circle for the run's own stream.
+    async fn record(&mut self, heard: Vec<Heard>, mut entries: Vec<Entry>) -> Result<(), Error> {
+        let (config, session) = (Arc::clone(&self.parent.config), Arc::clone(&self.parent.session));
+        let at = config.clock.now();
+        let (mut after, mut events, mut results) = (self.run.clone(), Vec::new(), Vec::new());
+        for (input, kept) in heard {
+            let decided = after.decide(input)?;
+            for event in &decided {
+                let bad = |cause: convoke_kernel::IllegalRunEvent| Error::BadRun {
+                    run: self.id.clone(),
+                    seq: self.seq,
+                    cause: cause.to_string(),
+                };
+                after.apply(event, at).map_err(bad)?;
+            }
+            events.extend(decided);
+            results.extend(kept);
+        }
+        if after.is_closed() {
+            let counts = after.counts();
+            entries.push(Entry::CloseRun { run: self.id.to_string(), used: counts.workers + counts.verifiers });
+        }
+        let updates = if entries.is_empty() { Vec::new() } else { vec![session.purse.update(entries, at)] };
+        let encoded = events.iter().map(RunEvent::encode).collect::<Result<Vec<_>, _>>()?;
+        let summary = after.summary().map(|summary| serde_json::to_string(&summary)).transpose()?;
+        let batch = Batch { at, events: encoded, summary, results, updates, ..Batch::default() };
+        self.crash(Moment::BeforeCommit)?;
+        let appended = config.journal.append_shared(&self.lease, self.seq, &batch).await?;
+        session.adopt(&appended.states)?;
+        let first = self.seq + 1;
+        (self.run, self.seq) = (after, appended.seq);
+        self.crash(Moment::AfterCommit)?;
+        for (event, seq) in events.into_iter().zip(first..) {
+            session.tell(Notice::Run { run: self.id.clone(), seq, at, event: Box::new(event) });
+        }
+        Ok(())
+    }
+
+    fn crash(&self, moment: Moment) -> Result<(), Error> {
+        match &self.parent.config.crash {
+            Some(crash) if crash.dies(moment, &[]) => Err(Error::Crashed),
+            _ => Ok(()),
+        }
+    }
+
+    fn seeker(&self) -> Seeker {
+        let fresh = self.parent.spec.fan_out.as_ref().is_some_and(|fan_out| fan_out.fresh);
+        Seeker { parent: self.parent.clone(), fresh, dir: self.dir() }
+    }
+
+    async fn remembered_item(&self, key: &str) -> Result<Option<ItemResult>, Error> {
+        self.look_up(key).await
+    }
+
+    async fn look_up<T: Sound + Reusable>(&self, key: &str) -> Result<Option<T>, Error> {
+        self.seeker().look_up(key).await
+    }
+}
+
+/// What an equal item or voter came to before.
+fn remembered(effect: RunEffect, found: Found) -> Option<RunInput> {
+    match (effect, found) {
+        (RunEffect::Work { item }, Found::Item(result)) => Some(RunInput::Ended { item, result }),
+        (RunEffect::Verify { item, voter }, Found::Vote(result)) => Some(RunInput::VoterEnded { item, voter, result }),
+        _ => None,
+    }
+}

@@ -1,0 +1,73 @@
+//! What becomes of the directory during a run. Results are kept under the fingerprint the directory had at the run's
+//! start, so whatever has changed since then belongs to a result, whoever changed it. Never writes.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::Error;
+use crate::workspace::{Snapshot, fingerprint};
+
+/// The directory as one life of a run has seen it.
+#[derive(Default)]
+pub(super) struct Tree {
+    /// When this life began.
+    start: Snapshot,
+    /// When a worker last ended.
+    latest: Arc<Snapshot>,
+    /// Whether it was then as at the run's start.
+    as_keyed: bool,
+    /// Whether a worker of this life has changed something.
+    moved: bool,
+}
+
+/// What a worker leaves behind.
+pub(super) struct Trace {
+    /// Files that changed while it was at work.
+    pub(super) changed: Vec<String>,
+    after: Snapshot,
+}
+
+impl Trace {
+    /// What has changed since this look.
+    pub(super) async fn since(before: &Snapshot, dir: &Path) -> Result<Self, Error> {
+        let after = Snapshot::take(dir).await?;
+        Ok(Self { changed: before.changes_to(&after), after })
+    }
+}
+
+impl Tree {
+    /// The directory of a run that starts.
+    pub(super) async fn new(dir: &Path) -> Result<Self, Error> {
+        let start = Snapshot::take(dir).await?;
+        Ok(Self { latest: Arc::new(start.clone()), start, as_keyed: true, moved: false })
+    }
+
+    /// The directory of a run that is taken up again: what its workers changed before is known only if nothing did.
+    pub(super) async fn again(dir: &Path, base: &str) -> Result<Self, Error> {
+        let as_keyed = fingerprint(dir).await? == base;
+        Ok(Self { as_keyed, ..Self::new(dir).await? })
+    }
+
+    /// How it looked when a worker last ended.
+    pub(super) fn latest(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.latest)
+    }
+
+    /// Takes in what a worker left behind, and gives everything that has changed since this life began.
+    pub(super) fn moved_by(&mut self, trace: &Trace) -> Vec<String> {
+        let all = self.start.changes_to(&trace.after);
+        self.moved |= !all.is_empty();
+        self.latest = Arc::new(trace.after.clone());
+        all
+    }
+
+    /// Whether everything that has changed since the run's start is known: only then can a result be kept.
+    pub(super) fn began_as_keyed(&self) -> bool {
+        self.as_keyed
+    }
+
+    /// Whether, as far as anybody has seen, nothing has changed since the run's start.
+    pub(super) fn is_as_keyed(&self) -> bool {
+        self.as_keyed && !self.moved
+    }
+}

@@ -1,0 +1,270 @@
+//! A session's ledger as this process sees it, and the queue of those who want to spend. The rules are the kernel's; the
+//! truth is the journal's: what is granted here counts only once the append that carries it has been committed.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use convoke_journal::{Change, Changed, Journal, StreamId, Update};
+use convoke_kernel::{Amount, Answer, Ask, Caps, Ledger, LedgerEvent, Room, RoomReserved, SessionId, answer};
+use tokio::sync::oneshot;
+
+use crate::clock::Clock;
+use crate::error::Error;
+
+/// What an agent is doing, as far as money goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Doing {
+    /// Something that will make it ask, rest or end by itself.
+    Working,
+    /// It waits for an answer from here.
+    Asking,
+    /// It has been granted room and its request is on the way or answered.
+    Flying,
+    /// It waits for its children.
+    Resting,
+}
+
+/// Something that is to be done to the ledger, in the transaction of the append it belongs to.
+#[derive(Debug, Clone)]
+pub(crate) enum Entry {
+    /// A person sets the caps.
+    Grant { caps: Caps, by: String },
+    /// This process takes the session up.
+    Hold { process: String },
+    /// It puts it down.
+    Leave,
+    /// A run starts this many agents.
+    Admit { run: String, count: u32 },
+    /// A run is over, gives back what it did not need, and keeps this many.
+    CloseRun { run: String, used: u32 },
+    /// An attempt is to be sent.
+    Reserve { agent: String, call: u32, attempt: u32, room: Room },
+    /// An attempt is over; without an amount, nobody knows what it cost.
+    Settle { agent: String, call: u32, attempt: u32, usage: Option<Amount> },
+    /// An agent's history turned out no longer than this hand-back is reckoned for.
+    Lower { agent: String, hand_back: Amount },
+    /// An agent is over.
+    Release { agent: String },
+}
+
+impl Entry {
+    fn events(&self, ledger: &Ledger) -> Result<Vec<LedgerEvent>, String> {
+        Ok(match self {
+            Entry::Grant { caps, by } => ledger.grant(*caps, by),
+            Entry::Hold { process } => ledger.hold(process),
+            Entry::Leave => ledger.leave(),
+            Entry::Admit { run, count } => ledger.admit(run, *count).map_err(|short| short.to_string())?,
+            Entry::CloseRun { run, used } => {
+                let mut after = ledger.clone();
+                let mut events = ledger.give_back(run, ledger.admitted(run).saturating_sub(*used));
+                events.iter().for_each(|event| after.apply(event, 0));
+                events.extend(after.close(run));
+                events
+            }
+            Entry::Reserve { agent, call, attempt, room } => ledger
+                .reserve(agent, *call, *attempt, room.request, room.hand_back)
+                .map_err(|short| short.to_string())?,
+            // An attempt that was settled before stays settled.
+            Entry::Settle { agent, call, attempt, usage } => {
+                ledger.settle(agent, *call, *attempt, *usage).unwrap_or_default()
+            }
+            Entry::Lower { agent, hand_back } => ledger.lower(agent, *hand_back),
+            Entry::Release { agent } => ledger.release(agent),
+        })
+    }
+}
+
+/// Makes the entries, one after the other, against the newest state.
+fn book(entries: &[Entry], state: Option<&str>, at: u64) -> Result<Changed, String> {
+    let mut ledger: Ledger = match state {
+        Some(state) => serde_json::from_str(state).map_err(|error| format!("the ledger cannot be read: {error}"))?,
+        None => Ledger::default(),
+    };
+    let mut texts = Vec::new();
+    for entry in entries {
+        for event in entry.events(&ledger)? {
+            ledger.apply(&event, at);
+            texts.push(event.encode().map_err(|error| error.to_string())?);
+        }
+    }
+    let state = serde_json::to_string(&ledger).map_err(|error| error.to_string())?;
+    Ok(Changed { state, events: texts })
+}
+
+/// The purse of one session in this process. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Purse {
+    journal: Journal,
+    stream: StreamId,
+    clock: Clock,
+    inner: Arc<Mutex<Inner>>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// As of the last commit this process has heard of.
+    ledger: Ledger,
+    /// Granted, and on the way to the journal.
+    granted: BTreeMap<String, RoomReserved>,
+    asks: Vec<Waiter>,
+    doing: HashMap<String, Doing>,
+    ages: HashMap<String, u64>,
+}
+
+struct Waiter {
+    ask: Ask,
+    tell: oneshot::Sender<Answer>,
+}
+
+impl Purse {
+    /// Opens the purse as the journal has it.
+    pub(crate) async fn open(journal: Journal, session: &SessionId, clock: Clock) -> Result<Self, Error> {
+        let purse = Self { journal, stream: StreamId::from(session), clock, inner: Arc::default() };
+        purse.reload().await?;
+        Ok(purse)
+    }
+
+    /// Looks what others have made of the ledger.
+    pub(crate) async fn reload(&self) -> Result<(), Error> {
+        if let Some(state) = self.journal.shared(&self.stream).await? {
+            self.adopt(&state)?;
+        }
+        Ok(())
+    }
+
+    /// Makes entries that belong to no append.
+    pub(crate) async fn enter(&self, entries: Vec<Entry>) -> Result<(), Error> {
+        let at = self.clock.now();
+        let state = self.journal.update(&self.stream, at, &Change::new(move |state| book(&entries, state, at))).await?;
+        self.adopt(&state)
+    }
+
+    /// The entries as part of an append.
+    pub(crate) fn update(&self, entries: Vec<Entry>, at: u64) -> Update {
+        Update { stream: self.stream.clone(), change: Change::new(move |state| book(&entries, state, at)) }
+    }
+
+    /// Takes over the state an append led to. Appends are answered in any order, so an older state is passed over.
+    pub(crate) fn adopt(&self, state: &str) -> Result<(), Error> {
+        let ledger: Ledger = serde_json::from_str(state)?;
+        let mut inner = self.lock();
+        if ledger.count() >= inner.ledger.count() {
+            inner.ledger = ledger;
+        }
+        // What is in the journal need not be counted beside it.
+        let Inner { ledger, granted, .. } = &mut *inner;
+        granted.retain(|agent, e| {
+            ledger.hold_of(agent).is_none_or(|hold| (hold.call, hold.attempt) < (e.call, e.attempt))
+        });
+        Ok(())
+    }
+
+    /// The ledger as this process knows it.
+    pub(crate) fn ledger(&self) -> Ledger {
+        self.lock().ledger.clone()
+    }
+
+    /// Says what an agent is doing now; `None` when it is no longer driven. Others may get their answer by it.
+    pub(crate) fn set(&self, agent: &str, doing: Option<Doing>) {
+        let mut inner = self.lock();
+        match doing {
+            Some(doing) => drop(inner.doing.insert(agent.to_owned(), doing)),
+            None => {
+                inner.doing.remove(agent);
+                inner.granted.remove(agent);
+            }
+        }
+        inner.serve(self.clock.now());
+    }
+
+    /// A grant that will not be used.
+    pub(crate) fn withdraw(&self, agent: &str) {
+        let mut inner = self.lock();
+        inner.granted.remove(agent);
+        inner.doing.insert(agent.to_owned(), Doing::Working);
+        inner.serve(self.clock.now());
+    }
+
+    /// Whether the minutes are used up.
+    pub(crate) fn is_out_of_time(&self) -> bool {
+        self.lock().ledger.ms_left(self.clock.now()) == Some(0)
+    }
+
+    /// Asks for room and waits for the answer. Dropping the future takes the ask back.
+    pub(crate) async fn ask(&self, mut ask: Ask) -> Answer {
+        let agent = ask.agent.clone();
+        let (tell, told) = oneshot::channel();
+        let _asked = Asked { purse: self, agent: agent.clone() };
+        {
+            let mut inner = self.lock();
+            let next = inner.ages.len() as u64;
+            ask.order = *inner.ages.entry(agent.clone()).or_insert(next);
+            inner.doing.insert(agent, Doing::Asking);
+            inner.asks.push(Waiter { ask, tell });
+            inner.serve(self.clock.now());
+        }
+        match told.await {
+            Ok(answer) => answer,
+            // The other end lives in the purse and is only dropped with an answer.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes an ask back that nobody waits for any more.
+struct Asked<'a> {
+    purse: &'a Purse,
+    agent: String,
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        let mut inner = self.purse.lock();
+        let before = inner.asks.len();
+        inner.asks.retain(|waiter| waiter.ask.agent != self.agent);
+        if inner.asks.len() < before {
+            inner.doing.insert(self.agent.clone(), Doing::Working);
+        }
+    }
+}
+
+impl Inner {
+    /// Answers whoever can be answered.
+    fn serve(&mut self, at: u64) {
+        while !self.asks.is_empty() {
+            let mut ledger = self.ledger.clone();
+            for granted in self.granted.values() {
+                ledger.apply(&granted.clone().into(), at);
+            }
+            let asks: Vec<Ask> = self.asks.iter().map(|waiter| waiter.ask.clone()).collect();
+            let busy = self.doing.values().any(|doing| *doing == Doing::Working);
+            let mut answers = answer(&ledger, &asks, busy, at);
+            if answers.is_empty() {
+                return;
+            }
+            // From the back, so that the places of those in front stay.
+            answers.sort_by_key(|(index, _)| std::cmp::Reverse(*index));
+            for (index, answer) in answers {
+                let Waiter { ask, tell } = self.asks.remove(index);
+                let room = match answer {
+                    Answer::Go(room) | Answer::HandBack(room, _) => Some(room),
+                    Answer::Refused(_) => None,
+                };
+                let doing = if room.is_some() { Doing::Flying } else { Doing::Working };
+                if tell.send(answer).is_err() {
+                    continue;
+                }
+                self.doing.insert(ask.agent.clone(), doing);
+                if let Some(Room { request, hand_back, .. }) = room {
+                    let Ask { agent, call, attempt, .. } = ask;
+                    let event = RoomReserved { agent: agent.clone(), call, attempt, request, hand_back };
+                    self.granted.insert(agent, event);
+                }
+            }
+        }
+    }
+}

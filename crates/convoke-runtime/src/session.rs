@@ -1,0 +1,61 @@
+//! What all agents of one session share in this process: the purse, the places to work, and whom to tell.
+
+use std::sync::Arc;
+
+use convoke_kernel::{AgentSpec, SessionId};
+use tokio::sync::Semaphore;
+
+use crate::error::Error;
+use crate::notice::{Notice, Watcher};
+use crate::purse::{Entry, Purse};
+use crate::runtime::Config;
+
+/// A session that this process drives.
+pub(crate) struct Session {
+    pub(crate) id: SessionId,
+    pub(crate) purse: Purse,
+    /// Places for workers and verifiers.
+    pub(crate) places: Arc<Semaphore>,
+    pub(crate) watcher: Option<Watcher>,
+}
+
+impl Session {
+    pub(crate) async fn open(config: &Config, spec: &AgentSpec, watcher: Option<Watcher>) -> Result<Self, Error> {
+        let purse = Purse::open(config.journal.clone(), &spec.session, config.clock.clone()).await?;
+        let process = config.journal.options().process.id.clone();
+        purse.enter(vec![Entry::Hold { process }]).await?;
+        let places = Arc::new(Semaphore::new(config.agents_at_once.max(1)));
+        Ok(Self { id: spec.session.clone(), purse, places, watcher })
+    }
+
+    /// The minutes stop here. Failing to say so costs minutes, nothing else.
+    pub(crate) async fn leave(&self) {
+        let _ = self.purse.enter(vec![Entry::Leave]).await;
+        self.tell_ledger();
+    }
+
+    pub(crate) fn tell(&self, notice: Notice) {
+        if let Some(watcher) = &self.watcher {
+            // A watcher that is gone is no reason to stop working.
+            let _ = watcher.send(notice);
+        }
+    }
+
+    /// Takes over the ledger an append led to, and shows it.
+    pub(crate) fn adopt(&self, states: &[String]) -> Result<(), Error> {
+        for state in states {
+            self.purse.adopt(state)?;
+        }
+        if !states.is_empty() {
+            self.tell_ledger();
+        }
+        Ok(())
+    }
+
+    fn tell_ledger(&self) {
+        if self.watcher.is_some() {
+            let (session, ledger) = (self.id.clone(), Box::new(self.purse.ledger()));
+            self.tell(Notice::Ledger { session, ledger });
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Which files belong to a directory: what git knows or would add, else all of them. It looks at names and kinds, never
+//! into files.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How long git may take to list a large tree.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The most that its names may take.
+const NAMES: usize = 64 << 20;
+
+/// Why a directory could not be looked at.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkspaceError {
+    /// Something in it cannot be read.
+    #[error("{} cannot be read: {source}; check that it is there and that you may read it", .path.display())]
+    Unreadable {
+        /// What.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// There are too many files.
+    #[error("{} holds more files than can be listed; start in a directory with fewer", .0.display())]
+    TooManyFiles(PathBuf),
+    /// Git was there and could not be used.
+    #[error("git could not list {}: {source}; try again, or start in a smaller directory", .dir.display())]
+    Git {
+        /// Where.
+        dir: PathBuf,
+        /// Why.
+        #[source]
+        source: convoke_sandbox::Error,
+    },
+}
+
+impl WorkspaceError {
+    pub(super) fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
+        |source| Self::Unreadable { path: path.to_owned(), source }
+    }
+}
+
+/// The files below `dir`, by their names relative to it. Repositories inside are listed by their own rules. Names of
+/// files that are gone may be among them.
+pub(super) async fn list(dir: &Path) -> Result<BTreeSet<PathBuf>, WorkspaceError> {
+    std::fs::read_dir(dir).map_err(WorkspaceError::unreadable(dir))?;
+    let mut files = BTreeSet::new();
+    let mut queue = vec![PathBuf::new()];
+    while let Some(below) = queue.pop() {
+        let here = dir.join(&below);
+        let names = git_list(&here).await?;
+        let (found, repositories) = off_thread(move |abandoned| match names {
+            Some(names) => sort(names, &here, &below, abandoned),
+            None => walk(&here, &below, abandoned),
+        })
+        .await?;
+        files.extend(found);
+        queue.extend(repositories);
+    }
+    Ok(files)
+}
+
+/// What `git ls-files` lists with these arguments; `None` where there is no git or no work tree.
+pub(super) async fn git_names(
+    dir: &Path,
+    args: &[&str],
+    patience: Duration,
+) -> Result<Option<Vec<PathBuf>>, WorkspaceError> {
+    let args: Vec<&str> = ["ls-files", "-z"].iter().chain(args).copied().collect();
+    let Some(output) = git(dir, &args, patience).await? else { return Ok(None) };
+    if output.code != 0 {
+        return Ok(None);
+    }
+    if output.truncated {
+        return Err(WorkspaceError::TooManyFiles(dir.to_owned()));
+    }
+    let names = output.stdout.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    // Going through the components takes off the slash that git puts behind directories.
+    Ok(Some(names.map(|name| Path::new(OsStr::from_bytes(name)).components().collect()).collect()))
+}
+
+async fn git_list(dir: &Path) -> Result<Option<Vec<PathBuf>>, WorkspaceError> {
+    let Some(names) = git_names(dir, &["--cached", "--others", "--exclude-standard"], PATIENCE).await? else {
+        return Ok(None);
+    };
+    // In a directory that its repository ignores git sees nothing that is not tracked, but agents do.
+    let ignored = git(dir, &["check-ignore", "-q", "--", "."], PATIENCE).await?;
+    Ok(Some(names).filter(|_| ignored.is_none_or(|output| output.code != 0)))
+}
+
+async fn git(
+    dir: &Path,
+    args: &[&str],
+    patience: Duration,
+) -> Result<Option<convoke_sandbox::ProgramOutput>, WorkspaceError> {
+    // The repository is not trusted: its configuration may name programs that git would run.
+    let trusted = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.untrackedCache=false"];
+    let args: Vec<OsString> = trusted.iter().chain(args).map(OsString::from).collect();
+    // A partial clone would fetch what is missing with programs of its configuration.
+    let env = [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("GIT_NO_LAZY_FETCH", "1"), ("GIT_ALLOW_PROTOCOL", "none")];
+    let env: BTreeMap<String, String> = env.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
+    match convoke_sandbox::capture("git", &args, dir, &env, patience, NAMES).await {
+        Ok(output) => Ok(Some(output)),
+        Err(convoke_sandbox::Error::ProgramStart { .. }) => Ok(None),
+        Err(source) => Err(WorkspaceError::Git { dir: dir.to_owned(), source }),
+    }
+}
+
+fn is_repository(dir: &Path) -> bool {
+    dir.join(".git").symlink_metadata().is_ok()
+}
+
+/// Files and the repositories that were not entered, by their names relative to the directory that was asked for.
+type Found = (Vec<PathBuf>, Vec<PathBuf>);
+
+/// Tells files from directories in git's list: those are other repositories, or the places for them.
+fn sort(names: Vec<PathBuf>, top: &Path, prefix: &Path, abandoned: &AtomicBool) -> Result<Found, WorkspaceError> {
+    let (mut files, mut repositories) = (Vec::new(), Vec::new());
+    for name in names {
+        let (path, whole) = (prefix.join(&name), top.join(&name));
+        match whole.symlink_metadata() {
+            Ok(meta) if meta.is_dir() && is_repository(&whole) => repositories.push(path),
+            Ok(meta) if meta.is_dir() => {
+                let (found, inside) = walk(&whole, &path, abandoned)?;
+                files.extend(found);
+                repositories.extend(inside);
+            }
+            _ => files.push(path),
+        }
+    }
+    Ok((files, repositories))
+}
+
+/// Every file below `top` but git's own.
+fn walk(top: &Path, prefix: &Path, abandoned: &AtomicBool) -> Result<Found, WorkspaceError> {
+    let (mut files, mut repositories) = (Vec::new(), Vec::new());
+    let mut queue = vec![PathBuf::new()];
+    while let Some(below) = queue.pop() {
+        let here = top.join(&below);
+        let entries = match std::fs::read_dir(&here) {
+            Ok(entries) => entries,
+            Err(error) if is_gone(&error) => continue,
+            // What cannot be looked into is named, so that it makes a difference whether it is there.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                files.push(prefix.join(&below));
+                continue;
+            }
+            Err(error) => return Err(WorkspaceError::unreadable(&here)(error)),
+        };
+        for entry in entries {
+            if abandoned.load(Ordering::Relaxed) {
+                return Ok((files, repositories));
+            }
+            let entry = entry.map_err(WorkspaceError::unreadable(&here))?;
+            if entry.file_name() == ".git" {
+                continue;
+            }
+            let (path, whole) = (below.join(entry.file_name()), entry.path());
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() && is_repository(&whole) => repositories.push(prefix.join(path)),
+                Ok(kind) if kind.is_dir() => queue.push(path),
+                Ok(_) => files.push(prefix.join(path)),
+                Err(error) if is_gone(&error) => {}
+                Err(error) => return Err(WorkspaceError::unreadable(&whole)(error)),
+            }
+        }
+    }
+    Ok((files, repositories))
+}
+
+/// Whether this says that there is nothing, which may have become true since the name was listed.
+pub(super) fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// Does work that blocks where it holds up no other task. The work is told when nobody waits for it any more.
+pub(super) async fn off_thread<T: Send + 'static>(work: impl FnOnce(&AtomicBool) -> T + Send + 'static) -> T {
+    let abandoned = Arc::new(AtomicBool::new(false));
+    let _guard = SetOnDrop(Arc::clone(&abandoned));
+    match tokio::task::spawn_blocking(move || work(&abandoned)).await {
+        Ok(value) => value,
+        Err(failed) => match failed.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The program is coming to its end, and nobody will look at this any more.
+            Err(_) => std::future::pending().await,
+        },
+    }
+}
+
+struct SetOnDrop(Arc<AtomicBool>);
+
+impl Drop for SetOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,16 @@
+# What is missing at the top, and what was left lying about. Nothing is said of a directory inside a repository.
+tidy() {
+  local f k r= l= n=0
+  while IFS= read -r -d '' f; do
+    f=./${f#./}; n=$((n + 1))
+    case $f in
+      ./[Rr][Ee][Aa][Dd][Mm][Ee]*) r=1 ;;
+      ./[Ll][Ii][Cc][Ee][Nn][CcSs][Ee]* | ./[Cc][Oo][Pp][Yy][Ii][Nn][Gg]* | ./[Uu][Nn][Ll][Ii][Cc][Ee][Nn][Ss][Ee]*) l=1 ;;
+    esac
+    case ${f##*/} in *.orig | *.rej | *.swp | *~ | .DS_Store | Thumbs.db) sort_out "$f"; case $f$k in */fixtures/* | *vendored | *generated) ;; *) [ -e "$f" ] && line "$f" STRAY ;; esac ;; esac
+  done < <(names)
+  printf 'N\tlooked\t%s\n' "$n"
+  [ "$n" -gt 0 ] && [ -z "$(git rev-parse --show-prefix 2>/dev/null)" ] || return 0
+  [ "$r" ] || printf 'I\t0\tmissing_readme\t.\t0\t0\t\t\t.\n'
+  [ "$l" ] || printf 'I\t0\tmissing_license\t.\t0\t0\t\t\t.\n'
+}

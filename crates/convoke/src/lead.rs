@@ -1,0 +1,82 @@
+//! What a lead's stream says: what it is made of, whether orchestration mode is on, what was said to it and what came of
+//! that. It reads; it changes nothing.
+
+use convoke_journal::{Journal, Record, StreamId};
+use convoke_kernel::{AgentId, AgentSpec, Event, Outcome};
+use serde::Deserialize;
+
+use crate::failure::Failure;
+
+/// What a lead's stream says.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Lead {
+    /// What it is made of; `None` if that cannot be read.
+    pub(crate) spec: Option<AgentSpec>,
+    /// Whether orchestration mode is on; `None` for a lead from before there was one.
+    pub(crate) mode: Option<bool>,
+    /// What was said to it, the task first.
+    pub(crate) exchanges: Vec<Exchange>,
+}
+
+/// One input from outside and the reply that ended it.
+#[derive(Debug, Clone)]
+pub(crate) struct Exchange {
+    number: u32,
+    /// What was said.
+    pub(crate) text: String,
+    /// Whether orchestration mode was on.
+    pub(crate) mode: Option<bool>,
+    /// What it came to, if it has ended.
+    pub(crate) outcome: Option<Outcome>,
+}
+
+/// The beginning of a lead that waits to be driven.
+#[derive(Deserialize)]
+struct Waiting {
+    start: Option<AgentSpec>,
+}
+
+impl Lead {
+    /// Reads a lead's stream, or, if nobody has driven it yet, what waits for it.
+    pub(crate) async fn read(journal: &Journal, agent: &AgentId) -> Result<Self, Failure> {
+        let stream = StreamId::from(agent);
+        let mut lead = Self::fold(&journal.load(&stream, 0).await?);
+        if lead.spec.is_none() {
+            let inputs = journal.inputs(&stream).await?;
+            let start = |body: &str| serde_json::from_str::<Waiting>(body).ok()?.start;
+            if let Some(spec) = inputs.iter().find_map(|input| start(&input.body)) {
+                lead.started(spec);
+            }
+        }
+        Ok(lead)
+    }
+
+    fn fold(records: &[Record]) -> Self {
+        let mut lead = Self::default();
+        for record in records {
+            match Event::decode(&record.event) {
+                Ok(Event::AgentStarted(started)) => lead.started(started.spec),
+                Ok(Event::ModeSet(set)) => lead.mode = Some(set.on),
+                Ok(Event::ExchangeOpened(opened)) => {
+                    let (number, text, mode) = (opened.exchange, opened.text, lead.mode);
+                    lead.exchanges.push(Exchange { number, text, mode, outcome: None });
+                }
+                Ok(Event::ExchangeReopened(reopened)) => lead.set(reopened.exchange, None),
+                Ok(Event::ExchangeClosed(closed)) => lead.set(closed.exchange, Some(closed.outcome)),
+                _ => {}
+            }
+        }
+        lead
+    }
+
+    fn started(&mut self, spec: AgentSpec) {
+        self.mode = spec.fan_out.as_ref().map(|fan_out| fan_out.mode);
+        self.spec = Some(spec);
+    }
+
+    fn set(&mut self, number: u32, outcome: Option<Outcome>) {
+        if let Some(exchange) = self.exchanges.iter_mut().rev().find(|exchange| exchange.number == number) {
+            exchange.outcome = outcome;
+        }
+    }
+}

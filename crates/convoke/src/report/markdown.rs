@@ -1,0 +1,271 @@
+//! The report as Markdown, whole. What agents wrote is shown as text: escaped in sentences, fenced where it has lines. The
+//! answer alone keeps its own Markdown, because that is what it is; it is quoted, so that it cannot pass for a part of the
+//! report, and its tags and pictures are switched off.
+
+use std::fmt::Write;
+
+use super::model::{Finding, RunReport};
+use super::order::{counts, in_order};
+use super::text::{cache, name, outcomes, spend};
+use crate::render::{clean, dollars, tokens};
+use crate::utc;
+
+/// The report as a Markdown document.
+pub(crate) fn markdown(report: &RunReport) -> String {
+    let mut page = String::from("# Convoke report\n\n");
+    facts(&mut page, report);
+    section(&mut page, "Answer");
+    match report.answer.trim().is_empty() {
+        true => page.push_str("There is none.\n"),
+        false => page.push_str(&quoted(&report.answer)),
+    }
+    for follow_up in &report.follow_ups {
+        section(&mut page, &format!("Follow-up: {}", escaped(&follow_up.text)));
+        page.push_str(&quoted(&follow_up.answer));
+    }
+    if !report.findings.is_empty() {
+        section(&mut page, "Findings");
+        put(&mut page, &counts(&report.findings));
+        for found in in_order(&report.findings) {
+            finding(&mut page, found);
+        }
+    }
+    agents(&mut page, report);
+    if !report.skipped.is_empty() {
+        section(&mut page, "Not run");
+        for skipped in &report.skipped {
+            let item = skipped.item.map(|item| format!("item {item}: ")).unwrap_or_default();
+            put(&mut page, &format!("- {item}{} ({})", escaped(&skipped.label), escaped(&skipped.reason)));
+        }
+    }
+    if !report.notes.is_empty() || !report.warnings.is_empty() {
+        section(&mut page, "Notes");
+        for note in report.notes.iter().chain(&report.warnings) {
+            put(&mut page, &format!("- {}", escaped(note)));
+        }
+    }
+    page
+}
+
+fn put(page: &mut String, line: &str) {
+    page.push_str(line);
+    page.push('\n');
+}
+
+fn section(page: &mut String, title: &str) {
+    // Writing to a string cannot fail.
+    let _ = write!(page, "\n## {title}\n\n");
+}
+
+fn facts(page: &mut String, report: &RunReport) {
+    let model = match &report.effort {
+        Some(effort) => format!("{}, effort {effort}", report.model),
+        None => report.model.clone(),
+    };
+    let came = match &report.failure {
+        Some(failure) => format!("{} ({}): {}", report.status, failure.kind, failure.message),
+        None => report.status.to_owned(),
+    };
+    let rows = [
+        ("task", Some(report.task.clone())),
+        ("came to", Some(format!("{came}, exit code {}", report.exit_code))),
+        ("model", Some(model)),
+        ("mode", report.mode.map(str::to_owned)),
+        ("directory", Some(report.dir.clone())),
+        ("run", report.run.clone()),
+        ("began", Some(format!("{} UTC", utc::minute(report.started_at)))),
+        ("spent", Some(spend(report).trim_start_matches("spent: ").to_owned())),
+        ("cache", Some(cache(report).trim_start_matches("cache: ").to_owned())),
+        ("to go on", report.resume.clone()),
+    ];
+    put(page, "| | |\n|---|---|");
+    for (key, value) in rows {
+        if let Some(value) = value {
+            put(page, &format!("| {key} | {} |", escaped(&value)));
+        }
+    }
+}
+
+fn finding(page: &mut String, finding: &Finding) {
+    let (severity, verdict) = (finding.severity.word(), finding.verdict.word());
+    let _ = write!(page, "\n### {severity}, {verdict}: {}\n", escaped(&finding.claim));
+    if !finding.citations.is_empty() || finding.source().is_some() {
+        page.push('\n');
+    }
+    for citation in &finding.citations {
+        let Some(place) = citation.place() else { continue };
+        let quote = citation.quote.as_ref().map(|quote| format!(": {}", code(quote))).unwrap_or_default();
+        put(page, &format!("- {}{quote}", code(&place)));
+    }
+    if let Some(source) = finding.source() {
+        put(page, &format!("- by {}", escaped(&source)));
+    }
+    for (title, text) in [("Evidence", &finding.evidence), ("Verdict", &finding.reason)] {
+        if !text.trim().is_empty() {
+            let _ = write!(page, "\n{title}:\n\n{}", fenced(text));
+        }
+    }
+}
+
+fn agents(page: &mut String, report: &RunReport) {
+    if report.agents.is_empty() {
+        return;
+    }
+    section(page, "Agents");
+    let said = outcomes(&report.agents);
+    if !said.is_empty() {
+        put(page, &format!("Below the lead: {said}.\n"));
+    }
+    put(page, "| agent | outcome | turns | commands | tokens | cost | files changed |");
+    put(page, "|---|---|---:|---:|---:|---:|---|");
+    for agent in &report.agents {
+        let why = agent.failure.as_ref().map(|failure| match failure.kind == agent.status.word() {
+            true => format!(": {}", failure.message),
+            false => format!(" ({}): {}", failure.kind, failure.message),
+        });
+        let reused = agent.reused.as_ref().map(|reused| format!(", from {}", reused.run)).unwrap_or_default();
+        let outcome = format!("{}{reused}{}", agent.status.word(), why.unwrap_or_default());
+        let cells = [
+            escaped(&name(agent)),
+            escaped(&outcome),
+            agent.turns.to_string(),
+            agent.commands.to_string(),
+            tokens(agent.tokens),
+            escaped(&dollars(agent.cost_nano)),
+            escaped(&agent.changed.join(", ")),
+        ];
+        put(page, &format!("| {} |", cells.join(" | ")));
+    }
+}
+
+/// Text on one line that means nothing to Markdown.
+fn escaped(text: &str) -> String {
+    let cleaned = clean(text);
+    let mut escaped = String::with_capacity(cleaned.len());
+    for (place, word) in cleaned.split_whitespace().enumerate() {
+        if place > 0 {
+            escaped.push(' ');
+        }
+        for c in word.chars() {
+            if "\\`*_[]<>|~&#!$".contains(c) {
+                escaped.push('\\');
+            }
+            escaped.push(c);
+        }
+    }
+    escaped
+}
+
+/// The longest run of backticks in a text.
+fn longest_run(text: &str) -> usize {
+    text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
+}
+
+/// Text on one line as code. A backtick inside makes the marks around it longer.
+fn code(text: &str) -> String {
+    let flat = clean(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    let marks = "`".repeat(longest_run(&flat) + 1);
+    // The blanks beside the marks are not part of the code.
+    if flat.contains('`') { format!("{marks} {flat} {marks}") } else { format!("{marks}{flat}{marks}") }
+}
+
+/// Text with its lines, in a fence that nothing inside can close.
+fn fenced(text: &str) -> String {
+    let cleaned = clean(text);
+    let fence = "`".repeat(longest_run(&cleaned).max(2) + 1);
+    format!("{fence}text\n{}\n{fence}\n", cleaned.trim_end())
+}
+
+/// Markdown of a model, quoted. Outside of fenced code, tags and pictures are switched off; nothing else is changed.
+fn quoted(text: &str) -> String {
+    let mut page = String::new();
+    let mut fence: Option<(char, usize)> = None;
+    for line in clean(text.trim_end()).lines() {
+        let shown = match (fence, fence_of(line)) {
+            (Some(open), _) => {
+                if closes(line, open) {
+                    fence = None;
+                }
+                line.to_owned()
+            }
+            (None, Some(open)) => {
+                fence = Some(open);
+                line.to_owned()
+            }
+            (None, None) => switched_off(line),
+        };
+        page.push_str(format!("> {shown}").trim_end());
+        page.push('\n');
+    }
+    page
+}
+
+/// A line without tags and pictures. A sign that is escaped already is left alone: another backslash would free it.
+fn switched_off(line: &str) -> String {
+    let mut shown = String::with_capacity(line.len());
+    let mut escaped = false;
+    let mut chars = line.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '<' if !escaped => shown.push_str("\\<"),
+            '!' if chars.next_if_eq(&'[').is_some() => shown.push_str("!\\["),
+            c => shown.push(c),
+        }
+        escaped = c == '\\' && !escaped;
+    }
+    shown
+}
+
+/// The fence that a line opens. Only one that begins in the first column counts: a fence inside a list ends with the list,
+/// and what is taken for code must be code to every reader.
+fn fence_of(line: &str) -> Option<(char, usize)> {
+    let mark = line.chars().next().filter(|c| "`~".contains(*c))?;
+    let length = line.chars().take_while(|c| *c == mark).count();
+    let info = &line[length..];
+    (length >= 3 && !(mark == '`' && info.contains('`'))).then_some((mark, length))
+}
+
+/// Whether a line closes a fence: it may stand a little further in, and nothing follows it.
+fn closes(line: &str, (mark, length): (char, usize)) -> bool {
+    let inner = line.trim_start_matches(' ');
+    let marks = inner.chars().take_while(|c| *c == mark).count();
+    line.len() - inner.len() <= 3 && marks >= length && inner[marks..].trim().is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_in_a_sentence_means_nothing_to_markdown() {
+        let check = |text: &str, expected: &str| assert_eq!(escaped(text), expected, "{text:?}");
+        check("plain text, src/a.rs:3", "plain text, src/a.rs:3");
+        check("# a\n## b", "\\# a \\#\\# b");
+        check("[a](b) ![c](d)", "\\[a\\](b) \\!\\[c\\](d)");
+        check("<b>&lt;</b>", "\\<b\\>\\&lt;\\</b\\>");
+        check("a|b *c* _d_ `e` ~f~ \\", "a\\|b \\*c\\* \\_d\\_ \\`e\\` \\~f\\~ \\\\");
+        check("\u{1b}[2Ja\u{202e}b\u{7}", "ab");
+    }
+
+    #[test]
+    fn code_and_fences_cannot_be_closed_from_inside() {
+        assert_eq!(code("a b"), "`a b`");
+        assert_eq!(code("a`b``c"), "``` a`b``c ```");
+        assert_eq!(code("two\nlines"), "`two lines`");
+        assert_eq!(fenced("a\n```\nb"), "````text\na\n```\nb\n````\n");
+        assert_eq!(fenced("a"), "```text\na\n```\n");
+    }
+
+    #[test]
+    fn an_answer_keeps_its_markdown_and_loses_its_tags_and_pictures() {
+        let check = |text: &str, expected: &str| assert_eq!(quoted(text), expected, "{text:?}");
+        check("# Head\n\n*so*", "> # Head\n>\n> *so*\n");
+        check("a <b>c</b> ![d](e)", "> a \\<b>c\\</b> !\\[d](e)\n");
+        check("```rust\nVec<u8>\n```\n<i>", "> ```rust\n> Vec<u8>\n> ```\n> \\<i>\n");
+        check("````\n```\n<a>\n  `````\n<b>", "> ````\n> ```\n> <a>\n>   `````\n> \\<b>\n");
+        check("~~~\n```\n<a>\n~~~ x\n<b>\n~~~\n<c>", "> ~~~\n> ```\n> <a>\n> ~~~ x\n> <b>\n> ~~~\n> \\<c>\n");
+        check("- x\n  ```\n<a>", "> - x\n>   ```\n> \\<a>\n");
+        check("``` a`b\n<a>", "> ``` a`b\n> \\<a>\n");
+        check("\\<a> \\\\<b> \\![c](d)", "> \\<a> \\\\\\<b> \\!\\[c](d)\n");
+    }
+}

@@ -1,0 +1,295 @@
+//! What a run came to, as plain data. Its JSON form is the object of `--output json` and of `--report FILE.json`; the shape
+//! is checked in as `docs/schema/run.schema.json`. Money is whole nano-dollars, times are UTC milliseconds.
+
+use serde::Serialize;
+
+/// The version of the object's shape. New members may come without a new version.
+pub(crate) const SCHEMA_VERSION: u32 = 1;
+
+/// What a run came to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct RunReport {
+    pub(crate) schema_version: u32,
+    /// The session; `None` only if not even its start could be recorded.
+    pub(crate) run: Option<String>,
+    /// The lead.
+    pub(crate) agent: String,
+    pub(crate) model: String,
+    /// The effort that was asked for; `None` was left to the model.
+    pub(crate) effort: Option<String>,
+    /// Whether orchestration mode was on for the task; `None` where that is not known.
+    pub(crate) mode: Option<&'static str>,
+    /// The directory that was worked in.
+    pub(crate) dir: String,
+    pub(crate) task: String,
+    /// `done`, `partial`, `failed` or `interrupted`.
+    pub(crate) status: &'static str,
+    pub(crate) exit_code: u8,
+    pub(crate) exit_reason: String,
+    pub(crate) answer: String,
+    pub(crate) failure: Option<Failed>,
+    /// What was said after the task, in order.
+    pub(crate) follow_ups: Vec<FollowUp>,
+    /// By severity, then by verdict.
+    pub(crate) findings: Vec<Finding>,
+    /// The lead first, then in the order in which they were asked for.
+    pub(crate) agents: Vec<Agent>,
+    /// Subtasks that nobody worked on.
+    pub(crate) skipped: Vec<Skipped>,
+    /// What was changed, dropped, reused or shortened on the way.
+    pub(crate) notes: Vec<String>,
+    pub(crate) usage: Tokens,
+    /// For people; the exact figure is `cost_nano`.
+    pub(crate) cost_usd: Option<f64>,
+    pub(crate) cost_nano: Option<u64>,
+    /// Of all agents, as are the commands.
+    pub(crate) turns: u32,
+    pub(crate) commands: u32,
+    pub(crate) spend: Spend,
+    pub(crate) cache: Cache,
+    pub(crate) started_at: u64,
+    pub(crate) ended_at: u64,
+    /// The command that goes on, if anything is left to do.
+    pub(crate) resume: Option<String>,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Why a run, or an agent, did not do what it was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Failed {
+    pub(crate) kind: String,
+    pub(crate) message: String,
+}
+
+/// What was said after the task, and what came of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct FollowUp {
+    pub(crate) text: String,
+    pub(crate) mode: Option<&'static str>,
+    pub(crate) status: &'static str,
+    pub(crate) answer: String,
+}
+
+/// How much a finding matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Severity {
+    Info,
+    Low,
+    Medium,
+    High,
+}
+
+/// What has become of a finding. In the order in which they are read: what holds first, what does not hold last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Verdict {
+    Confirmed,
+    Uncertain,
+    Unverified,
+    Refuted,
+}
+
+/// One thing a worker found, and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Finding {
+    pub(crate) severity: Severity,
+    pub(crate) verdict: Verdict,
+    pub(crate) claim: String,
+    /// What the claim rests on.
+    pub(crate) evidence: String,
+    /// What a verifier saw, or why there is no better verdict.
+    pub(crate) reason: String,
+    pub(crate) citations: Vec<Citation>,
+    /// The workflow run it came out of.
+    pub(crate) run: Option<String>,
+    /// The subtask, from 1.
+    pub(crate) item: Option<u32>,
+    /// What people call the subtask.
+    pub(crate) label: String,
+    /// The worker.
+    pub(crate) agent: Option<String>,
+}
+
+/// A place that can be looked up.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Citation {
+    pub(crate) path: Option<String>,
+    pub(crate) first: Option<u32>,
+    pub(crate) last: Option<u32>,
+    pub(crate) command: Option<String>,
+    pub(crate) quote: Option<String>,
+}
+
+/// How an agent ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum AgentStatus {
+    /// It did what it was asked for.
+    Ok,
+    /// It ended, and not in the way it was told to.
+    Degraded,
+    /// It failed.
+    Failed,
+    /// It was still at work when the run stopped.
+    Open,
+}
+
+/// One agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Agent {
+    /// `lead`, `worker`, `verifier` or `task`.
+    pub(crate) role: &'static str,
+    pub(crate) label: String,
+    pub(crate) agent: Option<String>,
+    pub(crate) run: Option<String>,
+    pub(crate) item: Option<u32>,
+    pub(crate) status: AgentStatus,
+    /// Why it is not ok.
+    pub(crate) failure: Option<Failed>,
+    pub(crate) turns: u32,
+    pub(crate) commands: u32,
+    /// In and out.
+    pub(crate) tokens: u64,
+    pub(crate) cost_nano: Option<u64>,
+    /// Files it changed.
+    pub(crate) changed: Vec<String>,
+    /// Where its result was taken from, if it did not run.
+    pub(crate) reused: Option<Reused>,
+}
+
+/// Where a result was taken from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Reused {
+    /// The session that paid for it.
+    pub(crate) run: String,
+    /// When.
+    pub(crate) at: u64,
+}
+
+/// A subtask that nobody worked on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Skipped {
+    pub(crate) run: Option<String>,
+    pub(crate) item: Option<u32>,
+    pub(crate) label: String,
+    pub(crate) reason: String,
+}
+
+/// Tokens of the whole run. The four kinds of input do not overlap.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Tokens {
+    pub(crate) input_tokens: u64,
+    pub(crate) cache_read_tokens: u64,
+    pub(crate) cache_write_5m_tokens: u64,
+    pub(crate) cache_write_1h_tokens: u64,
+    pub(crate) output_tokens: u64,
+    pub(crate) thinking_tokens: u64,
+}
+
+/// What was used, against what was granted. A cap of `None` is no cap.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Spend {
+    /// `None` where a price is not known.
+    pub(crate) nano: Option<u64>,
+    /// The part of it that was settled at its bound because the server never said what it was.
+    pub(crate) unconfirmed_nano: u64,
+    pub(crate) cap_nano: Option<u64>,
+    pub(crate) tokens: u64,
+    pub(crate) unconfirmed_tokens: u64,
+    pub(crate) cap_tokens: Option<u64>,
+    /// Agents below the lead.
+    pub(crate) agents: u32,
+    pub(crate) cap_agents: Option<u32>,
+    /// Milliseconds in which a process held the session.
+    pub(crate) ms: u64,
+    pub(crate) cap_ms: Option<u64>,
+}
+
+/// What the prompt cache did, in tokens.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Cache {
+    pub(crate) read: u64,
+    pub(crate) written: u64,
+    pub(crate) fresh: u64,
+    /// What the same requests would have cost without a cache, less what they cost; `None` where that is not known. It is
+    /// negative where more was written than read.
+    pub(crate) saved_nano: Option<i64>,
+}
+
+impl Severity {
+    /// Every severity, the gravest first.
+    pub(crate) const ALL: [Self; 4] = [Self::High, Self::Medium, Self::Low, Self::Info];
+
+    /// The word in data.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::High => "high",
+            Self::Medium => "medium",
+            Self::Low => "low",
+            Self::Info => "info",
+        }
+    }
+
+    /// Reads a threshold. Information is nothing to fail on.
+    pub(crate) fn parse_threshold(text: &str) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().filter(|severity| *severity != Self::Info);
+        let found = known.into_iter().find(|severity| severity.word() == text);
+        found.ok_or_else(|| format!("'{text}' is no severity to fail on: write high, medium or low"))
+    }
+}
+
+impl Verdict {
+    /// The word in data.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Confirmed => "confirmed",
+            Self::Uncertain => "uncertain",
+            Self::Unverified => "unverified",
+            Self::Refuted => "refuted",
+        }
+    }
+}
+
+impl AgentStatus {
+    /// The word in data.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Degraded => "degraded",
+            Self::Failed => "failed",
+            Self::Open => "open",
+        }
+    }
+}
+
+impl Citation {
+    /// The place as people write it: `src/a.rs:3-5`, or `$ ls`.
+    pub(crate) fn place(&self) -> Option<String> {
+        match (&self.path, &self.command) {
+            (Some(path), _) => Some(match (self.first, self.last) {
+                (Some(first), Some(last)) if last > first => format!("{path}:{first}-{last}"),
+                (Some(first), _) => format!("{path}:{first}"),
+                (None, _) => path.clone(),
+            }),
+            (None, Some(command)) => Some(format!("$ {command}")),
+            (None, None) => None,
+        }
+    }
+}
+
+impl Finding {
+    /// Where it came from: `item 2: the subtask (a_…)`.
+    pub(crate) fn source(&self) -> Option<String> {
+        let item = self.item.map(|item| format!("item {item}"));
+        let label = Some(self.label.clone()).filter(|label| !label.trim().is_empty());
+        let named = match (item, label) {
+            (Some(item), Some(label)) => Some(format!("{item}: {label}")),
+            (item, label) => item.or(label),
+        };
+        match (named, &self.agent) {
+            (Some(named), Some(agent)) => Some(format!("{named} ({agent})")),
+            (named, agent) => named.or_else(|| agent.clone()),
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Reports for tests: one of a lead alone, one with everything in it, and text that tries to be more than text; and what
+//! each form makes of them.
+
+use super::file::Form;
+use super::model::{Citation, Reused, Verdict};
+use super::*;
+use crate::render::{Look, Talk, text_columns};
+use crate::settings::OutputFormat;
+
+/// A claim that tries to be a heading, a link, a picture, a tag, an escape sequence and a placeholder.
+pub(crate) const WILD: &str =
+    "`rm` is *called* with {0} in [a](b)\u{1b}[2J <b>bold</b> | ![x](http://e/)\n## Findings\n\u{202e}end";
+
+/// A finding with nothing but the least.
+pub(crate) fn finding(claim: &str, severity: Severity, verdict: Verdict) -> Finding {
+    Finding {
+        severity,
+        verdict,
+        claim: claim.into(),
+        evidence: "it says so".into(),
+        reason: "the line is there".into(),
+        citations: Vec::new(),
+        run: None,
+        item: None,
+        label: String::new(),
+        agent: None,
+    }
+}
+
+fn agent(role: &'static str, label: &str, id: &str, status: AgentStatus) -> Agent {
+    Agent {
+        role,
+        label: label.into(),
+        agent: Some(id.into()),
+        run: (role != "lead").then(|| "wf_aaaaaaaaaaaaaaaa".into()),
+        item: None,
+        status,
+        failure: None,
+        turns: 3,
+        commands: 2,
+        tokens: 12_345,
+        cost_nano: Some(41_200_000),
+        changed: Vec::new(),
+        reused: None,
+    }
+}
+
+/// A lead that did everything by itself.
+pub(crate) fn solo() -> RunReport {
+    RunReport {
+        schema_version: SCHEMA_VERSION,
+        run: Some("s_aaaaaaaaaaaaaaaa".into()),
+        agent: "a_aaaaaaaaaaaaaaaa".into(),
+        model: "claude-opus-4-8".into(),
+        effort: Some("xhigh".into()),
+        mode: Some("on"),
+        dir: "/work/project".into(),
+        task: "What is it?".into(),
+        status: "done",
+        exit_code: 0,
+        exit_reason: "done".into(),
+        answer: "Forty-two.".into(),
+        failure: None,
+        follow_ups: Vec::new(),
+        findings: Vec::new(),
+        agents: vec![agent("lead", "", "a_aaaaaaaaaaaaaaaa", AgentStatus::Ok)],
+        skipped: Vec::new(),
+        notes: Vec::new(),
+        usage: Tokens { input_tokens: 2_000, cache_read_tokens: 10_000, output_tokens: 345, ..Tokens::default() },
+        cost_usd: Some(0.0412),
+        cost_nano: Some(41_200_000),
+        turns: 3,
+        commands: 2,
+        spend: Spend {
+            nano: Some(41_200_000),
+            tokens: 12_345,
+            cap_nano: Some(10_000_000_000),
+            cap_agents: Some(500),
+            ms: 12_000,
+            cap_ms: Some(7_200_000),
+            ..Spend::default()
+        },
+        cache: Cache { read: 10_000, written: 0, fresh: 2_000, saved_nano: Some(45_000_000) },
+        started_at: 1_794_776_640_000,
+        ended_at: 1_794_776_652_000,
+        resume: None,
+        warnings: Vec::new(),
+    }
+}
+
+/// A run with everything that can be in one.
+pub(crate) fn fan_out() -> RunReport {
+    let with = |finding: Finding, item: u32, label: &str, citations: Vec<Citation>| Finding {
+        run: Some("wf_aaaaaaaaaaaaaaaa".into()),
+        item: Some(item),
+        label: label.into(),
+        agent: Some(format!("a_{}", "b".repeat(16))),
+        citations,
+        ..finding
+    };
+    let lines = |path: &str, first, last| Citation {
+        path: Some(path.into()),
+        first: Some(first),
+        last: Some(last),
+        command: None,
+        quote: Some("let x = y.unwrap();".into()),
+    };
+    let command =
+        Citation { command: Some("cargo test".into()), quote: Some("1 failed".into()), ..Citation::default() };
+    let mut failed = agent("worker", "tests of the parser", "a_cccccccccccccccc", AgentStatus::Failed);
+    failed.failure = Some(Failed { kind: "turn_limit".into(), message: "it took all of its 15 turns".into() });
+    failed.item = Some(3);
+    let mut worker = agent("worker", "error handling in src", "a_bbbbbbbbbbbbbbbb", AgentStatus::Ok);
+    worker.changed = vec!["src/a.rs".into(), "src/b|c.rs".into()];
+    worker.item = Some(1);
+    let mut verifier = agent("verifier", "error handling in src", "a_dddddddddddddddd", AgentStatus::Ok);
+    verifier.reused = Some(Reused { run: "s_bbbbbbbbbbbbbbbb".into(), at: 1_794_770_000_000 });
+    verifier.item = Some(1);
+    let degraded = Agent {
+        failure: Some(Failed { kind: "degraded".into(), message: "it reported without a single tool call".into() }),
+        item: Some(2),
+        ..agent("worker", "naming", "a_eeeeeeeeeeeeeeee", AgentStatus::Degraded)
+    };
+    let plain = finding("an index may be out of range", Severity::Low, Verdict::Unverified);
+    let unverified = Finding { reason: "rate limited: nobody could look".into(), ..plain };
+    RunReport {
+        status: "partial",
+        exit_code: 6,
+        exit_reason: "finding".into(),
+        answer: "# Summary\n\nTwo faults, <script>alert(1)</script> ![p](http://e/p.png)\n\n```rust\nlet v: Vec<u8>;\n```\n## Findings"
+            .into(),
+        task: "Review this repository | fully".into(),
+        failure: Some(Failed { kind: "turn_limit".into(), message: "the turn limit was reached".into() }),
+        follow_ups: vec![FollowUp {
+            text: "Summarise it.".into(),
+            mode: Some("off"),
+            status: "done",
+            answer: "Two faults.".into(),
+        }],
+        findings: vec![
+            with(unverified, 2, "naming", vec![lines("src/my file#1.rs", 7, 7)]),
+            with(finding(WILD, Severity::High, Verdict::Confirmed), 1, "error handling in src", vec![lines("src/a.rs", 3, 5)]),
+            with(finding("it never frees", Severity::High, Verdict::Refuted), 1, "error handling in src", vec![]),
+            with(finding("a test fails", Severity::Medium, Verdict::Uncertain), 1, "error handling in src", vec![command]),
+            finding("it is written in Rust", Severity::Info, Verdict::Confirmed),
+        ],
+        agents: vec![
+            agent("lead", "", "a_aaaaaaaaaaaaaaaa", AgentStatus::Ok),
+            worker,
+            verifier,
+            degraded,
+            failed,
+            agent("worker", "docs", "a_ffffffffffffffff", AgentStatus::Open),
+        ],
+        skipped: vec![Skipped {
+            run: Some("wf_aaaaaaaaaaaaaaaa".into()),
+            item: Some(6),
+            label: "benches".into(),
+            reason: "budget: $0.04 left, the next request may cost up to $0.51".into(),
+        }],
+        notes: vec!["subtasks 2 and 5 are equal: run once".into(), "3 of 12 results are from run s_b, 2 h old".into()],
+        spend: Spend {
+            nano: Some(9_960_000_000),
+            unconfirmed_nano: 120_000_000,
+            tokens: 1_234_567,
+            unconfirmed_tokens: 4_000,
+            agents: 5,
+            ms: 185_000,
+            ..solo().spend
+        },
+        cache: Cache { read: 1_100_000, written: 80_000, fresh: 20_000, saved_nano: Some(3_210_000_000) },
+        resume: Some("convoke resume s_aaaaaaaaaaaaaaaa".into()),
+        warnings: vec!["the price table is of 2026-01-01".into()],
+        ..solo()
+    }
+}
+
+fn piped() -> Look {
+    let output = OutputFormat::Text;
+    Look { output, talk: Talk::Sparse, answer_on_terminal: false, talk_on_terminal: false, colour: true }
+}
+
+#[test]
+fn the_text_fits_its_width_and_holds_nothing_a_terminal_would_obey() {
+    for width in [40, 80, 120] {
+        let shown = text(&fan_out(), piped(), width);
+        let longest = shown.lines().map(text_columns).max().unwrap();
+        assert!(longest <= width, "a line of {longest} at {width}:\n{shown}");
+        assert!(!shown.contains(|c: char| c.is_control() && c != '\n'), "{shown:?}");
+        assert!(!shown.contains('\u{202e}'), "{shown:?}");
+        insta::assert_snapshot!(format!("text_at_{width}_columns"), shown);
+    }
+}
+
+#[test]
+fn colours_are_for_terminals_alone() {
+    assert!(!text(&fan_out(), piped(), 80).contains('\u{1b}'));
+    let terminal = Look { talk_on_terminal: true, ..piped() };
+    assert!(text(&fan_out(), terminal, 80).contains("\u{1b}[1mfindings"));
+}
+
+#[test]
+fn of_a_lead_alone_there_is_nothing_more_to_tell() {
+    assert_eq!(text(&solo(), piped(), 80), "");
+}
+
+#[test]
+fn what_is_shortened_is_said() {
+    let long = finding(&"word ".repeat(300), Severity::High, Verdict::Confirmed);
+    let report = RunReport { findings: vec![long; 60], ..solo() };
+    let shown = text(&report, piped(), 80);
+    assert!(shown.contains("characters more)") && shown.contains("and 10 more"), "{shown}");
+    assert!(shown.contains("some of this is shortened"), "{shown}");
+    assert_eq!(Form::Markdown.render(&report).matches("### high, confirmed").count(), 60);
+}
+
+#[test]
+fn a_cache_that_cost_more_than_it_saved_says_so() {
+    let cache = Cache { saved_nano: Some(-20_000_000), ..fan_out().cache };
+    let shown = text(&RunReport { cache, ..fan_out() }, piped(), 120);
+    assert!(shown.contains("$0.02 more than without it"), "{shown}");
+}
+
+#[test]
+fn no_form_holds_anything_a_terminal_would_obey() {
+    let mut report = fan_out();
+    report.answer.push_str("\u{9b}2J\u{1b}[2J\u{202e}");
+    report.findings[1].citations[0].quote = Some("\u{9b}2J\u{202e}".into());
+    for form in [Form::Markdown, Form::Json, Form::Sarif] {
+        let shown = form.render(&report);
+        assert!(!shown.contains(|c: char| (c.is_control() && c != '\n') || c == '\u{202e}'), "{form:?}: {shown:?}");
+    }
+}
+
+#[test]
+fn every_form_is_as_it_was() {
+    insta::assert_snapshot!("markdown", Form::Markdown.render(&fan_out()));
+    insta::assert_snapshot!("markdown_of_a_lead_alone", Form::Markdown.render(&solo()));
+    insta::assert_snapshot!("json", Form::Json.render(&fan_out()));
+    let version = format!("\"version\": \"{}\"", env!("CARGO_PKG_VERSION"));
+    insta::assert_snapshot!("sarif", Form::Sarif.render(&fan_out()).replace(&version, "\"version\": \"VERSION\""));
+}

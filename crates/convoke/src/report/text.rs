@@ -1,0 +1,233 @@
+//! The report for a person at a terminal or a log: what counts first, long texts shortened and said to be. Everything that
+//! a model wrote is cleaned, so that no terminal obeys it. The whole of it is in the other forms.
+
+use super::model::{Agent, AgentStatus, Finding, RunReport, Verdict};
+use super::order::{counts, in_order};
+use crate::render::{Look, clean, count, dollars, flat, hanging, tokens};
+use crate::settings::minutes;
+
+/// More findings than this scroll everything else away.
+const MOST_FINDINGS: usize = 50;
+/// More lines than this about agents or subtasks do so too.
+const MOST_LINES: usize = 20;
+/// More files than this are counted.
+const MOST_FILES: usize = 8;
+/// A text is shortened to this many characters.
+const MOST_CHARS: usize = 400;
+
+/// The report, in lines of this width. Of a lead that did everything by itself there is nothing to tell that the last line
+/// of a run does not say.
+pub(crate) fn text(report: &RunReport, look: Look, width: usize) -> String {
+    let children = report.agents.iter().filter(|agent| agent.role != "lead").count();
+    if children == 0 && report.findings.is_empty() && report.skipped.is_empty() && report.notes.is_empty() {
+        return String::new();
+    }
+    let mut page = Page { lines: String::new(), look, width, shortened: false };
+    page.findings(&report.findings);
+    page.agents(&report.agents);
+    page.not_run(report);
+    for note in &report.notes {
+        page.line("", &format!("note: {}", clean(note)));
+    }
+    page.line("", &spend(report));
+    page.line("", &cache(report));
+    if page.shortened {
+        page.line("", "some of this is shortened: --report FILE.md and --output json have the whole");
+    }
+    page.lines
+}
+
+/// What was used of what was granted.
+pub(super) fn spend(report: &RunReport) -> String {
+    let spend = &report.spend;
+    let of = |cap: Option<String>| cap.map(|cap| format!(" of {cap}")).unwrap_or_default();
+    let unconfirmed = |amount: u64, words: String| match amount {
+        0 => String::new(),
+        _ => format!(" ({words} unconfirmed)"),
+    };
+    let money = format!(
+        "{}{}{}",
+        dollars(spend.nano),
+        of(spend.cap_nano.map(|nano| dollars(Some(nano)))),
+        unconfirmed(spend.unconfirmed_nano, dollars(Some(spend.unconfirmed_nano)))
+    );
+    let agents = match spend.cap_agents {
+        Some(cap) => format!("{} of {}", spend.agents, count(cap, "agent")),
+        None => count(spend.agents, "agent"),
+    };
+    let used = format!(
+        "{}{} tokens{}",
+        tokens(spend.tokens),
+        of(spend.cap_tokens.map(tokens)),
+        unconfirmed(spend.unconfirmed_tokens, tokens(spend.unconfirmed_tokens))
+    );
+    format!("spent: {money} · {agents} · {used} · {}{}", minutes(spend.ms), of(spend.cap_ms.map(minutes)))
+}
+
+/// What the prompt cache did.
+pub(super) fn cache(report: &RunReport) -> String {
+    let cache = &report.cache;
+    let (read, written, fresh) = (tokens(cache.read), tokens(cache.written), tokens(cache.fresh));
+    let saved = match cache.saved_nano {
+        None => String::new(),
+        Some(nano) if nano < 0 => format!(" · {} more than without it", dollars(Some(nano.unsigned_abs()))),
+        Some(nano) => format!(" · {} saved", dollars(Some(nano.unsigned_abs()))),
+    };
+    format!("cache: {read} tokens read, {written} written, {fresh} fresh{saved}")
+}
+
+/// What an agent is called in a line: `worker a_… (item 3: label)`.
+pub(super) fn name(agent: &Agent) -> String {
+    let id = agent.agent.as_ref().map(|id| format!(" {id}")).unwrap_or_default();
+    let label = agent.label.trim();
+    match (agent.item, label.is_empty()) {
+        (Some(item), false) => format!("{}{id} (item {item}: {label})", agent.role),
+        (Some(item), true) => format!("{}{id} (item {item})", agent.role),
+        (None, false) => format!("{}{id} ({label})", agent.role),
+        (None, true) => format!("{}{id}", agent.role),
+    }
+}
+
+/// `2 ok (1 reused), 1 failed`, of the agents below the lead.
+pub(super) fn outcomes(agents: &[Agent]) -> String {
+    let below = || agents.iter().filter(|agent| agent.role != "lead");
+    let all = [AgentStatus::Ok, AgentStatus::Degraded, AgentStatus::Failed, AgentStatus::Open];
+    let mut said = Vec::new();
+    for status in all {
+        let these = below().filter(|agent| agent.status == status);
+        let (count, reused) = these.fold((0, 0), |(n, r), agent| (n + 1, r + usize::from(agent.reused.is_some())));
+        match (count, reused) {
+            (0, _) => {}
+            (count, 0) => said.push(format!("{count} {}", status.word())),
+            (count, reused) => said.push(format!("{count} {} ({reused} reused)", status.word())),
+        }
+    }
+    said.join(", ")
+}
+
+struct Page {
+    lines: String,
+    look: Look,
+    width: usize,
+    shortened: bool,
+}
+
+impl Page {
+    /// One line, broken between words; what follows a break stands a little further in.
+    fn line(&mut self, indent: &str, text: &str) {
+        let further = format!("{indent}  ");
+        self.lines.push_str(&hanging(&format!("{indent}{text}"), self.width, &further));
+        self.lines.push('\n');
+    }
+
+    /// A line that is to be seen.
+    fn heading(&mut self, text: &str) {
+        for line in hanging(text, self.width, "  ").lines() {
+            self.lines.push_str(&self.look.bold(line));
+            self.lines.push('\n');
+        }
+    }
+
+    /// Text of a model on one line, shortened if it is long.
+    fn flat(&mut self, text: &str) -> String {
+        let (flat, whole) = flat(text, MOST_CHARS);
+        self.shortened |= !whole;
+        flat
+    }
+
+    fn more(&mut self, shown: usize, all: usize) {
+        if let Some(more) = all.checked_sub(shown).filter(|more| *more > 0) {
+            self.shortened = true;
+            self.line("  ", &format!("and {more} more"));
+        }
+    }
+
+    fn findings(&mut self, findings: &[Finding]) {
+        if findings.is_empty() {
+            return;
+        }
+        self.heading(&format!("findings: {}", counts(findings)));
+        for finding in in_order(findings).into_iter().take(MOST_FINDINGS) {
+            self.finding(finding);
+        }
+        self.more(MOST_FINDINGS, findings.len());
+    }
+
+    fn finding(&mut self, finding: &Finding) {
+        let claim = self.flat(&finding.claim);
+        self.line("  ", &format!("{} {}: {claim}", finding.severity.word(), finding.verdict.word()));
+        let reason = self.flat(&finding.reason);
+        if finding.verdict == Verdict::Refuted {
+            // What does not hold needs no evidence, only why.
+            return self.line("      ", &format!("refuted: {reason}"));
+        }
+        let evidence = self.flat(&finding.evidence);
+        self.line("      ", &format!("evidence: {evidence}"));
+        if !reason.is_empty() {
+            self.line("      ", &format!("{}: {reason}", finding.verdict.word()));
+        }
+        let places: Vec<String> = finding.citations.iter().filter_map(|citation| citation.place()).collect();
+        if !places.is_empty() {
+            let places = self.flat(&places.join(", "));
+            self.line("      ", &format!("at {places}"));
+        }
+        if let Some(source) = finding.source() {
+            let source = self.flat(&source);
+            self.line("      ", &format!("by {source}"));
+        }
+    }
+
+    fn agents(&mut self, agents: &[Agent]) {
+        let said = outcomes(agents);
+        if said.is_empty() {
+            return;
+        }
+        self.heading(&format!("agents: {said}"));
+        let bad: Vec<&Agent> =
+            agents.iter().filter(|agent| agent.role != "lead" && agent.status != AgentStatus::Ok).collect();
+        for agent in bad.iter().take(MOST_LINES) {
+            let (name, status) = (self.flat(&name(agent)), agent.status.word());
+            match &agent.failure {
+                Some(failure) if agent.status == AgentStatus::Failed => {
+                    let message = self.flat(&failure.message);
+                    self.line("  ", &format!("{status} ({}): {name}: {message}", clean(&failure.kind)));
+                }
+                Some(failure) => {
+                    let message = self.flat(&failure.message);
+                    self.line("  ", &format!("{status}: {name}: {message}"));
+                }
+                None => self.line("  ", &format!("{status}: {name}")),
+            }
+        }
+        self.more(MOST_LINES, bad.len());
+        let changed: Vec<&Agent> = agents.iter().filter(|agent| !agent.changed.is_empty()).collect();
+        for agent in changed.iter().take(MOST_LINES) {
+            let files: Vec<&str> = agent.changed.iter().take(MOST_FILES).map(String::as_str).collect();
+            let more = match agent.changed.len().saturating_sub(MOST_FILES) {
+                0 => String::new(),
+                more => {
+                    self.shortened = true;
+                    format!(" and {more} more")
+                }
+            };
+            let (name, files) = (self.flat(&name(agent)), self.flat(&files.join(", ")));
+            // Whoever else writes here at the same time is not told apart.
+            self.line("  ", &format!("changed while {name} worked: {files}{more}"));
+        }
+        self.more(MOST_LINES, changed.len());
+    }
+
+    fn not_run(&mut self, report: &RunReport) {
+        if report.skipped.is_empty() {
+            return;
+        }
+        let subtasks = count(u32::try_from(report.skipped.len()).unwrap_or(u32::MAX), "subtask");
+        self.heading(&format!("not run: {subtasks}"));
+        for skipped in report.skipped.iter().take(MOST_LINES) {
+            let item = skipped.item.map(|item| format!("item {item}: ")).unwrap_or_default();
+            let (label, reason) = (self.flat(&skipped.label), self.flat(&skipped.reason));
+            self.line("  ", &format!("{item}{label} ({reason})"));
+        }
+        self.more(MOST_LINES, report.skipped.len());
+    }
+}
