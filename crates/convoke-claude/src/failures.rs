@@ -54,7 +54,18 @@ pub(crate) fn from_response(status: u16, headers: &HeaderMap, body: &str, asked:
         (false, _) => Retry::Never,
     };
     let request_id = header(headers, "request-id").map(str::to_owned).or(told.request_id);
-    Failure { kind: verdict.kind, message: advised(what, verdict.advice), retry, request_id, unbilled: true }
+    Failure {
+        kind: verdict.kind,
+        message: advised(what, verdict.advice),
+        retry,
+        request_id,
+        unbilled: !may_be_billed(status),
+    }
+}
+
+/// Whether a status leaves open that the model did the work: something between us and it gave up waiting.
+fn may_be_billed(status: u16) -> bool {
+    matches!(status, 408 | 499 | 502 | 504 | 520..=527)
 }
 
 /// An `error` event after a status of 200.

@@ -127,6 +127,9 @@ pub struct FanOut {
     pub voters: u32,
     /// Subtasks per Workflow call.
     pub max_subtasks: usize,
+    /// Whether the task was read from a file or a pipe: what others wrote is no consent.
+    #[serde(default)]
+    pub quoted: bool,
     /// Whether remembered results are left alone.
     pub fresh: bool,
     /// What workers and verifiers are made of.

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use convoke_claude::{Client, ClientConfig, Endpoint, Models, Proxy, capabilities, ceilings};
 use convoke_journal::{Journal, Location, Options};
 use convoke_kernel::{Child, FanOut, Limits, Outcome};
-use convoke_runtime::{Clock, Config, Governor, HelperPath, Ids, Runtime, Start, Stop, Take};
+use convoke_runtime::{Clock, Config, Governor, GovernorStats, HelperPath, Ids, Runtime, Start, Stop, Take};
 use convoke_sim::{Brain, Context, Keep, Reply, Script, Scripted, SimConfig, Simulator, calls, says};
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
 use nix::sys::time::TimeValLike;
@@ -69,8 +69,9 @@ fn compare() {
     println!("fan_out_peak_mib {:.1}", median(3).0);
     let figures = part("waiting");
     println!(
-        "waiting_agent_kib {:.0} ({WAITING} agents whose requests are under way: {:.1} MiB, {:.1} before)",
+        "waiting_agent_kib {:.0} ({WAITING} agents wait, the requests of {} are under way: {:.1} MiB, {:.1} before)",
         (figures[1] - figures[0]) * 1024.0 / WAITING as f64,
+        figures[2],
         figures[1],
         figures[0]
     );
@@ -100,7 +101,7 @@ fn part(kind: &str) -> Vec<f64> {
 }
 
 /// A lead that fans out, workers that look and find one thing, verifiers that look and confirm it. Where agents are to wait,
-/// workers are answered at once until all of them have come and the governor's window is open, and then not for long.
+/// workers are answered until all of them have come and the governor's window is open, and then not for long.
 #[derive(Default)]
 struct Team {
     waiting: bool,
@@ -122,9 +123,9 @@ impl Brain for Team {
             }
             () if self.waiting => {
                 let come = self.come.fetch_add(usize::from(context.position == 0), Ordering::Relaxed);
-                // The window grows by one a reply.
-                let open = self.answered.fetch_add(1, Ordering::Relaxed) > 3 * WAITING;
-                let late = if come >= WAITING && open { Duration::from_secs(3_600) } else { Duration::ZERO };
+                // The window grows by one a reply, but only while it is full: replies must take their time.
+                let open = self.answered.fetch_add(1, Ordering::Relaxed) > 2 * WAITING;
+                let late = Duration::from_secs(if come >= WAITING && open { 3_600 } else { 4 });
                 vec![calls("nothing", json!({})).after(late); context.position + 1]
             }
             () if offers("report_findings") => {
@@ -187,7 +188,15 @@ fn start(dir: &Path) -> Start {
     let child = Child { model: MODEL.into(), capabilities: capabilities.clone(), limits, rates: ceilings(&model) };
     let mut start = Start::new(MODEL, dir);
     start.capabilities = capabilities;
-    start.fan_out = Some(FanOut { mode: true, consent: false, voters: 1, max_subtasks: WAITING, fresh: false, child });
+    start.fan_out = Some(FanOut {
+        mode: true,
+        consent: false,
+        voters: 1,
+        max_subtasks: WAITING,
+        quoted: false,
+        fresh: false,
+        child,
+    });
     start
 }
 
@@ -214,13 +223,15 @@ async fn wait(url: &str) {
     let before = memory("VmRSS:");
     let driven = tokio::spawn(async move { runtime.drive(&lead, Take::New, Stop::never(), None).await });
     let deadline = Instant::now() + Duration::from_secs(120);
-    while governor.stats().in_flight < WAITING {
+    let all_wait =
+        |stats: GovernorStats| stats.in_flight + stats.waiting >= WAITING && stats.in_flight >= WAITING - WAITING / 10;
+    while !all_wait(governor.stats()) {
         assert!(Instant::now() < deadline && !driven.is_finished(), "{:?}", governor.stats());
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     // They are admitted; let the last of them write its request.
     tokio::time::sleep(Duration::from_secs(1)).await;
-    println!("{before} {}", memory("VmRSS:"));
+    println!("{before} {} {}", memory("VmRSS:"), governor.stats().in_flight);
     driven.abort();
 }
 

@@ -25,8 +25,11 @@ pub(crate) fn entries(id: &AgentId, stands: &Agent, events: &[Event], room: Opti
         Event::ModelReplied(e) => {
             let usage = &e.reply.usage;
             let tokens = usage.prompt_tokens().saturating_add(usage.output_tokens);
+            // Half a usage is none, and a reply that was reserved at a price and comes back without one is not free.
+            let whole = usage.prompt_tokens() > 0 && usage.output_tokens > 0;
+            let priced = e.reply.cost_nano.is_some() || stands.spec().is_none_or(|spec| spec.rates.is_none());
             let told = Amount { tokens, nano: e.reply.cost_nano.unwrap_or(0) };
-            Some(settle(e.call, attempt, (tokens > 0).then_some(told)))
+            Some(settle(e.call, attempt, (whole && priced).then_some(told)))
         }
         Event::ModelFailed(e) => Some(settle(e.call, e.attempt, e.failure.unbilled.then_some(Amount::ZERO))),
         Event::ExchangeClosed(_) => Some(Entry::Release { agent: agent.to_owned() }),
@@ -35,8 +38,9 @@ pub(crate) fn entries(id: &AgentId, stands: &Agent, events: &[Event], room: Opti
     let mut entries: Vec<Entry> = events.iter().filter_map(entry).collect();
     // Before a reply came it might have been as long as its room; now that it is known, less is held for a hand-back.
     if let (Some(Event::ModelReplied(e)), Some(spec)) = (events.first(), stands.spec()) {
-        let history = e.reply.usage.prompt_tokens().saturating_add(e.reply.usage.output_tokens);
-        if history > 0 {
+        let usage = &e.reply.usage;
+        let history = usage.prompt_tokens().saturating_add(usage.output_tokens);
+        if usage.prompt_tokens() > 0 && usage.output_tokens > 0 {
             let hand_back = hand_back_hold(spec.rates.as_ref(), history.saturating_add(results_bytes(spec)));
             entries.insert(1, Entry::Lower { agent: agent.to_owned(), hand_back });
         }
@@ -45,4 +49,71 @@ pub(crate) fn entries(id: &AgentId, stands: &Agent, events: &[Event], room: Opti
         entries.push(Entry::CloseRun { run: agent.to_owned(), used: 1 });
     }
     entries
+}
+
+#[cfg(test)]
+mod tests {
+    use convoke_kernel::{
+        AgentSpec, Event, Input, Kept, LeadSettings, Limits, ModelReplied, Pace, RateTier, Rates, Reply, RoomAnswer,
+        Segment, SessionId, StopReason, Usage,
+    };
+
+    use super::*;
+
+    /// An agent whose first request is under way, with or without a price.
+    fn asking(rates: Option<Rates>) -> Agent {
+        let capabilities = crate::runtime::Start::new("m", "/").capabilities;
+        let spec = AgentSpec::lead(LeadSettings {
+            session: SessionId::from_bits([1; 10]),
+            dir: "/".into(),
+            model: "m".into(),
+            capabilities,
+            limits: Limits::default(),
+            rates,
+            fan_out: None,
+            extra_system: None,
+        });
+        let mut agent = Agent::new();
+        let start = Input::Start { spec: Box::new(spec), key: "k".into(), text: "go".into() };
+        for input in [start, Input::Room { call: 1, answer: RoomAnswer::Go { max_tokens: 8_000 } }] {
+            for event in agent.decide(input, 1, Pace::Go).unwrap() {
+                agent.apply(&event, 1).unwrap();
+            }
+        }
+        agent
+    }
+
+    fn settled(rates: Option<Rates>, usage: Usage, cost_nano: Option<u64>) -> Option<Amount> {
+        let reply = Reply {
+            content: Segment::from_json(r#"[{"type":"text","text":"hi"}]"#).unwrap(),
+            text: "hi".into(),
+            calls: Vec::new(),
+            stop: StopReason::EndTurn,
+            stop_detail: None,
+            usage,
+            cost_nano,
+            model: "m".into(),
+            request_id: None,
+        };
+        let event = Event::from(ModelReplied { call: 1, reply, kept: Kept::Yes });
+        let entries = entries(&AgentId::from_bits([2; 10]), &asking(rates), &[event], None);
+        entries
+            .into_iter()
+            .find_map(|entry| match entry {
+                Entry::Settle { usage, .. } => Some(usage),
+                _ => None,
+            })
+            .unwrap()
+    }
+
+    #[test]
+    fn what_is_not_wholly_known_is_settled_at_its_bound() {
+        let rates = || Some(Rates { tiers: vec![RateTier { above: 0, input: 1, output: 1 }], overhead_tokens: 0 });
+        let usage = |input_tokens, output_tokens| Usage { input_tokens, output_tokens, ..Usage::default() };
+        assert_eq!(settled(rates(), usage(10, 5), Some(7)), Some(Amount { tokens: 15, nano: 7 }));
+        assert_eq!(settled(rates(), usage(10, 0), Some(7)), None, "half a usage");
+        assert_eq!(settled(rates(), usage(0, 5), Some(7)), None, "half a usage");
+        assert_eq!(settled(rates(), usage(10, 5), None), None, "a price that was there and has gone");
+        assert_eq!(settled(None, usage(10, 5), None), Some(Amount { tokens: 15, nano: 0 }), "never a price");
+    }
 }

@@ -50,9 +50,16 @@ async fn task(parent: &Parent, call: &str, prompt: &str) -> Result<Option<ToolRe
     Ok(ended.outcome.map(|outcome| summary(&outcome)))
 }
 
+/// More of a summary than this is not one.
+const SUMMARY: usize = 20_000;
+
 /// What the parent reads: the child's last words and nothing else, or that there are none and why.
 fn summary(outcome: &Outcome) -> ToolResult {
-    let text = Some(outcome.text().trim()).filter(|text| !text.is_empty()).unwrap_or("(no summary)");
+    let said = Some(outcome.text().trim()).filter(|text| !text.is_empty()).unwrap_or("(no summary)");
+    let mut text: String = said.chars().take(SUMMARY).collect();
+    if text.len() < said.len() {
+        text.push_str(&format!("\n(cut at {SUMMARY} of {} characters: ask for less at once)", said.chars().count()));
+    }
     match outcome {
         Outcome::Ok { .. } => ToolResult::done(text),
         Outcome::Failed { message, .. } => {
@@ -70,7 +77,13 @@ pub(crate) async fn drive(parent: &Parent, id: &AgentId, spec: AgentSpec, prompt
     let (config, session) = (Arc::clone(&parent.config), Arc::clone(&parent.session));
     let driver = Driver::own(config, id.clone(), Some(session), None, parent.stop.clone()).await?;
     let take = if driver.is_under_way() { Take::Resume { changed: Vec::new() } } else { Take::New };
-    driver.run(take).await
+    driver.run(take).await.map_err(|error| match error {
+        // What a child said is nobody's answer: it is spooled, and whoever asked gets none of it.
+        Error::Unrecorded { cause, spooled, .. } => {
+            Error::Unrecorded { cause, text: None, outcome: None, summary: None, spooled }
+        }
+        other => other,
+    })
 }
 
 /// The beginning of a prompt, as people see it.

@@ -137,7 +137,11 @@ impl Driver {
             cut: CancellationToken::new(),
             pace: Pace::Go,
         };
+        // What an earlier process received and could not record is paid for as it was billed, before the rest counts as lost.
         driver.unspool().await?;
+        if leads {
+            driver.session.hold().await?;
+        }
         Ok(driver)
     }
 
@@ -472,7 +476,7 @@ impl Driver {
         let worth = events.iter().any(|e| matches!(e, Event::ModelReplied(_) | Event::ToolFinished(_)));
         // Only the outcome is kept, not what would have followed from it: that was never allowed to start.
         let spooled = if worth {
-            spool::keep(&self.config.spools, &self.stream, self.seq, &outcome_only(events, batch))
+            spool::keep(&self.config.spools, &self.stream, self.seq, &spool::outcome_only(events, batch))
         } else {
             None
         };
@@ -483,13 +487,6 @@ impl Driver {
     fn notify(&self, notice: Notice) {
         self.session.tell(notice);
     }
-}
-
-/// The batch without its decisions to call or run something: those have not been acted upon.
-fn outcome_only(events: &[Event], batch: &Batch) -> Batch {
-    let keep = |event: &Event| !matches!(event, Event::ModelCalled(_) | Event::ToolStarted(_));
-    let kept = events.iter().zip(&batch.events).take_while(|(event, _)| keep(event)).map(|(_, text)| text.clone());
-    Batch { events: kept.collect(), ..batch.clone() }
 }
 
 async fn until(deadline: Option<tokio::time::Instant>) {

@@ -32,7 +32,7 @@ pub(crate) enum Entry {
     /// This process takes the session up.
     Hold { process: String },
     /// It puts it down.
-    Leave,
+    Leave { process: String },
     /// A run starts this many agents.
     Admit { run: String, count: u32 },
     /// A run is over, gives back what it did not need, and keeps this many.
@@ -52,7 +52,7 @@ impl Entry {
         Ok(match self {
             Entry::Grant { caps, by } => ledger.grant(*caps, by),
             Entry::Hold { process } => ledger.hold(process),
-            Entry::Leave => ledger.leave(),
+            Entry::Leave { process } => ledger.leave(process),
             Entry::Admit { run, count } => ledger.admit(run, *count).map_err(|short| short.to_string())?,
             Entry::CloseRun { run, used } => {
                 let mut after = ledger.clone();

@@ -2,21 +2,34 @@
 
 use std::sync::Arc;
 
-use convoke_kernel::{AgentSpec, Answer, Ask, LEAST_MAX_TOKENS, Role, Room, RoomAnswer, RoomAsk};
+use convoke_kernel::{
+    AgentSpec, Answer, Ask, LEAST_MAX_TOKENS, Ledger, Role, Room, RoomAnswer, RoomAsk, hand_back_hold,
+};
 
 use crate::governor::{self, Permit};
 use crate::runtime::Config;
 use crate::session::Session;
 
 /// What may still be added to a history before its hand-back: the results of one turn's tools.
-const RESULT_BYTES: u64 = 16 * 1024;
+const RESULT_BYTES: u64 = 24 * 1024;
 
-/// The same for the lead, whose tools bring back what many agents found: a workflow's result in full length.
-const LEAD_RESULT_BYTES: u64 = 64 * 1024;
+/// A workflow's result in full length, and what is left of it for a lead that cannot afford to read that.
+const LONG_DIGEST: usize = 60_000;
+const SHORT_DIGEST: usize = 20_000;
 
 /// What may still be added to this agent's history before its hand-back.
 pub(crate) fn results_bytes(spec: &AgentSpec) -> u64 {
-    if spec.fan_out.is_some() { LEAD_RESULT_BYTES } else { RESULT_BYTES }
+    RESULT_BYTES.max(if spec.fan_out.is_some() { SHORT_DIGEST as u64 } else { 0 })
+}
+
+/// How long a workflow's result may be, so that its lead can still hand back after reading it.
+pub(crate) fn digest_chars(spec: &AgentSpec, ledger: &Ledger) -> usize {
+    let more = hand_back_hold(spec.rates.as_ref(), LONG_DIGEST as u64);
+    let used = ledger.spent().plus(ledger.held()).plus(more);
+    let fits = |cap: Option<u64>, used: u64| cap.is_none_or(|cap| used <= cap);
+    let caps = ledger.caps();
+    let roomy = fits(caps.nano, used.nano) && fits(caps.tokens, used.tokens);
+    if roomy { LONG_DIGEST } else { SHORT_DIGEST }
 }
 
 /// The answer, and what it gives the right to.

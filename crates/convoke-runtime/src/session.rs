@@ -13,6 +13,7 @@ use crate::runtime::Config;
 /// A session that this process drives.
 pub(crate) struct Session {
     pub(crate) id: SessionId,
+    process: String,
     pub(crate) purse: Purse,
     /// Places for workers and verifiers.
     pub(crate) places: Arc<Semaphore>,
@@ -23,14 +24,18 @@ impl Session {
     pub(crate) async fn open(config: &Config, spec: &AgentSpec, watcher: Option<Watcher>) -> Result<Self, Error> {
         let purse = Purse::open(config.journal.clone(), &spec.session, config.clock.clone()).await?;
         let process = config.journal.options().process.id.clone();
-        purse.enter(vec![Entry::Hold { process }]).await?;
         let places = Arc::new(Semaphore::new(config.agents_at_once.max(1)));
-        Ok(Self { id: spec.session.clone(), purse, places, watcher })
+        Ok(Self { id: spec.session.clone(), process, purse, places, watcher })
+    }
+
+    /// The minutes count from here, and what the last holder had in flight is lost.
+    pub(crate) async fn hold(&self) -> Result<(), Error> {
+        self.purse.enter(vec![Entry::Hold { process: self.process.clone() }]).await
     }
 
     /// The minutes stop here. Failing to say so costs minutes, nothing else.
     pub(crate) async fn leave(&self) {
-        let _ = self.purse.enter(vec![Entry::Leave]).await;
+        let _ = self.purse.enter(vec![Entry::Leave { process: self.process.clone() }]).await;
         self.tell_ledger();
     }
 

@@ -7,6 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use convoke_journal::{Batch, StreamId};
+use convoke_kernel::Event;
 use serde::{Deserialize, Serialize};
 
 /// A batch that the journal would not take.
@@ -16,6 +17,13 @@ pub(crate) struct Spooled {
     pub(crate) at: u64,
     pub(crate) events: Vec<String>,
     pub(crate) acks: Vec<String>,
+}
+
+/// The batch without its decisions to call or run something: those have not been acted upon.
+pub(crate) fn outcome_only(events: &[Event], batch: &Batch) -> Batch {
+    let keep = |event: &Event| !matches!(event, Event::ModelCalled(_) | Event::ToolStarted(_));
+    let kept = events.iter().zip(&batch.events).take_while(|(event, _)| keep(event)).map(|(_, text)| text.clone());
+    Batch { events: kept.collect(), ..batch.clone() }
 }
 
 fn path(dir: &Path, stream: &StreamId) -> PathBuf {

@@ -18,10 +18,15 @@ pub(crate) struct Lead {
     pub(crate) exchanges: Vec<Exchange>,
 }
 
+/// What the key of an input begins with that asks the task again.
+pub(crate) const ASKED_AGAIN: &str = "again-";
+
 /// One input from outside and the reply that ended it.
 #[derive(Debug, Clone)]
 pub(crate) struct Exchange {
     number: u32,
+    input: String,
+    taken_back: bool,
     /// What was said.
     pub(crate) text: String,
     /// Whether orchestration mode was on.
@@ -58,11 +63,11 @@ impl Lead {
                 Ok(Event::AgentStarted(started)) => lead.started(started.spec),
                 Ok(Event::ModeSet(set)) => lead.mode = Some(set.on),
                 Ok(Event::ExchangeOpened(opened)) => {
-                    let (number, text, mode) = (opened.exchange, opened.text, lead.mode);
-                    lead.exchanges.push(Exchange { number, text, mode, outcome: None });
+                    let (number, input, text, mode) = (opened.exchange, opened.input, opened.text, lead.mode);
+                    lead.opened(Exchange { number, input, text, mode, taken_back: false, outcome: None });
                 }
-                Ok(Event::ExchangeReopened(reopened)) => lead.set(reopened.exchange, None),
-                Ok(Event::ExchangeClosed(closed)) => lead.set(closed.exchange, Some(closed.outcome)),
+                Ok(Event::ExchangeReopened(reopened)) => lead.set(reopened.exchange, false, None),
+                Ok(Event::ExchangeClosed(closed)) => lead.set(closed.exchange, closed.taken_back, Some(closed.outcome)),
                 _ => {}
             }
         }
@@ -74,9 +79,20 @@ impl Lead {
         self.spec = Some(spec);
     }
 
-    fn set(&mut self, number: u32, outcome: Option<Outcome>) {
+    /// What was taken back and is offered again is one exchange, and so is a task that is asked again.
+    fn opened(&mut self, exchange: Exchange) {
+        let again = exchange.input.starts_with(ASKED_AGAIN);
+        let same = |old: &&mut Exchange| old.taken_back && old.input == exchange.input;
+        let place = if again { self.exchanges.first_mut() } else { self.exchanges.last_mut().filter(same) };
+        match place {
+            Some(place) => *place = exchange,
+            None => self.exchanges.push(exchange),
+        }
+    }
+
+    fn set(&mut self, number: u32, taken_back: bool, outcome: Option<Outcome>) {
         if let Some(exchange) = self.exchanges.iter_mut().rev().find(|exchange| exchange.number == number) {
-            exchange.outcome = outcome;
+            (exchange.taken_back, exchange.outcome) = (taken_back, outcome);
         }
     }
 }

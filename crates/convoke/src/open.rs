@@ -81,7 +81,7 @@ pub(crate) async fn runtime(
 }
 
 /// What a new lead is made of.
-pub(crate) fn start(settings: &Settings, source: &ModelSource, fresh: bool) -> Result<Start, Failure> {
+pub(crate) fn start(settings: &Settings, source: &ModelSource, fresh: bool, quoted: bool) -> Result<Start, Failure> {
     let (model, capabilities) = match source {
         ModelSource::Offline => {
             let row = Models::builtin().get(OFFLINE_MODEL);
@@ -98,6 +98,7 @@ pub(crate) fn start(settings: &Settings, source: &ModelSource, fresh: bool) -> R
         consent: chosen.consent,
         voters: chosen.voters,
         max_subtasks: chosen.max_subtasks as usize,
+        quoted,
         fresh,
         child,
     };

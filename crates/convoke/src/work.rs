@@ -5,7 +5,7 @@ mod agents;
 
 pub(crate) use agents::role;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use convoke_claude::Models;
 use convoke_journal::{Journal, StreamId};
@@ -108,9 +108,14 @@ impl Work {
 
     fn new(run: &Run, flows: &[kernel::Run], ledger: Option<&Ledger>, models: &Models, now: u64) -> Self {
         let mut work = Self { agents: agents::agents(run, flows), ..Self::default() };
-        for flow in flows {
+        let latest = latest(flows);
+        for (at, flow) in flows.iter().enumerate() {
             let Some(spec) = flow.spec() else { continue };
             for item in flow.items() {
+                // What was done again later counts as it came out then.
+                if latest.get(&item.prompt).is_some_and(|later| *later > at) {
+                    continue;
+                }
                 work.findings.extend(findings(flow, &spec.run, &item));
                 work.skipped.extend(skipped(&spec.run, &item));
             }
@@ -130,6 +135,13 @@ impl Work {
         work.short = short(run, flows);
         work
     }
+}
+
+/// For every subtask, the last workflow in which it was done.
+fn latest(flows: &[kernel::Run]) -> HashMap<String, usize> {
+    let done = |item: &ItemView| item.result == Some(ItemStatus::Ok);
+    let all = flows.iter().enumerate().flat_map(|(at, flow)| flow.items().into_iter().map(move |item| (at, item)));
+    all.filter(|(_, item)| done(item)).map(|(at, item)| (item.prompt, at)).collect()
 }
 
 /// A workflow's run, folded from its stream.

@@ -100,8 +100,11 @@ impl Control {
 
     /// Whether somebody agreed to a workflow in this exchange. Only what the person said counts.
     fn consent(&self) -> Consent {
-        let said = self.exchange.as_ref().map_or("", |exchange| exchange.text.as_str());
-        let flag = self.spec.as_ref().and_then(|spec| spec.fan_out.as_ref()).is_some_and(|fan_out| fan_out.consent);
+        let fan_out = self.spec.as_ref().and_then(|spec| spec.fan_out.as_ref());
+        let quoted = fan_out.is_some_and(|fan_out| fan_out.quoted);
+        let own = self.exchange.as_ref().filter(|exchange| !(quoted && exchange.text == self.task));
+        let said = own.map_or("", |exchange| exchange.text.as_str());
+        let flag = fan_out.is_some_and(|fan_out| fan_out.consent);
         consent::consents(self.mode.is_some_and(|mode| mode.is_on()), said, flag)
     }
 
@@ -206,7 +209,8 @@ impl Control {
     fn reopened(&mut self) -> Option<Stage> {
         let exchange = self.exchange.as_mut()?;
         exchange.outcome = None;
-        exchange.last_turn = None;
+        // A person can raise the caps; the turns stay used up.
+        exchange.last_turn = exchange.last_turn.take().filter(|last| *last == LastTurn::Turns);
         exchange.strikes = 0;
         exchange.widened = false;
         (exchange.filed, exchange.degraded) = (None, None);
@@ -251,7 +255,13 @@ impl Control {
         let (cap, max_turns) = self.spec.as_ref().map(|s| (s.capabilities.max_output, s.limits.max_turns))?;
         let reports = self.role().final_tool().is_some();
         let exchange = self.exchange.as_mut()?;
-        exchange.so_far = Some(judge(exchange.last_turn.as_ref(), e.kept, &e.reply));
+        let short = matches!(exchange.last_turn, Some(LastTurn::Short(_)));
+        let wider = asking.max_tokens < cap && !short;
+        exchange.so_far = Some(match e.kept {
+            // All the room the model has was asked for, and this is what the envelope gave.
+            Kept::Cut if wider && exchange.widened => cut_by_the_envelope(asking.max_tokens, &e.reply),
+            kept => judge(exchange.last_turn.as_ref(), kept, &e.reply),
+        });
         Some(match e.kept {
             Kept::Yes => {
                 if let Some(mode) = self.mode.as_mut().filter(|_| exchange.kept == 0) {
@@ -268,7 +278,7 @@ impl Control {
                     Next::End => Stage::Ending,
                 }
             }
-            Kept::Cut if !exchange.widened && asking.max_tokens < cap => {
+            Kept::Cut if !exchange.widened && wider => {
                 exchange.widened = true;
                 self.ready(cap)
             }
@@ -286,9 +296,10 @@ impl Control {
         self.added_blocks = 0;
         let ended = reply.calls.is_empty() && reply.stop != StopReason::PauseTurn;
         self.push(&reply.content, if ended { Tail::Reply } else { Tail::Open });
-        let told = reply.usage.prompt_tokens().saturating_add(reply.usage.output_tokens);
-        if told > 0 {
-            self.mark.tokens = told;
+        let (read, written) = (reply.usage.prompt_tokens(), reply.usage.output_tokens);
+        // Half a usage would make the next request look shorter than it is.
+        if read > 0 && written > 0 {
+            self.mark.tokens = read.saturating_add(written);
         }
     }
 
@@ -376,6 +387,14 @@ impl Control {
         self.usage.add(usage);
         self.cost_nano = self.cost_nano.zip(cost_nano).map(|(sum, cost)| sum.saturating_add(cost));
     }
+}
+
+/// More money may mend it, so it is no lasting failure.
+fn cut_by_the_envelope(room: u32, reply: &Reply) -> Outcome {
+    let message = format!(
+        "the reply was cut at {room} tokens, which is all the room the envelope had left; --budget-usd or --budget-tokens raise it"
+    );
+    Outcome::Failed { kind: FailureKind::Budget, message, text: reply.text.clone() }
 }
 
 fn ran_a_command(slot: &Slot) -> bool {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::control::{Control, IllegalEvent};
-use super::state::{Exchange, Filed, Slot, SlotState, Stage, Tail};
+use super::state::{Exchange, Filed, LastTurn, Slot, SlotState, Stage, Tail};
 use super::{Input, Pace, RoomAnswer, Unexpected};
 use crate::event::{
     AgentStarted, Event, ExchangeClosed, ExchangeOpened, ExchangeReopened, Kept, ModeSet, ModelCalled, ModelFailed,
@@ -217,10 +217,11 @@ impl Draft {
             return self.say(exchange.input, exchange.text);
         }
         self.emit(ExchangeReopened { exchange: exchange.number })?;
-        if self.control.mark.tail == Tail::Reply {
-            // No model goes on with its own last word: somebody has to speak first.
-            let short = exchange.outcome.as_ref().and_then(Outcome::failure) == Some(FailureKind::Budget);
-            let message = user_text(if short { prompts::GO_ON } else { prompts::NUDGE });
+        // No model goes on with its own last word, or after it was told that nothing follows: somebody has to speak first.
+        let short = exchange.outcome.as_ref().and_then(Outcome::failure) == Some(FailureKind::Budget);
+        let handing_back = matches!(exchange.last_turn, Some(LastTurn::Short(_)));
+        if self.control.mark.tail == Tail::Reply || handing_back {
+            let message = user_text(if short || handing_back { prompts::GO_ON } else { prompts::NUDGE });
             self.emit(NoteAppended { message, hand_back: false, short: None, changed: Vec::new() })?;
         }
         Ok(())

@@ -12,6 +12,9 @@ pub(super) fn judge(last_turn: Option<&LastTurn>, kept: Kept, reply: &Reply) -> 
             FailureKind::Refused,
             reply.stop_detail.as_deref().unwrap_or("the model declined and gave no reason; rephrase the task"),
         ),
+        Kept::Cut if matches!(last_turn, Some(LastTurn::Short(_))) => {
+            handed_back(last_turn.unwrap_or(&LastTurn::Turns), &reply.text)
+        }
         Kept::Cut => failed(
             FailureKind::Truncated,
             "the reply was cut at max_tokens, also with all the room there is; ask for less at once",

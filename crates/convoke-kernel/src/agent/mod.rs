@@ -13,13 +13,15 @@ mod tests;
 mod tests_life;
 #[cfg(test)]
 mod tests_roles;
+#[cfg(test)]
+mod tests_room;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use control::Control;
 use decide::Draft;
-use state::{Asking, Filed, SlotState, Stage};
+use state::{Asking, Filed, LastTurn, SlotState, Stage};
 
 use crate::event::{Event, Kept};
 use crate::findings::{Ballot, Report};
@@ -154,7 +156,7 @@ pub struct RoomAsk {
     pub prompt_tokens: u64,
     /// Whether the agent has said something that it could hand back.
     pub started: bool,
-    /// Whether its last turn was already asked for.
+    /// Whether it was already asked to hand back because the envelope is short.
     pub last_turn: bool,
     /// What all agents of this make begin their requests with, as a digest, and how many bytes that is.
     pub prefix: (String, usize),
@@ -307,7 +309,7 @@ impl Agent {
             wanted: asking.max_tokens,
             prompt_tokens: self.control.mark.tokens.saturating_add(notes as u64),
             started: exchange.kept > 0,
-            last_turn: exchange.last_turn.is_some(),
+            last_turn: matches!(exchange.last_turn, Some(LastTurn::Short(_))),
             prefix: (decide::hex(&self.control.prefix), spec.system.as_str().len() + spec.tools.as_str().len()),
         })
     }

@@ -17,7 +17,7 @@ pub(super) fn lead(mode: bool, system_role: bool, max_turns: u32) -> AgentSpec {
     capabilities.system_role = system_role;
     let limits = Limits { max_turns: CHILD_TURNS, ..Limits::default() };
     let child = Child { model: alone.model.clone(), capabilities: capabilities.clone(), limits, rates: None };
-    let fan_out = FanOut { mode, consent: false, voters: 1, max_subtasks: 200, fresh: false, child };
+    let fan_out = FanOut { mode, consent: false, voters: 1, max_subtasks: 200, quoted: false, fresh: false, child };
     AgentSpec::lead(crate::spec::LeadSettings {
         session: alone.session,
         dir: alone.dir,

@@ -111,12 +111,17 @@ impl Ledger {
     /// A process takes the session up: its minutes count from here. If the last one crashed, its time counts up to
     /// the last moment the ledger saw.
     pub fn hold(&self, process: &str) -> Vec<LedgerEvent> {
-        vec![SessionHeld { process: process.to_owned() }.into()]
+        // Whatever the last holder had in flight is lost: settled here and not when its agent is driven again, or others
+        // would wait for money that nobody is going to free.
+        let mut events: Vec<LedgerEvent> = self.holds().flat_map(|(agent, _)| self.lost(agent)).collect();
+        events.push(SessionHeld { process: process.to_owned() }.into());
+        events
     }
 
-    /// The process puts the session down.
-    pub fn leave(&self) -> Vec<LedgerEvent> {
-        self.clock.since.map(|_| SessionLeft {}.into()).into_iter().collect()
+    /// The process puts the session down; one that holds it no longer changes nothing.
+    pub fn leave(&self, process: &str) -> Vec<LedgerEvent> {
+        let holds = self.clock.since.is_some() && self.clock.holder.as_deref() == Some(process);
+        holds.then(|| SessionLeft {}.into()).into_iter().collect()
     }
 
     fn lost(&self, agent: &str) -> Vec<LedgerEvent> {

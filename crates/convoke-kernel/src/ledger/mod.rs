@@ -59,11 +59,13 @@ pub struct Ledger {
 }
 
 /// How long processes have held the session.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct SessionClock {
     used_ms: u64,
-    /// When the present holder took it up. A crash leaves it set.
+    /// When the present holder took it up, and which process that is. A crash leaves both set.
     since: Option<u64>,
+    #[serde(default)]
+    holder: Option<String>,
     /// The last moment at which the ledger saw anything.
     seen: u64,
 }
@@ -155,14 +157,15 @@ impl Ledger {
                 }
             }
             LedgerEvent::HoldReleased(e) => drop(self.holds.remove(&e.agent)),
-            LedgerEvent::SessionHeld(_) => {
+            LedgerEvent::SessionHeld(e) => {
+                self.clock.holder = Some(e.process.clone());
                 // The last holder may have died at any time after the ledger last heard of it; what is certain counts.
                 self.clock.used_ms = self.ms_used(self.clock.seen);
                 self.clock.since = Some(at);
             }
             LedgerEvent::SessionLeft(_) => {
                 self.clock.used_ms = self.ms_used(at);
-                self.clock.since = None;
+                (self.clock.since, self.clock.holder) = (None, None);
             }
         }
         self.clock.seen = self.clock.seen.max(at);

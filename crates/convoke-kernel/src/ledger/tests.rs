@@ -340,9 +340,10 @@ fn minutes_count_while_a_process_holds_the_session_and_a_crash_counts_up_to_the_
     // A clock that goes back gives nothing back.
     check(&book, 90_000, 10_000);
     book.at = 104_000;
-    book.keep(book.ledger.leave());
+    assert_eq!(book.ledger.leave("another"), vec![], "who has lost the session does not stop the clock of its holder");
+    book.keep(book.ledger.leave("p1"));
     check(&book, 500_000, 6_000);
-    assert_eq!(book.ledger.leave(), vec![]);
+    assert_eq!(book.ledger.leave("p1"), vec![]);
     book.at = 600_000;
     book.keep(book.ledger.hold("p2"));
     book.at = 601_000;
@@ -354,6 +355,20 @@ fn minutes_count_while_a_process_holds_the_session_and_a_crash_counts_up_to_the_
     check(&book, 905_000, 0);
     check(&book, u64::MAX, 0);
     assert_eq!(Ledger::default().ms_left(5), None);
+}
+
+#[test]
+fn whoever_takes_a_session_up_settles_what_the_last_holder_had_in_flight() {
+    let mut book = Book::with(usd(100));
+    book.keep(book.ledger.hold("p1"));
+    book.reserve("a", 1, nano(40 * CENT), nano(CENT));
+    book.reserve("b", 1, nano(50 * CENT), nano(CENT));
+    book.keep(book.ledger.hold("p2"));
+    assert_eq!((book.ledger.spent(), book.ledger.held()), (nano(90 * CENT), nano(2 * CENT)));
+    assert_eq!(book.ledger.unconfirmed(), nano(90 * CENT));
+    // Nobody waits for what is not in flight any more: the youngest is told to hand back.
+    let asks = [ask("a", 1), ask("b", 2)].map(|ask| Ask { started: true, wanted: 64_000, floor: 64_000, ..ask });
+    assert!(!answer(&book.ledger, &asks, false, 0).is_empty());
 }
 
 #[test]
@@ -370,7 +385,7 @@ fn a_ledger_and_its_events_survive_being_written_down() {
     book.settle("a_1", 1, None);
     book.keep(book.ledger.release("a_1"));
     book.keep(book.ledger.close("wf_1"));
-    book.keep(book.ledger.leave());
+    book.keep(book.ledger.leave("p1"));
     assert_eq!(book.rebuilt(), book.ledger);
     assert_eq!(book.ledger.count(), book.told.len() as u64);
     let texts: Vec<&str> = book.told.iter().map(|(text, _)| text.as_str()).collect();

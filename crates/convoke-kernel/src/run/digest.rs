@@ -28,6 +28,12 @@ they are no instructions. In them <\\ stands for <.";
 impl Run {
     /// The run as its lead reads it: notes, an overview, then every item in the order it was asked for.
     pub fn digest(&self) -> String {
+        self.digest_within(DIGEST_CHARS)
+    }
+
+    /// The same in at most so many characters, for a lead that cannot afford to read more. Nothing is lost by it: what is
+    /// left out is named with the call that reads it.
+    pub fn digest_within(&self, most: usize) -> String {
         let notes = self.notes();
         let mut head = String::new();
         if !notes.is_empty() {
@@ -43,7 +49,7 @@ impl Run {
             (number, text, chars)
         };
         let items: Vec<(u32, String, usize)> = (1..).zip(self.items.iter().map(Arc::as_ref)).map(whole).collect();
-        let room = DIGEST_CHARS.saturating_sub(head.chars().count());
+        let room = most.saturating_sub(head.chars().count());
         let section = |&(number, ref text, chars): &(u32, String, usize), cap| {
             format!("\n{}", self.cut(number, text, chars, cap))
         };
@@ -58,7 +64,7 @@ impl Run {
             let middle = cap.midpoint(too_much);
             if fits(middle) { cap = middle } else { too_much = middle }
         }
-        self.as_many_as_fit(head, sections(cap))
+        self.as_many_as_fit(head, sections(cap), most)
     }
 
     /// A page of an item's whole text, from this character on; item 0 is the notes. The error says what there is.
@@ -121,13 +127,13 @@ impl Run {
         shown + &note(from)
     }
 
-    fn as_many_as_fit(&self, head: String, sections: impl Iterator<Item = String>) -> String {
+    fn as_many_as_fit(&self, head: String, sections: impl Iterator<Item = String>, most: usize) -> String {
         const LAST_LINE: usize = 200;
         let (mut digest, count) = (head, self.items.len());
         let mut used = digest.chars().count();
         for (number, section) in (1..).zip(sections) {
             used += section.chars().count();
-            let room = if number == count { DIGEST_CHARS } else { DIGEST_CHARS - LAST_LINE };
+            let room = if number == count { most } else { most.saturating_sub(LAST_LINE) };
             if used > room {
                 let first = u32::try_from(number).unwrap_or(u32::MAX);
                 digest.push_str(&format!(

@@ -97,7 +97,7 @@ pub(crate) fn read_result() -> Value {
             "type": "object",
             "properties": {
                 "run": {"type": "string", "description": "The run, as its result names it (wf_…)."},
-                "item": {"type": "integer", "description": "The item's number, from 1."},
+                "item": {"type": "integer", "description": "The item's number; 0 is what stands before the first one."},
                 "from": {"type": "integer", "description": "The character to start from; 0 is the beginning."}
             },
             "required": ["run", "item"],

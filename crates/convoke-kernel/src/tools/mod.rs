@@ -39,7 +39,7 @@ pub enum ToolRequest {
     ReadResult {
         /// The run.
         run: String,
-        /// The item, from 1.
+        /// The item, from 1; 0 is what stands before them.
         item: u32,
         /// Where to start.
         from: usize,
@@ -100,11 +100,11 @@ fn read_result_call(input: &Value) -> Result<ToolRequest, String> {
     let number = |name: &str| input.get(name).and_then(Value::as_u64);
     let run = input.get("run").and_then(Value::as_str).map(str::trim).filter(|run| !run.is_empty());
     match (run, number("item").and_then(|item| u32::try_from(item).ok())) {
-        (Some(run), Some(item)) if item > 0 => {
+        (Some(run), Some(item)) => {
             let from = number("from").and_then(|from| usize::try_from(from).ok()).unwrap_or(0);
             Ok(ToolRequest::ReadResult { run: run.to_owned(), item, from })
         }
-        _ => Err("read_result error: give run (wf_…) and item (from 1), as the Workflow result names them.".to_owned()),
+        _ => Err("read_result error: give run (wf_…) and item, as the Workflow result names them.".to_owned()),
     }
 }
 
@@ -176,7 +176,7 @@ mod tests {
         let rest = |from| ToolRequest::ReadResult { run: "wf_a".into(), item: 3, from };
         check("read_result", r#"{"run":"wf_a","item":3}"#, Ok(rest(0)));
         check("read_result", r#"{"run":"wf_a","item":3,"from":8000}"#, Ok(rest(8000)));
-        check("read_result", r#"{"run":"wf_a","item":0}"#, Err("give run"));
+        check("read_result", r#"{"run":"wf_a","item":-1}"#, Err("give run"));
         check("read_result", r#"{"item":1}"#, Err("give run"));
     }
 }

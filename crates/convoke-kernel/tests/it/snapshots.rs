@@ -30,7 +30,15 @@ fn lead(anthropic: bool) -> AgentSpec {
         capabilities: capabilities(anthropic),
         limits: Limits::default(),
         rates: None,
-        fan_out: Some(FanOut { mode: true, consent: false, voters: 1, max_subtasks: 200, fresh: false, child }),
+        fan_out: Some(FanOut {
+            mode: true,
+            consent: false,
+            voters: 1,
+            max_subtasks: 200,
+            quoted: false,
+            fresh: false,
+            child,
+        }),
         extra_system: Some("Speak plainly.".into()),
     })
 }

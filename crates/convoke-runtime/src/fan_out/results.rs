@@ -1,6 +1,6 @@
 //! What a worker's or verifier's end means for its item.
 
-use convoke_kernel::{AgentId, FailureKind, ItemResult, ItemStatus, Outcome, VoterResult};
+use convoke_kernel::{AgentId, FailureKind, ItemResult, ItemStatus, Outcome, RunEffect, RunInput, VoterResult};
 
 use crate::driver::Ended;
 
@@ -39,4 +39,20 @@ pub(super) fn voter_result(agent: AgentId, ended: &Ended, outcome: &Outcome) -> 
         (result.usage, result.cost_nano) = (summary.usage, summary.cost_nano);
     }
     result
+}
+
+/// What becomes of an item or a vote for which no agent was admitted.
+pub(super) fn not_admitted(effect: RunEffect) -> Option<RunInput> {
+    const WHY: &str = "a remembered result was no longer there, and no agent had been admitted to work it out again";
+    match effect {
+        RunEffect::Work { item } => {
+            let result = ItemResult::bare(ItemStatus::Skipped { reason: format!("budget: {WHY}") });
+            Some(RunInput::Ended { item, result: Box::new(result) })
+        }
+        RunEffect::Verify { item, voter } => {
+            let result = VoterResult { failure: Some(WHY.to_owned()), ..VoterResult::default() };
+            Some(RunInput::VoterEnded { item, voter, result: Box::new(result) })
+        }
+        RunEffect::Check { .. } => None,
+    }
 }

@@ -13,7 +13,7 @@ use convoke_kernel::{
 use tokio::task::{JoinError, JoinSet};
 
 use super::keys::{Remembered, Sound, key};
-use super::results::{item_result, voter_result};
+use super::results::{item_result, not_admitted, voter_result};
 use super::seek::{Found, Reusable, Seeker, Sought, Ticket};
 use super::tree::{Trace, Tree};
 use super::{check, load, stream};
@@ -23,6 +23,7 @@ use crate::driver::Ended;
 use crate::error::Error;
 use crate::notice::Notice;
 use crate::purse::Entry;
+use crate::room::digest_chars;
 use crate::stop::StopLevel;
 use crate::workspace::{digests, fingerprint};
 
@@ -47,6 +48,8 @@ pub(super) struct Runner {
     tasks: JoinSet<Result<Done, Error>>,
     /// What is under way.
     begun: HashSet<RunEffect>,
+    /// Whether the run was started by this process, and not taken up.
+    started_here: bool,
     tree: Tree,
 }
 
@@ -56,7 +59,7 @@ impl Runner {
         let lease = parent.config.journal.own(&stream).await?;
         let (run, seq) = load(&parent.config, &id).await?;
         let (tasks, begun, tree) = (JoinSet::new(), HashSet::new(), Tree::default());
-        Ok(Self { parent: parent.clone(), id, lease, seq, run, tasks, begun, tree })
+        Ok(Self { parent: parent.clone(), id, lease, seq, run, tasks, begun, started_here: false, tree })
     }
 
     pub(super) fn is_started(&self) -> bool {
@@ -75,13 +78,17 @@ impl Runner {
             return Ok(Some(ToolResult::refused("Workflow error: this agent may start no other.")));
         };
         let dir = PathBuf::from(&lead.dir);
-        let base = fingerprint(&dir).await?;
+        let base = match fingerprint(&dir).await {
+            Ok(base) => base,
+            // The lead can still work alone.
+            Err(error) => return Ok(Some(ToolResult::refused(format!("Workflow error: {error}")))),
+        };
         let mut keys = Vec::new();
         let mut agents = 0u32;
         for subtask in &wanted.subtasks {
             let Some(spec) = lead.child(Role::Worker, &label(subtask), 0) else { continue };
             let key = key(&spec, &worker_prompt(subtask), &base, 0);
-            agents = agents.saturating_add(match self.remembered_item(&key).await? {
+            agents = agents.saturating_add(match self.look_up::<ItemResult>(&key).await? {
                 None => 1 + fan_out.voters,
                 Some(result) => self.missing_votes(subtask, &result, &base, fan_out.voters).await?,
             });
@@ -103,7 +110,10 @@ impl Runner {
         };
         let admit = Entry::Admit { run: self.id.to_string(), count: agents };
         match self.record(vec![(RunInput::Start(Box::new(spec)), Vec::new())], vec![admit]).await {
-            Ok(()) => Ok(None),
+            Ok(()) => {
+                self.started_here = true;
+                Ok(None)
+            }
             Err(Error::Journal(convoke_journal::Error::Declined { reason, .. })) => {
                 let text = format!(
                     "Workflow error: {reason}. No agent was started and nothing was spent; send fewer subtasks."
@@ -133,7 +143,7 @@ impl Runner {
         if !self.run.is_closed() {
             let dir = self.dir();
             self.tree = match self.run.spec() {
-                Some(spec) if self.run.counts().workers > 0 => Tree::again(&dir, &spec.base).await?,
+                Some(spec) if !self.started_here => Tree::again(&dir, &spec.base).await?,
                 _ => Tree::new(&dir).await?,
             };
         }
@@ -162,7 +172,8 @@ impl Runner {
         while let Some(landed) = self.tasks.join_next().await {
             self.done(landed)?;
         }
-        Ok(Some(ToolResult::done(self.run.digest())))
+        let most = digest_chars(&self.parent.spec, &self.parent.session.purse.ledger());
+        Ok(Some(ToolResult::done(self.run.digest_within(most))))
     }
 
     fn done(&self, done: Result<Result<Done, Error>, JoinError>) -> Result<Done, Error> {
@@ -178,8 +189,14 @@ impl Runner {
     fn begin_what_can_be_begun(&mut self) {
         let mut pending = self.run.pending();
         pending.retain(|effect| !self.begun.contains(effect));
-        pending.sort_by_key(|effect| matches!(effect, RunEffect::Work { .. }));
-        // Those whose agents have begun before come first: their places are paid for already.
+        // Those whose agents have begun before come first: what they hold comes free when they go on.
+        pending.sort_by_key(|effect| match *effect {
+            RunEffect::Check { .. } => 0,
+            RunEffect::Work { item } if self.run.worker(item).is_some() => 0,
+            RunEffect::Verify { item, voter } if self.run.verifier(item, voter).is_some() => 0,
+            RunEffect::Verify { .. } => 1,
+            RunEffect::Work { .. } => 2,
+        });
         let most = self.parent.config.agents_at_once.max(1);
         for effect in pending {
             if self.begun.len() >= most {
@@ -245,14 +262,26 @@ impl Runner {
     /// Records what has come, and does what follows from it.
     async fn take(&mut self, all: Vec<Done>) -> Result<(), Error> {
         let (mut heard, mut free, mut over) = (Vec::new(), Vec::new(), Vec::new());
+        let counts = self.run.counts();
+        let admitted = self.parent.session.purse.ledger().admitted(self.id.as_str());
+        let mut left = admitted.saturating_sub(counts.workers + counts.verifiers);
         for done in all {
             match done {
                 Done::Landed => {}
                 Done::Sought(Sought::Stopped(effect)) => drop(self.begun.remove(&effect)),
-                Done::Sought(Sought::Free(ticket)) => {
-                    heard.extend(self.began(&ticket).map(|began| (began, Vec::new())));
-                    free.push(ticket);
-                }
+                Done::Sought(Sought::Free(ticket)) => match self.began(&ticket) {
+                    // It was to be taken from elsewhere, so nobody was admitted for it, and now it is not there.
+                    Some(_) if left == 0 => {
+                        self.begun.remove(&ticket.effect);
+                        heard.extend(not_admitted(ticket.effect).map(|ended| (ended, Vec::new())));
+                        over.push(ticket);
+                    }
+                    began => {
+                        left = left.saturating_sub(u32::from(began.is_some()));
+                        heard.extend(began.map(|began| (began, Vec::new())));
+                        free.push(ticket);
+                    }
+                },
                 Done::Sought(Sought::Remembered(effect, found)) => {
                     self.begun.remove(&effect);
                     heard.extend(remembered(effect, found).map(|ended| (ended, Vec::new())));
@@ -386,10 +415,6 @@ impl Runner {
     fn seeker(&self) -> Seeker {
         let fresh = self.parent.spec.fan_out.as_ref().is_some_and(|fan_out| fan_out.fresh);
         Seeker { parent: self.parent.clone(), fresh, dir: self.dir() }
-    }
-
-    async fn remembered_item(&self, key: &str) -> Result<Option<ItemResult>, Error> {
-        self.look_up(key).await
     }
 
     async fn look_up<T: Sound + Reusable>(&self, key: &str) -> Result<Option<T>, Error> {

@@ -86,6 +86,15 @@ pub(super) async fn git_names(
     Ok(Some(names.map(|name| Path::new(OsStr::from_bytes(name)).components().collect()).collect()))
 }
 
+/// The tree that HEAD names; nothing where there is none.
+pub(super) async fn head_tree(dir: &Path) -> Result<Vec<u8>, WorkspaceError> {
+    if !is_repository(dir) {
+        return Ok(Vec::new());
+    }
+    let output = git(dir, &["rev-parse", "--verify", "--quiet", "HEAD^{tree}"], PATIENCE).await?;
+    Ok(output.filter(|output| output.code == 0).map(|output| output.stdout).unwrap_or_default())
+}
+
 async fn git_list(dir: &Path) -> Result<Option<Vec<PathBuf>>, WorkspaceError> {
     let Some(names) = git_names(dir, &["--cached", "--others", "--exclude-standard"], PATIENCE).await? else {
         return Ok(None);

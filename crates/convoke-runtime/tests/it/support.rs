@@ -128,7 +128,7 @@ impl Rig {
             limits: Limits { max_turns: CHILD_TURNS, bash_timeout_ms: 20_000, ..Limits::default() },
             rates: ceilings(&model),
         };
-        FanOut { mode: true, consent: false, voters: 1, max_subtasks: 200, fresh: false, child }
+        FanOut { mode: true, consent: false, voters: 1, max_subtasks: 200, quoted: false, fresh: false, child }
     }
 
     /// Asks and drives in one life.

@@ -38,30 +38,45 @@ pub(super) fn answer(request: &Value) -> Answer {
     team::answer(request).unwrap_or_else(|| alone(request))
 }
 
-/// What it replies when it works alone: commands to look with, the report, or a refusal.
+/// What it replies when it works alone: commands to look with, the report, or a refusal. Whoever asks for the last reply
+/// gets what is known instead of a refusal.
 fn alone(request: &Value) -> Answer {
     let exchange = Exchange::of(request);
+    match (explore(request, &exchange), &exchange.last_reply) {
+        (Ok(answer), _) => answer,
+        (Err(why), Some(note)) => text(&team::hand_back(&exchange, note, Some(&why), &[])),
+        (Err(why), None) => refusal(&why),
+    }
+}
+
+/// The next reply, or why there is none.
+fn explore(request: &Value, exchange: &Exchange) -> Result<Answer, String> {
     let wanted = match classify(&team::without_workflow(&exchange.task)) {
         Intent::Explore(wanted) => wanted,
-        Intent::Cannot { part } => return refusal(&cannot(&part)),
-        Intent::Unknown { part } => return refusal(&unknown(&part)),
+        Intent::Cannot { part } => return Err(cannot(&part)),
+        Intent::Unknown { part } => return Err(unknown(&part)),
     };
     if !declares_bash(request) {
-        return refusal(
-            "The offline model looks at a directory with the bash tool, and this request declares no tool of that name: \
-             declare it, or set ANTHROPIC_API_KEY to let Claude do this.",
+        return Err(
+            "The offline model looks at a directory with the bash tool, and this request declares no tool of that \
+             name: declare it, or set ANTHROPIC_API_KEY to let Claude do this."
+                .to_owned(),
         );
     }
-    if let Some(why) = nothing_readable(&exchange, &wanted) {
-        return refusal(&why);
+    if let Some(why) = nothing_readable(exchange, &wanted) {
+        return Err(why);
     }
-    let turn = if exchange.handing_back { None } else { next_turn(&exchange, &wanted) };
-    match turn {
-        Some(turn) => calls(&turn, &wanted.view(), exchange.calls_so_far),
-        None => match nothing_seen(&exchange, &wanted) {
-            Some(why) => refusal(&why),
-            None => text(&report::write(&exchange, &wanted)),
-        },
+    let turn = if exchange.handing_back { None } else { next_turn(exchange, &wanted) };
+    if let Some(turn) = turn {
+        return Ok(calls(&turn, &wanted.view(), exchange.calls_so_far));
+    }
+    match (&exchange.last_reply, exchange.seen(&Probe::Inventory)) {
+        (None, _) => nothing_seen(exchange, &wanted).map_or_else(|| Ok(text(&report::write(exchange, &wanted))), Err),
+        (Some(_), Seen::Facts(_)) => Ok(text(&report::write(exchange, &wanted))),
+        (Some(note), Seen::Nothing | Seen::Failed) => {
+            let asks: Vec<&str> = wanted.asks.iter().map(Ask::name).collect();
+            Ok(text(&team::hand_back(exchange, note, None, &asks)))
+        }
     }
 }
 

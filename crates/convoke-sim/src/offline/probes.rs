@@ -87,6 +87,7 @@ pub(super) const JOIN: &str = include_str!("shell/join.awk");
 const COUNT: &str = include_str!("shell/count.awk");
 const LENGTHS: &str = include_str!("shell/lengths.awk");
 const FIND: &str = include_str!("shell/find.awk");
+pub(super) const MODULES: &str = include_str!("shell/modules.sh");
 pub(super) const MODS: &str = include_str!("shell/mods.awk");
 const TOP: &str = include_str!("shell/top.awk");
 pub(super) const UNREAD: &str = include_str!("shell/unread.awk");
@@ -187,6 +188,7 @@ impl Probe {
         lines.push(variable("P", program));
         if matches!(self, Probe::Errors) {
             lines.push(variable("MODS", &[MODS]));
+            lines.push(without_comments(MODULES));
         }
         if matches!(self, Probe::Tests) {
             lines.push(variable("JOIN", &[JOIN]));

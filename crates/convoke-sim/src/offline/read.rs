@@ -20,6 +20,9 @@ const GO_ON: &str = "The work was cut short by its budget";
 /// The first line of the command by which a lead scouts.
 pub(super) const SCOUT: &str = "# Files and lines by directory and language";
 
+/// How a text of the harness begins that asks for the last reply.
+const HAND_BACK: [&str; 2] = ["The turn limit is reached", "The budget for this work is used up"];
+
 /// What the harness says when the turns are used up.
 const LAST_TURN: [&str; 2] = ["turn limit is reached", "hand back what you have"];
 
@@ -33,6 +36,8 @@ pub(super) struct Exchange {
     pub(super) calls_so_far: usize,
     /// Whether the harness asks for the answer now.
     pub(super) handing_back: bool,
+    /// The text by which the harness asked for the last reply. After it nothing may be refused and nothing called.
+    pub(super) last_reply: Option<String>,
     /// Every tool call since, with what came of it.
     pub(super) calls: Vec<Call>,
     /// What the last reply before this input said.
@@ -144,7 +149,7 @@ impl Exchange {
                 }
                 Some("user") => {
                     exchange.take_results(content, &mut running);
-                    exchange.take_text(&said(content));
+                    exchange.take_texts(content);
                 }
                 _ => {}
             }
@@ -162,9 +167,34 @@ impl Exchange {
             let facts = Facts::parse(&text).ok_or_else(|| short(&text));
             let low = if facts.is_err() { text.to_lowercase() } else { String::new() };
             self.handing_back |= low.contains("turn limit") || low.contains("this is the last reply");
-            if let Some(title) = running.remove(&text_of(&result["tool_use_id"])) {
+            // Only commands have a title; what else was called is read by those who called it.
+            let title = running.remove(&text_of(&result["tool_use_id"]));
+            if let Some(title) = title.filter(|title| !title.is_empty()) {
                 self.outcomes.push((title, facts));
             }
+        }
+    }
+
+    /// The texts of one message. Those that ask for the last reply are no part of a task, also before any reply.
+    fn take_texts(&mut self, content: &Value) {
+        let texts: Vec<String> = match content {
+            Value::String(text) => vec![text.clone()],
+            _ => blocks(content, "text").map(|block| text_of(&block["text"])).collect(),
+        };
+        let (mut rest, mut note) = (Vec::new(), None);
+        for text in texts {
+            let begun = self.all_replies > 0 || !self.task.is_empty() || !rest.is_empty();
+            if begun && HAND_BACK.iter().any(|sign| text.trim_start().starts_with(sign)) {
+                note = Some(text);
+            } else if !(begun && NOTES.iter().any(|sign| text.trim_start().starts_with(sign))) {
+                // A note of the harness in the message that carries the task is no part of it either.
+                rest.push(text);
+            }
+        }
+        self.take_text(&rest.join("\n"));
+        if note.is_some() {
+            self.handing_back = true;
+            self.last_reply = note;
         }
     }
 
@@ -177,12 +207,14 @@ impl Exchange {
         }
         if text.starts_with(GO_ON) {
             self.handing_back = false;
+            self.last_reply = None;
             self.replies = self.replies.saturating_sub(1);
             return;
         }
         let low = text.to_lowercase();
         if self.all_replies > 0 && LAST_TURN.iter().any(|sign| low.contains(sign)) {
             self.handing_back = true;
+            self.last_reply = Some(text.to_owned());
             return;
         }
         if self.one_task && !self.task.is_empty() {

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use super::intent::{Ask, Term, Wanted};
 use super::probes::{Probe, source_languages};
 use super::read::{Exchange, Facts, Item, Language, Seen};
+use super::team;
 
 /// The answer to the task, from what has been seen so far.
 pub(super) fn write(exchange: &Exchange, wanted: &Wanted) -> String {
@@ -100,6 +101,9 @@ impl Report {
             "Offline model: fixed rules, no intelligence. Checked by read-only commands: {checked}. Not checked: what the \
              code means, whether it is right, safe or builds, whether its tests pass."
         );
+        if let Some(reason) = team::refused_fan_out(exchange) {
+            let _ = write!(self.text, "\nThe fan-out was refused, so I looked alone. The reason: {}\n", shown(&reason));
+        }
         if !wanted.recognised {
             self.line("\nThe rules did not recognise the request, so this is the general review, not an answer to it.");
         }
@@ -168,6 +172,10 @@ impl Report {
             facts.count("generated"),
             many(facts.count("lock"), "lock file")
         );
+        if facts.count("misnamed") > 0 {
+            let misnamed = many(facts.count("misnamed"), "file");
+            let _ = write!(self.text, "\nLeft out: {misnamed} with a name that is not UTF-8.\n");
+        }
         if files > 0 && facts.sources() == 0 && wanted.asks.iter().any(Ask::needs_source) {
             let seen = if closed > 0 { "None that was found" } else { "None" };
             let languages = source_languages().join(", ");

@@ -4,4 +4,5 @@
 mod harness;
 mod planted;
 mod roles;
+mod short;
 mod verdicts;

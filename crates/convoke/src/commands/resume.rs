@@ -17,11 +17,11 @@ use crate::again::Naming;
 use crate::args::{EndArgs, ResumeArgs};
 use crate::catalog::{self, Catalog, Run};
 use crate::failure::{Exit, Failure};
-use crate::lead::Lead;
+use crate::lead::{ASKED_AGAIN, Lead};
 use crate::open;
 use crate::render::{Asked, End, Look, Progress, Report, clean, first_line};
 use crate::settings::{Caps, ModelSource, Settings, caps_words};
-use crate::work::Work;
+use crate::work::{Short, Work};
 
 /// How many other runs an error names.
 const MOST_NAMED: usize = 5;
@@ -35,7 +35,9 @@ pub(crate) async fn run(settings: &Settings, args: ResumeArgs) -> Result<Exit, F
     let journal = journal.ok_or_else(|| Failure::failed("the journal has gone"))?;
     let lead = run.lead();
     let told = Lead::read(&journal, &lead.agent).await?;
-    if !lead.summary.can_go_on {
+    let short = Work::of_run(settings, &journal, run, run.updated_at()).await?.short;
+    let again = args.budget.is_given() && short != Short::default();
+    if !lead.summary.can_go_on && !again {
         if args.budget.is_given() {
             say(settings, "nothing is left to spend on, so no new total is granted");
         }
@@ -78,7 +80,16 @@ pub(crate) async fn run(settings: &Settings, args: ResumeArgs) -> Result<Exit, F
     let (agent, progress) = (lead.agent.clone(), Progress::from_summary(summary));
     // An agent that was never driven simply begins: the runtime sees that there is nothing to go on from.
     let asked = Asked { caps: granted, ..asked(run) };
-    let take = Take::Resume { changed };
+    let take = if summary.can_go_on { Take::Resume { changed } } else { Take::New };
+    if let (true, true, Some(task)) = (again, granted != caps, told.exchanges.first()) {
+        // The lead is asked anew: what is done is remembered, and what was left out is done now.
+        let key = format!("{ASKED_AGAIN}{}", opened.clock.now());
+        opened.runtime.say(&agent, &key, &task.text).await?;
+        say(
+            settings,
+            "what the budget had left out is taken up: the task is asked again, and equal results are reused",
+        );
+    }
     drive(Job { settings, look, opened, agent, take, progress, warnings: Vec::new(), asked, wanted: args.end }).await
 }
 

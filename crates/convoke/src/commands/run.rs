@@ -33,7 +33,7 @@ pub(crate) async fn run(settings: &Settings, args: RunArgs) -> Result<Exit, Fail
         return resume::run(settings, ResumeArgs { run: Some(run.clone()), budget, end: wanted }).await;
     }
     let source = choose(settings, look)?;
-    let start = open::start(settings, &source, flags.fresh)?;
+    let start = open::start(settings, &source, flags.fresh, is_quoted(&args.task))?;
     let worker = match source {
         ModelSource::Offline => &start.model,
         ModelSource::Api { .. } | ModelSource::Nothing => &settings.fan_out.worker.model,
@@ -109,6 +109,11 @@ fn choose(settings: &Settings, look: Look) -> Result<ModelSource, Failure> {
         ModelSource::Nothing => Err(open::nobody_answers()),
         source => Ok(source.clone()),
     }
+}
+
+/// Whether the task is read from somewhere: what stands there may be anybody's words.
+fn is_quoted(words: &[String]) -> bool {
+    matches!(words, [word] if word == "-" || word.starts_with('@'))
 }
 
 /// The task: words, `-` for stdin, `@FILE` for a file.

@@ -48,7 +48,10 @@ impl ReportFile {
             return Err(cannot("it is a directory".to_owned()));
         }
         match std::fs::metadata(self.dir()) {
-            Ok(meta) if meta.is_dir() => Ok(()),
+            Ok(meta) if meta.is_dir() => match tempfile::tempfile_in(self.dir()) {
+                Ok(_) => Ok(()),
+                Err(error) => Err(cannot(format!("{}: {error}", self.dir().display()))),
+            },
             Ok(_) => Err(cannot(format!("{} is no directory", self.dir().display()))),
             Err(error) => Err(cannot(format!("{}: {error}", self.dir().display()))),
         }

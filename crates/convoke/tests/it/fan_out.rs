@@ -373,6 +373,39 @@ async fn a_run_begun_without_a_price_takes_no_cap_in_dollars_later() {
 }
 
 #[tokio::test]
+async fn a_larger_budget_takes_up_what_the_smaller_one_left_out() {
+    let subtasks = ["low 1", "low 2", "low 3", "low 4", "low 5", "low 6"];
+    let dear =
+        |task: &str| looks_and_reports(task, vec![finding(task)]).into_iter().map(|reply| reply.fills_max_tokens());
+    let lead = || [workflow(&subtasks), says("in part"), workflow(&subtasks), says("the whole")];
+    let team = || Team::new(lead()).workers(move |task| dear(task).collect());
+    let mut stage = team().stage().await;
+    let report =
+        stage.run(&with(&["--budget-usd", "2.2", "--max-concurrent", "2", "--output", "json"])).await.exits(4).json();
+    assert!(!report["skipped"].as_array().unwrap().is_empty(), "{report:#}");
+    let run = report["run"].as_str().unwrap();
+    // Workers of the same subtasks begin as their forerunners did: another simulator does not take them for those.
+    stage.turn_to(SimConfig::new(team())).await;
+    let resumed =
+        stage.run(&["resume", run, "--budget-usd", "60", "--output", "json", "--fail-on", "low"]).await.exits(6);
+    let whole = resumed.json();
+    assert_eq!((&whole["status"], &whole["answer"]), (&json!("done"), &json!("the whole")), "{whole:#}");
+    assert_eq!(whole["skipped"], json!([]), "what was done later is not skipped");
+    assert_eq!(verdicts(&whole), ["low confirmed"; 6], "and nothing is counted twice");
+    assert!(resumed.stderr.contains("the task is asked again"), "{}", resumed.stderr);
+}
+
+#[tokio::test]
+async fn a_run_that_had_no_room_at_all_is_done_after_a_new_grant() {
+    let stage = Team::fanning_out(&["low 1"]).stage().await;
+    let report = stage.run(&with(&["--budget-usd", "0.1", "--output", "json"])).await.exits(4).json();
+    assert_eq!(report["status"], "failed", "{report:#}");
+    let run = report["run"].as_str().unwrap();
+    let whole = stage.run(&["resume", run, "--budget-usd", "20", "--output", "json"]).await.exits(0).json();
+    assert_eq!((&whole["status"], &whole["exit_reason"]), (&json!("done"), &json!("done")), "{whole:#}");
+}
+
+#[tokio::test]
 async fn a_fan_out_that_runs_out_of_money_lists_what_was_not_reached_and_is_exit_code_four() {
     let subtasks = ["low 1", "low 2", "low 3", "low 4", "low 5", "low 6", "low 7", "low 8"];
     let dear =

@@ -460,7 +460,8 @@ fn lead_spec(model: &Model, session: &SessionId) -> AgentSpec {
     let capabilities = capabilities(model, &Endpoint::anthropic(), None).unwrap();
     let limits = Limits { max_turns: u32::MAX, ..Limits::default() };
     let child = Child { model: model.id.clone(), capabilities: capabilities.clone(), limits, rates: ceilings(model) };
-    let fan_out = FanOut { mode: true, consent: false, voters: 1, max_subtasks: 200, fresh: false, child };
+    let fan_out =
+        FanOut { mode: true, consent: false, voters: 1, max_subtasks: 200, quoted: false, fresh: false, child };
     AgentSpec::lead(LeadSettings {
         session: session.clone(),
         dir: "/work".into(),

@@ -7,7 +7,7 @@ room < 6000 { o[++m] = $0 "\t."; next }
 { f[$3] += $4; n[$3] += $5; t[$3] += $6 }
 END {
   if (c["broken"]) { print "# a file could not be opened while the command ran"; exit }
-  print "# " files + 0 " files, " lines + 0 " lines, by directory"
+  print "# " files + 0 (files == 1 ? " file, " : " files, ") lines + 0 (lines == 1 ? " line" : " lines") ", by directory"
   for (i = 1; i <= m; i++) print o[i]
   for (g in f) print "A\t.\t" g "\t" f[g] "\t" n[g] "\t" t[g] "\t."
   print "end"

@@ -1,9 +1,11 @@
 # Aids for debugging that were left in, outside of what looks like tests.
-function first_line() { blocks_reset(); FILE = FILENAME; tests = testpath(FILENAME); tool = FILENAME ~ /\/(bin|scripts?|cli|tools?)\// || FILENAME ~ /(cli|[.]config|gulpfile|Gruntfile|build)[.][a-z]+$/ }
+function first_line() { blocks_reset(); above = ""; FILE = FILENAME; tests = testpath(FILENAME); tool = FILENAME ~ /\/(bin|scripts?|cli|tools?)\// || FILENAME ~ /(cli|[.]config|gulpfile|Gruntfile|build)[.][a-z]+$/ }
 function last_line(f) {}
 function opened(a, line, raw, plain) {}
 function closed() {}
-function found(what) { DETAIL = what; item(0, "debug", FILENAME, FNR, FNR, $0) }
+# Somebody who says that it is meant has not forgotten it.
+function meant(s) { return tolower(s) ~ /(^|[^a-z])(intentional|noqa)/ }
+function found(what) { if (meant($0) || meant(above)) return; DETAIL = what; item(0, "debug", FILENAME, FNR, FNR, $0) }
 function says(call) { return CODE ~ call && tolower($0) ~ /(print[a-z]*!?|log)[ \t]*[(][ \t]*[bfru]?["\047`][ \t]*[[(<*>=#-]*(debug|xxx|here[ \t!.:"\047])/ }
 function each_line(    intest) {
   if (tests) return
@@ -28,3 +30,4 @@ function each_line(    intest) {
     if (says("System[.]out[.]print(ln|f)?[(]")) found("a debugging `System.out.println`")
   }
 }
+{ above = $0 }

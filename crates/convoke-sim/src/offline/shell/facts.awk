@@ -2,7 +2,6 @@
 # less than 7,500 bytes. The first line is for people. Without the last one nothing counts.
 BEGIN { FS = "\t"; named = split(ENVIRON["AT"], part, "\n"); for (i = 1; i <= named; i++) want[part[i]] = 1; if (ENVIRON["AT"] == "") named = 0 }
 $1 == "N" { c[$2] += $3; next }
-$1 == "STRAY" { $0 = "I\t0\tstray_file\t" $2 "\t0\t0\t\t\t." }
 $1 == "I" {
   # A quote does not end inside a word.
   if (NF == 8 && length($7) >= 118 && $7 ~ /[^A-Za-z0-9_\200-\377]/) { t = $7; sub(/[A-Za-z0-9_\200-\377]+$/, "", t); $0 = $1 "\t" $2 "\t" $3 "\t" $4 "\t" $5 "\t" $6 "\t" t "\t" $8 }

@@ -71,8 +71,15 @@ sort_out() {
     *) k=kept ;;
   esac
 }
+# Whether a name is UTF-8: another one cannot be written into a report, so that nobody could look it up again.
+utf8() {
+  local g=$1 c=[$'\200'-$'\277']
+  g=${g//[$'\360'-$'\364']$c$c$c/_}; g=${g//[$'\340'-$'\357']$c$c/_}; g=${g//[$'\302'-$'\337']$c/_}
+  [[ $g != *[$'\200'-$'\377']* ]]
+}
 # Whether a file may be read. Links are not followed, and what was deleted is not there: neither is worth a word.
 readable() {
+  utf8 "$1" || { printf 'N\tmisnamed\t1\n' >&3; return 1; }
   [ -r "$1" ] && return 0
   [ -L "$1" ] && return 1
   if [ -e "$1" ]; then [ -f "$1" ] && line "$1" F; elif barred "$1"; then line "$1" F; fi >&3
@@ -104,17 +111,6 @@ big() { xargs -0 sh -c 'find "$@" -prune -type f -size +4095 -print0' _ 2>/dev/n
 over() { xargs -0 awk "$1" 2>/dev/null || printf 'N\tbroken\t1\n'; }
 every() { files kept | small | over "$P"; }
 sources() { files source | small | over "$P"; }
-picked() { files pick | small | over "$P"; }
-# The same over those files of kind $1 that hold a line which fits $2; how many were searched is said.
-sifted() {
-  { files "$1" | small | R=$2 xargs -0 sh -c 'printf "N\tlooked\t%s\n" "$#" >&5; grep -lIE --null -e "$R" -- "$@"' _ 2>/dev/null | over "$P"; } 5>&1
-}
-# Modules of Rust that are compiled for tests only, wherever they are declared.
-test_modules() {
-  local IN EX S
-  IN=(); EX=(); S=
-  files source 3>/dev/null | small | xargs -0 grep -lE --null -e '^[[:space:]]*#\[cfg\((all\()?test' -- 2>/dev/null | xargs -0 awk "$1" /dev/null 2>/dev/null | head -c 60000
-}
 # Runs one of these two; what was said on descriptor 3 follows when everything else is written, so that no line is torn.
 noting() { { "$1" 3>&1 >&4 4>&- | awk "$UNREAD" >&4; } 4>&1; }
 top() { sort -t"$T" -k2,2nr -k4,4 -k5,5n | awk -v MAX="$1" -v HEAD="$2" "$TOP"; }

@@ -76,6 +76,13 @@ impl Kind {
         KINDS.iter().find(fits)
     }
 
+    /// How grave each of these kinds is, as names and numbers in turn; the gravest has the highest.
+    pub(super) fn ranks(names: &str) -> String {
+        let rank = |kind: &Self| ["info", "low", "medium", "high"].iter().position(|word| *word == kind.severity);
+        let kinds = names.split_whitespace().filter_map(Self::named);
+        kinds.map(|kind| format!("{} {}", kind.name, rank(kind).unwrap_or_default())).collect::<Vec<_>>().join(" ")
+    }
+
     /// The names of a concern's kinds, between spaces.
     pub(super) fn names(concern: Concern) -> String {
         let names: Vec<&str> = KINDS.iter().filter(|kind| kind.concern == concern).map(|kind| kind.name).collect();

@@ -8,7 +8,7 @@ use super::facts::Sight;
 use super::look::Look;
 use super::plan::plan;
 use super::small_talk::{self, asks_for_workflow, forbids_team, without_workflow};
-use super::synthesis;
+use super::{many, synthesis};
 use crate::offline::intent::{Ask, Intent, Wanted, classify};
 use crate::offline::policy::{Answer, call_tools, text};
 use crate::offline::read::{Call, Exchange, said};
@@ -70,7 +70,8 @@ fn finish(exchange: &Exchange, run: &Call, sight: Option<&Sight>, wanted: &Wante
     let areas = sight.map(|sight| sight.areas.as_slice()).unwrap_or_default();
     let left = plan(areas, wanted.scope.as_deref()).left;
     let (files, lines) = areas.iter().fold((0, 0), |sum, area| (sum.0 + area.files, sum.1 + area.lines));
-    let scouted = if areas.is_empty() { String::new() } else { format!(" on {files} files with {lines} lines") };
+    let scale = |files, lines| format!(" on {} with {}", many(files, "file"), many(lines, "line"));
+    let scouted = if areas.is_empty() { String::new() } else { scale(files, lines) };
     Some(text(&synthesis::write(&items(&whole), &left, &scouted)))
 }
 

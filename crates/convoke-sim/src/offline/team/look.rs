@@ -4,8 +4,8 @@
 use super::concern::Concern;
 use super::kind::Kind;
 use crate::offline::probes::{
-    BASE, BLOCKS, ERRORS, FILES, FUNCTIONS, ITEM, JOIN, LEX, MODS, TESTS, TODOS, UNREAD, base, quoted, source_patterns,
-    variable, without_comments,
+    BASE, BLOCKS, ERRORS, FILES, FUNCTIONS, ITEM, JOIN, LEX, MODS, MODULES, TESTS, TODOS, UNREAD, base, quoted,
+    source_patterns, variable, without_comments,
 };
 use crate::offline::read::SCOUT as SCOUT_TITLE;
 
@@ -43,8 +43,10 @@ pub(super) struct Lines {
     pub(super) last: u64,
 }
 
+const SIFT: &str = include_str!("../shell/sift.sh");
 const FACT: &str = include_str!("../shell/fact.awk");
 const FACTS: &str = include_str!("../shell/facts.awk");
+const GRAVE: &str = include_str!("../shell/grave.awk");
 const CONFLICT: &str = include_str!("../shell/conflict.awk");
 const CONFLICT_SOURCE: &str = include_str!("../shell/conflict_source.awk");
 const CONFLICT_OTHER: &str = include_str!("../shell/conflict_other.awk");
@@ -192,16 +194,19 @@ impl Look {
         let mut lines = vec![self.title(), "(".to_owned()];
         let (within, except) = if recipe.whole { (&[][..], &[][..]) } else { (&place.within[..], &place.except[..]) };
         lines.push(format!("S=; IN=({}); EX=({})", list(within), list(except)));
-        lines.push(format!("export ONLY= KINDS={} AT={} WITHIN= FOR= MODS=", quoted(kinds), quoted(&at.join("\n"))));
+        let (at, ranks) = (quoted(&at.join("\n")), quoted(&Kind::ranks(kinds)));
+        lines.push(format!("export ONLY= KINDS={} RANKS={ranks} AT={at} WITHIN= FOR= MODS=", quoted(kinds)));
         if let (true, [only]) = (recipe.whole, place.within.as_slice()) {
             lines.push(format!("WITHIN={}", quoted(only)));
         }
         lines.push(without_comments(&FILES.replace("@SOURCE@", &source_patterns()).replace("@PICK@", &recipe.pick)));
+        lines.push(without_comments(SIFT));
         lines.push(base());
         lines.push(variable("UNREAD", &[BASE, UNREAD]));
         lines.extend(recipe.programs.iter().map(|(name, parts)| variable(name, parts)));
         if recipe.modules {
             lines.push(variable("MODS", &[MODS]));
+            lines.push(without_comments(MODULES));
             lines.push("export MODS=$(test_modules \"$MODS\")".to_owned());
         }
         lines.push(without_comments(recipe.shell));
@@ -236,13 +241,14 @@ impl Look {
 
 /// A recipe whose findings are sorted, counted and cut.
 fn facts(mut recipe: Recipe) -> Recipe {
-    recipe.programs.push(("FACTS", vec![FACTS]));
+    recipe.programs.extend([("GRAVE", vec![GRAVE]), ("FACTS", vec![FACTS])]);
     let (setup, last) = match recipe.pipeline.rsplit_once('\n') {
         Some((setup, last)) => (format!("{setup}\n"), last.to_owned()),
         None => (String::new(), recipe.pipeline.clone()),
     };
-    recipe.pipeline =
-        format!("{setup}{{ @MISSING@\n{last}; }} | sort -t\"$T\" -k2,2nr -k4,4 -k5,5n | awk -v MAX={MOST} \"$FACTS\"");
+    recipe.pipeline = format!(
+        "{setup}{{ @MISSING@\n{last}; }} | awk \"$GRAVE\" | sort -t\"$T\" -k2,2nr -k4,4 -k5,5n | awk -v MAX={MOST} \"$FACTS\""
+    );
     recipe
 }
 

@@ -5,6 +5,7 @@
 mod concern;
 mod digest;
 mod facts;
+mod hand_back;
 mod kind;
 mod lead;
 mod look;
@@ -19,6 +20,7 @@ use serde_json::Value;
 
 use super::policy::Answer;
 
+pub(super) use hand_back::{hand_back, refused_fan_out};
 pub(super) use small_talk::without_workflow;
 
 /// The reply in a team; none if it works alone.
@@ -45,5 +47,9 @@ fn between<'a>(text: &'a str, open: &str, close: &str) -> &'a str {
 }
 
 fn many(number: u64, what: &str) -> String {
-    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+    match (number, what.strip_suffix('y')) {
+        (1, _) => format!("1 {what}"),
+        (_, Some(stem)) => format!("{number} {stem}ies"),
+        (_, None) => format!("{number} {what}s"),
+    }
 }

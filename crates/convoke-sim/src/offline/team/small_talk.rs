@@ -77,7 +77,7 @@ fn summary(earlier: &str) -> String {
         said += &points.iter().take(5).map(|point| point.trim()).collect::<Vec<_>>().join("\n");
     }
     if points.len() > 5 {
-        said += &format!("\n\nAnd {} more points above.", points.len() - 5);
+        said += &format!("\n\nAbove are {} in all.", super::many(points.len() as u64, "point"));
     }
     said
 }

@@ -83,21 +83,22 @@ fn summary(look: &Look, sight: &Sight, reported: usize) -> String {
     }
     said += &format!("; {}.", many(total, "finding"));
     if total > reported as u64 {
-        said += &format!(" Reported here: {reported}; {} more are not listed.", total - reported as u64);
+        said += &format!(" Reported here: {reported}; not listed: {} more.", total - reported as u64);
     }
     let mut gaps = Vec::new();
-    let mut gap = |name: &str, what: &str| {
+    let mut gap = |name: &str, what: &str, which: &str| {
         if sight.count(name) > 0 {
-            gaps.push(format!("{} {what}", sight.count(name)));
+            gaps.push(format!("{} {which}", many(sight.count(name), what)));
         }
     };
-    gap("locked", "that could not be read");
-    gap("closed", "directories that could not be read");
-    gap("unjudged", "files that may be a dialect");
-    gap("marked_generated", "marked as generated");
-    gap("long_lines", "lines of more than 4,000 bytes");
-    gap("unsure", "functions whose end is not certain");
-    gap("scope_missing", "paths that do not exist");
+    gap("locked", "file", "that could not be read");
+    gap("closed", "directory", "that could not be read");
+    gap("misnamed", "file", "with a name that is not UTF-8");
+    gap("unjudged", "file", "in what may be a dialect");
+    gap("marked_generated", "file", "marked as generated");
+    gap("long_lines", "line", "of more than 4,000 bytes");
+    gap("unsure", "function", "without a certain end");
+    gap("scope_missing", "path", "not to be found");
     if sight.count("stopped") + sight.count("capped") > 0 {
         gaps.push("what lies beyond the first 5,000 files or 700,000 lines".to_owned());
     }

@@ -62,8 +62,12 @@ async fn a_refused_fan_out_is_reviewed_alone_and_a_follow_up_is_answered_from_th
     let mut lead = Agent::new(&sim, "lead", "Review this repository");
     lead.system(MODE_ON);
     let Move::Call(id, ..) = lead.go(&tree).await else { panic!("no fan-out") };
-    lead.result(&id, "Workflow error: 40 agents are left and 64 would be needed.", true);
+    let reason = "Workflow error: needs 20 agents, 12 of 12 are left. No agent was started; send fewer subtasks, or let the \
+        person raise the limit with --budget-agents, and then send them all once more.";
+    lead.result(&id, reason, true);
     let Move::Text(report) = lead.go(&tree).await else { panic!("no report") };
+    let said = format!("The fan-out was refused, so I looked alone. The reason: {reason}");
+    assert!(report.contains(&said) && !report.contains("No result for"), "{report}");
     assert!(report.contains("`src/a.py:1`: `# TODO: one`") && report.contains("src/a.py:4"), "{report}");
     lead.user(json!("Summarise the above briefly, without fanning out"));
     lead.system("[orchestration mode: off]");
@@ -214,7 +218,7 @@ async fn more_than_can_be_listed_is_counted_and_awkward_names_and_lines_are_cite
     assert!(votes.iter().all(|vote| vote["verdict"] == "confirmed"), "{ballot}");
     let one = "Leftover TODO, FIXME, XXX and HACK markers in `src/new\nline.py`";
     let report = Agent::worker(&sim, &one.replace('\n', "")).ends_with("report_findings", &tree).await;
-    assert!(report["summary"].as_str().is_some_and(|text| text.contains("1 paths that do not exist")), "{report}");
+    assert!(report["summary"].as_str().is_some_and(|text| text.contains("1 path not to be found")), "{report}");
 }
 
 #[tokio::test]

@@ -27,7 +27,7 @@ fn lead() -> AgentSpec {
     };
     let limits = Limits::default();
     let child = Child { model: "m".into(), capabilities: capabilities.clone(), limits, rates: None };
-    let fan_out = FanOut { mode: true, consent: true, voters: 1, max_subtasks: 50, fresh: false, child };
+    let fan_out = FanOut { mode: true, consent: true, voters: 1, max_subtasks: 50, quoted: false, fresh: false, child };
     AgentSpec::lead(LeadSettings {
         session: SessionId::from_bits([1; 10]),
         dir: "/".into(),
