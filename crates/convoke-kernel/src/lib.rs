@@ -45,8 +45,8 @@ pub use outcome::{Outcome, Ran, ShellState, ToolResult};
 pub use prompts::NO_CONSENT;
 pub use run::{
     CitationsChecked, IllegalRunEvent, ItemEnded, ItemJudged, ItemResult, ItemState, ItemStatus, ItemView, Reused, Run,
-    RunClosed, RunCounts, RunEffect, RunEvent, RunInput, RunRefused, RunSpec, RunStarted, RunSummary, VerdictCounts,
-    VerifierEnded, VerifierStarted, VoterResult, WorkerStarted, verifier_prompt, worker_prompt,
+    RunClosed, RunCounts, RunEffect, RunEvent, RunInput, RunRefused, RunSpec, RunStarted, RunSummary, Spent,
+    VerdictCounts, VerifierEnded, VerifierStarted, VoterResult, WorkerStarted, label, verifier_prompt, worker_prompt,
 };
 pub use segment::Segment;
 pub use spec::{

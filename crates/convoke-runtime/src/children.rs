@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use convoke_journal::{KeyedInput, StreamId};
-use convoke_kernel::{AgentId, AgentSpec, Outcome, Role, ToolRequest, ToolResult};
+use convoke_kernel::{AgentId, AgentSpec, Outcome, Role, ToolRequest, ToolResult, label};
 
 use crate::driver::{Driver, Ended, Take};
 use crate::error::Error;
@@ -84,14 +84,4 @@ pub(crate) async fn drive(parent: &Parent, id: &AgentId, spec: AgentSpec, prompt
         }
         other => other,
     })
-}
-
-/// The beginning of a prompt, as people see it.
-pub(crate) fn label(prompt: &str) -> String {
-    const LABEL: usize = 60;
-    let line = prompt.trim().lines().next().unwrap_or_default();
-    if line.chars().count() <= LABEL {
-        return line.to_owned();
-    }
-    line.chars().take(LABEL - 1).chain(['…']).collect()
 }

@@ -10,7 +10,7 @@ use super::event::{ItemResult, ItemStatus, Reused};
 use super::state::Item;
 use super::untrusted::{one_line, quoted};
 use super::verdict::word;
-use super::view::{ItemState, VerdictCounts, label, state};
+use super::view::{ItemState, VerdictCounts, cut_line, state};
 use crate::findings::{Finding, Severity, Verdict};
 
 /// Characters of one item in the digest.
@@ -193,7 +193,7 @@ impl Run {
 
     fn item_text(&self, number: u32, item: &Item) -> String {
         let subtask = self.spec.as_ref().and_then(|spec| spec.subtasks.get(number as usize - 1));
-        let heading = label(subtask.map_or("", String::as_str), HEADING_COLUMNS);
+        let heading = cut_line(subtask.map_or("", String::as_str), HEADING_COLUMNS);
         let mut text = format!("## item {number}: {heading}\nstatus: {}\n", self.status(item));
         let Some(result) = &item.result else { return text };
         if result.findings() > 0 && !item.verdicts.is_empty() {

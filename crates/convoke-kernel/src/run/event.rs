@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::agent::Summary;
 use crate::citation::Checked;
 use crate::event::events;
 use crate::findings::{Ballot, Report, Verdict};
@@ -130,6 +131,40 @@ pub struct Reused {
     pub at: u64,
 }
 
+/// What an agent took to come to its result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spent {
+    /// Requests to the model, repeats left out.
+    #[serde(default)]
+    pub calls: u32,
+    /// Turns.
+    #[serde(default)]
+    pub turns: u32,
+    /// Commands run.
+    #[serde(default)]
+    pub commands: u32,
+    /// Tokens.
+    #[serde(default)]
+    pub usage: Usage,
+    /// Nano-dollars; absent when a price is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_nano: Option<u64>,
+}
+
+impl Default for Spent {
+    /// Nothing, and it is known that it cost nothing.
+    fn default() -> Self {
+        Self { calls: 0, turns: 0, commands: 0, usage: Usage::default(), cost_nano: Some(0) }
+    }
+}
+
+impl From<&Summary> for Spent {
+    fn from(summary: &Summary) -> Self {
+        let Summary { calls, turns, commands, usage, cost_nano, .. } = *summary;
+        Self { calls, turns, commands, usage, cost_nano }
+    }
+}
+
 /// What an item came to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ItemResult {
@@ -151,21 +186,9 @@ pub struct ItemResult {
     /// Where it was taken from; absent when it was worked out here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reused: Option<Reused>,
-    /// Attempts at requests.
-    #[serde(default)]
-    pub attempts: u32,
-    /// Turns.
-    #[serde(default)]
-    pub turns: u32,
-    /// Commands run.
-    #[serde(default)]
-    pub commands: u32,
-    /// Tokens.
-    #[serde(default)]
-    pub usage: Usage,
-    /// Nano-dollars; absent when a price is not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost_nano: Option<u64>,
+    /// What that took.
+    #[serde(flatten)]
+    pub spent: Spent,
     /// Files that changed while the worker was at work.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
@@ -185,11 +208,7 @@ impl ItemResult {
             degraded: None,
             agent: None,
             reused: None,
-            attempts: 0,
-            turns: 0,
-            commands: 0,
-            usage: Usage::default(),
-            cost_nano: Some(0),
+            spent: Spent::default(),
             changed: Vec::new(),
             changes: BTreeMap::new(),
         }
@@ -221,19 +240,7 @@ pub struct VoterResult {
     /// Where it was taken from; absent when it was worked out here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reused: Option<Reused>,
-    /// Attempts at requests.
-    #[serde(default)]
-    pub attempts: u32,
-    /// Turns.
-    #[serde(default)]
-    pub turns: u32,
-    /// Commands run.
-    #[serde(default)]
-    pub commands: u32,
-    /// Tokens.
-    #[serde(default)]
-    pub usage: Usage,
-    /// Nano-dollars; absent when a price is not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost_nano: Option<u64>,
+    /// What that took.
+    #[serde(flatten)]
+    pub spent: Spent,
 }

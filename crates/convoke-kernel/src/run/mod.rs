@@ -17,12 +17,12 @@ use std::sync::Arc;
 
 pub use event::{
     CitationsChecked, ItemEnded, ItemJudged, ItemResult, ItemStatus, Reused, RunClosed, RunEvent, RunSpec, RunStarted,
-    VerifierEnded, VerifierStarted, VoterResult, WorkerStarted,
+    Spent, VerifierEnded, VerifierStarted, VoterResult, WorkerStarted,
 };
 pub use prompts::{verifier_prompt, worker_prompt};
 pub use state::IllegalRunEvent;
 use state::{Item, Stage, Voter};
-pub use view::{ItemState, ItemView, RunCounts, RunSummary, VerdictCounts};
+pub use view::{ItemState, ItemView, RunCounts, RunSummary, VerdictCounts, label};
 
 use crate::citation::Checked;
 use crate::ids::AgentId;

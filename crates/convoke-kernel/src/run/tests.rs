@@ -38,14 +38,19 @@ fn finding(claim: &str, cited: bool) -> Finding {
 fn reported(findings: Vec<Finding>) -> ItemResult {
     let report = Report { summary: "in short".into(), findings };
     let usage = Usage { output_tokens: 10, ..Usage::default() };
-    ItemResult { report: Some(report), usage, cost_nano: Some(7), ..ItemResult::bare(ItemStatus::Ok) }
+    let spent = Spent { usage, cost_nano: Some(7), ..Spent::default() };
+    ItemResult { report: Some(report), spent, ..ItemResult::bare(ItemStatus::Ok) }
 }
 
 fn voted(votes: &[Vote]) -> Box<VoterResult> {
     let judged =
         |(finding, verdict): (u32, &Vote)| Judgement { finding, verdict: *verdict, evidence: "saw a:1".into() };
     let ballot = Ballot { summary: "s".into(), verdicts: (1..).zip(votes).map(judged).collect() };
-    Box::new(VoterResult { ballot: Some(ballot), cost_nano: Some(5), ..VoterResult::default() })
+    Box::new(VoterResult {
+        ballot: Some(ballot),
+        spent: Spent { cost_nano: Some(5), ..Spent::default() },
+        ..VoterResult::default()
+    })
 }
 
 fn blind(why: &str) -> Box<VoterResult> {
@@ -234,7 +239,7 @@ fn the_numbers_leave_out_what_was_not_paid_again() {
 
 #[test]
 fn a_label_is_one_safe_line_of_sixty_columns() {
-    let check = |text: &str, expected: &str| assert_eq!(view::label(text, 10), expected);
+    let check = |text: &str, expected: &str| assert_eq!(view::cut_line(text, 10), expected);
     check(" abc \nd", "abc");
     check("abcdefghij", "abcdefghij");
     check("abcdefghijk", "abcdefghi…");

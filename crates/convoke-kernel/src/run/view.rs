@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Run;
-use super::event::{ItemStatus, Reused};
+use super::event::{ItemStatus, Reused, Spent};
 use super::state::{Item, Stage, Voter};
 use super::untrusted::one_line;
 use crate::findings::Verdict;
@@ -200,7 +200,7 @@ impl Run {
             ItemView {
                 item: number,
                 prompt: prompt.clone(),
-                label: label(prompt, LABEL_COLUMNS),
+                label: label(prompt),
                 state: state(item),
                 result: result.map(|result| result.status.clone()),
                 degraded: result.and_then(|result| result.degraded.clone()),
@@ -218,16 +218,16 @@ impl Run {
     pub fn summary(&self) -> Option<RunSummary> {
         let spec = self.spec.as_ref()?;
         let (mut usage, mut cost_nano) = (Usage::default(), Some(0u64));
-        let mut add = |spent: &Usage, cost: Option<u64>| {
-            usage.add(spent);
-            cost_nano = cost_nano.zip(cost).map(|(sum, cost)| sum.saturating_add(cost));
+        let mut add = |spent: &Spent| {
+            usage.add(&spent.usage);
+            cost_nano = cost_nano.zip(spent.cost_nano).map(|(sum, cost)| sum.saturating_add(cost));
         };
         for item in &self.items {
             if let Some(result) = item.result.as_ref().filter(|result| result.reused.is_none()) {
-                add(&result.usage, result.cost_nano);
+                add(&result.spent);
             }
             for vote in item.votes().iter().filter(|vote| vote.reused.is_none()) {
-                add(&vote.usage, vote.cost_nano);
+                add(&vote.spent);
             }
         }
         Some(RunSummary {
@@ -263,8 +263,13 @@ pub(super) fn state(item: &Item) -> ItemState {
     }
 }
 
+/// What people call an agent with this prompt: its first line, cut to fit a line of a terminal.
+pub fn label(prompt: &str) -> String {
+    cut_line(prompt, LABEL_COLUMNS)
+}
+
 /// The first line that says something, safe to print, cut at this many columns of a terminal.
-pub(super) fn label(text: &str, columns: usize) -> String {
+pub(super) fn cut_line(text: &str, columns: usize) -> String {
     let line = one_line(text.trim().lines().next().unwrap_or_default());
     let mut used = 0;
     let mut cut = String::new();

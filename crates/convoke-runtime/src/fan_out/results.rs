@@ -1,6 +1,6 @@
 //! What a worker's or verifier's end means for its item.
 
-use convoke_kernel::{AgentId, FailureKind, ItemResult, ItemStatus, Outcome, RunEffect, RunInput, VoterResult};
+use convoke_kernel::{AgentId, FailureKind, ItemResult, ItemStatus, Outcome, RunEffect, RunInput, Spent, VoterResult};
 
 use crate::driver::Ended;
 
@@ -18,10 +18,7 @@ pub(super) fn item_result(agent: AgentId, ended: &Ended, outcome: &Outcome) -> I
     result.report = ended.report.clone();
     result.text = if ended.report.is_some() { String::new() } else { outcome.text().to_owned() };
     result.degraded = ended.degraded.clone();
-    if let Some(summary) = &ended.summary {
-        (result.attempts, result.turns, result.commands) = (summary.calls, summary.turns, summary.commands);
-        (result.usage, result.cost_nano) = (summary.usage, summary.cost_nano);
-    }
+    result.spent = spent(ended);
     result
 }
 
@@ -32,13 +29,17 @@ pub(super) fn voter_result(agent: AgentId, ended: &Ended, outcome: &Outcome) -> 
         (Outcome::Ok { .. }, None, None) => Some("it gave no verdict".to_owned()),
         (Outcome::Ok { .. }, None, Some(_)) => None,
     };
-    let mut result =
-        VoterResult { ballot: ended.ballot.clone(), failure, agent: Some(agent), ..VoterResult::default() };
-    if let Some(summary) = &ended.summary {
-        (result.attempts, result.turns, result.commands) = (summary.calls, summary.turns, summary.commands);
-        (result.usage, result.cost_nano) = (summary.usage, summary.cost_nano);
+    VoterResult {
+        ballot: ended.ballot.clone(),
+        failure,
+        agent: Some(agent),
+        spent: spent(ended),
+        ..VoterResult::default()
     }
-    result
+}
+
+fn spent(ended: &Ended) -> Spent {
+    ended.summary.as_ref().map(Spent::from).unwrap_or_default()
 }
 
 /// What becomes of an item or a vote for which no agent was admitted.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use convoke_journal::{Batch, Lease};
 use convoke_kernel::{
     AgentId, Checked, ItemResult, Normalised, Role, Run, RunEffect, RunEvent, RunId, RunInput, RunSpec, ToolResult,
-    VoterResult, verifier_prompt, worker_prompt,
+    VoterResult, label, verifier_prompt, worker_prompt,
 };
 use tokio::task::{JoinError, JoinSet};
 
@@ -17,7 +17,7 @@ use super::results::{item_result, not_admitted, voter_result};
 use super::seek::{Found, Reusable, Seeker, Sought, Ticket};
 use super::tree::{Trace, Tree};
 use super::{check, load, stream};
-use crate::children::{self, Parent, label};
+use crate::children::{self, Parent};
 use crate::crash::Moment;
 use crate::driver::Ended;
 use crate::error::Error;
