@@ -177,6 +177,24 @@ events! {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         changed: Vec<String>,
     }
+    /// A person has to agree before a call is run.
+    ApprovalAsked = "approval_asked" {
+        /// The id of the call.
+        id: String,
+        /// What is wanted, as a person reads it.
+        what: String,
+        /// Why it is asked.
+        why: String,
+    }
+    /// The question has its answer.
+    ApprovalGiven = "approval_given" {
+        /// The id of the call.
+        id: String,
+        /// What it was.
+        allow: bool,
+        /// Who gave it, and how. Never an agent.
+        by: String,
+    }
     /// A tool is to be run.
     ToolStarted = "tool_started" {
         /// The id of the call.

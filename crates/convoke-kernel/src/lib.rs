@@ -8,7 +8,9 @@
 //! * The rest are the words for what a model call or a tool call came to.
 
 mod agent;
+mod approval;
 mod citation;
+mod confinement;
 mod consent;
 mod event;
 mod findings;
@@ -27,11 +29,14 @@ mod wire;
 pub use agent::{
     Agent, Effect, IllegalEvent, Input, ModelRequest, Pace, RoomAnswer, RoomAsk, Status, Summary, Unexpected,
 };
+pub use approval::{Approvals, AskWhen, Decision, Rule};
 pub use citation::{Checked, Seen, check_citation};
+pub use confinement::{Confinement, Isolation, Network, Sandbox};
 pub use consent::{By, Consent, consents};
 pub use event::{
-    AgentStarted, BadEvent, Event, ExchangeClosed, ExchangeOpened, ExchangeReopened, Kept, ModeSet, ModelCalled,
-    ModelFailed, ModelReplied, NoteAppended, Purpose, ResultsAppended, Resumed, RoomRefused, ToolFinished, ToolStarted,
+    AgentStarted, ApprovalAsked, ApprovalGiven, BadEvent, Event, ExchangeClosed, ExchangeOpened, ExchangeReopened,
+    Kept, ModeSet, ModelCalled, ModelFailed, ModelReplied, NoteAppended, Purpose, ResultsAppended, Resumed,
+    RoomRefused, ToolFinished, ToolStarted,
 };
 pub use findings::{Ballot, Citation, Finding, Judgement, Report, Severity, Verdict, Vote};
 pub use ids::{AgentId, BadId, RunId, SessionId};
@@ -53,7 +58,7 @@ pub use spec::{
     AgentSpec, CHILD_TURNS, Child, FIRST_MAX_TOKENS, FanOut, LEAST_MAX_TOKENS, LeadSettings, Limits, Param, Role,
 };
 pub use subtasks::{MAX_TOTAL_SUBTASKS, Normalised, normalise};
-pub use tools::ToolRequest;
+pub use tools::{FileEdit, GlobCall, GrepCall, ToolRequest};
 pub use wire::{
     Capabilities, Failure, FailureKind, INVALID_INPUT, Reply, Retry, StopReason, Thinking, ToolCall, Usage,
 };

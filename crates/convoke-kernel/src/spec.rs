@@ -4,6 +4,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::approval::Approvals;
+use crate::confinement::{Confinement, Isolation};
 use crate::ids::SessionId;
 use crate::ledger::Rates;
 use crate::prompts;
@@ -101,6 +103,12 @@ pub struct AgentSpec {
     /// How many findings a verifier has to judge.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub findings: u32,
+    /// How its commands and file tools are confined.
+    #[serde(default)]
+    pub confinement: Confinement,
+    /// Which calls a person allowed, forbade or wants to be asked about.
+    #[serde(default)]
+    pub approvals: Approvals,
     /// How a lead fans out; absent for everybody else, and for leads from before there was a mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fan_out: Option<Box<FanOut>>,
@@ -174,6 +182,10 @@ pub struct LeadSettings {
     pub limits: Limits,
     /// What its tokens cost at most.
     pub rates: Option<Rates>,
+    /// How it is confined.
+    pub confinement: Confinement,
+    /// What it may do without asking.
+    pub approvals: Approvals,
     /// How it fans out.
     pub fan_out: Option<FanOut>,
     /// Text the person adds to the system prompt.
@@ -183,10 +195,21 @@ pub struct LeadSettings {
 impl AgentSpec {
     /// The lead of a session.
     pub fn lead(settings: LeadSettings) -> Self {
-        let LeadSettings { session, dir, model, capabilities, limits, rates, fan_out, extra_system } = settings;
-        let mut system = vec![prompts::lead(limits.bash_timeout_ms)];
+        let LeadSettings {
+            session,
+            dir,
+            model,
+            capabilities,
+            limits,
+            rates,
+            confinement,
+            approvals,
+            fan_out,
+            extra_system,
+        } = settings;
+        let mut system = vec![prompts::lead(limits.bash_timeout_ms, &confinement)];
         system.extend(extra_system.filter(|text| !text.trim().is_empty()));
-        let mut tools = vec![tools::bash(capabilities.anthropic_tools)];
+        let mut tools = hands(&capabilities);
         if let Some(fan_out) = &fan_out {
             tools.extend([tools::task(), tools::workflow(fan_out.max_subtasks), tools::read_result()]);
         }
@@ -199,6 +222,8 @@ impl AgentSpec {
             limits,
             rates,
             findings: 0,
+            confinement,
+            approvals,
             fan_out: fan_out.map(Box::new),
             system: system_blocks(system, &capabilities),
             tools: Segment::encode(&tools.into()),
@@ -209,6 +234,11 @@ impl AgentSpec {
 
     /// An agent below this lead. `None` when this agent may start none: depth is limited here and nowhere else.
     pub fn child(&self, role: Role, label: &str, findings: u32) -> Option<Self> {
+        self.child_in(role, label, findings, Isolation::None)
+    }
+
+    /// An agent below this lead that works in this place.
+    pub fn child_in(&self, role: Role, label: &str, findings: u32, isolation: Isolation) -> Option<Self> {
         let child = self.fan_out.as_ref().filter(|_| self.role == Role::Lead && role.depth() > 0)?.child.clone();
         let Child { model, capabilities, mut limits, rates } = match role {
             // The one-shot sub-agent is the lead's own kind: same model, same effort.
@@ -221,14 +251,20 @@ impl AgentSpec {
             Role::Lead | Role::Worker | Role::Verifier => child,
         };
         limits.bash_timeout_ms = self.limits.bash_timeout_ms;
-        let bash = tools::bash(capabilities.anthropic_tools);
+        let confinement = self.confinement.of_child(role, isolation);
+        let mut tools = hands(&capabilities);
         let timeout = limits.bash_timeout_ms;
-        let (system, tools) = match role {
+        let system = match role {
             Role::Lead => return None,
-            Role::Worker => (prompts::worker(timeout), vec![bash, tools::report_findings()]),
-            Role::Verifier => (prompts::verifier(timeout), vec![bash, tools::report_verdicts()]),
-            Role::Task => (prompts::task(timeout), vec![bash]),
+            Role::Worker => prompts::worker(timeout, &confinement),
+            Role::Verifier => prompts::verifier(timeout, &confinement),
+            Role::Task => prompts::task(timeout, &confinement),
         };
+        match role {
+            Role::Worker => tools.push(tools::report_findings()),
+            Role::Verifier => tools.push(tools::report_verdicts()),
+            Role::Lead | Role::Task => {}
+        }
         Some(Self {
             session: self.session.clone(),
             role,
@@ -238,6 +274,8 @@ impl AgentSpec {
             limits,
             rates,
             findings,
+            confinement,
+            approvals: self.approvals.clone(),
             fan_out: None,
             system: system_blocks(vec![system], &capabilities),
             tools: Segment::encode(&tools.into()),
@@ -251,6 +289,13 @@ impl AgentSpec {
         let first = if self.role == Role::Task { TASK_MAX_TOKENS } else { FIRST_MAX_TOKENS };
         first.min(self.capabilities.max_output)
     }
+}
+
+/// What every agent works with.
+fn hands(capabilities: &Capabilities) -> Vec<Value> {
+    let mut tools = vec![tools::bash(capabilities.anthropic_tools)];
+    tools.extend(tools::files(capabilities.anthropic_tools));
+    tools
 }
 
 /// The system prompt, with a mark behind it: tools and system are the prefix that all agents of one role share.

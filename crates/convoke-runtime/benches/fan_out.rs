@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use convoke_claude::{Client, ClientConfig, Endpoint, Models, Proxy, capabilities, ceilings};
 use convoke_journal::{Journal, Location, Options};
 use convoke_kernel::{Child, FanOut, Limits, Outcome};
-use convoke_runtime::{Clock, Config, Governor, GovernorStats, HelperPath, Ids, Runtime, Start, Stop, Take};
+use convoke_runtime::{Clock, Config, Confine, Governor, GovernorStats, HelperPath, Ids, Runtime, Start, Stop, Take};
 use convoke_sim::{Brain, Context, Keep, Reply, Script, Scripted, SimConfig, Simulator, calls, says};
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
 use nix::sys::time::TimeValLike;
@@ -175,6 +175,8 @@ async fn runtime(url: &str, dir: &Path, at_once: usize) -> (Runtime, Governor) {
         drain: Duration::from_secs(1),
         governor: governor.clone(),
         agents_at_once: 2 * at_once,
+        confine: Confine::nothing(dir.join("private")),
+        trees: None,
         asker: None,
         crash: None,
     });

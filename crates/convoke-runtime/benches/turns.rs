@@ -15,7 +15,7 @@ use convoke_kernel::{
     Agent, AgentId, AgentSpec, Effect, Event, Input, LeadSettings, Limits, Pace, Reply, RoomAnswer, Segment, SessionId,
     StopReason, ToolCall, Usage,
 };
-use convoke_runtime::{Clock, Config, Governor, HelperPath, Ids, Runtime, Start, Stop, Take};
+use convoke_runtime::{Clock, Config, Confine, Governor, HelperPath, Ids, Runtime, Start, Stop, Take};
 use convoke_sim::{Brain, Context, Keep, Scripted, SimConfig, Simulator};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
@@ -74,6 +74,8 @@ fn spec() -> AgentSpec {
         capabilities: start.capabilities,
         limits: Limits { max_turns: LARGE + 1, ..Limits::default() },
         rates: None,
+        confinement: Default::default(),
+        approvals: Default::default(),
         fan_out: None,
         extra_system: None,
     })
@@ -175,6 +177,8 @@ async fn drive(turns: u32) {
         drain: Duration::from_secs(1),
         governor: Governor::new(Clock::system(), 1),
         agents_at_once: 1,
+        confine: Confine::nothing(dir.path().join("private")),
+        trees: None,
         asker: None,
         crash: None,
     });

@@ -11,7 +11,7 @@ use std::time::Duration;
 use convoke_claude::{Auth, Client, ClientConfig, Endpoint, Models, OFFLINE_MODEL, Secret, capabilities};
 use convoke_journal::{Journal, Location, Options, Process};
 use convoke_kernel::Outcome;
-use convoke_runtime::{Clock, Config, Governor, HelperPath, Ids, Runtime, Start, Stop, Take, helper_entry};
+use convoke_runtime::{Clock, Config, Confine, Governor, HelperPath, Ids, Runtime, Start, Stop, Take, helper_entry};
 use convoke_sim::{Offline, SimConfig, Simulator};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -41,6 +41,8 @@ async fn review() -> Result<(), Box<dyn std::error::Error>> {
         drain: Duration::from_secs(10),
         governor: Governor::new(Clock::system(), 10),
         agents_at_once: 20,
+        confine: Confine::nothing(scratch.path().join("private")),
+        trees: None,
         asker: None,
         crash: None,
     });

@@ -70,6 +70,8 @@ mod tests {
             capabilities,
             limits: Limits::default(),
             rates,
+            confinement: Default::default(),
+            approvals: Default::default(),
             fan_out: None,
             extra_system: None,
         });

@@ -5,6 +5,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use convoke_kernel::AgentId;
+
 /// Something a person has to agree to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
@@ -12,6 +14,23 @@ pub struct Question {
     pub what: String,
     /// What that would start, line by line.
     pub details: Vec<String>,
+    /// The call it is about, if it is about one.
+    pub call: Option<AskedCall>,
+}
+
+/// A call that waits for a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskedCall {
+    /// The agent that wants to make it.
+    pub agent: AgentId,
+    /// The id of the call.
+    pub call: String,
+    /// What people call that agent.
+    pub label: String,
+    /// What is wanted: `run: COMMAND`, `change: PATH`.
+    pub wanted: String,
+    /// Why it is asked.
+    pub why: String,
 }
 
 /// Asks a person and waits for the answer.

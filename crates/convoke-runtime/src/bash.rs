@@ -1,13 +1,16 @@
-//! The `bash` tool: one long-lived shell per agent, started at its first command, and the texts its results have.
+//! The `bash` tool: one long-lived shell per agent, started when it is first needed, and the texts its results have.
 
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use convoke_kernel::{Ran, ShellState, ToolRequest, ToolResult};
-use convoke_sandbox::{Ending, Finished, HoldChoice, OutputSpec, RunCommand, Shell, ShellConfig};
+use convoke_files::{Protected, Root};
+use convoke_kernel::{AgentSpec, Ran, Sandbox, ShellState, ToolResult};
+use convoke_sandbox::{Ending, Finished, HoldChoice, LayerSet, OutputSpec, Policy, RunCommand, Shell, ShellConfig};
 use tokio_util::sync::CancellationToken;
 
+use crate::hands::{deadline, restarted};
 use crate::runtime::Config;
 
 const SHELL_RESTORED: &str = "(new shell: directory and exported variables are as before; functions, unexported variables and \
@@ -16,46 +19,47 @@ background jobs are gone)";
 /// An agent's shell, started when first needed.
 pub(crate) struct Bash {
     config: Arc<Config>,
-    dir: PathBuf,
+    agent: String,
+    spec: AgentSpec,
     outputs: PathBuf,
     timeout: Duration,
     shell: Option<Shell>,
+    /// What it is held to, once a shell has been started.
+    held: Option<(Policy, Option<LayerSet>)>,
     /// What a new shell is given, once a shell has been used.
     state: Option<ShellState>,
 }
 
 impl Bash {
-    pub(crate) fn new(
-        config: Arc<Config>,
-        agent: &str,
-        dir: PathBuf,
-        timeout: Duration,
-        state: Option<ShellState>,
-    ) -> Self {
-        let outputs = config.outputs.join(agent);
-        Self { config, dir, outputs, timeout, shell: None, state }
+    pub(crate) fn new(config: Arc<Config>, agent: &str, spec: AgentSpec, state: Option<ShellState>) -> Self {
+        let (outputs, timeout) = (config.outputs.join(agent), deadline(&spec));
+        Self { config, agent: agent.to_owned(), spec, outputs, timeout, shell: None, held: None, state }
     }
 
-    /// Does what a call asks for. A failure is told to the model; none of them ends the agent.
-    pub(crate) async fn perform(&mut self, id: &str, request: ToolRequest, cut: CancellationToken) -> ToolResult {
-        match request {
-            ToolRequest::RestartBash => self.restart().await,
-            ToolRequest::Bash { command } => self.run(id, command, cut).await,
-            ToolRequest::Task { .. } | ToolRequest::Workflow { .. } | ToolRequest::ReadResult { .. } => {
-                ToolResult::refused("an agent is no command; this is a fault of convoke")
-            }
-        }
-    }
-
-    async fn restart(&mut self) -> ToolResult {
+    pub(crate) async fn restart(&mut self) -> ToolResult {
         self.end().await;
         self.state = None;
-        let state = ShellState { cwd: self.dir.to_string_lossy().into_owned(), ..ShellState::default() };
-        let refused = ToolResult::refused("Shell restarted.");
-        ToolResult { is_error: false, ran: Ran::Done, shell: Some(state), ..refused }
+        restarted(self.spec.dir.clone())
     }
 
-    async fn run(&mut self, id: &str, command: String, cut: CancellationToken) -> ToolResult {
+    /// The agent's tree by handle, as its commands see it. Where nothing is confined that is the directory itself.
+    pub(crate) async fn root(&mut self) -> Result<Root, String> {
+        let protected = Protected { writing: true, names: vec![".git".to_owned()] };
+        if self.spec.confinement.sandbox == Sandbox::Off {
+            let dir = PathBuf::from(&self.spec.dir);
+            let handle = std::fs::File::open(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+            return Ok(Root::new(handle.into(), dir, Protected { names: Vec::new(), ..protected }));
+        }
+        if self.shell.is_none() {
+            self.shell = Some(self.start(&mut Vec::new()).await?);
+        }
+        let Some(shell) = &self.shell else { return Err("there is no shell".to_owned()) };
+        let handle = shell.root().ok_or("the sandbox gave no handle of its tree")?;
+        let handle: OwnedFd = handle.try_clone_to_owned().map_err(|error| error.to_string())?;
+        Ok(Root::new(handle, shell.tree().to_owned(), protected))
+    }
+
+    pub(crate) async fn run(&mut self, id: &str, command: String, cut: CancellationToken) -> ToolResult {
         let mut notes = Vec::new();
         let shell = match self.shell.take() {
             Some(shell) => shell,
@@ -79,7 +83,8 @@ impl Bash {
                 let cwd = state.cwd.to_string_lossy().into_owned();
                 let state = ShellState { cwd, set: state.set.clone(), unset: state.unset.clone() };
                 self.state = Some(state.clone());
-                tell(finished, state, self.timeout, notes)
+                let told = tell(finished, state, self.timeout, notes);
+                self.explain(told)
             }
             Err(error @ (convoke_sandbox::Error::NulByte { .. } | convoke_sandbox::Error::CommandTooLong { .. })) => {
                 ToolResult::refused(format!("bash error: {error}"))
@@ -92,7 +97,18 @@ impl Bash {
         }
     }
 
-    async fn start(&self, notes: &mut Vec<String>) -> Result<Shell, convoke_sandbox::Error> {
+    /// Adds what the sandbox may have to do with a failure.
+    fn explain(&self, mut result: ToolResult) -> ToolResult {
+        let Some((policy, set)) = self.held.as_ref().filter(|_| result.is_error) else { return result };
+        if let Some(note) = convoke_sandbox::likely_denial(&result.text, result.exit_code, policy, *set) {
+            result.text.push_str(&format!("\n({note})"));
+        }
+        result
+    }
+
+    async fn start(&mut self, notes: &mut Vec<String>) -> Result<Shell, String> {
+        let (policy, layers) = self.config.confine.policy(&self.agent, &self.spec, &self.outputs)?;
+        self.held = Some((policy.clone(), layers));
         let restored = self.state.clone().map(|state| convoke_sandbox::ShellState {
             cwd: PathBuf::from(state.cwd),
             set: state.set,
@@ -100,12 +116,18 @@ impl Bash {
         });
         let config = ShellConfig {
             helper: self.config.helper.clone(),
-            cwd: self.dir.clone(),
+            cwd: PathBuf::from(&self.spec.dir),
             env: self.config.env.clone(),
             restored,
             hold: HoldChoice::default(),
+            policy,
+            layers,
         };
-        let shell = Shell::start(config).await?;
+        let shell = Shell::start(config).await.map_err(|error| error.to_string())?;
+        let (tree, dir) = (shell.tree(), self.spec.dir.as_str());
+        if tree.to_str() != Some(dir) {
+            notes.push(format!("(the throwaway copy of {dir} is {})", tree.display()));
+        }
         if self.state.is_some() {
             notes.push(SHELL_RESTORED.to_owned());
         }
@@ -117,11 +139,7 @@ impl Bash {
     }
 
     /// Ends the shell and everything it started.
-    pub(crate) async fn stop(mut self) {
-        self.end().await;
-    }
-
-    async fn end(&mut self) {
+    pub(crate) async fn end(&mut self) {
         if let Some(shell) = self.shell.take() {
             // A helper that does not answer any more dies with its socket, and everything below it too.
             let _ = shell.stop().await;
@@ -154,6 +172,10 @@ fn tell(finished: Finished, state: ShellState, timeout: Duration, notes: Vec<Str
 Start longer work in the background with its output in a file: `long-command > out.log 2>&1 &`)",
                 timeout.as_secs_f64()
             ));
+        }
+        Ending::LimitPassed { what } => {
+            lines.push(text);
+            lines.push(format!("(killed with everything it started, because it passed a limit: {what})"));
         }
         Ending::Cancelled => {
             ran = Ran::Interrupted;

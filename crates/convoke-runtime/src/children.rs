@@ -4,14 +4,16 @@
 use std::sync::Arc;
 
 use convoke_journal::{KeyedInput, StreamId};
-use convoke_kernel::{AgentId, AgentSpec, Outcome, Role, ToolRequest, ToolResult, label};
+use convoke_kernel::{AgentId, AgentSpec, Isolation, Outcome, Role, ToolRequest, ToolResult, label};
 
 use crate::driver::{Driver, Ended, Take};
 use crate::error::Error;
 use crate::fan_out;
-use crate::runtime::{Config, Waiting};
+use crate::inputs::Waiting;
+use crate::keep::Place;
+use crate::runtime::Config;
 use crate::session::Session;
-use crate::stop::Stop;
+use crate::stop::{Stop, StopLevel};
 
 /// The agent whose tool calls start others.
 #[derive(Clone)]
@@ -26,20 +28,41 @@ pub(crate) struct Parent {
 /// Does what a call asks for. `None` when it was stopped before its end; asking again goes on with it.
 pub(crate) async fn perform(parent: &Parent, call: &str, request: ToolRequest) -> Result<Option<ToolResult>, Error> {
     match request {
-        ToolRequest::Task { prompt } => task(parent, call, &prompt).await,
+        ToolRequest::Task { prompt, isolation } => task(parent, call, &prompt, isolation).await,
         ToolRequest::Workflow { subtasks, consent } => fan_out::workflow(parent, call, subtasks, consent).await,
         ToolRequest::ReadResult { run, item, from } => fan_out::read_result(parent, &run, item, from).await.map(Some),
-        ToolRequest::Bash { .. } | ToolRequest::RestartBash => {
-            Ok(Some(ToolResult::refused("a command is no agent; this is a fault of convoke")))
-        }
+        ToolRequest::Bash { .. }
+        | ToolRequest::RestartBash
+        | ToolRequest::Edit(_)
+        | ToolRequest::Glob(_)
+        | ToolRequest::Grep(_) => Ok(Some(ToolResult::refused("a command is no agent; this is a fault of convoke"))),
     }
 }
 
-async fn task(parent: &Parent, call: &str, prompt: &str) -> Result<Option<ToolResult>, Error> {
-    let Some(spec) = parent.spec.child(Role::Task, &label(prompt), 0) else {
+async fn task(parent: &Parent, call: &str, prompt: &str, isolation: Isolation) -> Result<Option<ToolResult>, Error> {
+    let Some(mut spec) = parent.spec.child_in(Role::Task, &label(prompt), 0, isolation) else {
         return Ok(Some(ToolResult::refused("task error: this agent may start no other.")));
     };
     let id = AgentId::derived(&["task", parent.id.as_str(), call]);
+    let place = match isolation {
+        Isolation::Worktree => match Place::make(parent, &id).await {
+            Ok(place) => Some(place),
+            // Never the main checkout in its stead: the lead decides what to do without one.
+            Err(why) => return Ok(Some(ToolResult::refused(format!("task error: no worktree could be made: {why}")))),
+        },
+        Isolation::None | Isolation::Copy => None,
+    };
+    if let Some(place) = &place {
+        spec.dir = place.dir();
+    }
+    // Those that write in the same directory take turns, for as long as each of them works.
+    let shares = place.is_none() && spec.confinement.sandbox.writes();
+    let mut stop = parent.stop.clone();
+    let _pen = tokio::select! {
+        pen = parent.session.pen.lock(), if shares => Some(pen),
+        _ = stop.above(StopLevel::Run), if shares => return Ok(None),
+        else => None,
+    };
     let ended = match drive(parent, &id, spec, prompt).await {
         Ok(ended) => ended,
         Err(Error::Journal(convoke_journal::Error::Declined { reason, .. })) => {
@@ -47,7 +70,12 @@ async fn task(parent: &Parent, call: &str, prompt: &str) -> Result<Option<ToolRe
         }
         Err(error) => return Err(error),
     };
-    Ok(ended.outcome.map(|outcome| summary(&outcome)))
+    let Some(outcome) = ended.outcome else { return Ok(None) };
+    let mut result = summary(&outcome);
+    if let Some(place) = place {
+        result.text.push_str(&format!("\n\n({})", place.finish().await));
+    }
+    Ok(Some(result))
 }
 
 /// More of a summary than this is not one.
@@ -71,7 +99,8 @@ fn summary(outcome: &Outcome) -> ToolResult {
 
 /// Drives a child to its end, from wherever it stands.
 pub(crate) async fn drive(parent: &Parent, id: &AgentId, spec: AgentSpec, prompt: &str) -> Result<Ended, Error> {
-    let body = serde_json::to_string(&Waiting { start: Some(spec), say: Some(prompt.to_owned()), mode: None })?;
+    let body =
+        serde_json::to_string(&Waiting { start: Some(spec), say: Some(prompt.to_owned()), ..Waiting::default() })?;
     let start = KeyedInput { stream: StreamId::from(id), key: "start".to_owned(), body };
     parent.config.journal.submit(&start, parent.config.clock.now()).await?;
     let (config, session) = (Arc::clone(&parent.config), Arc::clone(&parent.session));

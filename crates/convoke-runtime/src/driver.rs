@@ -2,29 +2,26 @@
 //! what follows from what is the kernel's business.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use convoke_journal::{Batch, Lease, StreamId, Update};
-use convoke_kernel::{
-    Agent, AgentId, Ballot, Effect, Event, Input, Kept, Outcome, Pace, Report, Room, Summary, ToolRequest,
-};
+use convoke_kernel::{Agent, AgentId, Ballot, Effect, Event, Input, Kept, Outcome, Pace, Report, Role, Room, Summary};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::accounts;
-use crate::bash::Bash;
 use crate::children::Parent;
 use crate::crash::Moment;
 use crate::effects::{self, Done, Key};
 use crate::error::Error;
 use crate::governor::Permit;
+use crate::hands::Hands;
+use crate::inputs;
 use crate::notice::{Notice, Watcher};
-use crate::pulse::keep_the_lease;
+use crate::pulse::{keep_the_lease, until};
 use crate::purse::Doing;
 use crate::recovery::{first_spec, load};
-use crate::runtime::{Config, Waiting};
+use crate::runtime::Config;
 use crate::session::Session;
 use crate::spool;
 use crate::stop::{Stop, StopLevel};
@@ -54,6 +51,8 @@ pub struct Ended {
     pub ballot: Option<Ballot>,
     /// Why the result is worth less than it seems.
     pub degraded: Option<String>,
+    /// Whether it waits for a person's answer, its own or that of somebody below it.
+    pub parked: bool,
 }
 
 pub(crate) struct Driver {
@@ -66,7 +65,7 @@ pub(crate) struct Driver {
     session: Arc<Session>,
     tasks: JoinSet<Done>,
     running: HashSet<Key>,
-    bash: Option<Box<Bash>>,
+    hands: Option<Arc<Hands>>,
     /// The right to send the request that was decided last.
     permit: Option<Permit>,
     stop: Stop,
@@ -116,7 +115,7 @@ impl Driver {
                     Some(spec) => spec.clone(),
                     None => first_spec(&config, &id, &stream).await?,
                 };
-                Arc::new(Session::open(&config, &spec, watcher).await?)
+                Arc::new(Session::open(&config, &id, &spec, watcher).await?)
             }
         };
         session.purse.set(id.as_str(), Some(Doing::Working));
@@ -130,7 +129,7 @@ impl Driver {
             session,
             tasks: JoinSet::new(),
             running: HashSet::new(),
-            bash: None,
+            hands: None,
             permit: None,
             stop,
             leads,
@@ -201,8 +200,10 @@ impl Driver {
         // A stop that came while the stream was loaded counts before anything is started.
         self.heed(stop.level(), &mut deadline);
         if let (Take::Resume { changed }, true) = (take, self.agent.is_started()) {
-            // A switch that was turned before somebody asked to go on counts for what goes on.
-            while self.pace == Pace::Go && self.take_input(true).await? {}
+            // Switches and answers from before count for what goes on, and start nothing yet: what was cut off is told first.
+            let pace = std::mem::replace(&mut self.pace, Pace::Hold);
+            while pace == Pace::Go && self.take_input(true).await? {}
+            self.pace = pace;
             self.input(Input::Resume { changed }, Vec::new(), None).await?;
         }
         let mut pulse = JoinSet::new();
@@ -256,8 +257,9 @@ impl Driver {
 
     async fn finish(mut self) -> Ended {
         self.tasks.shutdown().await;
-        if let Some(bash) = self.bash.take() {
-            bash.stop().await;
+        if let Some(hands) = self.hands.take() {
+            // Only a lead may go on with what it left in its private places.
+            hands.stop(self.agent.is_idle() && self.agent.spec().is_some_and(|spec| spec.role != Role::Lead)).await;
         }
         // A lease that cannot be given back ends with its process; that is no reason to keep the answer back.
         let _ = self.config.journal.release(&self.lease).await;
@@ -268,6 +270,7 @@ impl Driver {
             report: self.agent.report().cloned(),
             ballot: self.agent.ballot().cloned(),
             degraded: self.agent.degraded().map(str::to_owned),
+            parked: self.pace == Pace::Go && self.agent.is_started() && !self.agent.is_idle(),
         };
         if self.agent.is_idle() { Ended { outcome: self.agent.outcome().cloned(), ..ended } } else { ended }
     }
@@ -275,29 +278,15 @@ impl Driver {
     /// Takes the next input that waits in the journal, if the agent can hear it now; says whether it took one. With
     /// `switches` it takes a turn of the switch and nothing else.
     async fn take_input(&mut self, switches: bool) -> Result<bool, Error> {
-        if self.agent.is_started() && !self.agent.is_idle() {
+        if !inputs::can_hear(&self.agent) {
             return Ok(false);
         }
-        let inputs = self.config.journal.inputs(&self.stream).await?;
-        if inputs.is_empty() && !self.agent.is_started() {
+        let waiting = self.config.journal.inputs(&self.stream).await?;
+        if waiting.is_empty() && !self.agent.is_started() {
             return Err(Error::NoSuchAgent(self.id.clone()));
         }
-        // One at a time: the agent may be busy with it then.
-        let Some(input) = inputs.into_iter().next() else { return Ok(false) };
-        let bad = |cause| Error::BadInput { agent: self.id.clone(), key: input.key.clone(), cause };
-        let waiting: Waiting = serde_json::from_str(&input.body).map_err(bad)?;
-        if switches && waiting.say.is_some() {
-            return Ok(false);
-        }
-        let key = input.key.clone();
-        let taken = match waiting {
-            Waiting { start: Some(spec), say: Some(text), .. } if !self.agent.is_started() => {
-                Input::Start { spec: Box::new(spec), key, text }
-            }
-            Waiting { say: Some(text), .. } => Input::Say { key, text },
-            Waiting { mode, .. } => Input::SetMode { on: mode.unwrap_or_else(|| self.agent.mode() == Some(true)) },
-        };
-        self.input(taken, vec![input.key], None).await?;
+        let Some((input, key)) = inputs::next(&self.id, &self.agent, waiting, switches)? else { return Ok(false) };
+        self.input(input, vec![key], None).await?;
         Ok(true)
     }
 
@@ -338,11 +327,20 @@ impl Driver {
                     cut,
                 ));
             }
-            Effect::RunTool { id, request: request @ (ToolRequest::Bash { .. } | ToolRequest::RestartBash) } => {
-                let mut bash = self.bash.take().unwrap_or_else(|| Box::new(self.new_bash()));
+            Effect::AskPerson { id, what, why } => {
+                let Some(spec) = self.agent.spec() else { return };
+                // Without anybody to ask, a parked question stays pending and its agent waits.
+                if config.asker.is_none() && spec.approvals.park {
+                    return;
+                }
+                let label = spec.label.clone();
+                self.tasks.spawn(effects::person(config, self.id.clone(), label, id, (what, why), self.stop.clone()));
+            }
+            Effect::RunTool { id, request } if request.is_own_work() => {
+                let Some(hands) = self.hands() else { return };
                 self.tasks.spawn(async move {
-                    let result = bash.perform(&id, request, cut).await;
-                    Done::Tool { id, result, bash }
+                    let result = hands.perform(&id, request, cut).await;
+                    Done::Tool { id, result }
                 });
             }
             Effect::RunTool { id, request } => {
@@ -353,11 +351,14 @@ impl Driver {
         }
     }
 
-    fn new_bash(&self) -> Bash {
-        let spec = self.agent.spec();
-        let dir = spec.map(|spec| PathBuf::from(&spec.dir)).unwrap_or_default();
-        let timeout = Duration::from_millis(spec.map_or(60_000, |spec| spec.limits.bash_timeout_ms));
-        Bash::new(Arc::clone(&self.config), self.id.as_str(), dir, timeout, self.agent.shell().cloned())
+    /// The agent's hands, made when they are first needed.
+    fn hands(&mut self) -> Option<Arc<Hands>> {
+        if self.hands.is_none() {
+            let (config, session) = (Arc::clone(&self.config), Arc::clone(&self.session));
+            let (spec, shell) = (self.agent.spec()?.clone(), self.agent.shell().cloned());
+            self.hands = Some(Arc::new(Hands::new(config, session, self.id.clone(), spec, shell)));
+        }
+        self.hands.clone()
     }
 
     async fn report(&mut self, done: Done) -> Result<(), Error> {
@@ -379,10 +380,19 @@ impl Driver {
                     Err(failure) => Input::Failed { call, attempt, failure },
                 }
             }
-            Done::Tool { id, result, bash } => {
+            Done::Tool { id, result } => {
                 self.running.remove(&Key::Tool(id.clone()));
-                self.bash = Some(bash);
                 Input::ToolDone { id, result }
+            }
+            Done::Answered { id, allow, by } => {
+                self.running.remove(&Key::Person(id.clone()));
+                // It may have been answered elsewhere meanwhile.
+                match allow {
+                    Some(allow) if inputs::asks(&self.agent).any(|asked| asked == id) => {
+                        Input::Answered { id, allow, by }
+                    }
+                    Some(_) | None => return Ok(()),
+                }
             }
             Done::Child { id, result } => {
                 self.running.remove(&Key::Tool(id.clone()));
@@ -486,12 +496,5 @@ impl Driver {
 
     fn notify(&self, notice: Notice) {
         self.session.tell(notice);
-    }
-}
-
-async fn until(deadline: Option<tokio::time::Instant>) {
-    match deadline {
-        Some(at) => tokio::time::sleep_until(at).await,
-        None => std::future::pending().await,
     }
 }

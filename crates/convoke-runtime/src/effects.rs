@@ -10,7 +10,7 @@ use convoke_kernel::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::bash::Bash;
+use crate::asker::{AskedCall, Question};
 use crate::children::{self, Parent};
 use crate::error::Error;
 use crate::governor::{Fate, Permit};
@@ -19,13 +19,34 @@ use crate::purse::Doing;
 use crate::room::{self, Granted};
 use crate::runtime::Config;
 use crate::session::Session;
+use crate::stop::{Stop, StopLevel};
 
 /// What a task came to.
 pub(crate) enum Done {
-    Room { call: u32, attempt: u32, granted: Granted },
-    Model { call: u32, attempt: u32, result: Box<Result<Reply, Failure>> },
-    Tool { id: String, result: ToolResult, bash: Box<Bash> },
-    Child { id: String, result: Result<Option<ToolResult>, Error> },
+    Room {
+        call: u32,
+        attempt: u32,
+        granted: Granted,
+    },
+    Model {
+        call: u32,
+        attempt: u32,
+        result: Box<Result<Reply, Failure>>,
+    },
+    Tool {
+        id: String,
+        result: ToolResult,
+    },
+    /// `None` when somebody asked to stop before there was an answer.
+    Answered {
+        id: String,
+        allow: Option<bool>,
+        by: String,
+    },
+    Child {
+        id: String,
+        result: Result<Option<ToolResult>, Error>,
+    },
 }
 
 /// Tells running effects apart, so that each is performed once per life of the process.
@@ -34,6 +55,7 @@ pub(crate) enum Key {
     Room(u32, u32),
     Model(u32, u32),
     Tool(String),
+    Person(String),
 }
 
 impl Key {
@@ -42,6 +64,7 @@ impl Key {
             Effect::AskRoom { call, attempt, .. } => Key::Room(*call, *attempt),
             Effect::CallModel { call, attempt } => Key::Model(*call, *attempt),
             Effect::RunTool { id, .. } => Key::Tool(id.clone()),
+            Effect::AskPerson { id, .. } => Key::Person(id.clone()),
         }
     }
 }
@@ -49,8 +72,12 @@ impl Key {
 /// What an agent does with these effects pending, as far as money goes. A request on its way was granted its room. An
 /// agent that waits for its children needs no money and frees none.
 pub(crate) fn doing(pending: &[Effect]) -> Option<Doing> {
-    let shell = |request: &ToolRequest| matches!(request, ToolRequest::Bash { .. } | ToolRequest::RestartBash);
-    let by_others = |effect: &Effect| matches!(effect, Effect::RunTool { request, .. } if !shell(request));
+    // Whoever waits for a person is like one who waits for others.
+    let by_others = |effect: &Effect| match effect {
+        Effect::RunTool { request, .. } => !request.is_own_work(),
+        Effect::AskPerson { .. } => true,
+        Effect::AskRoom { .. } | Effect::CallModel { .. } => false,
+    };
     match pending {
         [Effect::CallModel { .. }] => None,
         [_, ..] if pending.iter().all(by_others) => Some(Doing::Resting),
@@ -103,6 +130,29 @@ pub(crate) async fn call(
         permit.done(fate(&result));
     }
     Done::Model { call, attempt, result: Box::new(result) }
+}
+
+/// Asks a person about a call; only `asker` can answer, never an agent.
+pub(crate) async fn person(
+    config: Arc<Config>,
+    agent: AgentId,
+    label: String,
+    id: String,
+    (wanted, why): (String, String),
+    mut stop: Stop,
+) -> Done {
+    let Some(asker) = &config.asker else {
+        return Done::Answered { id, allow: Some(false), by: "nobody being there to be asked".to_owned() };
+    };
+    let name = if label.is_empty() { "the lead" } else { label.as_str() };
+    let what = format!("{name} wants to {}", wanted.replacen(": ", " ", 1));
+    let details = vec![format!("Why this is asked: {why}")];
+    let call = Some(AskedCall { agent, call: id.clone(), label, wanted, why });
+    let allow = tokio::select! {
+        allow = asker.agrees(Question { what, details, call }) => Some(allow),
+        _ = stop.above(StopLevel::Run) => None,
+    };
+    Done::Answered { id, allow, by: "the person".to_owned() }
 }
 
 /// Boxed, because a child is driven as its parent is.

@@ -27,3 +27,11 @@ pub(crate) async fn keep_the_lease(config: Arc<Config>, lease: Lease) -> Error {
         }
     }
 }
+
+/// Waits for a moment, or for ever if there is none.
+pub(crate) async fn until(deadline: Option<tokio::time::Instant>) {
+    match deadline {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}

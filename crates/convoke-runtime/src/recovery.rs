@@ -4,7 +4,8 @@ use convoke_journal::StreamId;
 use convoke_kernel::{Agent, AgentId, AgentSpec, Event};
 
 use crate::error::Error;
-use crate::runtime::{Config, Waiting};
+use crate::inputs::Waiting;
+use crate::runtime::Config;
 
 /// Folds what has happened after event number `last`.
 pub(crate) async fn load(

@@ -8,22 +8,25 @@ use std::time::Duration;
 use convoke_claude::{Client, Models, ceilings};
 use convoke_journal::{Filter, Journal, KeyedInput, Listing, StreamId};
 use convoke_kernel::{
-    AgentId, AgentSpec, Capabilities, Caps, FanOut, LeadSettings, Ledger, Limits, Run, RunId, RunSummary, SessionId,
-    Summary, Thinking,
+    Agent, AgentId, AgentSpec, Approvals, Capabilities, Caps, Confinement, Effect, FanOut, LeadSettings, Ledger,
+    Limits, Run, RunId, RunSummary, SessionId, Status, Summary, Thinking,
 };
 use convoke_sandbox::HelperPath;
-use serde::{Deserialize, Serialize};
+use convoke_trees::Places;
 
-use crate::asker::Asker;
+use crate::asker::{AskedCall, Asker};
 use crate::clock::Clock;
+use crate::confine::Confine;
 use crate::crash::Crash;
 use crate::driver::{Driver, Ended, Take};
 use crate::error::Error;
 use crate::fan_out;
 use crate::governor::Governor;
 use crate::ids::Ids;
+use crate::inputs::{Answer, Waiting};
 use crate::notice::Watcher;
 use crate::purse::{Entry, Purse};
+use crate::recovery::load;
 use crate::stop::Stop;
 
 /// Everything the runtime needs. It reads no environment, no flags and no files of its own accord.
@@ -54,6 +57,10 @@ pub struct Config {
     /// Workers and verifiers that may be at work at once in a session. More than requests under way: while one runs a
     /// command, another can ask the model.
     pub agents_at_once: usize,
+    /// What holds commands and file tools.
+    pub confine: Confine,
+    /// Where what a run changes is kept; without it nothing can be taken back, and nobody gets a worktree.
+    pub trees: Option<Places>,
     /// Who is asked when a workflow wants to run and nobody has agreed to it; without one the answer is no.
     pub asker: Option<Asker>,
     /// Where a test wants the process to die.
@@ -73,6 +80,10 @@ pub struct Start {
     pub limits: Limits,
     /// The caps of the session; the default has none.
     pub caps: Caps,
+    /// How the lead is confined, and who is below it.
+    pub confinement: Confinement,
+    /// Which calls are allowed, forbidden or asked about.
+    pub approvals: Approvals,
     /// How the lead fans out; without it, it works alone.
     pub fan_out: Option<FanOut>,
     /// Text added to the system prompt.
@@ -98,31 +109,12 @@ impl Start {
             capabilities,
             limits: Limits::default(),
             caps: Caps::default(),
+            confinement: Confinement::default(),
+            approvals: Approvals::default(),
             fan_out: None,
             system: None,
         }
     }
-}
-
-/// An input as it waits in the journal.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Waiting {
-    /// The agent is to exist.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) start: Option<AgentSpec>,
-    /// Somebody says this.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) say: Option<String>,
-    /// Somebody turns the switch of orchestration mode.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) mode: Option<bool>,
-}
-
-/// What a listing shows of an agent whose first input is waiting and that nobody has driven yet.
-pub fn summary_of_waiting(input: &KeyedInput, submitted_at: u64) -> Option<Summary> {
-    let Waiting { start, say, .. } = serde_json::from_str(&input.body).ok()?;
-    start.map(|spec| Summary::waiting(&spec, say.as_deref().unwrap_or_default(), submitted_at))
 }
 
 /// Drives agents. Cloning it is cheap and shares everything.
@@ -147,13 +139,15 @@ impl Runtime {
             capabilities: start.capabilities,
             limits: start.limits,
             rates: ceilings(&self.0.models.get(&start.model)),
+            confinement: start.confinement,
+            approvals: start.approvals,
             fan_out: start.fan_out,
             model: start.model,
             extra_system: start.system,
         });
         // The caps come first: an agent without an envelope would have none.
         self.grant(&spec.session, start.caps, "start").await?;
-        let waiting = Waiting { start: Some(spec), say: Some(task.to_owned()), mode: None };
+        let waiting = Waiting { start: Some(spec), say: Some(task.to_owned()), ..Waiting::default() };
         self.submit(&agent, "start", waiting).await?;
         Ok(agent)
     }
@@ -163,12 +157,39 @@ impl Runtime {
         if text.trim().is_empty() {
             return Err(Error::EmptyTask);
         }
-        self.submit(agent, key, Waiting { start: None, say: Some(text.to_owned()), mode: None }).await
+        self.submit(agent, key, Waiting { say: Some(text.to_owned()), ..Waiting::default() }).await
     }
 
     /// Turns the switch of orchestration mode; it is taken in before what is said after it.
     pub async fn set_mode(&self, agent: &AgentId, key: &str, on: bool) -> Result<(), Error> {
-        self.submit(agent, key, Waiting { start: None, say: None, mode: Some(on) }).await
+        self.submit(agent, key, Waiting { mode: Some(on), ..Waiting::default() }).await
+    }
+
+    /// Answers an agent's question about a call, whether anybody drives the agent or not. Only for what a person said.
+    pub async fn answer(&self, agent: &AgentId, call: &str, allow: bool, by: &str) -> Result<(), Error> {
+        let answer = Answer { id: call.to_owned(), allow, by: by.to_owned() };
+        let waiting = Waiting { answer: Some(answer), ..Waiting::default() };
+        self.submit(agent, &format!("answer:{call}"), waiting).await
+    }
+
+    /// The questions of a session that nobody has answered, in the order of its agents.
+    pub async fn questions(&self, session: &SessionId) -> Result<Vec<AskedCall>, Error> {
+        let mut asked = Vec::new();
+        for (id, summary) in self.agents(session).await? {
+            if summary.status != Status::Open {
+                continue;
+            }
+            let (mut agent, mut seq) = (Agent::new(), 0);
+            load(&self.0, &id, &StreamId::from(&id), &mut agent, &mut seq).await?;
+            let label = summary.label;
+            asked.extend(agent.pending().into_iter().filter_map(|effect| match effect {
+                Effect::AskPerson { id: call, what, why } => {
+                    Some(AskedCall { agent: id.clone(), call, label: label.clone(), wanted: what, why })
+                }
+                _ => None,
+            }));
+        }
+        Ok(asked)
     }
 
     /// Sets the caps of a session: new totals, and a person's act that is recorded as such.

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use convoke_kernel::{AgentSpec, SessionId};
-use tokio::sync::Semaphore;
+use convoke_kernel::{AgentId, AgentSpec, SessionId};
+use tokio::sync::{Mutex, Semaphore};
 
 use crate::error::Error;
+use crate::keep::Keep;
 use crate::notice::{Notice, Watcher};
 use crate::purse::{Entry, Purse};
 use crate::runtime::Config;
@@ -17,15 +18,25 @@ pub(crate) struct Session {
     pub(crate) purse: Purse,
     /// Places for workers and verifiers.
     pub(crate) places: Arc<Semaphore>,
+    /// Who writes in the directory, among those that take turns.
+    pub(crate) pen: Mutex<()>,
+    /// What is changed there, so that it can be shown and taken back.
+    pub(crate) keep: Option<Keep>,
     pub(crate) watcher: Option<Watcher>,
 }
 
 impl Session {
-    pub(crate) async fn open(config: &Config, spec: &AgentSpec, watcher: Option<Watcher>) -> Result<Self, Error> {
+    pub(crate) async fn open(
+        config: &Config,
+        lead: &AgentId,
+        spec: &AgentSpec,
+        watcher: Option<Watcher>,
+    ) -> Result<Self, Error> {
         let purse = Purse::open(config.journal.clone(), &spec.session, config.clock.clone()).await?;
         let process = config.journal.options().process.id.clone();
         let places = Arc::new(Semaphore::new(config.agents_at_once.max(1)));
-        Ok(Self { id: spec.session.clone(), process, purse, places, watcher })
+        let keep = config.trees.as_ref().map(|trees| Keep::new(trees.clone(), &spec.dir, lead.as_str()));
+        Ok(Self { id: spec.session.clone(), process, purse, places, pen: Mutex::new(()), keep, watcher })
     }
 
     /// The minutes count from here, and what the last holder had in flight is lost.

@@ -46,6 +46,9 @@ pub enum Error {
         /// The path given.
         path: PathBuf,
     },
+    /// The policy confines, but nobody said by which means.
+    #[error("the policy confines commands but no layers were chosen; ask `hold` which ones hold it here")]
+    NotHeld,
     /// A command, or a variable, holds a NUL byte, which no program can be given.
     #[error("{what} contains a NUL byte; remove it")]
     NulByte {

@@ -5,14 +5,20 @@ mod bash;
 mod hold;
 mod init;
 mod tree;
+mod watch;
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 
+pub(crate) use self::bash::find_program;
 use self::hold::Role;
-use crate::sys;
-use crate::wire::{self, Decoder, FromHelper, HoldChoice, ShellSetup, ToHelper};
+pub(crate) use self::hold::map_ids;
+use crate::confine::{self, Inner};
+use crate::policy::LayerSet;
+use crate::sys::{self, Pid};
+use crate::wire::{self, Confine, Decoder, FromHelper, Hold, HoldChoice, ShellSetup, ToHelper};
 
 /// The first argument by which an executable recognises that it was started as a helper.
 pub const HELPER_ARGUMENT: &str = "__helper";
@@ -28,36 +34,146 @@ pub fn forbid_inspection() {
 const CONTROL: i32 = 3;
 const OUTPUT: i32 = 4;
 
+/// The second argument of the helper that bubblewrap starts inside.
+pub(crate) const INNER: &str = "inner";
+
 /// To be called first in `main`, before any thread exists. Returns at once in the host; in a helper (the first argument
 /// is [`HELPER_ARGUMENT`]) it serves and never returns.
 pub fn helper_entry() {
-    if std::env::args_os().nth(1).is_some_and(|argument| argument == HELPER_ARGUMENT) {
-        std::process::exit(serve());
+    let argument =
+        |index: usize, wanted: &str| std::env::args_os().nth(index).is_some_and(|argument| argument == wanted);
+    if argument(1, HELPER_ARGUMENT) {
+        std::process::exit(if argument(2, INNER) { serve_inside() } else { serve() });
     }
 }
 
 /// The helper's whole life; its result is the exit code.
 fn serve() -> i32 {
     let Ok((mut control, output)) = take_descriptors() else { return 2 };
-    let (choice, setup) = match read_begin(&mut control) {
+    let begin = match read_begin(&mut control) {
         Ok(begin) => begin,
         Err(message) => return give_up(&mut control, message),
     };
-    let hold = match hold::reach(choice) {
+    let inner = match begin.confine.map(|confine| *confine) {
+        Some(confine) if confine.set == LayerSet::Namespaces => {
+            return match confine::start_namespaces([&control, &output], confine, begin.shell) {
+                Ok(bubblewrap) => {
+                    drop((control, output));
+                    wait_for(bubblewrap)
+                }
+                Err(message) => give_up(&mut control, message),
+            };
+        }
+        Some(confine) => match confine::enter_landlock(confine, begin.shell) {
+            Ok(inner) => Begun::Confined(Box::new(inner)),
+            Err(message) => return give_up(&mut control, message),
+        },
+        None => Begun::Free(begin.shell),
+    };
+    let hold = match hold::reach(begin.hold) {
         Ok(Role::Init(hold)) => hold,
         Ok(Role::Outer(init)) => {
             // The host must see the socket close when init ends, so this process keeps nothing of it.
             drop((control, output));
-            return match sys::reap(init, sys::Waiting::Block) {
-                Ok(Some((_, end))) => end.code(),
-                Ok(None) | Err(_) => 1,
-            };
+            return wait_for(init);
         }
         Err(message) => return give_up(&mut control, message),
     };
-    match init::serve(&mut control, output, hold, setup) {
+    serve_as_init(control, output, hold, inner)
+}
+
+/// The same life, begun by bubblewrap inside its namespaces.
+fn serve_inside() -> i32 {
+    let taken = sys::inherited(CONTROL).and_then(|control| Ok((control, sys::inherited(OUTPUT)?)));
+    let Ok((control, output)) = taken else { return 2 };
+    let mut control = UnixStream::from(control);
+    // From here on bubblewrap has nothing more to say, and commands must not inherit where it would have said it.
+    let inner = confine::read_inner().and_then(|inner| silence().map(|()| inner).map_err(|error| error.to_string()));
+    let inner = match inner {
+        Ok(inner) => inner,
+        Err(message) => return give_up(&mut control, message),
+    };
+    let hold = if inner.form.own_proc {
+        let _ = sys::refuse_tracing();
+        Ok(Hold::PidNamespace)
+    } else {
+        hold::adopt("no /proc of its own can be mounted here".to_owned())
+    };
+    match hold {
+        Ok(hold) => serve_as_init(control, output, hold, Begun::Confined(Box::new(inner))),
+        Err(message) => give_up(&mut control, message),
+    }
+}
+
+/// What the helper begins with: confined or not, with a shell or only to try.
+enum Begun {
+    Free(Option<ShellSetup>),
+    Confined(Box<Inner>),
+}
+
+fn serve_as_init(mut control: UnixStream, output: OwnedFd, hold: Hold, begun: Begun) -> i32 {
+    let served = say(&mut control, &FromHelper::Hello { hold: hold.clone() }).and_then(|()| {
+        let (shell, limits) = match begun {
+            Begun::Free(shell) => (shell, None),
+            Begun::Confined(inner) => {
+                let limits = inner.policy.limits;
+                (confine_here(&control, *inner)?, Some(limits))
+            }
+        };
+        shell.map_or(Ok(()), |shell| init::serve(&mut control, output, &hold, shell, limits))
+    });
+    match served {
         Ok(()) => 0,
         Err(message) => give_up(&mut control, message),
+    }
+}
+
+/// Hands out what the host needs, shuts the door, and says what the shell begins with.
+fn confine_here(control: &UnixStream, mut inner: Inner) -> Result<Option<ShellSetup>, String> {
+    let sent = confine::Sent::open(&inner)?;
+    let proxy = sent.listener.as_ref().map(|(_, port)| *port);
+    let tree = inner.tree.to_string_lossy().into_owned();
+    let frame = wire::encode(&FromHelper::Confined { tree, proxy, form: inner.form.clone() })?;
+    confine::shut(&inner)?;
+    sys::send_with_descriptors(control, &frame, &sent.descriptors())
+        .map_err(|error| format!("the host cannot be told: {error}"))?;
+    let mut shell = inner.shell.take();
+    if let Some(shell) = &mut shell {
+        for directory in [&mut shell.cwd, &mut shell.fallback_cwd] {
+            // Where the tree stands elsewhere, or stood elsewhere for an earlier shell, so does every directory in it.
+            let rest = [inner.places.workspace.clone(), inner.places.private.join("copy")]
+                .iter()
+                .find_map(|root| directory.strip_prefix(root).ok().map(Path::to_owned));
+            if let Some(rest) = rest {
+                *directory = inner.tree.components().chain(rest.components()).collect();
+            }
+        }
+        for (name, value) in proxy.into_iter().flat_map(proxy_variables) {
+            shell.env.entry(name).or_insert(value);
+        }
+    }
+    Ok(shell)
+}
+
+/// Where programs look for their proxy.
+pub(crate) fn proxy_variables(port: u16) -> Vec<(String, String)> {
+    let mut variables = Vec::new();
+    for name in PROXY_VARIABLES {
+        let value =
+            if name == "NO_PROXY" { "localhost,127.0.0.1".to_owned() } else { format!("http://127.0.0.1:{port}") };
+        variables.push((name.to_lowercase(), value.clone()));
+        variables.push((name.to_owned(), value));
+    }
+    variables
+}
+
+/// Their names in capitals; each is set in small letters too.
+pub(crate) const PROXY_VARIABLES: [&str; 4] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"];
+
+fn wait_for(process: Pid) -> i32 {
+    match sys::reap(process, sys::Waiting::Block) {
+        Ok(Some((_, end))) => end.code(),
+        Ok(None) | Err(_) => 1,
     }
 }
 
@@ -65,19 +181,31 @@ fn serve() -> i32 {
 fn take_descriptors() -> io::Result<(UnixStream, OwnedFd)> {
     let control = UnixStream::from(sys::duplicate_as(sys::standard(0), CONTROL, true)?);
     let output = sys::duplicate_as(sys::standard(1), OUTPUT, true)?;
-    let null = std::fs::File::options().read(true).write(true).open("/dev/null")?;
-    for number in 0..=2 {
-        sys::duplicate_as_standard(null.as_fd(), number)?;
-    }
-    drop(null);
-    sys::close_from(OUTPUT + 1)?;
+    silence()?;
     // Somebody who types the argument by hand has no socket here and is turned away.
     control.peer_addr()?;
     sys::new_session()?;
     Ok((control, output))
 }
 
-fn read_begin(control: &mut UnixStream) -> Result<(HoldChoice, Option<ShellSetup>), String> {
+/// Leaves nothing open but the socket and the pipe.
+fn silence() -> io::Result<()> {
+    let null = std::fs::File::options().read(true).write(true).open("/dev/null")?;
+    for number in 0..=2 {
+        sys::duplicate_as_standard(null.as_fd(), number)?;
+    }
+    drop(null);
+    sys::close_from(OUTPUT + 1)
+}
+
+/// The first frame, taken apart.
+struct Begin {
+    hold: HoldChoice,
+    shell: Option<ShellSetup>,
+    confine: Option<Box<Confine>>,
+}
+
+fn read_begin(control: &mut UnixStream) -> Result<Begin, String> {
     // Exactly this frame: what follows it belongs to init.
     let mut read = |length: usize| {
         let mut bytes = vec![0; length];
@@ -87,7 +215,7 @@ fn read_begin(control: &mut UnixStream) -> Result<(HoldChoice, Option<ShellSetup
     decoder.feed(&read(wire::PREFIX)?);
     decoder.feed(&read(decoder.missing()?)?);
     match decoder.next()? {
-        Some(ToHelper::Begin { hold, shell }) => Ok((hold, shell)),
+        Some(ToHelper::Begin { hold, shell, confine }) => Ok(Begin { hold, shell, confine }),
         Some(ToHelper::Run { .. } | ToHelper::Kill { .. }) | None => Err("the first frame was not `begin`".into()),
     }
 }

@@ -5,24 +5,46 @@
 //! pid namespace where the machine allows it, and otherwise the reaper of everything orphaned below it. When the host
 //! goes away, however it goes, everything below the helper dies.
 //!
+//! What commands may read, write, reach and use is a [`Policy`]. [`probe`] finds out what the machine offers, [`hold`]
+//! decides by which [`LayerSet`] the policy is held or that it cannot be, and the helper locks itself before there is a
+//! bash: bubblewrap around it where there are namespaces, and Landlock, seccomp and resource limits in any case. Nothing
+//! here ever falls back to less than was decided.
+//!
 //! [`capture`] runs one trusted program of ours, such as git, without a shell.
 //!
 //! The crate knows nothing of agents, models or journals, and it decides nothing about which command may run.
 
+mod cage;
 mod capture;
+mod cgroup;
+mod confine;
+mod copy;
+mod denial;
 mod error;
 mod helper;
+mod layers;
+mod link;
 mod output;
+mod policy;
+mod probe;
+mod proxy;
 mod shell;
 mod state;
 #[expect(unsafe_code, reason = "the one module that calls the kernel; every block says why it is sound")]
 mod sys;
 mod wire;
 
+pub use cage::remove_private;
 pub use capture::{ProgramOutput, capture};
+pub use copy::{Copied, CopyCap, CopyError, make as make_copy};
+pub use denial::likely as likely_denial;
 pub use error::Error;
 pub use helper::{HELPER_ARGUMENT, forbid_inspection, helper_entry};
+pub use layers::{CannotHold, Held, Layer, Layers, hold};
 pub use output::{Captured, OutputSpec};
+pub use policy::{Access, LayerSet, Limits, Network, Policy};
+pub use probe::probe;
+pub use proxy::{check_host, serve as serve_proxy};
 pub use shell::{Ending, Finished, HelperPath, Opening, RunCommand, Shell, ShellConfig, probe_hold};
 pub use state::ShellState;
 pub use wire::{Hold, HoldChoice};

@@ -4,27 +4,23 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::future::Future;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixStream as StdUnixStream;
-use std::path::PathBuf;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::Stdio;
 use std::time::Duration;
 
-use tokio::io::AsyncWriteExt;
-use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
-use tokio::process::{Child, Command};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
+use crate::cage::Cage;
 use crate::error::Error;
+use crate::link::{Link, PATIENCE, patient, unexpected};
 use crate::output::{Captured, OutputSpec, Sink};
+use crate::policy::{Access, LayerSet, Policy};
 use crate::state::{ShellState, with_defaults};
 use crate::sys;
-use crate::wire::{self, Decoder, FromHelper, Hold, HoldChoice, ShellSetup, ToHelper};
-
-/// How long the helper may take to start, to end, or to end a command, before it is given up.
-const PATIENCE: Duration = Duration::from_secs(15);
+use crate::wire::{self, FromHelper, Hold, HoldChoice, ShellSetup, ToHelper};
 
 /// Room for a background job's output between two commands, so that it is not held up at once.
 const PIPE_BYTES: i32 = 1024 * 1024;
@@ -63,8 +59,12 @@ pub struct ShellConfig {
     pub env: BTreeMap<String, String>,
     /// What an earlier shell left off with.
     pub restored: Option<ShellState>,
-    /// Which hold to try for.
+    /// Which hold to try for. With [`LayerSet::Namespaces`] it is always a pid namespace.
     pub hold: HoldChoice,
+    /// What commands may do.
+    pub policy: Policy,
+    /// By which means that is enforced, as [`crate::hold`] said; `None` if the policy is off.
+    pub layers: Option<LayerSet>,
 }
 
 /// How a shell began.
@@ -74,6 +74,8 @@ pub struct Opening {
     pub cwd: PathBuf,
     /// The restored directory, if it no longer exists and `cwd` stands in for it.
     pub missing_cwd: Option<PathBuf>,
+    /// Where the agent sees its tree, as [`Shell::tree`] says it.
+    pub tree: PathBuf,
 }
 
 /// One command.
@@ -88,7 +90,7 @@ pub struct RunCommand {
 }
 
 /// How a command ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
     /// By itself, with this exit code; 128 and the signal if one killed it.
     Exited(i32),
@@ -96,6 +98,12 @@ pub enum Ending {
     DeadlinePassed,
     /// It and all it had started was killed because the caller wished so.
     Cancelled,
+    /// It and all it had started was killed because it used more than its limits allow; older background jobs were killed
+    /// too if the limit would have been passed without it.
+    LimitPassed {
+        /// Which limit, such as `4.0 GiB of memory`.
+        what: String,
+    },
 }
 
 /// What a command came to.
@@ -121,6 +129,7 @@ pub struct Shell {
     state: ShellState,
     opening: Opening,
     hold: Hold,
+    cage: Option<Cage>,
     last_id: u64,
     /// A command whose `run` was dropped half-way.
     unfinished: Option<u64>,
@@ -132,7 +141,15 @@ impl Shell {
         if !config.cwd.is_dir() {
             return Err(Error::NoDirectory { path: config.cwd });
         }
-        let given = with_defaults(config.env);
+        if config.policy.access != Access::Off && config.layers.is_none() {
+            return Err(Error::NotHeld);
+        }
+        let confine = Cage::wanted(&config.policy, config.layers, &config.env);
+        let cwd = if confine.is_some() { config.cwd.canonicalize().unwrap_or(config.cwd) } else { config.cwd };
+        let mut given = with_defaults(config.env);
+        if let Some(confine) = &confine {
+            Cage::adapt(&mut given, confine);
+        }
         let env = config.restored.as_ref().map_or_else(|| given.clone(), |state| state.over(&given));
         for env in [&given, &env] {
             if env.iter().any(|(name, value)| name.contains('\0') || value.contains('\0')) {
@@ -144,22 +161,43 @@ impl Shell {
         let mut link = Link::open(&config.helper, &given, Stdio::from(OwnedFd::from(writer)))?;
         let output = pipe::Receiver::from_owned_fd(reader.into()).map_err(Error::system("watching a pipe"))?;
         let setup = ShellSetup {
-            cwd: config.restored.as_ref().map_or_else(|| config.cwd.clone(), |state| state.cwd.clone()),
-            fallback_cwd: config.cwd,
+            cwd: config.restored.as_ref().map_or_else(|| cwd.clone(), |state| state.cwd.clone()),
+            fallback_cwd: cwd,
             env: env.clone(),
         };
+        let group = confine.as_ref().and_then(|confine| Cage::group(confine, link.helper.id()));
+        let hosts = confine.as_ref().map(|confine| (confine.policy.network.clone(), confine.policy.limits));
+        let patience = if confine.is_some() { Cage::PATIENCE } else { PATIENCE };
         let begin = async {
-            let hold = link.begin(config.hold, Some(setup)).await?;
+            let (hold, confined) = link.begin(config.hold, Some(setup), confine).await?;
             match link.hear().await? {
-                FromHelper::Ready { cwd, missing_cwd } => {
-                    Ok((hold, Opening { cwd: cwd.into(), missing_cwd: missing_cwd.map(PathBuf::from) }))
-                }
+                FromHelper::Ready { cwd, missing_cwd } => Ok((hold, confined, cwd, missing_cwd)),
                 other => Err(unexpected(&other)),
             }
         };
-        let (hold, opening) = patient(begin).await?;
+        let (hold, confined, cwd, missing_cwd) = patient(patience, begin).await?;
+        let cage = match (confined, hosts) {
+            (Some(confined), Some((network, limits))) => {
+                Some(Cage::new(confined, network, limits, config.policy.private, group, &mut given)?)
+            }
+            _ => None,
+        };
+        let tree = cage.as_ref().map_or(config.policy.workspace, |cage| cage.tree.clone());
+        let opening = Opening { cwd: cwd.into(), missing_cwd: missing_cwd.map(PathBuf::from), tree };
+        let env = config.restored.as_ref().map_or_else(|| given.clone(), |state| state.over(&given));
         let state = ShellState::between(opening.cwd.clone(), &given, &env);
-        Ok(Self { link, output, given, state, opening, hold, last_id: 0, unfinished: None })
+        Ok(Self { link, output, given, state, opening, hold, cage, last_id: 0, unfinished: None })
+    }
+
+    /// The tree as it is seen from inside the sandbox: a handle beneath which files can be opened and show what commands
+    /// see, overlays and read-only places included. `None` if nothing is confined.
+    pub fn root(&self) -> Option<BorrowedFd<'_>> {
+        self.cage.as_ref().map(|cage| cage.root.as_fd())
+    }
+
+    /// The path under which the agent sees its tree: the workspace, or where its copy stands if nothing can be mounted.
+    pub fn tree(&self) -> &Path {
+        &self.opening.tree
     }
 
     /// How surely everything dies with the helper.
@@ -232,6 +270,7 @@ impl Shell {
         let mut stopped_by = None;
         let mut buffer = vec![0; CHUNK];
         let mut output_open = true;
+        let mut disk = self.cage.as_ref().map(Cage::disk);
         loop {
             let stop = tokio::select! {
                 readable = self.output.readable(), if output_open => {
@@ -246,11 +285,13 @@ impl Shell {
                     continue;
                 }
                 frame = self.link.hear() => match frame? {
-                    FromHelper::Finished { id: about, code, killed, cwd, env, replaced } if about == id => {
+                    FromHelper::Finished { id: about, code, killed, limit, cwd, env, replaced } if about == id => {
                         self.drain(sink, &mut buffer).await?;
                         self.unfinished = None;
                         self.state = ShellState::between(cwd.into(), &self.given, &env);
-                        let ending = stopped_by.filter(|_| killed).unwrap_or(Ending::Exited(code));
+                        let by_kernel = self.cage.as_ref().and_then(|cage| cage.struck(code));
+                        let limit = limit.or(by_kernel).map(|what| Ending::LimitPassed { what });
+                        let ending = stopped_by.filter(|_| killed).or(limit).unwrap_or(Ending::Exited(code));
                         return Ok(Over { ending, replaced });
                     }
                     other => return Err(unexpected(&other)),
@@ -263,6 +304,7 @@ impl Shell {
                     }
                 },
                 () = &mut cancel, if stopped_by.is_none() => Ending::Cancelled,
+                what = filled(&mut disk), if stopped_by.is_none() => Ending::LimitPassed { what },
             };
             stopped_by = Some(stop);
             timer.as_mut().reset(Instant::now() + PATIENCE);
@@ -293,114 +335,20 @@ impl Shell {
 /// Which hold this machine allows, for the doctor.
 pub async fn probe_hold(helper: &HelperPath) -> Result<Hold, Error> {
     let mut link = Link::open(helper, &BTreeMap::new(), Stdio::null())?;
-    let hold = patient(link.begin(HoldChoice::Best, None)).await?;
+    let (hold, _) = patient(PATIENCE, link.begin(HoldChoice::Best, None, None)).await?;
     link.close().await?;
     Ok(hold)
+}
+
+/// Waits until the agent's private directories hold too much; for ever where nothing is confined.
+async fn filled(disk: &mut Option<crate::cage::Disk>) -> String {
+    match disk {
+        Some(disk) => disk.filled().await,
+        None => std::future::pending().await,
+    }
 }
 
 struct Over {
     ending: Ending,
     replaced: Option<String>,
-}
-
-/// The helper and the socket to it. When the socket closes the helper ends, so dropping this is enough.
-#[derive(Debug)]
-struct Link {
-    helper: Child,
-    socket: UnixStream,
-    decoder: Decoder,
-}
-
-impl Link {
-    fn open(path: &HelperPath, env: &BTreeMap<String, String>, output: Stdio) -> Result<Self, Error> {
-        let (ours, theirs) = StdUnixStream::pair().map_err(Error::system("making a socket"))?;
-        ours.set_nonblocking(true).map_err(Error::system("making a socket"))?;
-        let helper = Command::new(&path.program)
-            .args(&path.args)
-            .env_clear()
-            .envs(env)
-            .current_dir("/")
-            .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .stdout(output)
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|source| Error::HelperStart { program: path.program.clone(), source })?;
-        let socket = UnixStream::from_std(ours).map_err(Error::system("watching a socket"))?;
-        Ok(Self { helper, socket, decoder: Decoder::default() })
-    }
-
-    async fn begin(&mut self, hold: HoldChoice, shell: Option<ShellSetup>) -> Result<Hold, Error> {
-        self.say(&ToHelper::Begin { hold, shell }).await?;
-        match self.hear().await? {
-            FromHelper::Hello { hold } => Ok(hold),
-            other => Err(unexpected(&other)),
-        }
-    }
-
-    async fn say(&mut self, frame: &ToHelper) -> Result<(), Error> {
-        let bytes = wire::encode(frame).map_err(|problem| Error::Protocol { problem })?;
-        match self.socket.write_all(&bytes).await {
-            Ok(()) => Ok(()),
-            Err(_) => Err(self.ended().await),
-        }
-    }
-
-    /// The next frame. May be dropped and called again without losing anything.
-    async fn hear(&mut self) -> Result<FromHelper, Error> {
-        let mut buffer = [0; 8 * 1024];
-        loop {
-            match self.decoder.next().map_err(|problem| Error::Protocol { problem })? {
-                Some(FromHelper::Fatal { message }) => return Err(Error::HelperRefused { message }),
-                Some(frame) => return Ok(frame),
-                None => {}
-            }
-            self.socket.readable().await.map_err(Error::system("waiting for the helper"))?;
-            match self.socket.try_read(&mut buffer) {
-                Ok(count) if count > 0 => self.decoder.feed(&buffer[..count]),
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
-                Ok(_) | Err(_) => return Err(self.ended().await),
-            }
-        }
-    }
-
-    /// The helper has closed its socket; says how it ended.
-    async fn ended(&mut self) -> Error {
-        let status = match timeout(Duration::from_secs(1), self.helper.wait()).await {
-            Ok(Ok(status)) => status.to_string(),
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => "it still runs".to_owned(),
-        };
-        Error::HelperEnded { status }
-    }
-
-    fn kill(&mut self) {
-        // That it has ended already is all right.
-        let _ = self.helper.start_kill();
-    }
-
-    async fn close(self) -> Result<(), Error> {
-        let Self { mut helper, socket, .. } = self;
-        drop(socket);
-        match timeout(PATIENCE, helper.wait()).await {
-            Ok(status) => status.map(drop).map_err(Error::system("waiting for the helper")),
-            Err(_) => {
-                let _ = helper.start_kill();
-                Err(Error::HelperSilent { waited: PATIENCE })
-            }
-        }
-    }
-}
-
-async fn patient<T>(answer: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-    timeout(PATIENCE, answer).await.unwrap_or(Err(Error::HelperSilent { waited: PATIENCE }))
-}
-
-fn unexpected(frame: &FromHelper) -> Error {
-    let name = match frame {
-        FromHelper::Hello { .. } => "hello",
-        FromHelper::Ready { .. } => "ready",
-        FromHelper::Finished { .. } => "finished",
-        FromHelper::Fatal { .. } => "fatal",
-    };
-    Error::Protocol { problem: format!("`{name}` came out of turn") }
 }

@@ -1,12 +1,16 @@
 //! Thin, typed wrappers of the system calls that the standard library does not offer. All `unsafe` of Convoke is here;
 //! nothing here decides anything.
 
+mod confine;
+
 use std::ffi::c_int;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
+
+pub(crate) use self::confine::*;
 
 /// A process id.
 pub(crate) type Pid = libc::pid_t;

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::policy::{LayerSet, Policy};
+
 /// How surely everything below the helper dies when it does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -37,11 +39,36 @@ pub enum HoldChoice {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum ToHelper {
     /// The first frame. Without a shell the helper only says which hold it reached.
-    Begin { hold: HoldChoice, shell: Option<ShellSetup> },
+    /// `confine` is the policy and the means; without it nothing is confined.
+    Begin { hold: HoldChoice, shell: Option<ShellSetup>, confine: Option<Box<Confine>> },
     /// Run this command; answered by `Finished` with the same id.
     Run { id: u64, command: String },
     /// End the command with this id and everything it started; it is still answered by `Finished`.
     Kill { id: u64 },
+}
+
+/// What the shell is confined to, and by which means.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Confine {
+    pub(crate) set: LayerSet,
+    pub(crate) policy: Policy,
+    /// The home directory, if it is hidden and a private one takes its place.
+    pub(crate) home: Option<PathBuf>,
+}
+
+/// In which form bubblewrap works here.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Form {
+    /// Whether there is a user namespace.
+    pub(crate) user_namespace: bool,
+    /// Whether there is a `/proc` of its own, and with it a pid namespace.
+    pub(crate) own_proc: bool,
+    /// Whether there are overlays.
+    pub(crate) overlay: bool,
+    /// Whether further user namespaces are ruled out by bubblewrap too.
+    pub(crate) no_more_users: bool,
+    /// What the machine said to surer forms.
+    pub(crate) failures: Vec<String>,
 }
 
 /// Where and with what the shell begins.
@@ -61,10 +88,20 @@ pub(crate) struct ShellSetup {
 pub(crate) enum FromHelper {
     /// The first frame.
     Hello { hold: Hold },
+    /// Comes with the tree's handle, and with the proxy's listener if there is one; the door is shut after it.
+    Confined { tree: String, proxy: Option<u16>, form: Form },
     /// The shell has been started.
     Ready { cwd: String, missing_cwd: Option<String> },
     /// A command is over.
-    Finished { id: u64, code: i32, killed: bool, cwd: String, env: BTreeMap<String, String>, replaced: Option<String> },
+    Finished {
+        id: u64,
+        code: i32,
+        killed: bool,
+        limit: Option<String>,
+        cwd: String,
+        env: BTreeMap<String, String>,
+        replaced: Option<String>,
+    },
     /// The helper ends after this.
     Fatal { message: String },
 }

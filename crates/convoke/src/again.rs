@@ -2,12 +2,21 @@
 //! never repeats a secret, and never writes a command that would look for the run in the wrong place.
 
 use convoke_journal::Location;
+use convoke_kernel::Sandbox;
 
 use crate::settings::{DOC_TEST_MODE, Origin, Settings};
 
-/// What a later command has to say to find the same journal.
+/// What a later command has to say to go on with a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Naming {
+pub(crate) struct Naming {
+    journal: Place,
+    /// Nobody inherits that nothing confines commands, so it is said again.
+    unconfined: bool,
+}
+
+/// What finds the same journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Place {
     /// Nothing: it is the usual one, or the environment or the configuration names it then as now.
     Nothing,
     /// This `--journal`.
@@ -19,11 +28,31 @@ pub(crate) enum Naming {
 }
 
 impl Naming {
-    /// What has to be said to find the journal of these settings.
+    /// What has to be said to go on with a run of these settings.
     pub(crate) fn of(settings: &Settings) -> Self {
-        Self::new(&settings.journal, settings.origin("journal"))
+        let journal = Place::new(&settings.journal, settings.origin("journal"));
+        Self { journal, unconfined: settings.confine.sandbox == Sandbox::Off }
     }
 
+    /// The command that goes on with a run, if anything can.
+    pub(crate) fn resume(&self, run: &str) -> Option<String> {
+        let off = if self.unconfined { " --sandbox off" } else { "" };
+        self.command(&format!("resume {run}{off}"))
+    }
+
+    /// A command about something in the journal, such as `runs diff s_…`, if it will still be there.
+    pub(crate) fn command(&self, words: &str) -> Option<String> {
+        match &self.journal {
+            Place::Nothing => Some(format!("convoke {words}")),
+            Place::Flag(journal) => Some(format!("convoke {words} --journal {}", quoted(journal))),
+            // A shell refuses the brackets, so nobody pastes this and asks another journal.
+            Place::SameFlag => Some(format!("convoke {words} (with the same --journal)")),
+            Place::Gone => None,
+        }
+    }
+}
+
+impl Place {
     fn new(journal: &Location, origin: Option<&Origin>) -> Self {
         let shown = match (journal, origin) {
             (Location::Memory, _) | (_, Some(Origin::Variable(DOC_TEST_MODE))) => return Self::Gone,
@@ -33,17 +62,6 @@ impl Naming {
             (Location::Postgres(url), Some(Origin::Flag(_))) => Some(journal.to_string()).filter(|shown| shown == url),
         };
         shown.map_or(Self::SameFlag, Self::Flag)
-    }
-
-    /// The command that goes on with a run, if anything can.
-    pub(crate) fn resume(&self, run: &str) -> Option<String> {
-        match self {
-            Self::Nothing => Some(format!("convoke resume {run}")),
-            Self::Flag(journal) => Some(format!("convoke resume {run} --journal {}", quoted(journal))),
-            // A shell refuses the brackets, so nobody pastes this and asks another journal.
-            Self::SameFlag => Some(format!("convoke resume {run} (with the same --journal)")),
-            Self::Gone => None,
-        }
     }
 }
 
@@ -63,7 +81,7 @@ mod tests {
 
     #[track_caller]
     fn check(journal: &str, origin: &Origin, expected: Option<&str>) {
-        let naming = Naming::new(&journal.parse().unwrap(), Some(origin));
+        let naming = Naming { journal: Place::new(&journal.parse().unwrap(), Some(origin)), unconfined: false };
         assert_eq!(naming.resume("s_x").as_deref(), expected, "{journal} of {origin}");
     }
 
@@ -78,6 +96,14 @@ mod tests {
             &flag,
             Some("convoke resume s_x --journal 'postgres://me@host/db?sslmode=disable'"),
         );
+    }
+
+    #[test]
+    fn that_nothing_confines_commands_is_said_again() {
+        let naming = |journal| Naming { journal, unconfined: true };
+        assert_eq!(naming(Place::Nothing).resume("s_x").as_deref(), Some("convoke resume s_x --sandbox off"));
+        let flag = naming(Place::Flag("/j.db".into())).resume("s_x");
+        assert_eq!(flag.as_deref(), Some("convoke resume s_x --sandbox off --journal /j.db"));
     }
 
     #[test]

@@ -1,13 +1,19 @@
 //! The command line: every command and flag, and the texts of `--help`. It parses; it reads no file and no environment.
 
+mod approval;
 mod flags;
+mod trees;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub(crate) use self::flags::{AgentArgs, BudgetArgs, CrewArgs, EndArgs, RunFlags, SettingFlags, Switch};
+pub(crate) use self::approval::{AnswerArgs, ApprovalArgs};
+#[cfg(test)]
+pub(crate) use self::flags::SandboxFlag;
+pub(crate) use self::flags::{AgentArgs, BudgetArgs, ConfineArgs, CrewArgs, EndArgs, RunFlags, SettingFlags, Switch};
+pub(crate) use self::trees::{DiffArgs, DiffFlags, IsolationFlag, UndoArgs, WorktreeArgs, WorktreesCommand};
 use crate::failure::Failure;
 use crate::settings::parse_duration;
 
@@ -18,8 +24,12 @@ Examples:
   convoke run @task.md          the task is in a file
   git diff | convoke run -      the task comes from stdin
   convoke --budget-usd 2.50 find dead code
+  convoke --sandbox read-only explain src
   convoke resume                go on after a crash or stop
   convoke runs show s_k3        who did what, in full
+  convoke approvals list s_k3   what it waits for
+  convoke runs diff s_k3        what it changed
+  convoke runs undo s_k3        takes that back
 
 Exit codes:
   0 done                 4 stopped by a budget
@@ -40,6 +50,8 @@ Examples:
   convoke run review src --report r.sarif --fail-on high
   convoke run review src --verify 3 --budget-usd none
   convoke run review src --continue
+  convoke run tidy up src --isolation worktree
+  convoke run fetch the crates --network-allow crates.io
   convoke run review src --follow-up \"Summarise it.\" \\
     --follow-up-mode off";
 
@@ -49,7 +61,17 @@ Examples:
                                 of this directory
   convoke resume s_k3           any unique prefix of an id
   convoke resume s_k3 --budget-usd 20
-                                grants a new total";
+                                grants a new total
+  convoke resume s_k3 --allow q_7f3k2m4x --deny q_b6
+                                answers what it asked
+  convoke resume s_k3 --sandbox off
+                                a run that was begun so";
+
+const APPROVALS_EXAMPLES: &str = "\
+Examples:
+  convoke approvals list s_k3
+  convoke resume s_k3 --allow q_7f3k2m4x
+  convoke resume s_k3 --deny all";
 
 const PRUNE_EXAMPLES: &str = "\
 Examples:
@@ -104,6 +126,8 @@ pub(crate) struct GlobalArgs {
     pub(crate) agent: AgentArgs,
     pub(crate) budget: BudgetArgs,
     pub(crate) crew: CrewArgs,
+    pub(crate) confine: ConfineArgs,
+    pub(crate) approval: ApprovalArgs,
 }
 
 /// The form of what is printed on stdout.
@@ -127,9 +151,15 @@ pub(crate) enum Command {
     /// Go on with a run that was cut off, stopped or failed; one that has ended says its answer again.
     #[command(after_help = RESUME_EXAMPLES)]
     Resume(ResumeArgs),
-    /// List, show, export and remove runs.
+    /// List, show, export, take back and remove runs.
     #[command(subcommand)]
     Runs(RunsCommand),
+    /// See which calls wait for your answer.
+    #[command(subcommand, after_help = APPROVALS_EXAMPLES)]
+    Approvals(ApprovalsCommand),
+    /// List, show, take over and drop the worktrees of agents.
+    #[command(subcommand, after_help = trees::WORKTREES_EXAMPLES)]
+    Worktrees(WorktreesCommand),
     /// Tokens and dollars, by run and by model.
     Cost(CostArgs),
     /// Start the simulator: a strict Messages API server on this machine.
@@ -159,7 +189,11 @@ pub(crate) struct ResumeArgs {
     #[arg(value_name = "RUN")]
     pub(crate) run: Option<String>,
     #[command(flatten)]
+    pub(crate) answers: AnswerArgs,
+    #[command(flatten)]
     pub(crate) budget: BudgetArgs,
+    #[command(flatten)]
+    pub(crate) confine: ConfineArgs,
     #[command(flatten)]
     pub(crate) end: EndArgs,
 }
@@ -172,6 +206,12 @@ pub(crate) enum RunsCommand {
     Show(ShowArgs),
     /// A run's events as JSON lines.
     Export(ExportArgs),
+    /// What a run changed in its directory, as a patch.
+    #[command(after_help = trees::DIFF_EXAMPLES)]
+    Diff(DiffArgs),
+    /// Take back what a run changed, where nobody changed it since.
+    #[command(after_help = trees::UNDO_EXAMPLES)]
+    Undo(UndoArgs),
     /// Remove runs and their output files for good.
     #[command(after_help = PRUNE_EXAMPLES)]
     Prune(PruneArgs),
@@ -229,6 +269,19 @@ pub(crate) struct PruneArgs {
     pub(crate) yes: bool,
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum ApprovalsCommand {
+    /// The questions of a run that nobody has answered, with their ids.
+    List(ApprovalsListArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ApprovalsListArgs {
+    /// The run, by any unique prefix of its id.
+    #[arg(value_name = "RUN")]
+    pub(crate) run: String,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct CostArgs {
     /// One run, by any unique prefix of its id; alone: all runs of the journal.
@@ -275,7 +328,7 @@ pub(crate) struct CompletionsArgs {
 }
 
 /// The words that are commands.
-const COMMANDS: &[&str] = &["run", "resume", "runs", "cost", "sim", "config", "doctor", "completions", "help"];
+const COMMANDS: &[&str] = &["run", "resume", "runs", "approvals", "worktrees", "cost", "sim", "config", "doctor", "completions", "help"];
 
 impl Cli {
     /// The command that is meant, and the flags that settings are made from. A task without a command is a run, unless
@@ -295,27 +348,32 @@ impl Cli {
         };
         let globals = match &mut command {
             Command::Run(args) => {
-                let RunFlags { agent, budget, crew, task, end } = std::mem::take(&mut args.flags);
-                let agent = agent.over(flags.agent)?;
+                let RunFlags { agent, budget, crew, confine, approval, task, end } = std::mem::take(&mut args.flags);
+                let (agent, confine) = (agent.over(flags.agent)?, confine.over(flags.confine)?);
                 let (budget, crew) = (budget.merged(flags.budget), crew.merged(flags.crew));
                 let (task, end) = (task.over(flags.task)?, end.merged(flags.end));
-                args.flags = RunFlags { agent: agent.clone(), budget, crew: crew.clone(), task, end };
-                GlobalArgs { place, agent, budget, crew }
+                let approval = approval.merged(flags.approval);
+                args.flags = RunFlags { budget, task, end, ..RunFlags::default() };
+                GlobalArgs { place, agent, budget, crew, confine, approval }
             }
             Command::Config(ConfigCommand::Show(ConfigShowArgs { flags: own }))
             | Command::Doctor(DoctorArgs { flags: own }) => {
                 refuse(flags.task.first_flag().or(flags.end.first_flag()))?;
-                let SettingFlags { agent, budget, crew } = std::mem::take(own);
+                let SettingFlags { agent, budget, crew, confine, approval } = std::mem::take(own);
                 let (agent, crew) = (agent.over(flags.agent)?, crew.merged(flags.crew));
-                GlobalArgs { place, agent, budget: budget.merged(flags.budget), crew }
+                let confine = confine.over(flags.confine)?;
+                let approval = approval.merged(flags.approval);
+                GlobalArgs { place, agent, budget: budget.merged(flags.budget), crew, confine, approval }
             }
             Command::Resume(args) => {
                 refuse(flags.agent.first_flag().or(flags.crew.first_flag()).or(flags.task.first_flag()))?;
+                refuse(flags.approval.first_flag())?;
                 args.budget = args.budget.merged(flags.budget);
                 args.end = std::mem::take(&mut args.end).merged(flags.end);
-                GlobalArgs { place, budget: args.budget, ..GlobalArgs::default() }
+                let confine = std::mem::take(&mut args.confine).over(flags.confine)?;
+                GlobalArgs { place, budget: args.budget, confine, ..GlobalArgs::default() }
             }
-            Command::Runs(_) | Command::Cost(_) | Command::Sim(_) | Command::Completions(_) => {
+            Command::Runs(_) | Command::Approvals(_) | Command::Worktrees(_) | Command::Cost(_) | Command::Sim(_) | Command::Completions(_) => {
                 refuse(flags.first_flag())?;
                 GlobalArgs { place, ..GlobalArgs::default() }
             }

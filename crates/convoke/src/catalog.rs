@@ -9,6 +9,7 @@ use convoke_runtime::summary_of_waiting;
 
 use crate::failure::Failure;
 use crate::open;
+use crate::questions;
 use crate::render::kind_word;
 use crate::settings::Settings;
 
@@ -33,6 +34,8 @@ pub(crate) struct Run {
     pub(crate) agents: Vec<Entry>,
     /// Its workflows, in the order they were started.
     pub(crate) workflows: Vec<RunSummary>,
+    /// How many of its calls wait for a person; nothing is known of that before somebody has looked.
+    pub(crate) questions: usize,
 }
 
 /// One agent.
@@ -55,6 +58,8 @@ pub(crate) enum State {
     Running,
     /// It is unfinished and nobody drives it.
     Open,
+    /// It is unfinished, nobody drives it, and it waits for a person's answer.
+    Waiting,
     /// It was answered.
     Done,
     /// It was answered in part.
@@ -68,6 +73,7 @@ impl State {
     pub(crate) fn words(self) -> String {
         match self {
             Self::Partial(kind) | Self::Failed(kind) => format!("{} {}", self.word(), kind_word(kind)),
+            Self::Waiting => "waits for an answer".to_owned(),
             _ => self.word().to_owned(),
         }
     }
@@ -77,6 +83,7 @@ impl State {
         match self {
             Self::Running => "running",
             Self::Open => "open",
+            Self::Waiting => "waiting",
             Self::Done => "done",
             Self::Partial(_) => "partial",
             Self::Failed(_) => "failed",
@@ -99,6 +106,7 @@ impl Run {
         let summary = &self.lead().summary;
         let kind = summary.failure.unwrap_or(FailureKind::Internal);
         match summary.status {
+            Status::Open if self.questions > 0 => State::Waiting,
             Status::Open => State::Open,
             Status::Done => State::Done,
             Status::Partial => State::Partial(kind),
@@ -173,8 +181,21 @@ impl Catalog {
             Some(&place) => self.runs[place].agents.insert(0, entry),
             None => {
                 self.places.insert(session.clone(), self.runs.len());
-                self.runs.push(Run { session, agents: vec![entry], workflows: Vec::new() });
+                self.runs.push(Run { session, agents: vec![entry], workflows: Vec::new(), questions: 0 });
             }
+        }
+    }
+
+    /// Looks which of these runs wait for a person. That reads the streams of every open agent, so it is done for what is
+    /// shown and not for all.
+    pub(crate) async fn look_for_questions(
+        &mut self,
+        journal: &Journal,
+        shown: impl Fn(&Run) -> bool,
+    ) {
+        for run in self.runs.iter_mut().filter(|run| run.state() == State::Open && shown(run)) {
+            // One that cannot be read is shown all the same.
+            run.questions = questions::open(journal, run).await.map_or(0, |open| open.len());
         }
     }
 

@@ -16,8 +16,7 @@ pub(crate) enum Exit {
     Partial = 3,
     /// A budget stopped it.
     Budget = 4,
-    /// It waits for a person.
-    #[expect(dead_code, reason = "documented in --help; what gives it is still to be built")]
+    /// It waits for a person's answer and can be resumed with one.
     NeedsPerson = 5,
     /// There is a finding that the caller asked to fail on.
     Finding = 6,

@@ -5,11 +5,14 @@ mod again;
 mod args;
 mod catalog;
 mod commands;
+mod confine;
 mod doc_test;
 mod failure;
+mod keeping;
 mod lead;
 mod open;
 mod paths;
+mod questions;
 mod render;
 mod report;
 mod reuse;
@@ -82,6 +85,8 @@ async fn dispatch(settings: &Settings, command: Command) -> Result<Exit, Failure
         Command::Run(args) => commands::run::run(settings, args).await,
         Command::Resume(args) => commands::resume::run(settings, args).await,
         Command::Runs(command) => commands::runs::run(settings, &command).await,
+        Command::Approvals(command) => commands::approvals::run(settings, &command).await,
+        Command::Worktrees(command) => commands::worktrees::run(settings, &command).await,
         Command::Cost(args) => commands::cost::run(settings, &args).await,
         Command::Sim(args) => commands::sim::run(settings, args).await,
         Command::Config(command) => commands::config::run(settings, &command),

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use convoke_claude::{Auth, Client, Endpoint, Models, OFFLINE_MODEL, Proxy};
 use convoke_journal::{Journal, Options, Process};
-use convoke_kernel::{Capabilities, Child, FanOut, Limits};
-use convoke_runtime::{Asker, Clock, Config, Governor, HelperPath, Ids, Runtime, Start};
+use convoke_kernel::{Capabilities, Child, Confinement, FanOut, Limits};
+use convoke_runtime::{Asker, Clock, Config, Confine, Governor, HelperPath, Ids, Runtime, Start};
 use convoke_sim::{Keep, Offline, SimConfig, Simulator};
+use convoke_trees::Places;
 
 use crate::failure::Failure;
 use crate::paths;
@@ -41,6 +42,8 @@ pub(crate) async fn runtime(
     journal: Journal,
     source: &ModelSource,
     asker: Option<Asker>,
+    confine: Confine,
+    trees: Option<Places>,
 ) -> Result<Opened, Failure> {
     let (client, offline) = match source {
         ModelSource::Api { base_url, key, bearer } => {
@@ -74,6 +77,8 @@ pub(crate) async fn runtime(
         drain: DRAIN,
         governor: Governor::new(clock.clone(), settings.fan_out.max_concurrent as usize),
         agents_at_once: settings.fan_out.max_concurrent as usize * AGENTS_PER_REQUEST,
+        confine,
+        trees,
         asker,
         crash: None,
     };
@@ -81,7 +86,13 @@ pub(crate) async fn runtime(
 }
 
 /// What a new lead is made of.
-pub(crate) fn start(settings: &Settings, source: &ModelSource, fresh: bool, quoted: bool) -> Result<Start, Failure> {
+pub(crate) fn start(
+    settings: &Settings,
+    source: &ModelSource,
+    fresh: bool,
+    quoted: bool,
+    confinement: Confinement,
+) -> Result<Start, Failure> {
     let (model, capabilities) = match source {
         ModelSource::Offline => {
             let row = Models::builtin().get(OFFLINE_MODEL);
@@ -103,7 +114,8 @@ pub(crate) fn start(settings: &Settings, source: &ModelSource, fresh: bool, quot
         child,
     };
     let (limits, caps) = (settings.limits(), settings.caps);
-    Ok(Start { model, dir, capabilities, limits, caps, fan_out: Some(fan_out), system })
+    let approvals = Default::default();
+    Ok(Start { model, dir, capabilities, limits, caps, confinement, approvals, fan_out: Some(fan_out), system })
 }
 
 /// What workers and verifiers are made of: the lead's own kind, unless somebody chose otherwise.

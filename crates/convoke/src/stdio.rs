@@ -22,8 +22,13 @@ pub(crate) fn put(text: &str) -> Result<(), Failure> {
 
 /// Puts data on stdout, and says whether it is worth going on.
 pub(crate) fn put_more(text: &str) -> Result<Reader, Failure> {
+    put_bytes(text.as_bytes())
+}
+
+/// Puts bytes on stdout that may be no text, and says whether it is worth going on.
+pub(crate) fn put_bytes(bytes: &[u8]) -> Result<Reader, Failure> {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Ok(()) => Ok(Reader::There),
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Reader::Gone),
         Err(error) => Err(Failure::failed(format!("stdout cannot be written to: {error}"))),

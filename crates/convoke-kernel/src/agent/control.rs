@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use super::judge::{handed_back, judge};
-use super::state::{Asking, Exchange, Filed, LastTurn, Mark, Slot, SlotState, Stage, Tail};
+use super::state::{Asked, Asking, Exchange, Filed, LastTurn, Mark, Slot, SlotState, Stage, Tail};
 use crate::consent::{self, Consent};
 use crate::event::{
-    AgentStarted, Event, ExchangeClosed, ExchangeOpened, Kept, ModelCalled, ModelFailed, ModelReplied, NoteAppended,
-    ResultsAppended, RoomRefused, ToolFinished, ToolStarted,
+    AgentStarted, ApprovalAsked, ApprovalGiven, Event, ExchangeClosed, ExchangeOpened, Kept, ModelCalled, ModelFailed,
+    ModelReplied, NoteAppended, ResultsAppended, RoomRefused, ToolFinished, ToolStarted,
 };
 use crate::mode::Mode;
 use crate::outcome::{Outcome, Ran, ShellState};
@@ -150,6 +150,8 @@ impl Control {
             (Stage::Ready(asking) | Stage::Waiting(asking, _), Event::NoteAppended(e)) => self.noted(asking, e),
             (Stage::Calling(asking), Event::ModelFailed(e)) => self.failed(asking, e),
             (Stage::Calling(asking), Event::ModelReplied(e)) => self.replied(&asking, e),
+            (Stage::Tools(slots), Event::ApprovalAsked(e)) => asked(slots, e),
+            (Stage::Tools(slots), Event::ApprovalGiven(e)) => answered(slots, e),
             (Stage::Tools(slots), Event::ToolStarted(e)) => self.tool_started(slots, e),
             (Stage::Tools(slots), Event::ToolFinished(e)) => self.tool_finished(slots, e),
             (Stage::Tools(slots), Event::ResultsAppended(e)) => self.results_appended(&slots, e),
@@ -319,9 +321,9 @@ impl Control {
     }
 
     fn tool_started(&mut self, mut slots: Vec<Slot>, e: &ToolStarted) -> Option<Stage> {
-        let slot = slots.iter_mut().find(|slot| slot.call.id == e.id && slot.state == SlotState::Queued)?;
+        let slot = slots.iter_mut().find(|slot| slot.call.id == e.id && slot.is_due())?;
         slot.state = SlotState::Running;
-        self.commands += u32::from(tools::uses_shell(&slot.call.name));
+        self.commands += u32::from(tools::is_command(&slot.call.name));
         Some(Stage::Tools(slots))
     }
 
@@ -356,7 +358,7 @@ impl Control {
         let reported =
             slots.iter().any(|slot| matches!(self.read(&slot.call), Ok(Wanted::Report(_) | Wanted::Ballot(_))));
         let exchange = self.exchange.as_mut()?;
-        exchange.looked |= slots.iter().any(ran_a_command);
+        exchange.looked |= slots.iter().any(looked_at_something);
         exchange.sent_back |= reported && exchange.filed.is_none();
         if let Some(filed) = &exchange.filed {
             exchange.so_far = Some(match &exchange.last_turn {
@@ -397,9 +399,24 @@ fn cut_by_the_envelope(room: u32, reply: &Reply) -> Outcome {
     Outcome::Failed { kind: FailureKind::Budget, message, text: reply.text.clone() }
 }
 
-fn ran_a_command(slot: &Slot) -> bool {
+fn looked_at_something(slot: &Slot) -> bool {
     let ran = matches!(&slot.state, SlotState::Finished(result) if result.ran != Ran::Refused);
-    ran && tools::uses_shell(&slot.call.name)
+    ran && tools::looks(&slot.call.name)
+}
+
+fn asked(mut slots: Vec<Slot>, e: &ApprovalAsked) -> Option<Stage> {
+    let slot = slots.iter_mut().find(|slot| slot.call.id == e.id && slot.state == SlotState::Queued)?;
+    slot.state = SlotState::Asked(Asked { what: e.what.clone(), why: e.why.clone() });
+    Some(Stage::Tools(slots))
+}
+
+/// A refusal leaves the call where it is: the result that says so follows in the same decision.
+fn answered(mut slots: Vec<Slot>, e: &ApprovalGiven) -> Option<Stage> {
+    let slot = slots.iter_mut().find(|slot| slot.call.id == e.id && matches!(slot.state, SlotState::Asked(_)))?;
+    if e.allow {
+        slot.state = SlotState::Allowed;
+    }
+    Some(Stage::Tools(slots))
 }
 
 /// Adds files to those the agent is to be told of, each once.

@@ -6,14 +6,16 @@ use sha2::{Digest, Sha256};
 use super::control::{Control, IllegalEvent};
 use super::state::{Exchange, Filed, LastTurn, Slot, SlotState, Stage, Tail};
 use super::{Input, Pace, RoomAnswer, Unexpected};
+use crate::approval::Ruling;
 use crate::event::{
-    AgentStarted, Event, ExchangeClosed, ExchangeOpened, ExchangeReopened, Kept, ModeSet, ModelCalled, ModelFailed,
-    ModelReplied, NoteAppended, Purpose, ResultsAppended, Resumed, RoomRefused, ToolFinished, ToolStarted,
+    AgentStarted, ApprovalAsked, ApprovalGiven, Event, ExchangeClosed, ExchangeOpened, ExchangeReopened, Kept, ModeSet,
+    ModelCalled, ModelFailed, ModelReplied, NoteAppended, Purpose, ResultsAppended, Resumed, RoomRefused, ToolFinished,
+    ToolStarted,
 };
 use crate::outcome::{Outcome, ToolResult};
 use crate::prompts;
 use crate::segment::Segment;
-use crate::tools::{self, Wanted};
+use crate::tools::{ToolRequest, Wanted};
 use crate::wire::{Failure, FailureKind, Reply, Retry, StopReason};
 
 /// Events under way, with the state they lead to.
@@ -51,6 +53,7 @@ impl Draft {
             Input::Replied { call, reply } => self.replied(call, *reply, reused)?,
             Input::Failed { call, attempt, failure } => self.failed(call, attempt, failure)?,
             Input::ToolDone { id, result } => self.emit(ToolFinished { id, result })?,
+            Input::Answered { id, allow, by } => self.answered(id, allow, by)?,
             Input::SetMode { on } => self.set_mode(on)?,
             Input::Room { call, answer } => self.room(call, answer)?,
             Input::Resume { changed } => self.resume(changed)?,
@@ -198,7 +201,7 @@ impl Draft {
             }
             Stage::Tools(slots) => {
                 // A command that was cut off may have done anything. What runs on streams of its own goes on there.
-                let cut_off = |slot: &&Slot| slot.state == SlotState::Running && tools::uses_shell(&slot.call.name);
+                let cut_off = |slot: &&Slot| slot.state == SlotState::Running && self.writes(slot);
                 let running: Vec<String> = slots.iter().filter(cut_off).map(|slot| slot.call.id.clone()).collect();
                 for id in running {
                     self.emit(ToolFinished { id, result: ToolResult::interrupted(prompts::INTERRUPTED) })?;
@@ -260,12 +263,44 @@ impl Draft {
         Ok(())
     }
 
-    /// Takes one step of the open tool calls; false when there is nothing to do but wait. Commands run in the order they
-    /// were written, one at a time and alone, because they share a shell; agents run beside each other.
+    /// A person has answered. A refusal is an outcome and is recorded as one at once.
+    fn answered(&mut self, id: String, allow: bool, by: String) -> Result<(), Unexpected> {
+        let Stage::Tools(slots) = &self.control.stage else { return Err(Unexpected::Stale) };
+        if !slots.iter().any(|slot| slot.call.id == id && matches!(slot.state, SlotState::Asked(_))) {
+            return Err(Unexpected::Stale);
+        }
+        self.emit(ApprovalGiven { id: id.clone(), allow, by: by.clone() })?;
+        if !allow {
+            self.emit(ToolFinished { id, result: ToolResult::refused(prompts::not_allowed(&by)) })?;
+        }
+        Ok(())
+    }
+
+    /// What rules and people have to say about a call.
+    fn ruling(&self, slot: &Slot) -> Ruling {
+        let Some(spec) = &self.control.spec else { return Ruling::Allow };
+        match (&slot.state, self.control.read(&slot.call)) {
+            (SlotState::Queued, Ok(Wanted::Run(request))) => {
+                request.subject().map_or(Ruling::Allow, |subject| spec.approvals.rule_on(subject))
+            }
+            _ => Ruling::Allow,
+        }
+    }
+
+    fn writes(&self, slot: &Slot) -> bool {
+        matches!(self.control.read(&slot.call), Ok(Wanted::Run(request)) if request.writes())
+    }
+
+    /// Takes one step of the open tool calls; false when there is nothing to do but wait. What writes runs in the order it
+    /// was written, one at a time and alone; what only reads, and agents, run beside each other. A call that waits for
+    /// a person holds up what stands behind it.
     fn step_tools(&mut self) -> Result<bool, Unexpected> {
         let Stage::Tools(slots) = &self.control.stage else { return Ok(false) };
-        let queued = || slots.iter().filter(|slot| slot.state == SlotState::Queued);
+        let queued = || slots.iter().filter(|slot| slot.is_due());
         let running = || slots.iter().filter(|slot| slot.state == SlotState::Running);
+        if slots.iter().any(|slot| matches!(slot.state, SlotState::Asked(_))) {
+            return Ok(false);
+        }
         if let Some(report) = queued().find(|slot| self.ends_the_work(slot)) {
             let judged = matches!(self.control.read(&report.call), Ok(Wanted::Ballot(_)));
             let result = ToolResult::done(if judged { prompts::JUDGED } else { prompts::REPORTED });
@@ -285,12 +320,34 @@ impl Draft {
             self.emit(ToolFinished { id: call.id, result: ToolResult::refused(text) })?;
             return Ok(true);
         }
-        let alone = tools::uses_shell(&call.name);
-        if running().any(|slot| alone || tools::uses_shell(&slot.call.name)) {
+        match self.ruling(next) {
+            Ruling::Allow => {}
+            Ruling::Deny(why) => {
+                self.emit(ToolFinished { id: call.id, result: ToolResult::refused(prompts::forbidden(&why)) })?;
+                return Ok(true);
+            }
+            Ruling::Ask(why) => {
+                let what = self.describe(next);
+                self.emit(ApprovalAsked { id: call.id, what, why })?;
+                return Ok(true);
+            }
+        }
+        let alone = self.writes(next);
+        if running().any(|slot| alone || self.writes(slot)) {
             return Ok(false);
         }
         self.emit(ToolStarted { id: call.id, name: call.name, input: call.input })?;
         Ok(true)
+    }
+
+    /// What a call would do, as a person reads it.
+    fn describe(&self, slot: &Slot) -> String {
+        match self.control.read(&slot.call) {
+            Ok(Wanted::Run(ToolRequest::Bash { command })) => format!("run: {command}"),
+            Ok(Wanted::Run(ToolRequest::Edit(edit))) if edit.writes() => format!("change: {}", edit.path()),
+            Ok(Wanted::Run(ToolRequest::Edit(edit))) => format!("read: {}", edit.path()),
+            _ => format!("{}: {}", slot.call.name, slot.call.input.as_str()),
+        }
     }
 
     /// Whether this call is the report that ends the work: the first valid one of an agent that has looked at something,

@@ -10,6 +10,8 @@ mod summary;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod tests_approval;
+#[cfg(test)]
 mod tests_life;
 #[cfg(test)]
 mod tests_roles;
@@ -75,6 +77,15 @@ pub enum Input {
         id: String,
         /// What it came to.
         result: ToolResult,
+    },
+    /// A person answered a question about a call.
+    Answered {
+        /// Which call.
+        id: String,
+        /// Whether it may be run.
+        allow: bool,
+        /// Who said so, and how.
+        by: String,
     },
     /// A person turned the switch of orchestration mode of an idle agent.
     SetMode {
@@ -181,6 +192,15 @@ pub enum Effect {
         /// The attempt.
         attempt: u32,
     },
+    /// Ask a person whether a call may be run. Asking changes nothing and can be repeated.
+    AskPerson {
+        /// The call.
+        id: String,
+        /// What is wanted.
+        what: String,
+        /// Why it is asked.
+        why: String,
+    },
     /// Run a tool. A command is not safe to repeat: nobody knows what the first time did. What has a stream of its own
     /// (a task, a workflow) goes on there however often it is started.
     RunTool {
@@ -258,6 +278,8 @@ impl Agent {
             | Event::RoomRefused(_)
             | Event::ModelCalled(_)
             | Event::ModelFailed(_)
+            | Event::ApprovalAsked(_)
+            | Event::ApprovalGiven(_)
             | Event::ToolStarted(_)
             | Event::ToolFinished(_)
             | Event::Resumed(_) => {}
@@ -276,10 +298,16 @@ impl Agent {
             Stage::Calling(asking) => vec![Effect::CallModel { call: asking.call, attempt: asking.attempt }],
             Stage::Tools(slots) => slots
                 .iter()
-                .filter(|slot| slot.state == SlotState::Running)
-                .filter_map(|slot| {
-                    let Ok(Wanted::Run(request)) = self.control.read(&slot.call) else { return None };
-                    Some(Effect::RunTool { id: slot.call.id.clone(), request })
+                .filter_map(|slot| match &slot.state {
+                    SlotState::Running => {
+                        let Ok(Wanted::Run(request)) = self.control.read(&slot.call) else { return None };
+                        Some(Effect::RunTool { id: slot.call.id.clone(), request })
+                    }
+                    SlotState::Asked(asked) => {
+                        let (what, why) = (asked.what.clone(), asked.why.clone());
+                        Some(Effect::AskPerson { id: slot.call.id.clone(), what, why })
+                    }
+                    SlotState::Queued | SlotState::Allowed | SlotState::Finished(_) => None,
                 })
                 .collect(),
             Stage::New | Stage::Idle | Stage::Ending => Vec::new(),

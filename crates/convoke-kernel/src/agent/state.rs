@@ -32,6 +32,11 @@ impl Slot {
         Self { call: call.clone(), state: SlotState::Queued }
     }
 
+    /// Whether it has not been started.
+    pub(super) fn is_due(&self) -> bool {
+        matches!(self.state, SlotState::Queued | SlotState::Allowed)
+    }
+
     pub(super) fn is_finished(&self) -> bool {
         matches!(self.state, SlotState::Finished(_))
     }
@@ -40,8 +45,19 @@ impl Slot {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SlotState {
     Queued,
+    /// A person is asked about it.
+    Asked(Asked),
+    /// A person agreed to it.
+    Allowed,
     Running,
     Finished(ToolResult),
+}
+
+/// A question to a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub(super) what: String,
+    pub(super) why: String,
 }
 
 /// Where an agent stands.

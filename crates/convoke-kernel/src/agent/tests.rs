@@ -31,6 +31,8 @@ pub(super) fn spec(max_turns: u32) -> AgentSpec {
         },
         limits: Limits { max_turns, ..Limits::default() },
         rates: None,
+        confinement: Default::default(),
+        approvals: Default::default(),
         fan_out: None,
         extra_system: None,
     })

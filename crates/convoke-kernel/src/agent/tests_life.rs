@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::tests::{Bench, calls, done, reply, says};
 use super::tests_roles::{lead, of, tool_calls};
 use super::*;
+use crate::approval::AskWhen;
 use crate::wire::{FailureKind, Retry, StopReason};
 
 /// Plays a random life of a lead and checks every request it makes.
@@ -52,6 +53,10 @@ impl Life {
                     }
                     _ => Input::Replied { call, reply: self.reply() },
                 }
+            }
+            Some(Effect::AskPerson { id, .. }) => {
+                let (id, allow) = (id.clone(), self.below(2) == 0);
+                Input::Answered { id, allow, by: "a person".into() }
             }
             Some(Effect::RunTool { id, .. }) => Input::ToolDone { id: id.clone(), result: done("seen") },
         };
@@ -117,7 +122,9 @@ impl Life {
 fn whatever_fails_no_request_is_illegal_or_wrong_about_the_mode() {
     let mut requests = 0;
     for seed in 0..120 {
-        let bench = of(lead(seed % 3 != 0, seed % 2 == 0, 4), "begin");
+        let mut spec = lead(seed % 3 != 0, seed % 2 == 0, 4);
+        spec.approvals.ask = if seed % 5 == 0 { AskWhen::Always } else { AskWhen::Never };
+        let bench = of(spec, "begin");
         let mut life = Life { bench, draw: seed + 1, ids: 0, answered: Vec::new() };
         (0..120).for_each(|_| life.step());
         let calls = life.bench.events.iter().filter(|event| matches!(event, Event::ModelCalled(_))).count();

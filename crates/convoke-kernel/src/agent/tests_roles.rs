@@ -25,6 +25,8 @@ pub(super) fn lead(mode: bool, system_role: bool, max_turns: u32) -> AgentSpec {
         capabilities,
         limits: alone.limits,
         rates: None,
+        confinement: Default::default(),
+        approvals: Default::default(),
         fan_out: Some(fan_out),
         extra_system: None,
     })

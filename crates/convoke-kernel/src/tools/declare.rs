@@ -8,6 +8,9 @@ use crate::findings::{ballot_schema, report_schema};
 pub(crate) const REPORT_FINDINGS: &str = "report_findings";
 pub(crate) const REPORT_VERDICTS: &str = "report_verdicts";
 pub(super) const BASH: &str = "bash";
+pub(super) const EDIT: &str = "str_replace_based_edit_tool";
+pub(super) const GLOB: &str = "glob";
+pub(super) const GREP: &str = "grep";
 pub(super) const TASK: &str = "task";
 pub(super) const WORKFLOW: &str = "Workflow";
 pub(super) const READ_RESULT: &str = "read_result";
@@ -33,18 +36,97 @@ pub(crate) fn bash(anthropic_tools: bool) -> Value {
     })
 }
 
+/// Declares the file tools: the text editor, `glob` and `grep`.
+pub(crate) fn files(anthropic_tools: bool) -> [Value; 3] {
+    [edit(anthropic_tools), glob(), grep()]
+}
+
+/// Like `bash`, with a schema for endpoints that do not know Anthropic's own tool.
+fn edit(anthropic_tools: bool) -> Value {
+    if anthropic_tools {
+        return json!({"type": "text_editor_20250728", "name": EDIT});
+    }
+    json!({
+        "name": EDIT,
+        "description": "Reads and changes text files below the working directory. view shows a file with line numbers, or what a \
+    directory holds; view_range limits it. create writes a whole file. str_replace replaces old_str, which has to stand in the file \
+    exactly once, by new_str. insert puts insert_text behind line insert_line (0: at the top). Line endings and encodings stay as \
+    they are.",
+        "input_schema": {
+            "type": "object",
+            "properties": {
+                "command": {"type": "string", "enum": ["view", "create", "str_replace", "insert"]},
+                "path": {"type": "string", "description": "The file or directory."},
+                "view_range": {"type": "array", "items": {"type": "integer"}, "description": "First and last line, from 1; -1 is the end."},
+                "file_text": {"type": "string", "description": "For create: the whole content."},
+                "old_str": {"type": "string", "description": "For str_replace: what stands there, to the letter."},
+                "new_str": {"type": "string", "description": "For str_replace: what is to stand there."},
+                "insert_line": {"type": "integer", "description": "For insert: the line before the new text."},
+                "insert_text": {"type": "string", "description": "For insert: the new text."}
+            },
+            "required": ["command", "path"]
+        }
+    })
+}
+
+fn glob() -> Value {
+    json!({
+        "name": GLOB,
+        "description": "Lists files whose path fits a pattern, such as **/*.rs or src/**/test_*.py, without those that git ignores. \
+    Quicker than find, and its results are bounded. Several calls in one reply run at the same time.",
+        "input_schema": {
+            "type": "object",
+            "properties": {
+                "pattern": {"type": "string", "description": "The pattern; ** goes through directories."},
+                "path": {"type": "string", "description": "Where to look; the working directory if absent."},
+                "all": {"type": "boolean", "description": "True counts hidden and ignored files too."}
+            },
+            "required": ["pattern"],
+            "additionalProperties": false
+        }
+    })
+}
+
+fn grep() -> Value {
+    json!({
+        "name": GREP,
+        "description": "Searches the contents of files with a regular expression (Rust's syntax) and gives path:line:text, without \
+    files that git ignores and without binary ones. Quicker than grep -r, and its results are bounded. Several calls in one reply \
+    run at the same time.",
+        "input_schema": {
+            "type": "object",
+            "properties": {
+                "pattern": {"type": "string", "description": "The regular expression."},
+                "path": {"type": "string", "description": "A file or directory; the working directory if absent."},
+                "glob": {"type": "string", "description": "Only files whose path fits, such as *.py."},
+                "ignore_case": {"type": "boolean", "description": "True if case does not matter."},
+                "context": {"type": "integer", "description": "Lines to show around each match."},
+                "files_only": {"type": "boolean", "description": "True gives only the names of the files."},
+                "all": {"type": "boolean", "description": "True counts hidden and ignored files too."}
+            },
+            "required": ["pattern"],
+            "additionalProperties": false
+        }
+    })
+}
+
 /// Declares `task`.
 pub(crate) fn task() -> Value {
     json!({
         "name": TASK,
         "description": "Gives one task to a sub-agent with a clean context and brings back its summary, and only that. Use it to keep \
     your own context small: a question that takes reading many files, a self-contained piece of work that you check afterwards. \
-    The sub-agent works in this directory with bash, sees nothing of this conversation and cannot start agents itself, so the \
-    prompt has to say everything: what to find out or do, where, and what to bring back. Several calls in one reply run at the \
-    same time.",
+    The sub-agent has bash and the file tools, sees nothing of this conversation and cannot start agents itself, so the \
+    prompt has to say everything: what to find out or do, where, and what to bring back.\n\n\
+    isolation says where it works. none: in this directory itself; such tasks write one after the other. copy: in a throwaway copy of \
+    it, for everything that only has to find something out or try something; several in one reply run at the same time. worktree: in a \
+    git worktree of its own, for changes that are made side by side; what it changes is kept on a branch, and the result names it.",
         "input_schema": {
             "type": "object",
-            "properties": {"prompt": {"type": "string", "description": "The whole task."}},
+            "properties": {
+                "prompt": {"type": "string", "description": "The whole task."},
+                "isolation": {"type": "string", "enum": ["none", "copy", "worktree"], "description": "Where it works; none if absent."}
+            },
             "required": ["prompt"],
             "additionalProperties": false
         }

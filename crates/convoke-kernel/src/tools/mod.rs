@@ -1,17 +1,21 @@
 //! The tools an agent is offered, and what counts as a usable call.
 
 mod declare;
+mod files;
 
 use serde_json::Value;
 
+use crate::approval::Subject;
+use crate::confinement::Isolation;
 use crate::consent::Consent;
 use crate::findings::{Ballot, Report};
 use crate::spec::Role;
 use crate::wire::{INVALID_INPUT, ToolCall};
 
 pub(crate) use declare::{
-    REPORT_FINDINGS, REPORT_VERDICTS, bash, read_result, report_findings, report_verdicts, task, workflow,
+    REPORT_FINDINGS, REPORT_VERDICTS, bash, files, read_result, report_findings, report_verdicts, task, workflow,
 };
+pub use files::{FileEdit, GlobCall, GrepCall};
 
 /// A call that can be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,10 +27,18 @@ pub enum ToolRequest {
     },
     /// Replace the agent's shell by a new one.
     RestartBash,
+    /// Show or change a file.
+    Edit(FileEdit),
+    /// Look for files.
+    Glob(GlobCall),
+    /// Look into files.
+    Grep(GrepCall),
     /// Give one task to a sub-agent.
     Task {
         /// The whole task.
         prompt: String,
+        /// Where it works.
+        isolation: Isolation,
     },
     /// Run a workflow.
     Workflow {
@@ -57,9 +69,57 @@ pub(crate) enum Wanted {
     Ballot(Ballot),
 }
 
-/// Whether a call uses the agent's shell: those run one at a time and cannot be repeated when they were cut off.
-pub(crate) fn uses_shell(name: &str) -> bool {
+impl ToolRequest {
+    /// Whether it may change something right here: such calls run one at a time and alone, and one that was cut off is not
+    /// repeated, because nobody knows what it did.
+    pub fn writes(&self) -> bool {
+        match self {
+            ToolRequest::Bash { .. } | ToolRequest::RestartBash => true,
+            ToolRequest::Edit(edit) => edit.writes(),
+            ToolRequest::Glob(_) | ToolRequest::Grep(_) => false,
+            ToolRequest::Task { .. } | ToolRequest::Workflow { .. } | ToolRequest::ReadResult { .. } => false,
+        }
+    }
+
+    /// Whether it is done with the agent's own hands, in its shell or on its files, and not by other agents.
+    pub fn is_own_work(&self) -> bool {
+        match self {
+            ToolRequest::Bash { .. } | ToolRequest::RestartBash => true,
+            ToolRequest::Edit(_) | ToolRequest::Glob(_) | ToolRequest::Grep(_) => true,
+            ToolRequest::Task { .. } | ToolRequest::Workflow { .. } | ToolRequest::ReadResult { .. } => false,
+        }
+    }
+
+    /// What rules look at; `None` for what no rule is about.
+    pub(crate) fn subject(&self) -> Option<Subject<'_>> {
+        match self {
+            ToolRequest::Bash { command } => Some(Subject::Command(command)),
+            ToolRequest::Edit(edit) => {
+                let tool = if edit.writes() { "edit" } else { "view" };
+                Some(Subject::File { tool, path: edit.path(), writes: edit.writes() })
+            }
+            ToolRequest::Glob(glob) => {
+                Some(Subject::File { tool: "glob", path: glob.path.as_deref().unwrap_or("."), writes: false })
+            }
+            ToolRequest::Grep(grep) => {
+                Some(Subject::File { tool: "grep", path: grep.path.as_deref().unwrap_or("."), writes: false })
+            }
+            ToolRequest::RestartBash
+            | ToolRequest::Task { .. }
+            | ToolRequest::Workflow { .. }
+            | ToolRequest::ReadResult { .. } => None,
+        }
+    }
+}
+
+/// Whether a call runs a command in the agent's shell.
+pub(crate) fn is_command(name: &str) -> bool {
     name == declare::BASH
+}
+
+/// Whether a call shows the agent something of the tree.
+pub(crate) fn looks(name: &str) -> bool {
+    matches!(name, declare::BASH | declare::EDIT | declare::GLOB | declare::GREP)
 }
 
 /// Reads a call of an agent of this role; the error is the text the model gets as its result.
@@ -73,6 +133,9 @@ pub(crate) fn read(call: &ToolCall, role: Role, findings: u32, consent: Consent)
     }
     match (call.name.as_str(), role) {
         (declare::BASH, _) => read_bash(&input).map(Wanted::Run),
+        (declare::EDIT, _) => files::read_edit(&input).map(|edit| Wanted::Run(ToolRequest::Edit(edit))),
+        (declare::GLOB, _) => files::read_glob(&input).map(|glob| Wanted::Run(ToolRequest::Glob(glob))),
+        (declare::GREP, _) => files::read_grep(&input).map(|grep| Wanted::Run(ToolRequest::Grep(grep))),
         (declare::TASK, Role::Lead) => read_task(&input).map(Wanted::Run),
         (declare::WORKFLOW, Role::Lead) => {
             let subtasks = input.get("subtasks").cloned();
@@ -90,8 +153,13 @@ pub(crate) fn read(call: &ToolCall, role: Role, findings: u32, consent: Consent)
 }
 
 fn read_task(input: &Value) -> Result<ToolRequest, String> {
+    let isolation = match input.get("isolation").filter(|isolation| !isolation.is_null()) {
+        None => Isolation::None,
+        Some(isolation) => serde_json::from_value(isolation.clone())
+            .map_err(|_| "task error: isolation is none, copy or worktree.".to_owned())?,
+    };
     match input.get("prompt").and_then(Value::as_str) {
-        Some(prompt) if !prompt.trim().is_empty() => Ok(ToolRequest::Task { prompt: prompt.to_owned() }),
+        Some(prompt) if !prompt.trim().is_empty() => Ok(ToolRequest::Task { prompt: prompt.to_owned(), isolation }),
         _ => Err("task error: no prompt was provided.".to_owned()),
     }
 }
@@ -152,7 +220,14 @@ mod tests {
 
     #[test]
     fn a2_a_task_has_one_required_prompt() {
-        check("task", r#"{"prompt":"look"}"#, Ok(ToolRequest::Task { prompt: "look".into() }));
+        check(
+            "task",
+            r#"{"prompt":"look"}"#,
+            Ok(ToolRequest::Task { prompt: "look".into(), isolation: Isolation::None }),
+        );
+        let apart = ToolRequest::Task { prompt: "look".into(), isolation: Isolation::Worktree };
+        check("task", r#"{"prompt":"look","isolation":"worktree"}"#, Ok(apart));
+        check("task", r#"{"prompt":"look","isolation":"moon"}"#, Err("none, copy or worktree"));
         check("task", "{}", Err("no prompt was provided"));
         check("task", r#"{"prompt":[1]}"#, Err("no prompt was provided"));
         assert_eq!(task()["input_schema"]["required"], serde_json::json!(["prompt"]));

@@ -1,7 +1,8 @@
 //! What the model sees of an agent before anybody speaks. A change here is a change of behaviour: read the difference.
 
 use convoke_kernel::{
-    AgentSpec, CHILD_TURNS, Capabilities, Child, FanOut, LeadSettings, Limits, Role, SessionId, Thinking,
+    AgentSpec, CHILD_TURNS, Capabilities, Child, Confinement, FanOut, LeadSettings, Limits, Network, Role, Sandbox,
+    SessionId, Thinking,
 };
 
 fn capabilities(anthropic: bool) -> Capabilities {
@@ -30,6 +31,8 @@ fn lead(anthropic: bool) -> AgentSpec {
         capabilities: capabilities(anthropic),
         limits: Limits::default(),
         rates: None,
+        confinement: Confinement { sandbox: Sandbox::Workspace, network: Network::Off, ..Confinement::default() },
+        approvals: Default::default(),
         fan_out: Some(FanOut {
             mode: true,
             consent: false,

@@ -1,13 +1,15 @@
-//! Looks up what findings cite: lines of files, and what the agent's own commands printed. Nothing a model wrote is run.
+//! Looks up what findings cite: lines of files, and what the agent's own commands printed. A command is run again only
+//! where no record of it can vouch, and then by `rerun`.
 
-use std::collections::HashMap;
-use std::path::Path;
-use std::sync::Arc;
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
 
 use convoke_journal::StreamId;
 use convoke_kernel::{AgentId, Checked, Citation, Event, Report, Seen, check_citation};
 use serde_json::Value;
 
+use super::rerun;
+use crate::children::Parent;
 use crate::error::Error;
 use crate::runtime::Config;
 use crate::workspace::{Looked, read_lines};
@@ -17,17 +19,25 @@ const MOST_OUTPUT: u64 = 8 * 1024 * 1024;
 
 /// Compares every citation of a report.
 pub(super) async fn citations(
-    config: &Arc<Config>,
-    dir: &Path,
+    parent: &Parent,
+    name: &str,
     agent: Option<&AgentId>,
     report: &Report,
 ) -> Result<Vec<Vec<Checked>>, Error> {
-    let cites_commands = report.findings.iter().flat_map(|finding| &finding.citations).any(|c| c.command.is_some());
-    let ran = match agent.filter(|_| cites_commands) {
-        Some(agent) => commands(config, agent).await?,
+    let cited = report.findings.iter().flat_map(|finding| &finding.citations);
+    let cited: BTreeSet<&str> =
+        cited.filter(|c| c.path.is_none()).filter_map(|c| c.command.as_deref()).map(str::trim).collect();
+    let mut ran = match agent.filter(|_| !cited.is_empty()) {
+        Some(agent) => commands(&parent.config, agent).await?,
         None => None,
     };
-    let (dir, report) = (dir.to_owned(), report.clone());
+    let unknown = |command: &&&str| !ran.as_ref().is_some_and(|ran| ran.contains_key(**command));
+    let unknown: Vec<String> = cited.iter().filter(unknown).map(|command| (*command).to_owned()).collect();
+    let again = rerun::outputs(parent, name, unknown).await;
+    if !again.is_empty() {
+        ran.get_or_insert_default().extend(again);
+    }
+    let (dir, report) = (PathBuf::from(&parent.spec.dir), report.clone());
     let checked = tokio::task::spawn_blocking(move || {
         let check = |citation: &Citation| check(&dir, ran.as_ref(), citation);
         report.findings.iter().map(|finding| finding.citations.iter().map(check).collect()).collect()

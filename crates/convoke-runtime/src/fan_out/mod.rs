@@ -3,6 +3,7 @@
 
 mod check;
 mod keys;
+mod rerun;
 mod results;
 mod runner;
 mod seek;
@@ -86,7 +87,7 @@ async fn asked(parent: &Parent, subtasks: &[String]) -> Option<bool> {
     let what = format!("The lead wants to run a workflow of {} workers. Nobody has agreed to one yet.", subtasks.len());
     let mut stop = parent.stop.clone();
     tokio::select! {
-        agrees = asker.agrees(Question { what, details: subtasks.to_vec() }) => Some(agrees),
+        agrees = asker.agrees(Question { what, details: subtasks.to_vec(), call: None }) => Some(agrees),
         _ = stop.above(StopLevel::Run) => None,
     }
 }

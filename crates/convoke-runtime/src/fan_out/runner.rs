@@ -48,6 +48,8 @@ pub(super) struct Runner {
     tasks: JoinSet<Result<Done, Error>>,
     /// What is under way.
     begun: HashSet<RunEffect>,
+    /// What waits for a person: it goes on when somebody resumes the run with an answer.
+    parked: HashSet<RunEffect>,
     /// Whether the run was started by this process, and not taken up.
     started_here: bool,
     tree: Tree,
@@ -58,8 +60,8 @@ impl Runner {
         let stream = stream(&id)?;
         let lease = parent.config.journal.own(&stream).await?;
         let (run, seq) = load(&parent.config, &id).await?;
-        let (tasks, begun, tree) = (JoinSet::new(), HashSet::new(), Tree::default());
-        Ok(Self { parent: parent.clone(), id, lease, seq, run, tasks, begun, started_here: false, tree })
+        let (tasks, begun, parked, tree) = (JoinSet::new(), HashSet::new(), HashSet::new(), Tree::default());
+        Ok(Self { parent: parent.clone(), id, lease, seq, run, tasks, begun, parked, started_here: false, tree })
     }
 
     pub(super) fn is_started(&self) -> bool {
@@ -188,7 +190,7 @@ impl Runner {
 
     fn begin_what_can_be_begun(&mut self) {
         let mut pending = self.run.pending();
-        pending.retain(|effect| !self.begun.contains(effect));
+        pending.retain(|effect| !self.begun.contains(effect) && !self.parked.contains(effect));
         // Those whose agents have begun before come first: what they hold comes free when they go on.
         pending.sort_by_key(|effect| match *effect {
             RunEffect::Check { .. } => 0,
@@ -211,13 +213,13 @@ impl Runner {
         let seeker = self.seeker();
         match effect {
             RunEffect::Check { item } => {
-                let (config, dir) = (Arc::clone(&self.parent.config), self.dir());
+                let (parent, name) = (self.parent.clone(), format!("check_{}_{item}", self.id));
                 let result = self.run.result(item).cloned();
                 self.tasks.spawn(async move {
                     let report = result.as_ref().and_then(|result| result.report.as_ref());
                     let agent = result.as_ref().and_then(|result| result.agent.as_ref());
                     let checks = match report {
-                        Some(report) => check::citations(&config, &dir, agent, report).await?,
+                        Some(report) => check::citations(&parent, &name, agent, report).await?,
                         None => Vec::new(),
                     };
                     Ok(Done::Checked(item, checks))
@@ -338,6 +340,9 @@ impl Runner {
     async fn ended(&mut self, ticket: &Ticket, ended: &Ended, trace: Option<Trace>) -> Result<Option<Heard>, Error> {
         let Ticket { effect, agent, key, .. } = ticket;
         self.begun.remove(effect);
+        if ended.parked {
+            self.parked.insert(*effect);
+        }
         let Some(outcome) = &ended.outcome else { return Ok(None) };
         Ok(match *effect {
             RunEffect::Work { item } => {

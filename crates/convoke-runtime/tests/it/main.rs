@@ -9,6 +9,7 @@
 
 mod bash;
 mod cache;
+mod confined;
 mod consent;
 mod crash;
 mod crash_fan_out;
@@ -16,6 +17,7 @@ mod fan_out;
 mod lead;
 mod modes;
 mod money;
+mod parked;
 mod remembered;
 mod schedules;
 mod spool;

@@ -6,11 +6,16 @@ use std::time::Duration;
 
 use convoke_claude::{Client, ClientConfig, Endpoint, Models, Proxy, Timeouts, capabilities, ceilings};
 use convoke_journal::{Batch, Journal, Location, Options, Process, StreamId};
-use convoke_kernel::{Agent, AgentId, CHILD_TURNS, Caps, Child, Event, FanOut, Limits, Run, RunEvent, RunId};
-use convoke_runtime::{
-    Asker, Clock, Config, Crash, Ended, Error, Governor, HelperPath, Ids, Runtime, Start, Stop, Take,
+use convoke_kernel::{
+    Agent, AgentId, Approvals, CHILD_TURNS, Caps, Child, Confinement, Event, FanOut, Limits, Network, Run, RunEvent,
+    RunId, Sandbox,
 };
+use convoke_runtime::{
+    Asker, Clock, Config, Confine, Crash, Ended, Error, Governor, HelperPath, Ids, Runtime, Start, Stop, Take,
+};
+use convoke_sandbox::LayerSet;
 use convoke_sim::{SimConfig, Simulator};
+use convoke_trees::Places;
 use tempfile::TempDir;
 
 pub(crate) const MODEL: &str = "claude-opus-4-8";
@@ -31,6 +36,14 @@ pub(crate) struct Rig {
     pub(crate) governor: Option<Governor>,
     pub(crate) agents_at_once: Option<usize>,
     pub(crate) asker: Option<Asker>,
+    pub(crate) confinement: Confinement,
+    pub(crate) approvals: Approvals,
+    /// The layers that hold a confinement.
+    pub(crate) set: Option<LayerSet>,
+    /// Toolchains that commands find behind the hidden home directory.
+    pub(crate) caches: Vec<std::path::PathBuf>,
+    /// Whether what is changed is kept.
+    pub(crate) keeps: bool,
     /// Replies were lost with their process, and what followed was another request: the simulator cannot know that.
     pub(crate) lost_replies: bool,
 }
@@ -62,6 +75,11 @@ impl Rig {
             governor: None,
             agents_at_once: None,
             asker: None,
+            confinement: Confinement::default(),
+            approvals: Approvals::default(),
+            set: None,
+            caches: Vec::new(),
+            keeps: false,
             lost_replies: false,
         }
     }
@@ -101,6 +119,14 @@ impl Rig {
             },
             agents_at_once: self.agents_at_once.unwrap_or(2 * self.max_concurrent),
             asker: self.asker.clone(),
+            confine: Confine {
+                set: self.set,
+                caches: self.caches.clone(),
+                ..Confine::nothing(self.scratch.path().join("private"))
+            },
+            trees: self
+                .keeps
+                .then(|| Places { path: self.env["PATH"].clone(), state: self.scratch.path().join("state") }),
             crash,
         })
     }
@@ -114,6 +140,8 @@ impl Rig {
             capabilities: capabilities(&model, &endpoint, Some("xhigh")).unwrap(),
             limits: self.limits,
             caps: self.caps,
+            confinement: self.confinement.clone(),
+            approvals: self.approvals.clone(),
             fan_out: self.fan_out.clone(),
             system: None,
         }
@@ -206,6 +234,13 @@ impl Rig {
                 assert_eq!(request.prefix_break, None, "request {}", request.index);
             }
         }
+    }
+
+    /// Confined as the command line does it by default, with all layers.
+    pub(crate) fn confined(mut self, sandbox: Sandbox) -> Self {
+        self.confinement = Confinement { sandbox, network: Network::Off, ..Confinement::default() };
+        self.set = Some(LayerSet::Namespaces);
+        self
     }
 
     pub(crate) fn read(&self, name: &str) -> String {

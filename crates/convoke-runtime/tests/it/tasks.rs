@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use convoke_kernel::{AgentId, Event, Outcome};
+use convoke_kernel::{AgentId, Event, Outcome, Sandbox};
 use convoke_runtime::{Crash, Error, Moment, Stop, StopLevel, Stopper, Take};
 use convoke_sim::{Fault, FaultKind, Reply, calls, calls_many, cut_at_max_tokens, empty, says};
 use serde_json::{Value, json};
 
 use crate::support::{MODEL, Rig, within};
 use crate::team::Team;
-use crate::workers::{lead_read, only_result, requests, rig, started};
+use crate::workers::{HANDS, lead_read, only_result, requests, rig, started};
 
 fn task(prompt: &str) -> Reply {
     calls("task", json!({"prompt": prompt}))
@@ -39,12 +39,12 @@ async fn a1_a2_a11_the_parent_has_the_childs_tools_and_task_and_the_child_cannot
     let rig = one_task([says("the answer")]).await;
     let (parent, child) = (requests(&rig, "lead").remove(0), requests(&rig, "task").remove(0));
     let (parents, childs) = (parent["tools"].as_array().unwrap(), child["tools"].as_array().unwrap());
-    assert_eq!(childs.iter().map(|tool| &tool["name"]).collect::<Vec<_>>(), ["bash"]);
+    assert_eq!(childs.iter().map(|tool| &tool["name"]).collect::<Vec<_>>(), HANDS);
     assert!(childs.iter().all(|tool| parents.contains(tool)), "what the child has, the parent has too");
     let task = parents.iter().find(|tool| tool["name"] == "task").unwrap();
     let schema = &task["input_schema"];
     assert_eq!((&schema["required"], &schema["properties"]["prompt"]["type"]), (&json!(["prompt"]), &json!("string")));
-    assert_eq!(schema["properties"].as_object().unwrap().len(), 1);
+    assert_eq!(schema["properties"]["isolation"]["enum"], json!(["none", "copy", "worktree"]));
 }
 
 #[tokio::test]
@@ -156,9 +156,9 @@ async fn a_task_that_fails_says_so_and_the_parent_goes_on() {
 }
 
 #[tokio::test]
-async fn tasks_in_one_reply_run_at_the_same_time() {
-    let both = calls_many([("task", json!({"prompt": "one"})), ("task", json!({"prompt": "two"}))]);
-    let rig = rig(Team::new([both, says("done")])).await;
+async fn tasks_that_work_on_a_copy_run_at_the_same_time() {
+    let copy = |prompt: &str| ("task", json!({"prompt": prompt, "isolation": "copy"}));
+    let rig = rig(Team::new([calls_many([copy("one"), copy("two")]), says("done")])).await.confined(Sandbox::Workspace);
     let (one, two) = (rig.sim.hold("one", 0, 2), rig.sim.hold("two", 0, 2));
     let let_go = async {
         two.entered().await;
@@ -168,6 +168,16 @@ async fn tasks_in_one_reply_run_at_the_same_time() {
     };
     let ((_, ended), ()) = tokio::join!(rig.ask("go"), let_go);
     assert_eq!(ended.outcome, Some(Outcome::Ok { text: "done".into() }));
+}
+
+#[tokio::test]
+async fn w74_tasks_that_write_in_the_same_directory_take_turns() {
+    let both = calls_many([("task", json!({"prompt": "one"})), ("task", json!({"prompt": "two"}))]);
+    let look = "test -e busy && echo COLLISION >> log; touch busy; sleep 0.2; rm busy; echo one more >> log";
+    let rig = rig(Team::new([both, says("done")]).tasks([bash(look), bash(look), says("done")])).await;
+    let (_, ended) = rig.ask("go").await;
+    assert_eq!(ended.outcome, Some(Outcome::Ok { text: "done".into() }));
+    assert_eq!(rig.read("log"), "one more\n".repeat(4));
 }
 
 #[tokio::test]

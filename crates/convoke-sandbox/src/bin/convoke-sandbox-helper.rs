@@ -1,26 +1,40 @@
 //! The tests' helper, and for one of them a host: `own HOLD DIRECTORY SECONDS` starts a shell with processes that try to
 //! get away, says so, and waits to be killed. No part of what users get.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use convoke_sandbox::{HelperPath, HoldChoice, OutputSpec, RunCommand, Shell, ShellConfig};
+use convoke_sandbox::{
+    Access, HelperPath, HoldChoice, LayerSet, Network, OutputSpec, Policy, RunCommand, Shell, ShellConfig,
+};
 
 fn main() -> ExitCode {
     convoke_sandbox::helper_entry();
     let args: Vec<String> = std::env::args().collect();
     let [program, verb, hold, directory, seconds] = &args[..] else { return ExitCode::from(2) };
-    let hold = match (verb.as_str(), hold.as_str()) {
-        ("own", "best") => HoldChoice::Best,
-        ("own", "subreaper") => HoldChoice::Subreaper,
+    let (hold, layers) = match (verb.as_str(), hold.as_str()) {
+        ("own", "best") => (HoldChoice::Best, None),
+        ("own", "subreaper") => (HoldChoice::Subreaper, None),
+        ("own", "namespaces") => (HoldChoice::Best, Some(LayerSet::Namespaces)),
+        ("own", "landlock") => (HoldChoice::Best, Some(LayerSet::Landlock)),
         _ => return ExitCode::from(2),
     };
+    let mut policy = Policy::off(directory.into());
+    if layers.is_some() {
+        // The directory holds a workspace and a private directory.
+        (policy.access, policy.network) = (Access::ReadOnly, Network::Off);
+        policy.workspace = Path::new(directory).join("workspace");
+        policy.private = Path::new(directory).join("private");
+    }
     let config = ShellConfig {
         helper: HelperPath::new(program.into()),
-        cwd: directory.into(),
+        cwd: policy.workspace.clone(),
         env: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
         restored: None,
         hold,
+        policy,
+        layers,
     };
     match run(config, seconds) {
         Ok(never) => match never {},

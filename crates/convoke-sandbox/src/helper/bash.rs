@@ -244,7 +244,7 @@ fn quote(text: &[u8]) -> Vec<u8> {
 }
 
 /// The usual places come first, so that a directory which commands can write does not choose the shell.
-fn find_program(name: &str, path: Option<&OsStr>) -> Option<PathBuf> {
+pub(crate) fn find_program(name: &str, path: Option<&OsStr>) -> Option<PathBuf> {
     ["/usr/bin", "/bin"]
         .into_iter()
         .map(PathBuf::from)

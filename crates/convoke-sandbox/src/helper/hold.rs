@@ -34,10 +34,15 @@ pub(crate) fn reach(choice: HoldChoice) -> Result<Role, String> {
             why
         }
     };
+    adopt(why).map(Role::Init)
+}
+
+/// Becomes the one that adopts orphans, for want of a namespace.
+pub(crate) fn adopt(why: String) -> Result<Hold, String> {
     sys::become_subreaper().map_err(|error| format!("orphans cannot be adopted: {error}"))?;
     // Without this a command could take the helper's socket over.
     let _ = sys::refuse_tracing();
-    Ok(Role::Init(Hold::Subreaper { why }))
+    Ok(Hold::Subreaper { why })
 }
 
 fn attempt(new_user: bool) -> Result<Role, String> {
@@ -74,11 +79,7 @@ fn attempt(new_user: bool) -> Result<Role, String> {
 fn enter(map: Option<(u32, u32)>) -> Result<(), String> {
     sys::die_with_parent().map_err(|error| format!("no death signal: {error}"))?;
     if let Some((user, group)) = map {
-        // A kernel without this file does not ask for it either.
-        let _ = std::fs::write("/proc/self/setgroups", "deny");
-        for (file, id) in [("/proc/self/uid_map", user), ("/proc/self/gid_map", group)] {
-            std::fs::write(file, format!("{id} {id} 1")).map_err(|error| format!("{file} was refused: {error}"))?;
-        }
+        map_ids(user, group)?;
     }
     sys::mount_own_proc().map_err(|error| format!("no own /proc in the pid namespace: {error}"))?;
     if std::process::id() != 1 {
@@ -86,4 +87,14 @@ fn enter(map: Option<(u32, u32)>) -> Result<(), String> {
     }
     // Only now: the files above belong to somebody else once tracing is refused.
     sys::refuse_tracing().map_err(|error| format!("tracing cannot be refused: {error}"))
+}
+
+/// In a new user namespace: this user and group stay what they are.
+pub(crate) fn map_ids(user: u32, group: u32) -> Result<(), String> {
+    // A kernel without this file does not ask for it either.
+    let _ = std::fs::write("/proc/self/setgroups", "deny");
+    for (file, id) in [("/proc/self/uid_map", user), ("/proc/self/gid_map", group)] {
+        std::fs::write(file, format!("{id} {id} 1")).map_err(|error| format!("{file} was refused: {error}"))?;
+    }
+    Ok(())
 }

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 use super::bash::{Bash, Env, Launcher, Report};
 use super::say;
 use super::tree::{Identity, Tree};
+use super::watch::Watchdog;
+use crate::policy::Limits;
 use crate::sys::{self, ChildEnd};
 use crate::wire::{Decoder, FromHelper, Hold, ShellSetup, ToHelper};
 
@@ -28,14 +30,13 @@ const KILL_LIMIT: Duration = Duration::from_secs(3);
 pub(crate) fn serve(
     control: &mut UnixStream,
     output: OwnedFd,
-    hold: Hold,
-    setup: Option<ShellSetup>,
+    hold: &Hold,
+    setup: ShellSetup,
+    limits: Option<Limits>,
 ) -> Result<(), String> {
-    let tree = Tree::below_here(&hold);
-    let namespace = hold == Hold::PidNamespace;
-    say(control, &FromHelper::Hello { hold })?;
-    let Some(setup) = setup else { return Ok(()) };
-    let mut init = Init::start(control, output, tree, setup)?;
+    let tree = Tree::below_here(hold);
+    let namespace = *hold == Hold::PidNamespace;
+    let mut init = Init::start(control, output, tree, setup, limits.map(Watchdog::new))?;
     let served = init.serve();
     // In a namespace the kernel does this, and more surely, when init ends.
     if !namespace {
@@ -56,6 +57,8 @@ struct Init<'a> {
     fallback_cwd: PathBuf,
     bash: Option<Bash>,
     running: Option<Running>,
+    /// Looks after limits where the shell is confined.
+    watchdog: Option<Watchdog>,
     /// Why bash is or was replaced, until an outcome has said so.
     replaced: Vec<String>,
 }
@@ -71,10 +74,18 @@ struct Running {
 struct Ending {
     since: Instant,
     bash_killed: bool,
+    /// Which limit was passed, if that is why.
+    limit: Option<String>,
 }
 
 impl<'a> Init<'a> {
-    fn start(control: &'a mut UnixStream, output: OwnedFd, tree: Tree, setup: ShellSetup) -> Result<Self, String> {
+    fn start(
+        control: &'a mut UnixStream,
+        output: OwnedFd,
+        tree: Tree,
+        setup: ShellSetup,
+        watchdog: Option<Watchdog>,
+    ) -> Result<Self, String> {
         let signals = sys::child_signals().map_err(|error| format!("the ends of children cannot be seen: {error}"))?;
         let env: Env = setup.env.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
         let launcher = Launcher::new(output, env.get(std::ffi::OsStr::new("PATH")).map(AsRef::as_ref))?;
@@ -90,6 +101,7 @@ impl<'a> Init<'a> {
             fallback_cwd: setup.fallback_cwd,
             bash: None,
             running: None,
+            watchdog,
             replaced: Vec::new(),
         };
         init.start_bash()?;
@@ -101,9 +113,11 @@ impl<'a> Init<'a> {
         loop {
             let mut watched = vec![self.control.as_fd(), self.signals.as_fd()];
             watched.extend(self.bash.as_ref().filter(|bash| !bash.silent).map(Bash::socket));
-            let ending = self.running.as_ref().is_some_and(|running| running.ending.is_some());
-            let ready = sys::wait_readable(&watched, ending.then_some(KILL_EVERY))
-                .map_err(|error| format!("waiting failed: {error}"))?;
+            let pause = self.running.as_ref().and_then(|running| match running.ending {
+                Some(_) => Some(KILL_EVERY),
+                None => self.watchdog.as_ref().map(Watchdog::due_in),
+            });
+            let ready = sys::wait_readable(&watched, pause).map_err(|error| format!("waiting failed: {error}"))?;
             if ready[1] {
                 self.reap()?;
             }
@@ -113,6 +127,7 @@ impl<'a> Init<'a> {
             if ready[0] && !self.obey()? {
                 return Ok(());
             }
+            self.watch();
             self.go_on_ending();
         }
     }
@@ -130,7 +145,7 @@ impl<'a> Init<'a> {
         while let Some(frame) = self.decoder.next()? {
             match frame {
                 ToHelper::Run { id, command } => self.run(id, &command)?,
-                ToHelper::Kill { id } => self.begin_ending(id),
+                ToHelper::Kill { id } => self.begin_ending(id, None),
                 ToHelper::Begin { .. } => return Err("`begin` came twice".to_owned()),
             }
         }
@@ -232,11 +247,23 @@ impl<'a> Init<'a> {
         self.env = report.env.unwrap_or(std::mem::take(&mut self.env));
     }
 
-    fn begin_ending(&mut self, id: u64) {
+    /// Ends the command that has passed a limit.
+    fn watch(&mut self) {
+        let shell = self.bash.as_ref().map(|bash| bash.pid);
+        let Some(id) = self.running.as_ref().filter(|running| running.ending.is_none()).map(|running| running.id)
+        else {
+            return;
+        };
+        if let Some(limit) = self.watchdog.as_mut().and_then(|watchdog| watchdog.look(&self.tree, shell)) {
+            self.begin_ending(id, Some(limit));
+        }
+    }
+
+    fn begin_ending(&mut self, id: u64, limit: Option<String>) {
         // A command that has just finished is answered already.
         let Some(running) = self.running.as_mut().filter(|running| running.id == id) else { return };
         if running.ending.is_none() {
-            running.ending = Some(Ending { since: Instant::now(), bash_killed: false });
+            running.ending = Some(Ending { since: Instant::now(), bash_killed: false, limit });
             if let Some(bash) = &mut self.bash {
                 bash.interrupt();
             }
@@ -259,12 +286,17 @@ impl<'a> Init<'a> {
         if running.ending.is_some() {
             let shell = self.bash.as_ref().map(|bash| bash.pid);
             self.tree.kill_until_gone(&running.before, shell, KILL_LIMIT);
+            // If it was not this command alone that used so much, then the older jobs go too.
+            if self.watchdog.as_ref().is_some_and(|watchdog| watchdog.passed(&self.tree, shell).is_some()) {
+                self.tree.kill_until_gone(&HashSet::new(), shell, KILL_LIMIT);
+            }
         }
         let replaced = std::mem::take(&mut self.replaced);
         let outcome = FromHelper::Finished {
             id: running.id,
             code,
             killed: running.ending.is_some(),
+            limit: running.ending.and_then(|ending| ending.limit),
             cwd: self.cwd.to_string_lossy().into_owned(),
             env: text_only(&self.env),
             replaced: (!replaced.is_empty()).then(|| replaced.join("; ")),

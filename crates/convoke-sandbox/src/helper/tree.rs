@@ -24,7 +24,19 @@ struct Process {
     identity: Identity,
     parent: Pid,
     dead: bool,
+    /// Resident memory.
+    pages: u64,
 }
+
+/// How much is used below the helper.
+pub(crate) struct Usage {
+    pub(crate) processes: u64,
+    /// Bytes, in which what processes share is counted for each of them.
+    pub(crate) memory: u64,
+}
+
+/// Every kernel we run on with the usual page; a larger one makes the first count smaller and the fair one decides.
+const PAGE: u64 = 4096;
 
 impl Tree {
     /// The tree below the calling process.
@@ -39,6 +51,27 @@ impl Tree {
         let below = self.below(&all);
         let shell = |process: &&&Process| Some(process.identity.pid) != shell;
         below.iter().filter(shell).filter(|process| !process.dead).map(|process| process.identity).collect()
+    }
+
+    /// How much everything below uses; the shell itself is no process of a command, but its memory counts.
+    pub(crate) fn usage(&self, shell: Option<Pid>) -> Usage {
+        let all = processes();
+        let below = self.below(&all);
+        let living = below.iter().filter(|process| !process.dead && Some(process.identity.pid) != shell);
+        let memory = below.iter().map(|process| process.pages.saturating_mul(PAGE)).sum();
+        Usage { processes: living.count() as u64, memory }
+    }
+
+    /// Bytes of memory below, in which what processes share is divided among them. Slow.
+    pub(crate) fn shared_fairly(&self) -> u64 {
+        let all = processes();
+        let one = |process: &&Process| -> u64 {
+            let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", process.identity.pid)).ok();
+            let line = rollup.as_ref().and_then(|text| text.lines().find_map(|line| line.strip_prefix("Pss:")));
+            let kibibytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+            kibibytes.map_or(process.pages.saturating_mul(PAGE), |kibibytes| kibibytes.saturating_mul(1024))
+        };
+        self.below(&all).iter().map(one).sum()
     }
 
     /// Kills everything below except the shell, what is in `keep`, and what descends from that other than through the
@@ -129,7 +162,8 @@ fn parse(pid: Pid, stat: &[u8]) -> Option<Process> {
     let dead = matches!(fields.next()?, "Z" | "X" | "x");
     let parent = fields.next()?.parse().ok()?;
     let started = fields.nth(17)?.parse().ok()?;
-    Some(Process { identity: Identity { pid, started }, parent, dead })
+    let pages = fields.nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
+    Some(Process { identity: Identity { pid, started }, parent, dead, pages })
 }
 
 #[cfg(test)]
@@ -137,7 +171,7 @@ mod tests {
     use super::*;
 
     fn process(pid: Pid, parent: Pid) -> (Pid, Process) {
-        (pid, Process { identity: Identity { pid, started: 1 }, parent, dead: false })
+        (pid, Process { identity: Identity { pid, started: 1 }, parent, dead: false, pages: 1 })
     }
 
     fn check(sees_only_below: bool, keep: &[Pid], expected: &[Pid]) {

@@ -56,7 +56,7 @@ async fn loops_and_waits_end_at_the_deadline_and_the_shell_stays(hold: HoldChoic
     ];
     for command in endless {
         let finished = desk.run_within(&command, Duration::from_millis(300)).await;
-        assert_eq!((finished.ending, &finished.shell_replaced), (Ending::DeadlinePassed, &None), "{command}");
+        assert_eq!((&finished.ending, &finished.shell_replaced), (&Ending::DeadlinePassed, &None), "{command}");
         assert!(!finished.output.text.contains("no\n"), "{command}: {finished:?}");
         desk.check("set +m; echo $mark", 0, "here\n").await;
     }

@@ -3,18 +3,24 @@
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail by panicking and print their figures")]
 
 mod capture;
+mod confine;
+mod copy;
+mod denial;
 mod ending;
 mod hosting;
 mod output;
+mod proxy;
 mod session;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use convoke_sandbox::{
-    Ending, Finished, HelperPath, HoldChoice, OutputSpec, RunCommand, Shell, ShellConfig, ShellState,
+    Ending, Finished, HelperPath, HoldChoice, OutputSpec, Policy, RunCommand, Shell, ShellConfig, ShellState,
 };
 use tempfile::TempDir;
 
@@ -40,13 +46,27 @@ pub(crate) struct Desk {
     pub(crate) dir: TempDir,
 }
 
+/// Names the helper where the tests run as a user who cannot read the build directory.
+pub(crate) const HELPER_VARIABLE: &str = "CONVOKE_TEST_HELPER";
+
 pub(crate) fn helper() -> HelperPath {
-    HelperPath::new(env!("CARGO_BIN_EXE_convoke-sandbox-helper").into())
+    let given = std::env::var_os(HELPER_VARIABLE).map(PathBuf::from);
+    HelperPath::new(given.unwrap_or(env!("CARGO_BIN_EXE_convoke-sandbox-helper").into()))
+}
+
+/// The build directory need not be readable for others. Another process copies: a descriptor of ours that is open for
+/// writing would be inherited by the children of tests running beside this one, and the copy could not be executed.
+pub(crate) fn readable_copy(program: &Path, dir: &Path) -> PathBuf {
+    let copy = dir.join(program.file_name().unwrap());
+    assert!(Command::new("cp").arg(program).arg(&copy).status().unwrap().success());
+    std::fs::set_permissions(&copy, PermissionsExt::from_mode(0o755)).unwrap();
+    copy
 }
 
 pub(crate) fn config(dir: &TempDir, hold: HoldChoice, restored: Option<ShellState>) -> ShellConfig {
     let env = [("PATH", "/usr/bin:/bin"), ("GIVEN", "yes")].map(|(name, value)| (name.to_owned(), value.to_owned()));
-    ShellConfig { helper: helper(), cwd: path(dir), env: BTreeMap::from(env), restored, hold }
+    let policy = Policy::off(path(dir));
+    ShellConfig { helper: helper(), cwd: path(dir), env: BTreeMap::from(env), restored, hold, policy, layers: None }
 }
 
 /// The directory's name without symbolic links.

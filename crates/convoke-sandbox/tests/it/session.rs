@@ -73,7 +73,7 @@ async fn what_ends_the_shell_keeps_directory_and_variables(hold: HoldChoice) {
     ];
     for (command, code, text, reason) in ends {
         let finished = desk.run(command).await;
-        assert_eq!((finished.ending, finished.output.text.as_str()), (Ending::Exited(code), text), "{command}");
+        assert_eq!((&finished.ending, finished.output.text.as_str()), (&Ending::Exited(code), text), "{command}");
         assert!(finished.shell_replaced.as_ref().is_some_and(|why| why.contains(reason)), "{command}: {finished:?}");
         assert_eq!(finished.state.cwd, here, "{command}");
         desk.check("pwd; echo \"$KEPT\" $gone", 0, &format!("{}\nx\n'y'\n", here.display())).await;

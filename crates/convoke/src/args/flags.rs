@@ -5,10 +5,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use convoke_kernel::Sandbox;
+use convoke_sandbox::LayerSet;
 
+use super::approval::ApprovalArgs;
+use super::trees::IsolationFlag;
 use crate::failure::Failure;
 use crate::report::{ReportFile, Severity};
-use crate::settings::{Cap, Caps, parse_duration, parse_voters};
+use crate::settings::{Cap, Caps, parse_duration, parse_host, parse_voters};
 
 /// Flags about the agent and the model behind it.
 #[derive(Debug, Clone, Default, Args)]
@@ -82,6 +86,25 @@ pub(crate) struct CrewArgs {
     pub(crate) worker_turns: Option<u32>,
 }
 
+/// Flags about what commands may touch. A run keeps what it was started with.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Sandbox")]
+pub(crate) struct ConfineArgs {
+    /// What commands may change: nothing that stays (read-only), this directory (workspace), or all that you may, unconfined
+    /// (off) [default: workspace].
+    #[arg(long, value_name = "POLICY", hide_possible_values = true)]
+    pub(crate) sandbox: Option<SandboxFlag>,
+    /// Let commands use the network.
+    #[arg(long, conflicts_with = "network_allow")]
+    pub(crate) network: bool,
+    /// Let commands reach this host over HTTP(S), such as crates.io or *.crates.io; may be given several times.
+    #[arg(long, value_name = "HOST", value_delimiter = ',', value_parser = parse_host)]
+    pub(crate) network_allow: Vec<String>,
+    /// What holds commands: the best that works here, or Landlock and seccomp alone, to try the weaker set [default: best].
+    #[arg(long, value_name = "best|landlock", hide_possible_values = true)]
+    pub(crate) sandbox_layers: Option<LayersFlag>,
+}
+
 /// Flags about the exchanges of one run.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Task")]
@@ -92,6 +115,10 @@ pub(crate) struct TaskArgs {
     /// The mode for every follow-up [default: as for the task].
     #[arg(long, value_name = "on|off", hide_possible_values = true)]
     pub(crate) follow_up_mode: Option<Switch>,
+    /// Where the lead works: in the directory itself, or in a git worktree of its own, from which you take over what you want
+    /// [default: none].
+    #[arg(long, value_name = "none|worktree", hide_possible_values = true)]
+    pub(crate) isolation: Option<IsolationFlag>,
     /// Go on with the unfinished run of the same task here, if there is one.
     #[arg(long = "continue", conflicts_with = "fresh")]
     pub(crate) take_up: bool,
@@ -110,6 +137,46 @@ pub(crate) struct EndArgs {
     /// Exit with 6 on a confirmed finding of this severity or above: high, medium or low.
     #[arg(long, value_name = "SEVERITY", value_parser = Severity::parse_threshold)]
     pub(crate) fail_on: Option<Severity>,
+}
+
+/// What commands may change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SandboxFlag {
+    // Plain comments: see OutputFormat.
+    // A throwaway copy.
+    ReadOnly,
+    // The working directory.
+    Workspace,
+    // Everything.
+    Off,
+}
+
+impl From<SandboxFlag> for Sandbox {
+    fn from(flag: SandboxFlag) -> Self {
+        match flag {
+            SandboxFlag::ReadOnly => Self::ReadOnly,
+            SandboxFlag::Workspace => Self::Workspace,
+            SandboxFlag::Off => Self::Off,
+        }
+    }
+}
+
+/// Which layers may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LayersFlag {
+    // Whatever works.
+    Best,
+    // The weaker set.
+    Landlock,
+}
+
+impl From<LayersFlag> for Option<LayerSet> {
+    fn from(flag: LayersFlag) -> Self {
+        match flag {
+            LayersFlag::Best => None,
+            LayersFlag::Landlock => Some(LayerSet::Landlock),
+        }
+    }
 }
 
 /// On or off.
@@ -132,6 +199,10 @@ pub(crate) struct RunFlags {
     #[command(flatten)]
     pub(crate) crew: CrewArgs,
     #[command(flatten)]
+    pub(crate) confine: ConfineArgs,
+    #[command(flatten)]
+    pub(crate) approval: ApprovalArgs,
+    #[command(flatten)]
     pub(crate) task: TaskArgs,
     #[command(flatten)]
     pub(crate) end: EndArgs,
@@ -141,7 +212,7 @@ impl RunFlags {
     /// The first flag that was given, if any.
     pub(super) fn first_flag(&self) -> Option<&'static str> {
         let settings = self.agent.first_flag().or(self.budget.first_flag()).or(self.crew.first_flag());
-        settings.or(self.task.first_flag()).or(self.end.first_flag())
+        settings.or(self.confine.first_flag()).or(self.approval.first_flag()).or(self.task.first_flag()).or(self.end.first_flag())
     }
 }
 
@@ -154,6 +225,10 @@ pub(crate) struct SettingFlags {
     pub(crate) budget: BudgetArgs,
     #[command(flatten)]
     pub(crate) crew: CrewArgs,
+    #[command(flatten)]
+    pub(crate) confine: ConfineArgs,
+    #[command(flatten)]
+    pub(crate) approval: ApprovalArgs,
 }
 
 /// A flag that was given or not.
@@ -225,9 +300,16 @@ group!(CrewArgs {
     worker_effort: "--worker-effort",
     worker_turns: "--worker-turns",
 });
+group!(ConfineArgs {
+    sandbox: "--sandbox",
+    network: "--network",
+    network_allow: "--network-allow",
+    sandbox_layers: "--sandbox-layers",
+});
 group!(TaskArgs {
     follow_up: "--follow-up",
     follow_up_mode: "--follow-up-mode",
+    isolation: "--isolation",
     take_up: "--continue",
     fresh: "--fresh",
 });
@@ -240,6 +322,17 @@ impl AgentArgs {
         match (&merged.model, merged.offline) {
             (Some(_), true) => Err(Failure::usage("--offline and --model cannot be used together")),
             _ => Ok(merged),
+        }
+    }
+}
+
+impl ConfineArgs {
+    /// These flags, and those of `below` where these say nothing.
+    pub(super) fn over(self, below: Self) -> Result<Self, Failure> {
+        let merged = self.merged(below);
+        match merged.network && !merged.network_allow.is_empty() {
+            true => Err(Failure::usage("--network and --network-allow cannot be used together")),
+            false => Ok(merged),
         }
     }
 }

@@ -1,19 +1,181 @@
-//! Asks the person at the terminal. Where nobody sits there is nobody to ask, and the answer is no.
+//! Asks the person at the terminal: about a workflow, or about a call of an agent. Where nobody sits there is nobody to
+//! ask, and the answer is no. Questions come one after the other, and only what is typed after a question stands there is
+//! an answer to it: what an agent says or prints never is.
 
-use convoke_runtime::{Asker, Question};
+mod remember;
 
-use crate::render::{Look, Still, clean};
+use std::io::BufRead;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use convoke_kernel::{Approvals, Decision};
+use convoke_runtime::{AskedCall, Asker, Question};
+use tokio::sync::oneshot;
+
+use crate::questions::who;
+use crate::render::{Look, Still, call_rows, clean, hanging, is_whole, revealed};
+use crate::settings::{Settings, is_simple};
 use crate::stdio::tell;
 
 /// More lines than a person reads before answering.
 const MOST_SHOWN: usize = 12;
 
-/// Who answers questions here.
-pub(super) fn asker(look: Look) -> Option<Asker> {
-    look.is_interactive().then(|| Asker::new(|question| async move { answer(&question).await }))
+/// Who answers questions here, in a session that goes by these rules.
+pub(super) fn asker(look: Look, settings: &Settings, approvals: &Approvals) -> Option<Asker> {
+    if !look.is_interactive() {
+        return None;
+    }
+    let desk = Arc::new(Desk {
+        look,
+        file: settings.user_file(),
+        remembered: Mutex::new(remembered(settings, approvals)),
+        turn: tokio::sync::Mutex::new(()),
+    });
+    Some(Asker::new(move |question| Arc::clone(&desk).answer(question)))
 }
 
-async fn answer(question: &Question) -> bool {
+/// Where a person is asked.
+struct Desk {
+    look: Look,
+    /// Where rules are remembered.
+    file: PathBuf,
+    remembered: Mutex<Remembered>,
+    /// Whoever asks holds it: one question after the other.
+    turn: tokio::sync::Mutex<()>,
+}
+
+/// The commands that a person has allowed for good.
+#[derive(Debug, Default)]
+struct Remembered {
+    commands: Vec<String>,
+    /// Whether more words may follow, as with an allow rule. Where a rule asks, only the very command is meant: that rule
+    /// was written to be asked about others like it.
+    and_longer: bool,
+}
+
+/// What the rules that hold now allow without asking. They may be newer than those the session was begun with.
+fn remembered(settings: &Settings, approvals: &Approvals) -> Remembered {
+    let all = || settings.asking.rules.iter().chain(&approvals.rules);
+    let whole = |tool: Option<&str>| tool.is_none_or(|tool| tool == "bash");
+    let allowed = all().filter(|rule| rule.decision == Decision::Allow && whole(rule.tool.as_deref()));
+    Remembered {
+        commands: allowed.filter_map(|rule| rule.command.clone()).collect(),
+        and_longer: !all().any(|rule| rule.decision == Decision::Ask),
+    }
+}
+
+impl Remembered {
+    fn allows(&self, command: &str) -> bool {
+        let same = |allowed: &String| {
+            let (mut words, mut rest) = (allowed.split_whitespace(), command.split_whitespace());
+            words.all(|word| rest.next() == Some(word)) && (self.and_longer || rest.next().is_none())
+        };
+        is_simple(command) && self.commands.iter().any(same)
+    }
+}
+
+/// What a person said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Said {
+    Once,
+    No,
+    Always,
+    /// The whole of it is to be shown.
+    Show,
+    /// Nothing that answers the question.
+    Else,
+}
+
+impl Desk {
+    async fn answer(self: Arc<Self>, question: Question) -> bool {
+        let _turn = self.turn.lock().await;
+        if command(&question).is_some_and(|command| self.known().allows(command)) {
+            return true;
+        }
+        let waiting = Waiting(Standing::default());
+        let (tell_answer, told) = oneshot::channel();
+        let (desk, stands) = (Arc::clone(&self), waiting.0.clone());
+        // A thread of its own, which nobody waits for: reading a terminal cannot be cut off, and a stop must not have to wait.
+        std::thread::spawn(move || {
+            if stands.begin() {
+                let allow = desk.ask(&question);
+                drop(stands.end());
+                // Whoever asked may have stopped waiting.
+                let _ = tell_answer.send(allow);
+            }
+        });
+        told.await.unwrap_or(false)
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, Remembered> {
+        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Shows the question and reads what is typed after it, until that is an answer.
+    fn ask(&self, question: &Question) -> bool {
+        match &question.call {
+            None => {
+                tell(&workflow(question));
+                matches!(read("Run it? [y/N] ").as_deref().map(said), Some(Said::Once))
+            }
+            Some(call) => self.ask_about(call),
+        }
+    }
+
+    fn ask_about(&self, call: &AskedCall) -> bool {
+        let width = self.look.width().unwrap_or(80);
+        let mut rows = MOST_SHOWN;
+        // What a rule could not tell from something else is not remembered.
+        let kept = wanted(call).filter(|command| is_simple(command) && revealed(command) == *command);
+        loop {
+            tell(&about(call, width, rows, kept.is_some().then(|| self.file.display().to_string()).as_deref()));
+            let shown_whole = is_whole(&call.wanted, width.saturating_sub(2), rows);
+            let prompt = match (kept, shown_whole) {
+                (Some(_), true) => "Allow it? [y/N/a] ",
+                (Some(_), false) => "Allow it? [y/N/a/s] ",
+                (None, true) => "Allow it? [y/N] ",
+                (None, false) => "Allow it? [y/N/s] ",
+            };
+            loop {
+                let Some(line) = read(prompt) else { return false };
+                match (said(&line), kept) {
+                    (Said::Once, _) => return true,
+                    (Said::No, _) => return false,
+                    (Said::Always, Some(command)) => {
+                        self.remember(command);
+                        return true;
+                    }
+                    (Said::Show, _) if !shown_whole => {
+                        rows = usize::MAX;
+                        break;
+                    }
+                    _ => tell("That is none of the answers.\n"),
+                }
+            }
+        }
+    }
+
+    /// Counts at once for everybody in this session, and from now on for every other.
+    fn remember(&self, command: &str) {
+        self.known().commands.push(command.to_owned());
+        let line = match remember::allow(&self.file, command) {
+            Ok(()) => format!("remembered in {}\n", self.file.display()),
+            Err(why) => format!("allowed for this session; it could not be remembered: {why}\n"),
+        };
+        tell(&self.look.fit(&clean(&line)));
+    }
+}
+
+/// The command a question is about, if it is about one.
+fn command(question: &Question) -> Option<&str> {
+    question.call.as_ref().and_then(wanted)
+}
+
+fn wanted(call: &AskedCall) -> Option<&str> {
+    call.wanted.strip_prefix("run: ")
+}
+
+fn workflow(question: &Question) -> String {
     let mut text = format!("\n{}\n", clean(&question.what));
     for detail in question.details.iter().take(MOST_SHOWN) {
         let line = clean(detail.lines().next().unwrap_or_default());
@@ -22,13 +184,172 @@ async fn answer(question: &Question) -> bool {
     if let Some(more) = question.details.len().checked_sub(MOST_SHOWN).filter(|more| *more > 0) {
         text.push_str(&format!("  … and {more} more\n"));
     }
-    let _still = Still::keep();
-    tell(&format!("{text}Run it? [y/N] "));
-    // Reading a line blocks, and nothing else may wait for it.
-    let read = tokio::task::spawn_blocking(|| {
-        let mut line = String::new();
-        std::io::stdin().read_line(&mut line).map(|_| line)
-    });
-    let said = read.await.ok().and_then(Result::ok).unwrap_or_default();
-    matches!(said.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+    text
+}
+
+/// The question about a call: who, what, why, and what each answer does. `file` is where it could be remembered.
+fn about(call: &AskedCall, width: usize, rows: usize, file: Option<&str>) -> String {
+    let verb = if wanted(call).is_some() { "run this command" } else { "do this" };
+    let mut text = format!("\n{} wants to {verb}:\n", who(&call.label));
+    for row in call_rows(&call.wanted, width.saturating_sub(2), rows) {
+        text.push_str(&format!("  {row}\n"));
+    }
+    let mut line = |said: &str| {
+        text.push_str(&hanging(said, width, "  "));
+        text.push('\n');
+    };
+    if revealed(&call.wanted) != call.wanted {
+        line("(\\u{…} and \\t stand for characters that a terminal would obey or not show)");
+    }
+    line(&format!("Why you are asked: {}", revealed(&call.why).replace('\n', " ")));
+    let mut answers = "y: yes, this once · n or Enter: no".to_owned();
+    if !is_whole(&call.wanted, width.saturating_sub(2), rows) {
+        answers.push_str(" · s: show all of it");
+    }
+    match file {
+        Some(file) => answers
+            .push_str(&format!(" · a: always, also when more words follow (a rule in {})", clean(file))),
+        None if wanted(call).is_some() => {
+            answers.push_str(" · always is not offered: a rule can allow only one plain program by its beginning");
+        }
+        None => {}
+    }
+    line(&answers);
+    text
+}
+
+fn said(line: &str) -> Said {
+    match line.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Said::Once,
+        "" | "n" | "no" => Said::No,
+        "a" | "always" => Said::Always,
+        "s" | "show" => Said::Show,
+        _ => Said::Else,
+    }
+}
+
+/// Shows a prompt and reads the line that is typed after it; `None` at the end of the input. What was typed before is thrown
+/// away first: it was meant for something else.
+fn read(prompt: &str) -> Option<String> {
+    let stdin = std::io::stdin();
+    // Where this fails there is no terminal, and the reading below ends at once.
+    let _ = rustix::termios::tcflush(&stdin, rustix::termios::QueueSelector::IFlush);
+    tell(prompt);
+    let mut line = String::new();
+    match stdin.lock().read_line(&mut line) {
+        Ok(bytes) if bytes > 0 && line.ends_with('\n') => Some(line),
+        // The end of the input is no answer, and neither is half a line.
+        _ => {
+            tell("\n");
+            None
+        }
+    }
+}
+
+/// A question on the terminal. It is over when it is answered or when whoever asked stops waiting.
+#[derive(Clone, Default)]
+struct Standing(Arc<Mutex<Stands>>);
+
+#[derive(Default)]
+enum Stands {
+    #[default]
+    NotYet,
+    Here {
+        _still: Still,
+    },
+    Over,
+}
+
+impl Standing {
+    /// Holds the terminal still; false if nobody waits for an answer any more.
+    fn begin(&self) -> bool {
+        let still = Still::keep();
+        let mut stands = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match *stands {
+            Stands::NotYet => {
+                *stands = Stands::Here { _still: still };
+                true
+            }
+            Stands::Here { .. } | Stands::Over => false,
+        }
+    }
+
+    /// Ends it, and says how it stood.
+    fn end(&self) -> Stands {
+        std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), Stands::Over)
+    }
+}
+
+/// Whoever waits for the answer. A stop makes an end of that, and what is said next begins on a line of its own.
+struct Waiting(Standing);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Stands::Here { .. } = self.0.end() {
+            tell("\n");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use convoke_kernel::AgentId;
+
+    use super::*;
+
+    #[test]
+    fn only_y_agrees_and_enter_alone_does_not() {
+        let check = |line: &str, expected: Said| assert_eq!(said(line), expected, "{line:?}");
+        check("y\n", Said::Once);
+        check(" YES \n", Said::Once);
+        check("\n", Said::No);
+        check("n\n", Said::No);
+        check("a\n", Said::Always);
+        check("s\n", Said::Show);
+        for line in ["yy\n", "ok\n", "\u{1b}[?1;2cy\n", "y y\n"] {
+            check(line, Said::Else);
+        }
+    }
+
+    #[test]
+    fn what_is_remembered_allows_the_same_and_longer_commands_unless_a_rule_asks() {
+        let check = |and_longer: bool, command: &str, expected: bool| {
+            let remembered = Remembered { commands: vec!["git push".into()], and_longer };
+            assert_eq!(remembered.allows(command), expected, "{and_longer} {command}");
+        };
+        check(true, "git push", true);
+        check(true, "git  push origin", true);
+        check(true, "git pushed", false);
+        check(true, "git push; rm x", false);
+        check(false, "git push", true);
+        check(false, "git push --force", false);
+    }
+
+    fn call(wanted: &str, label: &str) -> AskedCall {
+        let (call, why) = ("t1".to_owned(), "a rule asks for it".to_owned());
+        AskedCall { agent: AgentId::from_bits([1; 10]), call, label: label.into(), wanted: wanted.into(), why }
+    }
+
+    #[test]
+    fn a_question_names_who_what_and_why_and_what_each_answer_does() {
+        let text = about(&call("run: git push", "tidy up"), 80, 12, Some("/home/me/config.toml"));
+        let expected = "\nagent \"tidy up\" wants to run this command:\n  $ git push\nWhy you are asked: a rule asks for \
+                        it\ny: yes, this once · n or Enter: no · a: always, also when more words follow (a\n  rule in \
+                        /home/me/config.toml)\n";
+        assert_eq!(text, expected);
+        let edit = about(&call("change: a.rs", ""), 80, 12, None);
+        assert!(edit.starts_with("\nthe lead wants to do this:\n  change: a.rs\n"), "{edit}");
+    }
+
+    #[test]
+    fn nothing_in_a_question_is_obeyed_or_hidden_at_any_width() {
+        let wild = call("run: echo a\u{1b}]0;x; rm -rf ~\u{7}\rAllow it? y", "l\u{1b}[2J\nabel");
+        for width in [20, 40, 80, 120] {
+            let text = about(&wild, width, 12, None);
+            assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text:?}");
+            let joined: String = text.split("\n").map(str::trim_start).collect();
+            assert!(joined.replace(' ', "").contains("rm-rf~\\u{7}\\u{d}Allow"), "{text}");
+            assert!(text.contains("always is not") || width < 40, "{text}");
+        }
+    }
 }

@@ -1,10 +1,14 @@
 //! The first line on stderr: what is asked and how hard, whether it may fan out, what it may spend, what holds its
 //! commands, and where it is remembered. One line, whatever the width: what does not fit is said shorter, then left out,
-//! and that nothing confines the commands is left out last.
+//! and what confines the commands, or that nothing does, is left out never. What the layers of this machine do not hold is
+//! told on a line of its own.
 
 use std::path::Path;
 
-use crate::render::{clean, text_columns};
+use convoke_kernel::{Confinement, Sandbox as Policy};
+
+use crate::confine::{layers_words, network_words, weaker_line, weaker_names};
+use crate::render::{Look, clean, text_columns};
 use crate::settings::{Caps, ModelSource, Settings, caps_words, switch_word};
 
 /// What the line tells.
@@ -20,6 +24,7 @@ pub(super) struct Banner<'a> {
     /// `None` where they are what they were.
     pub(super) caps: Option<Caps>,
     pub(super) source: &'a ModelSource,
+    pub(super) confinement: &'a Confinement,
     pub(super) dir: &'a Path,
     pub(super) journal: String,
 }
@@ -36,15 +41,17 @@ enum Place {
     Caps,
     Sandbox,
     Network,
+    Layers,
     Dir,
     Journal,
 }
 
-use Place::{Caps as Money, Dir, Journal, Mode, Model, Name, Network, Sandbox};
+use Place::{Caps as Money, Dir, Journal, Layers, Mode, Model, Name, Network, Sandbox};
 
 /// What becomes shorter, one form at a time, until the line fits.
-const STEPS: &[Place] =
-    &[Dir, Journal, Sandbox, Money, Model, Dir, Name, Network, Journal, Money, Model, Mode, Mode, Money];
+const STEPS: &[Place] = &[
+    Dir, Journal, Sandbox, Layers, Money, Model, Dir, Name, Journal, Money, Network, Model, Mode, Mode, Money, Layers,
+];
 
 impl<'a> Banner<'a> {
     /// What a new run tells.
@@ -53,6 +60,7 @@ impl<'a> Banner<'a> {
         source: &'a ModelSource,
         model: &'a str,
         effort: Option<&'a str>,
+        confinement: &'a Confinement,
     ) -> Self {
         let fan_out = &settings.fan_out;
         let worker = (fan_out.worker.model.as_str(), fan_out.worker.effort.as_deref());
@@ -65,13 +73,23 @@ impl<'a> Banner<'a> {
             consent: fan_out.consent,
             caps: Some(settings.caps),
             source,
+            confinement,
             dir: &settings.dir,
             journal: settings.journal.to_string(),
         }
     }
 
+    /// The line, and below it what does not hold here.
+    pub(super) fn lines(&self, look: Look) -> String {
+        let line = self.line(look.width());
+        match weaker_line(self.confinement) {
+            Some(weaker) => format!("{line}\n{}", look.fit(&clean(&weaker))),
+            None => line,
+        }
+    }
+
     /// The line, in at most this many columns.
-    pub(super) fn line(&self, width: Option<usize>) -> String {
+    fn line(&self, width: Option<usize>) -> String {
         let mut parts = self.parts();
         let mut line = joined(&parts);
         let Some(width) = width else { return line };
@@ -129,19 +147,19 @@ impl<'a> Banner<'a> {
                 part(&[format!("at most {words}").replace("at most no caps", "no caps"), words, first])
             }
         };
-        let (sandbox, network) = match offline {
-            true => (
-                part(&["built-in commands only, unconfined (no sandbox yet)".into(), "no sandbox".into()]),
-                part(&["network not used".into()]),
-            ),
-            false => (
-                part(&["commands UNCONFINED, with your rights (no sandbox yet)".into(), "UNCONFINED".into()]),
-                part(&["network open".into()]),
-            ),
+        let sandbox = match self.confinement.sandbox {
+            Policy::Off => part(&["commands UNCONFINED (--sandbox off)".into(), "UNCONFINED".into()]),
+            policy => part(&[format!("sandbox {}", policy.name()), policy.name().into()]),
+        };
+        let network = part(&[network_words(self.confinement)]);
+        let layers = match (layers_words(self.confinement), weaker_names(self.confinement).is_empty()) {
+            (layers, _) if layers.is_empty() => Part(Vec::new()),
+            (layers, true) => part(&[layers]),
+            (layers, false) => part(&[format!("{layers} (weaker)"), "weaker".into()]),
         };
         let dir = part(&[format!("in {}", self.dir.display()), format!("in {here}")]);
         let journal = part(&[format!("journal {}", self.journal), format!("journal {remembered}")]);
-        vec![Part(vec!["convoke".into()]), model, mode, money, sandbox, network, dir, journal]
+        vec![Part(vec!["convoke".into()]), model, mode, money, sandbox, network, layers, dir, journal]
     }
 }
 
@@ -159,7 +177,29 @@ fn joined(parts: &[Part]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
+    use convoke_kernel::Network as Reach;
+
     use super::*;
+
+    fn confinement(sandbox: Policy, network: Reach, held_by: &[&str], weaker: &[&str]) -> Confinement {
+        let texts = |items: &[&str]| items.iter().map(|item| (*item).to_owned()).collect();
+        Confinement { sandbox, network, held_by: texts(held_by), weaker: texts(weaker) }
+    }
+
+    static FULL: LazyLock<Confinement> = LazyLock::new(|| {
+        let layers = ["bubblewrap", "landlock 7", "seccomp", "rlimits"];
+        confinement(Policy::Workspace, Reach::Off, &layers, &["disk: it can be filled"])
+    });
+
+    static WEAK: LazyLock<Confinement> = LazyLock::new(|| {
+        let weaker = ["git-metadata: it can be written", "names: they can be found out"];
+        confinement(Policy::Workspace, Reach::Off, &["landlock 7", "seccomp", "rlimits"], &weaker)
+    });
+
+    static OFF: LazyLock<Confinement> =
+        LazyLock::new(|| confinement(Policy::Off, Reach::On, &[], &["everything: all rights"]));
 
     fn api() -> ModelSource {
         ModelSource::Api { base_url: String::new(), key: None, bearer: None }
@@ -174,6 +214,7 @@ mod tests {
             consent: false,
             caps: Some(Caps { agents: Some(500), tokens: None, nano: Some(10_000_000_000), ms: Some(7_200_000) }),
             source,
+            confinement: &FULL,
             dir: Path::new("/home/me/project"),
             journal: "/home/me/.local/state/convoke/journal.db".into(),
         }
@@ -181,35 +222,56 @@ mod tests {
 
     #[test]
     fn the_line_tells_everything_where_there_is_room() {
-        let expected = "convoke · model claude-opus-4-8 (effort xhigh) · mode on · at most $10.00, 500 agents, 120 min · commands \
-                        UNCONFINED, with your rights (no sandbox yet) · network open · in /home/me/project · journal \
+        let expected = "convoke · model claude-opus-4-8 (effort xhigh) · mode on · at most $10.00, 500 agents, 120 min · sandbox \
+                        workspace · no network · bubblewrap+landlock+seccomp · in /home/me/project · journal \
                         /home/me/.local/state/convoke/journal.db";
         assert_eq!(banner(&api(), "claude-opus-4-8").line(None), expected);
     }
 
     #[test]
-    fn the_line_collapses_to_the_width_and_names_the_danger_at_any() {
-        let check = |width: usize, expected: &str| {
-            assert_eq!(banner(&api(), "claude-opus-4-8").line(Some(width)), expected, "at {width}");
+    fn the_line_collapses_to_the_width_and_names_the_policy_at_any() {
+        let check = |confinement: &Confinement, width: usize, expected: &str| {
+            let source = api();
+            let banner = Banner { confinement, ..banner(&source, "claude-opus-4-8") };
+            assert_eq!(banner.line(Some(width)), expected, "at {width}");
         };
         check(
+            &FULL,
             160,
-            "convoke · model claude-opus-4-8 (effort xhigh) · mode on · at most $10.00, 500 agents, 120 min · UNCONFINED · \
-             network open · in project · journal journal.db",
+            "convoke · model claude-opus-4-8 (effort xhigh) · mode on · at most $10.00, 500 agents, 120 min · workspace · no \
+             network · in project · journal journal.db",
         );
         check(
+            &FULL,
             120,
-            "convoke · opus-4-8 xhigh · mode on · $10.00, 500 agents, 120 min · UNCONFINED · network open · journal \
-             journal.db",
+            "convoke · opus-4-8 xhigh · mode on · $10.00, 500 agents, 120 min · workspace · no network · journal journal.db",
         );
-        check(80, "opus-4-8 xhigh · mode on · $10.00, 500 agents, 120 min · UNCONFINED");
-        check(40, "opus-4-8 · mode on · $10.00 · UNCONFINED");
-        check(20, "opus-4… · UNCONFINED");
-        for width in 20..220 {
-            let line = banner(&api(), "claude-opus-4-8").line(Some(width));
-            assert!(text_columns(&line) <= width && !line.contains('\n'), "{width}: {line}");
-            assert!(line.contains("UNCONFINED"), "{width}: {line}");
+        check(&FULL, 80, "opus-4-8 xhigh · mode on · $10.00, 500 agents, 120 min · workspace · no network");
+        check(&FULL, 40, "opus-4-8 · mode on · $10.00 · workspace");
+        check(&WEAK, 80, "opus-4-8 xhigh · mode on · $10.00 · workspace · no network · weaker");
+        check(&WEAK, 40, "opus-4-8 · mode on · workspace · weaker");
+        check(&OFF, 80, "opus-4-8 xhigh · mode on · $10.00 · UNCONFINED · network open");
+        check(&OFF, 40, "opus-4-8 · mode on · $10.00 · UNCONFINED");
+        check(&OFF, 20, "opus-4… · UNCONFINED");
+        for (confinement, word) in [(&*FULL, "workspace"), (&*WEAK, "workspace"), (&*OFF, "UNCONFINED")] {
+            for width in 20..220 {
+                let source = api();
+                let line = Banner { confinement, ..banner(&source, "claude-opus-4-8") }.line(Some(width));
+                assert!(text_columns(&line) <= width && !line.contains('\n'), "{width}: {line}");
+                assert!(line.contains(word), "{width}: {line}");
+            }
         }
+    }
+
+    #[test]
+    fn layers_that_hold_less_are_told_so_on_the_line_and_below_it() {
+        let source = api();
+        let weak = Banner { confinement: &WEAK, ..banner(&source, "m") };
+        assert!(weak.line(None).contains(" · no network · landlock+seccomp (weaker) · "), "{}", weak.line(None));
+        let lines = weak.lines(Look::detect(crate::settings::OutputFormat::Json, true));
+        assert!(lines.contains("\nweaker here, without bubblewrap: git-metadata, names ("), "{lines}");
+        let full = banner(&source, "m").lines(Look::detect(crate::settings::OutputFormat::Json, true));
+        assert!(!full.contains('\n'), "{full}");
     }
 
     #[test]
@@ -226,8 +288,7 @@ mod tests {
     #[test]
     fn the_offline_model_is_told_as_what_it_is() {
         let line = banner(&ModelSource::Offline, "offline").line(None);
-        assert!(line.contains("model offline (rules, no intelligence)") && line.contains("network not used"), "{line}");
-        assert!(!line.contains("UNCONFINED") && line.contains("no sandbox"), "{line}");
+        assert!(line.contains("model offline (rules, no intelligence)") && line.contains("no network"), "{line}");
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! `convoke doctor`: looks at everything a run needs and says what to do about what is missing. It changes nothing but
 //! a probe file and a heartbeat, both of which it takes away again.
 
+mod sandbox;
+
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::IsTerminal;
@@ -8,15 +10,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use convoke_journal::{Filter, Location};
-use convoke_runtime::{Clock, HelperPath};
-use convoke_sandbox::Hold;
+use convoke_runtime::Clock;
 use serde_json::json;
 
 use crate::args::OutputFormat;
 use crate::failure::{Exit, Failure};
 use crate::render::{clean, count, text_columns};
 use crate::settings::{ModelSource, Settings};
-use crate::{open, paths, stdio, utc};
+use crate::{open, stdio, utc};
 
 /// How a check came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,12 +61,7 @@ fn fail(name: &'static str, found: impl Into<String>, todo: impl Into<String>) -
 /// Checks everything.
 pub(crate) async fn run(settings: &Settings) -> Result<Exit, Failure> {
     let mut checks = vec![bash(settings).await, git(settings).await, state_dir(settings), journal(settings).await];
-    checks.push(hold().await);
-    checks.push(warn(
-        "sandbox",
-        "commands run unconfined: the OS sandbox is not built yet",
-        "give a real model only directories and accounts it may change; a container or a virtual machine confines it",
-    ));
+    checks.extend(sandbox::checks(settings).await);
     checks.push(source(settings));
     checks.extend(model(settings));
     checks.push(endpoint(settings));
@@ -84,10 +80,10 @@ pub(crate) async fn run(settings: &Settings) -> Result<Exit, Failure> {
 }
 
 fn text(checks: &[Check], width: Option<usize>) -> String {
-    const INDENT: usize = 15;
+    const INDENT: usize = 16;
     let mut text = String::new();
     for check in checks {
-        let head = format!("{:<5}{:<10}", check.level.word(), check.name);
+        let head = format!("{:<5}{:<11}", check.level.word(), check.name);
         wrapped(&mut text, &head, INDENT, &check.found, width);
         if let Some(todo) = &check.todo {
             wrapped(&mut text, &format!("{:INDENT$}→ ", ""), INDENT + 2, todo, width);
@@ -199,38 +195,6 @@ async fn journal(settings: &Settings) -> Check {
     }
 }
 
-async fn hold() -> Check {
-    let program = match paths::own_executable() {
-        Ok(program) => program,
-        Err(failure) => return fail("commands", failure.message, "mount /proc"),
-    };
-    let helper = HelperPath::new(program);
-    match convoke_sandbox::probe_hold(&helper).await {
-        Ok(hold) => held(&hold, paths::own_uid() == Some(0)),
-        Err(error) => fail("commands", format!("no shell can be started: {error}"), "see what the message names"),
-    }
-}
-
-/// What commands can leave behind or see by the way they are held.
-fn held(hold: &Hold, root: bool) -> Check {
-    match hold {
-        Hold::PidNamespace => {
-            ok("commands", "held by a pid namespace: kill -9 of convoke leaves none of their processes behind")
-        }
-        Hold::Subreaper { why } => {
-            let left = "a SIGKILL of the helper itself can leave background processes of commands behind";
-            let (seen, todo) = match root {
-                true => (
-                    "; and as root, commands can read convoke's environment, keys and all, in /proc/PID/environ",
-                    "allow user and pid namespaces to be certain, or start convoke as another user than root",
-                ),
-                false => ("", "allow unprivileged user namespaces to be certain"),
-            };
-            warn("commands", format!("held by a subreaper, because {why}: {left}{seen}"), todo)
-        }
-    }
-}
-
 fn source(settings: &Settings) -> Check {
     let origin = |key: &str| settings.origin(key).map(ToString::to_string).unwrap_or_default();
     match &settings.source {
@@ -326,25 +290,4 @@ fn terminal() -> Check {
     let colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let colour = if colour { "" } else { ", no colour (NO_COLOR)" };
     ok("terminal", format!("stdout {stdout}, stderr {stderr}, width {width}{colour}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_subreaper_is_said_to_leave_processes_and_as_root_to_hide_nothing() {
-        let hold = Hold::Subreaper { why: "there are no namespaces".into() };
-        let check = |root: bool, environ: bool| {
-            let Check { level, found, todo, .. } = held(&hold, root);
-            assert_eq!(level, Level::Warn);
-            assert!(found.starts_with("held by a subreaper, because there are no namespaces: a SIGKILL of"), "{found}");
-            assert!(found.contains("can leave background processes"), "{found}");
-            assert_eq!(found.contains("/proc/PID/environ"), environ, "{found}");
-            assert!(todo.unwrap().contains("namespaces"));
-        };
-        check(false, false);
-        check(true, true);
-        assert_eq!(held(&Hold::PidNamespace, true).level, Level::Ok);
-    }
 }

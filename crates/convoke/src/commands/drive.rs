@@ -1,13 +1,17 @@
 //! Drives an agent and shows it, from the first line on stderr to the exit code: what `run` and `resume` share.
 
+use std::path::Path;
+
 use convoke_kernel::AgentId;
-use convoke_runtime::{Stopper, Take};
+use convoke_runtime::{Ended, Error, Stopper, Take};
 
 use crate::again::Naming;
 use crate::args::EndArgs;
 use crate::failure::{Exit, Failure};
+use crate::keeping::{LeadTree, Left};
 use crate::lead::Lead;
 use crate::open::Opened;
+use crate::questions;
 use crate::render::{Asked, End, Look, Progress, Report, Screen, clean};
 use crate::settings::Settings;
 use crate::signals::Signals;
@@ -26,12 +30,14 @@ pub(super) struct Job<'a> {
     /// What a person should know about the result; it was said before.
     pub(super) warnings: Vec<String>,
     pub(super) asked: Asked,
+    /// The worktree that the lead works in.
+    pub(super) tree: Option<LeadTree>,
     pub(super) wanted: EndArgs,
 }
 
 /// Drives the agent until it has answered, failed or was stopped, and prints what came of it.
 pub(super) async fn drive(job: Job<'_>) -> Result<Exit, Failure> {
-    let Job { settings, look, opened, agent, take, progress, mut warnings, asked, wanted } = job;
+    let Job { settings, look, opened, agent, take, progress, mut warnings, asked, tree, wanted } = job;
     let (stopper, stop) = Stopper::new();
     let screen = Screen::start(look, &opened.runtime, opened.clock.clone(), agent.clone(), progress.clone()).await;
     let signals = Signals::listen(stopper, screen.messages())?;
@@ -41,8 +47,11 @@ pub(super) async fn drive(job: Job<'_>) -> Result<Exit, Failure> {
     // A journal that has just failed is not asked again: what there is to say is in the result.
     let session = result.as_ref().ok().and_then(|ended| ended.summary.as_ref()).map(|summary| &summary.session);
     let ended_at = opened.clock.now();
-    let (mut lead, mut work) = (Lead::default(), Work::default());
+    let (mut lead, mut work, mut open) = (Lead::default(), Work::default(), Vec::new());
     if let Some(session) = session {
+        if result.as_ref().is_ok_and(|ended| ended.parked) {
+            open = questions::of_session(settings, &opened.journal, session).await?;
+        }
         lead = Lead::read(&opened.journal, &agent).await.unwrap_or_default();
         work = Work::of_session(settings, &opened.journal, session, ended_at).await.unwrap_or_else(|failure| {
             let warning = format!("what the agents below the lead did cannot be read: {}", failure.message);
@@ -51,6 +60,12 @@ pub(super) async fn drive(job: Job<'_>) -> Result<Exit, Failure> {
             Work::default()
         });
     }
+    let (left, stored) = left_behind(settings, &agent, lead.spec.as_ref().map(|spec| spec.dir.as_str()), tree, &result).await;
+    for warning in &left.warnings {
+        tell(&look.fit(&format!("warning: {}\n", clean(warning))));
+    }
+    warnings.extend(left.warnings.iter().cloned());
+    work.notes.extend(stored);
     let end = End {
         agent,
         result,
@@ -62,11 +77,35 @@ pub(super) async fn drive(job: Job<'_>) -> Result<Exit, Failure> {
         asked,
         exchanges: lead.exchanges,
         work,
+        questions: open,
+        left,
         wanted,
     };
     // The leases go back at once, so that a resume need not find out that this process is gone.
     let _ = opened.journal.close().await;
     Report::new(end).print(look)
+}
+
+/// What is in files when driving has ended, and what became of the lead's worktree. One of a run that is to go on stays.
+async fn left_behind(
+    settings: &Settings,
+    agent: &AgentId,
+    dir: Option<&str>,
+    tree: Option<LeadTree>,
+    result: &Result<Ended, Error>,
+) -> (Left, Option<String>) {
+    let goes_on = |ended: &Ended| ended.outcome.is_none() || ended.summary.as_ref().is_none_or(|row| row.can_go_on);
+    let stored = match (tree, result) {
+        (None, _) => None,
+        (Some(tree), Ok(ended)) if !goes_on(ended) => Some(tree.end().await),
+        (Some(tree), _) => Some(tree.left()),
+    };
+    // An agent of which nothing could be read has nothing to be listed under.
+    let left = match dir {
+        Some(dir) => Left::of(settings, agent, Path::new(dir)).await,
+        None => Left::default(),
+    };
+    (left, stored)
 }
 
 /// Says something on stderr before a run, unless nobody wants to hear it.

@@ -1,6 +1,7 @@
 //! The commands, one file each. Every one takes the settings and its arguments and gives its exit code: it prints what
 //! was asked for on stdout; what goes wrong is printed once, in `main`.
 
+pub(crate) mod approvals;
 mod ask;
 mod banner;
 pub(crate) mod completions;
@@ -8,11 +9,13 @@ pub(crate) mod config;
 pub(crate) mod cost;
 pub(crate) mod doctor;
 mod drive;
+mod patch;
 pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod sim;
 mod table;
+pub(crate) mod worktrees;
 
 use crate::failure::Failure;
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use convoke_claude::OFFLINE_MODEL;
 use convoke_journal::{Journal, LiveOwner, Process};
 use convoke_kernel::AgentSpec;
-use convoke_runtime::{Ended, Ids, Take, changed_since};
+use convoke_runtime::{Ended, Ids, Runtime, Take, changed_since};
 
 use super::ask;
 use super::banner::Banner;
@@ -16,11 +16,15 @@ use super::drive::{Job, drive, say};
 use crate::again::Naming;
 use crate::args::{EndArgs, ResumeArgs};
 use crate::catalog::{self, Catalog, Run};
+use crate::confine;
 use crate::failure::{Exit, Failure};
+use crate::keeping::{self, Checkout, LeadTree, Left};
 use crate::lead::{ASKED_AGAIN, Lead};
 use crate::open;
-use crate::render::{Asked, End, Look, Progress, Report, clean, first_line};
+use crate::questions::{self, Answered};
+use crate::render::{Asked, End, Look, Progress, Report, clean, first_line, revealed};
 use crate::settings::{Caps, ModelSource, Settings, caps_words};
+use crate::stdio::tell;
 use crate::work::{Short, Work};
 
 /// How many other runs an error names.
@@ -31,9 +35,14 @@ pub(crate) async fn run(settings: &Settings, args: ResumeArgs) -> Result<Exit, F
     let journal = catalog::open_existing(settings).await?;
     let catalog = Catalog::load(settings, journal.as_ref()).await?;
     let here = Process::current(Ids::random().bits()?);
-    let run = pick(&catalog, args.run.as_deref(), &settings.dir, &here)?;
+    let run = pick(settings, &catalog, args.run.as_deref(), &here)?;
     let journal = journal.ok_or_else(|| Failure::failed("the journal has gone"))?;
     let lead = run.lead();
+    // What is answered must be a question of this run; nothing is driven otherwise.
+    let answers = match args.answers.is_given() {
+        true => questions::answers(&journal, run, &args.answers).await?,
+        false => Vec::new(),
+    };
     let told = Lead::read(&journal, &lead.agent).await?;
     let short = Work::of_run(settings, &journal, run, run.updated_at()).await?.short;
     let again = args.budget.is_given() && short != Short::default();
@@ -45,10 +54,17 @@ pub(crate) async fn run(settings: &Settings, args: ResumeArgs) -> Result<Exit, F
     }
     let summary = &lead.summary;
     let source = source(settings, run)?;
+    // Before anything looks at the directory: it may have been taken away when its content was stored.
+    let tree = LeadTree::again(settings, Path::new(&summary.dir)).await?;
     let changed = changed_since(Path::new(&summary.dir), lead.updated_at).await;
     let look = Look::detect(settings.output, settings.quiet);
-    let opened = open::runtime(settings, journal, &source, ask::asker(look)).await?;
     let dir = Path::new(&summary.dir);
+    let recorded = told.spec.as_ref().map(|spec| spec.confinement.clone()).unwrap_or_default();
+    let held = confine::hold_again(settings, dir, &recorded).await?;
+    let confinement = held.confinement;
+    let kept = keeping::places_for(settings, dir).await;
+    let rules = told.spec.as_ref().map(|spec| spec.approvals.clone()).unwrap_or_default();
+    let opened = open::runtime(settings, journal, &source, ask::asker(look, settings, &rules), held.confine, kept.clone().ok()).await?;
     let caps = opened.runtime.ledger(&run.session).await?.caps();
     let granted = args.budget.grant(caps);
     if granted != caps {
@@ -64,9 +80,12 @@ pub(crate) async fn run(settings: &Settings, args: ResumeArgs) -> Result<Exit, F
         consent: fan_out.is_some_and(|chosen| chosen.consent),
         caps: Some(granted),
         dir,
-        ..Banner::new(settings, &source, &summary.model, effort)
+        ..Banner::new(settings, &source, &summary.model, effort, &confinement)
     };
-    say(settings, &banner.line(look.width()));
+    say(settings, &banner.lines(look));
+    if let Some(tree) = &tree {
+        say(settings, &look.fit(&clean(&tree.line())));
+    }
     if granted != caps {
         say(settings, &look.fit(&format!("granted in all: {} (before: {})", caps_words(&granted), caps_words(&caps))));
     }
@@ -77,9 +96,17 @@ pub(crate) async fn run(settings: &Settings, args: ResumeArgs) -> Result<Exit, F
         let ago = opened.clock.now().saturating_sub(lead.updated_at);
         say(settings, &look.fit(&clean(&changed_line(&changed, ago))));
     }
+    let warnings: Vec<String> = match (&kept, &source) {
+        (Err(why), ModelSource::Api { .. }) if recorded.sandbox.writes() => vec![keeping::cannot_take_back(why)],
+        _ => Vec::new(),
+    };
+    for warning in &warnings {
+        tell(&look.fit(&format!("warning: {}\n", clean(warning))));
+    }
+    answer(settings, look, &opened.runtime, &answers).await?;
     let (agent, progress) = (lead.agent.clone(), Progress::from_summary(summary));
     // An agent that was never driven simply begins: the runtime sees that there is nothing to go on from.
-    let asked = Asked { caps: granted, ..asked(run) };
+    let asked = Asked { caps: granted, confinement: Some(confinement), ..asked(settings, run) };
     let take = if summary.can_go_on { Take::Resume { changed } } else { Take::New };
     if let (true, true, Some(task)) = (again, granted != caps, told.exchanges.first()) {
         // The lead is asked anew: what is done is remembered, and what was left out is done now.
@@ -90,7 +117,19 @@ pub(crate) async fn run(settings: &Settings, args: ResumeArgs) -> Result<Exit, F
             "what the budget had left out is taken up: the task is asked again, and equal results are reused",
         );
     }
-    drive(Job { settings, look, opened, agent, take, progress, warnings: Vec::new(), asked, wanted: args.end }).await
+    drive(Job { settings, look, opened, agent, take, progress, warnings, asked, tree, wanted: args.end }).await
+}
+
+/// Writes down what the person says to the agents' questions; each of them hears it when it is driven.
+async fn answer(settings: &Settings, look: Look, runtime: &Runtime, answers: &[Answered]) -> Result<(), Failure> {
+    for (question, allow) in answers {
+        let by = if *allow { "the person (resume --allow)" } else { "the person (resume --deny)" };
+        runtime.answer(&question.agent, &question.call, *allow, by).await?;
+        let word = if *allow { "allowed" } else { "refused" };
+        let line = format!("{word}: {}: {}", question.who(), first_line(&revealed(&question.wanted), 100));
+        say(settings, &look.fit(&line));
+    }
+    Ok(())
 }
 
 /// A cap in dollars can be held only if the run knows what its models cost; that was written down when it began.
@@ -107,9 +146,10 @@ fn check_prices(settings: &Settings, spec: Option<&AgentSpec>, granted: Caps) ->
 }
 
 /// What the listing knows of what was asked for.
-fn asked(run: &Run) -> Asked {
+fn asked(settings: &Settings, run: &Run) -> Asked {
     let summary = &run.lead().summary;
-    let (task, dir, effort) = (summary.task.clone(), summary.dir.clone(), summary.effort.clone());
+    let dir = Checkout::of_run(settings, run).to_string_lossy().into_owned();
+    let (task, effort) = (summary.task.clone(), summary.effort.clone());
     Asked { task, dir, effort, ..Asked::default() }
 }
 
@@ -123,6 +163,7 @@ async fn repeat(
 ) -> Result<Exit, Failure> {
     let (lead, exchanges) = (run.lead(), told.exchanges);
     let work = Work::of_run(settings, journal, run, run.updated_at()).await?;
+    let left = Left::of(settings, &lead.agent, Path::new(&lead.summary.dir)).await;
     let closed = exchanges.iter().rev().find_map(|exchange| exchange.outcome.clone());
     say(settings, &format!("{} had ended ({}); this is what it came to", run.session, run.state().words()));
     let end = End {
@@ -133,25 +174,33 @@ async fn repeat(
             report: None,
             ballot: None,
             degraded: None,
+            parked: false,
         }),
         caught: None,
         progress: Progress::from_summary(&lead.summary),
         ended_at: run.updated_at(),
-        warnings: Vec::new(),
+        warnings: left.warnings.clone(),
         journal: Naming::of(settings),
-        asked: asked(run),
+        asked: Asked { confinement: told.spec.map(|spec| spec.confinement), ..asked(settings, run) },
         exchanges,
         work,
+        questions: Vec::new(),
+        left,
         wanted,
     };
     Report::new(end).print(Look::detect(settings.output, settings.quiet))
 }
 
 /// The run that is meant. A person may name one that has ended; by itself only an unfinished one is taken.
-fn pick<'a>(catalog: &'a Catalog, given: Option<&str>, dir: &Path, here: &Process) -> Result<&'a Run, Failure> {
+fn pick<'a>(
+    settings: &Settings,
+    catalog: &'a Catalog,
+    given: Option<&str>,
+    here: &Process,
+) -> Result<&'a Run, Failure> {
     match given {
         Some(id) => not_running(catalog.find(id)?, here),
-        None => newest(catalog, dir, here),
+        None => newest(settings, catalog, here),
     }
 }
 
@@ -187,8 +236,9 @@ fn is_here(process: &Process, here: &Process) -> bool {
 }
 
 /// The newest unfinished run of this directory that nobody works on.
-fn newest<'a>(catalog: &'a Catalog, dir: &Path, this: &Process) -> Result<&'a Run, Failure> {
-    let here = || catalog.runs.iter().filter(|run| Path::new(&run.lead().summary.dir) == dir);
+fn newest<'a>(settings: &Settings, catalog: &'a Catalog, this: &Process) -> Result<&'a Run, Failure> {
+    let dir = &settings.dir;
+    let here = || catalog.runs.iter().filter(|run| Checkout::of_run(settings, run) == *dir);
     let waits = |run: &&Run| run.lead().summary.can_go_on && run.lead().owner.is_none();
     if let Some(run) = here().find(waits) {
         return Ok(run);

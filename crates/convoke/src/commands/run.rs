@@ -9,9 +9,11 @@ use super::banner::Banner;
 use super::drive::{Job, drive, say};
 use super::{ask, resume};
 use crate::again::Naming;
-use crate::args::{ResumeArgs, RunArgs, RunFlags, Switch};
+use crate::args::{AnswerArgs, IsolationFlag, ResumeArgs, RunArgs, RunFlags, Switch};
 use crate::catalog::{self, Catalog};
+use crate::confine;
 use crate::failure::{Exit, Failure};
+use crate::keeping::{self, Checkout, LeadTree};
 use crate::lead::Lead;
 use crate::open;
 use crate::render::{Asked, Look, Progress, clean};
@@ -30,19 +32,25 @@ pub(crate) async fn run(settings: &Settings, args: RunArgs) -> Result<Exit, Fail
     let look = Look::detect(settings.output, settings.quiet);
     let unfinished = if flags.fresh { None } else { unfinished(settings, &task).await? };
     if let (true, Some(run)) = (flags.take_up, &unfinished) {
-        return resume::run(settings, ResumeArgs { run: Some(run.clone()), budget, end: wanted }).await;
+        let (run, answers, confine) = (Some(run.clone()), AnswerArgs::default(), args.flags.confine);
+        return resume::run(settings, ResumeArgs { run, answers, budget, confine, end: wanted }).await;
     }
     let source = choose(settings, look)?;
-    let start = open::start(settings, &source, flags.fresh, is_quoted(&args.task))?;
+    // Before anything is written or spent: what cannot be held is not begun.
+    let held = confine::hold(settings, &settings.dir).await?;
+    let confinement = held.confinement.clone();
+    let mut start = open::start(settings, &source, flags.fresh, is_quoted(&args.task), confinement.clone())?;
+    start.approvals = settings.asking.approvals(look.is_interactive());
     let worker = match source {
         ModelSource::Offline => &start.model,
         ModelSource::Api { .. } | ModelSource::Nothing => &settings.fan_out.worker.model,
     };
     settings.check_prices(&[&start.model, worker])?;
+    let kept = keeping::places_for(settings, &settings.dir).await;
     let journal = open::journal(settings).await?;
-    let opened = open::runtime(settings, journal, &source, ask::asker(look)).await?;
+    let opened = open::runtime(settings, journal, &source, ask::asker(look, settings, &start.approvals), held.confine, kept.clone().ok()).await?;
     let effort = start.capabilities.effort.clone();
-    say(settings, &Banner::new(settings, &source, &start.model, effort.as_deref()).line(look.width()));
+    say(settings, &Banner::new(settings, &source, &start.model, effort.as_deref(), &confinement).lines(look));
     if flags.take_up {
         say(settings, "no unfinished run of this task here: it is begun");
     } else if let Some(command) = unfinished.and_then(|run| Naming::of(settings).resume(&run)) {
@@ -50,18 +58,42 @@ pub(crate) async fn run(settings: &Settings, args: RunArgs) -> Result<Exit, Fail
             format!("there is an unfinished run of this task here: `{command}`, or --continue, goes on with it");
         say(settings, &look.fit(&advice));
     }
-    let warnings = match source {
+    let mut warnings: Vec<String> = match source {
         // They are about the model that was configured and is not asked.
         ModelSource::Offline => Vec::new(),
         ModelSource::Api { .. } | ModelSource::Nothing => {
             settings.warnings.iter().cloned().chain(settings.model_row().assumptions()).collect()
         }
     };
+    let mut tree = match flags.isolation {
+        Some(IsolationFlag::Worktree) => Some(LeadTree::make(settings).await?),
+        Some(IsolationFlag::None) | None => None,
+    };
+    if let Some(tree) = &tree {
+        start.dir = tree.dir();
+        warnings.extend(tree.remarks().iter().cloned());
+        say(settings, &look.fit(&clean(&tree.line())));
+    }
+    // The offline model changes nothing, and neither does whoever may not.
+    if let (Err(why), true, ModelSource::Api { .. }) = (&kept, confinement.sandbox.writes(), &source) {
+        warnings.push(keeping::cannot_take_back(why));
+    }
     for warning in &warnings {
         tell(&look.fit(&format!("warning: {}\n", clean(warning))));
     }
     let progress = Progress::new(&start.model);
-    let agent = opened.runtime.start(start, &task).await?;
+    let agent = match (opened.runtime.start(start, &task).await, tree.take()) {
+        (Ok(agent), made) => {
+            tree = made;
+            agent
+        }
+        (Err(error), made) => {
+            if let Some(made) = made {
+                made.give_up(settings).await;
+            }
+            return Err(error.into());
+        }
+    };
     // Written down before anything begins, so that they are asked after a crash too.
     if let Some(mode) = flags.follow_up_mode {
         opened.runtime.set_mode(&agent, "follow-up-mode", mode == Switch::On).await?;
@@ -75,8 +107,9 @@ pub(crate) async fn run(settings: &Settings, args: RunArgs) -> Result<Exit, Fail
         effort,
         mode: Some(settings.fan_out.mode),
         caps: settings.caps,
+        confinement: Some(confinement),
     };
-    drive(Job { settings, look, opened, agent, take: Take::New, progress, warnings, asked, wanted }).await
+    drive(Job { settings, look, opened, agent, take: Take::New, progress, warnings, asked, tree, wanted }).await
 }
 
 /// The newest unfinished run of the same task in this directory that nobody works on.
@@ -85,7 +118,7 @@ async fn unfinished(settings: &Settings, task: &str) -> Result<Option<String>, F
     let catalog = Catalog::load(settings, Some(&journal)).await?;
     for run in &catalog.runs {
         let (lead, summary) = (run.lead(), &run.lead().summary);
-        let here = Path::new(&summary.dir) == settings.dir && summary.can_go_on && lead.owner.is_none();
+        let here = Checkout::of_run(settings, run) == settings.dir && summary.can_go_on && lead.owner.is_none();
         // The listing has only the beginning of a task.
         if here && task.trim().starts_with(summary.task.trim_end_matches('…').trim()) {
             let said = Lead::read(&journal, &lead.agent).await?.exchanges;

@@ -20,6 +20,21 @@ pub(crate) fn clean(text: &str) -> String {
     cleaned
 }
 
+/// The text with everything that a terminal would obey, reorder or not show written out, so that nothing of it can hide.
+/// For what a person is asked to agree to: there a mark that is left out would be a lie. Line breaks stay.
+pub(crate) fn revealed(text: &str) -> String {
+    let hides = |c: char| (c.is_control() || is_invisible_control(c) || is_blank(c)) && c != '\n';
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\t' => shown.push_str("\\t"),
+            c if hides(c) => shown.extend(c.escape_unicode()),
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
 /// JSON for a terminal: what JSON need not escape and a terminal would obey is escaped too. The values stay the same, and
 /// so does the white space between them.
 pub(crate) fn escaped(json: &str) -> String {
@@ -130,7 +145,7 @@ pub(super) fn last_rows(text: &str, width: usize, rows: usize) -> Vec<String> {
 }
 
 /// A line as rows of this width.
-fn broken(line: &str, width: usize) -> Vec<String> {
+pub(super) fn broken(line: &str, width: usize) -> Vec<String> {
     let (mut rows, mut row, mut used) = (Vec::new(), String::new(), 0);
     for c in line.chars() {
         if used + columns(c) > width {
@@ -147,6 +162,15 @@ fn broken(line: &str, width: usize) -> Vec<String> {
 /// Marks that reorder or hide what stands around them.
 fn is_invisible_control(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+/// Marks that take no room, or look like a blank and are none.
+fn is_blank(c: char) -> bool {
+    let wide = c.is_whitespace() && c != ' ';
+    let none = matches!(u32::from(c), 0xAD | 0x34F | 0x61C | 0x115F | 0x1160 | 0x17B4 | 0x17B5 | 0x180B..=0x180F
+        | 0x200B..=0x200F | 0x2028..=0x202F | 0x205F..=0x206F | 0x2800 | 0x3164 | 0xFE00..=0xFE0F | 0xFFA0
+        | 0xFFF0..=0xFFFB | 0xE0000..=0xE0FFF);
+    wide || none
 }
 
 /// Skips what follows an escape character: a control sequence, a string command, or one character.
@@ -184,6 +208,15 @@ mod tests {
         check("a\u{202e}b\u{2066}c", "abc");
         check("\u{1b}", "");
         check("grüße 漢字", "grüße 漢字");
+    }
+
+    #[test]
+    fn what_is_revealed_hides_nothing() {
+        let check = |text: &str, expected: &str| assert_eq!(revealed(text), expected, "{text:?}");
+        check("ls -l\necho grüße 漢字", "ls -l\necho grüße 漢字");
+        check("echo a\u{1b}]0;b; rm -rf ~\u{7}", "echo a\\u{1b}]0;b; rm -rf ~\\u{7}");
+        check("a\rb\u{8}\tc", "a\\u{d}b\\u{8}\\tc");
+        check("a\u{202e}b\u{200b}c\u{a0}d\u{e0041}", "a\\u{202e}b\\u{200b}c\\u{a0}d\\u{e0041}");
     }
 
     #[test]

@@ -58,6 +58,11 @@ pub(crate) struct Live<W: Write> {
     size: fn() -> (usize, usize),
     /// Whether a question stands on the terminal.
     is_still: fn() -> bool,
+    /// How many questions have stood there, and how many of them are known here.
+    times_still: fn() -> usize,
+    known_still: usize,
+    /// What is to be printed once the question is answered.
+    held: String,
     lead: AgentId,
     /// Where the lead stands.
     pub(crate) progress: Progress,
@@ -82,6 +87,9 @@ impl<W: Write> Live<W> {
             look,
             size,
             is_still: Still::is_kept,
+            times_still: Still::times,
+            known_still: Still::times(),
+            held: String::new(),
             lead,
             progress,
             tree,
@@ -163,6 +171,8 @@ impl<W: Write> Live<W> {
             | Event::ExchangeOpened(_)
             | Event::ExchangeReopened(_)
             | Event::NoteAppended(_)
+            | Event::ApprovalAsked(_)
+            | Event::ApprovalGiven(_)
             | Event::ToolStarted(_)
             | Event::ResultsAppended(_)
             | Event::ExchangeClosed(_)
@@ -172,27 +182,39 @@ impl<W: Write> Live<W> {
 
     /// Whoever waits sees time pass.
     pub(crate) fn tick(&mut self, now: Instant, at: u64) {
+        let _pen = Still::pen();
+        self.look_for_questions();
         match self.look.talk {
             Talk::Quiet => {}
             // What stands on the screen above a question stays there.
-            Talk::Live if (self.is_still)() => self.drawn.clear(),
+            Talk::Live if (self.is_still)() => {}
             Talk::Live => {
+                let held = std::mem::take(&mut self.held);
+                if !held.is_empty() {
+                    self.put(&held);
+                }
                 if now.duration_since(self.last) >= FRAME {
                     self.draw(now, at);
                 }
             }
+            Talk::Sparse if (self.is_still)() => {}
             Talk::Sparse => self.say_sparsely(now, at),
         }
     }
 
     /// A line that stays, whatever the look: something a person has to know.
     pub(crate) fn line(&mut self, line: &str) {
-        self.print(&format!("{line}\n"));
+        let _pen = Still::pen();
+        self.look_for_questions();
+        self.put(&format!("{line}\n"));
     }
 
     /// Leaves the screen as it should stay.
     pub(crate) fn close(&mut self) {
-        self.print("");
+        let held = std::mem::take(&mut self.held);
+        let _pen = Still::pen();
+        self.look_for_questions();
+        self.put(&held);
     }
 
     fn forget(&mut self) {
@@ -277,7 +299,7 @@ impl<W: Write> Live<W> {
         let line = self.status(at);
         self.dirty = false;
         if line != self.said || since >= REPEAT {
-            self.print(&format!("{line}\n"));
+            self.put(&format!("{line}\n"));
             self.last = now;
             self.said = line;
         }
@@ -285,9 +307,26 @@ impl<W: Write> Live<W> {
 
     /// Prints for good: over the region, which is drawn again at the next tick.
     fn print(&mut self, text: &str) {
-        if (self.is_still)() {
+        let _pen = Still::pen();
+        self.look_for_questions();
+        match self.look.talk == Talk::Live && (self.is_still)() {
+            // A question and its answer stay together.
+            true => self.held.push_str(text),
+            false => self.put(text),
+        }
+    }
+
+    /// What was drawn before a question was asked is part of what stands above it now.
+    fn look_for_questions(&mut self) {
+        let times = (self.times_still)();
+        if times != self.known_still || (self.is_still)() {
+            self.known_still = times;
             self.drawn.clear();
         }
+    }
+
+    /// Writes for good, the pen in hand.
+    fn put(&mut self, text: &str) {
         let mut bytes = String::new();
         self.erase(&mut bytes);
         bytes.push_str(text);

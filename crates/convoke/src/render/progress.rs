@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use convoke_kernel::{Event, Kept, SessionId, Summary, ToolStarted, Usage};
 
-use super::clean::first_line;
+use super::clean::{first_line, revealed};
 use super::figures::{count, dollars, tokens};
 
 /// A command or a reason takes at most this much of a progress line.
@@ -48,6 +48,8 @@ pub(crate) enum Doing {
     Running(Call),
     /// The next attempt is waited for.
     Waiting { until: u64, why: String },
+    /// A person has to agree to this first.
+    Asked { what: String },
 }
 
 impl Progress {
@@ -108,6 +110,8 @@ impl Progress {
                 self.calls.push(call);
                 self.doing = self.running();
             }
+            Event::ApprovalAsked(e) => self.doing = Doing::Asked { what: first_line(&revealed(&e.what), SHORT) },
+            Event::ApprovalGiven(_) => self.doing = self.running(),
             Event::ToolFinished(e) => {
                 self.calls.retain(|call| call.id != e.id);
                 self.doing = self.running();
@@ -154,6 +158,7 @@ impl Progress {
                 let left = Duration::from_millis(until.saturating_sub(now)).as_secs_f64().ceil();
                 Some(format!("asking again in {left} s: {why}"))
             }
+            Doing::Asked { what } => Some(format!("waits for your answer ({what})")),
         }
     }
 
@@ -162,7 +167,7 @@ impl Progress {
         match self.doing {
             Doing::Asking => Some("the reply under way"),
             Doing::Running(_) => Some("the command under way"),
-            Doing::Nothing | Doing::Waiting { .. } => None,
+            Doing::Nothing | Doing::Waiting { .. } | Doing::Asked { .. } => None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! How a run ended: judged once, and told as the answer on stdout, the report on stderr, the object and the report files.
 //! It never makes a failure look like an answer.
 
-use convoke_kernel::{AgentId, FailureKind, Outcome};
+use convoke_kernel::{AgentId, Confinement, FailureKind, Outcome};
 use convoke_runtime::{Ended, Error};
 
 use super::clean::clean;
@@ -9,12 +9,15 @@ use super::figures::{count, dollars, tokens};
 use super::jsonl;
 use super::look::{Look, Talk};
 use super::progress::Progress;
+use super::question::questions;
 use crate::again::Naming;
 use crate::args::EndArgs;
 use crate::failure::{Exit, Failure};
+use crate::keeping::Left;
 use crate::lead::Exchange;
+use crate::questions::Question;
 use crate::report::{
-    Agent, AgentStatus, Cache, Failed, FollowUp, ReportFile, RunReport, SCHEMA_VERSION, Spend, Tokens, fail_on, json,
+    Agent, AgentStatus, Cache, Confined, Failed, FollowUp, ReportFile, RunReport, SCHEMA_VERSION, Spend, Tokens, Waits, enter_changes, fail_on, json,
     text,
 };
 use crate::settings::{Caps, OutputFormat, switch_word};
@@ -38,6 +41,10 @@ pub(crate) struct End {
     pub(crate) exchanges: Vec<Exchange>,
     /// What the agents below the lead did.
     pub(crate) work: Work,
+    /// The calls that wait for a person.
+    pub(crate) questions: Vec<Question>,
+    /// What it left behind in files.
+    pub(crate) left: Left,
     /// What the caller wants of the end.
     pub(crate) wanted: EndArgs,
 }
@@ -51,6 +58,8 @@ pub(crate) struct Asked {
     /// Whether orchestration mode was on for the task.
     pub(crate) mode: Option<bool>,
     pub(crate) caps: Caps,
+    /// What held the commands; `None` where that is not known.
+    pub(crate) confinement: Option<Confinement>,
 }
 
 /// How a run ended.
@@ -72,6 +81,8 @@ pub(crate) enum Status {
     Failed,
     /// A signal stopped it.
     Interrupted,
+    /// It waits for a person's answer.
+    Waiting,
 }
 
 impl Status {
@@ -81,6 +92,7 @@ impl Status {
             Self::Partial => "partial",
             Self::Failed => "failed",
             Self::Interrupted => "interrupted",
+            Self::Waiting => "waiting",
         }
     }
 }
@@ -88,8 +100,8 @@ impl Status {
 impl Report {
     /// Judges how a run ended.
     pub(crate) fn new(end: End) -> Self {
-        let End { agent, result, caught, mut progress, ended_at, warnings, journal, asked, exchanges, work, wanted } =
-            end;
+        let End { agent, result, caught, mut progress, ended_at, warnings, journal, asked, exchanges, .. } = end;
+        let (work, questions, left, wanted) = (end.work, end.questions, end.left, end.wanted);
         // What came back and could not be recorded is paid for all the same.
         let summary = match &result {
             Ok(ended) => ended.summary.as_ref(),
@@ -104,11 +116,11 @@ impl Report {
             // Whatever went wrong here is not in the journal, so going on is worth a try.
             Err(_) => true,
         };
-        let judged = judge_all(judge(result, caught), &exchanges);
+        let judged = judge_all(judge(result, caught, questions.len()), &exchanges);
         let lead = lead(&agent, &judged, &progress);
         let (status, mut exit, mut reason, answer, failure) = judge_work(judged, work.short);
-        let run = progress.session.as_ref().map_or(agent.as_str(), |session| session.as_str());
-        let resume = journal.resume(run).filter(|_| can_go_on && status != Status::Done);
+        let run = progress.session.as_ref().map_or(agent.as_str(), |session| session.as_str()).to_owned();
+        let resume = journal.resume(&run).filter(|_| can_go_on && status != Status::Done);
         let failure = failure.map(|message| Failed { kind: reason.clone(), message });
         // A run that could not do its work says so first; what it found is in its report all the same.
         let has_result = matches!(exit, Exit::Done | Exit::Partial);
@@ -120,6 +132,8 @@ impl Report {
         let spend = work.spend.unwrap_or_else(|| own_spend(&used, &work, asked.caps, ended_at, progress.started_at));
         let usage = &used.usage;
         let mode = exchanges.first().and_then(|exchange| exchange.mode).or(asked.mode);
+        let mut agents: Vec<Agent> = std::iter::once(lead).chain(work.agents).collect();
+        enter_changes(&left.changed, &mut agents);
         let told = RunReport {
             schema_version: SCHEMA_VERSION,
             run: progress.session.as_ref().map(|session| session.as_str().to_owned()),
@@ -128,6 +142,7 @@ impl Report {
             effort: asked.effort,
             mode: mode.map(switch_word),
             dir: asked.dir,
+            confinement: asked.confinement.map(Confined::from),
             task: exchanges.into_iter().next().map_or(asked.task, |exchange| exchange.text),
             status: status.word(),
             exit_code: exit as u8,
@@ -136,8 +151,12 @@ impl Report {
             failure,
             follow_ups,
             findings: work.findings,
-            agents: std::iter::once(lead).chain(work.agents).collect(),
+            agents,
             skipped: work.skipped,
+            undo: journal.command(&format!("runs undo {run}")).filter(|_| !left.changed.is_empty()),
+            apply: left.apply(&run).and_then(|words| journal.command(&words)),
+            changed: left.changed,
+            worktrees: left.trees,
             notes: work.notes,
             usage: Tokens {
                 input_tokens: usage.input_tokens,
@@ -156,6 +175,7 @@ impl Report {
             started_at: progress.started_at,
             ended_at,
             resume,
+            questions: questions.into_iter().map(|question| told(question, &journal, &run)).collect(),
             warnings,
         };
         Self { exit, told, files: wanted.report }
@@ -213,11 +233,12 @@ impl Report {
         if let Some(failure) = &self.told.failure {
             lines.push_str(&ended(look.fit(&format!("convoke: {}", clean(&failure.message).trim_end()))));
         }
+        lines.push_str(&questions(&self.told.questions, look.width().unwrap_or(WIDE)));
         if look.talk != Talk::Quiet {
             lines.push_str(&text(&self.told, look, look.width().unwrap_or(WIDE)));
             lines.push_str(&ended(look.dim(&look.fit(&self.summary()))));
         }
-        if let Some(resume) = &self.told.resume {
+        if let (Some(resume), true) = (&self.told.resume, self.told.questions.is_empty()) {
             lines.push_str(&ended(format!("resume: {resume}")));
         }
         lines
@@ -227,7 +248,7 @@ impl Report {
         let told = &self.told;
         let (usage, model) = (&told.usage, &told.model);
         let status = match &told.failure {
-            Some(failure) if told.status != Status::Interrupted.word() => format!("{} ({})", told.status, failure.kind),
+            Some(failure) if ![Status::Interrupted.word(), Status::Waiting.word()].contains(&told.status) => format!("{} ({})", told.status, failure.kind),
             _ => told.status.to_owned(),
         };
         let (turns, commands) = (count(told.turns, "turn"), count(told.commands, "command"));
@@ -251,6 +272,14 @@ impl Report {
 /// What a line may take where nobody says how long a line is.
 const WIDE: usize = 120;
 
+/// A question as the report has it, with the commands that answer it.
+fn told(question: Question, journal: &Naming, run: &str) -> Waits {
+    let command = |flag: &str| journal.resume(run).map(|resume| format!("{resume} {flag} {}", question.id));
+    let (allow, deny) = (command("--allow"), command("--deny"));
+    let Question { id, agent, label, wanted, why, since, .. } = question;
+    Waits { id, agent: agent.to_string(), label, wanted, why, since, allow, deny }
+}
+
 fn follow_up(exchange: &Exchange) -> FollowUp {
     let (status, answer) = match &exchange.outcome {
         None => (Status::Interrupted, String::new()),
@@ -273,7 +302,7 @@ fn lead(agent: &AgentId, (status, _, reason, _, failure): &Judged, progress: &Pr
         status: match status {
             Status::Done => AgentStatus::Ok,
             Status::Partial | Status::Failed => AgentStatus::Failed,
-            Status::Interrupted => AgentStatus::Open,
+            Status::Interrupted | Status::Waiting => AgentStatus::Open,
         },
         failure: failure.as_ref().map(|message| Failed { kind: reason.clone(), message: message.clone() }),
         turns: progress.turns,
@@ -321,12 +350,18 @@ fn own_cache(progress: &Progress) -> Cache {
 
 type Judged = (Status, Exit, String, String, Option<String>);
 
-fn judge(result: Result<Ended, Error>, caught: Option<Caught>) -> Judged {
+fn judge(result: Result<Ended, Error>, caught: Option<Caught>, questions: usize) -> Judged {
     match (result, caught) {
         (Ok(Ended { outcome: Some(outcome), .. }), _) => judge_outcome(outcome),
         (Ok(Ended { outcome: None, .. }), Some(caught)) => {
             let message = format!("stopped by {}; everything up to here is recorded", caught.name());
             (Status::Interrupted, caught.exit(), caught.reason().to_owned(), String::new(), Some(message))
+        }
+        (Ok(Ended { outcome: None, parked: true, .. }), None) if questions > 0 => {
+            let calls = count(u32::try_from(questions).unwrap_or(u32::MAX), "call");
+            let verb = if questions == 1 { "waits" } else { "wait" };
+            let message = format!("{calls} {verb} for your answer; everything that could go on without it has");
+            (Status::Waiting, Exit::NeedsPerson, "approval".to_owned(), String::new(), Some(message))
         }
         (Ok(Ended { outcome: None, .. }), None) => {
             let message = "the run ended without an outcome; this is a fault of convoke".to_owned();
@@ -417,63 +452,4 @@ fn ended(mut text: String) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn ended_with(outcome: Option<Outcome>) -> Ended {
-        Ended { outcome, summary: None, report: None, ballot: None, degraded: None }
-    }
-
-    fn exit(kind: FailureKind, text: &str) -> Exit {
-        let outcome = Outcome::Failed { kind, message: String::new(), text: text.to_owned() };
-        judge(Ok(ended_with(Some(outcome))), None).1
-    }
-
-    #[test]
-    fn an_exit_code_says_whether_there_is_something_to_read() {
-        assert_eq!(exit(FailureKind::TurnLimit, "half"), Exit::Partial);
-        assert_eq!(exit(FailureKind::TurnLimit, " "), Exit::Failed);
-        assert_eq!(exit(FailureKind::Truncated, "half"), Exit::Partial);
-        assert_eq!(exit(FailureKind::Budget, ""), Exit::Budget);
-        assert_eq!(exit(FailureKind::Refused, "no"), Exit::Failed);
-        assert_eq!(exit(FailureKind::Transport, ""), Exit::Failed);
-    }
-
-    #[test]
-    fn an_answer_for_which_the_budget_left_something_out_is_a_part() {
-        let judged = |outcome: Outcome, subtasks: u32, results: u32| {
-            let (status, exit, reason, answer, failure) =
-                judge_work(judge_outcome(outcome), Short { subtasks, results });
-            let left = failure.and_then(|failure| failure.split([':', ';']).nth(1).map(|left| left.trim().to_owned()));
-            (status, exit, reason, answer, left)
-        };
-        let ok = || Outcome::Ok { text: "a".into() };
-        assert_eq!(judged(ok(), 0, 0), (Status::Done, Exit::Done, "done".into(), "a".into(), None));
-        let check = |subtasks: u32, results: u32, left: &str| {
-            let expected = (Status::Partial, Exit::Budget, "budget".into(), "a".into(), Some(left.to_owned()));
-            assert_eq!(judged(ok(), subtasks, results), expected);
-        };
-        check(2, 0, "2 subtasks not run to the end");
-        check(1, 3, "1 subtask not run to the end, 3 results not verified");
-        let failed = Outcome::Failed { kind: FailureKind::Refused, message: "no".into(), text: String::new() };
-        assert_eq!(judged(failed, 2, 0).1, Exit::Failed, "its own reason stays");
-    }
-
-    #[test]
-    fn a_signal_is_the_reason_only_while_there_is_no_outcome() {
-        let done = ended_with(Some(Outcome::Ok { text: "a".into() }));
-        assert_eq!(judge(Ok(done), Some(Caught::Interrupt)).1, Exit::Done);
-        let open = || Ok(ended_with(None));
-        assert_eq!(judge(open(), Some(Caught::Interrupt)).1, Exit::Interrupted);
-        assert_eq!(judge(open(), Some(Caught::Terminate)).1, Exit::Terminated);
-        assert_eq!(judge(open(), Some(Caught::HangUp)).1, Exit::HungUp);
-    }
-
-    #[test]
-    fn a_kind_of_failure_is_written_as_events_write_it() {
-        assert_eq!(kind_word(FailureKind::TurnLimit), "turn_limit");
-        assert_eq!(kind_word(FailureKind::Api), "api");
-        let outcome = Outcome::Failed { kind: FailureKind::TurnLimit, message: String::new(), text: String::new() };
-        assert_eq!(judge(Ok(ended_with(Some(outcome))), None).2, "turn_limit");
-    }
-}
+mod tests;

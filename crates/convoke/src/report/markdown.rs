@@ -4,10 +4,12 @@
 
 use std::fmt::Write;
 
-use super::model::{Finding, RunReport};
+use super::changes::{file_line, tree_line};
+use super::model::{Confined, Finding, RunReport};
 use super::order::{counts, in_order};
 use super::text::{cache, name, outcomes, spend};
-use crate::render::{clean, dollars, tokens};
+use crate::questions::who;
+use crate::render::{clean, dollars, revealed, tokens};
 use crate::utc;
 
 /// The report as a Markdown document.
@@ -23,6 +25,17 @@ pub(crate) fn markdown(report: &RunReport) -> String {
         section(&mut page, &format!("Follow-up: {}", escaped(&follow_up.text)));
         page.push_str(&quoted(&follow_up.answer));
     }
+    if !report.questions.is_empty() {
+        section(&mut page, "Waiting for an answer");
+        for waits in &report.questions {
+            put(&mut page, &format!("- {}: {}, because {}\n", waits.id, escaped(&who(&waits.label)), escaped(&waits.why)));
+            // Nothing of what a person is asked to agree to may be hidden.
+            page.push_str(&fenced(&revealed(&waits.wanted)));
+        }
+        if let Some(command) = report.questions.iter().find_map(|waits| waits.allow.as_ref()) {
+            put(&mut page, &format!("\n`{command}` allows the first of them, `--deny` refuses it."));
+        }
+    }
     if !report.findings.is_empty() {
         section(&mut page, "Findings");
         put(&mut page, &counts(&report.findings));
@@ -31,6 +44,7 @@ pub(crate) fn markdown(report: &RunReport) -> String {
         }
     }
     agents(&mut page, report);
+    left(&mut page, report);
     if !report.skipped.is_empty() {
         section(&mut page, "Not run");
         for skipped in &report.skipped {
@@ -72,6 +86,7 @@ fn facts(page: &mut String, report: &RunReport) {
         ("model", Some(model)),
         ("mode", report.mode.map(str::to_owned)),
         ("directory", Some(report.dir.clone())),
+        ("commands", report.confinement.as_ref().map(confined)),
         ("run", report.run.clone()),
         ("began", Some(format!("{} UTC", utc::minute(report.started_at)))),
         ("spent", Some(spend(report).trim_start_matches("spent: ").to_owned())),
@@ -83,6 +98,16 @@ fn facts(page: &mut String, report: &RunReport) {
         if let Some(value) = value {
             put(page, &format!("| {key} | {} |", escaped(&value)));
         }
+    }
+}
+
+/// What held the commands, in one line.
+fn confined(held: &Confined) -> String {
+    let Confined { sandbox, network, hosts, held_by, .. } = held;
+    let network = if hosts.is_empty() { (*network).to_owned() } else { hosts.join(", ") };
+    match *sandbox {
+        "off" => "UNCONFINED (--sandbox off)".to_owned(),
+        sandbox => format!("sandbox {sandbox}, network {network}, held by {}", held_by.join(", ")),
     }
 }
 
@@ -135,6 +160,28 @@ fn agents(page: &mut String, report: &RunReport) {
             escaped(&agent.changed.join(", ")),
         ];
         put(page, &format!("| {} |", cells.join(" | ")));
+    }
+}
+
+fn left(page: &mut String, report: &RunReport) {
+    if !report.changed.is_empty() {
+        section(page, "Changed files");
+        for file in &report.changed {
+            put(page, &format!("- {}", escaped(&file_line(report, file))));
+        }
+        if let Some(undo) = &report.undo {
+            let see = undo.replacen("runs undo", "runs diff", 1);
+            let _ = write!(page, "\n{} shows them, {} takes them back.\n", code(&see), code(undo));
+        }
+    }
+    if !report.worktrees.is_empty() {
+        section(page, "Worktrees");
+        for tree in &report.worktrees {
+            put(page, &format!("- {}", escaped(&tree_line(report, tree))));
+        }
+        if let Some(apply) = &report.apply {
+            let _ = write!(page, "\n{} takes it over.\n", code(apply));
+        }
     }
 }
 

@@ -1,7 +1,10 @@
 //! What a run came to, as plain data. Its JSON form is the object of `--output json` and of `--report FILE.json`; the shape
 //! is checked in as `docs/schema/run.schema.json`. Money is whole nano-dollars, times are UTC milliseconds.
 
+use convoke_kernel::{Confinement, Network};
 use serde::Serialize;
+
+use super::changes::{Changed, Tree};
 
 /// The version of the object's shape. New members may come without a new version.
 pub(crate) const SCHEMA_VERSION: u32 = 1;
@@ -21,8 +24,10 @@ pub(crate) struct RunReport {
     pub(crate) mode: Option<&'static str>,
     /// The directory that was worked in.
     pub(crate) dir: String,
+    /// What held the commands; `None` where that is not known.
+    pub(crate) confinement: Option<Confined>,
     pub(crate) task: String,
-    /// `done`, `partial`, `failed` or `interrupted`.
+    /// `done`, `partial`, `failed`, `interrupted` or `waiting`.
     pub(crate) status: &'static str,
     pub(crate) exit_code: u8,
     pub(crate) exit_reason: String,
@@ -36,6 +41,14 @@ pub(crate) struct RunReport {
     pub(crate) agents: Vec<Agent>,
     /// Subtasks that nobody worked on.
     pub(crate) skipped: Vec<Skipped>,
+    /// Files that the run changed in its directory, by path.
+    pub(crate) changed: Vec<Changed>,
+    /// Worktrees of its agents with something in them.
+    pub(crate) worktrees: Vec<Tree>,
+    /// The command that takes the changes back, if there are any.
+    pub(crate) undo: Option<String>,
+    /// The command that takes over what is in a worktree, if there is one that is not applied.
+    pub(crate) apply: Option<String>,
     /// What was changed, dropped, reused or shortened on the way.
     pub(crate) notes: Vec<String>,
     pub(crate) usage: Tokens,
@@ -51,7 +64,54 @@ pub(crate) struct RunReport {
     pub(crate) ended_at: u64,
     /// The command that goes on, if anything is left to do.
     pub(crate) resume: Option<String>,
+    /// The calls that wait for a person.
+    pub(crate) questions: Vec<Waits>,
     pub(crate) warnings: Vec<String>,
+}
+
+/// What held the commands of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Confined {
+    /// `read-only`, `workspace` or `off`.
+    pub(crate) sandbox: &'static str,
+    /// `off`, `hosts` or `on`.
+    pub(crate) network: &'static str,
+    /// The hosts that could be reached, if it is `hosts`.
+    pub(crate) hosts: Vec<String>,
+    /// The layers that held.
+    pub(crate) held_by: Vec<String>,
+    /// What they do not hold, one sentence each, beginning with a name.
+    pub(crate) weaker: Vec<String>,
+}
+
+impl From<Confinement> for Confined {
+    fn from(confinement: Confinement) -> Self {
+        let Confinement { sandbox, network, held_by, weaker } = confinement;
+        let (network, hosts) = match network {
+            Network::Off => ("off", Vec::new()),
+            Network::Hosts(hosts) => ("hosts", hosts),
+            Network::On => ("on", Vec::new()),
+        };
+        Self { sandbox: sandbox.name(), network, hosts, held_by, weaker }
+    }
+}
+
+/// A call that waits for a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Waits {
+    /// What `resume --allow` and `--deny` take.
+    pub(crate) id: String,
+    pub(crate) agent: String,
+    /// Empty for the lead.
+    pub(crate) label: String,
+    /// `run: COMMAND`, `change: PATH`.
+    pub(crate) wanted: String,
+    pub(crate) why: String,
+    /// When it was asked.
+    pub(crate) since: u64,
+    /// The commands that answer it; `None` if the journal is gone.
+    pub(crate) allow: Option<String>,
+    pub(crate) deny: Option<String>,
 }
 
 /// Why a run, or an agent, did not do what it was asked for.

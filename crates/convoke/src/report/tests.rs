@@ -2,7 +2,7 @@
 //! each form makes of them.
 
 use super::file::Form;
-use super::model::{Citation, Reused, Verdict};
+use super::model::{Citation, Reused, Verdict, Waits};
 use super::*;
 use crate::render::{Look, Talk, text_columns};
 use crate::settings::OutputFormat;
@@ -10,6 +10,9 @@ use crate::settings::OutputFormat;
 /// A claim that tries to be a heading, a link, a picture, a tag, an escape sequence and a placeholder.
 pub(crate) const WILD: &str =
     "`rm` is *called* with {0} in [a](b)\u{1b}[2J <b>bold</b> | ![x](http://e/)\n## Findings\n\u{202e}end";
+
+const LEAD_ID: &str = "a_aaaaaaaaaaaaaaaa";
+const TASK_ID: &str = "a_gggggggggggggggg";
 
 /// A finding with nothing but the least.
 pub(crate) fn finding(claim: &str, severity: Severity, verdict: Verdict) -> Finding {
@@ -55,6 +58,13 @@ pub(crate) fn solo() -> RunReport {
         effort: Some("xhigh".into()),
         mode: Some("on"),
         dir: "/work/project".into(),
+        confinement: Some(Confined {
+            sandbox: "workspace",
+            network: "hosts",
+            hosts: vec!["crates.io".into()],
+            held_by: vec!["bubblewrap".into(), "landlock 7".into(), "seccomp".into()],
+            weaker: vec!["disk: many files can fill it".into()],
+        }),
         task: "What is it?".into(),
         status: "done",
         exit_code: 0,
@@ -65,6 +75,10 @@ pub(crate) fn solo() -> RunReport {
         findings: Vec::new(),
         agents: vec![agent("lead", "", "a_aaaaaaaaaaaaaaaa", AgentStatus::Ok)],
         skipped: Vec::new(),
+        changed: Vec::new(),
+        worktrees: Vec::new(),
+        undo: None,
+        apply: None,
         notes: Vec::new(),
         usage: Tokens { input_tokens: 2_000, cache_read_tokens: 10_000, output_tokens: 345, ..Tokens::default() },
         cost_usd: Some(0.0412),
@@ -84,6 +98,7 @@ pub(crate) fn solo() -> RunReport {
         started_at: 1_794_776_640_000,
         ended_at: 1_794_776_652_000,
         resume: None,
+        questions: Vec::new(),
         warnings: Vec::new(),
     }
 }
@@ -151,6 +166,7 @@ pub(crate) fn fan_out() -> RunReport {
             degraded,
             failed,
             agent("worker", "docs", "a_ffffffffffffffff", AgentStatus::Open),
+            agent("task", "rename it", TASK_ID, AgentStatus::Ok),
         ],
         skipped: vec![Skipped {
             run: Some("wf_aaaaaaaaaaaaaaaa".into()),
@@ -158,6 +174,21 @@ pub(crate) fn fan_out() -> RunReport {
             label: "benches".into(),
             reason: "budget: $0.04 left, the next request may cost up to $0.51".into(),
         }],
+        changed: vec![
+            Changed { path: "src/a.rs".into(), how: "modified", agents: vec![LEAD_ID.into(), TASK_ID.into()], mixed: false },
+            Changed { path: "src/\u{1b}[2Jold.rs".into(), how: "deleted", agents: vec![TASK_ID.into()], mixed: true },
+        ],
+        worktrees: vec![Tree {
+            agent: TASK_ID.into(),
+            base: "HEAD (0123456789ab)".into(),
+            state: "kept".into(),
+            applied: false,
+            files: vec!["src/c.rs".into()],
+            ignored: vec!["target/".into()],
+            path: Some("/state/worktrees/a/b/tree".into()),
+        }],
+        undo: Some("convoke runs undo s_aaaaaaaaaaaaaaaa".into()),
+        apply: Some(format!("convoke worktrees apply s_aaaaaaaaaaaaaaaa {TASK_ID}")),
         notes: vec!["subtasks 2 and 5 are equal: run once".into(), "3 of 12 results are from run s_b, 2 h old".into()],
         spend: Spend {
             nano: Some(9_960_000_000),
@@ -170,6 +201,16 @@ pub(crate) fn fan_out() -> RunReport {
         },
         cache: Cache { read: 1_100_000, written: 80_000, fresh: 20_000, saved_nano: Some(3_210_000_000) },
         resume: Some("convoke resume s_aaaaaaaaaaaaaaaa".into()),
+        questions: vec![Waits {
+            id: "q_abcd2345".into(),
+            agent: "a_bbbbbbbbbbbbbbbb".into(),
+            label: "tidy up".into(),
+            wanted: "run: rm -r x\u{1b}[2J".into(),
+            why: "a rule asks for it".into(),
+            since: 1,
+            allow: Some("convoke resume s_aaaaaaaaaaaaaaaa --allow q_abcd2345".into()),
+            deny: None,
+        }],
         warnings: vec!["the price table is of 2026-01-01".into()],
         ..solo()
     }

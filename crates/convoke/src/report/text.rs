@@ -1,6 +1,7 @@
 //! The report for a person at a terminal or a log: what counts first, long texts shortened and said to be. Everything that
 //! a model wrote is cleaned, so that no terminal obeys it. The whole of it is in the other forms.
 
+use super::changes::{file_line, files_head, tree_line};
 use super::model::{Agent, AgentStatus, Finding, RunReport, Verdict};
 use super::order::{counts, in_order};
 use crate::render::{Look, clean, count, dollars, flat, hanging, tokens};
@@ -19,21 +20,22 @@ const MOST_CHARS: usize = 400;
 /// of a run does not say.
 pub(crate) fn text(report: &RunReport, look: Look, width: usize) -> String {
     let children = report.agents.iter().filter(|agent| agent.role != "lead").count();
-    if children == 0 && report.findings.is_empty() && report.skipped.is_empty() && report.notes.is_empty() {
-        return String::new();
-    }
     let mut page = Page { lines: String::new(), look, width, shortened: false };
+    if children == 0 && report.findings.is_empty() && report.skipped.is_empty() && report.notes.is_empty() {
+        page.left(report);
+        page.shortening();
+        return page.lines;
+    }
     page.findings(&report.findings);
     page.agents(&report.agents);
+    page.left(report);
     page.not_run(report);
     for note in &report.notes {
         page.line("", &format!("note: {}", clean(note)));
     }
     page.line("", &spend(report));
     page.line("", &cache(report));
-    if page.shortened {
-        page.line("", "some of this is shortened: --report FILE.md and --output json have the whole");
-    }
+    page.shortening();
     page.lines
 }
 
@@ -200,7 +202,9 @@ impl Page {
             }
         }
         self.more(MOST_LINES, bad.len());
-        let changed: Vec<&Agent> = agents.iter().filter(|agent| !agent.changed.is_empty()).collect();
+        // What the others changed is listed by file.
+        let reports = |agent: &&Agent| !agent.changed.is_empty() && !matches!(agent.role, "lead" | "task");
+        let changed: Vec<&Agent> = agents.iter().filter(reports).collect();
         for agent in changed.iter().take(MOST_LINES) {
             let files: Vec<&str> = agent.changed.iter().take(MOST_FILES).map(String::as_str).collect();
             let more = match agent.changed.len().saturating_sub(MOST_FILES) {
@@ -215,6 +219,40 @@ impl Page {
             self.line("  ", &format!("changed while {name} worked: {files}{more}"));
         }
         self.more(MOST_LINES, changed.len());
+    }
+
+    /// What the run left behind in files, and how to see it and take it back.
+    fn left(&mut self, report: &RunReport) {
+        if !report.changed.is_empty() {
+            self.heading(&files_head(report));
+            for file in report.changed.iter().take(MOST_LINES) {
+                let line = self.flat(&file_line(report, file));
+                self.line("  ", &line);
+            }
+            self.more(MOST_LINES, report.changed.len());
+            if let Some(undo) = &report.undo {
+                let see = undo.replacen("runs undo", "runs diff", 1);
+                self.line("  ", &format!("to see them: {}", clean(&see)));
+                self.line("  ", &format!("to take them back: {}", clean(undo)));
+            }
+        }
+        if !report.worktrees.is_empty() {
+            self.heading(&format!("worktrees: {}", report.worktrees.len()));
+            for tree in report.worktrees.iter().take(MOST_LINES) {
+                let line = self.flat(&tree_line(report, tree));
+                self.line("  ", &line);
+            }
+            self.more(MOST_LINES, report.worktrees.len());
+            if let Some(apply) = &report.apply {
+                self.line("  ", &format!("to take it over: {}", clean(apply)));
+            }
+        }
+    }
+
+    fn shortening(&mut self) {
+        if self.shortened {
+            self.line("", "some of this is shortened: --report FILE.md and --output json have the whole");
+        }
     }
 
     fn not_run(&mut self, report: &RunReport) {

@@ -54,6 +54,11 @@ impl Environment {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
+    /// These variables of it.
+    pub(super) fn only(&self, names: &[&str]) -> Self {
+        names.iter().filter_map(|name| Some(((*name).to_owned(), self.get(name)?.to_owned()))).collect()
+    }
+
     /// The environment of commands: the built-in allow-list and what the user passes on. A pattern never passes on
     /// what looks like a secret; that is an error, so that nobody wonders why it is missing.
     pub(super) fn for_commands(&self, pass: &[String]) -> Result<BTreeMap<String, String>, Failure> {

@@ -13,6 +13,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::keys::{self, KEPT_FROM_PROJECTS, KEYS, Key, Kind, Project};
 use super::origin::Origin;
+use super::rules;
 use super::time::parse_duration;
 use super::value::{self, Value};
 use crate::args::nearest;
@@ -65,6 +66,11 @@ pub(super) fn read(path: &Path, owner: &Owner) -> Result<Option<BTreeMap<&'stati
     parse(path, &text, owner).map(Some)
 }
 
+/// Checks what a user's file is to hold.
+pub(crate) fn check_user_file(path: &Path, text: &str) -> Result<(), Failure> {
+    parse(path, text, &Owner::User).map(|_| ())
+}
+
 fn parse(path: &Path, text: &str, owner: &Owner) -> Result<BTreeMap<&'static str, Stated>, Failure> {
     let reader = Reader { path, text, owner };
     let table = DeTable::parse(text).map_err(|error| reader.syntax(&error))?;
@@ -95,18 +101,28 @@ fn parse(path: &Path, text: &str, owner: &Owner) -> Result<BTreeMap<&'static str
     Ok(stated)
 }
 
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     path: &'a Path,
     text: &'a str,
     owner: &'a Owner,
 }
 
 impl Reader<'_> {
+    /// Whose file it is.
+    pub(super) fn owner(&self) -> &Owner {
+        self.owner
+    }
+
+    /// Where in the file this is.
+    pub(super) fn origin(&self, at: &Range<usize>) -> Origin {
+        Origin::File { path: self.path.to_owned(), line: self.line(at) }
+    }
+
     fn line(&self, at: &Range<usize>) -> usize {
         self.text.bytes().take(at.start).filter(|byte| *byte == b'\n').count() + 1
     }
 
-    fn place(&self, at: &Range<usize>) -> String {
+    pub(super) fn place(&self, at: &Range<usize>) -> String {
         format!("{}:{}", self.path.display(), self.line(at))
     }
 
@@ -115,7 +131,7 @@ impl Reader<'_> {
         Failure::usage(format!("{}: {}", self.place(&at), error.message()))
     }
 
-    fn unknown(&self, at: &Range<usize>, name: &str, candidates: Vec<&str>) -> Failure {
+    pub(super) fn unknown(&self, at: &Range<usize>, name: &str, candidates: Vec<&str>) -> Failure {
         let suggestion = match nearest(name, candidates.into_iter()) {
             Some(key) => format!("; the nearest key is '{key}'"),
             None => String::new(),
@@ -158,13 +174,18 @@ impl Reader<'_> {
                 let count = plain.as_integer().and_then(|n| u32::try_from(n).ok()).filter(|n| (1..=most).contains(n));
                 Value::Count(count.ok_or_else(|| wrong(&format!("must be a whole number from 1 to {most}")))?)
             }
-            Kind::Cap(_) | Kind::Switch | Kind::Voters => {
+            Kind::Cap(_) | Kind::Switch | Kind::Sandbox | Kind::Voters | Kind::Choice(_) => {
                 let text = written(spanned.get_ref()).ok_or_else(|| wrong("must be a text, a number or a switch"))?;
                 let read = value::read(key.kind, &text);
                 read.map_err(|problem| Failure::usage(format!("{}: '{}': {problem}", self.place(&at), key.name)))?
             }
             Kind::Time => Value::Time(self.time(key.name, &at, plain)?),
             Kind::List => Value::List(list(plain).ok_or_else(|| wrong("must be a list of texts"))?),
+            Kind::Hosts => {
+                let hosts = value::hosts(list(plain).ok_or_else(|| wrong("must be a list of texts"))?);
+                let bad = |problem| Failure::usage(format!("{}: '{}': {problem}", self.place(&at), key.name));
+                Value::List(hosts.map_err(bad)?)
+            }
             Kind::Headers => {
                 let table = plain.as_table().ok_or_else(|| wrong("must be a table"))?;
                 let pairs = table.iter().map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
@@ -175,8 +196,9 @@ impl Reader<'_> {
                 self.check_rows(key.name, spanned.get_ref(), members)?;
                 Value::Rows(table.iter().map(|(name, row)| (name.clone(), row.clone())).collect())
             }
+            Kind::Rules => Value::Rules(rules::read(self, &at, spanned)?),
         };
-        let origin = Origin::File { path: self.path.to_owned(), line: self.line(&at) };
+        let origin = self.origin(&at);
         stated.insert(key.name, Stated { value, origin });
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! The keys of a configuration file: what each one holds, and whether a project may set it. Data only.
 
 use super::caps::Unit;
+use super::rules::ASK_WORDS;
 
 /// What a key holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,16 +16,24 @@ pub(super) enum Kind {
     Cap(Unit),
     /// On or off.
     Switch,
+    /// What commands may write.
+    Sandbox,
+    /// A list of hosts.
+    Hosts,
     /// A number of verifiers, or off.
     Voters,
     /// A span of time.
     Time,
+    /// One of these words.
+    Choice(&'static [&'static str]),
     /// A list of texts.
     List,
     /// A table whose keys are free and whose values are secret texts.
     Headers,
     /// Tables whose names are free and whose members are these.
     Rows(&'static [&'static str]),
+    /// Rules about calls, in order.
+    Rules,
 }
 
 /// What a project's configuration may do with a key. It may narrow what the user allows, never widen it: a directory
@@ -75,6 +84,14 @@ pub(super) const KEYS: &[Key] = &[
     key("worker.model", Kind::Text, Project::May),
     key("worker.effort", Kind::Text, Project::May),
     key("worker.turns", Kind::Count(MOST), Project::Lower),
+    // A project may ask to be looked at only; what it may reach and change is not its own to widen.
+    key("sandbox", Kind::Sandbox, Project::Lower),
+    key("network", Kind::Switch, Project::Lower),
+    key("network_allow", Kind::Hosts, Project::MayNot),
+    // Who is asked is a matter between the person and the agents.
+    key("ask", Kind::Choice(ASK_WORDS), Project::MayNot),
+    // A project's are looked at one by one: it may forbid and ask.
+    key("rules", Kind::Rules, Project::May),
     key("journal", Kind::Text, Project::MayNot),
     key("base_url", Kind::Text, Project::MayNot),
     key("auth.key", Kind::Secret, Project::MayNot),
@@ -93,7 +110,7 @@ pub(super) const KEYS: &[Key] = &[
 
 /// Tables that a project may not have although this version knows no key in them yet: a project that tries is told the
 /// reason, and not that it mistyped something.
-pub(super) const KEPT_FROM_PROJECTS: &[&str] = &["sandbox", "network", "auth", "env"];
+pub(super) const KEPT_FROM_PROJECTS: &[&str] = &["auth", "env"];
 
 const MODEL_MEMBERS: &[&str] = &[
     "aliases",

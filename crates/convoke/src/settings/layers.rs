@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use convoke_claude::{DEFAULT_VERSION, OFFLINE_MODEL, Timeouts};
-use convoke_kernel::Limits;
+use convoke_kernel::{Limits, Rule, Sandbox};
 
 use super::caps::{Cap, Caps, Unit};
+use super::confine;
 use super::file::Stated;
 use super::keys::{self, Project};
 use super::origin::Origin;
@@ -35,6 +36,8 @@ impl Layers {
             ("budget.tokens", Value::Cap(Unit::Tokens, Cap(None))),
             ("budget.usd", Value::Cap(Unit::Dollars, Cap(Some(10_000_000_000)))),
             ("budget.minutes", Value::Cap(Unit::Minutes, Cap(Some(7_200_000)))),
+            ("sandbox", Value::Sandbox(Sandbox::Workspace)),
+            ("network", Value::Switch(false)),
             ("mode", Value::Switch(true)),
             ("verify", Value::Voters(1)),
             ("max_concurrent", Value::Count(10)),
@@ -52,12 +55,29 @@ impl Layers {
 
     /// Puts one value over what is there.
     pub(super) fn put(&mut self, name: &'static str, value: Value, origin: Origin) {
-        self.0.insert(name, Stated { value, origin });
+        self.insert(name, Stated { value, origin });
+    }
+
+    /// A switch and a list say the same thing about the network, so the later of them replaces the other.
+    fn insert(&mut self, name: &'static str, stated: Stated) {
+        match name {
+            "network" => drop(self.0.remove("network_allow")),
+            "network_allow" => {
+                let closed = Stated { value: Value::Switch(false), origin: stated.origin.clone() };
+                self.0.insert("network", closed);
+            }
+            _ => {}
+        }
+        self.0.insert(name, stated);
     }
 
     /// Puts the user's file over what is there.
-    pub(super) fn put_user(&mut self, stated: BTreeMap<&'static str, Stated>) {
-        self.0.extend(stated);
+    pub(super) fn put_user(&mut self, stated: BTreeMap<&'static str, Stated>) -> Result<(), Failure> {
+        if let (Some(network), Some(_)) = (stated.get("network"), stated.get("network_allow")) {
+            return Err(confine::twice(&format!("{}: 'network'", network.origin), "'network_allow'"));
+        }
+        stated.into_iter().for_each(|(name, stated)| self.insert(name, stated));
+        Ok(())
     }
 
     /// Puts a project's file over what is there, if it only narrows.
@@ -71,7 +91,11 @@ impl Layers {
                 let message = format!("{}: a project cannot choose the offline model", stated.origin);
                 return Err(Failure::usage(message).hint("a person chooses it with --offline"));
             }
-            self.0.insert(name, stated);
+            // A project's rules come to the user's and take nothing away.
+            match (&stated.value, self.0.get_mut(name).map(|below| &mut below.value)) {
+                (Value::Rules(more), Some(Value::Rules(below))) => below.extend(more.iter().cloned()),
+                _ => self.insert(name, stated),
+            }
         }
         Ok(())
     }
@@ -107,6 +131,13 @@ impl Layers {
 
     pub(super) fn is_on(&self, name: &str) -> bool {
         matches!(self.value(name), Some(Value::Switch(true)))
+    }
+
+    pub(super) fn sandbox(&self, name: &str) -> Sandbox {
+        match self.value(name) {
+            Some(Value::Sandbox(sandbox)) => *sandbox,
+            _ => Sandbox::ReadOnly,
+        }
     }
 
     pub(super) fn voters(&self, name: &str) -> u32 {
@@ -147,6 +178,14 @@ impl Layers {
         }
     }
 
+    /// The rules about calls, the user's before the project's, and where each came from.
+    pub(super) fn rules(&self) -> &[(Rule, Origin)] {
+        match self.value("rules") {
+            Some(Value::Rules(rules)) => rules,
+            _ => &[],
+        }
+    }
+
     pub(super) fn rows(&self, name: &str) -> BTreeMap<String, toml::Value> {
         match self.value(name) {
             Some(Value::Rows(rows)) => rows.clone(),
@@ -160,6 +199,13 @@ fn refuse_higher(name: &str, stated: &Stated, below: &Stated) -> Result<(), Fail
         (Value::Count(new), Value::Count(old)) => (new > old, new.to_string(), old.to_string()),
         (Value::Time(new), Value::Time(old)) => (new > old, show_duration(*new), show_duration(*old)),
         (Value::Cap(unit, new), Value::Cap(_, old)) => (new.is_higher_than(*old), unit.show(*new), unit.show(*old)),
+        (Value::Sandbox(Sandbox::Workspace), Value::Sandbox(Sandbox::ReadOnly)) => {
+            let message = format!(
+                "{}: '{name}' is workspace, and it is read-only ({}); a project may only narrow it",
+                stated.origin, below.origin
+            );
+            return Err(Failure::usage(message).hint("widen it in your own configuration or with a flag"));
+        }
         (Value::Switch(true), Value::Switch(false)) => {
             let message = format!(
                 "{}: '{name}' is on, and it is off ({}); a project may only switch it off",

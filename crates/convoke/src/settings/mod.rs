@@ -3,6 +3,7 @@
 //! remembers where every value came from.
 
 mod caps;
+mod confine;
 mod environment;
 mod fan_out;
 mod file;
@@ -11,6 +12,7 @@ mod layers;
 mod origin;
 mod paths;
 mod resolve;
+mod rules;
 mod time;
 mod value;
 
@@ -23,11 +25,14 @@ use convoke_kernel::{Capabilities, Limits};
 
 pub(crate) use crate::args::OutputFormat;
 pub(crate) use caps::{Cap, Caps, minutes, words as caps_words};
+pub(crate) use confine::Wanted;
 pub(crate) use environment::Environment;
 pub(crate) use fan_out::FanOut;
+pub(crate) use file::check_user_file;
 pub(crate) use origin::{ConfigFile, Origin, Row};
+pub(crate) use rules::{Asking, is_simple};
 pub(crate) use time::parse_duration;
-pub(crate) use value::{parse_voters, switch_word};
+pub(crate) use value::{parse_host, parse_voters, switch_word};
 
 use crate::failure::Failure;
 
@@ -61,6 +66,12 @@ pub(crate) struct Settings {
     pub(crate) caps: Caps,
     /// How the lead fans out.
     pub(crate) fan_out: FanOut,
+    /// How commands are to be confined.
+    pub(crate) confine: Wanted,
+    /// What the environment says about where people's things are.
+    pub(crate) surroundings: Environment,
+    /// Which calls are allowed, refused or asked about.
+    pub(crate) asking: Asking,
     /// Whether `DOC_TEST_MODE` is set.
     pub(crate) doc_test: bool,
     /// The environment of commands.
@@ -164,9 +175,20 @@ impl Settings {
         }
     }
 
+    /// The user's configuration file, whether it is there or not.
+    pub(crate) fn user_file(&self) -> PathBuf {
+        let user = self.files.iter().find(|file| file.layer == "user");
+        user.map(|file| file.path.clone()).unwrap_or_default()
+    }
+
     /// Where the full output of commands goes.
     pub(crate) fn outputs_dir(&self) -> PathBuf {
         self.state_dir.join("outputs")
+    }
+
+    /// Where the throwaway copies and temporary files of agents are.
+    pub(crate) fn private_dir(&self) -> PathBuf {
+        self.state_dir.join("private")
     }
 
     /// Where replies go that the journal would not take.

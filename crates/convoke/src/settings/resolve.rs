@@ -9,13 +9,14 @@ use convoke_claude::{
 use convoke_journal::Location;
 use serde::Deserialize;
 
+use super::confine;
 use super::fan_out;
 use super::file::{self, Owner};
 use super::keys::{self, KEYS, Kind};
 use super::layers::Layers;
 use super::origin::{ConfigFile, Origin, Row};
 use super::value::{self, Value};
-use super::{DOC_TEST_MODE, Environment, ModelSource, Settings, paths};
+use super::{DOC_TEST_MODE, Environment, ModelSource, Settings, paths, rules};
 use crate::args::GlobalArgs;
 use crate::failure::Failure;
 
@@ -34,6 +35,8 @@ impl Settings {
         put_environment(&mut layers, env)?;
         put_flags(&mut layers, args);
         fan_out::put_flags(&mut layers, &args.budget, &args.crew);
+        rules::put_flags(&mut layers, &args.approval);
+        confine::put_flags(&mut layers, &args.confine);
 
         let models = models(&layers)?;
         let endpoints = endpoints(&layers)?;
@@ -73,6 +76,9 @@ impl Settings {
             max_attempts: layers.count("max_attempts"),
             caps: layers.caps(),
             fan_out,
+            asking: rules::asking(&layers, &args.approval)?,
+            confine: confine::wanted(&layers, &args.confine)?,
+            surroundings: env.only(crate::confine::VARIABLES),
             doc_test: env.get(DOC_TEST_MODE).is_some(),
             command_env,
             headers: layers.headers(),
@@ -112,7 +118,7 @@ fn read_files(env: &Environment, dir: &Path) -> Result<(Layers, Vec<ConfigFile>)
         ConfigFile { layer: "user", path: user_file, found: user.is_some() },
         ConfigFile { layer: "project", path: project_file, found: project.is_some() },
     ];
-    layers.put_user(user.unwrap_or_default());
+    layers.put_user(user.unwrap_or_default())?;
     layers.put_project(project.unwrap_or_default())?;
     Ok((layers, files))
 }
@@ -129,6 +135,10 @@ const VARIABLES: &[(&str, &str)] = &[
     ("CONVOKE_MODE", "mode"),
     ("CONVOKE_VERIFY", "verify"),
     ("CONVOKE_MAX_CONCURRENT", "max_concurrent"),
+    ("CONVOKE_SANDBOX", "sandbox"),
+    ("CONVOKE_NETWORK", "network"),
+    ("CONVOKE_NETWORK_ALLOW", "network_allow"),
+    ("CONVOKE_ASK", "ask"),
 ];
 
 fn put_environment(layers: &mut Layers, env: &Environment) -> Result<(), Failure> {
@@ -137,6 +147,7 @@ fn put_environment(layers: &mut Layers, env: &Environment) -> Result<(), Failure
             layers.put(key, Value::Count(*count), Origin::Variable(DOC_TEST_MODE));
         }
     }
+    confine::check_environment(env)?;
     for (variable, name) in VARIABLES {
         if let (Some(text), Some(key)) = (env.get(variable), keys::find(name)) {
             let read = value::read(key.kind, text).map_err(|problem| Failure::usage(format!("{variable}: {problem}")));
@@ -299,12 +310,15 @@ fn rows(layers: &Layers) -> Vec<Row> {
         let row = |name: String, value: Option<String>| Row { key: name, value, origin: origin.clone() };
         let texts = |items: Vec<String>| (!items.is_empty()).then(|| items.join(", "));
         match key.kind {
-            Kind::Text => rows.push(row(key.name.to_owned(), layers.text(key.name).map(hide_user))),
+            Kind::Choice(_) if key.name == "ask" && layers.text(key.name).is_none() => {
+                rows.push(row(key.name.to_owned(), Some("when-needed in a terminal, never elsewhere".to_owned())));
+            }
+            Kind::Text | Kind::Choice(_) => rows.push(row(key.name.to_owned(), layers.text(key.name).map(hide_user))),
             Kind::Secret => rows.push(row(key.name.to_owned(), layers.text(key.name).map(|_| "***".to_owned()))),
-            Kind::Count(_) | Kind::Cap(_) | Kind::Switch | Kind::Voters | Kind::Time => {
+            Kind::Count(_) | Kind::Cap(_) | Kind::Switch | Kind::Sandbox | Kind::Voters | Kind::Time => {
                 rows.push(row(key.name.to_owned(), layers.value(key.name).and_then(Value::show)));
             }
-            Kind::List => rows.push(row(key.name.to_owned(), texts(layers.list(key.name)))),
+            Kind::List | Kind::Hosts => rows.push(row(key.name.to_owned(), texts(layers.list(key.name)))),
             Kind::Headers => {
                 let headers = layers.headers();
                 if headers.is_empty() {
@@ -314,6 +328,16 @@ fn rows(layers: &Layers) -> Vec<Row> {
                 rows.extend(
                     headers.into_iter().map(|(name, _)| row(format!("headers.{name}"), Some("***".to_owned()))),
                 );
+            }
+            Kind::Rules => {
+                if layers.rules().is_empty() {
+                    rows.push(row(key.name.to_owned(), None));
+                }
+                rows.extend(layers.rules().iter().enumerate().map(|(number, (rule, origin))| Row {
+                    key: format!("{}.{}", key.name, number + 1),
+                    value: Some(rules::show(rule)),
+                    origin: origin.clone(),
+                }));
             }
             Kind::Rows(_) => {
                 let stated = layers.rows(key.name);

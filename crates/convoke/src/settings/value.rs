@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use convoke_kernel::{Rule, Sandbox};
+
 use super::caps::{Cap, Unit};
 use super::keys::Kind;
+use super::origin::Origin;
 use super::time::{parse_duration, show_duration};
 
 /// More voters than this cost more than they find.
@@ -17,11 +20,13 @@ pub(super) enum Value {
     Count(u32),
     Cap(Unit, Cap),
     Switch(bool),
+    Sandbox(Sandbox),
     Voters(u32),
     Time(Duration),
     List(Vec<String>),
     Headers(Vec<(String, String)>),
     Rows(BTreeMap<String, toml::Value>),
+    Rules(Vec<(Rule, Origin)>),
 }
 
 impl Value {
@@ -32,10 +37,11 @@ impl Value {
             Self::Count(count) => Some(count.to_string()),
             Self::Cap(unit, cap) => Some(unit.show(*cap)),
             Self::Switch(on) => Some(switch_word(*on).to_owned()),
+            Self::Sandbox(sandbox) => Some(sandbox.name().to_owned()),
             Self::Voters(0) => Some("off".to_owned()),
             Self::Voters(voters) => Some(voters.to_string()),
             Self::Time(span) => Some(show_duration(*span)),
-            Self::List(_) | Self::Headers(_) | Self::Rows(_) => None,
+            Self::List(_) | Self::Headers(_) | Self::Rows(_) | Self::Rules(_) => None,
         }
     }
 }
@@ -54,9 +60,21 @@ pub(super) fn read(kind: Kind, text: &str) -> Result<Value, String> {
             "off" => Ok(Value::Switch(false)),
             _ => Err(format!("'{text}' is no switch: write on or off")),
         },
+        Kind::Sandbox => match text {
+            "read-only" => Ok(Value::Sandbox(Sandbox::ReadOnly)),
+            "workspace" => Ok(Value::Sandbox(Sandbox::Workspace)),
+            // Written down it would hold for ever and for runs that nobody meant.
+            "off" => Err("'off' is a person's choice for one run: say --sandbox off on the command line".to_owned()),
+            _ => Err(format!("'{text}' is no policy: write read-only or workspace")),
+        },
+        Kind::Hosts => hosts(text.split(',').map(str::to_owned)).map(Value::List),
         Kind::Voters => parse_voters(text).map(Value::Voters),
         Kind::Time => parse_duration(text).map(Value::Time),
-        Kind::List | Kind::Headers | Kind::Rows(_) => Err("can only be set in a configuration file".to_owned()),
+        Kind::Choice(words) => match words.contains(&text) {
+            true => Ok(Value::Text(text.to_owned())),
+            false => Err(format!("'{text}' must be one of: {}", words.join(", "))),
+        },
+        Kind::List | Kind::Headers | Kind::Rows(_) | Kind::Rules => Err("can only be set in a configuration file".to_owned()),
     }
 }
 
@@ -67,6 +85,16 @@ pub(crate) fn parse_voters(text: &str) -> Result<u32, String> {
         "off" => Ok(0),
         _ => text.parse().ok().filter(|voters| (1..=MOST_VOTERS).contains(voters)).ok_or_else(wrong),
     }
+}
+
+/// Checks a list of hosts.
+pub(super) fn hosts(items: impl IntoIterator<Item = String>) -> Result<Vec<String>, String> {
+    items.into_iter().map(|item| parse_host(item.trim())).collect()
+}
+
+/// Reads a host that commands may reach: `crates.io`, `*.crates.io`, `host:8080`.
+pub(crate) fn parse_host(text: &str) -> Result<String, String> {
+    convoke_sandbox::check_host(text).map(|()| text.to_owned())
 }
 
 /// `on` or `off`.
@@ -94,6 +122,8 @@ mod tests {
         let check = |kind: Kind, text: &str| assert_eq!(read(kind, text).unwrap().show().as_deref(), Some(text));
         check(Kind::Switch, "on");
         check(Kind::Switch, "off");
+        check(Kind::Sandbox, "read-only");
+        check(Kind::Sandbox, "workspace");
         check(Kind::Voters, "off");
         check(Kind::Voters, "3");
         check(Kind::Count(1_000), "1000");
@@ -110,6 +140,9 @@ mod tests {
             assert!(error.contains(says), "{error}");
         };
         check(Kind::Switch, "true", "write on or off");
+        check(Kind::Sandbox, "off", "say --sandbox off on the command line");
+        check(Kind::Sandbox, "none", "write read-only or workspace");
+        check(Kind::Hosts, "crates.io,http://x/", "http://x/");
         check(Kind::Count(1_000), "1001", "from 1 to 1000");
         check(Kind::Count(1_000), "0", "from 1 to 1000");
         check(Kind::Voters, "12", "1 to 9, or off");

@@ -399,8 +399,7 @@ fn the_doctor_says_what_holds_commands_and_who_answers() {
         (check["level"].as_str().unwrap().to_owned(), check["found"].as_str().unwrap().to_owned())
     };
     assert!(found("bash").1.contains("GNU bash"));
-    assert!(found("commands").1.starts_with("held by a "), "{:?}", found("commands"));
-    assert_eq!(found("sandbox"), ("warn".into(), "commands run unconfined: the OS sandbox is not built yet".into()));
+    assert!(found("sandbox").1.starts_with("read-only, no network: held by "), "{:?}", found("sandbox"));
     assert_eq!(found("source").0, "warn");
     assert!(found("prices").1.contains("per million tokens, as of 2"));
     assert!(found("journal").1.ends_with("journal.db will be made by the first run"));
@@ -434,7 +433,7 @@ fn completions_are_printed_for_every_shell() {
         let got = place.convoke(&["completions", shell]);
         assert_eq!(got.code, 0);
         assert!(got.out.contains("convoke") && got.out.contains("doctor"), "{shell}");
-        for flag in ["budget-usd", "follow-up-mode", "fail-on", "worker-model"] {
+        for flag in ["budget-usd", "follow-up-mode", "fail-on", "worker-model", "sandbox", "network-allow"] {
             assert!(got.out.contains(flag), "{shell} does not know --{flag}");
         }
     }

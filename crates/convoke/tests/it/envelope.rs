@@ -120,7 +120,7 @@ async fn the_first_line_names_the_mode_the_caps_and_what_holds_commands() {
     let stage = Stage::with(Script::new().conversation("*", [says("Yes.")])).await;
     let first = |seen: crate::stage::Seen| seen.stderr.lines().next().unwrap().to_owned();
     let usual = first(stage.run(&["is", "it?"]).await.exits(0));
-    for part in ["mode on", "at most $10.00, 500 agents, 120 min", "UNCONFINED", "network open", "journal "] {
+    for part in ["mode on", "at most $10.00, 500 agents, 120 min", "sandbox workspace", "no network", "journal "] {
         assert!(usual.contains(part), "{part} is missing in: {usual}");
     }
     let args = ["--mode", "off", "--workflow", "--budget-usd", "2.50", "--budget-minutes", "none", "is", "it", "not?"];

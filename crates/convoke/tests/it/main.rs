@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed, and says where")]
 
 mod admin;
+mod approvals;
 mod doc_test;
 mod envelope;
 mod fan_out;
@@ -11,9 +12,12 @@ mod kill;
 mod kill_fan_out;
 mod offline;
 mod output;
+mod pty;
+mod repo;
 mod reports;
 mod resume;
 mod run;
+mod sandbox;
 mod settings;
 mod signals;
 mod sim;
@@ -22,3 +26,5 @@ mod support;
 mod team;
 mod terminal;
 mod tree;
+mod undo;
+mod worktrees;

@@ -15,7 +15,7 @@ async fn a_plain_answer_is_all_that_stands_on_stdout() {
         "claude-opus-4-8",
         "effort xhigh",
         "journal.db",
-        "UNCONFINED",
+        "sandbox workspace",
         stage.work().file_name().unwrap().to_str().unwrap(),
     ] {
         assert!(first.contains(part), "{part} is missing in: {first}");

@@ -177,12 +177,55 @@ fn a_project_cannot_set_what_decides_where_things_go() {
     check("[headers]\nx = \"y\"", 1, "headers");
     check("proxy = \"http://evil\"", 1, "proxy");
     check("[env]\npass = [\"X\"]", 1, "env");
-    check("[sandbox]\nmode = \"off\"", 1, "sandbox");
-    check("network = true", 1, "network");
+    check("network_allow = [\"evil\"]", 1, "network_allow");
     check("journal = \"/tmp/j\"", 1, "journal");
     check("[models.x]\nwindow = 5", 1, "models");
     check("[endpoints.\"http://x\"]\neffort = true", 1, "endpoints");
     check("betas = [\"x\"]", 1, "betas");
+}
+
+#[test]
+fn a_project_may_narrow_what_commands_touch_and_not_widen_it() {
+    check_key("", "sandbox = \"read-only\"", &[], &[], "sandbox", "read-only", &format!("{PROJECT}:1"));
+    let flag = ["--sandbox", "workspace"];
+    check_key("", "sandbox = \"read-only\"", &[], &flag, "sandbox", "workspace", "flag --sandbox");
+    check_key("network = true", "network = false", &[], &[], "network", "off", &format!("{PROJECT}:1"));
+    check_key("network_allow = [\"a.b\"]", "network = false", &[], &[], "network_allow", "null", "default");
+    let wider = format!("'sandbox' is workspace, and it is read-only ({USER}:1); a project may only narrow it");
+    let advice = "in your own configuration or with a flag";
+    let user = "sandbox = \"read-only\"";
+    check_refused(user, "sandbox = \"workspace\"", &format!("{PROJECT}:1: {wider}\n  widen it {advice}"));
+    let open = "'network' is on, and it is off (default); a project may only switch it off";
+    check_refused("", "\nnetwork = true", &format!("{PROJECT}:2: {open}\n  switch it on {advice}"));
+}
+
+#[test]
+fn off_is_for_the_command_line_alone() {
+    let expected = "'sandbox': 'off' is a person's choice for one run: say --sandbox off on the command line";
+    for text in ["\nsandbox = \"off\"", "\nsandbox = false"] {
+        check_refused(text, "", &format!("{USER}:2: {expected}"));
+        check_refused("", text, &format!("{PROJECT}:2: {expected}"));
+    }
+    let place = Place::new();
+    let got = ran(place.command(&["config", "show"]).env("CONVOKE_SANDBOX", "off"));
+    assert_eq!(got.code, 2);
+    assert!(got.err.starts_with("convoke: CONVOKE_SANDBOX: 'off' is a person's choice"), "{}", got.err);
+    check_key("", "", &[], &["--sandbox", "off"], "sandbox", "off", "flag --sandbox");
+}
+
+#[test]
+fn what_commands_may_reach_is_set_in_every_layer() {
+    let variable = [("CONVOKE_SANDBOX", "read-only")];
+    check_key("", "", &variable, &[], "sandbox", "read-only", "environment CONVOKE_SANDBOX");
+    let list = "network_allow = [\"crates.io\", \"*.crates.io\"]";
+    check_key(list, "", &[], &[], "network_allow", "crates.io, *.crates.io", &format!("{USER}:1"));
+    let variable = [("CONVOKE_NETWORK_ALLOW", "a.b, c.d")];
+    check_key(list, "", &variable, &[], "network_allow", "a.b, c.d", "environment CONVOKE_NETWORK_ALLOW");
+    check_key(list, "", &[("CONVOKE_NETWORK", "off")], &[], "network_allow", "null", "default");
+    check_key(list, "", &[], &["--network"], "network", "on", "flag --network");
+    let twice = "'network_allow' both say whom commands may talk to\n  keep one: the switch lets them reach everybody or nobody, \
+                 the list only these hosts";
+    check_refused(&format!("network = true\n{list}"), "", &format!("{USER}:1: 'network' and {twice}"));
 }
 
 #[test]

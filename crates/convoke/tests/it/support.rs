@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 
 use convoke_journal::{Batch, Journal, KeyedInput, Lease, Location, Options, Process, StreamId};
 use convoke_kernel::{
-    Agent, AgentId, AgentSpec, Capabilities, Event, Failure, FailureKind, Input, LeadSettings, Limits, Pace, Ran,
-    Reply, Retry, RoomAnswer, RoomAsk, Segment, SessionId, StopReason, Thinking, ToolCall, ToolResult, Usage,
+    Agent, AgentId, AgentSpec, Capabilities, Confinement, Event, Failure, FailureKind, Input, LeadSettings, Limits, Network, Pace, Ran,
+    Reply, Retry, RoomAnswer, RoomAsk, Sandbox, Segment, SessionId, StopReason, Thinking, ToolCall, ToolResult, Usage,
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -101,11 +101,21 @@ impl Writer {
 
     /// An agent that has been given a task and waits for its first reply.
     pub(crate) async fn start(&self, number: u8, dir: &Path, task: &str) -> Written<'_> {
+        let confined = Confinement { sandbox: Sandbox::Workspace, network: Network::Off, ..Confinement::default() };
+        self.start_as(number, dir, task, confined).await
+    }
+
+    /// The same for an agent that nothing confines.
+    pub(crate) async fn start_unconfined(&self, number: u8, dir: &Path, task: &str) -> Written<'_> {
+        self.start_as(number, dir, task, Confinement::default()).await
+    }
+
+    async fn start_as(&self, number: u8, dir: &Path, task: &str, confinement: Confinement) -> Written<'_> {
         let (agent, session) = (AgentId::from_bits([number; 10]), SessionId::from_bits([number; 10]));
         let stream = StreamId::from(&agent);
         let lease = self.journal.own(&stream).await.unwrap();
         let mut written = Written { writer: self, lease, agent: Agent::new(), seq: 0, at: 1_794_776_640_000 };
-        let spec = Box::new(spec(session, dir));
+        let spec = Box::new(AgentSpec { confinement, ..spec(session, dir) });
         written.input(Input::Start { spec, key: "start".into(), text: task.into() }).await;
         written
     }
@@ -217,6 +227,8 @@ fn spec(session: SessionId, dir: &Path) -> AgentSpec {
         },
         limits: Limits::default(),
         rates: None,
+        confinement: Default::default(),
+        approvals: Default::default(),
         fan_out: None,
         extra_system: None,
     })

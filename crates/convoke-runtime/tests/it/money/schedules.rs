@@ -469,6 +469,8 @@ fn lead_spec(model: &Model, session: &SessionId) -> AgentSpec {
         capabilities,
         limits,
         rates: ceilings(model),
+        confinement: Default::default(),
+        approvals: Default::default(),
         fan_out: Some(fan_out),
         extra_system: None,
     })

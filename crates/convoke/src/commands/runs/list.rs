@@ -8,6 +8,7 @@ use crate::catalog::{self, Catalog, Run, State};
 use crate::commands::cost::Bill;
 use crate::commands::table::{Column, Table};
 use crate::failure::{Exit, Failure};
+use crate::keeping::Checkout;
 use crate::render::{kind_word, tokens};
 use crate::settings::Settings;
 use crate::work::Used;
@@ -16,7 +17,7 @@ use crate::{stdio, utc};
 /// Lists runs.
 pub(super) async fn run(settings: &Settings, args: &ListArgs) -> Result<Exit, Failure> {
     let journal = catalog::open_existing(settings).await?;
-    let catalog = Catalog::load(settings, journal.as_ref()).await?;
+    let mut catalog = Catalog::load(settings, journal.as_ref()).await?;
     let dir = match &args.dir {
         Some(dir) => {
             let dir = settings.dir.join(dir);
@@ -24,8 +25,11 @@ pub(super) async fn run(settings: &Settings, args: &ListArgs) -> Result<Exit, Fa
         }
         None => settings.dir.clone(),
     };
-    let here = |run: &&Run| args.all || std::path::Path::new(&run.lead().summary.dir) == dir;
-    let (shown, others): (Vec<&Run>, Vec<&Run>) = catalog.runs.iter().partition(here);
+    let here = |run: &Run| args.all || Checkout::of_run(settings, run) == dir;
+    if let Some(journal) = &journal {
+        catalog.look_for_questions(journal, here).await;
+    }
+    let (shown, others): (Vec<&Run>, Vec<&Run>) = catalog.runs.iter().partition(|run| here(run));
     match settings.output {
         OutputFormat::Text => {
             text(settings, &catalog, &shown)?;
@@ -51,7 +55,7 @@ pub(super) fn object(run: &Run) -> Value {
     let state = run.state();
     let failure = match state {
         State::Partial(kind) | State::Failed(kind) => Some(kind_word(kind)),
-        State::Running | State::Open | State::Done => None,
+        State::Running | State::Open | State::Waiting | State::Done => None,
     };
     let (bill, used) = (Bill::of_run(run), Used::of(&run.agents));
     json!({
@@ -61,6 +65,7 @@ pub(super) fn object(run: &Run) -> Value {
         "status": state.word(),
         "failure": failure,
         "can_go_on": summary.can_go_on,
+        "questions": run.questions,
         "started_at": summary.started_at,
         "updated_at": run.updated_at(),
         "dir": summary.dir,
@@ -110,6 +115,9 @@ fn text(settings: &Settings, catalog: &Catalog, shown: &[&Run]) -> Result<(), Fa
     let newest = shown.iter().find(|run| run.state() == State::Open).filter(|_| !settings.quiet);
     if let Some(command) = newest.and_then(|run| Naming::of(settings).resume(run.session.as_str())) {
         stdio::tell(&format!("open: nobody drives it; go on with `{command}`\n"));
+    }
+    if let Some(run) = shown.iter().find(|run| run.state() == State::Waiting).filter(|_| !settings.quiet) {
+        stdio::tell(&format!("waits for an answer: `convoke approvals list {}` shows the questions\n", run.session));
     }
     Ok(())
 }

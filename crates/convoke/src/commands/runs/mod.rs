@@ -1,11 +1,13 @@
-//! `convoke runs`: what is in the journal, listed, shown, exported and removed.
+//! `convoke runs`: what is in the journal, listed, shown, exported, taken back and removed.
 
+mod diff;
 mod export;
 mod list;
 mod overview;
 mod prune;
 mod show;
 mod tell;
+mod undo;
 
 use convoke_journal::Record;
 
@@ -20,6 +22,8 @@ pub(crate) async fn run(settings: &Settings, command: &RunsCommand) -> Result<Ex
         RunsCommand::List(args) => list::run(settings, args).await,
         RunsCommand::Show(args) => show::run(settings, args).await,
         RunsCommand::Export(args) => export::run(settings, args).await,
+        RunsCommand::Diff(args) => diff::run(settings, args).await,
+        RunsCommand::Undo(args) => undo::run(settings, args).await,
         RunsCommand::Prune(args) => prune::run(settings, args).await,
     }
 }
@@ -30,7 +34,7 @@ fn line(record: &Record) -> String {
 }
 
 /// A run that is not there because there is no journal.
-fn no_journal(settings: &Settings, given: &str) -> Failure {
+pub(super) fn no_journal(settings: &Settings, given: &str) -> Failure {
     Failure::usage(format!("there is no run '{given}': there is no journal at {} yet", settings.journal))
         .hint("--journal or ORCH_JOURNAL names another one")
 }

@@ -1,8 +1,9 @@
-//! `convoke runs prune`: removes runs with their events and output files. It says what goes before it goes, and leaves
+//! `convoke runs prune`: removes runs with their events, output files and what was kept of their changes. It says what goes before it goes, and leaves
 //! alone what a process drives.
 
 use std::fs;
 use std::io::{BufRead, ErrorKind, IsTerminal};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,7 +14,8 @@ use super::no_journal;
 use crate::args::{OutputFormat, PruneArgs};
 use crate::catalog::{self, Catalog, Run, State};
 use crate::failure::{Exit, Failure};
-use crate::render::first_line;
+use crate::keeping;
+use crate::render::{clean, first_line};
 use crate::settings::Settings;
 use crate::{paths, stdio, utc};
 
@@ -50,6 +52,12 @@ pub(super) async fn run(settings: &Settings, args: &PruneArgs) -> Result<Exit, F
     let mut left = Vec::new();
     for stream in &pruned.removed {
         left.extend(remove_files(settings, stream.as_str()));
+    }
+    let gone = |run: &&&Run| pruned.removed.contains(&StreamId::from(&run.lead().agent));
+    for run in chosen.iter().filter(gone) {
+        let forgotten = keeping::forget(settings, run).await;
+        forgotten.stays.iter().for_each(|line| stdio::tell(&format!("{}\n", clean(line))));
+        left.extend(forgotten.problems);
     }
     stdio::tell(&format!("removed {} events of {agents} agents\n", pruned.events));
     if let Some(held) = pruned.held.first() {
@@ -90,7 +98,7 @@ fn by_age<'a>(catalog: &'a Catalog, args: &PruneArgs, now: u64) -> Vec<&'a Run> 
     };
     let fits = |run: &&Run| match run.state() {
         State::Running => false,
-        State::Open => !args.finished && old(run),
+        State::Open | State::Waiting => !args.finished && old(run),
         State::Done | State::Partial(_) | State::Failed(_) => old(run),
     };
     catalog.runs.iter().filter(fits).collect()
@@ -122,6 +130,29 @@ fn confirm(number: usize) -> Result<(), Failure> {
     }
 }
 
+/// Removes an agent's throwaway copy and temporary files, in which commands may have closed directories to everybody.
+fn remove_private(path: &Path) -> std::io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            open_up(path);
+            fs::remove_dir_all(path)
+        }
+        other => other,
+    }
+}
+
+/// Lets the owner into every directory below, without following a link.
+fn open_up(path: &Path) {
+    if !path.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
+        return;
+    }
+    // What stays closed is told by the removal.
+    let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o700));
+    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+        open_up(&entry.path());
+    }
+}
+
 /// Removes what an agent left beside the journal, and says what could not be removed.
 fn remove_files(settings: &Settings, agent: &str) -> Vec<String> {
     let outputs = settings.outputs_dir().join(agent);
@@ -131,6 +162,8 @@ fn remove_files(settings: &Settings, agent: &str) -> Vec<String> {
         _ => {}
     };
     note(&outputs, fs::remove_dir_all(&outputs));
+    let private = settings.private_dir().join(agent);
+    note(&private, remove_private(&private));
     for dir in paths::spools(settings) {
         let spooled = dir.join(format!("{agent}.json"));
         note(&spooled, fs::remove_file(&spooled));

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use convoke_journal::{Journal, Record, StreamId};
+use convoke_kernel::{Confinement, Sandbox};
 use serde_json::{Value, json};
 
 use super::overview::overview;
@@ -13,8 +14,11 @@ use crate::again::Naming;
 use crate::args::{OutputFormat, ShowArgs};
 use crate::catalog::{self, Catalog, Entry, Run, State};
 use crate::commands::cost::Bill;
+use crate::confine::{layers_words, network_words};
 use crate::failure::{Exit, Failure};
+use crate::lead::Lead;
 use crate::render::{clean, count, tokens};
+use crate::report::Confined;
 use crate::settings::Settings;
 use crate::stdio::{self, Reader};
 use crate::utc;
@@ -26,8 +30,10 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// Shows a run.
 pub(super) async fn run(settings: &Settings, args: &ShowArgs) -> Result<Exit, Failure> {
     let Some(journal) = catalog::open_existing(settings).await? else { return Err(no_journal(settings, &args.run)) };
-    let catalog = Catalog::load(settings, Some(&journal)).await?;
-    let run = catalog.find(&args.run)?;
+    let mut catalog = Catalog::load(settings, Some(&journal)).await?;
+    let session = catalog.find(&args.run)?.session.clone();
+    catalog.look_for_questions(&journal, |run| run.session == session).await;
+    let run = catalog.find(session.as_str())?;
     let agents: Vec<&Entry> = match &args.agent {
         Some(given) => vec![run.agent(given)?],
         // The lead says what the others do; all of it at once would be read by nobody.
@@ -43,7 +49,8 @@ pub(super) async fn run(settings: &Settings, args: &ShowArgs) -> Result<Exit, Fa
         return Ok(Exit::Done);
     }
     if settings.output == OutputFormat::Text {
-        stdio::put(&(head(run) + &overview(run, stdio::width())))?;
+        let spec = Lead::read(&journal, &run.lead().agent).await?.spec;
+        stdio::put(&(head(run, spec.map(|spec| spec.confinement)) + &overview(run, stdio::width())))?;
     }
     for entry in &agents {
         let mut shown = Shown::new(settings, &entry.agent.to_string());
@@ -61,13 +68,17 @@ pub(super) async fn run(settings: &Settings, args: &ShowArgs) -> Result<Exit, Fa
             stdio::put_json(&journal.load(stream, 0).await?.iter().map(line).collect::<String>())?;
         }
     }
-    let now = Catalog::load(settings, Some(&journal)).await?;
+    let mut now = Catalog::load(settings, Some(&journal)).await?;
+    now.look_for_questions(&journal, |run| run.session == session).await;
     let run = now.find(run.session.as_str())?;
     if settings.output == OutputFormat::Text {
         stdio::put(&foot(run))?;
-        let waits = run.state() != State::Running && run.lead().summary.can_go_on && !settings.quiet;
+        let waits = !matches!(run.state(), State::Running | State::Waiting) && run.lead().summary.can_go_on && !settings.quiet;
         if let (true, Some(command)) = (waits, Naming::of(settings).resume(run.session.as_str())) {
             stdio::tell(&format!("nobody drives it; go on with `{command}`\n"));
+        }
+        if run.state() == State::Waiting && !settings.quiet {
+            stdio::tell(&format!("it waits for an answer: `convoke approvals list {}` shows the questions\n", run.session));
         }
         if run.agents.len() > 1 && args.agent.is_none() && !settings.quiet {
             stdio::tell(&format!("to see what another agent did: `convoke runs show {} AGENT`\n", run.session));
@@ -140,7 +151,15 @@ async fn object(journal: &Journal, run: &Run, agents: &[&Entry]) -> Result<Value
         let events = events(journal, &StreamId::new(summary.run.as_str())?).await?;
         workflows.push(json!({"workflow": summary.run, "events": events}));
     }
-    Ok(json!({"schema_version": 1, "run": list::object(run), "agents": told, "workflows": workflows}))
+    let spec = Lead::read(journal, &run.lead().agent).await?.spec;
+    let confinement = spec.map(|spec| Confined::from(spec.confinement));
+    Ok(json!({
+        "schema_version": 1,
+        "run": list::object(run),
+        "confinement": confinement,
+        "agents": told,
+        "workflows": workflows,
+    }))
 }
 
 async fn events(journal: &Journal, stream: &StreamId) -> Result<Vec<Value>, Failure> {
@@ -148,11 +167,19 @@ async fn events(journal: &Journal, stream: &StreamId) -> Result<Vec<Value>, Fail
     Ok(records.iter().filter_map(|record| serde_json::from_str(&line(record)).ok()).collect())
 }
 
-fn head(run: &Run) -> String {
+fn head(run: &Run, confinement: Option<Confinement>) -> String {
     let summary = &run.lead().summary;
     let when = utc::minute(summary.started_at);
     let (dir, model) = (clean(&summary.dir), clean(&summary.model));
-    format!("run {} · {} · {when} UTC\n{model} in {dir}\n", run.session, run.state().words())
+    let held = match confinement {
+        None => String::new(),
+        Some(held) if held.sandbox == Sandbox::Off => "commands UNCONFINED (--sandbox off)\n".to_owned(),
+        Some(held) => {
+            let (network, layers) = (network_words(&held), layers_words(&held));
+            clean(&format!("sandbox {} · {network} · {layers}\n", held.sandbox.name()))
+        }
+    };
+    format!("run {} · {} · {when} UTC\n{model} in {dir}\n{held}", run.session, run.state().words())
 }
 
 fn foot(run: &Run) -> String {

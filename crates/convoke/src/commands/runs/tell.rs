@@ -10,7 +10,7 @@ use convoke_kernel::{
 };
 use serde_json::Value;
 
-use crate::render::{clean, dollars, kind_word, seconds, tokens};
+use crate::render::{clean, dollars, kind_word, revealed, seconds, tokens};
 use crate::utc;
 
 /// Tells events in order, remembering what the later ones refer to.
@@ -55,6 +55,10 @@ impl Teller {
             Event::ModelReplied(e) => self.replied(at, e),
             Event::ModelFailed(e) => self.failed(at, e),
             Event::NoteAppended(e) => block(at, "note to the agent", &message_text(e.message.as_str())),
+            Event::ApprovalAsked(e) => block(at, "waits for a person's answer", &revealed(&format!("{}\nbecause {}", e.what, e.why))),
+            Event::ApprovalGiven(e) => {
+                block(at, &format!("{} by {}", if e.allow { "allowed" } else { "refused" }, e.by), "")
+            }
             Event::ToolStarted(e) => self.tool_started(at, e),
             Event::ToolFinished(e) => self.tool_finished(at, e),
             Event::ResultsAppended(e) if e.hand_back => {

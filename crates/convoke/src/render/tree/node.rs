@@ -6,7 +6,7 @@ use std::time::Duration;
 use convoke_kernel::{Event, ExchangeClosed, Kept, Outcome, Role, Status, Summary, Vote};
 use convoke_runtime::Piece;
 
-use super::super::clean::{first_line, flat};
+use super::super::clean::{first_line, flat, revealed};
 use super::super::figures::{count, seconds};
 use super::super::progress::Call;
 use super::super::report::kind_word;
@@ -84,6 +84,8 @@ enum Act {
         until: u64,
         why: String,
     },
+    /// A person has to agree first.
+    Asked,
 }
 
 /// One agent below the lead.
@@ -159,7 +161,11 @@ impl Node {
                 self.act = Act::Command { since: at };
                 self.last = first_line(&Call::new(e, at).shown(), MOST_CHARS);
             }
-            Event::ToolFinished(_) => self.act = Act::Between,
+            Event::ApprovalAsked(e) => {
+                self.act = Act::Asked;
+                self.last = first_line(&revealed(&e.what), MOST_CHARS);
+            }
+            Event::ApprovalGiven(_) | Event::ToolFinished(_) => self.act = Act::Between,
             Event::ExchangeClosed(e) => {
                 self.last = came_to(e);
                 return if e.outcome.failure().is_some() { State::Failed } else { State::Done };
@@ -192,13 +198,14 @@ impl Node {
     /// Its state in one word of at most nine letters. While the session drains nobody takes another step.
     pub(super) fn word(&self, draining: bool) -> &'static str {
         match (self.state, &self.act) {
-            (State::Running, Act::Between | Act::Retry { .. }) if draining => "stopped",
+            (State::Running, Act::Between | Act::Retry { .. } | Act::Asked) if draining => "stopped",
             (State::Running, Act::Between) => "working",
             (State::Running, Act::Asking) => "asking",
             (State::Running, Act::Thinking) => "thinking",
             (State::Running, Act::Answering) => "answering",
             (State::Running, Act::Command { .. }) => "running",
             (State::Running, Act::Retry { .. }) => "waiting",
+            (State::Running, Act::Asked) => "asks you",
             (state, _) => state.word(),
         }
     }

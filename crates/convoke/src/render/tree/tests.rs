@@ -35,6 +35,8 @@ fn lead() -> AgentSpec {
         capabilities,
         limits,
         rates: None,
+        confinement: Default::default(),
+        approvals: Default::default(),
         fan_out: Some(fan_out),
         extra_system: None,
     })

@@ -1,0 +1,112 @@
+//! What an agent does with its own hands: commands in its shell and its file tools, both in the same place and under the
+//! same policy. What is written where it stays is put between two marks, so that it can be shown and taken back.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use convoke_kernel::{AgentId, AgentSpec, Ran, ShellState, ToolRequest, ToolResult};
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use crate::bash::Bash;
+use crate::confine::remove_private;
+use crate::files;
+use crate::runtime::Config;
+use crate::session::Session;
+
+/// The hands of one agent. Calls that only read may come at the same time.
+pub(crate) struct Hands {
+    config: Arc<Config>,
+    session: Arc<Session>,
+    agent: AgentId,
+    spec: AgentSpec,
+    bash: Mutex<Bash>,
+}
+
+impl Hands {
+    pub(crate) fn new(
+        config: Arc<Config>,
+        session: Arc<Session>,
+        agent: AgentId,
+        spec: AgentSpec,
+        state: Option<ShellState>,
+    ) -> Self {
+        let bash = Mutex::new(Bash::new(Arc::clone(&config), agent.as_str(), spec.clone(), state));
+        Self { config, session, agent, spec, bash }
+    }
+
+    /// Does what a call asks for. A failure is told to the model; none of them ends the agent.
+    pub(crate) async fn perform(&self, id: &str, request: ToolRequest, cut: CancellationToken) -> ToolResult {
+        let stays = request.writes() && self.spec.confinement.sandbox.writes();
+        let kept = self.session.keep.as_ref().filter(|keep| stays && keep.covers(&self.spec.dir));
+        if let Some(keep) = kept
+            && let Err(why) = keep.open(self.agent.as_str()).await
+        {
+            return ToolResult::refused(format!(
+                "Not run: the state before it could not be kept ({why}), so it could not be taken back."
+            ));
+        }
+        let note = note(&request);
+        let mut result = self.act(id, request, cut).await;
+        if let Some(keep) = kept
+            && let Err(why) = keep.close(self.agent.as_str(), &note).await
+        {
+            result.text.push_str(&format!("\n(what this changed could not be recorded: {why})"));
+        }
+        result
+    }
+
+    async fn act(&self, id: &str, request: ToolRequest, cut: CancellationToken) -> ToolResult {
+        match request {
+            ToolRequest::RestartBash => self.bash.lock().await.restart().await,
+            ToolRequest::Bash { command } => self.bash.lock().await.run(id, command, cut).await,
+            ToolRequest::Edit(_) | ToolRequest::Glob(_) | ToolRequest::Grep(_) => {
+                let root = tokio::select! {
+                    root = async { self.bash.lock().await.root().await } => root,
+                    () = cut.cancelled() => return ToolResult::refused("(not run: a person stopped Convoke)"),
+                };
+                match root {
+                    Ok(root) => files::perform(root, request).await,
+                    Err(why) => ToolResult::refused(format!("file error: {why}")),
+                }
+            }
+            ToolRequest::Task { .. } | ToolRequest::Workflow { .. } | ToolRequest::ReadResult { .. } => {
+                ToolResult::refused("an agent is no command; this is a fault of convoke")
+            }
+        }
+    }
+
+    /// Ends the shell and everything it started. With `for_good` its private files go too.
+    pub(crate) async fn stop(&self, for_good: bool) {
+        self.bash.lock().await.end().await;
+        if for_good {
+            remove_private(self.private()).await;
+        }
+    }
+
+    fn private(&self) -> PathBuf {
+        self.config.confine.private_of(self.agent.as_str())
+    }
+}
+
+/// What a change is called in the record of changes.
+fn note(request: &ToolRequest) -> String {
+    let text = match request {
+        ToolRequest::Bash { command } => command.as_str(),
+        ToolRequest::Edit(edit) => edit.path(),
+        _ => "",
+    };
+    text.lines().next().unwrap_or_default().chars().take(120).collect()
+}
+
+/// How long a command may take.
+pub(crate) fn deadline(spec: &AgentSpec) -> Duration {
+    Duration::from_millis(spec.limits.bash_timeout_ms)
+}
+
+/// A new shell, as the model is told of it.
+pub(crate) fn restarted(cwd: String) -> ToolResult {
+    let state = ShellState { cwd, ..ShellState::default() };
+    ToolResult { is_error: false, ran: Ran::Done, shell: Some(state), ..ToolResult::refused("Shell restarted.") }
+}

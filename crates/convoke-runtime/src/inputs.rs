@@ -1,0 +1,90 @@
+//! Inputs as they wait in the journal, and which of them an agent can hear now.
+
+use convoke_journal::KeyedInput;
+use convoke_kernel::{Agent, AgentId, AgentSpec, Effect, Input, Summary};
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+
+/// An input as it waits in the journal.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Waiting {
+    /// The agent is to exist.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) start: Option<AgentSpec>,
+    /// Somebody says this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) say: Option<String>,
+    /// Somebody turns the switch of orchestration mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) mode: Option<bool>,
+    /// Somebody answers a question about a call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) answer: Option<Answer>,
+}
+
+/// A person's answer to a question about a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Answer {
+    /// Which call.
+    pub(crate) id: String,
+    /// Whether it may be run.
+    pub(crate) allow: bool,
+    /// Who said so, and how.
+    pub(crate) by: String,
+}
+
+/// What a listing shows of an agent whose first input is waiting and that nobody has driven yet.
+pub fn summary_of_waiting(input: &KeyedInput, submitted_at: u64) -> Option<Summary> {
+    let Waiting { start, say, .. } = serde_json::from_str(&input.body).ok()?;
+    start.map(|spec| Summary::waiting(&spec, say.as_deref().unwrap_or_default(), submitted_at))
+}
+
+/// Whether an agent can hear anything now: it is new or idle, or waits for a person.
+pub(crate) fn can_hear(agent: &Agent) -> bool {
+    !agent.is_started() || agent.is_idle() || asks(agent).next().is_some()
+}
+
+/// The calls an agent asks a person about.
+pub(crate) fn asks(agent: &Agent) -> impl Iterator<Item = String> {
+    agent.pending().into_iter().filter_map(|effect| match effect {
+        Effect::AskPerson { id, .. } => Some(id),
+        _ => None,
+    })
+}
+
+/// The first of the inputs that the agent can hear now, and its key. With `switches` it takes a turn of the switch or an
+/// answer and nothing else.
+pub(crate) fn next(
+    id: &AgentId,
+    agent: &Agent,
+    inputs: Vec<KeyedInput>,
+    switches: bool,
+) -> Result<Option<(Input, String)>, Error> {
+    let busy = agent.is_started() && !agent.is_idle();
+    let asked: Vec<String> = asks(agent).collect();
+    // One at a time: the agent may be busy with it then.
+    for input in inputs {
+        let bad = |cause| Error::BadInput { agent: id.clone(), key: input.key.clone(), cause };
+        let waiting: Waiting = serde_json::from_str(&input.body).map_err(bad)?;
+        let key = input.key.clone();
+        let heard = match waiting {
+            Waiting { answer: Some(answer), .. } if asked.contains(&answer.id) => {
+                Input::Answered { id: answer.id, allow: answer.allow, by: answer.by }
+            }
+            // While it waits for a person it hears nothing but the answer, and that may stand behind something else.
+            _ if busy => continue,
+            Waiting { start: Some(spec), say: Some(text), .. } if !agent.is_started() => {
+                Input::Start { spec: Box::new(spec), key, text }
+            }
+            Waiting { say: Some(_), .. } if switches => return Ok(None),
+            Waiting { say: Some(text), .. } => Input::Say { key, text },
+            // An answer that nobody waits for any more changes nothing, as does a switch that stands there already.
+            Waiting { mode, .. } => Input::SetMode { on: mode.unwrap_or_else(|| agent.mode() == Some(true)) },
+        };
+        return Ok(Some((heard, input.key)));
+    }
+    Ok(None)
+}

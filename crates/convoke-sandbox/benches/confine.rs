@@ -1,0 +1,176 @@
+//! What confinement costs: a `true` inside over one outside, the start of a confined shell over an unconfined one, and the
+//! throwaway copy of 10,000 files by overlay and file by file. Rounds are interleaved; medians and ratios are printed.
+
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and fails by panicking")]
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use convoke_sandbox::{
+    Access, CopyCap, HelperPath, HoldChoice, LayerSet, Limits, Network, OutputSpec, Policy, RunCommand, Shell,
+    ShellConfig, hold, make_copy, probe, remove_private,
+};
+
+const ROUNDS: usize = 30;
+const COMMANDS: usize = 200;
+const FILES: usize = 10_000;
+
+/// One way to run a shell, by name.
+type Way = (&'static str, Option<LayerSet>, Access);
+
+const WAYS: [Way; 5] = [
+    ("off", None, Access::Off),
+    ("namespaces_workspace", Some(LayerSet::Namespaces), Access::Workspace),
+    ("namespaces_read_only", Some(LayerSet::Namespaces), Access::ReadOnly),
+    ("landlock_workspace", Some(LayerSet::Landlock), Access::Workspace),
+    ("landlock_read_only", Some(LayerSet::Landlock), Access::ReadOnly),
+];
+
+fn main() {
+    // This executable is also the helper under which commands live.
+    convoke_sandbox::helper_entry();
+    tokio::runtime::Runtime::new().unwrap().block_on(compare());
+}
+
+async fn compare() {
+    let place = std::env::temp_dir().join(format!("convoke-bench-{}", std::process::id()));
+    std::fs::create_dir_all(place.join("small/src")).unwrap();
+    std::fs::write(place.join("small/src/main"), "code\n").unwrap();
+    fill(&place.join("large"));
+    let ways = possible().await;
+    let helper = helper();
+    let since = Instant::now();
+    probe(&helper, None).await.unwrap();
+    println!("probe {:?}", since.elapsed());
+    let mut starts = vec![Vec::new(); ways.len()];
+    let mut commands = vec![Vec::new(); ways.len()];
+    for round in 0..ROUNDS {
+        for (index, way) in ways.iter().enumerate() {
+            let private = place.join(format!("private-{round}-{index}"));
+            let (mut shell, took) = start(&helper, way, &place.join("small"), &private).await;
+            starts[index].push(took);
+            if round < 5 {
+                for _ in 0..COMMANDS / 5 {
+                    let since = Instant::now();
+                    run(&mut shell, "/bin/true", &place).await;
+                    commands[index].push(since.elapsed());
+                }
+            }
+            shell.stop().await.unwrap();
+            remove_private(&private);
+        }
+    }
+    report("start", &ways, &mut starts);
+    report("true", &ways, &mut commands);
+    copies(&helper, &place, &ways).await;
+    remove_private(&place);
+}
+
+/// From nothing to the first listing of the whole tree, and the making of the copy alone.
+async fn copies(helper: &HelperPath, place: &Path, ways: &[Way]) {
+    let read_only: Vec<Way> = ways.iter().copied().filter(|way| way.2 == Access::ReadOnly || way.1.is_none()).collect();
+    let (mut begun, mut alone, mut plain) = (vec![Vec::new(); read_only.len()], Vec::new(), Vec::new());
+    for round in 0..5 {
+        for (index, way) in read_only.iter().enumerate() {
+            let private = place.join(format!("large-{round}-{index}"));
+            let (shell, took) = start(helper, way, &place.join("large"), &private).await;
+            begun[index].push(took);
+            shell.stop().await.unwrap();
+            remove_private(&private);
+        }
+        let to = place.join("copy");
+        let since = Instant::now();
+        make_copy(&place.join("large"), &to, CopyCap { files: 1 << 20, bytes: 1 << 40 }).unwrap();
+        alone.push(since.elapsed());
+        remove_private(&to);
+        let since = Instant::now();
+        assert!(Command::new("cp").arg("-a").args([&place.join("large"), &to]).status().unwrap().success());
+        plain.push(since.elapsed());
+        remove_private(&to);
+        for entry in std::fs::read_dir(place).unwrap().flatten() {
+            // The mark of a finished copy stands beside it.
+            if entry.file_name().to_string_lossy().starts_with("copy") {
+                let _ = std::fs::remove_file(entry.path());
+            }
+        }
+    }
+    report("start_with_10000_files", &read_only, &mut begun);
+    let (ours, cp) = (median(&mut alone), median(&mut plain));
+    let ratio = ours.as_secs_f64() / cp.as_secs_f64();
+    println!("copy_of_10000_files {ours:?} ({ratio:.2} times cp -a, median of {})", alone.len());
+}
+
+/// The ways that this machine allows; the others are named.
+async fn possible() -> Vec<Way> {
+    let layers = probe(&helper(), None).await.unwrap();
+    let holds = |way: &Way| {
+        let held = hold(&layers, way.2, &Network::Off, way.1);
+        let holds = held.as_ref().is_ok_and(|held| held.set == way.1);
+        if !holds {
+            println!("not measured: {}", way.0);
+        }
+        holds
+    };
+    WAYS.into_iter().filter(holds).collect()
+}
+
+async fn start(helper: &HelperPath, way: &Way, workspace: &Path, private: &Path) -> (Shell, Duration) {
+    std::fs::create_dir_all(private).unwrap();
+    let policy = Policy {
+        access: way.2,
+        network: Network::Off,
+        limits: Limits::default(),
+        workspace: workspace.to_owned(),
+        private: private.to_owned(),
+        hidden: vec!["/root".into(), "/home".into()],
+        readable: Vec::new(),
+        caches: Vec::new(),
+        masked: Vec::new(),
+    };
+    let config = ShellConfig {
+        helper: helper.clone(),
+        cwd: workspace.to_owned(),
+        env: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
+        restored: None,
+        hold: HoldChoice::Best,
+        policy,
+        layers: way.1,
+    };
+    let since = Instant::now();
+    let shell = Shell::start(config).await.unwrap();
+    (shell, since.elapsed())
+}
+
+async fn run(shell: &mut Shell, command: &str, place: &Path) {
+    let output = OutputSpec::new(place.join("full"));
+    let command = RunCommand { command: command.to_owned(), deadline: Duration::from_secs(60), output };
+    shell.run(command, std::future::pending()).await.unwrap();
+}
+
+fn report(what: &str, ways: &[Way], times: &mut [Vec<Duration>]) {
+    let medians: Vec<Duration> = times.iter_mut().map(|times| median(times)).collect();
+    for (way, time) in ways.iter().zip(&medians) {
+        let ratio = time.as_secs_f64() / medians[0].as_secs_f64();
+        println!("{what}_{} {time:?} ({ratio:.2} times off, median of {})", way.0, times[0].len());
+    }
+}
+
+fn median(times: &mut [Duration]) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+fn fill(at: &Path) {
+    for directory in 0..100 {
+        let directory = at.join(format!("d{directory}"));
+        std::fs::create_dir_all(&directory).unwrap();
+        for file in 0..FILES / 100 {
+            std::fs::write(directory.join(format!("f{file}")), vec![b'x'; 2_000]).unwrap();
+        }
+    }
+}
+
+fn helper() -> HelperPath {
+    HelperPath::new(std::env::current_exe().unwrap())
+}

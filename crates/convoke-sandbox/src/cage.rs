@@ -1,0 +1,178 @@
+//! What the host keeps for one confined shell: the handle of its tree, its proxy, its control group, and an eye on how much
+//! it stores. Dropping it ends the proxy and removes the group.
+
+use std::collections::BTreeMap;
+use std::net::TcpListener as StdTcpListener;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::net::TcpListener;
+use tokio::task::AbortHandle;
+use tokio::time::sleep;
+
+use crate::cgroup::Group;
+use crate::confine::hidden_home;
+use crate::error::Error;
+use crate::helper::{PROXY_VARIABLES, proxy_variables};
+use crate::link::Confined;
+use crate::policy::{Access, LayerSet, Limits, Network, Policy};
+use crate::proxy;
+use crate::wire::Confine;
+
+/// A thread counts as a process in a group, and a process may have some; single processes are counted by the helper.
+const THREADS_PER_PROCESS: u64 = 4;
+
+/// All that an agent keeps in its private directories, as a multiple of its largest file.
+const STORED: u64 = 8;
+
+/// How often what is stored is counted, at the most.
+const COUNT_EVERY: Duration = Duration::from_secs(1);
+
+/// The host's part of one sandbox.
+#[derive(Debug)]
+pub(crate) struct Cage {
+    pub(crate) tree: PathBuf,
+    pub(crate) root: OwnedFd,
+    private: PathBuf,
+    limits: Limits,
+    group: Option<Group>,
+    proxy: Option<AbortHandle>,
+}
+
+impl Cage {
+    /// A copy of a large tree takes longer than a helper may otherwise.
+    pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+    /// What the helper is to be told, if anything is to be confined.
+    pub(crate) fn wanted(policy: &Policy, layers: Option<LayerSet>, env: &BTreeMap<String, String>) -> Option<Confine> {
+        let set = layers.filter(|_| policy.access != Access::Off)?;
+        let home = hidden_home(policy, env.get("HOME").map(String::as_str));
+        Some(Confine { set, policy: policy.clone(), home })
+    }
+
+    /// Points the environment at places and proxies that exist inside.
+    pub(crate) fn adapt(env: &mut BTreeMap<String, String>, confine: &Confine) {
+        let temporary = match confine.set {
+            LayerSet::Namespaces => PathBuf::from("/tmp"),
+            LayerSet::Landlock => confine.policy.private.join("tmp"),
+        };
+        env.insert("TMPDIR".to_owned(), temporary.to_string_lossy().into_owned());
+        if confine.set == LayerSet::Landlock && confine.home.is_some() {
+            env.insert("HOME".to_owned(), confine.policy.private.join("home").to_string_lossy().into_owned());
+        }
+        if matches!(confine.policy.network, Network::Hosts(_)) {
+            env.retain(|name, _| !PROXY_VARIABLES.iter().any(|variable| variable.eq_ignore_ascii_case(name)));
+        }
+    }
+
+    /// Puts the helper into a group of its own before it starts anything. Without one the helper's own watch holds.
+    pub(crate) fn group(confine: &Confine, helper: Option<u32>) -> Option<Group> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let limits = confine.policy.limits;
+        let limits = Limits { processes: limits.processes.saturating_mul(THREADS_PER_PROCESS), ..limits };
+        let group = Group::make(&format!("shell{}", NEXT.fetch_add(1, Ordering::Relaxed)), &limits).ok()?;
+        group.add(helper?).ok().map(|()| group)
+    }
+
+    /// Takes over what the helper sent, and serves its proxy. What the helper added to the environment is counted as given.
+    pub(crate) fn new(
+        confined: Confined,
+        network: Network,
+        limits: Limits,
+        private: PathBuf,
+        group: Option<Group>,
+        given: &mut BTreeMap<String, String>,
+    ) -> Result<Self, Error> {
+        given.extend(confined.proxy.into_iter().flat_map(proxy_variables));
+        let proxy = match (network, confined.listener) {
+            (Network::Hosts(hosts), Some(listener)) => {
+                let listener = StdTcpListener::from(listener);
+                listener.set_nonblocking(true).map_err(Error::system("watching the proxy's socket"))?;
+                let listener = TcpListener::from_std(listener).map_err(Error::system("watching the proxy's socket"))?;
+                Some(tokio::spawn(proxy::serve(listener, hosts, |_: &str| ())).abort_handle())
+            }
+            _ => None,
+        };
+        Ok(Self { tree: confined.tree.into(), root: confined.root, private, limits, group, proxy })
+    }
+
+    /// Whether the kernel has killed something of a failed command because of a limit.
+    pub(crate) fn struck(&self, code: i32) -> Option<String> {
+        // Asked in any case, so that a strike is not counted for the next command.
+        let what = self.group.as_ref().and_then(Group::killed)?;
+        (what == "memory" && code != 0).then(|| "the memory of its control group".to_owned())
+    }
+
+    /// An eye on what is stored, for the length of one command.
+    pub(crate) fn disk(&self) -> Disk {
+        Disk { private: self.private.clone(), most: self.limits.file_size.saturating_mul(STORED), pause: COUNT_EVERY }
+    }
+}
+
+impl Drop for Cage {
+    fn drop(&mut self) {
+        if let Some(proxy) = &self.proxy {
+            proxy.abort();
+        }
+    }
+}
+
+/// Counts what an agent stores outside its workspace.
+pub(crate) struct Disk {
+    private: PathBuf,
+    most: u64,
+    pause: Duration,
+}
+
+impl Disk {
+    /// Ready when too much is stored. May be dropped and called again.
+    pub(crate) async fn filled(&mut self) -> String {
+        loop {
+            sleep(self.pause).await;
+            let (private, most, since) = (self.private.clone(), self.most, Instant::now());
+            let stored = tokio::task::spawn_blocking(move || stored(&private, most)).await.unwrap_or(0);
+            if stored > most {
+                return format!("{} MiB in private files", most >> 20);
+            }
+            // A tree that takes long to count is counted less often.
+            self.pause = COUNT_EVERY.max(since.elapsed() * 20);
+        }
+    }
+}
+
+/// Bytes stored below a directory; counting ends when there are too many.
+fn stored(directory: &Path, most: u64) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let (mut sum, mut open) = (0_u64, vec![directory.to_owned()]);
+    while let Some(directory) = open.pop() {
+        for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
+            let Ok(about) = entry.metadata() else { continue };
+            sum = sum.saturating_add(about.blocks() * 512);
+            if about.is_dir() {
+                open.push(entry.path());
+            }
+            if sum > most {
+                return sum;
+            }
+        }
+    }
+    sum
+}
+
+/// Removes an agent's private directory with its layers, among which are directories that nobody may enter. What cannot be
+/// removed stays.
+pub fn remove_private(directory: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    let mut open = vec![directory.to_owned()];
+    while let Some(directory) = open.pop() {
+        // Links are not followed: only what is listed as a directory is entered.
+        let _ = std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(0o700));
+        let entries = std::fs::read_dir(&directory).into_iter().flatten().flatten();
+        open.extend(
+            entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()),
+        );
+    }
+    let _ = std::fs::remove_dir_all(directory);
+}

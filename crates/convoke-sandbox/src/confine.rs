@@ -1,0 +1,15 @@
+//! How a policy becomes walls. Decisions are pure (`plan`, `grants`, `filter`), looking is apart from them (`places`), and
+//! the doing is in two moments: `stage` starts bubblewrap around the helper, `lock` is what the helper does to itself.
+
+mod beneath;
+mod filter;
+mod grants;
+mod lock;
+mod overlay;
+mod places;
+mod plan;
+mod stage;
+
+pub(crate) use self::lock::{Sent, shut};
+pub(crate) use self::places::hidden_home;
+pub(crate) use self::stage::{Inner, enter_landlock, find_bubblewrap, read_inner, start_namespaces};

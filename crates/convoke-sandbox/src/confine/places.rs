@@ -1,0 +1,141 @@
+//! The places a policy names, as they really are: without symbolic links, with what stands there. It looks at the machine
+//! once and changes nothing, so that everything after it can be decided without looking.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::policy::Policy;
+
+/// What stands at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Kind {
+    Directory,
+    File,
+    Missing,
+}
+
+/// A path without symbolic links and what stands there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Spot {
+    pub(crate) path: PathBuf,
+    pub(crate) kind: Kind,
+}
+
+/// All the places of one policy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Places {
+    pub(crate) workspace: PathBuf,
+    pub(crate) private: PathBuf,
+    pub(crate) hidden: Vec<Spot>,
+    pub(crate) readable: Vec<Spot>,
+    pub(crate) caches: Vec<Spot>,
+    pub(crate) masked: Vec<Spot>,
+    /// The home directory, if it is hidden and a private one takes its place.
+    pub(crate) home: Option<PathBuf>,
+    /// Whether git metadata stands at the top of the workspace.
+    pub(crate) git: bool,
+    /// The machine's temporary directories, which are replaced by the private one.
+    pub(crate) temporary: Vec<PathBuf>,
+    /// Whether there is a `/run`, which is emptied.
+    pub(crate) run: bool,
+}
+
+/// What only root can read, and commands of root must not.
+const ROOT_SECRETS: [&str; 8] = [
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+    "/etc/ssl/private",
+    "/etc/krb5.keytab",
+];
+
+/// What lies in `/run` although programs cannot do without it: name resolution, and all of NixOS.
+const NEEDED_OF_RUN: [&str; 2] = ["/etc/resolv.conf", "/run/current-system"];
+
+impl Places {
+    /// Looks at every place of the policy. A policy that cannot be meant is refused.
+    pub(crate) fn look(policy: &Policy, home: Option<PathBuf>, root: bool) -> Result<Self, String> {
+        let directory = |path: &Path, what: &str| {
+            let spot = look(path);
+            if spot.kind == Kind::Directory {
+                Ok(spot.path)
+            } else {
+                Err(format!("{what} {} is no directory", path.display()))
+            }
+        };
+        let workspace = directory(&policy.workspace, "the workspace")?;
+        let private = directory(&policy.private, "the agent's private directory")?;
+        if workspace.parent().is_none() {
+            return Err("the root directory cannot be a workspace; name a directory below it".to_owned());
+        }
+        if private.starts_with(&workspace) {
+            let (private, workspace) = (private.display(), workspace.display());
+            return Err(format!(
+                "the private directory {private} lies in the workspace {workspace}; keep state elsewhere"
+            ));
+        }
+        let all = |paths: &[PathBuf]| paths.iter().map(|path| look(path)).collect::<Vec<Spot>>();
+        let mut hidden = all(&policy.hidden);
+        hidden.push(look(&private));
+        let mut masked = all(&policy.masked);
+        if root {
+            hidden.push(look(Path::new("/root")));
+            masked.extend(ROOT_SECRETS.iter().map(|path| look(Path::new(path))));
+            let keys = std::fs::read_dir("/etc/ssh").into_iter().flatten().flatten();
+            let keys = keys.filter(|entry| entry.file_name().as_encoded_bytes().ends_with(b"key"));
+            masked.extend(keys.map(|entry| look(&entry.path())));
+        }
+        let mut readable = all(&policy.readable);
+        readable.extend(NEEDED_OF_RUN.iter().map(|path| look(Path::new(path))));
+        let real = |path: &str| look(Path::new(path)) == Spot { path: path.into(), kind: Kind::Directory };
+        Ok(Self {
+            // A link is nobody's metadata: where it leads is decided by whoever made it, who may be a command.
+            git: workspace.join(".git").symlink_metadata().is_ok_and(|about| !about.is_symlink()),
+            hidden,
+            readable: exists(readable),
+            caches: exists(all(&policy.caches)),
+            masked: exists(masked),
+            temporary: ["/tmp", "/var/tmp"].into_iter().filter(|path| real(path)).map(PathBuf::from).collect(),
+            run: real("/run"),
+            home: home.filter(|home| *home != workspace),
+            workspace,
+            private,
+        })
+    }
+}
+
+/// The home directory that the environment names, if the policy hides it. Programs look there for their settings, and many
+/// fail if they find the door shut rather than nothing; so a private one, empty and writable, takes its place.
+pub(crate) fn hidden_home(policy: &Policy, named: Option<&str>) -> Option<PathBuf> {
+    let home = look(Path::new(named?));
+    let workspace = look(&policy.workspace).path;
+    let hidden = policy.hidden.iter().any(|hidden| home.path.starts_with(look(hidden).path));
+    (hidden && home.kind == Kind::Directory && home.path != workspace).then_some(home.path)
+}
+
+/// Where a path leads. One that does not exist is followed as far as it does.
+pub(crate) fn look(path: &Path) -> Spot {
+    match path.canonicalize() {
+        Ok(path) => {
+            let kind = if path.is_dir() { Kind::Directory } else { Kind::File };
+            Spot { path, kind }
+        }
+        Err(_) => {
+            let rest = path.file_name().unwrap_or(OsStr::new(""));
+            let path = match path.parent() {
+                Some(parent) if parent != path && parent.is_absolute() => look(parent).path.join(rest),
+                _ => path.to_owned(),
+            };
+            Spot { path, kind: Kind::Missing }
+        }
+    }
+}
+
+fn exists(spots: Vec<Spot>) -> Vec<Spot> {
+    spots.into_iter().filter(|spot| spot.kind != Kind::Missing).collect()
+}

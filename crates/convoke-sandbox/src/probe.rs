@@ -1,0 +1,150 @@
+//! Finds out what the machine offers by really starting each thing once. It decides nothing: see [`crate::hold`].
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use crate::capture::capture;
+use crate::cgroup;
+use crate::confine::find_bubblewrap;
+use crate::error::Error;
+use crate::layers::{Layer, Layers};
+use crate::link::{Confined, Link, PATIENCE, patient};
+use crate::policy::{Access, LayerSet, Limits, Network, Policy};
+use crate::shell::HelperPath;
+use crate::sys;
+use crate::wire::{Confine, Hold, HoldChoice};
+
+/// Tries every layer once, without leaving anything behind. `path` is where bubblewrap is looked for besides the usual
+/// places.
+pub async fn probe(helper: &HelperPath, path: Option<&OsStr>) -> Result<Layers, Error> {
+    let bubblewrap = find_bubblewrap(path, None);
+    let place = Place::make()?;
+    let (version, namespaces, landlock) = tokio::join!(
+        version(bubblewrap.as_deref()),
+        attempt(helper, path, &place, LayerSet::Namespaces),
+        attempt(helper, path, &place, LayerSet::Landlock),
+    );
+    let cgroup = tokio::task::spawn_blocking(|| {
+        cgroup::sweep();
+        cgroup::offered()
+    })
+    .await
+    .map_err(|error| Error::System { doing: "looking at control groups", source: std::io::Error::other(error) })?;
+    let mut layers = Layers { root: sys::effective_ids().0 == 0, ..Layers::default() };
+    layers.cgroup = Layer { works: cgroup.any_limit(), detail: cgroup.to_string() };
+    layers.cgroup_whole =
+        (cgroup.v2_memory.is_ok() || cgroup.v1_memory.is_ok()) && (cgroup.v2_pids.is_ok() || cgroup.v1_pids.is_ok());
+    match namespaces {
+        Ok((_, confined)) => {
+            let at = bubblewrap.map_or_else(String::new, |path| format!(" at {}", path.display()));
+            let user = if confined.form.user_namespace { ", in a user namespace" } else { "" };
+            let process = match confined.form.own_proc {
+                true => String::new(),
+                false => format!(", without a pid namespace ({})", confined.form.failures.join("; ")),
+            };
+            layers.bubblewrap = Layer::works(format!("{version}{at}{user}{process}"));
+            layers.own_proc = confined.form.own_proc;
+            layers.overlay = match confined.form.overlay {
+                true => Layer::works("copies and caches have layers of their own"),
+                false => Layer::missing(confined.form.failures.join("; ")),
+            };
+        }
+        Err(error) => {
+            layers.bubblewrap = Layer::missing(because(&error));
+            layers.overlay = Layer::missing("needs bubblewrap");
+        }
+    }
+    match (landlock, sys::landlock_abi()) {
+        (Ok((hold, _)), Ok(abi)) => {
+            layers.landlock = Layer::works(format!("version {abi}"));
+            layers.landlock_abi = abi;
+            layers.seccomp = Layer::works("filters hold");
+            layers.hold = match hold {
+                Hold::PidNamespace => Layer::works("pid namespace"),
+                Hold::Subreaper { why } => Layer::missing(why),
+            };
+        }
+        (Err(error), Ok(abi)) => {
+            layers.landlock = Layer::works(format!("version {abi}"));
+            layers.landlock_abi = abi;
+            layers.seccomp = Layer::missing(because(&error));
+            layers.hold = Layer::missing("not tried");
+        }
+        (_, Err(error)) => {
+            layers.landlock = Layer::missing(format!("the kernel says: {error}"));
+            layers.seccomp = Layer::missing("not tried without Landlock");
+            layers.hold = Layer::missing("not tried");
+        }
+    }
+    Ok(layers)
+}
+
+fn because(error: &Error) -> String {
+    match error {
+        Error::HelperRefused { message } => message.clone(),
+        other => other.to_string(),
+    }
+}
+
+async fn version(bubblewrap: Option<&Path>) -> String {
+    let Some(program) = bubblewrap.and_then(Path::to_str) else { return String::new() };
+    let said =
+        capture(program, &["--version".into()], Path::new("/"), &BTreeMap::new(), Duration::from_secs(5), 256).await;
+    said.map(|said| String::from_utf8_lossy(&said.stdout).trim().to_owned()).unwrap_or_default()
+}
+
+async fn attempt(
+    helper: &HelperPath,
+    path: Option<&OsStr>,
+    place: &Place,
+    set: LayerSet,
+) -> Result<(Hold, Confined), Error> {
+    let private = place.0.join(if set == LayerSet::Namespaces { "n" } else { "l" });
+    std::fs::DirBuilder::new()
+        .mode(0o700)
+        .create(&private)
+        .map_err(Error::system("making a directory for the probe"))?;
+    let policy = Policy {
+        access: Access::ReadOnly,
+        network: Network::Off,
+        limits: Limits::default(),
+        workspace: place.0.join("tree"),
+        private,
+        hidden: Vec::new(),
+        readable: Vec::new(),
+        caches: Vec::new(),
+        masked: Vec::new(),
+    };
+    let env: BTreeMap<String, String> =
+        path.and_then(OsStr::to_str).map(|path| ("PATH".to_owned(), path.to_owned())).into_iter().collect();
+    let mut link = Link::open(helper, &env, Stdio::null())?;
+    let (hold, confined) =
+        patient(PATIENCE, link.begin(HoldChoice::Best, None, Some(Confine { set, policy, home: None }))).await?;
+    link.close().await?;
+    let confined = confined.ok_or(Error::Protocol { problem: "the helper is not confined".to_owned() })?;
+    Ok((hold, confined))
+}
+
+/// A directory with a small tree, gone when this is dropped.
+struct Place(PathBuf);
+
+impl Place {
+    fn make() -> Result<Self, Error> {
+        let making = Error::system("making a directory for the probe");
+        let token = sys::random_token().map_err(Error::system("asking for random bytes"))?;
+        let place = std::env::temp_dir().join(format!("convoke-probe-{token}"));
+        let make = |path: &Path| std::fs::DirBuilder::new().mode(0o700).create(path);
+        make(&place).and_then(|()| make(&place.join("tree"))).map_err(making)?;
+        Ok(Self(place))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        crate::cage::remove_private(&self.0);
+    }
+}

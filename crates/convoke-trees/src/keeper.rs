@@ -1,0 +1,320 @@
+//! The keeper of one run in one directory: it records the tree before the run, and who changed what after that.
+//!
+//! Between `open_window` and `close_window` what changes is the agent's; between two windows it is somebody else's. The
+//! keeper writes objects, refs below `refs/convoke/` and its own record; of the files only undo writes any.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use tokio::sync::Mutex;
+
+use crate::error::Error;
+use crate::places::{Places, checked_name};
+use crate::record::{Mark, Record, digest};
+use crate::steps::{By, ChangedFile, LOG_FORMAT, Net, how, net, parse_log};
+use crate::store::{ObjectId, Store};
+use crate::tree::{LeftOut, Snapshot, TreeChange, copy_index, remove_if_there};
+
+/// Keeps what one run changes below one directory. Its methods can be called from many tasks and work one at a time;
+/// so do those of other processes that work on the same run.
+#[derive(Debug)]
+pub struct Keeper {
+    store: Store,
+    record: Record,
+    run: String,
+    state: Mutex<State>,
+}
+
+/// What a keeper remembers from one call to the next.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    /// Whether the tree before the run is known to be kept.
+    ready: bool,
+    /// The window that this keeper has open, and its mark, which is locked as long as the file is here.
+    pub(crate) window: Option<(By, File)>,
+}
+
+/// What [`Keeper::before`] found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// Whether the tree was kept now; else it had been kept earlier.
+    pub first: bool,
+    /// What is below the directory and is not in the tree.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// What [`Keeper::close_window`] found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Closed {
+    /// The files that were changed since the window was opened.
+    pub changed: Vec<ChangedFile>,
+    /// What is below the directory and cannot be kept, whether it was changed or not.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// The run's two refs: the commit before it, and its latest step with the tree that it left.
+pub(crate) struct Chain {
+    pub(crate) before: ObjectId,
+    pub(crate) tip: ObjectId,
+    pub(crate) tree: ObjectId,
+}
+
+impl Keeper {
+    /// Finds out where the trees of this run are kept, or would be. Writes nothing.
+    pub async fn open(places: &Places, dir: &Path, run: &str) -> Result<Self, Error> {
+        checked_name(run)?;
+        let real = dir.canonicalize().map_err(|source| Error::NoDirectory { path: dir.to_owned(), source })?;
+        let record = Record::new(places, run, &real)?;
+        // Somebody may have made or removed a repository since the run began; its trees are where they were put.
+        let store = match record.location()? {
+            Some(location) => Store::at(places, location),
+            None => Store::find(places, dir).await?,
+        };
+        Ok(Self { store, record, run: run.to_owned(), state: Mutex::default() })
+    }
+
+    /// Keeps the tree as it is before the first write of the run; one that was kept earlier stays what it is.
+    pub async fn before(&self) -> Result<Kept, Error> {
+        let mut state = self.state.lock().await;
+        let _lock = self.record.lock().await?;
+        self.keep_before(&mut state).await
+    }
+
+    /// To be called before a command of `agent` that may write. What changed since the last window was changed by somebody
+    /// outside of the run, or by a command that a crash cut off.
+    pub async fn open_window(&self, agent: &str) -> Result<(), Error> {
+        let by = By::Agent { name: checked_name(agent)?.to_owned(), interrupted: false };
+        let mut state = self.state.lock().await;
+        let _lock = self.record.lock().await?;
+        self.keep_before(&mut state).await?;
+        self.settle(&mut state.window).await?;
+        state.window = Some((by.clone(), self.record.mark(&by)?));
+        Ok(())
+    }
+
+    /// To be called after it, with a note for the record such as the command. Returns what changed meanwhile.
+    pub async fn close_window(&self, agent: &str, note: &str) -> Result<Closed, Error> {
+        let by = By::Agent { name: checked_name(agent)?.to_owned(), interrupted: false };
+        let mut state = self.state.lock().await;
+        let _lock = self.record.lock().await?;
+        self.keep_before(&mut state).await?;
+        let (changes, left_out) = self.step(&by, note).await?;
+        self.record.clear_mark()?;
+        state.window = None;
+        let changed = |change: TreeChange| ChangedFile {
+            how: how(change.old.as_ref(), change.new.as_ref()),
+            path: change.path,
+            agents: vec![agent.to_owned()],
+            mixed: false,
+        };
+        Ok(Closed { changed: changes.into_iter().map(changed).collect(), left_out })
+    }
+
+    /// What the run changed so far, all in all: a path that was changed and changed back is not in it.
+    pub async fn changes(&self) -> Result<Vec<ChangedFile>, Error> {
+        let _one_at_a_time = self.state.lock().await;
+        let _lock = self.lock_kept().await?;
+        Ok(self.net().await?.iter().map(Net::changed).collect())
+    }
+
+    /// Where the trees are.
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    pub(crate) fn run(&self) -> &str {
+        &self.run
+    }
+
+    pub(crate) fn record(&self) -> &Record {
+        &self.record
+    }
+
+    pub(crate) fn state(&self) -> &Mutex<State> {
+        &self.state
+    }
+
+    /// Locks the record of a run of which something was kept, and records what a crash cut off.
+    pub(crate) async fn lock_kept(&self) -> Result<File, Error> {
+        if self.chain().await?.is_none() {
+            return Err(Error::NotKept { run: self.run.clone(), dir: self.store.dir().to_owned() });
+        }
+        let lock = self.record.lock().await?;
+        self.store.prepare().await?;
+        if let Mark::CutOff(by) = self.record.read_mark()? {
+            self.step(&by, "").await?;
+            self.record.clear_mark()?;
+        }
+        Ok(lock)
+    }
+
+    /// Whether a window of this run is open, here or in another process.
+    pub(crate) fn is_open(&self) -> Result<bool, Error> {
+        Ok(matches!(self.record.read_mark()?, Mark::Open))
+    }
+
+    /// What all steps so far come to.
+    pub(crate) async fn net(&self) -> Result<Vec<Net>, Error> {
+        let Some(chain) = self.chain().await? else { return Ok(Vec::new()) };
+        let call = self.store.content("reading the steps of the run").args(["log", "-z", "--raw", "-r", "--reverse"]);
+        let call = call.args(["--first-parent", "--no-renames", "--no-abbrev", LOG_FORMAT]);
+        let output = call.arg(format!("{}..{}", chain.before, chain.tip)).arg("--").run().await?;
+        let steps = parse_log(&output).ok_or_else(|| Error::Unreadable { what: self.name("after") })?;
+        Ok(net(&steps))
+    }
+
+    /// Records what changed since the last step as a step by `by`; no change is no step.
+    pub(crate) async fn step(&self, by: &By, note: &str) -> Result<(Vec<TreeChange>, Vec<LeftOut>), Error> {
+        let hidden = self.record.hidden()?;
+        let snapshot = self.snapshot(&hidden).await?;
+        let Some(chain) = self.chain().await? else {
+            return Err(Error::NotKept { run: self.run.clone(), dir: self.store.dir().to_owned() });
+        };
+        let mut tree = snapshot.tree;
+        let mut changes = self.store.diff_trees(&chain.tree, &tree).await?;
+        if *by != By::Outside {
+            let seen = self.ignored_before(&chain.tree, &changes).await?;
+            if !seen.is_empty() {
+                // They may have been there all along, so they are not the agent's: undo must never remove them.
+                tree = self.store.forget_paths(&self.record.index(), &seen).await?;
+                self.record.set_hidden(&[hidden, seen].concat())?;
+                changes = self.store.diff_trees(&chain.tree, &tree).await?;
+            }
+        }
+        if tree != chain.tree {
+            let commit = self.store.commit_tree(&tree, &[&chain.tip], &by.message(note)).await?;
+            let old = (chain.tip != chain.before).then_some(chain.tip.as_str());
+            self.store.update_ref(&self.name("after"), &commit, old).await?;
+        }
+        Ok((changes, snapshot.left_out))
+    }
+
+    /// Records what changed since the last window, by whomever it was.
+    pub(crate) async fn settle(&self, window: &mut Option<(By, File)>) -> Result<(), Error> {
+        // Letting go of our own mark first: two windows of one keeper may overlap, and what changed so far is the first's.
+        let by = match (window.take(), self.record.read_mark()?) {
+            (Some((by, _locked)), _) => by,
+            (None, Mark::CutOff(by)) => by,
+            (None, Mark::None) => By::Outside,
+            (None, Mark::Open) => return Err(Error::Busy { run: self.run.clone() }),
+        };
+        self.step(&by, "").await.map(drop)
+    }
+
+    async fn keep_before(&self, state: &mut State) -> Result<Kept, Error> {
+        if state.ready {
+            return Ok(Kept { first: false, left_out: Vec::new() });
+        }
+        let kept = self.keep_before_once().await?;
+        state.ready = true;
+        Ok(kept)
+    }
+
+    async fn keep_before_once(&self) -> Result<Kept, Error> {
+        self.store.prepare().await?;
+        let index = self.record.index();
+        if let Some(chain) = self.chain().await? {
+            self.check_directory(&chain.before).await?;
+            if !index.exists() {
+                self.begin_index(&index).await?;
+            }
+            return Ok(Kept { first: false, left_out: Vec::new() });
+        }
+        self.record.set_location(self.store.location())?;
+        self.begin_index(&index).await?;
+        let snapshot = self.snapshot(&[]).await?;
+        copy_index(&index, &self.seed())?;
+        let message = format!("before {}\n\nthe tree before run {}", self.directory_mark(), self.run);
+        let commit = self.store.commit_tree(&snapshot.tree, &[], &message).await?;
+        self.store.update_ref(&self.name("before"), &commit, None).await?;
+        Ok(Kept { first: true, left_out: snapshot.left_out })
+    }
+
+    /// Begins with what an earlier run remembered of the files, so that only changed ones are read.
+    async fn begin_index(&self, index: &Path) -> Result<(), Error> {
+        copy_index(&self.seed(), index)?;
+        self.store.prime(index).await?;
+        // What was touched and not changed is remembered anew; files that differ make this end with another exit code.
+        let call = self.store.content("remembering the files").work_tree(self.store.top()).index(index)?;
+        call.args(["update-index", "-q", "--ignore-submodules", "--refresh"]).outcome().await.map(drop)
+    }
+
+    async fn snapshot(&self, hidden: &[PathBuf]) -> Result<Snapshot, Error> {
+        // We alone use this index, so a lock on it is what a killed git left behind.
+        remove_if_there(&self.record.index().with_extension("lock"))?;
+        let hidden: BTreeSet<&Path> = hidden.iter().map(PathBuf::as_path).collect();
+        let temporary = self.temporary();
+        let is_hidden = |path: &Path| hidden.contains(path) || path.file_name() == Some(OsStr::new(&temporary));
+        self.store.snapshot(&self.record.index(), is_hidden).await
+    }
+
+    /// The name under which undo writes a file beside its place; no tree holds one that a crash left there.
+    pub(crate) fn temporary(&self) -> String {
+        format!(".convoke-undo-{}", self.run)
+    }
+
+    /// The run's refs; `None` before the first write.
+    pub(crate) async fn chain(&self) -> Result<Option<Chain>, Error> {
+        if !self.store.common().join("HEAD").exists() {
+            return Ok(None);
+        }
+        let (before, after) = (self.name("before"), self.name("after"));
+        let call = self.store.refs("reading the run's refs").arg("for-each-ref");
+        let lines = call.arg("--format=%(refname) %(objectname) %(tree)").args([&before, &after]).line().await?;
+        let find = |name: &str| {
+            let line = lines.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+            line.and_then(|line| line.split_once(' '))
+        };
+        let Some((first, first_tree)) = find(&before) else { return Ok(None) };
+        let (tip, tree) = find(&after).unwrap_or((first, first_tree));
+        Ok(Some(Chain { before: first.to_owned(), tip: tip.to_owned(), tree: tree.to_owned() }))
+    }
+
+    /// A run has one record in a repository, so it must be of this directory.
+    async fn check_directory(&self, before: &str) -> Result<(), Error> {
+        let call = self.store.content("reading the run's record").args(["log", "-1", "--format=%s", before]);
+        if call.line().await? == format!("before {}", self.directory_mark()) {
+            return Ok(());
+        }
+        Err(Error::OtherDirectory { run: self.run.clone(), dir: self.store.dir().to_owned() })
+    }
+
+    fn directory_mark(&self) -> String {
+        digest(self.store.prefix().as_os_str().as_bytes())
+    }
+
+    fn seed(&self) -> PathBuf {
+        self.store.private().join(format!("index-{}", self.directory_mark()))
+    }
+
+    fn name(&self, end: &str) -> String {
+        ref_name(&self.run, end)
+    }
+}
+
+/// Forgets what was kept for a run: its refs and its record. The files stay as they are. Their objects go
+/// when git cleans up.
+pub async fn forget(places: &Places, dir: &Path, run: &str) -> Result<(), Error> {
+    let keeper = Keeper::open(places, dir, run).await?;
+    if keeper.is_open()? {
+        return Err(Error::Busy { run: run.to_owned() });
+    }
+    if keeper.store.common().join("HEAD").exists() {
+        for end in ["after", "before"] {
+            keeper.store.delete_ref(&ref_name(run, end)).await?;
+        }
+        if keeper.store.git_dir().is_none() {
+            // Nobody else cleans up there. Objects of today may belong to a run that has not named them yet.
+            let call = keeper.store.content("cleaning up").args(["gc", "--quiet", "--prune=1.day.ago"]);
+            call.outcome().await?;
+        }
+    }
+    keeper.record.remove()
+}
+
+fn ref_name(run: &str, end: &str) -> String {
+    format!("refs/convoke/{run}/{end}")
+}

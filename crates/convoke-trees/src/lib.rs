@@ -1,0 +1,32 @@
+//! Keeps trees: what a run changed and by whom, taking it back, and worktrees of agents.
+//!
+//! Trees are git's objects: in the repository that a directory lies in, under `refs/convoke/`, else in a private one
+//! below the state directory. A repository's index, branches, stash and settings are never touched, and no program that
+//! it names is ever run.
+//!
+//! The crate knows nothing of agents but their names, and it decides nothing about who may write.
+
+mod diff;
+mod error;
+mod git;
+mod handle;
+mod ignored;
+mod keeper;
+mod places;
+mod record;
+mod steps;
+mod store;
+mod tree;
+mod undo;
+mod worktree;
+
+pub use diff::DiffForm;
+pub use error::Error;
+pub use keeper::{Closed, Keeper, Kept, forget};
+pub use places::Places;
+pub use steps::{ChangedFile, How};
+pub use tree::LeftOut;
+pub use undo::Undone;
+pub use worktree::{
+    Applied, Base, Conflict, Dropped, Finished, Worktree, WorktreeEntry, WorktreeError, WorktreeState, Worktrees,
+};

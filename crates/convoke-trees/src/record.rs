@@ -1,0 +1,169 @@
+//! What is remembered of a run beside its commits: where its trees are, that a command is under way, and which files were
+//! ignored when they were first seen. It is a directory of ours below the state directory.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{ErrorKind, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use crate::error::Error;
+use crate::places::{Places, checked_name};
+use crate::steps::By;
+use crate::store::{Location, replace_file};
+use crate::tree::remove_if_there;
+
+/// The directory of one run's record for one directory that it works in.
+#[derive(Debug, Clone)]
+pub(crate) struct Record {
+    dir: PathBuf,
+}
+
+/// What the mark of a window says.
+pub(crate) enum Mark {
+    /// No command is under way.
+    None,
+    /// A living process has it open.
+    Open,
+    /// The process that opened it is gone.
+    CutOff(By),
+}
+
+impl Record {
+    pub(crate) fn new(places: &Places, run: &str, dir: &Path) -> Result<Self, Error> {
+        let run = checked_name(run)?;
+        Ok(Self { dir: places.state.join("trees/runs").join(run).join(digest(dir.as_os_str().as_bytes())) })
+    }
+
+    pub(crate) fn make(&self) -> Result<(), Error> {
+        fs::create_dir_all(&self.dir).map_err(Error::file("making", &self.dir))
+    }
+
+    /// Removes it, and the run's directory if it was the last in it.
+    pub(crate) fn remove(&self) -> Result<(), Error> {
+        match fs::remove_dir_all(&self.dir) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(Error::file("removing", &self.dir)(error)),
+            _ => {}
+        }
+        if let Some(run) = self.dir.parent() {
+            // Other directories of the same run may have records still.
+            let _ = fs::remove_dir(run);
+        }
+        Ok(())
+    }
+
+    /// The index of the run's snapshots.
+    pub(crate) fn index(&self) -> PathBuf {
+        self.dir.join("index")
+    }
+
+    /// A place for files that are needed for a moment.
+    pub(crate) fn scratch(&self) -> Result<Scratch, Error> {
+        let path = crate::store::unused(&self.dir.join("scratch"));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).map_err(Error::file("making", &path))?;
+        Ok(Scratch { path })
+    }
+
+    /// Waits until no other process works on this record; the lock holds until the file is dropped.
+    pub(crate) async fn lock(&self) -> Result<File, Error> {
+        self.make()?;
+        let path = self.dir.join("lock");
+        let file = File::create(&path).map_err(Error::file("opening", &path))?;
+        let locked = tokio::task::spawn_blocking(move || file.lock().map(|()| file)).await;
+        locked.map_err(std::io::Error::other).flatten().map_err(Error::file("locking", &path))
+    }
+
+    pub(crate) fn location(&self) -> Result<Option<Location>, Error> {
+        let path = self.dir.join("location");
+        let Some(text) = read_if_there(&path)? else { return Ok(None) };
+        let read = serde_json::from_slice(&text);
+        read.map(Some).map_err(|_| Error::Unreadable { what: path.display().to_string() })
+    }
+
+    pub(crate) fn set_location(&self, location: &Location) -> Result<(), Error> {
+        let path = self.dir.join("location");
+        let text = serde_json::to_vec(location).map_err(|_| Error::Unreadable { what: path.display().to_string() })?;
+        replace_file(&path, &text)
+    }
+
+    /// Says that a command is under way. The mark is locked as long as the file is kept, by which others see that its
+    /// process is alive.
+    pub(crate) fn mark(&self, by: &By) -> Result<File, Error> {
+        let path = self.dir.join("window");
+        let made = (|| {
+            let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(&path)?;
+            file.lock()?;
+            file.write_all(by.subject().as_bytes())?;
+            Ok(file)
+        })();
+        made.map_err(Error::file("writing", &path))
+    }
+
+    pub(crate) fn clear_mark(&self) -> Result<(), Error> {
+        remove_if_there(&self.dir.join("window"))
+    }
+
+    pub(crate) fn read_mark(&self) -> Result<Mark, Error> {
+        let path = self.dir.join("window");
+        let file = match File::open(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Mark::None),
+            other => other.map_err(Error::file("opening", &path))?,
+        };
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => return Ok(Mark::Open),
+            Err(TryLockError::Error(error)) => return Err(Error::file("locking", &path)(error)),
+            Ok(()) => {}
+        }
+        let text = fs::read_to_string(&path).map_err(Error::file("reading", &path))?;
+        // A crash may have left the mark empty; then it is known that a command ran, but not whose.
+        let by = By::parse(&text).unwrap_or(By::Agent { name: "unknown".to_owned(), interrupted: true });
+        Ok(Mark::CutOff(by.interrupted()))
+    }
+
+    /// Files that were ignored when they were first seen, and so are none of the run's business.
+    pub(crate) fn hidden(&self) -> Result<Vec<PathBuf>, Error> {
+        let text = read_if_there(&self.dir.join("hidden"))?.unwrap_or_default();
+        let names = text.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+        Ok(names.map(|name| PathBuf::from(OsStr::from_bytes(name))).collect())
+    }
+
+    pub(crate) fn set_hidden(&self, paths: &[PathBuf]) -> Result<(), Error> {
+        let names: Vec<&[u8]> = paths.iter().map(|path| path.as_os_str().as_bytes()).collect();
+        replace_file(&self.dir.join("hidden"), &names.join(&0))
+    }
+}
+
+/// A directory that goes when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    path: PathBuf,
+}
+
+impl Scratch {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What is left behind is below our state directory and is removed with the run's record.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// A short name for some bytes that is also good for files.
+pub(crate) fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, Error> {
+    match fs::read(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::file("reading", path)(error)),
+    }
+}

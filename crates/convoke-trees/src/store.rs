@@ -1,0 +1,326 @@
+//! Where the objects and refs of a directory are: in the repository whose work tree it lies in, else in a private one
+//! below the state directory. It never touches a repository's index, its branches or its files.
+//!
+//! Content goes through a git dir of our own whose `objects` are the repository's: so the configuration, hooks and
+//! attributes of a repository that a model may have written do not count, and files are stored as they lie on disk.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use crate::git::{Call, Git, failed};
+use crate::places::Places;
+use crate::record::digest;
+
+/// Goes before every `.gitattributes`: no conversion of line ends, keywords or encodings, no driver.
+const ATTRIBUTES: &str = "* -text !eol -ident -filter !working-tree-encoding !diff !merge !export-subst\n";
+
+/// The name of an object in hexadecimal digits.
+pub(crate) type ObjectId = String;
+
+/// Which repository keeps the trees of a directory. It can be written down, so that a run finds its trees again even if
+/// somebody makes or removes a repository meanwhile.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Location {
+    /// The directory, without links.
+    pub(crate) dir: OsString,
+    /// The top of the work tree: the directory itself, or one above it.
+    pub(crate) top: OsString,
+    /// The git dir of this work tree; none where there is no repository.
+    pub(crate) git_dir: Option<OsString>,
+    /// The git dir that all work trees share, with objects and refs.
+    pub(crate) common: Option<OsString>,
+    /// Whether objects are named by SHA-256.
+    pub(crate) sha256: bool,
+}
+
+/// A directory with the place where its trees are kept.
+#[derive(Debug, Clone)]
+pub(crate) struct Store {
+    git: Git,
+    location: Location,
+    private: PathBuf,
+}
+
+impl Store {
+    /// Finds out where the trees of `dir` are to be kept. Writes nothing.
+    pub(crate) async fn find(places: &Places, dir: &Path) -> Result<Self, Error> {
+        let git = Git::new(places);
+        let dir = real_directory(dir)?;
+        if places.state.canonicalize().unwrap_or_else(|_| places.state.clone()).starts_with(&dir) {
+            return Err(Error::StateInside { state: places.state.clone(), dir });
+        }
+        let alone =
+            Location { dir: dir.clone().into(), top: dir.clone().into(), git_dir: None, common: None, sha256: false };
+        let Some((top, git_dir)) = discover(&dir)? else {
+            let store = Self::at(places, alone);
+            // Nothing has been asked of git yet, and whether it is there must be known before anything is written.
+            store.git.own(Path::new("/"), "looking for git").arg("rev-parse").outcome().await?;
+            return Ok(store);
+        };
+        let common = common_of(&git_dir)?;
+        let format = git.own(&git_dir, "opening the repository").args(["rev-parse", "--show-object-format"]);
+        let format = format.line().await.map_err(|error| match error {
+            Error::Git { said, .. } => Error::BadRepository { path: top.join(".git"), why: said },
+            error => error,
+        })?;
+        if dir != top && is_ignored(&git, &git_dir, &top, &dir).await? {
+            // A repository does not look into what it ignores, but agents work there.
+            return Ok(Self::at(places, alone));
+        }
+        let location = Location {
+            dir: dir.into(),
+            top: top.into(),
+            git_dir: Some(git_dir.into()),
+            common: Some(common.into()),
+            sha256: format == "sha256",
+        };
+        Ok(Self::at(places, location))
+    }
+
+    /// The store at a location that was found before.
+    pub(crate) fn at(places: &Places, location: Location) -> Self {
+        let common = location.common.as_deref().unwrap_or_default();
+        let name = digest(&[location.top.as_bytes(), common.as_bytes()].join(&0));
+        let private = places.state.join("trees").join(format!("{name}.git"));
+        Self { git: Git::new(places), location, private }
+    }
+
+    /// The same store for the whole work tree.
+    pub(crate) fn whole(&self) -> Self {
+        let location = Location { dir: self.location.top.clone(), ..self.location.clone() };
+        Self { location, ..self.clone() }
+    }
+
+    pub(crate) fn location(&self) -> &Location {
+        &self.location
+    }
+
+    pub(crate) fn git(&self) -> &Git {
+        &self.git
+    }
+
+    /// The directory itself.
+    pub(crate) fn dir(&self) -> &Path {
+        Path::new(&self.location.dir)
+    }
+
+    /// The top of the work tree.
+    pub(crate) fn top(&self) -> &Path {
+        Path::new(&self.location.top)
+    }
+
+    /// The directory as seen from the top; empty at the top.
+    pub(crate) fn prefix(&self) -> &Path {
+        self.dir().strip_prefix(self.top()).unwrap_or(Path::new(""))
+    }
+
+    /// The git dir of this work tree, where there is a repository.
+    pub(crate) fn git_dir(&self) -> Option<&Path> {
+        self.location.git_dir.as_deref().map(Path::new)
+    }
+
+    /// The git dir that holds the refs: the repository's shared one, or ours.
+    pub(crate) fn common(&self) -> &Path {
+        self.location.common.as_deref().map_or(&self.private, Path::new)
+    }
+
+    /// Our own git dir.
+    pub(crate) fn private(&self) -> &Path {
+        &self.private
+    }
+
+    /// Makes our own git dir if it is not there yet, and brings its list of ignored files up to date.
+    pub(crate) async fn prepare(&self) -> Result<(), Error> {
+        if !self.private.join("HEAD").exists() {
+            self.make_private().map_err(Error::file("making the private git dir", &self.private))?;
+        }
+        let excludes = self.excludes().await?;
+        let path = self.private.join("info/exclude");
+        if fs::read(&path).ok().as_ref() != Some(&excludes) {
+            replace_file(&path, &excludes)?;
+        }
+        Ok(())
+    }
+
+    /// A call that may carry content: on our own git dir, whose objects are the repository's. Needs [`Self::prepare`].
+    pub(crate) fn content(&self, doing: &'static str) -> Call<'_> {
+        self.git.ours(&self.private, doing)
+    }
+
+    /// A call about refs.
+    pub(crate) fn refs(&self, doing: &'static str) -> Call<'_> {
+        self.git.own(self.common(), doing)
+    }
+
+    /// What a ref names; `None` if there is no such ref.
+    pub(crate) async fn read_ref(&self, name: &str) -> Result<Option<ObjectId>, Error> {
+        if !self.common().join("HEAD").exists() {
+            return Ok(None);
+        }
+        let doing = "reading a ref";
+        let output =
+            self.refs(doing).args(["rev-parse", "--verify", "--quiet", "--end-of-options", name]).outcome().await?;
+        match output.code {
+            0 => Ok(Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())),
+            1 => Ok(None),
+            _ => Err(failed(doing, &output)),
+        }
+    }
+
+    /// Moves a ref, if it still is what it was: `None` for a ref that must not exist yet.
+    pub(crate) async fn update_ref(&self, name: &str, new: &str, old: Option<&str>) -> Result<(), Error> {
+        let doing = "recording a ref";
+        let old = old.map_or_else(|| "0".repeat(if self.location.sha256 { 64 } else { 40 }), str::to_owned);
+        let output = self.refs(doing).args(["update-ref", "--no-deref", name, new, &old]).outcome().await?;
+        if output.code == 0 {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        if said.contains("but expected") || said.contains("reference already exists") {
+            return Err(Error::Moved { name: name.to_owned() });
+        }
+        Err(failed(doing, &output))
+    }
+
+    /// Removes a ref; one that is not there is no error.
+    pub(crate) async fn delete_ref(&self, name: &str) -> Result<(), Error> {
+        if self.read_ref(name).await?.is_none() {
+            return Ok(());
+        }
+        self.refs("removing a ref").args(["update-ref", "--no-deref", "-d", name]).run().await.map(drop)
+    }
+
+    /// Makes a commit, which nothing names yet.
+    pub(crate) async fn commit_tree(&self, tree: &str, parents: &[&str], message: &str) -> Result<ObjectId, Error> {
+        let call = self.content("recording a tree").args(["commit-tree", tree, "-m", message]);
+        call.args(parents.iter().flat_map(|parent| ["-p", parent])).line().await
+    }
+
+    /// The patterns of the repository that stand in no `.gitignore`.
+    async fn excludes(&self) -> Result<Vec<u8>, Error> {
+        let mut patterns = Vec::new();
+        let Some(git_dir) = self.git_dir() else { return Ok(patterns) };
+        let doing = "reading which files are ignored";
+        let named = self.git.own(git_dir, doing).args(["config", "--local", "--path", "--get", "core.excludesFile"]);
+        let named = named.outcome().await?;
+        let named = (named.code == 0).then(|| named.stdout.strip_suffix(b"\n").map(<[u8]>::to_vec)).flatten();
+        let named = named.map(|name| self.top().join(OsString::from_vec(name)));
+        for file in named.into_iter().chain([self.common().join("info/exclude")]) {
+            // A pipe or a device could keep us waiting.
+            if file.metadata().is_ok_and(|found| found.is_file()) {
+                patterns.extend(fs::read(&file).unwrap_or_default());
+                patterns.push(b'\n');
+            }
+        }
+        Ok(patterns)
+    }
+
+    /// Everything is put together beside its place and then renamed, so that two processes can do it at once.
+    fn make_private(&self) -> io::Result<()> {
+        let parent = self.private.parent().unwrap_or(&self.private);
+        fs::create_dir_all(parent)?;
+        let beside = unused(&self.private);
+        fs::create_dir(&beside)?;
+        fs::create_dir_all(beside.join("refs"))?;
+        fs::create_dir_all(beside.join("info"))?;
+        match &self.location.common {
+            Some(common) => symlink(Path::new(common).join("objects"), beside.join("objects"))?,
+            None => fs::create_dir(beside.join("objects"))?,
+        }
+        let (version, extension) =
+            if self.location.sha256 { ("1", "[extensions]\n\tobjectFormat = sha256\n") } else { ("0", "") };
+        // Names that only other systems read as `.git` are ordinary files here.
+        let config = format!(
+            "[core]\n\trepositoryformatversion = {version}\n\tbare = false\n\tfileMode = true\n\tsymlinks = true\n\
+             \tprotectNTFS = false\n\tprotectHFS = false\n{extension}"
+        );
+        fs::write(beside.join("config"), config)?;
+        fs::write(beside.join("info/attributes"), ATTRIBUTES)?;
+        fs::write(beside.join("HEAD"), "ref: refs/heads/none\n")?;
+        let renamed = fs::rename(&beside, &self.private);
+        if renamed.is_err() {
+            fs::remove_dir_all(&beside)?;
+        }
+        if self.private.join("HEAD").exists() { Ok(()) } else { renamed }
+    }
+}
+
+/// Writes a file of ours whole or not at all.
+pub(crate) fn replace_file(path: &Path, content: &[u8]) -> Result<(), Error> {
+    let beside = unused(path);
+    let written = fs::write(&beside, content).and_then(|()| fs::rename(&beside, path));
+    written.map_err(Error::file("writing", path))
+}
+
+/// A name beside `path` that no other thread or process uses.
+pub(crate) fn unused(path: &Path) -> PathBuf {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
+    PathBuf::from(name)
+}
+
+fn real_directory(dir: &Path) -> Result<PathBuf, Error> {
+    let found = dir.canonicalize().and_then(|dir| fs::read_dir(&dir).map(|_| dir));
+    found.map_err(|source| Error::NoDirectory { path: dir.to_owned(), source })
+}
+
+/// The top of the work tree that `dir` lies in and its git dir, as git would find them.
+fn discover(dir: &Path) -> Result<Option<(PathBuf, PathBuf)>, Error> {
+    for top in dir.ancestors() {
+        let mark = top.join(".git");
+        let Ok(found) = mark.metadata() else { continue };
+        if found.is_dir() {
+            // Git passes over a directory of this name that is no git dir.
+            if mark.join("HEAD").symlink_metadata().is_ok()
+                && (mark.join("objects").is_dir() || mark.join("commondir").is_file())
+            {
+                return Ok(Some((top.to_owned(), mark)));
+            }
+        } else if found.is_file() {
+            let text = fs::read(&mark).map_err(Error::file("reading", &mark))?;
+            let bad = |why: &str| Error::BadRepository { path: mark.clone(), why: why.to_owned() };
+            let target = text.strip_prefix(b"gitdir: ").ok_or_else(|| bad("it does not begin with `gitdir: `"))?;
+            let git_dir = top.join(OsString::from_vec(target.trim_ascii_end().to_vec()));
+            let git_dir = git_dir.canonicalize().map_err(|_| bad("the git dir that it names is not there"))?;
+            return Ok(Some((top.to_owned(), git_dir)));
+        }
+    }
+    Ok(None)
+}
+
+/// The git dir that a linked work tree's git dir shares with the others; the git dir itself for the main one.
+fn common_of(git_dir: &Path) -> Result<PathBuf, Error> {
+    let file = git_dir.join("commondir");
+    match fs::read(&file) {
+        Ok(text) => {
+            let common = git_dir.join(OsString::from_vec(text.trim_ascii_end().to_vec()));
+            common.canonicalize().map_err(Error::file("following", &file))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            git_dir.canonicalize().map_err(Error::file("following", git_dir))
+        }
+        Err(error) => Err(Error::file("reading", &file)(error)),
+    }
+}
+
+/// Whether the repository ignores the directory and tracks nothing below it.
+async fn is_ignored(git: &Git, git_dir: &Path, top: &Path, dir: &Path) -> Result<bool, Error> {
+    let doing = "asking whether the directory is ignored";
+    let prefix = dir.strip_prefix(top).unwrap_or(dir);
+    let own = || git.own(git_dir, doing).work_tree(top);
+    let checked = own().args(["check-ignore", "--quiet", "--no-index", "--"]).looked_up([prefix]).outcome().await?;
+    match checked.code {
+        0 => Ok(own().args(["ls-files", "-z", "--"]).arg(prefix).run().await?.is_empty()),
+        1 => Ok(false),
+        _ => Err(failed(doing, &checked)),
+    }
+}

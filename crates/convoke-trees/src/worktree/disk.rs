@@ -1,0 +1,205 @@
+//! Files and directories of our own below the state directory and in the repository's admin directory. Nothing here
+//! looks into what an agent wrote, except to take it away.
+
+use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::error::WorktreeError;
+use super::names::Site;
+use super::steps::Steps;
+use crate::error::Error;
+use crate::store::replace_file;
+
+/// How often, and after which pause, a directory is removed that somebody is still filling.
+const PATIENCE: usize = 200;
+const PAUSE: Duration = Duration::from_millis(25);
+
+/// The right to do something with one worktree; given back when it is dropped, or when the process dies.
+#[derive(Debug)]
+pub(super) struct Lock {
+    file: File,
+    path: PathBuf,
+}
+
+impl Lock {
+    pub(super) fn take(site: &Site) -> Result<Self, WorktreeError> {
+        let path = site.lock();
+        make_private_dir(path.parent().unwrap_or(&path))?;
+        loop {
+            let file = File::create(&path).map_err(Error::file("making", &path))?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => {
+                    return Err(WorktreeError::Busy { run: site.run.clone(), agent: site.agent.clone() });
+                }
+                Err(TryLockError::Error(error)) => return Err(Error::file("locking", &path)(error).into()),
+            }
+            // Whoever held it before may have taken the file away, and then the lock on it means nothing.
+            let same =
+                |found: &fs::Metadata, held: &fs::Metadata| found.ino() == held.ino() && found.dev() == held.dev();
+            let held = file.metadata().map_err(Error::file("looking at", &path))?;
+            if fs::metadata(&path).is_ok_and(|found| same(&found, &held)) {
+                return Ok(Self { file, path });
+            }
+        }
+    }
+
+    /// Takes the lock's file away with it, when nothing is left that it could guard.
+    pub(super) fn remove(self) -> Result<(), Error> {
+        remove_file(&self.path)?;
+        // The directory of the run goes with its last worktree.
+        if let Some(run) = self.path.parent() {
+            let _still_used = fs::remove_dir(run);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing the file would not do: a child that is being started elsewhere may hold it open for a moment.
+        let _closed_anyway = self.file.unlock();
+    }
+}
+
+/// A directory that only we can read, with those above it.
+pub(super) fn make_private_dir(path: &Path) -> Result<(), Error> {
+    // A run's directory can be taken away between being found and being used, by whoever dropped its last worktree.
+    let mut tries = 0;
+    loop {
+        match DirBuilder::new().recursive(true).mode(0o700).create(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && tries < 8 => tries += 1,
+            other => return other.map_err(Error::file("making", path)),
+        }
+    }
+}
+
+/// Makes `prefix` below `top` where it is missing, and follows no link that an agent may have put there.
+pub(super) fn make_below(top: &Path, prefix: &Path) -> Result<PathBuf, Error> {
+    let mut path = top.to_owned();
+    for part in prefix {
+        path.push(part);
+        let made = match path.symlink_metadata() {
+            Ok(found) if found.is_dir() => Ok(()),
+            Ok(_) => Err(io::Error::from(io::ErrorKind::NotADirectory)),
+            Err(_) => fs::create_dir(&path),
+        };
+        made.map_err(Error::file("making", &path))?;
+    }
+    Ok(path)
+}
+
+/// Whether something is there, a dangling link included.
+pub(super) fn exists(path: &Path) -> Result<bool, Error> {
+    match path.symlink_metadata() {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Error::file("looking at", path)(error)),
+    }
+}
+
+pub(super) fn rename(from: &Path, to: &Path) -> Result<(), Error> {
+    fs::rename(from, to).map_err(Error::file("renaming", from))
+}
+
+pub(super) fn remove_file(path: &Path) -> Result<(), Error> {
+    crate::tree::remove_if_there(path)
+}
+
+/// Takes a directory away with all that is in it, also where the agent left directories that nobody may write to.
+pub(super) async fn remove_tree(path: &Path) -> Result<(), Error> {
+    let mut tries = 0;
+    loop {
+        let tree = path.to_owned();
+        let removed = blocking(move || {
+            Ok(match fs::remove_dir_all(&tree) {
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    open_up(&tree).and_then(|()| fs::remove_dir_all(&tree))
+                }
+                other => other,
+            })
+        });
+        match removed.await? {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            // The git of a process that was killed may still be filling what that process began to make.
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty && tries < PATIENCE => tries += 1,
+            other => return other.map_err(Error::file("removing", path)),
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Lets us write to every directory below; links are not followed.
+fn open_up(path: &Path) -> io::Result<()> {
+    fs::set_permissions(path, Permissions::from_mode(0o700))?;
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            open_up(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// What walks a whole tree is done where it holds up nobody.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(outcome) => outcome,
+        Err(failure) => std::panic::resume_unwind(failure.into_panic()),
+    }
+}
+
+/// What the `.git` file of a worktree says.
+pub(super) fn pointer(site: &Site) -> Vec<u8> {
+    let mut text = b"gitdir: ".to_vec();
+    text.extend_from_slice(site.admin.as_os_str().as_encoded_bytes());
+    text.push(b'\n');
+    text
+}
+
+/// Makes git know the worktree: the few files of its admin directory, as gitrepository-layout(5) has them. `git worktree
+/// add` would do the same, but it picks the directory's name itself and leaves a locked half behind when it is killed.
+///
+/// `tables` says that the repository keeps its refs in tables; then HEAD is still to be set.
+pub(super) async fn write_admin(
+    site: &Site,
+    head: &str,
+    index: &Path,
+    tables: bool,
+    steps: &Steps,
+) -> Result<(), Error> {
+    let admin = &site.admin;
+    fs::create_dir_all(admin).map_err(Error::file("making", admin))?;
+    // The lock comes first: without it somebody's `git worktree prune` could take the directory for a leftover.
+    let why = format!("in use by convoke; `convoke worktrees drop {} {}` removes it\n", site.run, site.agent);
+    let mut back = site.tree.join(".git").into_os_string().into_encoded_bytes();
+    back.push(b'\n');
+    let head = format!("{head}\n");
+    let mut files: Vec<(&str, &[u8])> = vec![("locked", why.as_bytes()), ("commondir", b"../..\n")];
+    if tables {
+        // Here HEAD is in a table, and git itself has to put it there; the files only say so.
+        for dir in ["refs", "reftable"] {
+            fs::create_dir_all(admin.join(dir)).map_err(Error::file("making", admin))?;
+        }
+        files.extend([("HEAD", b"ref: refs/heads/.invalid\n".as_slice()), ("refs/heads", b"see reftable\n")]);
+        files.push(("reftable/tables.list", b""));
+    } else {
+        files.push(("HEAD", head.as_bytes()));
+    }
+    // What makes it a worktree for git comes last.
+    files.push(("gitdir", &back));
+    for (name, text) in files {
+        steps.step().await;
+        replace_file(&admin.join(name), text)?;
+        if name == "locked" {
+            steps.step().await;
+            crate::tree::copy_index(index, &admin.join("index"))?;
+        }
+    }
+    Ok(())
+}

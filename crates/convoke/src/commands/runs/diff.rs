@@ -1,0 +1,60 @@
+//! `convoke runs diff`: exactly what a run changed, as a patch that `git apply` takes.
+
+use std::path::Path;
+
+use convoke_trees::{DiffForm, Error, Keeper, Worktrees};
+use serde_json::json;
+
+use super::no_journal;
+use crate::args::{DiffArgs, OutputFormat};
+use crate::catalog::{self, Catalog, Run};
+use crate::commands::patch;
+use crate::failure::{Exit, Failure};
+use crate::keeping::{self, Checkout, LEAD};
+use crate::render::Look;
+use crate::settings::Settings;
+use crate::stdio;
+
+/// Shows what a run changed.
+pub(super) async fn run(settings: &Settings, args: &DiffArgs) -> Result<Exit, Failure> {
+    patch::check("runs diff", settings.output)?;
+    let Some(journal) = catalog::open_existing(settings).await? else { return Err(no_journal(settings, &args.run)) };
+    let catalog = Catalog::load(settings, Some(&journal)).await?;
+    let run = catalog.find(&args.run)?;
+    let dir = Path::new(&run.lead().summary.dir);
+    let places = keeping::places(settings);
+    let (bytes, about) = match Checkout::of(settings, dir) {
+        Some(checkout) => {
+            let worktrees = Worktrees::open(places, &checkout.dir).await?;
+            (worktrees.diff(&checkout.name, LEAD).await?, checkout.dir)
+        }
+        None => {
+            let keeper = Keeper::open(&places, dir, run.lead().agent.as_str()).await?;
+            let bytes = keeper.diff(DiffForm::Patch).await.map_err(|error| not_kept(run, error))?;
+            (bytes, dir.to_owned())
+        }
+    };
+    if settings.output == OutputFormat::Json {
+        let (files, patch) = patch::object(&bytes);
+        let object = json!({"schema_version": 1, "run": run.session, "dir": about, "files": files, "patch": patch});
+        stdio::put_json(&format!("{object:#}\n"))?;
+        return Ok(Exit::Done);
+    }
+    if bytes.is_empty() {
+        stdio::tell(&format!("{} left no change\n", run.session));
+        return Ok(Exit::Done);
+    }
+    patch::put(&bytes, args.form, Look::detect(settings.output, settings.quiet))?;
+    Ok(Exit::Done)
+}
+
+/// A run of which nothing was kept: that it changed nothing is likely and not certain.
+pub(super) fn not_kept(run: &Run, error: Error) -> Failure {
+    match error {
+        Error::NotKept { .. } => {
+            let message = format!("nothing was kept for {}: it wrote nothing, or git was missing", run.session);
+            Failure::failed(message).hint(format!("`convoke runs show {}` tells what it did", run.session))
+        }
+        error => error.into(),
+    }
+}

@@ -1,0 +1,188 @@
+//! Finds out what holds commands on this machine and makes what a runtime needs for it. What cannot be held is told here,
+//! before anything is spent or written down.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use convoke_journal::Location;
+use convoke_kernel::{Confinement, Network, Sandbox};
+use convoke_runtime::{Confine, HelperPath};
+use convoke_sandbox::{Access, Layers, Limits};
+
+use super::guard::check_places;
+use super::places::{Around, places};
+use crate::failure::Failure;
+use crate::paths;
+use crate::settings::{Settings, Wanted};
+
+/// What holds the commands of a run.
+#[derive(Debug, Clone)]
+pub(crate) struct Held {
+    /// For the runtime.
+    pub(crate) confine: Confine,
+    /// For the record.
+    pub(crate) confinement: Confinement,
+}
+
+/// What the machine offers.
+pub(crate) async fn layers(settings: &Settings) -> Result<Layers, Failure> {
+    let helper = HelperPath::new(paths::own_executable()?);
+    let path = settings.command_env.get("PATH").map(OsStr::new);
+    convoke_sandbox::probe(&helper, path).await.map_err(|error| {
+        Failure::usage(format!("nothing can be found out about what confines commands here: {error}"))
+            .hint("`convoke doctor` looks closer; to run commands with all your rights, say --sandbox off")
+    })
+}
+
+/// Holds what a new run wants in a directory, or says why that cannot be.
+pub(crate) async fn hold(settings: &Settings, dir: &Path) -> Result<Held, Failure> {
+    let Wanted { sandbox, network, .. } = &settings.confine;
+    held(settings, dir, *sandbox, network).await
+}
+
+/// Holds what a run was started with again, by what this machine offers.
+pub(crate) async fn hold_again(settings: &Settings, dir: &Path, recorded: &Confinement) -> Result<Held, Failure> {
+    same(recorded, &settings.confine)?;
+    held(settings, dir, recorded.sandbox, &recorded.network).await
+}
+
+async fn held(settings: &Settings, dir: &Path, sandbox: Sandbox, network: &Network) -> Result<Held, Failure> {
+    check_places(settings, dir)?;
+    // Nothing is tried where nothing is to be held.
+    let layers = if sandbox == Sandbox::Off { Layers::default() } else { layers(settings).await? };
+    let found = convoke_sandbox::hold(&layers, access(sandbox), &wish(network), settings.confine.at_most);
+    let found = found.map_err(|cannot| {
+        Failure::usage(format!("commands cannot be confined here: {}", cannot.why))
+            .hint(cannot.remedy)
+            .hint("`convoke doctor` lists every layer and what to do about it; nothing was started or spent")
+    })?;
+    let confinement =
+        Confinement { sandbox, network: network.clone(), held_by: found.layers, weaker: found.weaker };
+    let confine = Confine { set: found.set, ..surroundings(settings, dir)? };
+    Ok(Held { confine, confinement })
+}
+
+/// The policy in the sandbox's terms.
+pub(crate) fn access(sandbox: Sandbox) -> Access {
+    match sandbox {
+        Sandbox::ReadOnly => Access::ReadOnly,
+        Sandbox::Workspace => Access::Workspace,
+        Sandbox::Off => Access::Off,
+    }
+}
+
+/// The network in the sandbox's terms.
+pub(crate) fn wish(network: &Network) -> convoke_sandbox::Network {
+    match network {
+        Network::Off => convoke_sandbox::Network::Off,
+        Network::Hosts(hosts) => convoke_sandbox::Network::Hosts(hosts.clone()),
+        Network::On => convoke_sandbox::Network::On,
+    }
+}
+
+/// A run goes on as it was begun: what its agents were told about their surroundings stays true. Nobody inherits that
+/// nothing is held, though: whoever goes on says it again.
+fn same(recorded: &Confinement, now: &Wanted) -> Result<(), Failure> {
+    let anew = "a run keeps what it was started with; to change it, give the task anew with --fresh";
+    if now.sandbox_by_flag && now.sandbox != recorded.sandbox {
+        let (was, is) = (recorded.sandbox.name(), now.sandbox.name());
+        return Err(Failure::usage(format!("this run was started with --sandbox {was}, not {is}")).hint(anew));
+    }
+    if now.network_by_flag && now.network != recorded.network {
+        return Err(Failure::usage("this run was started with another choice of --network").hint(anew));
+    }
+    if recorded.sandbox == Sandbox::Off && !now.sandbox_by_flag {
+        return Err(Failure::usage("nothing confines the commands of this run: it was started with --sandbox off, or before there was a sandbox")
+            .hint("to go on like that, with all your rights, say --sandbox off again")
+            .hint("or give the task anew: what is done is taken up where it can be"));
+    }
+    Ok(())
+}
+
+/// What is hidden and shown around this run.
+fn surroundings(settings: &Settings, dir: &Path) -> Result<Confine, Failure> {
+    let executable = paths::own_executable()?;
+    let journal = match &settings.journal {
+        Location::Sqlite(path) => Some(path.as_path()),
+        Location::Postgres(_) | Location::Memory => None,
+    };
+    let around = Around {
+        env: &settings.surroundings,
+        listed_home: listed_home(),
+        dir,
+        state: &settings.state_dir,
+        config: settings.files.first().and_then(|file| file.path.parent()),
+        journal,
+        executable: &executable,
+    };
+    let found = places(&around, &|path| path.symlink_metadata().is_ok());
+    Ok(Confine {
+        set: None,
+        hidden: found.hidden,
+        readable: found.readable,
+        caches: found.caches,
+        masked: found.masked,
+        limits: Limits::default(),
+        private: settings.private_dir(),
+    })
+}
+
+/// The home that the system's list of users names: the variable can say anything.
+fn listed_home() -> Option<PathBuf> {
+    let users = std::fs::read_to_string("/etc/passwd").ok()?;
+    home_of(&users, paths::own_uid()?)
+}
+
+fn home_of(users: &str, uid: u32) -> Option<PathBuf> {
+    let home = |line: &str| {
+        let mut fields = line.split(':').skip(2);
+        let (own, home) = (fields.next()?, fields.nth(2)?);
+        (own.parse() == Ok(uid)).then(|| PathBuf::from(home))
+    };
+    users.lines().find_map(home).filter(|home| home.is_absolute())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_home_is_found_in_the_list_of_users() {
+        let users = "root:x:0:0:root:/root:/bin/bash\nme:x:1000:1000:Me,,:/home/me:/bin/sh\nodd:x:7\nnone:x:8:8::rel:/x\n";
+        let check = |uid: u32, expected: Option<&str>| assert_eq!(home_of(users, uid), expected.map(PathBuf::from));
+        check(0, Some("/root"));
+        check(1000, Some("/home/me"));
+        check(7, None);
+        check(8, None);
+        check(9, None);
+    }
+
+    fn check(recorded: (Sandbox, Network), flag: Option<Sandbox>, network: Option<Network>, expected: Option<&str>) {
+        let recorded = Confinement { sandbox: recorded.0, network: recorded.1, ..Confinement::default() };
+        let now = Wanted {
+            sandbox: flag.unwrap_or(Sandbox::Workspace),
+            sandbox_by_flag: flag.is_some(),
+            network_by_flag: network.is_some(),
+            network: network.unwrap_or(Network::Off),
+            at_most: None,
+        };
+        let said = same(&recorded, &now).err().map(|failure| failure.message);
+        match expected {
+            None => assert_eq!(said, None),
+            Some(part) => assert!(said.as_deref().is_some_and(|said| said.contains(part)), "{said:?}"),
+        }
+    }
+
+    #[test]
+    fn a_run_goes_on_under_its_own_policy_and_off_is_said_each_time() {
+        use Sandbox::{Off, ReadOnly, Workspace};
+        check((ReadOnly, Network::Off), None, None, None);
+        check((Workspace, Network::On), None, None, None);
+        check((Workspace, Network::Off), Some(Workspace), None, None);
+        check((Workspace, Network::Off), Some(Off), None, Some("--sandbox workspace, not off"));
+        check((Workspace, Network::Off), Some(ReadOnly), None, Some("--sandbox workspace, not read-only"));
+        check((ReadOnly, Network::Off), None, Some(Network::On), Some("another choice of --network"));
+        check((Off, Network::On), None, None, Some("nothing confines"));
+        check((Off, Network::On), Some(Off), None, None);
+    }
+}

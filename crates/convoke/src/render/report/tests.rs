@@ -1,0 +1,69 @@
+//! How the ends of runs are judged.
+
+use super::*;
+
+fn ended_with(outcome: Option<Outcome>) -> Ended {
+    Ended { outcome, summary: None, report: None, ballot: None, degraded: None, parked: false }
+}
+
+fn exit(kind: FailureKind, text: &str) -> Exit {
+    let outcome = Outcome::Failed { kind, message: String::new(), text: text.to_owned() };
+    judge(Ok(ended_with(Some(outcome))), None, 0).1
+}
+
+#[test]
+fn an_exit_code_says_whether_there_is_something_to_read() {
+    assert_eq!(exit(FailureKind::TurnLimit, "half"), Exit::Partial);
+    assert_eq!(exit(FailureKind::TurnLimit, " "), Exit::Failed);
+    assert_eq!(exit(FailureKind::Truncated, "half"), Exit::Partial);
+    assert_eq!(exit(FailureKind::Budget, ""), Exit::Budget);
+    assert_eq!(exit(FailureKind::Refused, "no"), Exit::Failed);
+    assert_eq!(exit(FailureKind::Transport, ""), Exit::Failed);
+}
+
+#[test]
+fn an_answer_for_which_the_budget_left_something_out_is_a_part() {
+    let judged = |outcome: Outcome, subtasks: u32, results: u32| {
+        let (status, exit, reason, answer, failure) =
+            judge_work(judge_outcome(outcome), Short { subtasks, results });
+        let left = failure.and_then(|failure| failure.split([':', ';']).nth(1).map(|left| left.trim().to_owned()));
+        (status, exit, reason, answer, left)
+    };
+    let ok = || Outcome::Ok { text: "a".into() };
+    assert_eq!(judged(ok(), 0, 0), (Status::Done, Exit::Done, "done".into(), "a".into(), None));
+    let check = |subtasks: u32, results: u32, left: &str| {
+        let expected = (Status::Partial, Exit::Budget, "budget".into(), "a".into(), Some(left.to_owned()));
+        assert_eq!(judged(ok(), subtasks, results), expected);
+    };
+    check(2, 0, "2 subtasks not run to the end");
+    check(1, 3, "1 subtask not run to the end, 3 results not verified");
+    let failed = Outcome::Failed { kind: FailureKind::Refused, message: "no".into(), text: String::new() };
+    assert_eq!(judged(failed, 2, 0).1, Exit::Failed, "its own reason stays");
+}
+
+#[test]
+fn a_signal_is_the_reason_only_while_there_is_no_outcome() {
+    let done = ended_with(Some(Outcome::Ok { text: "a".into() }));
+    assert_eq!(judge(Ok(done), Some(Caught::Interrupt), 0).1, Exit::Done);
+    let open = || Ok(ended_with(None));
+    assert_eq!(judge(open(), Some(Caught::Interrupt), 0).1, Exit::Interrupted);
+    assert_eq!(judge(open(), Some(Caught::Terminate), 0).1, Exit::Terminated);
+    assert_eq!(judge(open(), Some(Caught::HangUp), 0).1, Exit::HungUp);
+}
+
+#[test]
+fn a_kind_of_failure_is_written_as_events_write_it() {
+    assert_eq!(kind_word(FailureKind::TurnLimit), "turn_limit");
+    assert_eq!(kind_word(FailureKind::Api), "api");
+    let outcome = Outcome::Failed { kind: FailureKind::TurnLimit, message: String::new(), text: String::new() };
+    assert_eq!(judge(Ok(ended_with(Some(outcome))), None, 0).2, "turn_limit");
+}
+
+#[test]
+fn a_run_that_waits_for_a_person_exits_with_five_unless_a_signal_stopped_it() {
+    let parked = || Ok(Ended { parked: true, ..ended_with(None) });
+    let (status, exit, reason, _, message) = judge(parked(), None, 2);
+    assert_eq!((status, exit, reason.as_str()), (Status::Waiting, Exit::NeedsPerson, "approval"));
+    assert!(message.unwrap().starts_with("2 calls wait for your answer"));
+    assert_eq!(judge(parked(), Some(Caught::Interrupt), 2).1, Exit::Interrupted);
+}

@@ -1,0 +1,90 @@
+//! What a run left behind in files, as data and as lines for people. It looks nothing up.
+
+use serde::Serialize;
+
+use super::model::{Agent, RunReport};
+use crate::render::count;
+
+/// A file that a run changed in its directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Changed {
+    pub(crate) path: String,
+    /// `added`, `modified`, `deleted`, or `mode` where only that is another.
+    pub(crate) how: &'static str,
+    /// The agents that changed it, in the order of their first change.
+    pub(crate) agents: Vec<String>,
+    /// Whether somebody outside of the run changed it in between: it is not taken back.
+    pub(crate) mixed: bool,
+}
+
+/// A worktree with something in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Tree {
+    /// The agent that worked in it; `lead` for that of the whole run.
+    pub(crate) agent: String,
+    /// What it was cut from.
+    pub(crate) base: String,
+    /// `unfinished`, `working`, `kept` or `stored`.
+    pub(crate) state: String,
+    /// Whether what it holds is in the checkout.
+    pub(crate) applied: bool,
+    /// Files that differ from the base.
+    pub(crate) files: Vec<String>,
+    /// Files that git ignores or cannot store; they are there until it is dropped.
+    pub(crate) ignored: Vec<String>,
+    /// Where it is; `None` once everything in it is stored.
+    pub(crate) path: Option<String>,
+}
+
+impl Changed {
+    /// The letter that stands for how it was changed, as git writes it.
+    pub(crate) fn letter(&self) -> char {
+        match self.how {
+            "added" => 'A',
+            "deleted" => 'D',
+            _ => 'M',
+        }
+    }
+}
+
+/// The files that each agent changed, entered in its row. One that says itself what changed meanwhile keeps that.
+pub(crate) fn enter(changed: &[Changed], agents: &mut [Agent]) {
+    for agent in agents.iter_mut().filter(|agent| agent.changed.is_empty()) {
+        let Some(id) = &agent.agent else { continue };
+        let own = changed.iter().filter(|file| file.agents.contains(id));
+        agent.changed = own.map(|file| file.path.clone()).collect();
+    }
+}
+
+/// The head of the list of changed files.
+pub(super) fn files_head(report: &RunReport) -> String {
+    format!("changed files: {}", report.changed.len())
+}
+
+/// `M src/a.rs (lead, task a_…)`.
+pub(super) fn file_line(report: &RunReport, file: &Changed) -> String {
+    let by: Vec<String> = file.agents.iter().map(|id| who(&report.agents, id)).collect();
+    let mode = if file.how == "mode" { ", its mode" } else { "" };
+    let mixed = if file.mixed { "; somebody else changed it in between" } else { "" };
+    format!("{} {} ({}{mode}{mixed})", file.letter(), file.path, by.join(", "))
+}
+
+/// `task a_… (label): 3 files, not applied, cut from HEAD (…)`.
+pub(super) fn tree_line(report: &RunReport, tree: &Tree) -> String {
+    let files = count(u32::try_from(tree.files.len()).unwrap_or(u32::MAX), "file");
+    let applied = if tree.applied { "applied" } else { "not applied" };
+    let ignored = match tree.ignored.len() {
+        0 => String::new(),
+        more => format!(", {more} ignored by git"),
+    };
+    format!("{}: {files}{ignored}, {applied}, cut from {}", who(&report.agents, &tree.agent), tree.base)
+}
+
+/// The agent as people know it.
+fn who(agents: &[Agent], id: &str) -> String {
+    match agents.iter().find(|agent| agent.agent.as_deref() == Some(id)) {
+        Some(agent) if agent.role == "lead" => "lead".to_owned(),
+        Some(agent) => format!("{} {id}", agent.role),
+        None => id.to_owned(),
+    }
+}
