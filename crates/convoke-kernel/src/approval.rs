@@ -50,7 +50,8 @@ pub struct Rule {
 pub struct Approvals {
     /// When a person is asked.
     pub ask: AskWhen,
-    /// The rules. Refusing goes before asking, asking before allowing, whatever their order.
+    /// The rules. Refusing goes before asking, asking before allowing, whatever their order; but a rule that allows this very
+    /// command goes before one that asks about its kind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<Rule>,
     /// Whether an agent whose question nobody can answer waits, instead of being refused.
@@ -84,6 +85,8 @@ impl Approvals {
         let changes = matches!(subject, Subject::Command(_) | Subject::File { writes: true, .. });
         let why = if let Some(rule) = says(Decision::Deny) {
             return Ruling::Deny(format!("a rule of the person's forbids it ({})", rule.describe()));
+        } else if self.rules.iter().any(|rule| rule.allows_exactly(subject)) {
+            return Ruling::Allow;
         } else if let Some(rule) = says(Decision::Ask) {
             format!("a rule of the person's asks for it ({})", rule.describe())
         } else if self.ask == AskWhen::Always && changes && says(Decision::Allow).is_none() {
@@ -99,6 +102,12 @@ impl Approvals {
 }
 
 impl Rule {
+    /// Whether it allows this command and names all of it: somebody was asked about just this one, and said always.
+    fn allows_exactly(&self, subject: Subject<'_>) -> bool {
+        let (Subject::Command(text), Some(command)) = (subject, &self.command) else { return false };
+        self.decision == Decision::Allow && self.matches(subject) && begins(command, text)
+    }
+
     fn matches(&self, subject: Subject<'_>) -> bool {
         let name = match subject {
             Subject::Command(_) => "bash",
@@ -107,7 +116,7 @@ impl Rule {
         };
         let tool = self.tool.as_deref().is_none_or(|tool| tool == name);
         let command = self.command.as_deref().is_none_or(|prefix| match subject {
-            Subject::Command(text) if self.decision == Decision::Allow => is_simple(text) && begins(text, prefix),
+            Subject::Command(text) if self.decision == Decision::Allow => is_simple_command(text) && begins(text, prefix),
             Subject::Command(text) => parts(text).any(|part| begins(part, prefix)),
             Subject::File { .. } => false,
         });
@@ -129,7 +138,7 @@ impl Rule {
 
 /// Whether a command is one program with its arguments: then its beginning says what it does. Anything a shell would
 /// expand or chain could do something else behind it.
-fn is_simple(command: &str) -> bool {
+pub fn is_simple_command(command: &str) -> bool {
     !command.contains([';', '|', '&', '$', '(', ')', '<', '>', '`', '\n', '\\', '{', '}', '='])
 }
 
@@ -218,6 +227,19 @@ mod tests {
         check(AskWhen::WhenNeeded, &rules, command("git push --force"), "deny");
         check(AskWhen::Never, &rules, command("git push"), "deny");
         check(AskWhen::Always, &rules, command("git status"), "allow");
+    }
+
+    #[test]
+    fn a_rule_that_allows_the_very_command_goes_before_one_that_asks_about_its_kind() {
+        let mut rules =
+            vec![rule("bash", "git push", "", Decision::Ask), rule("bash", "git push origin", "", Decision::Allow)];
+        for ask in [AskWhen::Never, AskWhen::WhenNeeded, AskWhen::Always] {
+            check(ask, &rules, command("git push  origin"), "allow");
+        }
+        check(AskWhen::WhenNeeded, &rules, command("git push origin main"), "ask");
+        check(AskWhen::WhenNeeded, &rules, command("git push"), "ask");
+        rules.push(rule("", "git push", "", Decision::Deny));
+        check(AskWhen::WhenNeeded, &rules, command("git push origin"), "deny");
     }
 
     #[test]

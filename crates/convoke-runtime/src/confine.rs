@@ -1,7 +1,7 @@
 //! Under which policy an agent's commands and file tools work: what the agent's spec says, in the terms of the sandbox.
 
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use convoke_kernel::{AgentSpec, Network, Sandbox};
@@ -106,27 +106,7 @@ fn repository(dir: &Path) -> Vec<PathBuf> {
 
 /// Removes an agent's private directory. What cannot be removed is left for the next prune.
 pub(crate) async fn remove_private(path: PathBuf) {
-    let remove = move || {
-        if std::fs::remove_dir_all(&path).is_ok() || !path.exists() {
-            return;
-        }
-        // An overlay leaves a directory behind that nobody may enter, and commands may have made more of them.
-        open_up(&path);
-        let _ = std::fs::remove_dir_all(&path);
-    };
-    let _ = tokio::task::spawn_blocking(remove).await;
-}
-
-/// Lets the owner into every directory below, without following a link.
-fn open_up(path: &Path) {
-    let is_dir = path.symlink_metadata().is_ok_and(|meta| meta.is_dir());
-    if !is_dir {
-        return;
-    }
-    let _ = std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700));
-    for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
-        open_up(&entry.path());
-    }
+    let _ = tokio::task::spawn_blocking(move || convoke_sandbox::remove_private(&path)).await;
 }
 
 #[cfg(test)]
@@ -146,15 +126,5 @@ mod tests {
         std::fs::write(tree.join(".git"), format!("gitdir: {}\n", own.display())).unwrap();
         std::fs::write(own.join("commondir"), "../..\n").unwrap();
         assert_eq!(repository(&tree), [own.join("../.."), own]);
-    }
-
-    #[tokio::test]
-    async fn a_directory_that_nobody_may_enter_is_removed_too() {
-        let place = tempfile::tempdir().unwrap();
-        let deep = place.path().join("p/work/work");
-        std::fs::create_dir_all(deep.join("x")).unwrap();
-        std::fs::set_permissions(&deep, std::fs::Permissions::from_mode(0o000)).unwrap();
-        remove_private(place.path().join("p")).await;
-        assert!(!place.path().join("p").exists());
     }
 }

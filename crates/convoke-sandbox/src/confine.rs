@@ -10,6 +10,6 @@ mod places;
 mod plan;
 mod stage;
 
-pub(crate) use self::lock::{Sent, shut};
+pub(crate) use self::lock::{Sent, part, shut};
 pub(crate) use self::places::hidden_home;
 pub(crate) use self::stage::{Inner, enter_landlock, find_bubblewrap, read_inner, start_namespaces};

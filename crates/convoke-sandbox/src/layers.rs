@@ -154,13 +154,13 @@ fn weaker(layers: &Layers, access: Access, network: &Network, set: LayerSet) -> 
         weaker.push("caches: toolchain caches are read-only");
         if !layers.hold.works {
             weaker.push(
-                "processes: other processes can be seen, and background processes survive a kill -9 of the helper",
+                "processes: other processes can be seen and slowed down, and background processes survive a kill -9 of the helper",
             );
         }
     } else {
         if !layers.own_proc {
             weaker.push(
-                "processes: other processes can be seen, and background processes survive a kill -9 of the helper",
+                "processes: other processes can be seen and slowed down, and background processes survive a kill -9 of the helper",
             );
         }
         if !layers.overlay.works {

@@ -234,6 +234,12 @@ pub(crate) fn prepare_child(command: &mut Command) {
     unsafe { command.pre_exec(begin) };
 }
 
+/// Has a program do something more to itself before it begins.
+pub(crate) fn before_exec(command: &mut Command, act: fn() -> io::Result<()>) {
+    // SAFETY: only the helper does this. It has one thread, so nobody holds a lock at the fork that `act` might wait for.
+    unsafe { command.pre_exec(act) };
+}
+
 /// Waits until one of the descriptors can be read or has been hung up; says which.
 pub(crate) fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> io::Result<Vec<bool>> {
     let mut polled: Vec<libc::pollfd> =

@@ -328,7 +328,8 @@ pub(crate) struct CompletionsArgs {
 }
 
 /// The words that are commands.
-const COMMANDS: &[&str] = &["run", "resume", "runs", "approvals", "worktrees", "cost", "sim", "config", "doctor", "completions", "help"];
+const COMMANDS: &[&str] =
+    &["run", "resume", "runs", "approvals", "worktrees", "cost", "sim", "config", "doctor", "completions", "help"];
 
 impl Cli {
     /// The command that is meant, and the flags that settings are made from. A task without a command is a run, unless
@@ -373,7 +374,12 @@ impl Cli {
                 let confine = std::mem::take(&mut args.confine).over(flags.confine)?;
                 GlobalArgs { place, budget: args.budget, confine, ..GlobalArgs::default() }
             }
-            Command::Runs(_) | Command::Approvals(_) | Command::Worktrees(_) | Command::Cost(_) | Command::Sim(_) | Command::Completions(_) => {
+            Command::Runs(_)
+            | Command::Approvals(_)
+            | Command::Worktrees(_)
+            | Command::Cost(_)
+            | Command::Sim(_)
+            | Command::Completions(_) => {
                 refuse(flags.first_flag())?;
                 GlobalArgs { place, ..GlobalArgs::default() }
             }

@@ -188,11 +188,7 @@ impl Catalog {
 
     /// Looks which of these runs wait for a person. That reads the streams of every open agent, so it is done for what is
     /// shown and not for all.
-    pub(crate) async fn look_for_questions(
-        &mut self,
-        journal: &Journal,
-        shown: impl Fn(&Run) -> bool,
-    ) {
+    pub(crate) async fn look_for_questions(&mut self, journal: &Journal, shown: impl Fn(&Run) -> bool) {
         for run in self.runs.iter_mut().filter(|run| run.state() == State::Open && shown(run)) {
             // One that cannot be read is shown all the same.
             run.questions = questions::open(journal, run).await.map_or(0, |open| open.len());

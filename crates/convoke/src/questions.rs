@@ -223,9 +223,8 @@ mod tests {
     fn check(allow: &[&str], deny: &[&str], expected: Result<&[(&str, bool)], Mistake>) {
         let open = ["q_aaaa", "q_abbb", "q_cccc"].map(question);
         let args = AnswerArgs { allow: list(allow), deny: list(deny) };
-        let chosen = choose(&open, &args).map(|answers| {
-            answers.into_iter().map(|(question, allow)| (question.id, allow)).collect::<Vec<_>>()
-        });
+        let chosen = choose(&open, &args)
+            .map(|answers| answers.into_iter().map(|(question, allow)| (question.id, allow)).collect::<Vec<_>>());
         let expected = expected.map(|answers| answers.iter().map(|(id, allow)| ((*id).to_owned(), *allow)).collect());
         assert_eq!(chosen, expected);
     }

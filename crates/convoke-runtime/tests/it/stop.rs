@@ -7,6 +7,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use crate::support::{Rig, within};
+use crate::team::Team;
 
 #[tokio::test]
 async fn a_drain_waits_for_the_reply_and_starts_nothing_new() {
@@ -155,4 +156,38 @@ async fn whoever_loses_the_lease_stops_at_once_and_records_nothing_more() {
     let (driven, ()) = within(async { tokio::join!(drive, take_over) }).await;
     assert!(matches!(driven, Err(Error::Journal(convoke_journal::Error::LostLease { .. }))), "{driven:?}");
     assert_eq!(rig.events(&agent).await.last().unwrap().kind(), "tool_started");
+}
+
+#[tokio::test]
+async fn cancelling_64_agents_with_running_commands_leaves_nothing_and_takes_little_time() {
+    const AGENTS: usize = 64;
+    let subtasks: Vec<String> = (0..AGENTS).map(|number| format!("wait {number}")).collect();
+    let wait = "echo x >> $TMPDIR/begun; (setsid sleep 4711 &) ; sleep 4712";
+    let lead = [calls("Workflow", json!({"subtasks": subtasks})), says("done")];
+    let team = Team::new(lead).workers(move |_| vec![calls("bash", json!({"command": wait}))]);
+    let mut rig = crate::workers::rig(team).await.confined(convoke_kernel::Sandbox::Workspace);
+    (rig.max_concurrent, rig.limits.bash_timeout_ms) = (AGENTS, 600_000);
+    let runtime = rig.life(None).await;
+    let lead = runtime.start(rig.start(), "go").await.unwrap();
+    let (stopper, stop) = Stopper::new();
+    let private = rig.scratch.path().join("private");
+    let asked = async {
+        let begun = || {
+            let agents = std::fs::read_dir(&private).into_iter().flatten().flatten();
+            agents.filter(|agent| agent.path().join("tmp/begun").exists()).count()
+        };
+        while begun() < AGENTS {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        stopper.ask(StopLevel::Cut);
+        std::time::Instant::now()
+    };
+    let drive = runtime.drive(&lead, Take::New, stop, None);
+    let (ended, since) = within(async { tokio::join!(drive, asked) }).await;
+    let took = since.elapsed();
+    assert_eq!(ended.unwrap().outcome, None);
+    let line = format!("cancelling {AGENTS} agents with running commands took {} ms\n", took.as_millis());
+    std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes()).unwrap();
+    let sleeping = std::process::Command::new("pgrep").args(["-f", "^sleep 471[12]"]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&sleeping.stdout), "", "everything they started is gone");
 }

@@ -1,6 +1,9 @@
-//! The tests' helper, and for one of them a host: `own HOLD DIRECTORY SECONDS` starts a shell with processes that try to
-//! get away, says so, and waits to be killed. No part of what users get.
+//! The tests' helper, and for some of them a host. `own HOLD DIRECTORY SECONDS` starts a shell with processes that try to get
+//! away, `crowd HOLD DIRECTORY SECONDS` twenty of them; both say so and wait to be killed. `once HOLD DIRECTORY FILE` runs the
+//! command in a file, in the terminal it was started in. No part of what users get.
 
+use std::convert::Infallible;
+use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -9,35 +12,38 @@ use convoke_sandbox::{
     Access, HelperPath, HoldChoice, LayerSet, Network, OutputSpec, Policy, RunCommand, Shell, ShellConfig,
 };
 
+/// The shells of a crowd, and what they run in turn.
+const CROWD: usize = 20;
+const KINDS: [&str; 6] = [
+    "sleep {}",
+    "sleep {} & sleep {}",
+    "setsid sleep {} & sleep {}",
+    "(setsid bash -c 'sleep {} & sleep {}' &); sleep {}",
+    "sleep {} & until grep -q sleep /proc/$!/comm; do :; done; kill -STOP $!; sleep {}",
+    "(sleep {}; cat) & disown; sleep {}",
+];
+
+const MINUTE: Duration = Duration::from_secs(60);
+const FOR_EVER: Duration = Duration::from_secs(10_000);
+
 fn main() -> ExitCode {
     convoke_sandbox::helper_entry();
     let args: Vec<String> = std::env::args().collect();
-    let [program, verb, hold, directory, seconds] = &args[..] else { return ExitCode::from(2) };
-    let (hold, layers) = match (verb.as_str(), hold.as_str()) {
-        ("own", "best") => (HoldChoice::Best, None),
-        ("own", "subreaper") => (HoldChoice::Subreaper, None),
-        ("own", "namespaces") => (HoldChoice::Best, Some(LayerSet::Namespaces)),
-        ("own", "landlock") => (HoldChoice::Best, Some(LayerSet::Landlock)),
-        _ => return ExitCode::from(2),
+    let [program, verb, hold, directory, what] = &args[..] else { return ExitCode::from(2) };
+    let Some(config) = config(program, hold, directory) else { return ExitCode::from(2) };
+    let Ok(runtime) = tokio::runtime::Builder::new_multi_thread().enable_all().build() else {
+        return ExitCode::from(2);
     };
-    let mut policy = Policy::off(directory.into());
-    if layers.is_some() {
-        // The directory holds a workspace and a private directory.
-        (policy.access, policy.network) = (Access::ReadOnly, Network::Off);
-        policy.workspace = Path::new(directory).join("workspace");
-        policy.private = Path::new(directory).join("private");
-    }
-    let config = ShellConfig {
-        helper: HelperPath::new(program.into()),
-        cwd: policy.workspace.clone(),
-        env: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
-        restored: None,
-        hold,
-        policy,
-        layers,
-    };
-    match run(config, seconds) {
-        Ok(never) => match never {},
+    let done = runtime.block_on(async {
+        match verb.as_str() {
+            "own" => own(config, what).await.map(|never| match never {}),
+            "crowd" => crowd(config, what).await.map(|never| match never {}),
+            "once" => once(config, what).await,
+            _ => Err("no such verb".into()),
+        }
+    });
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             say(&format!("failed: {error:?}"));
             ExitCode::FAILURE
@@ -45,23 +51,81 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(config: ShellConfig, seconds: &str) -> Result<std::convert::Infallible, Box<dyn std::error::Error>> {
-    let output = OutputSpec::new(config.cwd.join("full"));
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let mut shell = Shell::start(config).await?;
-        let command = format!(
-            "sleep {seconds} & nohup sleep {seconds} >/dev/null 2>&1 & setsid sleep {seconds} & \
-             (setsid bash -c 'sleep {seconds} & sleep {seconds} & wait' &) ; (sleep {seconds} &) ; sleep 0.1"
-        );
-        let deadline = Duration::from_secs(30);
-        shell.run(RunCommand { command, deadline, output: output.clone() }, std::future::pending()).await?;
-        say(&format!("{:?}", shell.hold()));
-        let command = format!("while :; do sleep {seconds}; done");
-        let deadline = Duration::from_secs(10_000);
-        let finished = shell.run(RunCommand { command, deadline, output }, std::future::pending()).await?;
-        Err(format!("the endless command ended: {finished:?}").into())
+/// A shell in a directory; where it is confined, that holds a workspace and a private directory. A word `workspace` after the
+/// hold lets it write the workspace.
+fn config(program: &str, hold: &str, directory: &str) -> Option<ShellConfig> {
+    let (word, access) = match hold.split_once('-') {
+        Some((word, "workspace")) => (word, Access::Workspace),
+        _ => (hold, Access::ReadOnly),
+    };
+    let (hold, layers) = match word {
+        "best" => (HoldChoice::Best, None),
+        "subreaper" => (HoldChoice::Subreaper, None),
+        "namespaces" => (HoldChoice::Best, Some(LayerSet::Namespaces)),
+        "landlock" => (HoldChoice::Best, Some(LayerSet::Landlock)),
+        "alone" => (HoldChoice::Subreaper, Some(LayerSet::Landlock)),
+        _ => return None,
+    };
+    let mut policy = Policy::off(directory.into());
+    if layers.is_some() {
+        (policy.access, policy.network) = (access, Network::Off);
+        policy.workspace = Path::new(directory).join("workspace");
+        policy.private = Path::new(directory).join("private");
+    }
+    Some(ShellConfig {
+        helper: HelperPath::new(program.into()),
+        cwd: policy.workspace.clone(),
+        env: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
+        restored: None,
+        hold,
+        policy,
+        layers,
     })
+}
+
+fn command(command: String, deadline: Duration, config: &ShellConfig) -> RunCommand {
+    RunCommand { command, deadline, output: OutputSpec::new(config.cwd.join("full")) }
+}
+
+async fn own(config: ShellConfig, seconds: &str) -> Result<Infallible, Box<dyn Error>> {
+    let mut shell = Shell::start(config.clone()).await?;
+    let text = format!(
+        "sleep {seconds} & nohup sleep {seconds} >/dev/null 2>&1 & setsid sleep {seconds} & \
+         (setsid bash -c 'sleep {seconds} & sleep {seconds} & wait' &) ; (sleep {seconds} &) ; sleep 0.1"
+    );
+    shell.run(command(text, MINUTE, &config), std::future::pending()).await?;
+    say(&format!("{:?}", shell.hold()));
+    let endless = format!("while :; do sleep {seconds}; done");
+    let finished = shell.run(command(endless, FOR_EVER, &config), std::future::pending()).await?;
+    Err(format!("the endless command ended: {finished:?}").into())
+}
+
+async fn crowd(config: ShellConfig, seconds: &str) -> Result<Infallible, Box<dyn Error>> {
+    let mut shells = tokio::task::JoinSet::new();
+    for number in 0..CROWD {
+        let mut config = config.clone();
+        if config.layers.is_some() {
+            config.policy.private = config.policy.private.join(number.to_string());
+            std::fs::create_dir(&config.policy.private)?;
+        }
+        let text = KINDS[number % KINDS.len()].replace("{}", seconds);
+        shells.spawn(async move {
+            let mut shell = Shell::start(config.clone()).await?;
+            shell.run(command(text, FOR_EVER, &config), std::future::pending()).await
+        });
+    }
+    say("begun");
+    match shells.join_next().await {
+        Some(ended) => Err(format!("an endless command ended: {ended:?}").into()),
+        None => Err("there was no shell".into()),
+    }
+}
+
+async fn once(config: ShellConfig, file: &str) -> Result<(), Box<dyn Error>> {
+    let text = std::fs::read_to_string(file)?;
+    let mut shell = Shell::start(config.clone()).await?;
+    shell.run(command(text, MINUTE, &config), std::future::pending()).await?;
+    Ok(shell.stop().await?)
 }
 
 #[expect(clippy::print_stdout, reason = "this program talks to the test that started it")]

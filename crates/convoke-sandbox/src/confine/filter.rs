@@ -95,11 +95,37 @@ pub(crate) enum Sockets {
     Internet,
 }
 
+/// Whose queues, semaphores and shared memory can be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ipc {
+    /// Those of a namespace of the sandbox's own.
+    Own,
+    /// Those of the machine, for which there are no file rules.
+    Shared,
+}
+
+/// What processes of one user share without any file.
+const SHARED: &[i64] = &[
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+];
+
 /// The filters, in the order in which they are to be laid on.
-pub(crate) fn filters(sockets: Sockets) -> Result<Vec<BpfProgram>, String> {
+pub(crate) fn filters(sockets: Sockets, ipc: Ipc) -> Result<Vec<BpfProgram>, String> {
     let arch =
         TargetArch::try_from(std::env::consts::ARCH).map_err(|error| format!("no filter for this machine: {error}"))?;
-    let refusals = refusals(sockets).map_err(|error| format!("the filter is not valid: {error}"))?;
+    let refusals = refusals(sockets, ipc).map_err(|error| format!("the filter is not valid: {error}"))?;
     // Programs fall back to older calls whose arguments can be looked at.
     let absent = BTreeMap::from([(libc::SYS_clone3, Vec::new()), (libc::SYS_openat2, Vec::new())]);
     let mut filters = vec![foreign_numbers()];
@@ -128,9 +154,14 @@ fn foreign_numbers() -> BpfProgram {
     ]
 }
 
-fn refusals(sockets: Sockets) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
+fn refusals(sockets: Sockets, ipc: Ipc) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
         REFUSED.iter().chain(REFUSED_HERE).map(|&number| (number, Vec::new())).collect();
+    if ipc == Ipc::Shared {
+        rules.extend(SHARED.iter().map(|&number| (number, Vec::new())));
+    }
+    // The limits of another process: where others can be seen, they could be starved.
+    rules.insert(libc::SYS_prlimit64, vec![rule(&[(0, Op::Ne, 0)])?]);
     match sockets {
         Sockets::None => drop(rules.insert(libc::SYS_socket, Vec::new())),
         Sockets::Internet => {
@@ -140,9 +171,10 @@ fn refusals(sockets: Sockets) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccomp
             rules.insert(libc::SYS_socket, vec![rule(&others)?, rule(&netlink)?]);
         }
     }
-    // A pair of datagram sockets can be pointed at any other, and so is no pair. The kind is in the lowest four bits.
-    let pair = rule(&[(1, Op::MaskedEq(0xf), libc::SOCK_DGRAM as u64)])?;
-    rules.insert(libc::SYS_socketpair, vec![pair]);
+    // A pair of datagram sockets can be pointed at any other, and so is no pair; the kernel makes the same of a raw one. The
+    // kind is in the lowest four bits.
+    let pairs = [libc::SOCK_DGRAM, libc::SOCK_RAW].map(|kind| rule(&[(1, Op::MaskedEq(0xf), kind as u64)]));
+    rules.insert(libc::SYS_socketpair, pairs.into_iter().collect::<Result<_, _>>()?);
     let new_namespace = [
         libc::CLONE_NEWNS,
         libc::CLONE_NEWCGROUP,
@@ -215,8 +247,8 @@ mod tests {
 
     #[test]
     fn every_filter_compiles_and_is_short_enough_for_the_kernel() {
-        for sockets in [Sockets::None, Sockets::Internet] {
-            let filters = filters(sockets).unwrap();
+        for (sockets, ipc) in [(Sockets::None, Ipc::Shared), (Sockets::Internet, Ipc::Own)] {
+            let filters = filters(sockets, ipc).unwrap();
             assert_eq!(filters.len(), 3);
             assert!(filters.iter().all(|filter| filter.len() < 4096));
         }
@@ -224,7 +256,7 @@ mod tests {
 
     #[test]
     fn what_the_helper_itself_needs_is_not_refused() {
-        let rules = refusals(Sockets::None).unwrap();
+        let rules = refusals(Sockets::None, Ipc::Shared).unwrap();
         let needed = [libc::SYS_kill, libc::SYS_pidfd_open, libc::SYS_pidfd_send_signal, libc::SYS_signalfd4];
         for number in needed.into_iter().chain([libc::SYS_memfd_create, libc::SYS_execve]) {
             assert!(!rules.contains_key(&number), "{number}");

@@ -11,7 +11,7 @@ use landlock::{
     RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
 };
 
-use super::filter::{Sockets, filters};
+use super::filter::{Ipc, Sockets, filters};
 use super::grants::{Grant, grants, marks};
 use super::stage::Inner;
 use crate::policy::{LayerSet, Limits, Network};
@@ -67,10 +67,20 @@ pub(crate) fn shut(inner: &Inner) -> Result<(), String> {
     sys::gain_no_privileges().map_err(|error| format!("new privileges cannot be ruled out: {error}"))?;
     rule_files(inner).map_err(|error| format!("file rules cannot be set: {error}"))?;
     let alone = inner.set == LayerSet::Landlock && inner.policy.network != Network::On;
-    for filter in filters(if alone { Sockets::None } else { Sockets::Internet })? {
+    let sockets = if alone { Sockets::None } else { Sockets::Internet };
+    let ipc = if inner.set == LayerSet::Landlock { Ipc::Shared } else { Ipc::Own };
+    for filter in filters(sockets, ipc)? {
         seccompiler::apply_filter(&filter).map_err(|error| format!("calls cannot be filtered: {error}"))?;
     }
     verify(inner)
+}
+
+/// Puts the calling process apart from the helper, which it then can neither stop nor end. The init of a pid namespace has
+/// no need of it. Kernels that have no rules for signals do nothing, which [`crate::hold`] says.
+pub(crate) fn part() -> std::io::Result<()> {
+    let ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort).scope(Scope::Signal);
+    let parted = ruleset.and_then(Ruleset::create).and_then(landlock::RulesetCreated::restrict_self);
+    parted.map(drop).map_err(std::io::Error::other)
 }
 
 fn limit(limits: &Limits, set: LayerSet) -> std::io::Result<()> {

@@ -69,9 +69,10 @@ pub(crate) fn start_namespaces(
 ) -> Result<Pid, String> {
     let root = sys::effective_ids().0 == 0;
     let places = Places::look(&policy, home, root)?;
-    let path = shell.as_ref().and_then(|shell| shell.env.get("PATH")).map(OsStr::new);
-    let bubblewrap =
-        find_bubblewrap(path, Some(&places.workspace)).ok_or("bubblewrap is not installed (no bwrap was found)")?;
+    // The path this process was given, and not the one that commands of an earlier shell may have left behind.
+    let path = std::env::var_os("PATH");
+    let bubblewrap = find_bubblewrap(path.as_deref(), Some(&places.workspace))
+        .ok_or("bubblewrap is not installed (no bwrap was found)")?;
     let helper = std::env::current_exe().map_err(|error| format!("this executable cannot be found: {error}"))?;
     make_private(&places)?;
     let overlays = policy.access == Access::ReadOnly || !places.caches.is_empty();

@@ -45,6 +45,8 @@ pub(crate) struct Launcher {
     env: PathBuf,
     output: OwnedFd,
     text: File,
+    /// What each bash does to itself at its start, besides.
+    before: Option<fn() -> io::Result<()>>,
 }
 
 /// What bash said about itself.
@@ -71,10 +73,14 @@ pub(crate) struct Bash {
 
 impl Launcher {
     /// Finds the programs and makes the file that commands are handed over in.
-    pub(crate) fn new(output: OwnedFd, path: Option<&OsStr>) -> Result<Self, String> {
+    pub(crate) fn new(
+        output: OwnedFd,
+        path: Option<&OsStr>,
+        before: Option<fn() -> io::Result<()>>,
+    ) -> Result<Self, String> {
         let find = |name: &str| find_program(name, path).ok_or(format!("{name} was not found; install it"));
         let text = sys::memory_file().map_err(|error| format!("no file in memory: {error}"))?;
-        Ok(Self { bash: find("bash")?, env: find("env")?, output, text: File::from(text) })
+        Ok(Self { bash: find("bash")?, env: find("env")?, output, text: File::from(text), before })
     }
 
     /// Starts a bash in `cwd` with exactly these variables.
@@ -86,6 +92,9 @@ impl Launcher {
         command.envs(env.iter().filter(|(name, _)| !NOT_AT_START.iter().any(|own| name == own)));
         command.stdin(Stdio::from(OwnedFd::from(theirs.try_clone()?))).stdout(Stdio::null()).stderr(Stdio::null());
         sys::prepare_child(&mut command);
+        if let Some(before) = self.before {
+            sys::before_exec(&mut command, before);
+        }
         let child = {
             // Open under these numbers only for the moment in which bash inherits them.
             let _text = sys::duplicate_as(self.text.as_fd(), TEXT, false)?;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -13,6 +13,7 @@ use super::bash::{Bash, Env, Launcher, Report};
 use super::say;
 use super::tree::{Identity, Tree};
 use super::watch::Watchdog;
+use crate::confine;
 use crate::policy::Limits;
 use crate::sys::{self, ChildEnd};
 use crate::wire::{Decoder, FromHelper, Hold, ShellSetup, ToHelper};
@@ -36,7 +37,9 @@ pub(crate) fn serve(
 ) -> Result<(), String> {
     let tree = Tree::below_here(hold);
     let namespace = *hold == Hold::PidNamespace;
-    let mut init = Init::start(control, output, tree, setup, limits.map(Watchdog::new))?;
+    // A command must not be able to stop the helper; the init of a namespace is safe from it anyway.
+    let before = (limits.is_some() && !namespace).then_some(confine::part as fn() -> io::Result<()>);
+    let mut init = Init::start(control, output, tree, setup, limits.map(Watchdog::new), before)?;
     let served = init.serve();
     // In a namespace the kernel does this, and more surely, when init ends.
     if !namespace {
@@ -59,6 +62,8 @@ struct Init<'a> {
     running: Option<Running>,
     /// Looks after limits where the shell is confined.
     watchdog: Option<Watchdog>,
+    /// Whether background jobs are to be looked after while no command runs.
+    jobs: bool,
     /// Why bash is or was replaced, until an outcome has said so.
     replaced: Vec<String>,
 }
@@ -85,10 +90,11 @@ impl<'a> Init<'a> {
         tree: Tree,
         setup: ShellSetup,
         watchdog: Option<Watchdog>,
+        before: Option<fn() -> io::Result<()>>,
     ) -> Result<Self, String> {
         let signals = sys::child_signals().map_err(|error| format!("the ends of children cannot be seen: {error}"))?;
         let env: Env = setup.env.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
-        let launcher = Launcher::new(output, env.get(std::ffi::OsStr::new("PATH")).map(AsRef::as_ref))?;
+        let launcher = Launcher::new(output, env.get(std::ffi::OsStr::new("PATH")).map(AsRef::as_ref), before)?;
         let missing_cwd = (!setup.cwd.is_dir()).then(|| setup.cwd.to_string_lossy().into_owned());
         let mut init = Self {
             control,
@@ -102,6 +108,7 @@ impl<'a> Init<'a> {
             bash: None,
             running: None,
             watchdog,
+            jobs: false,
             replaced: Vec::new(),
         };
         init.start_bash()?;
@@ -113,10 +120,11 @@ impl<'a> Init<'a> {
         loop {
             let mut watched = vec![self.control.as_fd(), self.signals.as_fd()];
             watched.extend(self.bash.as_ref().filter(|bash| !bash.silent).map(Bash::socket));
-            let pause = self.running.as_ref().and_then(|running| match running.ending {
-                Some(_) => Some(KILL_EVERY),
-                None => self.watchdog.as_ref().map(Watchdog::due_in),
-            });
+            let pause = match &self.running {
+                Some(Running { ending: Some(_), .. }) => Some(KILL_EVERY),
+                None if !self.jobs => None,
+                _ => self.watchdog.as_ref().map(Watchdog::due_in),
+            };
             let ready = sys::wait_readable(&watched, pause).map_err(|error| format!("waiting failed: {error}"))?;
             if ready[1] {
                 self.reap()?;
@@ -128,6 +136,7 @@ impl<'a> Init<'a> {
                 return Ok(());
             }
             self.watch();
+            self.watch_jobs();
             self.go_on_ending();
         }
     }
@@ -259,6 +268,19 @@ impl<'a> Init<'a> {
         }
     }
 
+    /// Ends all background jobs if together they pass a limit while no command runs. Bash says so when it next looks.
+    fn watch_jobs(&mut self) {
+        let Some(watchdog) = self.watchdog.as_mut().filter(|watchdog| watchdog.is_due()) else { return };
+        if self.running.is_some() || !self.jobs {
+            return;
+        }
+        let shell = self.bash.as_ref().map(|bash| bash.pid);
+        if watchdog.look(&self.tree, shell).is_some() {
+            self.tree.kill_until_gone(&HashSet::new(), shell, KILL_LIMIT);
+        }
+        self.jobs = !self.tree.living(shell).is_empty();
+    }
+
     fn begin_ending(&mut self, id: u64, limit: Option<String>) {
         // A command that has just finished is answered already.
         let Some(running) = self.running.as_mut().filter(|running| running.id == id) else { return };
@@ -291,6 +313,7 @@ impl<'a> Init<'a> {
                 self.tree.kill_until_gone(&HashSet::new(), shell, KILL_LIMIT);
             }
         }
+        self.jobs = self.watchdog.is_some();
         let replaced = std::mem::take(&mut self.replaced);
         let outcome = FromHelper::Finished {
             id: running.id,

@@ -22,6 +22,11 @@ impl Watchdog {
         Self { limits, next: Instant::now() + EVERY }
     }
 
+    /// Whether it is time to look.
+    pub(crate) fn is_due(&self) -> bool {
+        Instant::now() >= self.next
+    }
+
     /// How long until it wants to look again.
     pub(crate) fn due_in(&self) -> Duration {
         self.next.saturating_duration_since(Instant::now())
@@ -29,7 +34,7 @@ impl Watchdog {
 
     /// Looks if it is time, and says which limit has been passed.
     pub(crate) fn look(&mut self, tree: &Tree, shell: Option<Pid>) -> Option<String> {
-        if Instant::now() < self.next {
+        if !self.is_due() {
             return None;
         }
         let passed = self.passed(tree, shell);

@@ -212,7 +212,11 @@ impl RunFlags {
     /// The first flag that was given, if any.
     pub(super) fn first_flag(&self) -> Option<&'static str> {
         let settings = self.agent.first_flag().or(self.budget.first_flag()).or(self.crew.first_flag());
-        settings.or(self.confine.first_flag()).or(self.approval.first_flag()).or(self.task.first_flag()).or(self.end.first_flag())
+        settings
+            .or(self.confine.first_flag())
+            .or(self.approval.first_flag())
+            .or(self.task.first_flag())
+            .or(self.end.first_flag())
     }
 }
 

@@ -63,7 +63,12 @@ fn text(question: &Question, now: u64, width: usize) -> String {
         true => question.who(),
         false => format!("{} {}", role(question.role), question.who()),
     };
-    let head = format!("{}  {who} ({}), since {} UTC ({minutes} min)", question.id, question.agent, utc::minute(question.since));
+    let head = format!(
+        "{}  {who} ({}), since {} UTC ({minutes} min)",
+        question.id,
+        question.agent,
+        utc::minute(question.since)
+    );
     let mut text = format!("{}\n", hanging(&head, width, "  "));
     for row in call_rows(&question.wanted, width.saturating_sub(2), usize::MAX) {
         text.push_str(&format!("  {row}\n"));

@@ -128,7 +128,7 @@ impl Desk {
         // What a rule could not tell from something else is not remembered.
         let kept = wanted(call).filter(|command| is_simple(command) && revealed(command) == *command);
         loop {
-            tell(&about(call, width, rows, kept.is_some().then(|| self.file.display().to_string()).as_deref()));
+            tell(&about(call, width, rows, kept.map(|_| self.always()).as_deref()));
             let shown_whole = is_whole(&call.wanted, width.saturating_sub(2), rows);
             let prompt = match (kept, shown_whole) {
                 (Some(_), true) => "Allow it? [y/N/a] ",
@@ -153,6 +153,12 @@ impl Desk {
                 }
             }
         }
+    }
+
+    /// What it means to say `a`.
+    fn always(&self) -> String {
+        let what = if self.known().and_longer { "also when more words follow" } else { "this very command" };
+        format!("a: always, {what} (a rule in {})", clean(&self.file.display().to_string()))
     }
 
     /// Counts at once for everybody in this session, and from now on for every other.
@@ -187,10 +193,11 @@ fn workflow(question: &Question) -> String {
     text
 }
 
-/// The question about a call: who, what, why, and what each answer does. `file` is where it could be remembered.
-fn about(call: &AskedCall, width: usize, rows: usize, file: Option<&str>) -> String {
+/// The question about a call: who, what, why, and what each answer does. `always` is offered where it can be kept.
+fn about(call: &AskedCall, width: usize, rows: usize, always: Option<&str>) -> String {
     let verb = if wanted(call).is_some() { "run this command" } else { "do this" };
-    let mut text = format!("\n{} wants to {verb}:\n", who(&call.label));
+    let head = format!("{} wants to {verb}:", who(&call.label));
+    let mut text = format!("\n{}\n", hanging(&head, width, "  "));
     for row in call_rows(&call.wanted, width.saturating_sub(2), rows) {
         text.push_str(&format!("  {row}\n"));
     }
@@ -206,9 +213,8 @@ fn about(call: &AskedCall, width: usize, rows: usize, file: Option<&str>) -> Str
     if !is_whole(&call.wanted, width.saturating_sub(2), rows) {
         answers.push_str(" · s: show all of it");
     }
-    match file {
-        Some(file) => answers
-            .push_str(&format!(" · a: always, also when more words follow (a rule in {})", clean(file))),
+    match always {
+        Some(always) => answers.push_str(&format!(" · {always}")),
         None if wanted(call).is_some() => {
             answers.push_str(" · always is not offered: a rule can allow only one plain program by its beginning");
         }
@@ -332,10 +338,9 @@ mod tests {
 
     #[test]
     fn a_question_names_who_what_and_why_and_what_each_answer_does() {
-        let text = about(&call("run: git push", "tidy up"), 80, 12, Some("/home/me/config.toml"));
+        let text = about(&call("run: git push", "tidy up"), 80, 12, Some("a: always (a rule in /home/me/config.toml)"));
         let expected = "\nagent \"tidy up\" wants to run this command:\n  $ git push\nWhy you are asked: a rule asks for \
-                        it\ny: yes, this once · n or Enter: no · a: always, also when more words follow (a\n  rule in \
-                        /home/me/config.toml)\n";
+                        it\ny: yes, this once · n or Enter: no · a: always (a rule in /home/me/config.toml)\n";
         assert_eq!(text, expected);
         let edit = about(&call("change: a.rs", ""), 80, 12, None);
         assert!(edit.starts_with("\nthe lead wants to do this:\n  change: a.rs\n"), "{edit}");

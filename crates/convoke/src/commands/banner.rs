@@ -249,7 +249,7 @@ mod tests {
         check(&FULL, 80, "opus-4-8 xhigh · mode on · $10.00, 500 agents, 120 min · workspace · no network");
         check(&FULL, 40, "opus-4-8 · mode on · $10.00 · workspace");
         check(&WEAK, 80, "opus-4-8 xhigh · mode on · $10.00 · workspace · no network · weaker");
-        check(&WEAK, 40, "opus-4-8 · mode on · workspace · weaker");
+        check(&WEAK, 40, "opus-4-8 · $10.00 · workspace · weaker");
         check(&OFF, 80, "opus-4-8 xhigh · mode on · $10.00 · UNCONFINED · network open");
         check(&OFF, 40, "opus-4-8 · mode on · $10.00 · UNCONFINED");
         check(&OFF, 20, "opus-4… · UNCONFINED");

@@ -50,7 +50,10 @@ pub(super) async fn drive(job: Job<'_>) -> Result<Exit, Failure> {
     let (mut lead, mut work, mut open) = (Lead::default(), Work::default(), Vec::new());
     if let Some(session) = session {
         if result.as_ref().is_ok_and(|ended| ended.parked) {
-            open = questions::of_session(settings, &opened.journal, session).await?;
+            open = questions::of_session(settings, &opened.journal, session).await.unwrap_or_else(|failure| {
+                warnings.push(format!("the questions that wait cannot be read now: {}", failure.message));
+                Vec::new()
+            });
         }
         lead = Lead::read(&opened.journal, &agent).await.unwrap_or_default();
         work = Work::of_session(settings, &opened.journal, session, ended_at).await.unwrap_or_else(|failure| {
@@ -60,7 +63,8 @@ pub(super) async fn drive(job: Job<'_>) -> Result<Exit, Failure> {
             Work::default()
         });
     }
-    let (left, stored) = left_behind(settings, &agent, lead.spec.as_ref().map(|spec| spec.dir.as_str()), tree, &result).await;
+    let (left, stored) =
+        left_behind(settings, &agent, lead.spec.as_ref().map(|spec| spec.dir.as_str()), tree, &result).await;
     for warning in &left.warnings {
         tell(&look.fit(&format!("warning: {}\n", clean(warning))));
     }

@@ -50,7 +50,8 @@ pub(super) fn check(command: &str, format: OutputFormat) -> Result<(), Failure> 
 }
 
 fn stat(patch: &[u8]) -> Table {
-    let mut table = Table::new(vec![Column::kept("ADDED").right(), Column::kept("REMOVED").right(), Column::cut("FILE")]);
+    let mut table =
+        Table::new(vec![Column::kept("ADDED").right(), Column::kept("REMOVED").right(), Column::cut("FILE")]);
     for Counted { path, added, removed, binary } in counted(patch) {
         let count = |lines: usize| if binary { "binary".to_owned() } else { lines.to_string() };
         table.row(vec![count(added), count(removed), path]);
@@ -167,7 +168,8 @@ mod tests {
         let expected = [("a b.txt", 1, 1, false), ("é\t.bin", 0, 0, true), ("new", 1, 0, false)];
         let counted: Vec<_> =
             counted(PATCH.as_bytes()).into_iter().map(|f| (f.path, f.added, f.removed, f.binary)).collect();
-        let expected: Vec<_> = expected.map(|(path, added, removed, binary)| (path.to_owned(), added, removed, binary)).into();
+        let expected: Vec<_> =
+            expected.map(|(path, added, removed, binary)| (path.to_owned(), added, removed, binary)).into();
         assert_eq!(counted, expected);
     }
 

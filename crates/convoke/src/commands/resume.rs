@@ -64,7 +64,9 @@ pub(crate) async fn run(settings: &Settings, args: ResumeArgs) -> Result<Exit, F
     let confinement = held.confinement;
     let kept = keeping::places_for(settings, dir).await;
     let rules = told.spec.as_ref().map(|spec| spec.approvals.clone()).unwrap_or_default();
-    let opened = open::runtime(settings, journal, &source, ask::asker(look, settings, &rules), held.confine, kept.clone().ok()).await?;
+    let opened =
+        open::runtime(settings, journal, &source, ask::asker(look, settings, &rules), held.confine, kept.clone().ok())
+            .await?;
     let caps = opened.runtime.ledger(&run.session).await?.caps();
     let granted = args.budget.grant(caps);
     if granted != caps {

@@ -48,7 +48,15 @@ pub(crate) async fn run(settings: &Settings, args: RunArgs) -> Result<Exit, Fail
     settings.check_prices(&[&start.model, worker])?;
     let kept = keeping::places_for(settings, &settings.dir).await;
     let journal = open::journal(settings).await?;
-    let opened = open::runtime(settings, journal, &source, ask::asker(look, settings, &start.approvals), held.confine, kept.clone().ok()).await?;
+    let opened = open::runtime(
+        settings,
+        journal,
+        &source,
+        ask::asker(look, settings, &start.approvals),
+        held.confine,
+        kept.clone().ok(),
+    )
+    .await?;
     let effort = start.capabilities.effort.clone();
     say(settings, &Banner::new(settings, &source, &start.model, effort.as_deref(), &confinement).lines(look));
     if flags.take_up {

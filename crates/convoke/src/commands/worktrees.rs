@@ -32,7 +32,8 @@ pub(crate) async fn run(settings: &Settings, command: &WorktreesCommand) -> Resu
             let bytes = found.worktrees.diff(&found.entry.run, &found.entry.agent).await?;
             if settings.output == OutputFormat::Json {
                 let (files, patch) = patch::object(&bytes);
-                let object = json!({"schema_version": 1, "worktree": at.object(&found.entry), "files": files, "patch": patch});
+                let object =
+                    json!({"schema_version": 1, "worktree": at.object(&found.entry), "files": files, "patch": patch});
                 stdio::put_json(&format!("{object:#}\n"))?;
                 return Ok(Exit::Done);
             }
@@ -128,7 +129,9 @@ impl Desk<'_> {
             (None, _) => {
                 let failure = Failure::usage(format!("'{}' has no worktree in {}", which.agent, which.run));
                 Err(match names.is_empty() {
-                    true => failure.hint("no agent of it has one; `convoke worktrees list` shows those of this repository"),
+                    true => {
+                        failure.hint("no agent of it has one; `convoke worktrees list` shows those of this repository")
+                    }
                     false => failure.hint(format!("these have: {}", names.join(", "))),
                 })
             }
@@ -160,8 +163,10 @@ impl Desk<'_> {
         });
         match at_work.and_then(|agent| agent.owner.as_ref()) {
             None => Ok(()),
-            Some(owner) => Err(Failure::failed(format!("{} is at work in it ({owner}); nothing was done", entry.agent))
-                .hint("wait for its end, or end the run first")),
+            Some(owner) => {
+                Err(Failure::failed(format!("{} is at work in it ({owner}); nothing was done", entry.agent))
+                    .hint("wait for its end, or end the run first"))
+            }
         }
     }
 
@@ -184,11 +189,13 @@ impl Desk<'_> {
                 return Ok(Exit::Failed);
             }
             Err(WorktreeError::Conflict(conflict)) => {
-                let lines: String = conflict.files.iter().map(|(path, why)| format!("conflict: {path} ({why})\n")).collect();
+                let lines: String =
+                    conflict.files.iter().map(|(path, why)| format!("conflict: {path} ({why})\n")).collect();
                 stdio::put(&clean(&lines))?;
                 let number = count(u32::try_from(conflict.files.len()).unwrap_or(u32::MAX), "conflict");
-                return Err(Failure::failed(format!("{number}: nothing was written"))
-                    .hint("look at them with `convoke worktrees diff`, change your side or the branch, and apply again"));
+                return Err(Failure::failed(format!("{number}: nothing was written")).hint(
+                    "look at them with `convoke worktrees diff`, change your side or the branch, and apply again",
+                ));
             }
             Err(error) => return Err(error.into()),
         };
@@ -201,7 +208,8 @@ impl Desk<'_> {
             stdio::put_json(&format!("{object:#}\n"))?;
             return Ok(Exit::Done);
         }
-        let listed = |word: &str, files: &[String]| -> String { files.iter().map(|file| format!("{word}: {file}\n")).collect() };
+        let listed =
+            |word: &str, files: &[String]| -> String { files.iter().map(|file| format!("{word}: {file}\n")).collect() };
         stdio::put(&clean(&(listed("applied", &applied.files) + &listed("already there", &applied.already))))?;
         let number = count(u32::try_from(applied.files.len()).unwrap_or(u32::MAX), "file");
         stdio::tell(&format!("{number} applied in {}\n", clean(&dir.to_string_lossy())));
@@ -215,8 +223,7 @@ impl Desk<'_> {
         let dropped = found.worktrees.drop(&entry.run, &entry.agent, force).await?;
         if json {
             let ignored: Vec<_> = dropped.ignored.iter().map(|path| path.to_string_lossy()).collect();
-            let object =
-                json!({"schema_version": 1, "worktree": self.object(entry), "commit": dropped.commit, "ignored": ignored});
+            let object = json!({"schema_version": 1, "worktree": self.object(entry), "commit": dropped.commit, "ignored": ignored});
             stdio::put_json(&format!("{object:#}\n"))?;
             return Ok(Exit::Done);
         }

@@ -33,7 +33,9 @@ pub(crate) fn check_places(settings: &Settings, dir: &Path) -> Result<(), Failur
         path.display(),
         dir.display()
     );
-    Err(Failure::usage(message).hint("start in a project directory, or name one with --cwd").hint(format!("or {remedy}")))
+    Err(Failure::usage(message)
+        .hint("start in a project directory, or name one with --cwd")
+        .hint(format!("or {remedy}")))
 }
 
 /// Whether a path lies in a directory, or whoever may write there could decide where it leads.

@@ -56,8 +56,7 @@ async fn held(settings: &Settings, dir: &Path, sandbox: Sandbox, network: &Netwo
             .hint(cannot.remedy)
             .hint("`convoke doctor` lists every layer and what to do about it; nothing was started or spent")
     })?;
-    let confinement =
-        Confinement { sandbox, network: network.clone(), held_by: found.layers, weaker: found.weaker };
+    let confinement = Confinement { sandbox, network: network.clone(), held_by: found.layers, weaker: found.weaker };
     let confine = Confine { set: found.set, ..surroundings(settings, dir)? };
     Ok(Held { confine, confinement })
 }
@@ -148,7 +147,8 @@ mod tests {
 
     #[test]
     fn a_home_is_found_in_the_list_of_users() {
-        let users = "root:x:0:0:root:/root:/bin/bash\nme:x:1000:1000:Me,,:/home/me:/bin/sh\nodd:x:7\nnone:x:8:8::rel:/x\n";
+        let users =
+            "root:x:0:0:root:/root:/bin/bash\nme:x:1000:1000:Me,,:/home/me:/bin/sh\nodd:x:7\nnone:x:8:8::rel:/x\n";
         let check = |uid: u32, expected: Option<&str>| assert_eq!(home_of(users, uid), expected.map(PathBuf::from));
         check(0, Some("/root"));
         check(1000, Some("/home/me"));

@@ -81,7 +81,7 @@ fn hidden(around: &Around<'_>, homes: &[PathBuf], runtime: Option<PathBuf>) -> V
             name.push(suffix);
             PathBuf::from(name)
         };
-        hidden.extend(BESIDE_JOURNAL.iter().map(|suffix| beside(&suffix)));
+        hidden.extend(BESIDE_JOURNAL.iter().map(beside));
         // A directory that is the journal's own is hidden whole; one that is everybody's is not.
         let own = |dir: &&Path| can_be_hidden(dir) && dir.components().count() > 2 && !around.dir.starts_with(dir);
         hidden.extend(journal.parent().filter(own).map(Path::to_owned));
@@ -96,7 +96,13 @@ fn can_be_hidden(path: &Path) -> bool {
 
 /// The absolute paths of a variable that may name several.
 fn list(value: Option<&str>) -> impl Iterator<Item = PathBuf> {
-    value.unwrap_or_default().split(':').map(PathBuf::from).filter(|path| path.is_absolute()).collect::<Vec<_>>().into_iter()
+    value
+        .unwrap_or_default()
+        .split(':')
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute())
+        .collect::<Vec<_>>()
+        .into_iter()
 }
 
 /// What a directory of programs needs around it: an installation has its libraries beside its `bin`. What is everybody's,
@@ -108,7 +114,8 @@ fn prefix(path: &Path, homes: &[PathBuf]) -> PathBuf {
 }
 
 fn is_shared(path: &Path, homes: &[PathBuf]) -> bool {
-    let of_home = |home: &PathBuf| home.starts_with(path) || path == home.join(".local") || path == home.join(".config");
+    let of_home =
+        |home: &PathBuf| home.starts_with(path) || path == home.join(".local") || path == home.join(".config");
     homes.iter().any(of_home) || path.components().count() <= 2 || path.parent() == Some(Path::new("/home"))
 }
 

@@ -75,6 +75,25 @@ mod tests {
     }
 
     #[test]
+    fn the_page_about_the_sandbox_names_everything_that_can_be_weaker() {
+        use convoke_sandbox::{Access, Layer, LayerSet, Layers};
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/sandbox.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        let works = || Layer::works("");
+        let bare = Layers { bubblewrap: works(), landlock: works(), seccomp: works(), ..Layers::default() };
+        for access in [Access::ReadOnly, Access::Workspace] {
+            for at_most in [None, Some(LayerSet::Landlock)] {
+                for network in [convoke_sandbox::Network::Off, convoke_sandbox::Network::On] {
+                    for line in convoke_sandbox::hold(&bare, access, &network, at_most).unwrap().weaker {
+                        let name = line.split(':').next().unwrap();
+                        assert!(page.contains(&format!("`{name}`")), "docs/sandbox.md does not name {name}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
     fn the_network_is_told_in_few_words() {
         let check = |network: Network, expected: &str| {
             assert_eq!(network_words(&Confinement { network, ..confinement(&[], &[]) }), expected);

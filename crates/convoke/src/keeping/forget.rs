@@ -40,7 +40,8 @@ pub(crate) async fn forget(settings: &Settings, run: &Run) -> Forgotten {
     // The trees of a lead's worktree lie in the same repository, and its directory may be gone.
     match convoke_trees::forget(&places(settings), about, lead).await {
         // Where there is no git, or no directory any more, nothing can be looked up; what is ours goes all the same.
-        Ok(()) | Err(Error::NoGit | Error::NoDirectory { .. } | Error::BadRepository { .. } | Error::StateInside { .. }) => {}
+        Ok(())
+        | Err(Error::NoGit | Error::NoDirectory { .. } | Error::BadRepository { .. } | Error::StateInside { .. }) => {}
         Err(error) => forgotten.problems.push(format!("what was kept for {lead} stays: {error}")),
     }
     let record = settings.state_dir.join("trees/runs").join(lead);
@@ -80,7 +81,11 @@ async fn drop_worktrees(
     for entry in worktrees.list(Some(name)).await? {
         let wanted = (!entry.files.is_empty() && !entry.applied) || !entry.ignored.is_empty();
         if wanted {
-            let what = if entry.files.is_empty() || entry.applied { "files that git ignores" } else { "work that was not applied" };
+            let what = if entry.files.is_empty() || entry.applied {
+                "files that git ignores"
+            } else {
+                "work that was not applied"
+            };
             forgotten.stays.push(format!(
                 "the worktree {name} {} stays: it has {what}; `convoke worktrees apply` or `drop {name} {}` in {}",
                 entry.agent,

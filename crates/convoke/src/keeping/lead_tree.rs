@@ -54,11 +54,7 @@ impl LeadTree {
 
     /// What a person is told at the start.
     pub(crate) fn line(&self) -> String {
-        format!(
-            "works in a worktree of its own, cut from {}: {}",
-            self.worktree.base,
-            self.worktree.path.display()
-        )
+        format!("works in a worktree of its own, cut from {}: {}", self.worktree.base, self.worktree.path.display())
     }
 
     /// What a person should know about it.
@@ -86,10 +82,13 @@ impl LeadTree {
             Ok(Finished::Removed) => format!("the worktree of this run, cut from {base}, was unchanged and is gone"),
             Ok(Finished::Unchanged { path, .. }) => {
                 let path = path.display();
-                format!("the worktree of this run, cut from {base}, is unchanged but for files that git ignores: {path}")
+                format!(
+                    "the worktree of this run, cut from {base}, is unchanged but for files that git ignores: {path}"
+                )
             }
             Ok(Finished::Kept { branch, commit, files, remarks, .. }) => {
-                let place = branch.map_or(format!("in the commit {commit}"), |branch| format!("on the branch {branch}"));
+                let place =
+                    branch.map_or(format!("in the commit {commit}"), |branch| format!("on the branch {branch}"));
                 let remarks: String = remarks.iter().map(|remark| format!("; {remark}")).collect();
                 let files = count(u32::try_from(files.len()).unwrap_or(u32::MAX), "changed file");
                 format!("{files} of this run {place}, cut from {base}{remarks}")

@@ -59,7 +59,9 @@ impl Left {
 /// Where nothing was kept nothing was changed, or a person was told before that it would not be kept.
 async fn changes(places: &Places, dir: &Path, run: &str) -> Result<Vec<ChangedFile>, Error> {
     let none = |error: Error| match error {
-        Error::NotKept { .. } | Error::NoGit | Error::BadRepository { .. } | Error::StateInside { .. } => Ok(Vec::new()),
+        Error::NotKept { .. } | Error::NoGit | Error::BadRepository { .. } | Error::StateInside { .. } => {
+            Ok(Vec::new())
+        }
         error => Err(error),
     };
     match Keeper::open(places, dir, run).await {

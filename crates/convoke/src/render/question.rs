@@ -28,7 +28,8 @@ pub(crate) fn is_whole(wanted: &str, width: usize, most: usize) -> bool {
 pub(crate) fn questions(waiting: &[Waits], width: usize) -> String {
     let mut text = String::new();
     for waits in waiting {
-        text.push_str(&format!("{}  {} wants to:\n", waits.id, who(&waits.label)));
+        let head = format!("{}  {} wants to:", waits.id, who(&waits.label));
+        text.push_str(&format!("{}\n", hanging(&head, width, "  ")));
         for row in call_rows(&waits.wanted, width.saturating_sub(2), MOST_ROWS) {
             text.push_str(&format!("  {row}\n"));
         }
@@ -37,7 +38,9 @@ pub(crate) fn questions(waiting: &[Waits], width: usize) -> String {
     }
     let ids = waiting.iter().map(|waits| waits.id.as_str()).collect::<Vec<_>>().join(",");
     // The command of the first one, with the ids of all: it can be pasted, and shortened.
-    for (word, command) in waiting.first().into_iter().flat_map(|first| [("allow: ", &first.allow), ("deny:  ", &first.deny)]) {
+    for (word, command) in
+        waiting.first().into_iter().flat_map(|first| [("allow: ", &first.allow), ("deny:  ", &first.deny)])
+    {
         if let Some((before, _)) = command.as_ref().and_then(|command| command.rsplit_once(' ')) {
             text.push_str(&format!("{word}{before} {ids}\n"));
         }

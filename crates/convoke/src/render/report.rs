@@ -17,8 +17,8 @@ use crate::keeping::Left;
 use crate::lead::Exchange;
 use crate::questions::Question;
 use crate::report::{
-    Agent, AgentStatus, Cache, Confined, Failed, FollowUp, ReportFile, RunReport, SCHEMA_VERSION, Spend, Tokens, Waits, enter_changes, fail_on, json,
-    text,
+    Agent, AgentStatus, Cache, Confined, Failed, FollowUp, ReportFile, RunReport, SCHEMA_VERSION, Spend, Tokens, Waits,
+    enter_changes, fail_on, json, text,
 };
 use crate::settings::{Caps, OutputFormat, switch_word};
 use crate::signals::Caught;
@@ -248,7 +248,9 @@ impl Report {
         let told = &self.told;
         let (usage, model) = (&told.usage, &told.model);
         let status = match &told.failure {
-            Some(failure) if ![Status::Interrupted.word(), Status::Waiting.word()].contains(&told.status) => format!("{} ({})", told.status, failure.kind),
+            Some(failure) if ![Status::Interrupted.word(), Status::Waiting.word()].contains(&told.status) => {
+                format!("{} ({})", told.status, failure.kind)
+            }
             _ => told.status.to_owned(),
         };
         let (turns, commands) = (count(told.turns, "turn"), count(told.commands, "command"));
@@ -357,9 +359,10 @@ fn judge(result: Result<Ended, Error>, caught: Option<Caught>, questions: usize)
             let message = format!("stopped by {}; everything up to here is recorded", caught.name());
             (Status::Interrupted, caught.exit(), caught.reason().to_owned(), String::new(), Some(message))
         }
-        (Ok(Ended { outcome: None, parked: true, .. }), None) if questions > 0 => {
-            let calls = count(u32::try_from(questions).unwrap_or(u32::MAX), "call");
-            let verb = if questions == 1 { "waits" } else { "wait" };
+        (Ok(Ended { outcome: None, parked: true, .. }), None) => {
+            // What cannot be counted now waits all the same.
+            let calls = count(u32::try_from(questions).unwrap_or(u32::MAX).max(1), "call");
+            let verb = if questions > 1 { "wait" } else { "waits" };
             let message = format!("{calls} {verb} for your answer; everything that could go on without it has");
             (Status::Waiting, Exit::NeedsPerson, "approval".to_owned(), String::new(), Some(message))
         }

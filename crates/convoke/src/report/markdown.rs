@@ -28,7 +28,10 @@ pub(crate) fn markdown(report: &RunReport) -> String {
     if !report.questions.is_empty() {
         section(&mut page, "Waiting for an answer");
         for waits in &report.questions {
-            put(&mut page, &format!("- {}: {}, because {}\n", waits.id, escaped(&who(&waits.label)), escaped(&waits.why)));
+            put(
+                &mut page,
+                &format!("- {}: {}, because {}\n", waits.id, escaped(&who(&waits.label)), escaped(&waits.why)),
+            );
             // Nothing of what a person is asked to agree to may be hidden.
             page.push_str(&fenced(&revealed(&waits.wanted)));
         }

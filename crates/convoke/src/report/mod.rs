@@ -16,8 +16,8 @@ pub(crate) use changes::{Changed, Tree, enter as enter_changes};
 pub(crate) use file::ReportFile;
 pub(crate) use json::json;
 pub(crate) use model::{
-    Agent, AgentStatus, Cache, Citation, Confined, Failed, Finding, FollowUp, Reused, RunReport, SCHEMA_VERSION, Severity,
-    Skipped, Spend, Tokens, Verdict, Waits,
+    Agent, AgentStatus, Cache, Citation, Confined, Failed, Finding, FollowUp, Reused, RunReport, SCHEMA_VERSION,
+    Severity, Skipped, Spend, Tokens, Verdict, Waits,
 };
 pub(crate) use order::fail_on;
 pub(crate) use text::text;

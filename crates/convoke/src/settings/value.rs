@@ -74,7 +74,9 @@ pub(super) fn read(kind: Kind, text: &str) -> Result<Value, String> {
             true => Ok(Value::Text(text.to_owned())),
             false => Err(format!("'{text}' must be one of: {}", words.join(", "))),
         },
-        Kind::List | Kind::Headers | Kind::Rows(_) | Kind::Rules => Err("can only be set in a configuration file".to_owned()),
+        Kind::List | Kind::Headers | Kind::Rows(_) | Kind::Rules => {
+            Err("can only be set in a configuration file".to_owned())
+        }
     }
 }
 

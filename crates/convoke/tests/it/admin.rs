@@ -76,6 +76,12 @@ fn wrong_flags_end_with_two() {
     check(&["run", "--follow-up", " ", "x"], "a follow-up is empty");
     check(&["--mode", "off", "resume"], "--mode has no meaning for this command");
     check(&["--report", "r.md", "doctor"], "--report has no meaning for this command");
+    check(&["run", "--isolation", "copy", "x"], "invalid value 'copy'");
+    check(&["--isolation", "worktree", "runs", "list"], "--isolation has no meaning for this command");
+    check(&["runs", "diff", "x", "--stat", "--name-only"], "cannot be used with");
+    check(&["--output", "jsonl", "runs", "undo", "x"], "has no jsonl form");
+    check(&["runs", "undo", "x"], "there is no run 'x'");
+    check(&["worktrees", "apply", "x", "y"], "there is no run 'x'");
     check(&["--budget-usd", "5", "runs", "list"], "--budget-usd has no meaning for this command");
     check(&["run", "--offline", "--worker-model", "m", "x"], "--worker-model has no meaning with the offline model");
     check(&["run", "--worker-model", "offline", "x"], "the offline model cannot work for claude-opus-4-8");
@@ -108,6 +114,10 @@ fn help_fits_the_terminal_and_names_every_exit_code() {
         &["resume", "--help"],
         &["runs", "prune", "--help"],
         &["runs", "show", "--help"],
+        &["runs", "diff", "--help"],
+        &["runs", "undo", "--help"],
+        &["worktrees", "--help"],
+        &["worktrees", "apply", "--help"],
         &["sim", "--help"],
         &["doctor", "--help"],
     ];

@@ -37,7 +37,8 @@ const AT_ONCE: Duration = Duration::from_micros(400);
 /// How long anything of a killed process may live on.
 const ORPHANS_END_WITHIN: Duration = Duration::from_secs(5);
 
-/// A step counts itself outside the journal, leaves a job behind that has left its session, and takes a while.
+/// A step counts itself outside the journal, leaves a job behind that has left its session, and takes a while. It stands in
+/// the directory that is worked in: nothing else can be written.
 const STEP: &str = r#"here=${0%/*}
 echo "$1" >> "$here/count"
 : > "$here/started/$1"
@@ -151,16 +152,16 @@ enum End {
 impl Run {
     async fn new() -> Self {
         let scratch = tempfile::tempdir().unwrap();
-        for dir in ["started", "ended"] {
-            std::fs::create_dir(scratch.path().join(dir)).unwrap();
-        }
-        std::fs::write(scratch.path().join("step"), STEP).unwrap();
         let replies = (0..STEPS).map(|n| {
-            let look = take(scratch.path(), &format!("look{n:02}"));
-            take(scratch.path(), &format!("step{n:02}")).when_last_contains(UNKNOWN, look)
+            let look = take(&format!("look{n:02}"));
+            take(&format!("step{n:02}")).when_last_contains(UNKNOWN, look)
         });
         let script = Script::new().conversation(TASK, replies.chain([says(ANSWER)]));
         let stage = Arc::new(Stage::with(script).await);
+        for dir in ["started", "ended"] {
+            std::fs::create_dir(stage.work().join(dir)).unwrap();
+        }
+        std::fs::write(stage.work().join("step"), STEP).unwrap();
         Self { stage, scratch, kills: 0, cut: Vec::new(), killed_at: None, below: BTreeMap::new(), watches: Vec::new() }
     }
 
@@ -214,7 +215,7 @@ impl Run {
         before: &BTreeSet<String>,
         requests: usize,
     ) -> (Option<Kind>, ExitStatus) {
-        let (stage, started) = (Arc::clone(&self.stage), self.scratch.path().join("started"));
+        let (stage, started) = (Arc::clone(&self.stage), self.stage.work().join("started"));
         let next = stage.sim().requests().iter().map(|request| request.position + 1).max().unwrap_or(0);
         let hold =
             (aim.kind == Kind::Stream).then(|| stage.sim().hold(TASK, (next + aim.ahead - 1).min(STEPS), aim.events));
@@ -244,7 +245,7 @@ impl Run {
         let _ = child.start_kill();
         let status = patiently("the killed process to end", child.wait()).await.unwrap();
         drop(hold);
-        let ended = |step: &String| self.scratch.path().join("ended").join(step).exists();
+        let ended = |step: &String| self.stage.work().join("ended").join(step).exists();
         let kind = match (aim.kind, step) {
             (Kind::Stream, _) => Kind::Stream,
             (Kind::Command, Some(step)) if !ended(&step) => {
@@ -263,12 +264,12 @@ impl Run {
     }
 
     fn started(&self) -> BTreeSet<String> {
-        names(&self.scratch.path().join("started"))
+        names(&self.stage.work().join("started"))
     }
 
     /// Measures how long it takes until a request arrives or a command begins.
     fn watch_for_a_sign(&self, since: Instant, steps: usize, requests: usize) -> JoinHandle<Duration> {
-        let (stage, started) = (Arc::clone(&self.stage), self.scratch.path().join("started"));
+        let (stage, started) = (Arc::clone(&self.stage), self.stage.work().join("started"));
         tokio::spawn(async move {
             let begun = async {
                 while names(&started).len() == steps {
@@ -351,7 +352,7 @@ impl Run {
         let told = told(&agent);
         assert_eq!(told.len(), STEPS, "{told:?}");
         let mut ran: BTreeMap<String, usize> = BTreeMap::new();
-        let count = std::fs::read_to_string(self.scratch.path().join("count")).unwrap();
+        let count = std::fs::read_to_string(self.stage.work().join("count")).unwrap();
         count.lines().for_each(|step| *ran.entry(step.to_owned()).or_default() += 1);
         for (step, times) in &ran {
             assert_eq!(*times, 1, "{step} ran {times} times; the model was told {told:?}");
@@ -377,9 +378,8 @@ impl Run {
 }
 
 /// A model that takes a step.
-fn take(scratch: &Path, step: &str) -> Reply {
-    let script = scratch.join("step");
-    calls("bash", json!({"command": format!("sh {} {step}", script.display())})).saying("On we go.")
+fn take(step: &str) -> Reply {
+    calls("bash", json!({"command": format!("sh ./step {step}")})).saying("On we go.")
 }
 
 fn names(dir: &Path) -> BTreeSet<String> {

@@ -115,7 +115,8 @@ impl Run {
     async fn life(&mut self, kill_at: Option<(usize, Duration)>) -> Option<Value> {
         let stands = Standing::read(&self.journal()).await;
         let journal = self.journal();
-        let place = ["--journal", journal.to_str().unwrap(), "--output", "json", "--quiet"];
+        // Unconfined, because the commands of workers count themselves where a throwaway copy would not show it.
+        let place = ["--journal", journal.to_str().unwrap(), "--output", "json", "--quiet", "--sandbox", "off"];
         // A killed attempt is settled at its bound, which a cap would count; the caps have tests of their own.
         let run = ["run", "--max-concurrent", "10", "--budget-usd", "none", TASK];
         let doing: Vec<&str> = match &stands.session {

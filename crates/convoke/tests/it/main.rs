@@ -11,6 +11,7 @@ mod inspection;
 mod kill;
 mod kill_fan_out;
 mod offline;
+mod orphans;
 mod output;
 mod pty;
 mod repo;

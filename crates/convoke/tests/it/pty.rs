@@ -1,6 +1,7 @@
 //! The binary in a terminal of its own, as an ordinary user where the suite runs as root: what it shows is waited for, and
 //! what a person would type is typed.
 
+use std::io::Write;
 use std::os::unix::fs::{MetadataExt, chown};
 use std::path::Path;
 use std::process::Stdio;
@@ -112,7 +113,8 @@ fn as_somebody(stage: &Stage, binary: &str) -> Command {
             command.args(drop);
             return command;
         }
-        eprintln!("an ordinary user cannot reach {binary}: this is tried as root alone");
+        let note = format!("an ordinary user cannot reach {binary}: this is tried as root alone\n");
+        std::io::stderr().write_all(note.as_bytes()).unwrap();
     }
     Command::new("env")
 }

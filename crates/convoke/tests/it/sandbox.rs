@@ -67,7 +67,9 @@ async fn off_is_a_persons_flag_and_is_shown_and_recorded_and_said_again_by_a_res
     assert_eq!(report["confinement"]["sandbox"], "off");
     assert_eq!(report["confinement"]["held_by"], json!([]));
     let run = report["run"].as_str().unwrap().to_owned();
-    assert!(stage.run(&["runs", "show", &run]).await.exits(0).stdout.contains("\ncommands UNCONFINED (--sandbox off)\n"));
+    assert!(
+        stage.run(&["runs", "show", &run]).await.exits(0).stdout.contains("\ncommands UNCONFINED (--sandbox off)\n")
+    );
     let shown = stage.run(&["runs", "show", &run, "--output", "json"]).await.exits(0).json();
     assert_eq!(shown["confinement"]["sandbox"], "off");
 }
@@ -141,7 +143,8 @@ async fn hosts_that_the_weaker_set_cannot_hold_are_refused_before_anything_is_sp
     let seen = stage.run(&args).await.exits(2);
     assert!(seen.stderr.contains("a list of allowed hosts needs namespaces"), "{}", seen.stderr);
     check_nothing_begun(&stage);
-    let named = stage.run(&["--network-allow", "crates.io", "--network-allow", "*.crates.io", "fetch", "it"]).await.exits(0);
+    let named =
+        stage.run(&["--network-allow", "crates.io", "--network-allow", "*.crates.io", "fetch", "it"]).await.exits(0);
     assert!(named.stderr.contains(" · network crates.io, *.crates.io · "), "{}", named.stderr);
     let both = stage.run(&["--network", "run", "--network-allow", "crates.io", "fetch it"]).await.exits(2);
     assert!(both.stderr.contains("cannot be used together"), "{}", both.stderr);
@@ -226,7 +229,11 @@ async fn w89_a_journal_in_the_workspace_is_refused_also_through_links_and_at_hom
     assert!(seen.stderr.contains("start in a project directory"), "{}", seen.stderr);
     let outside = stage.home().parent().unwrap().join("j.db").to_string_lossy().into_owned();
     let seen = stage.run(&["--cwd", &home, "--journal", &outside, "do", "it"]).await.exits(2);
-    assert!(seen.stderr.contains("the state directory lies in") && seen.stderr.contains("XDG_STATE_HOME"), "{}", seen.stderr);
+    assert!(
+        seen.stderr.contains("the state directory lies in") && seen.stderr.contains("XDG_STATE_HOME"),
+        "{}",
+        seen.stderr
+    );
     check_nothing_begun(&stage);
     stage.run(&["--journal", &outside, "do", "it"]).await.exits(0);
 }

@@ -5,8 +5,9 @@ use std::process::{Command, Stdio};
 
 use convoke_journal::{Batch, Journal, KeyedInput, Lease, Location, Options, Process, StreamId};
 use convoke_kernel::{
-    Agent, AgentId, AgentSpec, Capabilities, Confinement, Event, Failure, FailureKind, Input, LeadSettings, Limits, Network, Pace, Ran,
-    Reply, Retry, RoomAnswer, RoomAsk, Sandbox, Segment, SessionId, StopReason, Thinking, ToolCall, ToolResult, Usage,
+    Agent, AgentId, AgentSpec, Capabilities, Confinement, Event, Failure, FailureKind, Input, LeadSettings, Limits,
+    Network, Pace, Ran, Reply, Retry, RoomAnswer, RoomAsk, Sandbox, Segment, SessionId, StopReason, Thinking, ToolCall,
+    ToolResult, Usage,
 };
 use serde_json::json;
 use tempfile::TempDir;

@@ -15,7 +15,7 @@ fn bash(command: &str) -> convoke_sim::Reply {
 /// The run's id, from what was said last about it.
 pub(crate) fn run_id(seen: &Seen) -> String {
     let words = seen.stderr.split_whitespace().chain(seen.stdout.split('"'));
-    let id = words.filter(|word| word.starts_with("s_") && word.len() == 18).last();
+    let id = words.rev().find(|word| word.starts_with("s_") && word.len() == 18);
     id.unwrap_or_else(|| panic!("no run is named: {seen:?}")).to_owned()
 }
 
@@ -76,8 +76,18 @@ async fn a_run_that_edits_twelve_files_beside_a_persons_changes_is_shown_and_tak
 
     let names = stage.run(&["runs", "diff", &run, "--name-only"]).await.exits(0).stdout;
     let expected = [
-        "made/new.txt", "mine.txt", "src/f1.txt", "src/f2.txt", "src/f3.txt", "src/f4.txt", "src/f5.txt", "src/f6.txt",
-        "src/f7.txt", "src/f8.txt", "src/f9.txt", "src/g7.txt",
+        "made/new.txt",
+        "mine.txt",
+        "src/f1.txt",
+        "src/f2.txt",
+        "src/f3.txt",
+        "src/f4.txt",
+        "src/f5.txt",
+        "src/f6.txt",
+        "src/f7.txt",
+        "src/f8.txt",
+        "src/f9.txt",
+        "src/g7.txt",
     ];
     assert_eq!(names.lines().collect::<Vec<_>>(), expected);
     let patch = stage.run(&["runs", "diff", &run]).await.exits(0).stdout;
@@ -113,7 +123,10 @@ async fn a_file_that_the_person_changed_after_the_run_is_left_alone_and_named() 
     let report = seen.json();
     let run = report["run"].as_str().unwrap();
     assert_eq!(report["changed"].as_array().unwrap().len(), 12);
-    assert_eq!(report["changed"][0], json!({"path": "made/new.txt", "how": "added", "agents": [report["agent"]], "mixed": false}));
+    assert_eq!(
+        report["changed"][0],
+        json!({"path": "made/new.txt", "how": "added", "agents": [report["agent"]], "mixed": false})
+    );
     assert_eq!(report["agents"][0]["changed"].as_array().unwrap().len(), 12);
     assert_eq!(report["undo"], format!("convoke runs undo {run}"));
     write(&dir, "src/f2.txt", "two\nedited\nand edited by me\n");
@@ -130,7 +143,9 @@ async fn a_file_that_the_person_changed_after_the_run_is_left_alone_and_named() 
 
 #[tokio::test]
 async fn without_a_repository_changes_are_kept_in_a_store_of_convokes_own() {
-    let stage = Stage::with(Script::new().conversation("*", [bash("echo more >> a.txt; echo new > b.txt"), says("Done.")])).await;
+    let stage =
+        Stage::with(Script::new().conversation("*", [bash("echo more >> a.txt; echo new > b.txt"), says("Done.")]))
+            .await;
     write(&stage.work(), "a.txt", "first\n");
     let seen = stage.run(&["change", "it"]).await.exits(0);
     assert!(seen.stderr.contains("changed files: 2") && !seen.stderr.contains("warning:"), "{}", seen.stderr);
@@ -167,7 +182,8 @@ async fn without_git_it_is_said_before_anything_is_written_that_nothing_can_be_t
         to_its_end(command).await
     };
     let seen = run(&["change", "it"]).await.exits(0);
-    let warned = seen.stderr.find("warning: what this run changes cannot be shown or taken back afterwards: git was not found");
+    let warned =
+        seen.stderr.find("warning: what this run changes cannot be shown or taken back afterwards: git was not found");
     assert!(warned.is_some_and(|at| at < seen.stderr.find("$ echo").unwrap_or(usize::MAX)), "{}", seen.stderr);
     assert_eq!(read(&stage.work(), "a.txt"), "first\nmore\n");
     assert!(!seen.stderr.contains("changed files"), "{}", seen.stderr);
@@ -181,19 +197,25 @@ async fn without_git_it_is_said_before_anything_is_written_that_nothing_can_be_t
     let looked = run(&["--sandbox", "read-only", "change", "it"]).await.exits(0);
     assert!(!looked.stderr.contains("taken back"), "{}", looked.stderr);
     let apart = run(&["--isolation", "worktree", "change", "it"]).await.exits(2);
-    assert!(apart.stderr.contains("no worktree could be made, so nothing was started: git was not found"), "{}", apart.stderr);
+    assert!(
+        apart.stderr.contains("no worktree could be made, so nothing was started: git was not found"),
+        "{}",
+        apart.stderr
+    );
 }
 
 #[tokio::test]
 async fn a_run_that_is_killed_in_a_command_can_be_shown_and_taken_back() {
     let wait = "echo half > half.txt; echo more >> a.txt; sleep 600";
-    let stage = Stage::with(Script::new().conversation("*", [bash("echo whole > whole.txt"), bash(wait), says("Done.")])).await;
+    let stage =
+        Stage::with(Script::new().conversation("*", [bash("echo whole > whole.txt"), bash(wait), says("Done.")])).await;
     let dir = repository(&stage, &[("a.txt", "first\n")]);
     write(&dir, "mine.txt", "mine\n");
     let before = standing(&dir);
     let started = stage.start(&["change", "it"]);
     until(|| dir.join("half.txt").exists() && read(&dir, "a.txt").contains("more")).await;
-    let id = json_of(&stage, &["--output", "json", "runs", "list"]).await["runs"][0]["run"].as_str().unwrap().to_owned();
+    let id =
+        json_of(&stage, &["--output", "json", "runs", "list"]).await["runs"][0]["run"].as_str().unwrap().to_owned();
     let busy = stage.run(&["runs", "undo", &id]).await.exits(1);
     assert!(busy.stderr.contains("is running") && busy.stderr.contains("nothing was taken back"), "{}", busy.stderr);
     let so_far = stage.run(&["runs", "diff", &id, "--name-only"]).await.exits(0).stdout;
@@ -241,7 +263,10 @@ pub(crate) async fn until(holds: impl Fn() -> bool) {
 
 #[tokio::test]
 async fn a_diff_of_an_odd_name_is_a_patch_that_git_takes() {
-    let stage = Stage::with(Script::new().conversation("*", [bash("printf 'x' > 'a \"é\".txt'; printf '\\0\\1' > bin"), says("Done.")])).await;
+    let stage = Stage::with(
+        Script::new().conversation("*", [bash("printf 'x' > 'a \"é\".txt'; printf '\\0\\1' > bin"), says("Done.")]),
+    )
+    .await;
     let dir = repository(&stage, &[("a.txt", "first\n")]);
     let id = run_id(&stage.run(&["change", "it"]).await.exits(0));
     let names = stage.run(&["runs", "diff", &id, "--name-only"]).await.exits(0).stdout;

@@ -56,14 +56,17 @@ async fn two_tasks_side_by_side_are_listed_shown_and_taken_over_one_after_the_ot
     let seen = stage.run(&["do", "both"]).await.exits(0);
     assert_eq!(standing(&dir), before, "the checkout is as it was");
     let run = run_id(&seen);
-    if !seen.stderr.contains("worktrees: 2") {
-        let shown = stage.run(&["--output", "jsonl", "runs", "show", &run]).await;
-        std::fs::write("/tmp/b4/c3_flake.txt", shown.stdout).unwrap();
-    }
-    assert!(seen.stderr.contains("worktrees: 2") && seen.stderr.contains(&format!("convoke worktrees apply {run} AGENT")), "{}", seen.stderr);
+    assert!(
+        seen.stderr.contains("worktrees: 2") && seen.stderr.contains(&format!("convoke worktrees apply {run} AGENT")),
+        "{}",
+        seen.stderr
+    );
     let trees = list(&stage, &run).await;
     assert_eq!(trees.len(), 2, "{trees:#?}");
-    assert!(trees.iter().all(|tree| tree["state"] == "stored" && tree["run"] == *run && tree["snapshot"] == false), "{trees:#?}");
+    assert!(
+        trees.iter().all(|tree| tree["state"] == "stored" && tree["run"] == *run && tree["snapshot"] == false),
+        "{trees:#?}"
+    );
     let (one, two) = (agent_with(&trees, "one.txt"), agent_with(&trees, "two.txt"));
     for width in ["40", "80", "120"] {
         let mut command = stage.command(&["worktrees", "list"]);
@@ -130,7 +133,11 @@ async fn a_lead_in_a_worktree_leaves_the_checkout_alone_and_its_work_on_a_branch
     write(&dir, "mine.txt", "not committed\n");
     let before = standing(&dir);
     let seen = stage.run(&["--isolation", "worktree", "--output", "json", "edit", "it"]).await.exits(0);
-    assert!(seen.stderr.contains("works in a worktree of its own, cut from a snapshot of the uncommitted changes"), "{}", seen.stderr);
+    assert!(
+        seen.stderr.contains("works in a worktree of its own, cut from a snapshot of the uncommitted changes"),
+        "{}",
+        seen.stderr
+    );
     assert_eq!(standing(&dir), before);
     let report = seen.json();
     let run = report["run"].as_str().unwrap();
@@ -140,8 +147,17 @@ async fn a_lead_in_a_worktree_leaves_the_checkout_alone_and_its_work_on_a_branch
     assert_eq!(report["apply"], format!("convoke worktrees apply {run} lead"));
     let note = report["notes"].to_string();
     let branch = git(&dir, &["branch", "--list", "--format=%(refname:short)", "convoke/*"]);
-    assert!(!branch.trim().is_empty() && note.contains(&format!("2 changed files of this run on the branch {}", branch.trim())), "{note}");
-    assert!(std::fs::read_dir(stage.state().join("worktrees")).unwrap().flatten().all(|at| !at.path().join("lead/tree").exists()));
+    assert!(
+        !branch.trim().is_empty()
+            && note.contains(&format!("2 changed files of this run on the branch {}", branch.trim())),
+        "{note}"
+    );
+    assert!(
+        std::fs::read_dir(stage.state().join("worktrees"))
+            .unwrap()
+            .flatten()
+            .all(|at| !at.path().join("lead/tree").exists())
+    );
 
     // The run is one of the directory in which it was started.
     assert!(stage.run(&["runs", "list"]).await.exits(0).stdout.contains(&run[..10]));
@@ -154,7 +170,10 @@ async fn a_lead_in_a_worktree_leaves_the_checkout_alone_and_its_work_on_a_branch
     stage.run(&["worktrees", "drop", run, "lead"]).await.exits(0);
     stage.run(&["runs", "prune", run, "--yes"]).await.exits(0);
     assert_eq!(git(&dir, &["for-each-ref", "refs/convoke/", "refs/heads/convoke/"]), "");
-    assert!(!stage.state().join("trees/leads").exists() || std::fs::read_dir(stage.state().join("trees/leads")).unwrap().next().is_none());
+    assert!(
+        !stage.state().join("trees/leads").exists()
+            || std::fs::read_dir(stage.state().join("trees/leads")).unwrap().next().is_none()
+    );
 }
 
 #[tokio::test]
@@ -173,7 +192,12 @@ async fn without_a_repository_or_a_commit_a_worktree_is_refused_and_the_director
 
 #[tokio::test]
 async fn a_lead_in_a_worktree_that_is_killed_goes_on_in_it() {
-    let replies = [bash("echo one > one.txt"), bash("echo half > half.txt; sleep 600"), bash("cat one.txt half.txt > both.txt"), says("Done.")];
+    let replies = [
+        bash("echo one > one.txt"),
+        bash("echo half > half.txt; sleep 600"),
+        bash("cat one.txt half.txt > both.txt"),
+        says("Done."),
+    ];
     let stage = Stage::with(Script::new().conversation("*", replies)).await;
     let dir = repository(&stage, &[("a.txt", "first\n")]);
     let before = standing(&dir);

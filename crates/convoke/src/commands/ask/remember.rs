@@ -43,7 +43,9 @@ fn with_rule(text: &str, command: &str) -> String {
         _ => "\n\n",
     };
     let command = toml::Value::String(command.to_owned());
-    format!("{text}{apart}# Remembered from a question.\n[[rules]]\ntool = \"bash\"\ncommand = {command}\ndecision = \"allow\"\n")
+    format!(
+        "{text}{apart}# Remembered from a question.\n[[rules]]\ntool = \"bash\"\ncommand = {command}\ndecision = \"allow\"\n"
+    )
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use convoke_kernel::{Confinement, Sandbox};
 use convoke_sandbox::{CannotHold, Held, Layers};
 
-use super::{Check, fail, ok, warn};
+use super::{Check, Level, fail, ok, warn};
 use crate::confine::{self, access, check_places, network_words, weaker_names, wish};
 use crate::settings::Settings;
 
@@ -55,7 +55,9 @@ fn remedy(layer: &str, detail: &str) -> &'static str {
             "allow unprivileged user namespaces: `sysctl kernel.unprivileged_userns_clone=1`, and on Ubuntu `sysctl \
              kernel.apparmor_restrict_unprivileged_userns=0`; for containers see docs/ci.md; until then Landlock and seccomp hold"
         }
-        "overlay" => "copies are made file by file and caches cannot be written until bubblewrap and overlay mounts work",
+        "overlay" => {
+            "copies are made file by file and caches cannot be written until bubblewrap and overlay mounts work"
+        }
         "landlock" => {
             "use a kernel from 5.13 on with Landlock among its security modules (`lsm=landlock,…` on its command line); in a \
              container, a seccomp profile that lets landlock_create_ruleset through"
@@ -85,8 +87,7 @@ fn policy(
             return vec![check("sandbox", found, cannot.remedy)];
         }
     };
-    let confinement =
-        Confinement { sandbox, network: network.clone(), held_by: held.layers, weaker: held.weaker };
+    let confinement = Confinement { sandbox, network: network.clone(), held_by: held.layers, weaker: held.weaker };
     let mark = if is_chosen { " (chosen)" } else { "" };
     let reach = network_words(&confinement);
     let found = format!("{}{mark}, {reach}: held by {}", sandbox.name(), confinement.held_by.join(", "));
@@ -96,9 +97,12 @@ fn policy(
         let is_weak = |line: &String| weak.iter().any(|name| line.starts_with(&format!("{name}:")));
         // What is weaker than elsewhere is worth a warning, what is so by the nature of the policy only a word.
         checks.extend(confinement.weaker.iter().map(|line| match is_weak(line) {
-            true => warn("weaker", line, "docs/sandbox.md says what that lets through"),
+            true => Check { todo: None, ..warn("weaker", line, "") },
             false => ok("limit", line),
         }));
+        if let Some(last) = checks.iter_mut().rfind(|check| check.level == Level::Warn) {
+            last.todo = Some("docs/sandbox.md says what each lets through, and what would hold it".to_owned());
+        }
     }
     checks
 }
@@ -108,7 +112,6 @@ mod tests {
     use convoke_kernel::Network;
     use convoke_sandbox::{Layer, LayerSet};
 
-    use super::super::Level;
     use super::*;
 
     fn machine() -> Layers {
@@ -153,7 +156,10 @@ mod tests {
         assert_eq!(told(&old, Sandbox::Workspace, None)[0].level, Level::Fail);
         assert_eq!(told(&old, Sandbox::ReadOnly, None)[0].level, Level::Warn);
         let full = told(&machine(), Sandbox::Workspace, None);
-        assert!(full[0].found.starts_with("workspace (chosen), no network: held by bubblewrap, landlock 7"), "{full:?}");
+        assert!(
+            full[0].found.starts_with("workspace (chosen), no network: held by bubblewrap, landlock 7"),
+            "{full:?}"
+        );
         assert!(full.iter().all(|check| check.level == Level::Ok), "{full:?}");
         let weak = told(&machine(), Sandbox::Workspace, Some(LayerSet::Landlock));
         assert!(weak.iter().any(|check| check.level == Level::Warn && check.found.starts_with("git-metadata:")));

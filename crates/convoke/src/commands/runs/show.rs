@@ -73,12 +73,16 @@ pub(super) async fn run(settings: &Settings, args: &ShowArgs) -> Result<Exit, Fa
     let run = now.find(run.session.as_str())?;
     if settings.output == OutputFormat::Text {
         stdio::put(&foot(run))?;
-        let waits = !matches!(run.state(), State::Running | State::Waiting) && run.lead().summary.can_go_on && !settings.quiet;
+        let waits =
+            !matches!(run.state(), State::Running | State::Waiting) && run.lead().summary.can_go_on && !settings.quiet;
         if let (true, Some(command)) = (waits, Naming::of(settings).resume(run.session.as_str())) {
             stdio::tell(&format!("nobody drives it; go on with `{command}`\n"));
         }
         if run.state() == State::Waiting && !settings.quiet {
-            stdio::tell(&format!("it waits for an answer: `convoke approvals list {}` shows the questions\n", run.session));
+            stdio::tell(&format!(
+                "it waits for an answer: `convoke approvals list {}` shows the questions\n",
+                run.session
+            ));
         }
         if run.agents.len() > 1 && args.agent.is_none() && !settings.quiet {
             stdio::tell(&format!("to see what another agent did: `convoke runs show {} AGENT`\n", run.session));

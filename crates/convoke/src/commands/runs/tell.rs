@@ -55,7 +55,9 @@ impl Teller {
             Event::ModelReplied(e) => self.replied(at, e),
             Event::ModelFailed(e) => self.failed(at, e),
             Event::NoteAppended(e) => block(at, "note to the agent", &message_text(e.message.as_str())),
-            Event::ApprovalAsked(e) => block(at, "waits for a person's answer", &revealed(&format!("{}\nbecause {}", e.what, e.why))),
+            Event::ApprovalAsked(e) => {
+                block(at, "waits for a person's answer", &revealed(&format!("{}\nbecause {}", e.what, e.why)))
+            }
             Event::ApprovalGiven(e) => {
                 block(at, &format!("{} by {}", if e.allow { "allowed" } else { "refused" }, e.by), "")
             }

@@ -29,8 +29,14 @@ pub(super) async fn run(settings: &Settings, args: &UndoArgs) -> Result<Exit, Fa
     not_running(run)?;
     let (lead, dir) = (run.lead(), Path::new(&run.lead().summary.dir));
     if let Some(checkout) = Checkout::of(settings, dir) {
-        let message = format!("{} worked in a worktree of its own and changed nothing in {}", run.session, checkout.dir.display());
-        return Err(Failure::usage(message).hint(format!("`convoke worktrees drop {} {LEAD}` removes its work", run.session)));
+        let message = format!(
+            "{} worked in a worktree of its own and changed nothing in {}",
+            run.session,
+            checkout.dir.display()
+        );
+        return Err(
+            Failure::usage(message).hint(format!("`convoke worktrees drop {} {LEAD}` removes its work", run.session))
+        );
     }
     let keeper = Keeper::open(&keeping::places(settings), dir, lead.agent.as_str()).await?;
     // Nobody goes on with the run meanwhile.

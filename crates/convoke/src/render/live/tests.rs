@@ -333,3 +333,38 @@ fn nothing_is_drawn_over_a_question_and_nothing_of_it_is_erased() {
     seen.live.close();
     assert_eq!(seen.shown()[1..], ["Run it? [y/N] y"]);
 }
+
+#[test]
+fn what_happens_while_a_question_stands_there_is_printed_when_it_is_answered() {
+    let mut seen = Watched::new(Talk::Live);
+    seen.recorded(0, &called());
+    seen.tick(1);
+    assert_eq!(seen.shown().len(), 1);
+    seen.live.is_still = || true;
+    seen.terminal.feed("\nAllow it? [y/N] ".as_bytes());
+    seen.recorded(1, &finished("t", "the outcome"));
+    seen.tick(1);
+    assert!(seen.shown()[1].starts_with("Allow it?") && seen.shown().len() == 2, "{:?}", seen.shown());
+    seen.terminal.feed("y\n".as_bytes());
+    seen.live.is_still = || false;
+    seen.tick(1);
+    let shown = seen.shown().join("\n");
+    assert!(shown.find("Allow it? [y/N] y") < shown.find("the outcome"), "{shown}");
+    assert!(shown.contains("the outcome"), "{shown}");
+}
+
+#[test]
+fn a_question_that_was_answered_between_two_looks_stays_on_the_screen() {
+    let mut seen = Watched::new(Talk::Live);
+    seen.live.times_still = || 0;
+    seen.live.known_still = 0;
+    fan_out(&mut seen);
+    seen.tick(1);
+    assert_eq!(seen.shown().len(), 4);
+    seen.terminal.feed("\nAllow it? [y/N] y\n".as_bytes());
+    seen.live.times_still = || 1;
+    seen.recorded(1, &finished("t", "the outcome"));
+    seen.tick(1);
+    let shown = seen.shown().join("\n");
+    assert!(shown.contains("Allow it? [y/N] y"), "{shown}");
+}

@@ -24,8 +24,7 @@ fn an_exit_code_says_whether_there_is_something_to_read() {
 #[test]
 fn an_answer_for_which_the_budget_left_something_out_is_a_part() {
     let judged = |outcome: Outcome, subtasks: u32, results: u32| {
-        let (status, exit, reason, answer, failure) =
-            judge_work(judge_outcome(outcome), Short { subtasks, results });
+        let (status, exit, reason, answer, failure) = judge_work(judge_outcome(outcome), Short { subtasks, results });
         let left = failure.and_then(|failure| failure.split([':', ';']).nth(1).map(|left| left.trim().to_owned()));
         (status, exit, reason, answer, left)
     };
