@@ -99,7 +99,7 @@ pub(super) const ALL: &[Attempt] = &[
     write("journal-written", "echo x >> {journal}/db"),
     write("other-agent-written", "echo x > {state}/b/new"),
     write("archive-with-parents", r#"mkdir -p a/b; echo x > a/n; tar cPf t.tar --transform 's,^a/n,{elsewhere}/new,' a/n; tar xPf t.tar"#),
-    write("program-in-memory", r##"perl -e '$f = call({sys:memfd_create}, "m", 0); open(F, ">&=", $f); syswrite(F, "#!/bin/sh\necho x > {elsewhere}/new\n"); exec "/proc/self/fd/$f"'"##),
+    write("program-in-memory", r##"perl -e '$^F = 99; $f = call({sys:memfd_create}, "m", 0); open(F, ">&=", $f); syswrite(F, "#!/bin/sh\necho x > {elsewhere}/new\n"); exec "/bin/sh", "/proc/self/fd/$f"'"##),
     write("link-left-for-next-shell", "rm -rf src; ln -s {elsewhere} src").again("echo x > src/new"),
     write("directory-left-for-next-shell", "cd {elsewhere}").again("echo x > new"),
     write("temporary-replaced", "t=${TMPDIR:-$PWD/t}; rm -rf $t; ln -s {elsewhere} $t").again("echo x > ${TMPDIR:-t}/new; echo x > /tmp/{mark}/new"),
