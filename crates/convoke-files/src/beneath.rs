@@ -88,8 +88,13 @@ pub(crate) fn open_directory(dir: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedF
     rustix::fs::openat(dir, name, READ | OFlags::DIRECTORY | OFlags::NOFOLLOW, Mode::empty())
 }
 
-/// Walks to where a name leads. Only the last components may be missing.
+/// Walks to where a name leads, if that is not hidden. Only the last components may be missing.
 pub(crate) fn walk(root: &Root, named: &Named) -> Result<Place, Refused> {
+    let place = walk_to(root, named)?;
+    if root.hides(&place.path) { Err(Refused::Hidden { path: named.said.clone() }) } else { Ok(place) }
+}
+
+fn walk_to(root: &Root, named: &Named) -> Result<Place, Refused> {
     let failed = |errno| Refused::reading(&named.said, errno);
     let base = rustix::fs::openat(root.fd(), ".", LOOK | OFlags::DIRECTORY, Mode::empty()).map_err(failed)?;
     let mut stack: Vec<(OsString, Rc<OwnedFd>)> = vec![(OsString::new(), Rc::new(base))];

@@ -26,6 +26,14 @@ pub enum Refused {
         /// The tree as the model knows it.
         tree: String,
     },
+    /// The path leads to something that is kept from agents.
+    #[error(
+        "`{path}` is hidden from agents, as credentials and Convoke's own files are. Do without it; only a person can change that."
+    )]
+    Hidden {
+        /// What was said.
+        path: String,
+    },
     /// The path goes round in circles, or through a link that only the kernel can make.
     #[error("`{path}` goes through too many links, or through a link such as those in /proc. Name the file itself.")]
     Links {

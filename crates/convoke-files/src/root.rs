@@ -13,6 +13,8 @@ pub struct Root {
     fd: OwnedFd,
     shown: PathBuf,
     protected: Protected,
+    /// What is neither read nor written, by its real path relative to the tree.
+    hidden: Vec<PathBuf>,
     kernel_resolves: bool,
 }
 
@@ -39,7 +41,37 @@ impl Root {
     /// printed, never opened.
     pub fn new(fd: OwnedFd, shown: PathBuf, protected: Protected) -> Self {
         let kernel_resolves = beneath::kernel_resolves(fd.as_fd());
-        Self { fd, shown, protected, kernel_resolves }
+        Self { fd, shown, protected, hidden: Vec::new(), kernel_resolves }
+    }
+
+    /// The same tree without what lies at or below these paths, which are relative to it. Names are then walked, because only that tells where
+    /// a name really leads.
+    #[must_use]
+    pub fn hiding(mut self, hidden: Vec<PathBuf>) -> Self {
+        self.kernel_resolves &= hidden.is_empty();
+        self.hidden = hidden;
+        self
+    }
+
+    /// Where a path of the model's really leads, relative to the tree: links are followed and `..` is resolved.
+    pub fn real_path(&self, said: &str) -> Result<PathBuf, Refused> {
+        beneath::walk(self, &self.named(said)?).map(|place| place.path)
+    }
+
+    /// Whether something of the tree is hidden.
+    pub(crate) fn hides(&self, real: &Path) -> bool {
+        self.hidden.iter().any(|hidden| real.starts_with(hidden))
+    }
+
+    /// What is hidden below a directory, relative to it.
+    pub(crate) fn hidden_below(&self, named: &Named) -> Vec<PathBuf> {
+        let real = beneath::walk(self, named).map(|place| place.path).unwrap_or_default();
+        self.hidden.iter().filter_map(|hidden| Some(hidden.strip_prefix(&real).ok()?.to_owned())).collect()
+    }
+
+    /// Whether anything is.
+    pub(crate) fn hides_something(&self) -> bool {
+        !self.hidden.is_empty()
     }
 
     /// The same tree as it is used where the kernel cannot resolve names beneath a handle (`openat2` is missing or filtered out): names are

@@ -46,6 +46,8 @@ pub(crate) struct Walk {
     /// Whether the time was up.
     pub(crate) late: bool,
     rules: Ignored,
+    /// What of the tree is hidden, relative to where the walk began.
+    hidden: Vec<PathBuf>,
 }
 
 impl Walk {
@@ -60,6 +62,7 @@ impl Walk {
             too_deep: 0,
             late: false,
             rules: Ignored::default(),
+            hidden: Vec::new(),
         }
     }
 
@@ -84,6 +87,9 @@ impl Walk {
         let at = if named.path.as_os_str() == "." { PathBuf::new() } else { named.path.clone() };
         if !self.all {
             self.rules_above(root, &at);
+        }
+        if root.hides_something() {
+            self.hidden = root.hidden_below(named);
         }
         let start = at.as_os_str().len();
         let start = if start == 0 { 0 } else { start + 1 };
@@ -127,13 +133,14 @@ impl Walk {
             }
             let path = at.join(&name);
             let is_directory = kind == FileType::Directory;
+            let below = Path::new(OsStr::from_bytes(path.as_os_str().as_bytes().get(start..).unwrap_or_default()));
             if name == ".git"
+                || self.hidden.iter().any(|hidden| below.starts_with(hidden))
                 || !self.all && (name.as_bytes().starts_with(b".") || self.rules.leaves_out(&path, is_directory))
             {
                 self.left_out += u64::from(name != ".git");
                 continue;
             }
-            let below = Path::new(OsStr::from_bytes(path.as_os_str().as_bytes().get(start..).unwrap_or_default()));
             let entry = Entry { directory: directory.as_fd(), name: &name, path: &path, below, kind, depth };
             flow = visit(&entry);
             if flow.is_continue() && is_directory {

@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::tools::ToolRequest;
+
 /// When a person is asked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -60,12 +62,31 @@ pub struct Approvals {
 }
 
 /// What a call would do, as far as rules look at it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Subject<'a> {
     /// A command.
     Command(&'a str),
-    /// A file tool; `writes` if it changes something.
-    File { tool: &'static str, path: &'a str, writes: bool },
+    /// A file tool; `writes` if it changes something. The path is relative to the directory where it is below it, and
+    /// `climbs` if it has a `..` in it.
+    File { tool: &'static str, path: String, writes: bool, climbs: bool },
+}
+
+impl Subject<'_> {
+    /// What a file tool is about, with the path as rules know it.
+    pub(crate) fn file(tool: &'static str, path: &str, writes: bool, dir: &str) -> Self {
+        let rest = path.strip_prefix(dir).filter(|rest| rest.is_empty() || rest.starts_with('/'));
+        let absolute = rest.is_none() && path.starts_with('/');
+        let mut parts: Vec<&str> = Vec::new();
+        for part in rest.unwrap_or(path).split('/').filter(|part| !part.is_empty() && *part != ".") {
+            match part {
+                ".." => drop(parts.pop()),
+                part => parts.push(part),
+            }
+        }
+        let climbs = path.split('/').any(|part| part == "..");
+        let root = if absolute { "/" } else { "" };
+        Subject::File { tool, path: format!("{root}{}", parts.join("/")), writes, climbs }
+    }
 }
 
 /// What becomes of a call.
@@ -79,12 +100,24 @@ pub(crate) enum Ruling {
 }
 
 impl Approvals {
+    /// Why rules alone forbid a call, whoever could be asked; `None` if they do not. `dir` is where the agent works.
+    pub fn forbids(&self, request: &ToolRequest, dir: &str) -> Option<String> {
+        let subject = request.subject(dir)?;
+        let denies = |rule: &&Rule| rule.decision == Decision::Deny && rule.matches(&subject);
+        self.rules.iter().find(denies).map(forbidden)
+    }
+
+    /// Whether a call is run without asking anybody.
+    pub fn allows(&self, request: &ToolRequest, dir: &str) -> bool {
+        request.subject(dir).is_none_or(|subject| self.rule_on(&subject) == Ruling::Allow)
+    }
+
     /// What becomes of a call.
-    pub(crate) fn rule_on(&self, subject: Subject<'_>) -> Ruling {
+    pub(crate) fn rule_on(&self, subject: &Subject<'_>) -> Ruling {
         let says = |decision| self.rules.iter().find(|rule| rule.decision == decision && rule.matches(subject));
         let changes = matches!(subject, Subject::Command(_) | Subject::File { writes: true, .. });
         let why = if let Some(rule) = says(Decision::Deny) {
-            return Ruling::Deny(format!("a rule of the person's forbids it ({})", rule.describe()));
+            return Ruling::Deny(forbidden(rule));
         } else if self.rules.iter().any(|rule| rule.allows_exactly(subject)) {
             return Ruling::Allow;
         } else if let Some(rule) = says(Decision::Ask) {
@@ -101,28 +134,36 @@ impl Approvals {
     }
 }
 
+fn forbidden(rule: &Rule) -> String {
+    format!("a rule of the person's forbids it ({})", rule.describe())
+}
+
 impl Rule {
     /// Whether it allows this command and names all of it: somebody was asked about just this one, and said always.
-    fn allows_exactly(&self, subject: Subject<'_>) -> bool {
+    fn allows_exactly(&self, subject: &Subject<'_>) -> bool {
         let (Subject::Command(text), Some(command)) = (subject, &self.command) else { return false };
         self.decision == Decision::Allow && self.matches(subject) && begins(command, text)
     }
 
-    fn matches(&self, subject: Subject<'_>) -> bool {
+    fn matches(&self, subject: &Subject<'_>) -> bool {
         let name = match subject {
             Subject::Command(_) => "bash",
             Subject::File { writes: true, .. } => "edit",
-            Subject::File { tool, .. } => tool,
+            Subject::File { tool, .. } => *tool,
         };
         let tool = self.tool.as_deref().is_none_or(|tool| tool == name);
         let command = self.command.as_deref().is_none_or(|prefix| match subject {
-            Subject::Command(text) if self.decision == Decision::Allow => is_simple_command(text) && begins(text, prefix),
-            Subject::Command(text) => parts(text).any(|part| begins(part, prefix)),
+            Subject::Command(text) if self.decision == Decision::Allow => {
+                is_simple_command(text) && begins(text, prefix)
+            }
+            Subject::Command(text) => programs(text).iter().any(|part| begins(part, prefix)),
             Subject::File { .. } => false,
         });
         let path = self.path.as_deref().is_none_or(|glob| match subject {
             Subject::Command(_) => false,
-            Subject::File { path, .. } => glob_matches(glob, path.trim_start_matches("./")),
+            // Where a name climbs, nobody can tell from the name alone where it leads.
+            Subject::File { climbs: true, .. } if self.decision == Decision::Allow => false,
+            Subject::File { path, .. } => glob_matches(glob, path),
         });
         tool && command && path
     }
@@ -142,9 +183,43 @@ pub fn is_simple_command(command: &str) -> bool {
     !command.contains([';', '|', '&', '$', '(', ')', '<', '>', '`', '\n', '\\', '{', '}', '='])
 }
 
-/// The places in a command where a program could begin. Generous, because what is forbidden is looked for here.
-fn parts(command: &str) -> impl Iterator<Item = &str> {
-    command.split([';', '|', '&', '(', ')', '`', '\n', '{', '}', '$', '"', '\'']).map(str::trim_start)
+/// Programs that run another one which they are given.
+const RUNNERS: &[&str] = &[
+    "builtin", "busybox", "command", "doas", "env", "eval", "exec", "ionice", "nice", "nohup", "parallel", "setsid",
+    "stdbuf", "sudo", "time", "timeout", "xargs",
+];
+
+/// Words of the shell after which a program begins.
+const WORDS: &[&str] = &["!", "do", "elif", "else", "if", "then", "until", "while"];
+
+/// What a command could run, each as program and arguments. Generous, because what is forbidden is looked for here; who wants
+/// to hide a program from it can, and the sandbox does not care.
+fn programs(command: &str) -> Vec<String> {
+    let joined = command.replace("\\\n", " ");
+    // Quotes and backslashes can stand in the middle of a word: `r\m`, `r''m`.
+    let bare: String = joined.chars().filter(|c| !matches!(c, '\'' | '"' | '\\')).collect();
+    let cut = |c: char| matches!(c, ';' | '|' | '&' | '(' | ')' | '`' | '\n' | '{' | '}' | '$');
+    let quoted = |c: char| cut(c) || matches!(c, '"' | '\'');
+    let parts = joined.split(quoted).chain(bare.split(cut));
+    parts.flat_map(|part| begun(&part.split_whitespace().collect::<Vec<_>>())).collect()
+}
+
+/// The programs that a list of words begins: behind assignments, redirections, words of the shell and runners of others.
+fn begun(words: &[&str]) -> Vec<String> {
+    let passing = |word: &&&str| {
+        let assigns =
+            word.split_once('=').is_some_and(|(name, _)| name.chars().all(|c| c.is_alphanumeric() || c == '_'));
+        assigns || word.contains(['<', '>']) || WORDS.contains(word)
+    };
+    let begin = words.iter().take_while(passing).count();
+    let Some((first, rest)) = words[begin..].split_first() else { return Vec::new() };
+    let program = first.rsplit('/').next().unwrap_or(first);
+    let mut found = vec![std::iter::once(&program).chain(rest).copied().collect::<Vec<_>>().join(" ")];
+    if RUNNERS.contains(&program) {
+        // Which of its words is the program depends on the runner, so it could be any.
+        found.extend((0..rest.len()).flat_map(|at| begun(&rest[at..])));
+    }
+    found
 }
 
 /// Whether a text begins with these words.
@@ -157,7 +232,9 @@ fn begins(text: &str, prefix: &str) -> bool {
 fn glob_matches(glob: &str, path: &str) -> bool {
     let anchored = glob.trim_start_matches("./");
     let glob = if anchored.contains('/') { anchored.to_owned() } else { format!("**/{anchored}") };
-    matches_from(glob.as_bytes(), path.as_bytes())
+    // Who looks into a directory looks at what is in it.
+    let itself = glob.strip_suffix("/**").is_some_and(|dir| matches_from(dir.as_bytes(), path.as_bytes()));
+    itself || matches_from(glob.as_bytes(), path.as_bytes())
 }
 
 fn matches_from(glob: &[u8], path: &[u8]) -> bool {
@@ -190,7 +267,7 @@ mod tests {
 
     fn check(ask: AskWhen, rules: &[Rule], subject: Subject<'_>, expected: &str) {
         let approvals = Approvals { ask, rules: rules.to_vec(), park: false };
-        let got = match approvals.rule_on(subject) {
+        let got = match approvals.rule_on(&subject) {
             Ruling::Allow => "allow",
             Ruling::Deny(_) => "deny",
             Ruling::Ask(_) => "ask",
@@ -202,8 +279,12 @@ mod tests {
         Subject::Command(text)
     }
 
-    fn write(path: &str) -> Subject<'_> {
-        Subject::File { tool: "edit", path, writes: true }
+    fn write(path: &str) -> Subject<'static> {
+        Subject::file("edit", path, true, "/w")
+    }
+
+    fn view(path: &str) -> Subject<'static> {
+        Subject::file("view", path, false, "/w")
     }
 
     #[test]
@@ -212,7 +293,7 @@ mod tests {
         check(AskWhen::WhenNeeded, &[], command("ls"), "allow");
         check(AskWhen::Always, &[], command("ls"), "ask");
         check(AskWhen::Always, &[], write("a"), "ask");
-        check(AskWhen::Always, &[], Subject::File { tool: "view", path: "a", writes: false }, "allow");
+        check(AskWhen::Always, &[], view("a"), "allow");
     }
 
     #[test]
@@ -251,6 +332,25 @@ mod tests {
             check(AskWhen::Always, &allow, command(&format!("cargo test{tail}")), "ask");
         }
         let deny = [rule("", "rm", "", Decision::Deny)];
+        for text in [
+            "env rm x",
+            "if true; then rm x; fi",
+            "\\rm x",
+            "X=1 rm x",
+            "! rm x",
+            ">/dev/null rm x",
+            "r\\m x",
+            "time rm x",
+            "/bin/rm x",
+            "r''m x",
+            "ls | xargs -0 rm",
+            "sudo -u me rm x",
+            "timeout 5 rm x",
+            "\\\nrm x",
+            "while :; do rm x; done",
+        ] {
+            check(AskWhen::Never, &deny, command(text), "deny");
+        }
         for text in ["rm x", "ls; rm x", "ls && rm x", "echo $(rm x)", "true\nrm x", "  rm x", "bash -c 'rm x'"] {
             check(AskWhen::Never, &deny, command(text), "deny");
         }
@@ -267,9 +367,22 @@ mod tests {
         check(AskWhen::Never, &rules, write("src/a.txt"), "allow");
         check(AskWhen::Never, &rules, write("deep/er/.env"), "deny");
         check(AskWhen::Never, &rules, write("x.env"), "allow");
-        check(AskWhen::Never, &rules, Subject::File { tool: "view", path: ".env", writes: false }, "deny");
-        check(AskWhen::Never, &rules, Subject::File { tool: "view", path: "src/a.rs", writes: false }, "allow");
+        check(AskWhen::Never, &rules, view(".env"), "deny");
+        check(AskWhen::Never, &rules, view("src/a.rs"), "allow");
         check(AskWhen::Never, &rules, command("cat .env"), "allow");
+    }
+
+    #[test]
+    fn a_path_is_what_it_is_below_the_directory_however_it_is_spelt() {
+        let rules = [rule("edit", "", "src/**", Decision::Deny), rule("edit", "", "docs/**", Decision::Allow)];
+        for path in ["src/a", "./src/a", "/w/src/a", "/w/./src//a", "docs/../src/a", "/w/docs/../src/a"] {
+            check(AskWhen::Always, &rules, write(path), "deny");
+        }
+        check(AskWhen::Always, &rules, write("docs/a"), "allow");
+        check(AskWhen::Always, &rules, write("/w/docs/a"), "allow");
+        for path in ["docs/../b", "docs/x/../a", "/elsewhere/docs/a", "/wide/docs/a"] {
+            check(AskWhen::Always, &rules, write(path), "ask");
+        }
     }
 
     #[test]
@@ -278,6 +391,8 @@ mod tests {
             ("a/*.rs", "a/b.rs", true),
             ("a/*.rs", "a/b/c.rs", false),
             ("a/**", "a/b/c.rs", true),
+            ("a/**", "a", true),
+            ("a/**", "ab", false),
             ("**/c.rs", "c.rs", true),
             ("a?c", "abc", true),
             ("a/?", "a//", false),

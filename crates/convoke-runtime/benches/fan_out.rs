@@ -176,6 +176,7 @@ async fn runtime(url: &str, dir: &Path, at_once: usize) -> (Runtime, Governor) {
         governor: governor.clone(),
         agents_at_once: 2 * at_once,
         confine: Confine::nothing(dir.join("private")),
+        forbidden: Default::default(),
         trees: None,
         asker: None,
         crash: None,

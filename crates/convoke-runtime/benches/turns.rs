@@ -178,6 +178,7 @@ async fn drive(turns: u32) {
         governor: Governor::new(Clock::system(), 1),
         agents_at_once: 1,
         confine: Confine::nothing(dir.path().join("private")),
+        forbidden: Default::default(),
         trees: None,
         asker: None,
         crash: None,

@@ -12,6 +12,7 @@ use convoke_claude::{Auth, Client, ClientConfig, Endpoint, Models, OFFLINE_MODEL
 use convoke_journal::{Journal, Location, Options, Process};
 use convoke_kernel::Outcome;
 use convoke_runtime::{Clock, Config, Confine, Governor, HelperPath, Ids, Runtime, Start, Stop, Take, helper_entry};
+use convoke_sandbox::{Access, Network, hold, probe};
 use convoke_sim::{Offline, SimConfig, Simulator};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -28,20 +29,25 @@ async fn review() -> Result<(), Box<dyn std::error::Error>> {
     let journal = Journal::open(Location::Memory, Options::new(Process::current(ids.bits()?))).await?;
     let scratch = tempfile::tempdir()?;
     let path = std::env::var_os("PATH").unwrap_or_default().to_string_lossy().into_owned();
+    let helper = HelperPath::new(std::env::current_exe()?);
+    // Which layers of the sandbox hold on this machine; where none do, this ends here and nothing has been asked.
+    let layers = probe(&helper, Some(path.as_ref()), &dir).await?;
+    let held = hold(&layers, Access::Workspace, &Network::Off, None)?;
     let runtime = Runtime::new(Config {
         journal,
         client: Client::new(ClientConfig { base_url: simulator.url(), auth, ..ClientConfig::default() })?,
         models: Models::builtin(),
         clock: Clock::system(),
         ids,
-        helper: HelperPath::new(std::env::current_exe()?),
+        helper,
         env: BTreeMap::from([("PATH".to_owned(), path)]),
         outputs: scratch.path().join("outputs"),
         spools: vec![scratch.path().join("spool")],
         drain: Duration::from_secs(10),
         governor: Governor::new(Clock::system(), 10),
         agents_at_once: 20,
-        confine: Confine::nothing(scratch.path().join("private")),
+        confine: Confine { set: held.set, ..Confine::nothing(scratch.path().join("private")) },
+        forbidden: Default::default(),
         trees: None,
         asker: None,
         crash: None,

@@ -26,6 +26,8 @@ pub(crate) struct Bash {
     shell: Option<Shell>,
     /// What it is held to, once a shell has been started.
     held: Option<(Policy, Option<LayerSet>)>,
+    /// Whether background jobs were alive after the last command.
+    jobs: bool,
     /// What a new shell is given, once a shell has been used.
     state: Option<ShellState>,
 }
@@ -33,7 +35,7 @@ pub(crate) struct Bash {
 impl Bash {
     pub(crate) fn new(config: Arc<Config>, agent: &str, spec: AgentSpec, state: Option<ShellState>) -> Self {
         let (outputs, timeout) = (config.outputs.join(agent), deadline(&spec));
-        Self { config, agent: agent.to_owned(), spec, outputs, timeout, shell: None, held: None, state }
+        Self { config, agent: agent.to_owned(), spec, outputs, timeout, shell: None, held: None, jobs: false, state }
     }
 
     pub(crate) async fn restart(&mut self) -> ToolResult {
@@ -56,7 +58,8 @@ impl Bash {
         let Some(shell) = &self.shell else { return Err("there is no shell".to_owned()) };
         let handle = shell.root().ok_or("the sandbox gave no handle of its tree")?;
         let handle: OwnedFd = handle.try_clone_to_owned().map_err(|error| error.to_string())?;
-        Ok(Root::new(handle, shell.tree().to_owned(), protected))
+        let hidden = self.held.as_ref().map(|(policy, _)| hidden_below(policy)).unwrap_or_default();
+        Ok(Root::new(handle, shell.tree().to_owned(), protected).hiding(hidden))
     }
 
     pub(crate) async fn run(&mut self, id: &str, command: String, cut: CancellationToken) -> ToolResult {
@@ -83,7 +86,14 @@ impl Bash {
                 let cwd = state.cwd.to_string_lossy().into_owned();
                 let state = ShellState { cwd, set: state.set.clone(), unset: state.unset.clone() };
                 self.state = Some(state.clone());
-                let told = tell(finished, state, self.timeout, notes);
+                self.jobs = finished.jobs;
+                let hosts = finished.refused_hosts.join(", ");
+                let mut told = tell(finished, state, self.timeout, notes);
+                if !hosts.is_empty() {
+                    told.text.push_str(&format!(
+                        "\n(the network is closed to {hosts}; only a person can open it, with --network-allow)"
+                    ));
+                }
                 self.explain(told)
             }
             Err(error @ (convoke_sandbox::Error::NulByte { .. } | convoke_sandbox::Error::CommandTooLong { .. })) => {
@@ -138,6 +148,11 @@ impl Bash {
         Ok(shell)
     }
 
+    /// Whether something the agent started in the background may have been at work since its last command.
+    pub(crate) fn had_jobs(&self) -> bool {
+        self.jobs
+    }
+
     /// Ends the shell and everything it started.
     pub(crate) async fn end(&mut self) {
         if let Some(shell) = self.shell.take() {
@@ -145,6 +160,15 @@ impl Bash {
             let _ = shell.stop().await;
         }
     }
+}
+
+/// What the policy hides within the tree, relative to it. Mounts hide it from the handle too, but not every layer set has any.
+fn hidden_below(policy: &Policy) -> Vec<PathBuf> {
+    let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+    let workspace = real(&policy.workspace);
+    let all = policy.hidden.iter().chain(&policy.masked).map(real);
+    let below = all.filter_map(|path| path.strip_prefix(&workspace).ok().map(PathBuf::from));
+    below.filter(|path| !path.as_os_str().is_empty()).collect()
 }
 
 fn tell(finished: Finished, state: ShellState, timeout: Duration, notes: Vec<String>) -> ToolResult {

@@ -66,6 +66,9 @@ async fn task(parent: &Parent, call: &str, prompt: &str, isolation: Isolation) -
     let ended = match drive(parent, &id, spec, prompt).await {
         Ok(ended) => ended,
         Err(Error::Journal(convoke_journal::Error::Declined { reason, .. })) => {
+            if let Some(place) = place {
+                place.finish().await;
+            }
             return Ok(Some(ToolResult::refused(format!("task error: {reason}"))));
         }
         Err(error) => return Err(error),

@@ -55,7 +55,7 @@ impl Confine {
         made.map_err(|error| format!("{} cannot be made: {error}", private.display()))?;
         let mut readable = self.readable.clone();
         readable.push(outputs.to_owned());
-        readable.extend(repository(&workspace));
+        readable.extend(repository(&workspace, &self.hidden));
         let policy = Policy {
             access,
             network: match &spec.confinement.network {
@@ -84,24 +84,46 @@ fn make_private(path: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// The repository that a directory belongs to, as far as it lies outside of it: git in a subdirectory, or in a worktree,
-/// reads what stands further up.
-fn repository(dir: &Path) -> Vec<PathBuf> {
+/// The git metadata that a directory belongs to, as far as they lie outside of it: git in a subdirectory, in a worktree or in a
+/// submodule reads what stands further up. What commands could have written is not believed: nothing is shown that does
+/// not point back here by itself, and no repository of a whole hidden directory.
+fn repository(dir: &Path, hidden: &[PathBuf]) -> Vec<PathBuf> {
+    let Ok(dir) = dir.canonicalize() else { return Vec::new() };
     let Some(top) = dir.ancestors().find(|place| place.join(".git").symlink_metadata().is_ok()) else {
         return Vec::new();
     };
-    let mut places = if top == dir { Vec::new() } else { vec![top.to_owned()] };
-    // A worktree's `.git` is a file that names its own directory, and that names the one all worktrees share.
-    let read = |file: PathBuf| std::fs::read_to_string(file).ok();
-    if let Some(text) = read(top.join(".git"))
-        && let Some(named) = text.trim().strip_prefix("gitdir:")
-    {
-        let own = top.join(named.trim());
-        let shared = read(own.join("commondir")).map(|text| own.join(text.trim()));
-        places.extend(shared);
-        places.push(own);
+    let git = top.join(".git");
+    let is_plain = git.symlink_metadata().is_ok_and(|meta| meta.is_dir());
+    let mut places = Vec::new();
+    if is_plain && top != dir {
+        places.push(git);
+    } else if !is_plain {
+        places.extend(pointed_to(&dir, top, &git));
     }
-    places
+    let shows_too_much = |place: &PathBuf| {
+        let within = |hidden: &PathBuf| hidden.canonicalize().unwrap_or_else(|_| hidden.clone()).starts_with(place);
+        hidden.iter().any(within) || hidden.iter().any(|hidden| Path::new(hidden) == top)
+    };
+    if places.iter().any(shows_too_much) { Vec::new() } else { places }
+}
+
+/// Where a `.git` file leads: a worktree's own metadata and those it shares, or a submodule's.
+fn pointed_to(dir: &Path, top: &Path, git: &Path) -> Vec<PathBuf> {
+    let read = |file: PathBuf| std::fs::read_to_string(file).ok();
+    let own = read(git.to_owned()).and_then(|text| Some(top.join(text.trim().strip_prefix("gitdir:")?.trim())));
+    let Some(own) = own.and_then(|own| own.canonicalize().ok()).filter(|own| !own.starts_with(dir)) else {
+        return Vec::new();
+    };
+    // A worktree's metadata name the `.git` file that names them; nobody in here could have written that.
+    let back = read(own.join("gitdir")).and_then(|text| Path::new(text.trim()).canonicalize().ok());
+    let shared = own.parent().filter(|parent| parent.ends_with("worktrees")).and_then(Path::parent);
+    if let (Some(back), Some(shared)) = (back, shared)
+        && back == git
+    {
+        return vec![shared.to_owned()];
+    }
+    let above = dir.ancestors().skip(1).any(|above| own.starts_with(above.join(".git/modules")));
+    if above { vec![own] } else { Vec::new() }
 }
 
 /// Removes an agent's private directory. What cannot be removed is left for the next prune.
@@ -113,18 +135,51 @@ pub(crate) async fn remove_private(path: PathBuf) {
 mod tests {
     use super::*;
 
+    fn make(dirs: &[&Path]) {
+        dirs.iter().for_each(|dir| std::fs::create_dir_all(dir).unwrap());
+    }
+
     #[test]
-    fn git_in_a_subdirectory_or_a_worktree_can_read_its_repository() {
+    fn git_in_a_subdirectory_a_worktree_or_a_submodule_can_read_its_metadata() {
         let place = tempfile::tempdir().unwrap();
-        let (top, sub, tree) = (place.path().join("r"), place.path().join("r/src"), place.path().join("w"));
-        for dir in [&sub, &tree, &top.join(".git/worktrees/w")] {
-            std::fs::create_dir_all(dir).unwrap();
-        }
-        assert_eq!(repository(&top), Vec::<PathBuf>::new());
-        assert_eq!(repository(&sub), std::slice::from_ref(&top));
-        let own = top.join(".git/worktrees/w");
+        let place = place.path().canonicalize().unwrap();
+        let (top, sub, tree) = (place.join("r"), place.join("r/src"), place.join("w"));
+        let (own, module) = (top.join(".git/worktrees/w"), top.join(".git/modules/m"));
+        make(&[&sub, &tree, &own, &module, &top.join("m")]);
+        assert_eq!(repository(&top, &[]), Vec::<PathBuf>::new());
+        assert_eq!(repository(&sub, &[]), [top.join(".git")], "and nothing else of what stands above");
         std::fs::write(tree.join(".git"), format!("gitdir: {}\n", own.display())).unwrap();
-        std::fs::write(own.join("commondir"), "../..\n").unwrap();
-        assert_eq!(repository(&tree), [own.join("../.."), own]);
+        std::fs::write(own.join("gitdir"), format!("{}\n", tree.join(".git").display())).unwrap();
+        assert_eq!(repository(&tree, &[]), [top.join(".git")]);
+        std::fs::write(top.join("m/.git"), "gitdir: ../.git/modules/m\n").unwrap();
+        assert_eq!(repository(&top.join("m"), &[]), [module]);
+    }
+
+    #[test]
+    fn w88_a_pointer_that_a_command_wrote_opens_nothing() {
+        let place = tempfile::tempdir().unwrap();
+        let place = place.path().canonicalize().unwrap();
+        let (home, work) = (place.join("home"), place.join("home/work"));
+        make(&[&work.join("fake/worktrees/x"), &home.join("state")]);
+        let hidden = [home.clone(), home.join("state")];
+        let check = |pointer: &Path| {
+            std::fs::write(work.join(".git"), format!("gitdir: {}\n", pointer.display())).unwrap();
+            assert_eq!(repository(&work, &hidden), Vec::<PathBuf>::new(), "{}", pointer.display());
+        };
+        check(&home);
+        check(&home.join("state"));
+        check(Path::new("../state"));
+        let own = work.join("fake/worktrees/x");
+        std::fs::write(own.join("gitdir"), format!("{}\n", work.join(".git").display())).unwrap();
+        std::fs::write(own.join("commondir"), format!("{}\n", home.display())).unwrap();
+        check(&own);
+    }
+
+    #[test]
+    fn a_home_directory_under_git_is_not_shown() {
+        let place = tempfile::tempdir().unwrap();
+        let home = place.path().canonicalize().unwrap();
+        make(&[&home.join(".git"), &home.join("work")]);
+        assert_eq!(repository(&home.join("work"), std::slice::from_ref(&home)), Vec::<PathBuf>::new());
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use convoke_journal::{Batch, Lease, StreamId, Update};
-use convoke_kernel::{Agent, AgentId, Ballot, Effect, Event, Input, Kept, Outcome, Pace, Report, Role, Room, Summary};
+use convoke_kernel::{Agent, AgentId, Ballot, Effect, Event, Input, Kept, Outcome, Pace, Report, Room, Summary};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -258,8 +258,7 @@ impl Driver {
     async fn finish(mut self) -> Ended {
         self.tasks.shutdown().await;
         if let Some(hands) = self.hands.take() {
-            // Only a lead may go on with what it left in its private places.
-            hands.stop(self.agent.is_idle() && self.agent.spec().is_some_and(|spec| spec.role != Role::Lead)).await;
+            hands.stop(self.agent.is_idle()).await;
         }
         // A lease that cannot be given back ends with its process; that is no reason to keep the answer back.
         let _ = self.config.journal.release(&self.lease).await;

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use convoke_kernel::{AgentId, AgentSpec, Ran, ShellState, ToolRequest, ToolResult};
+use convoke_files::Root;
+use convoke_kernel::{AgentId, AgentSpec, FileEdit, Ran, ShellState, ToolRequest, ToolResult};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -38,23 +39,55 @@ impl Hands {
 
     /// Does what a call asks for. A failure is told to the model; none of them ends the agent.
     pub(crate) async fn perform(&self, id: &str, request: ToolRequest, cut: CancellationToken) -> ToolResult {
+        // What the person forbids now counts, also in a session that was begun before.
+        if let Some(why) = self.config.forbidden.forbids(&request, &self.spec.dir) {
+            return ToolResult::refused(format!("Not run: {why}."));
+        }
         let stays = request.writes() && self.spec.confinement.sandbox.writes();
         let kept = self.session.keep.as_ref().filter(|keep| stays && keep.covers(&self.spec.dir));
-        if let Some(keep) = kept
-            && let Err(why) = keep.open(self.agent.as_str()).await
-        {
-            return ToolResult::refused(format!(
-                "Not run: the state before it could not be kept ({why}), so it could not be taken back."
-            ));
+        if let Some(keep) = kept {
+            // A large tree takes a while to look at, and a stop must not have to wait for that.
+            let opened = tokio::select! {
+                opened = async { keep.open(self.agent.as_str(), self.bash.lock().await.had_jobs()).await } => opened,
+                () = cut.cancelled() => return ToolResult::refused("(not run: a person stopped Convoke)"),
+            };
+            if let Err(why) = opened {
+                return ToolResult::refused(format!(
+                    "Not run: the state before it could not be kept ({why}), so it could not be taken back."
+                ));
+            }
         }
         let note = note(&request);
-        let mut result = self.act(id, request, cut).await;
-        if let Some(keep) = kept
-            && let Err(why) = keep.close(self.agent.as_str(), &note).await
-        {
-            result.text.push_str(&format!("\n(what this changed could not be recorded: {why})"));
+        let mut result = self.act(id, request, cut.clone()).await;
+        if let Some(keep) = kept {
+            let closed = tokio::select! {
+                closed = keep.close(self.agent.as_str(), &note) => closed,
+                () = cut.cancelled() => Err("a person stopped Convoke; the next look at the tree records it".to_owned()),
+            };
+            if let Err(why) = closed {
+                result.text.push_str(&format!("\n(what this changed is not recorded yet: {why})"));
+            }
         }
         result
+    }
+
+    /// Why a file tool must not go where its path really leads, though the path as it was written may be. Rules were asked
+    /// about that one only.
+    fn leads_astray(&self, root: &Root, request: &ToolRequest) -> Option<String> {
+        let said = match request {
+            ToolRequest::Edit(edit) => edit.path(),
+            ToolRequest::Glob(glob) => glob.path.as_deref()?,
+            ToolRequest::Grep(grep) => grep.path.as_deref()?,
+            _ => return None,
+        };
+        let real = root.real_path(said).ok()?.to_string_lossy().into_owned();
+        let (approvals, dir) = (&self.spec.approvals, &self.spec.dir);
+        let really = at(request, &real);
+        let forbidden = approvals.forbids(&really, dir).or_else(|| self.config.forbidden.forbids(&really, dir));
+        // Who was asked, or whose rule allowed it, was shown another path.
+        let unasked = approvals.allows(request, dir) && !approvals.allows(&really, dir);
+        let why = forbidden.or_else(|| unasked.then(|| "the person has to be asked about that one".to_owned()))?;
+        Some(format!("Not run: {said} leads to {real}, and {why}. Name the file itself."))
     }
 
     async fn act(&self, id: &str, request: ToolRequest, cut: CancellationToken) -> ToolResult {
@@ -67,7 +100,10 @@ impl Hands {
                     () = cut.cancelled() => return ToolResult::refused("(not run: a person stopped Convoke)"),
                 };
                 match root {
-                    Ok(root) => files::perform(root, request).await,
+                    Ok(root) => match self.leads_astray(&root, &request) {
+                        Some(why) => ToolResult::refused(why),
+                        None => files::perform(root, request).await,
+                    },
                     Err(why) => ToolResult::refused(format!("file error: {why}")),
                 }
             }
@@ -79,7 +115,12 @@ impl Hands {
 
     /// Ends the shell and everything it started. With `for_good` its private files go too.
     pub(crate) async fn stop(&self, for_good: bool) {
-        self.bash.lock().await.end().await;
+        let mut bash = self.bash.lock().await;
+        bash.end().await;
+        let kept = self.session.keep.as_ref().filter(|keep| bash.had_jobs() && keep.covers(&self.spec.dir));
+        if let Some(keep) = kept.filter(|_| self.spec.confinement.sandbox.writes()) {
+            keep.end(self.agent.as_str()).await;
+        }
         if for_good {
             remove_private(self.private()).await;
         }
@@ -88,6 +129,23 @@ impl Hands {
     fn private(&self) -> PathBuf {
         self.config.confine.private_of(self.agent.as_str())
     }
+}
+
+/// The same call about another path.
+fn at(request: &ToolRequest, real: &str) -> ToolRequest {
+    let mut request = request.clone();
+    match &mut request {
+        ToolRequest::Edit(
+            FileEdit::View { path, .. }
+            | FileEdit::Create { path, .. }
+            | FileEdit::Replace { path, .. }
+            | FileEdit::Insert { path, .. },
+        ) => *path = real.to_owned(),
+        ToolRequest::Glob(glob) => glob.path = Some(real.to_owned()),
+        ToolRequest::Grep(grep) => grep.path = Some(real.to_owned()),
+        _ => {}
+    }
+    request
 }
 
 /// What a change is called in the record of changes.

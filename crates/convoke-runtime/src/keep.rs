@@ -27,15 +27,28 @@ impl Keep {
         Path::new(dir) == self.dir
     }
 
-    /// Marks the state before something is written.
-    pub(crate) async fn open(&self, agent: &str) -> Result<(), String> {
-        self.keeper().await?.open_window(agent).await.map_err(|error| error.to_string())
+    /// Marks the state before something is written. With `jobs` what has changed since the agent's last mark is its own: it
+    /// left something running.
+    pub(crate) async fn open(&self, agent: &str, jobs: bool) -> Result<(), String> {
+        let keeper = self.keeper().await?;
+        if jobs {
+            keeper.claim(agent).await.map_err(|error| error.to_string())?;
+        }
+        keeper.open_window(agent).await.map_err(|error| error.to_string())
     }
 
     /// Marks the state after it: what differs is this agent's.
     pub(crate) async fn close(&self, agent: &str, note: &str) -> Result<(), String> {
         let keeper = self.keeper().await?;
         keeper.close_window(agent, note).await.map(drop).map_err(|error| error.to_string())
+    }
+
+    /// Marks the state at an agent's end, if something that it left running may have written since its last mark.
+    pub(crate) async fn end(&self, agent: &str) {
+        if let Some(keeper) = self.keeper.get() {
+            // What cannot be recorded now is told apart as somebody else's by the next look.
+            let _ = keeper.claim(agent).await;
+        }
     }
 
     async fn keeper(&self) -> Result<&Keeper, String> {
@@ -70,20 +83,11 @@ impl Place {
     pub(crate) async fn finish(&self) -> String {
         let Worktree { run, agent, base, .. } = &self.worktree;
         match self.worktrees.finish(run, agent).await {
-            Ok(Finished::Removed) => format!("its worktree, cut from {base}, is unchanged and was removed"),
-            Ok(Finished::Unchanged { path, .. }) => {
-                format!("its worktree {}, cut from {base}, is unchanged but for files that git ignores", path.display())
-            }
-            Ok(Finished::Kept { branch, commit, files, remarks, .. }) => {
-                let place =
-                    branch.map_or(format!("in the commit {commit}"), |branch| format!("on the branch {branch}"));
-                let remarks: String = remarks.iter().map(|remark| format!(". {remark}")).collect();
-                format!(
-                    "its worktree was cut from {base}; {} changed files are kept {place}; the person takes them over with \
-`convoke worktrees apply {run} {agent}`{remarks}",
-                    files.len()
-                )
-            }
+            Ok(finished @ Finished::Kept { .. }) => format!(
+                "its worktree {}; the person takes it over with `convoke worktrees apply {run} {agent}`",
+                finished.told(base)
+            ),
+            Ok(finished) => format!("its worktree {}", finished.told(base)),
             Err(error) => format!("its worktree {} is left as it is: {error}", self.dir()),
         }
     }

@@ -9,7 +9,7 @@ use convoke_claude::{Client, Models, ceilings};
 use convoke_journal::{Filter, Journal, KeyedInput, Listing, StreamId};
 use convoke_kernel::{
     Agent, AgentId, AgentSpec, Approvals, Capabilities, Caps, Confinement, Effect, FanOut, LeadSettings, Ledger,
-    Limits, Run, RunId, RunSummary, SessionId, Status, Summary, Thinking,
+    Limits, Network, Run, RunId, RunSummary, Sandbox, SessionId, Status, Summary, Thinking,
 };
 use convoke_sandbox::HelperPath;
 use convoke_trees::Places;
@@ -59,6 +59,8 @@ pub struct Config {
     pub agents_at_once: usize,
     /// What holds commands and file tools.
     pub confine: Confine,
+    /// What the person forbids now, whatever a session was begun with: only rules that deny count.
+    pub forbidden: Approvals,
     /// Where what a run changes is kept; without it nothing can be taken back, and nobody gets a worktree.
     pub trees: Option<Places>,
     /// Who is asked when a workflow wants to run and nobody has agreed to it; without one the answer is no.
@@ -91,7 +93,7 @@ pub struct Start {
 }
 
 impl Start {
-    /// A lead with cautious assumptions about the model; `convoke_claude::capabilities` knows better.
+    /// A confined lead with cautious assumptions about the model; `convoke_claude::capabilities` knows better.
     pub fn new(model: impl Into<String>, dir: impl AsRef<Path>) -> Self {
         let capabilities = Capabilities {
             system_role: false,
@@ -109,7 +111,7 @@ impl Start {
             capabilities,
             limits: Limits::default(),
             caps: Caps::default(),
-            confinement: Confinement::default(),
+            confinement: Confinement { sandbox: Sandbox::Workspace, network: Network::Off, ..Confinement::default() },
             approvals: Approvals::default(),
             fan_out: None,
             system: None,

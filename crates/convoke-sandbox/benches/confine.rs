@@ -41,7 +41,7 @@ async fn compare() {
     let ways = possible().await;
     let helper = helper();
     let since = Instant::now();
-    probe(&helper, None).await.unwrap();
+    probe(&helper, None, Path::new("/nowhere")).await.unwrap();
     println!("probe {:?}", since.elapsed());
     let mut starts = vec![Vec::new(); ways.len()];
     let mut commands = vec![Vec::new(); ways.len()];
@@ -103,7 +103,7 @@ async fn copies(helper: &HelperPath, place: &Path, ways: &[Way]) {
 
 /// The ways that this machine allows; the others are named.
 async fn possible() -> Vec<Way> {
-    let layers = probe(&helper(), None).await.unwrap();
+    let layers = probe(&helper(), None, Path::new("/nowhere")).await.unwrap();
     let holds = |way: &Way| {
         let held = hold(&layers, way.2, &Network::Off, way.1);
         let holds = held.as_ref().is_ok_and(|held| held.set == way.1);

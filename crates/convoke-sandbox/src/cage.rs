@@ -1,11 +1,12 @@
 //! What the host keeps for one confined shell: the handle of its tree, its proxy, its control group, and an eye on how much
 //! it stores. Dropping it ends the proxy and removes the group.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener as StdTcpListener;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::net::TcpListener;
@@ -21,11 +22,11 @@ use crate::policy::{Access, LayerSet, Limits, Network, Policy};
 use crate::proxy;
 use crate::wire::Confine;
 
-/// A thread counts as a process in a group, and a process may have some; single processes are counted by the helper.
-const THREADS_PER_PROCESS: u64 = 4;
-
 /// All that an agent keeps in its private directories, as a multiple of its largest file.
 const STORED: u64 = 8;
+
+/// The most refused hosts that are noted; a command that tries more is not helped by their names.
+const REFUSED: usize = 32;
 
 /// How often what is stored is counted, at the most.
 const COUNT_EVERY: Duration = Duration::from_secs(1);
@@ -39,6 +40,25 @@ pub(crate) struct Cage {
     limits: Limits,
     group: Option<Group>,
     proxy: Option<AbortHandle>,
+    refused: Refused,
+}
+
+/// The hosts that the proxy has turned away since they were last asked for.
+#[derive(Debug, Clone, Default)]
+struct Refused(Arc<Mutex<BTreeSet<String>>>);
+
+impl Refused {
+    fn note(&self, host: &str) {
+        let mut hosts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if hosts.len() < REFUSED {
+            hosts.insert(host.to_owned());
+        }
+    }
+
+    fn take(&self) -> Vec<String> {
+        let mut hosts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *hosts).into_iter().collect()
+    }
 }
 
 impl Cage {
@@ -49,7 +69,7 @@ impl Cage {
     pub(crate) fn wanted(policy: &Policy, layers: Option<LayerSet>, env: &BTreeMap<String, String>) -> Option<Confine> {
         let set = layers.filter(|_| policy.access != Access::Off)?;
         let home = hidden_home(policy, env.get("HOME").map(String::as_str));
-        Some(Confine { set, policy: policy.clone(), home })
+        Some(Confine { set, policy: policy.clone(), home, distrusted: Vec::new() })
     }
 
     /// Points the environment at places and proxies that exist inside.
@@ -71,7 +91,8 @@ impl Cage {
     pub(crate) fn group(confine: &Confine, helper: Option<u32>) -> Option<Group> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let limits = confine.policy.limits;
-        let limits = Limits { processes: limits.processes.saturating_mul(THREADS_PER_PROCESS), ..limits };
+        // A thread counts as a process in a group; single processes are counted by the helper.
+        let limits = Limits { processes: limits.threads(), ..limits };
         let group = Group::make(&format!("shell{}", NEXT.fetch_add(1, Ordering::Relaxed)), &limits).ok()?;
         group.add(helper?).ok().map(|()| group)
     }
@@ -86,16 +107,19 @@ impl Cage {
         given: &mut BTreeMap<String, String>,
     ) -> Result<Self, Error> {
         given.extend(confined.proxy.into_iter().flat_map(proxy_variables));
+        let refused = Refused::default();
         let proxy = match (network, confined.listener) {
             (Network::Hosts(hosts), Some(listener)) => {
                 let listener = StdTcpListener::from(listener);
                 listener.set_nonblocking(true).map_err(Error::system("watching the proxy's socket"))?;
                 let listener = TcpListener::from_std(listener).map_err(Error::system("watching the proxy's socket"))?;
-                Some(tokio::spawn(proxy::serve(listener, hosts, |_: &str| ())).abort_handle())
+                let noted = refused.clone();
+                let serving = proxy::serve(listener, hosts, move |host: &str| noted.note(host));
+                Some(tokio::spawn(serving).abort_handle())
             }
             _ => None,
         };
-        Ok(Self { tree: confined.tree.into(), root: confined.root, private, limits, group, proxy })
+        Ok(Self { tree: confined.tree.into(), root: confined.root, private, limits, group, proxy, refused })
     }
 
     /// Whether the kernel has killed something of a failed command because of a limit.
@@ -103,6 +127,11 @@ impl Cage {
         // Asked in any case, so that a strike is not counted for the next command.
         let what = self.group.as_ref().and_then(Group::killed)?;
         (what == "memory" && code != 0).then(|| "the memory of its control group".to_owned())
+    }
+
+    /// The hosts that were refused since this was last asked.
+    pub(crate) fn refused_hosts(&self) -> Vec<String> {
+        self.refused.take()
     }
 
     /// An eye on what is stored, for the length of one command.
@@ -159,20 +188,4 @@ fn stored(directory: &Path, most: u64) -> u64 {
         }
     }
     sum
-}
-
-/// Removes an agent's private directory with its layers, among which are directories that nobody may enter. What cannot be
-/// removed stays.
-pub fn remove_private(directory: &Path) {
-    use std::os::unix::fs::PermissionsExt;
-    let mut open = vec![directory.to_owned()];
-    while let Some(directory) = open.pop() {
-        // Links are not followed: only what is listed as a directory is entered.
-        let _ = std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(0o700));
-        let entries = std::fs::read_dir(&directory).into_iter().flatten().flatten();
-        open.extend(
-            entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()),
-        );
-    }
-    let _ = std::fs::remove_dir_all(directory);
 }

@@ -3,6 +3,7 @@
 
 mod beneath;
 mod filter;
+mod git;
 mod grants;
 mod lock;
 mod overlay;

@@ -17,6 +17,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, Timespec, Timestamp
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use crate::remove::remove_tree;
 use listing::{Item, Kind, Listing};
 
 /// How much may be copied.
@@ -152,27 +153,14 @@ fn mark(to: &Path, copied: &Copied) -> io::Result<()> {
 
 /// Removes a copy, marker first, also where it has directories that may not be written.
 fn remove(to: &Path) -> io::Result<()> {
-    let absent = |error: io::Error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) };
-    std::fs::remove_file(marker(to)).or_else(absent)?;
-    match std::fs::remove_dir_all(to) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            let mut directories = vec![to.to_owned()];
-            while let Some(directory) = directories.pop() {
-                std::fs::set_permissions(&directory, Permissions::from_mode(0o700))?;
-                for entry in std::fs::read_dir(&directory)?.flatten() {
-                    if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                        directories.push(entry.path());
-                    }
-                }
-            }
-            std::fs::remove_dir_all(to)
-        }
-        other => other.or_else(absent),
+    match std::fs::remove_file(marker(to)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => remove_tree(to),
     }
 }
 
 fn fill(tree: &Path, to: &Path, cap: CopyCap) -> Result<Copied, CopyError> {
-    let Listing { items, pointers, mut left_out } = listing::of(tree, cap)?;
+    let Listing { items, pointers, mut left_out } = listing::of(tree, to, cap)?;
     let mode = Mode::from_raw_mode(0o700);
     rustix::fs::mkdir(to, mode).map_err(write(to))?;
     let (reflinks, files, bytes) = (AtomicBool::new(true), AtomicU64::new(0), AtomicU64::new(0));

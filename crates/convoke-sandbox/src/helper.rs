@@ -12,7 +12,6 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-pub(crate) use self::bash::find_program;
 use self::hold::Role;
 pub(crate) use self::hold::map_ids;
 use crate::confine::{self, Inner};

@@ -28,13 +28,14 @@ mod output;
 mod policy;
 mod probe;
 mod proxy;
+mod remove;
 mod shell;
 mod state;
 #[expect(unsafe_code, reason = "the one module that calls the kernel; every block says why it is sound")]
 mod sys;
+mod trusted;
 mod wire;
 
-pub use cage::remove_private;
 pub use capture::{ProgramOutput, capture};
 pub use copy::{Copied, CopyCap, CopyError, make as make_copy};
 pub use denial::likely as likely_denial;
@@ -45,6 +46,8 @@ pub use output::{Captured, OutputSpec};
 pub use policy::{Access, LayerSet, Limits, Network, Policy};
 pub use probe::probe;
 pub use proxy::{check_host, serve as serve_proxy};
+pub use remove::remove_private;
 pub use shell::{Ending, Finished, HelperPath, Opening, RunCommand, Shell, ShellConfig, probe_hold};
 pub use state::ShellState;
+pub use trusted::trusted_program;
 pub use wire::{Hold, HoldChoice};

@@ -42,6 +42,13 @@ pub struct Limits {
     pub open_files: u64,
 }
 
+impl Limits {
+    /// Where the kernel counts threads as processes: a process may have some.
+    pub(crate) fn threads(&self) -> u64 {
+        self.processes.saturating_mul(4)
+    }
+}
+
 impl Default for Limits {
     /// 4 GiB of memory, 512 processes, files of 2 GiB, 4,096 open files.
     fn default() -> Self {

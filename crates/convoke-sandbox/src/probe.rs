@@ -19,14 +19,14 @@ use crate::sys;
 use crate::wire::{Confine, Hold, HoldChoice};
 
 /// Tries every layer once, without leaving anything behind. `path` is where bubblewrap is looked for besides the usual
-/// places.
-pub async fn probe(helper: &HelperPath, path: Option<&OsStr>) -> Result<Layers, Error> {
-    let bubblewrap = find_bubblewrap(path, None);
+/// places, but never in the workspace, which commands can write.
+pub async fn probe(helper: &HelperPath, path: Option<&OsStr>, workspace: &Path) -> Result<Layers, Error> {
+    let bubblewrap = find_bubblewrap(path, &[workspace]);
     let place = Place::make()?;
     let (version, namespaces, landlock) = tokio::join!(
         version(bubblewrap.as_deref()),
-        attempt(helper, path, &place, LayerSet::Namespaces),
-        attempt(helper, path, &place, LayerSet::Landlock),
+        attempt(helper, path, workspace, &place, LayerSet::Namespaces),
+        attempt(helper, path, workspace, &place, LayerSet::Landlock),
     );
     let cgroup = tokio::task::spawn_blocking(|| {
         cgroup::sweep();
@@ -100,6 +100,7 @@ async fn version(bubblewrap: Option<&Path>) -> String {
 async fn attempt(
     helper: &HelperPath,
     path: Option<&OsStr>,
+    workspace: &Path,
     place: &Place,
     set: LayerSet,
 ) -> Result<(Hold, Confined), Error> {
@@ -122,8 +123,8 @@ async fn attempt(
     let env: BTreeMap<String, String> =
         path.and_then(OsStr::to_str).map(|path| ("PATH".to_owned(), path.to_owned())).into_iter().collect();
     let mut link = Link::open(helper, &env, Stdio::null())?;
-    let (hold, confined) =
-        patient(PATIENCE, link.begin(HoldChoice::Best, None, Some(Confine { set, policy, home: None }))).await?;
+    let confine = Confine { set, policy, home: None, distrusted: vec![workspace.to_owned()] };
+    let (hold, confined) = patient(PATIENCE, link.begin(HoldChoice::Best, None, Some(confine))).await?;
     link.close().await?;
     let confined = confined.ok_or(Error::Protocol { problem: "the helper is not confined".to_owned() })?;
     Ok((hold, confined))
@@ -145,6 +146,6 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        crate::cage::remove_private(&self.0);
+        crate::remove::remove_private(&self.0);
     }
 }

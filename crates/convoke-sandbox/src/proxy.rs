@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -57,7 +57,7 @@ pub async fn serve(listener: TcpListener, allowed: Vec<String>, refused: impl Fn
 async fn serve_within(listener: TcpListener, allowed: Vec<String>, refused: impl Fn(&str), timing: Timing) {
     let allowed = Arc::new(AllowList::new(&allowed));
     let room = Arc::new(Semaphore::new(CONNECTIONS));
-    let (tell, mut told) = mpsc::channel::<String>(64);
+    let (tell, mut told) = mpsc::channel::<Told>(64);
     // Dropping the set ends every connection.
     let mut connections = JoinSet::new();
     loop {
@@ -71,7 +71,11 @@ async fn serve_within(listener: TcpListener, allowed: Vec<String>, refused: impl
                     });
                 }
             }
-            Some(host) = told.recv() => refused(&host),
+            Some((host, heard)) = told.recv() => {
+                refused(&host);
+                // Who told it may have gone away meanwhile.
+                let _ = heard.send(());
+            }
             Some(_) = connections.join_next() => {}
         }
     }
@@ -92,11 +96,14 @@ async fn accept(
     }
 }
 
+/// A host that was refused, and where to say that it has been noted.
+type Told = (String, oneshot::Sender<()>);
+
 /// One client.
 struct Connection {
     client: TcpStream,
     allowed: Arc<AllowList>,
-    tell: mpsc::Sender<String>,
+    tell: mpsc::Sender<Told>,
     timing: Timing,
 }
 
@@ -182,8 +189,12 @@ impl Connection {
     }
 
     async fn refuse(&self, target: &Target, answer: Answer) -> Answer {
-        // Nobody listens any more only when everything is about to end.
-        drop(self.tell.send(target.pattern()).await);
+        // It is known here before the client knows it, and so before the client's command can have ended. Nobody listens any
+        // more only when everything is about to end.
+        let (heard, known) = oneshot::channel();
+        if self.tell.send((target.pattern(), heard)).await.is_ok() {
+            drop(known.await);
+        }
         answer
     }
 

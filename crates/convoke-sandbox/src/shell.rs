@@ -118,6 +118,11 @@ pub struct Finished {
     /// Why functions and unexported variables are gone from here on, if they are: the command ended the shell, and the
     /// next one gets a new shell with `state`.
     pub shell_replaced: Option<String>,
+    /// The hosts that were asked for while it ran and that the policy's list of hosts does not allow, in the words that
+    /// would allow them; the first few if there are many. Empty where the network is no list.
+    pub refused_hosts: Vec<String>,
+    /// Whether something that it, or a command before it, started in the background still runs.
+    pub jobs: bool,
 }
 
 /// The long-lived shell of one agent. Dropping it kills everything below it.
@@ -240,6 +245,9 @@ impl Shell {
         self.last_id += 1;
         let id = self.last_id;
         self.unfinished = Some(id);
+        // What background jobs asked for meanwhile is not this command's.
+        let asked = |cage: &Option<Cage>| cage.as_ref().map(Cage::refused_hosts).unwrap_or_default();
+        drop(asked(&self.cage));
         self.link.say(&ToHelper::Run { id, command }).await?;
         let mut sink = Sink::new(output);
         let over = self.finish(id, deadline, pin!(cancel), &mut sink).await?;
@@ -248,6 +256,8 @@ impl Shell {
             output: sink.finish().await,
             state: self.state.clone(),
             shell_replaced: over.replaced,
+            refused_hosts: asked(&self.cage),
+            jobs: over.jobs,
         })
     }
 
@@ -285,14 +295,14 @@ impl Shell {
                     continue;
                 }
                 frame = self.link.hear() => match frame? {
-                    FromHelper::Finished { id: about, code, killed, limit, cwd, env, replaced } if about == id => {
+                    FromHelper::Finished { id: about, code, killed, limit, cwd, env, replaced, jobs } if about == id => {
                         self.drain(sink, &mut buffer).await?;
                         self.unfinished = None;
                         self.state = ShellState::between(cwd.into(), &self.given, &env);
                         let by_kernel = self.cage.as_ref().and_then(|cage| cage.struck(code));
                         let limit = limit.or(by_kernel).map(|what| Ending::LimitPassed { what });
                         let ending = stopped_by.filter(|_| killed).or(limit).unwrap_or(Ending::Exited(code));
-                        return Ok(Over { ending, replaced });
+                        return Ok(Over { ending, replaced, jobs });
                     }
                     other => return Err(unexpected(&other)),
                 },
@@ -351,4 +361,5 @@ async fn filled(disk: &mut Option<crate::cage::Disk>) -> String {
 struct Over {
     ending: Ending,
     replaced: Option<String>,
+    jobs: bool,
 }

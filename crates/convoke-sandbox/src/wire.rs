@@ -54,6 +54,8 @@ pub(crate) struct Confine {
     pub(crate) policy: Policy,
     /// The home directory, if it is hidden and a private one takes its place.
     pub(crate) home: Option<PathBuf>,
+    /// What commands of others may write: no program is taken from there.
+    pub(crate) distrusted: Vec<PathBuf>,
 }
 
 /// In which form bubblewrap works here.
@@ -101,6 +103,7 @@ pub(crate) enum FromHelper {
         cwd: String,
         env: BTreeMap<String, String>,
         replaced: Option<String>,
+        jobs: bool,
     },
     /// The helper ends after this.
     Fatal { message: String },

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There is no git to keep anything with.
-    #[error("git was not found, so changes could not be shown or taken back; install git, or put it on the PATH")]
+    #[error(
+        "git was not found in a place that agents do not write, so changes could not be shown or taken back; install git, or put it on the PATH"
+    )]
     NoGit,
     /// The directory is not in a work tree of a repository.
     #[error("{} is not in a git work tree; run `git init` there and commit, or do without worktrees", dir.display())]
@@ -39,6 +41,20 @@ pub enum Error {
         state: PathBuf,
         /// The directory that is worked in.
         dir: PathBuf,
+    },
+    /// A directory without a repository is too large to be copied unasked.
+    #[error(
+        "{} is in no git repository and too large to be copied: more than {files} files with {} MiB were counted, and the \
+         limit is {} files and {} MiB; run `git init` there, name a smaller directory, or use `--sandbox read-only`",
+        dir.display(), bytes >> 20, crate::size::LIMIT.files, crate::size::LIMIT.bytes >> 20
+    )]
+    TooLarge {
+        /// The directory.
+        dir: PathBuf,
+        /// How many files were counted until then.
+        files: u64,
+        /// How many bytes they have.
+        bytes: u64,
     },
     /// A path of ours is not UTF-8, which git's variables must be here.
     #[error("{} is not valid UTF-8; choose a state directory whose path is", path.display())]

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use convoke_sandbox::{ProgramOutput, capture};
 
 use crate::error::Error;
-use crate::places::Places;
 
 /// The longest that one command of git's may take: hashing a large tree for the first time is the slowest of them.
 const PATIENCE: Duration = Duration::from_secs(1_800);
@@ -59,16 +59,27 @@ const OWN: &[&str] = &[
     "worktree",
 ];
 
-/// The program git as we run it.
+/// Where git finds the programs that it starts, beside its own.
+const PROGRAMS: [&str; 2] = ["/usr/bin", "/bin"];
+
+/// The program git as we run it: one file, found once, never in a place that agents write.
 #[derive(Debug, Clone)]
 pub(crate) struct Git {
+    program: Option<String>,
     env: BTreeMap<String, String>,
 }
 
 impl Git {
-    pub(crate) fn new(places: &Places) -> Self {
+    /// Looks for git on a `PATH`, but not below any of `never_below`: what lies there may be what an agent wrote.
+    pub(crate) fn new(path: &str, never_below: &[PathBuf]) -> Self {
+        let program = find(path, never_below);
+        let own = program.as_deref().and_then(Path::parent);
+        let programs = own.into_iter().chain(PROGRAMS.iter().map(Path::new));
+        let programs = programs.filter(|place| is_trusted(place, never_below));
+        let programs: Vec<&str> = programs.filter_map(Path::to_str).collect();
+        let programs = programs.join(":");
         let env = [
-            ("PATH", places.path.as_str()),
+            ("PATH", programs.as_str()),
             ("HOME", "/nonexistent"),
             ("LC_ALL", "C"),
             ("GIT_CONFIG_NOSYSTEM", "1"),
@@ -87,7 +98,8 @@ impl Git {
             ("GIT_COMMITTER_NAME", "convoke"),
             ("GIT_COMMITTER_EMAIL", "convoke@localhost"),
         ];
-        Self { env: env.map(|(name, value)| (name.to_owned(), value.to_owned())).into() }
+        let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        Self { program: program.and_then(|program| program.into_os_string().into_string().ok()), env }
     }
 
     /// A call on a git dir that we made and that nobody else writes: every command may be used. Its configuration and
@@ -175,14 +187,16 @@ impl<'a> Call<'a> {
         args.extend(self.args);
         let mut env = self.git.env.clone();
         env.extend(self.env.into_iter().map(|(name, value)| (name.to_owned(), value)));
-        let output = capture("git", &args, &self.cwd, &env, PATIENCE, OUTPUT).await.map_err(|source| match source {
-            convoke_sandbox::Error::ProgramStart { source, .. }
-                if source.kind() == std::io::ErrorKind::NotFound && self.cwd.is_dir() =>
-            {
-                Error::NoGit
-            }
-            source => Error::Run { doing, source },
-        })?;
+        let Some(program) = &self.git.program else { return Err(Error::NoGit) };
+        let output =
+            capture(program, &args, &self.cwd, &env, PATIENCE, OUTPUT).await.map_err(|source| match source {
+                convoke_sandbox::Error::ProgramStart { source, .. }
+                    if source.kind() == std::io::ErrorKind::NotFound && self.cwd.is_dir() =>
+                {
+                    Error::NoGit
+                }
+                source => Error::Run { doing, source },
+            })?;
         if output.truncated { Err(Error::TooMuch { doing }) } else { Ok(output) }
     }
 
@@ -222,6 +236,20 @@ fn may_run_on_own(command: &str, args: &[OsString]) -> bool {
     }
 }
 
+/// The first git of this `PATH` that lies, without links, in no place where agents write. The person's order counts, and where
+/// the path leads to none it is not looked for elsewhere.
+pub(crate) fn find(path: &str, never_below: &[PathBuf]) -> Option<PathBuf> {
+    let places = std::env::split_paths(path).filter(|place| is_trusted(place, never_below));
+    let mut programs = places.filter_map(|place| place.join("git").canonicalize().ok());
+    let can_run = |found: std::fs::Metadata| found.is_file() && found.permissions().mode() & 0o111 != 0;
+    programs.find(|program| is_trusted(program, never_below) && program.metadata().is_ok_and(can_run))
+}
+
+fn is_trusted(place: &Path, never_below: &[PathBuf]) -> bool {
+    let real = place.canonicalize().unwrap_or_else(|_| place.to_owned());
+    place.is_absolute() && !never_below.iter().any(|below| place.starts_with(below) || real.starts_with(below))
+}
+
 fn joined(option: &str, path: &Path) -> OsString {
     let mut arg = OsString::from(option);
     arg.push(path);
@@ -236,6 +264,16 @@ mod tests {
     fn check(command: &str, expected: bool) {
         let args: Vec<OsString> = command.split(' ').map(OsString::from).collect();
         assert_eq!(may_run_on_own(args[0].to_str().unwrap(), &args), expected, "{command}");
+    }
+
+    #[test]
+    fn neither_git_nor_what_it_starts_is_found_where_agents_write() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = format!("{}:bin::/usr/bin:/bin", dir.path().join("bin").display());
+        let git = Git::new(&path, &[dir.path().to_owned()]);
+        assert!(git.program.is_some_and(|program| program.starts_with('/')));
+        assert!(git.env["PATH"].split(':').all(|place| ["/usr/bin", "/bin"].contains(&place)), "{}", git.env["PATH"]);
+        assert_eq!(Git::new("/usr/bin:/bin", &[PathBuf::from("/")]).program, None);
     }
 
     #[test]

@@ -37,7 +37,7 @@ impl Keeper {
         let top = scratch.path().join("top");
         let below = top.join(store.prefix());
         fs::create_dir_all(&below).map_err(Error::file("making", &below))?;
-        self.lay_out(&rules, &scratch, &below).await?;
+        store.lay_out(&rules, &scratch.path().join("index"), &below).await?;
         // Rules above the directory cannot have been changed by the run, and are where they always were.
         for above in store.prefix().ancestors().skip(1) {
             let rules = store.top().join(above).join(".gitignore");

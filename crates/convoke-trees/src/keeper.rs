@@ -14,6 +14,7 @@ use tokio::sync::Mutex;
 use crate::error::Error;
 use crate::places::{Places, checked_name};
 use crate::record::{Mark, Record, digest};
+use crate::size::{LIMIT, Limit, beyond};
 use crate::steps::{By, ChangedFile, LOG_FORMAT, Net, how, net, parse_log};
 use crate::store::{ObjectId, Store};
 use crate::tree::{LeftOut, Snapshot, TreeChange, copy_index, remove_if_there};
@@ -93,6 +94,25 @@ impl Keeper {
         self.settle(&mut state.window).await?;
         state.window = Some((by.clone(), self.record.mark(&by)?));
         Ok(())
+    }
+
+    /// To be called before [`Self::open_window`], and when the agent's shell is closed, if background jobs of that shell were
+    /// alive since the agent's last window: what changed since then is this agent's, and not of somebody outside. Within a
+    /// window, or after a crash, it is known whose the changes are, and this does nothing.
+    pub async fn claim(&self, agent: &str) -> Result<(), Error> {
+        let by = By::Agent { name: checked_name(agent)?.to_owned(), interrupted: false };
+        let mut state = self.state.lock().await;
+        let _lock = self.record.lock().await?;
+        self.keep_before(&mut state).await?;
+        if state.window.is_none() && matches!(self.record.read_mark()?, Mark::None) {
+            self.step(&by, "background jobs").await?;
+        }
+        Ok(())
+    }
+
+    /// What could not be kept at any time of the run, so that its changes cannot be shown or taken back.
+    pub fn left_out(&self) -> Result<Vec<LeftOut>, Error> {
+        Ok(self.record.left_out()?.into_iter().collect())
     }
 
     /// To be called after it, with a note for the record such as the command. Returns what changed meanwhile.
@@ -223,6 +243,7 @@ impl Keeper {
             }
             return Ok(Kept { first: false, left_out: Vec::new() });
         }
+        self.refuse_too_large().await?;
         self.record.set_location(self.store.location())?;
         self.begin_index(&index).await?;
         let snapshot = self.snapshot(&[]).await?;
@@ -231,6 +252,19 @@ impl Keeper {
         let commit = self.store.commit_tree(&snapshot.tree, &[], &message).await?;
         self.store.update_ref(&self.name("before"), &commit, None).await?;
         Ok(Kept { first: true, left_out: snapshot.left_out })
+    }
+
+    /// A copy of everything in the state directory is made only of what is not large.
+    async fn refuse_too_large(&self) -> Result<(), Error> {
+        if self.store.git_dir().is_some() {
+            return Ok(());
+        }
+        let dir = self.store.dir().to_owned();
+        let counted = tokio::task::spawn_blocking(move || beyond(&dir, LIMIT)).await;
+        match counted.map_err(std::io::Error::other).map_err(Error::file("looking over", self.store.dir()))? {
+            None => Ok(()),
+            Some(Limit { files, bytes }) => Err(Error::TooLarge { dir: self.store.dir().to_owned(), files, bytes }),
+        }
     }
 
     /// Begins with what an earlier run remembered of the files, so that only changed ones are read.
@@ -248,7 +282,9 @@ impl Keeper {
         let hidden: BTreeSet<&Path> = hidden.iter().map(PathBuf::as_path).collect();
         let temporary = self.temporary();
         let is_hidden = |path: &Path| hidden.contains(path) || path.file_name() == Some(OsStr::new(&temporary));
-        self.store.snapshot(&self.record.index(), is_hidden).await
+        let snapshot = self.store.snapshot(&self.record.index(), is_hidden).await?;
+        self.record.add_left_out(&snapshot.left_out)?;
+        Ok(snapshot)
     }
 
     /// The name under which undo writes a file beside its place; no tree holds one that a crash left there.

@@ -1,16 +1,24 @@
-//! Where things are: the program git and the state directory. It names places and touches none of them.
+//! Where things are: the program git and the state directory. It names places, looks for git, and writes nowhere.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 
 /// What this crate is told about the machine it runs on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Places {
-    /// The `PATH` on which `git` is looked for, and the only variable of the host's environment that git is given.
+    /// The `PATH` on which `git` is looked for, outside of what agents write. Git itself is not given it.
     pub path: String,
     /// Convoke's state directory; everything of ours that is not in a repository lies below it.
     pub state: PathBuf,
+}
+
+impl Places {
+    /// The git that is used for a directory in which agents work, if there is one.
+    pub fn git(&self, dir: &Path) -> Option<PathBuf> {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        crate::git::find(&self.path, &[dir.to_owned(), real(dir), self.state.clone(), real(&self.state)])
+    }
 }
 
 /// Refuses what cannot be a part of a ref's name and of a file's name alike.

@@ -1,6 +1,7 @@
 //! What is remembered of a run beside its commits: where its trees are, that a command is under way, and which files were
 //! ignored when they were first seen. It is a directory of ours below the state directory.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
@@ -13,7 +14,7 @@ use crate::error::Error;
 use crate::places::{Places, checked_name};
 use crate::steps::By;
 use crate::store::{Location, replace_file};
-use crate::tree::remove_if_there;
+use crate::tree::{LeftOut, remove_if_there};
 
 /// The directory of one run's record for one directory that it works in.
 #[derive(Debug, Clone)]
@@ -133,6 +134,34 @@ impl Record {
     pub(crate) fn set_hidden(&self, paths: &[PathBuf]) -> Result<(), Error> {
         let names: Vec<&[u8]> = paths.iter().map(|path| path.as_os_str().as_bytes()).collect();
         replace_file(&self.dir.join("hidden"), &names.join(&0))
+    }
+}
+
+impl Record {
+    /// What could not be kept at any time of the run.
+    pub(crate) fn left_out(&self) -> Result<BTreeSet<LeftOut>, Error> {
+        let path = self.dir.join("left_out");
+        let text = read_if_there(&path)?.unwrap_or_default();
+        let mut parts = text.split(|byte| *byte == 0).filter(|part| !part.is_empty());
+        let mut all = BTreeSet::new();
+        while let (Some(name), Some(why)) = (parts.next(), parts.next()) {
+            let why = String::from_utf8_lossy(why).into_owned();
+            all.insert(LeftOut { path: PathBuf::from(OsStr::from_bytes(name)), why });
+        }
+        Ok(all)
+    }
+
+    /// Remembers what could not be kept now, beside what could not be before.
+    pub(crate) fn add_left_out(&self, found: &[LeftOut]) -> Result<(), Error> {
+        let mut all = self.left_out()?;
+        let before = all.len();
+        all.extend(found.iter().cloned());
+        if all.len() == before {
+            return Ok(());
+        }
+        let parts: Vec<&[u8]> =
+            all.iter().flat_map(|out| [out.path.as_os_str().as_bytes(), out.why.as_bytes()]).collect();
+        replace_file(&self.dir.join("left_out"), &parts.join(&0))
     }
 }
 

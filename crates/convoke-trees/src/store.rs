@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::git::{Call, Git, failed};
+use crate::links::{refuse_links, refuse_links_of_ref};
 use crate::places::Places;
 use crate::record::digest;
 
@@ -51,7 +52,6 @@ pub(crate) struct Store {
 impl Store {
     /// Finds out where the trees of `dir` are to be kept. Writes nothing.
     pub(crate) async fn find(places: &Places, dir: &Path) -> Result<Self, Error> {
-        let git = Git::new(places);
         let dir = real_directory(dir)?;
         if places.state.canonicalize().unwrap_or_else(|_| places.state.clone()).starts_with(&dir) {
             return Err(Error::StateInside { state: places.state.clone(), dir });
@@ -65,6 +65,15 @@ impl Store {
             return Ok(store);
         };
         let common = common_of(&git_dir)?;
+        refuse_links(&common)?;
+        let mut location = Location {
+            dir: dir.clone().into(),
+            top: top.clone().into(),
+            git_dir: Some(git_dir.clone().into()),
+            common: Some(common.into()),
+            sha256: false,
+        };
+        let git = Git::new(&places.path, &untrusted(places, &location));
         let format = git.own(&git_dir, "opening the repository").args(["rev-parse", "--show-object-format"]);
         let format = format.line().await.map_err(|error| match error {
             Error::Git { said, .. } => Error::BadRepository { path: top.join(".git"), why: said },
@@ -74,13 +83,7 @@ impl Store {
             // A repository does not look into what it ignores, but agents work there.
             return Ok(Self::at(places, alone));
         }
-        let location = Location {
-            dir: dir.into(),
-            top: top.into(),
-            git_dir: Some(git_dir.into()),
-            common: Some(common.into()),
-            sha256: format == "sha256",
-        };
+        location.sha256 = format == "sha256";
         Ok(Self::at(places, location))
     }
 
@@ -89,7 +92,8 @@ impl Store {
         let common = location.common.as_deref().unwrap_or_default();
         let name = digest(&[location.top.as_bytes(), common.as_bytes()].join(&0));
         let private = places.state.join("trees").join(format!("{name}.git"));
-        Self { git: Git::new(places), location, private }
+        let git = Git::new(&places.path, &untrusted(places, &location));
+        Self { git, location, private }
     }
 
     /// The same store for the whole work tree.
@@ -138,6 +142,7 @@ impl Store {
 
     /// Makes our own git dir if it is not there yet, and brings its list of ignored files up to date.
     pub(crate) async fn prepare(&self) -> Result<(), Error> {
+        self.check_links()?;
         if !self.private.join("HEAD").exists() {
             self.make_private().map_err(Error::file("making the private git dir", &self.private))?;
         }
@@ -147,6 +152,18 @@ impl Store {
             replace_file(&path, &excludes)?;
         }
         Ok(())
+    }
+
+    /// Refuses a repository in which a link could lead what we write out of it. Agents may have put one there since the last
+    /// time, so this is asked before each writing.
+    pub(crate) fn check_links(&self) -> Result<(), Error> {
+        // Our own git dir is written by nobody else.
+        self.location.common.as_deref().map_or(Ok(()), |common| refuse_links(Path::new(common)))
+    }
+
+    fn check_ref(&self, name: &str) -> Result<(), Error> {
+        self.check_links()?;
+        self.location.common.as_deref().map_or(Ok(()), |common| refuse_links_of_ref(Path::new(common), name))
     }
 
     /// A call that may carry content: on our own git dir, whose objects are the repository's. Needs [`Self::prepare`].
@@ -177,6 +194,7 @@ impl Store {
     /// Moves a ref, if it still is what it was: `None` for a ref that must not exist yet.
     pub(crate) async fn update_ref(&self, name: &str, new: &str, old: Option<&str>) -> Result<(), Error> {
         let doing = "recording a ref";
+        self.check_ref(name)?;
         let old = old.map_or_else(|| "0".repeat(if self.location.sha256 { 64 } else { 40 }), str::to_owned);
         let output = self.refs(doing).args(["update-ref", "--no-deref", name, new, &old]).outcome().await?;
         if output.code == 0 {
@@ -194,6 +212,7 @@ impl Store {
         if self.read_ref(name).await?.is_none() {
             return Ok(());
         }
+        self.check_ref(name)?;
         self.refs("removing a ref").args(["update-ref", "--no-deref", "-d", name]).run().await.map(drop)
     }
 
@@ -266,6 +285,21 @@ pub(crate) fn unused(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
     PathBuf::from(name)
+}
+
+/// Where agents may have written, so that no program there is ever run by us.
+fn untrusted(places: &Places, location: &Location) -> Vec<PathBuf> {
+    let state = places.state.canonicalize().unwrap_or_else(|_| places.state.clone());
+    let mut all = vec![places.state.clone(), state, PathBuf::from(&location.dir), PathBuf::from(&location.top)];
+    for git_dir in [&location.git_dir, &location.common].into_iter().flatten() {
+        let git_dir = PathBuf::from(git_dir);
+        // From a linked work tree it is the way to the main one.
+        if git_dir.file_name().is_some_and(|name| name == ".git") {
+            all.extend(git_dir.parent().map(Path::to_owned));
+        }
+        all.push(git_dir);
+    }
+    all
 }
 
 fn real_directory(dir: &Path) -> Result<PathBuf, Error> {

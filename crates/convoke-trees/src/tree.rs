@@ -37,7 +37,7 @@ pub struct LeftOut {
     /// Where it is, as seen from the directory.
     pub path: PathBuf,
     /// Why it was left out.
-    pub why: &'static str,
+    pub why: String,
 }
 
 impl fmt::Display for LeftOut {
@@ -67,6 +67,7 @@ impl Store {
     /// seen from the directory. `index` is a file of ours that makes the next snapshot quick; paths for which `hidden`
     /// holds are left alone. Nested repositories are there as their commit alone.
     pub(crate) async fn snapshot(&self, index: &Path, hidden: impl Fn(&Path) -> bool) -> Result<Snapshot, Error> {
+        self.check_links()?;
         let mut said = String::new();
         for _ in 0..TRIES {
             match self.snapshot_once(index, &hidden).await {
@@ -148,9 +149,9 @@ impl Store {
                 Fate::Gone => removed.push(path),
                 Fate::Special => {
                     removed.push(path);
-                    out.push(LeftOut { path: seen.to_owned(), why: "no ordinary file" });
+                    out.push(LeftOut { path: seen.to_owned(), why: "no ordinary file".to_owned() });
                 }
-                Fate::LeftOut(why) => out.push(LeftOut { path: seen.to_owned(), why }),
+                Fate::LeftOut(why) => out.push(LeftOut { path: seen.to_owned(), why: why.to_owned() }),
             }
         }
         // Removals go first: a file may be new where a directory was.
@@ -286,7 +287,7 @@ fn unopened(said: &[u8], prefix: &Path) -> Vec<LeftOut> {
         said.lines().filter_map(|line| line.strip_prefix("warning: could not open directory '")?.split_once("': "));
     let names = names.map(|(name, _)| Path::new(name.trim_end_matches('/')));
     let seen = names.map(|name| name.strip_prefix(prefix).unwrap_or(name).to_owned());
-    seen.map(|path| LeftOut { path, why: "it cannot be looked into" }).collect()
+    seen.map(|path| LeftOut { path, why: "it cannot be looked into".to_owned() }).collect()
 }
 
 /// Whether trying again cannot help.

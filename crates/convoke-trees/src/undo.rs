@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use crate::error::Error;
 use crate::handle::{Content, Root};
 use crate::keeper::Keeper;
+use crate::layout::read_laid_out;
 use crate::steps::{By, Net};
-use crate::tree::{Entry, GITLINK};
+use crate::tree::{Entry, GITLINK, LeftOut};
 
 /// Up to how many files are brought to the disk one by one.
 const FEW: usize = 64;
@@ -22,6 +23,11 @@ pub struct Undone {
     pub restored: Vec<PathBuf>,
     /// Files of the run that were left alone, each with the reason.
     pub kept: Vec<(PathBuf, String)>,
+    /// What could not be kept at some time of the run: whether it was changed is not known, and it is not taken back.
+    pub not_kept: Vec<LeftOut>,
+    /// The command that brings back a file (in the place of `FILE`) as it was before this undo, for a shell. None if nothing
+    /// was restored.
+    pub back: Option<String>,
 }
 
 impl Undone {
@@ -42,14 +48,18 @@ impl Keeper {
         if !dry {
             self.settle(&mut state.window).await?;
         }
+        let not_kept = self.left_out()?;
         let net = self.net().await?;
         if net.is_empty() {
-            return Ok(Undone::default());
+            return Ok(Undone { not_kept, ..Undone::default() });
         }
+        // A file is only replaced if it is as the latest step has it, so that this holds all that can be lost.
+        let present = self.chain().await?.map(|chain| chain.tip);
         let scratch = self.record().scratch()?;
         let (old, new) = (scratch.path().join("old"), scratch.path().join("new"));
-        self.lay_out(&entries(&net, |net| net.before.as_ref()), &scratch, &old).await?;
-        self.lay_out(&entries(&net, |net| net.after.as_ref()), &scratch, &new).await?;
+        let index = scratch.path().join("index");
+        self.store().lay_out(&entries(&net, |net| net.before.as_ref()), &index, &old).await?;
+        self.store().lay_out(&entries(&net, |net| net.after.as_ref()), &index, &new).await?;
 
         let undo = By::Undo { interrupted: false };
         let marked = if dry { None } else { Some(self.record().mark(&undo)?) };
@@ -62,12 +72,21 @@ impl Keeper {
         };
         let undone = tokio::task::spawn_blocking(work).await;
         let undone = undone.map_err(std::io::Error::other).flatten();
-        let undone = undone.map_err(Error::file("restoring files below", self.store().dir()))?;
+        let mut undone = undone.map_err(Error::file("restoring files below", self.store().dir()))?;
+        undone.not_kept = not_kept;
         if marked.is_some() {
             self.step(&undo, "").await?;
             self.record().clear_mark()?;
+            undone.back = present.filter(|_| !undone.restored.is_empty()).map(|commit| self.back(&commit));
         }
         Ok(undone)
+    }
+
+    /// The command that brings back a file of a commit. It uses our own git dir, so that the content comes back byte for byte
+    /// and the person's index stays as it is.
+    fn back(&self, commit: &str) -> String {
+        let (dir, git_dir) = (quoted(self.store().dir()), quoted(self.store().private()));
+        format!("git -C {dir} --git-dir {git_dir} --work-tree . restore --source {commit} -- FILE")
     }
 
     /// The directories that had files in them before the run.
@@ -78,6 +97,13 @@ impl Keeper {
         let names = output.split(|byte| *byte == 0).filter(|name| !name.is_empty());
         Ok(names.map(|name| PathBuf::from(OsStr::from_bytes(name))).collect())
     }
+}
+
+/// A path as a word of a shell.
+fn quoted(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let plain = |char: char| char.is_ascii_alphanumeric() || "/._-+@%=:,".contains(char);
+    if text.chars().all(plain) { text.into_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 fn entries(net: &[Net], of: impl Fn(&Net) -> Option<&Entry>) -> Vec<(PathBuf, Entry)> {
@@ -136,11 +162,6 @@ impl Restorer {
 /// What a tree held under a path, from where it was laid out.
 fn content(entry: Option<&Entry>, below: &Path, path: &Path) -> Result<Option<Content>, String> {
     let Some(entry) = entry else { return Ok(None) };
-    let place = below.join(path);
     let unread = |error: std::io::Error| format!("its kept content could not be read: {error}");
-    if entry.mode == 0o120_000 {
-        return std::fs::read_link(place).map(|target| Some(Content::Link(target))).map_err(unread);
-    }
-    let executable = entry.mode & 0o111 != 0;
-    std::fs::read(place).map(|bytes| Some(Content::File { bytes, executable })).map_err(unread)
+    read_laid_out(&below.join(path), entry.mode).map(Some).map_err(unread)
 }

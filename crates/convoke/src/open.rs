@@ -78,6 +78,7 @@ pub(crate) async fn runtime(
         governor: Governor::new(clock.clone(), settings.fan_out.max_concurrent as usize),
         agents_at_once: settings.fan_out.max_concurrent as usize * AGENTS_PER_REQUEST,
         confine,
+        forbidden: settings.asking.forbidden(),
         trees,
         asker,
         crash: None,

@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use convoke_journal::Location;
+
 use crate::failure::Failure;
 use crate::settings::Settings;
 
@@ -18,6 +20,31 @@ pub(crate) fn spools(settings: &Settings) -> Vec<PathBuf> {
         }
     }
     spools
+}
+
+/// Whether files can be made in a directory, or in the nearest one above it that exists.
+pub(crate) fn probe(dir: &Path) -> Result<(), String> {
+    let existing = dir.ancestors().find(|dir| dir.exists()).unwrap_or(dir);
+    let file = existing.join(format!(".convoke-probe-{}", std::process::id()));
+    let made = fs::OpenOptions::new().write(true).create_new(true).open(&file).map(drop);
+    let gone = made.and_then(|()| fs::remove_file(&file));
+    gone.map_err(|error| format!("{} cannot be written to: {error}", existing.display()))
+}
+
+/// That a new run can write what it has to: where it cannot, it is not begun.
+pub(crate) fn check_writable(settings: &Settings) -> Result<(), Failure> {
+    let journal = match &settings.journal {
+        Location::Sqlite(path) => path.parent().map(|dir| (dir, "the journal", "--journal or ORCH_JOURNAL")),
+        Location::Postgres(_) | Location::Memory => None,
+    };
+    let state = (settings.state_dir.as_path(), "the state directory", "XDG_STATE_HOME");
+    for (dir, what, how) in std::iter::once(state).chain(journal) {
+        probe(dir).map_err(|problem| {
+            Failure::usage(format!("there is no place for {what} {}: {problem}", dir.display()))
+                .hint(format!("make it writable, or name another place with {how}; nothing was started or spent"))
+        })?;
+    }
+    Ok(())
 }
 
 /// This executable, with links resolved: a run goes on under the same file though the name is given to another.

@@ -5,6 +5,7 @@
 mod disk;
 mod edits;
 mod escapes;
+mod hiding;
 mod races;
 mod searches;
 mod tree;

@@ -281,7 +281,7 @@ impl Draft {
         let Some(spec) = &self.control.spec else { return Ruling::Allow };
         match (&slot.state, self.control.read(&slot.call)) {
             (SlotState::Queued, Ok(Wanted::Run(request))) => {
-                request.subject().map_or(Ruling::Allow, |subject| spec.approvals.rule_on(subject))
+                request.subject(&spec.dir).map_or(Ruling::Allow, |subject| spec.approvals.rule_on(&subject))
             }
             _ => Ruling::Allow,
         }

@@ -91,19 +91,15 @@ impl ToolRequest {
     }
 
     /// What rules look at; `None` for what no rule is about.
-    pub(crate) fn subject(&self) -> Option<Subject<'_>> {
+    pub(crate) fn subject(&self, dir: &str) -> Option<Subject<'_>> {
         match self {
             ToolRequest::Bash { command } => Some(Subject::Command(command)),
             ToolRequest::Edit(edit) => {
                 let tool = if edit.writes() { "edit" } else { "view" };
-                Some(Subject::File { tool, path: edit.path(), writes: edit.writes() })
+                Some(Subject::file(tool, edit.path(), edit.writes(), dir))
             }
-            ToolRequest::Glob(glob) => {
-                Some(Subject::File { tool: "glob", path: glob.path.as_deref().unwrap_or("."), writes: false })
-            }
-            ToolRequest::Grep(grep) => {
-                Some(Subject::File { tool: "grep", path: grep.path.as_deref().unwrap_or("."), writes: false })
-            }
+            ToolRequest::Glob(glob) => Some(Subject::file("glob", glob.path.as_deref().unwrap_or("."), false, dir)),
+            ToolRequest::Grep(grep) => Some(Subject::file("grep", grep.path.as_deref().unwrap_or("."), false, dir)),
             ToolRequest::RestartBash
             | ToolRequest::Task { .. }
             | ToolRequest::Workflow { .. }

@@ -75,7 +75,8 @@ async fn commands(config: &Config, agent: &AgentId) -> Result<Option<Outputs>, E
     for record in records {
         let bad = |cause| Error::BadEvent { agent: agent.clone(), seq: record.seq, cause };
         match Event::decode(&record.event).map_err(bad)? {
-            Event::ToolStarted(e) => {
+            // The editor has a `command` too, which is none.
+            Event::ToolStarted(e) if e.name == "bash" => {
                 let input: Value = serde_json::from_str(e.input.as_str())?;
                 if let Some(command) = input.get("command").and_then(Value::as_str) {
                     started.insert(e.id, command.trim().to_owned());

@@ -4,12 +4,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use convoke_kernel::{Ran, Role, Sandbox};
+use convoke_kernel::{Network, Ran, Role, Sandbox, ToolRequest};
 use tokio_util::sync::CancellationToken;
 
 use crate::bash::Bash;
 use crate::children::Parent;
 use crate::confine::remove_private;
+use crate::stop::StopLevel;
 
 /// More commands than this are not run again for one report.
 const MOST: usize = 5;
@@ -25,14 +26,32 @@ pub(super) async fn outputs(parent: &Parent, name: &str, commands: Vec<String>) 
         return printed;
     }
     spec.limits.bash_timeout_ms = spec.limits.bash_timeout_ms.min(DEADLINE_MS);
+    // A check changes nothing anywhere, so it asks nobody outside either.
+    spec.confinement.network = Network::Off;
+    let (approvals, forbidden, dir) = (spec.approvals.clone(), &parent.config.forbidden, spec.dir.clone());
+    // What a person wants to be asked about, or has refused, is not done in passing.
+    let may = |command: &String| {
+        let request = ToolRequest::Bash { command: command.clone() };
+        approvals.allows(&request, &dir) && forbidden.forbids(&request, &dir).is_none()
+    };
+    let cut = CancellationToken::new();
+    let mut stop = parent.stop.clone();
+    let stopping = cut.clone();
+    let watch = tokio::spawn(async move {
+        let _ = stop.above(StopLevel::Run).await;
+        stopping.cancel();
+    });
     let mut bash = Bash::new(Arc::clone(&parent.config), name, spec, None);
-    for (number, command) in commands.into_iter().take(MOST).enumerate() {
-        let result = bash.run(&number.to_string(), command.clone(), CancellationToken::new()).await;
+    for (number, command) in commands.into_iter().filter(may).take(MOST).enumerate() {
+        let result = bash.run(&number.to_string(), command.clone(), cut.clone()).await;
         if result.ran == Ran::Done {
             printed.insert(command, vec![result.text]);
         }
     }
+    watch.abort();
     bash.end().await;
+    // Nobody reads these outputs again.
+    let _ = tokio::fs::remove_dir_all(parent.config.outputs.join(name)).await;
     remove_private(parent.config.confine.private_of(name)).await;
     printed
 }

@@ -38,6 +38,8 @@ pub(crate) struct Rig {
     pub(crate) asker: Option<Asker>,
     pub(crate) confinement: Confinement,
     pub(crate) approvals: Approvals,
+    /// What is forbidden now.
+    pub(crate) forbidden: Approvals,
     /// The layers that hold a confinement.
     pub(crate) set: Option<LayerSet>,
     /// Toolchains that commands find behind the hidden home directory.
@@ -77,6 +79,7 @@ impl Rig {
             asker: None,
             confinement: Confinement::default(),
             approvals: Approvals::default(),
+            forbidden: Approvals::default(),
             set: None,
             caches: Vec::new(),
             keeps: false,
@@ -124,6 +127,7 @@ impl Rig {
                 caches: self.caches.clone(),
                 ..Confine::nothing(self.scratch.path().join("private"))
             },
+            forbidden: self.forbidden.clone(),
             trees: self
                 .keeps
                 .then(|| Places { path: self.env["PATH"].clone(), state: self.scratch.path().join("state") }),

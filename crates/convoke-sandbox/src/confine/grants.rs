@@ -4,12 +4,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::places::{Kind, Places};
+use super::places::{Kind, Places, Spot};
 use crate::policy::{Access, LayerSet};
 
 /// What is allowed for a path and all below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Grant {
+    /// Listing alone, where holes below keep the rest away.
+    List,
     /// Reading, listing, executing.
     Read,
     /// All of that, and changing.
@@ -30,7 +32,7 @@ pub(crate) fn marks(places: &Places, access: Access, set: LayerSet, tree: &Path,
     match set {
         // What exists is kept away by mounts already; what does not exist yet could only be mounted upon later.
         LayerSet::Namespaces => {
-            let missing = places.hidden.iter().filter(|spot| spot.kind == Kind::Missing);
+            let missing = places.hidden.iter().filter(|spot| spot.kind == Kind::Missing && !is_covered(places, spot));
             marks.extend(missing.map(|spot| (spot.path.clone(), None)));
             marks.extend(places.temporary.iter().map(|path| (path.clone(), Some(Grant::Write))));
             marks.insert("/dev".into(), Some(Grant::Write));
@@ -52,6 +54,7 @@ pub(crate) fn marks(places: &Places, access: Access, set: LayerSet, tree: &Path,
         }
     }
     marks.insert(tree.to_owned(), Some(Grant::Write));
+    drop_needless_reads(&mut marks);
     if set == LayerSet::Landlock {
         let masked: Vec<PathBuf> = places.masked.iter().map(|spot| spot.path.clone()).collect();
         let protected = |path: &Path| masked.iter().any(|mask| path.starts_with(mask) && !tree.starts_with(mask));
@@ -59,6 +62,34 @@ pub(crate) fn marks(places: &Places, access: Access, set: LayerSet, tree: &Path,
         marks.extend(masked.into_iter().map(|path| (path, None)));
     }
     marks
+}
+
+/// Whether something that shows nothing of the machine is mounted above a place. Then it can never show through there, and a
+/// hole would only take rights away from what is mounted.
+fn is_covered(places: &Places, missing: &Spot) -> bool {
+    let directories = places.hidden.iter().filter(|spot| spot.kind == Kind::Directory).map(|spot| &spot.path);
+    let covers: Vec<&Path> = directories
+        .chain(&places.home)
+        .chain(&places.temporary)
+        .map(PathBuf::as_path)
+        .chain(places.run.then_some(Path::new("/run")))
+        .collect();
+    let shown = |path: &Path| {
+        let mut spots = places.readable.iter().chain(&places.caches);
+        path == places.workspace || spots.any(|spot| spot.path == path)
+    };
+    let nearest = missing.path.ancestors().skip(1).find(|above| shown(above) || covers.contains(above));
+    nearest.is_some_and(|nearest| !shown(nearest))
+}
+
+/// What may be read although something above is hidden, but lies in what may be written anyway, such as an environment of
+/// Python in the workspace, is part of that and takes nothing away from it.
+fn drop_needless_reads(marks: &mut Marks) {
+    let read = Some(Grant::Read);
+    let above = |path: &Path| path.ancestors().skip(1).find_map(|above| marks.get(above).filter(|mark| **mark != read));
+    let needless = marks.iter().filter(|(path, mark)| **mark == read && above(path) == Some(&Some(Grant::Write)));
+    let needless: Vec<PathBuf> = needless.map(|(path, _)| path.clone()).collect();
+    marks.retain(|path, _| !needless.contains(path));
 }
 
 /// The rules that make these marks, given how to list a directory.
@@ -88,6 +119,7 @@ fn walk(
             }
         }
         Some(_) => {
+            grants.push((path.to_owned(), Grant::List));
             for child in list(path) {
                 let grant = marks.get(&child).copied().unwrap_or(grant);
                 walk(&child, grant, marks, list, grants);
@@ -137,7 +169,11 @@ mod tests {
         let marks: Marks = marks.iter().map(|(path, grant)| (PathBuf::from(path), *grant)).collect();
         let mut seen = Vec::new();
         for (path, grant) in grants(&marks, &mut list) {
-            let sign = if grant == Grant::Read { "r" } else { "w" };
+            let sign = match grant {
+                Grant::List => "l",
+                Grant::Read => "r",
+                Grant::Write => "w",
+            };
             seen.push(format!("{sign} {}", path.display()));
         }
         seen.sort();
@@ -156,7 +192,8 @@ mod tests {
     #[test]
     fn neighbours_of_a_hole_are_allowed_one_by_one() {
         let marks = [("/", R), ("/home/me", None), ("/home/me/p", W), ("/state", None), ("/state/tmp", W)];
-        check(&marks, &["r /bin", "r /etc", "r /home/you", "r /tmp", "w /home/me/p", "w /state/tmp"]);
+        let rules = ["l /", "l /home", "r /bin", "r /etc", "r /home/you", "r /tmp", "w /home/me/p", "w /state/tmp"];
+        check(&marks, &rules);
     }
 
     #[test]
@@ -168,14 +205,65 @@ mod tests {
             ("/home/me/.cargo", R),
             ("/home/me/.cargo/credentials", None),
         ];
-        check(&marks, &["r /home/me/.cargo/bin", "w /home/me/p/a"]);
+        check(&marks, &["l /home/me/.cargo", "l /home/me/p", "r /home/me/.cargo/bin", "w /home/me/p/a"]);
     }
 
     #[test]
     fn less_below_more_is_a_hole_too() {
         check(
             &[("/", None), ("/home/me", W), ("/home/me/.ssh", R)],
-            &["r /home/me/.ssh", "w /home/me/.cargo", "w /home/me/p"],
+            &["l /home/me", "r /home/me/.ssh", "w /home/me/.cargo", "w /home/me/p"],
         );
+    }
+
+    fn places(workspace: &str, hidden: &[(&str, Kind)], readable: &[&str]) -> Places {
+        let spot = |path: &str, kind| Spot { path: path.into(), kind };
+        Places {
+            workspace: workspace.into(),
+            private: "/state".into(),
+            hidden: hidden.iter().map(|(path, kind)| spot(path, *kind)).collect(),
+            readable: readable.iter().map(|path| spot(path, Kind::Directory)).collect(),
+            caches: Vec::new(),
+            masked: Vec::new(),
+            home: Some("/home/me".into()),
+            git: false,
+            nested: Vec::new(),
+            temporary: vec!["/tmp".into()],
+            run: true,
+        }
+    }
+
+    #[test]
+    fn what_is_missing_below_something_covered_makes_no_hole_and_elsewhere_it_does() {
+        let check = |missing: &str, hole: bool| {
+            let hidden = [("/home", Kind::Directory), ("/opt/h", Kind::Directory), (missing, Kind::Missing)];
+            let places = places("/home/me/p", &hidden, &["/opt/h/shown"]);
+            let marks = marks(&places, Access::Workspace, LayerSet::Namespaces, Path::new("/home/me/p"), &[]);
+            assert_eq!(marks.contains_key(Path::new(missing)), hole, "{missing}");
+        };
+        check("/run/user/0", false);
+        check("/home/me/.config/convoke", false);
+        check("/home/you", false);
+        check("/tmp/journal", false);
+        check("/opt/h/x", false);
+        check("/opt/h/shown/x", true);
+        check("/home/me/p/x", true);
+        check("/srv/journal", true);
+        check("/nonexistent", true);
+    }
+
+    #[test]
+    fn what_is_readable_in_the_writable_tree_is_part_of_it() {
+        let tree = Path::new("/home/me/p");
+        let places = places(
+            "/home/me/p",
+            &[("/home", Kind::Directory)],
+            &["/home/me/p/venv", "/home/me/p/venv/bin", "/home/me/.x"],
+        );
+        let marks = marks(&places, Access::Workspace, LayerSet::Landlock, tree, &[]);
+        let below: Vec<_> = marks.iter().filter(|(path, _)| path.starts_with("/home")).collect();
+        let mark = |path: &str| PathBuf::from(path);
+        let expected = [(mark("/home"), None), (mark("/home/me/.x"), R), (mark("/home/me/p"), W)];
+        assert_eq!(below, expected.iter().map(|(path, mark)| (path, mark)).collect::<Vec<_>>());
     }
 }

@@ -23,9 +23,6 @@ const KNOWN: ABI = ABI::V6;
 /// Bash keeps its private descriptors at numbers just below 200.
 const FEWEST_FILES: u64 = 256;
 
-/// A thread counts as a process here, and a process may have some.
-const THREADS_PER_PROCESS: u64 = 4;
-
 /// What goes to the host before the door is shut.
 pub(crate) struct Sent {
     /// The tree as it is seen from inside.
@@ -91,7 +88,7 @@ fn limit(limits: &Limits, set: LayerSet) -> std::io::Result<()> {
     sys::lower_limit(libc::RLIMIT_DATA, limits.memory)?;
     // This counts every process of the user, in and out of the sandbox where they share a namespace; root is not held.
     let others = if set == LayerSet::Landlock { threads_of_this_user() } else { 0 };
-    sys::lower_limit(libc::RLIMIT_NPROC, others + limits.processes.saturating_mul(THREADS_PER_PROCESS))
+    sys::lower_limit(libc::RLIMIT_NPROC, others + limits.threads())
 }
 
 fn threads_of_this_user() -> u64 {
@@ -115,6 +112,10 @@ fn rule_files(inner: &Inner) -> Result<(), String> {
     let mut created = ruleset.create().map_err(text)?;
     let marks = marks(&inner.places, inner.policy.access, inner.set, &inner.tree, &inner.layered);
     for (path, grant) in grants(&marks, &mut list) {
+        // Names of what is hidden are kept back where mounts do not do it.
+        if grant == Grant::List && inner.set == LayerSet::Landlock {
+            continue;
+        }
         // What cannot be opened or has just gone needs no rule.
         let Ok(handle) = PathFd::new(&path) else { continue };
         let access = rights(&path, grant);
@@ -129,6 +130,7 @@ fn rule_files(inner: &Inner) -> Result<(), String> {
 /// Rights of directories cannot be given to files.
 fn rights(path: &Path, grant: Grant) -> BitFlags<AccessFs> {
     let rights = match grant {
+        Grant::List => AccessFs::ReadDir.into(),
         Grant::Read => AccessFs::from_read(KNOWN),
         Grant::Write => AccessFs::from_all(KNOWN),
     };

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::policy::Policy;
+use crate::policy::{Access, Policy};
 
 /// What stands at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +36,8 @@ pub(crate) struct Places {
     pub(crate) home: Option<PathBuf>,
     /// Whether git metadata stands at the top of the workspace.
     pub(crate) git: bool,
+    /// Other git metadata in the workspace, where they are protected too.
+    pub(crate) nested: Vec<PathBuf>,
     /// The machine's temporary directories, which are replaced by the private one.
     pub(crate) temporary: Vec<PathBuf>,
     /// Whether there is a `/run`, which is emptied.
@@ -43,7 +45,7 @@ pub(crate) struct Places {
 }
 
 /// What only root can read, and commands of root must not.
-const ROOT_SECRETS: [&str; 8] = [
+const ROOT_SECRETS: &[&str] = &[
     "/etc/shadow",
     "/etc/shadow-",
     "/etc/gshadow",
@@ -51,7 +53,41 @@ const ROOT_SECRETS: [&str; 8] = [
     "/etc/sudoers",
     "/etc/sudoers.d",
     "/etc/ssl/private",
+    "/etc/pki/tls/private",
+    "/etc/pki/private",
+    "/etc/letsencrypt",
     "/etc/krb5.keytab",
+    "/etc/wireguard",
+    "/etc/openvpn",
+    "/etc/ipsec.secrets",
+    "/etc/ipsec.d/private",
+    "/etc/swanctl/private",
+    "/etc/ppp/chap-secrets",
+    "/etc/ppp/pap-secrets",
+    "/etc/NetworkManager/system-connections",
+    "/etc/netplan",
+    "/etc/wpa_supplicant",
+    "/etc/kubernetes",
+    "/etc/rancher",
+    "/etc/docker/key.json",
+    "/etc/mysql/debian.cnf",
+    "/etc/security/opasswd",
+    "/etc/credstore",
+    "/etc/credstore.encrypted",
+    "/var/lib/docker",
+    "/var/lib/containerd",
+    "/var/lib/containers",
+    "/var/lib/kubelet",
+    "/var/lib/rancher",
+    "/var/lib/etcd",
+    "/var/lib/sss/db",
+    "/var/lib/sss/secrets",
+    "/var/lib/systemd/credential.secret",
+    "/var/lib/private",
+    "/var/spool/cron",
+    "/var/spool/mail",
+    "/var/mail",
+    "/var/backups",
 ];
 
 /// What lies in `/run` although programs cannot do without it: name resolution, and all of NixOS.
@@ -96,6 +132,7 @@ impl Places {
         Ok(Self {
             // A link is nobody's metadata: where it leads is decided by whoever made it, who may be a command.
             git: workspace.join(".git").symlink_metadata().is_ok_and(|about| !about.is_symlink()),
+            nested: Vec::new(),
             hidden,
             readable: exists(readable),
             caches: exists(all(&policy.caches)),
@@ -106,6 +143,18 @@ impl Places {
             workspace,
             private,
         })
+    }
+}
+
+impl Places {
+    /// Looks for git metadata in the workspace, if commands may write it.
+    pub(crate) fn find_nested(&mut self, access: Access) {
+        if access == Access::Workspace {
+            let within = |spot: &&Spot| spot.path.starts_with(&self.workspace) && spot.path != self.workspace;
+            let closed: Vec<&Path> =
+                self.hidden.iter().chain(&self.masked).filter(within).map(|spot| spot.path.as_path()).collect();
+            self.nested = super::git::nested(&self.workspace, &closed);
+        }
     }
 }
 

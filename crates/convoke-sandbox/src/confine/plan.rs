@@ -94,6 +94,9 @@ pub(crate) fn plan(places: &Places, access: Access, made: &Made) -> Vec<Mount> {
         let git = workspace.join(".git");
         want(&git, Mount::Read { from: git.clone(), at: git.clone() }, Shows::Machine);
     }
+    for git in &places.nested {
+        want(git, Mount::Read { from: git.clone(), at: git.clone() }, Shows::Machine);
+    }
     for spot in &places.masked {
         if let Some(mount) = cover(spot) {
             want(&spot.path, mount, Shows::Other);
@@ -109,6 +112,7 @@ pub(crate) fn plan(places: &Places, access: Access, made: &Made) -> Vec<Mount> {
     };
     wanted.retain(|at, _| !masked(at));
     pin(&mut wanted, places, made);
+    let is_git = |at: &PathBuf| *at == workspace.join(".git") || places.nested.contains(at);
     // The map is sorted by components, so what lies above comes first.
     let mut mounts: Vec<Mount> = Vec::new();
     for (at, (mount, _)) in &wanted {
@@ -117,7 +121,7 @@ pub(crate) fn plan(places: &Places, access: Access, made: &Made) -> Vec<Mount> {
         let needless = match mount {
             Mount::Empty(_) | Mount::Nothing(_) => above == Shows::Other && at != Path::new("/run"),
             // An exception from hiding is needed only below something hidden, and must not forbid writing elsewhere.
-            Mount::Read { from, .. } if from == at && *at != workspace.join(".git") => above == Shows::Machine,
+            Mount::Read { from, .. } if from == at && !is_git(at) => above == Shows::Machine,
             Mount::Write { from, .. } => {
                 made.caches.get(at) == Some(from) && at.starts_with(workspace) && at != workspace
             }
@@ -131,10 +135,12 @@ pub(crate) fn plan(places: &Places, access: Access, made: &Made) -> Vec<Mount> {
 }
 
 /// Directories that lead to something covered in a place that can be written become mounts of themselves: what is mounted
-/// upon cannot be renamed, so nobody can carry what is covered to a place where the next shell would show it.
+/// upon cannot be renamed, so nobody can carry what is covered to a place where the next shell would show it. The same for
+/// nested git metadata, which nobody is to put something else in the place of.
 fn pin(wanted: &mut BTreeMap<PathBuf, (Mount, Shows)>, places: &Places, made: &Made) {
     let covers = |(mount, _): &(Mount, Shows)| matches!(mount, Mount::Empty(_) | Mount::Nothing(_));
-    let covered: Vec<PathBuf> = wanted.iter().filter(|(_, about)| covers(about)).map(|(at, _)| at.clone()).collect();
+    let covered = wanted.iter().filter(|(at, about)| covers(about) || places.nested.contains(at));
+    let covered: Vec<PathBuf> = covered.map(|(at, _)| at.clone()).collect();
     let writable = made.caches.iter().chain([(&places.workspace, &made.tree)]);
     for (root, from) in writable {
         for at in covered.iter().filter(|at| at.starts_with(root)) {
@@ -209,6 +215,7 @@ mod tests {
             masked: Vec::new(),
             home: None,
             git: false,
+            nested: Vec::new(),
             temporary: vec!["/tmp".into()],
             run: false,
         }
@@ -347,6 +354,14 @@ mod tests {
         let cache = ["- /c", "w /c/x = /p", "w /c/x/y = /p/y", "0 /c/x/y/key"];
         let tree = ["w /w = /o", "w /w/a = /o/a", "w /w/a/b = /o/a/b", "0 /w/a/b/key", "- /w/h"];
         check(&places, &made, &[&cache[..], &tree].concat());
+    }
+
+    #[test]
+    fn nested_git_metadata_is_read_only_and_the_way_to_it_pinned() {
+        let mut places = places("/w");
+        (places.git, places.nested) = (true, vec!["/w/a/b/.git".into()]);
+        (places.temporary, places.hidden) = (Vec::new(), Vec::new());
+        check(&places, &made("/w"), &["w /w", "r /w/.git", "w /w/a", "w /w/a/b", "r /w/a/b/.git"]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,13 +14,15 @@ use std::process::Command;
 use serde::{Deserialize, Serialize};
 
 use super::beneath;
+use super::git;
 use super::overlay::Overlays;
 use super::places::Places;
 use super::plan::{HELPER, Made, Mount, plan, words};
 use crate::copy::{self, CopyCap};
-use crate::helper::{HELPER_ARGUMENT, INNER, find_program, map_ids};
+use crate::helper::{HELPER_ARGUMENT, INNER, map_ids};
 use crate::policy::{Access, LayerSet, Network, Policy};
 use crate::sys::{self, Pid};
+use crate::trusted::trusted_program;
 use crate::wire::{Confine, Form, ShellSetup};
 
 /// Changing owners, and passing the rights of files, of root that works on somebody else's tree.
@@ -55,24 +57,26 @@ pub(crate) struct Inner {
 }
 
 /// Finds bubblewrap, but never one that lies in the workspace: a command may have put it there.
-pub(crate) fn find_bubblewrap(path: Option<&OsStr>, workspace: Option<&Path>) -> Option<PathBuf> {
-    let program = find_program("bwrap", path)?.canonicalize().ok()?;
-    (!workspace.is_some_and(|workspace| program.starts_with(workspace))).then_some(program)
+pub(crate) fn find_bubblewrap(path: Option<&OsStr>, never_below: &[&Path]) -> Option<PathBuf> {
+    trusted_program("bwrap", path, never_below)
 }
 
 /// Starts bubblewrap with this executable inside. Returns the process to wait for; the other one, inside, begins at
 /// [`read_inner`].
 pub(crate) fn start_namespaces(
     descriptors: [&dyn AsFd; 2],
-    Confine { policy, home, .. }: Confine,
+    Confine { policy, home, distrusted, .. }: Confine,
     shell: Option<ShellSetup>,
 ) -> Result<Pid, String> {
     let root = sys::effective_ids().0 == 0;
-    let places = Places::look(&policy, home, root)?;
+    let mut places = Places::look(&policy, home, root)?;
+    places.find_nested(policy.access);
     // The path this process was given, and not the one that commands of an earlier shell may have left behind.
     let path = std::env::var_os("PATH");
-    let bubblewrap = find_bubblewrap(path.as_deref(), Some(&places.workspace))
-        .ok_or("bubblewrap is not installed (no bwrap was found)")?;
+    let mut never_below: Vec<&Path> = vec![&places.workspace, &places.private];
+    never_below.extend(distrusted.iter().map(PathBuf::as_path));
+    let bubblewrap =
+        find_bubblewrap(path.as_deref(), &never_below).ok_or("bubblewrap is not installed (no bwrap was found)")?;
     let helper = std::env::current_exe().map_err(|error| format!("this executable cannot be found: {error}"))?;
     make_private(&places)?;
     let overlays = policy.access == Access::ReadOnly || !places.caches.is_empty();
@@ -160,7 +164,7 @@ fn become_bubblewrap(
 ) -> String {
     match prepare(helper, inner) {
         Err(why) => why,
-        Ok(Prepared { arguments, program, git }) => {
+        Ok(Prepared { arguments, program, held }) => {
             let started = (|| -> io::Result<io::Error> {
                 sys::die_with_parent()?;
                 let memo = in_memory(&serde_json::to_vec(inner)?)?;
@@ -170,7 +174,7 @@ fn become_bubblewrap(
                 {
                     sys::keep_on_exec(fd)?;
                 }
-                git.as_ref().map_or(Ok(()), |git| sys::keep_on_exec(git.as_fd()))?;
+                held.iter().try_for_each(|held| sys::keep_on_exec(held.as_fd()))?;
                 sys::duplicate_as_standard(errors.as_fd(), 2)?;
                 let mut command = Command::new(bubblewrap);
                 command.env_clear().current_dir("/");
@@ -191,8 +195,8 @@ struct Prepared {
     arguments: Vec<u8>,
     /// The helper's path inside.
     program: PathBuf,
-    /// The git metadata, if they are mounted.
-    git: Option<File>,
+    /// What is mounted by handle, git metadata above all.
+    held: Vec<File>,
 }
 
 /// Makes the overlays and says what is to be mounted.
@@ -226,7 +230,7 @@ fn prepare(helper: &Path, inner: &mut Inner) -> Result<Prepared, String> {
     }
     inner.layered = made.caches.keys().cloned().collect();
     let mut mounts = plan(&inner.places, inner.policy.access, &made);
-    let git = hold_git(&mut mounts, inner, &made);
+    let held = git::hold(&mut mounts, &inner.places, inner.policy.access, &made.tree)?;
     clear_ways(&mounts, &inner.places, &made).map_err(|error| format!("places for mounts cannot be made: {error}"))?;
     let mut arguments: Vec<OsString> = Vec::new();
     arguments.extend(namespaces(inner).into_iter().map(OsString::from));
@@ -240,7 +244,7 @@ fn prepare(helper: &Path, inner: &mut Inner) -> Result<Prepared, String> {
         bytes.extend_from_slice(argument.as_bytes());
         bytes.push(0);
     }
-    Ok(Prepared { arguments: bytes, program, git })
+    Ok(Prepared { arguments: bytes, program, held })
 }
 
 /// Mounts into the private directories stand where commands of an earlier shell may have left links, which must not lead
@@ -257,26 +261,6 @@ fn clear_ways(mounts: &[Mount], places: &Places, made: &Made) -> io::Result<()> 
         }
     }
     Ok(())
-}
-
-/// Git metadata are mounted by handle: another agent may write the workspace at this moment, and what it puts in their place
-/// must not be followed.
-fn hold_git(mounts: &mut Vec<Mount>, inner: &Inner, made: &Made) -> Option<File> {
-    let git = inner.places.workspace.join(".git");
-    let copied = made.tree == inner.places.private.join("copy");
-    mounts.retain(|mount| !matches!(mount, Mount::Read { from, .. } if *from == git));
-    if !inner.places.git || !(copied || inner.policy.access == Access::Workspace) {
-        return None;
-    }
-    let held = File::options().read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW).open(&git).ok()?;
-    if held.metadata().ok()?.is_symlink() {
-        return None;
-    }
-    let from = PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd()));
-    // Its own mounts, if something below it is covered, come after it.
-    let after = mounts.iter().position(|mount| mount.at().starts_with(&git)).unwrap_or(mounts.len());
-    mounts.insert(after, Mount::Read { from, at: git });
-    Some(held)
 }
 
 fn namespaces(inner: &Inner) -> Vec<&'static str> {

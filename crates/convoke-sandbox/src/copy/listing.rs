@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use super::{CopyCap, CopyError, read};
+use crate::trusted::trusted_program;
 
 /// What an item was when it was listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,9 +39,14 @@ pub(super) struct Listing {
     pub(super) left_out: Vec<PathBuf>,
 }
 
-/// Lists the tree at `root`, which is canonical, and refuses one that passes the cap.
-pub(super) fn of(root: &Path, cap: CopyCap) -> Result<Listing, CopyError> {
-    let mut lister = Lister { root, cap, files: 0, bytes: 0, repositories: Vec::new(), listing: Listing::default() };
+/// Lists the tree at `root`, which is canonical, and refuses one that passes the cap. Git is taken neither from the tree nor
+/// from around the copy.
+pub(super) fn of(root: &Path, copy: &Path, cap: CopyCap) -> Result<Listing, CopyError> {
+    // This runs before anything is confined, so a git that a command has put somewhere must not be the one.
+    let path = std::env::var_os("PATH");
+    let git = trusted_program("git", path.as_deref(), &[root, copy.parent().unwrap_or(copy)]);
+    let (repositories, listing) = (Vec::new(), Listing::default());
+    let mut lister = Lister { root, git, cap, files: 0, bytes: 0, repositories, listing };
     lister.repository(Path::new(""), repository_around(root))?;
     while let Some(directory) = lister.repositories.pop() {
         let inside = root.join(&directory);
@@ -62,6 +68,7 @@ fn repository_around(root: &Path) -> Option<&Path> {
 
 struct Lister<'a> {
     root: &'a Path,
+    git: Option<PathBuf>,
     cap: CopyCap,
     files: u64,
     bytes: u64,
@@ -80,7 +87,8 @@ impl Lister<'_> {
         self.listing.items.push(Item { path: directory.to_owned(), kind: Kind::Directory });
         // A tree that the repository around it ignores as a whole is none of that repository's business.
         let whole = |ignored: &[u8]| paths(ignored).any(|path| path == Path::new("."));
-        let answer = work_tree.and_then(|work_tree| ask_git(&place, work_tree).ok());
+        let answer = self.git.as_ref().zip(work_tree);
+        let answer = answer.and_then(|(git, work_tree)| ask_git(git, &place, work_tree).ok());
         let Some((known, ignored)) = answer.filter(|(_, ignored)| !whole(ignored)) else {
             return self.walk(directory);
         };
@@ -172,21 +180,21 @@ fn paths(listed: &[u8]) -> impl Iterator<Item = &Path> {
 }
 
 /// What git knows or does not ignore below `directory`, and what it ignores.
-fn ask_git(directory: &Path, work_tree: &Path) -> io::Result<(Vec<u8>, Vec<u8>)> {
-    let known = start_git(directory, work_tree, &["--cached", "--others"])?;
-    let ignored = start_git(directory, work_tree, &["--others", "--ignored", "--directory"]);
+fn ask_git(git: &Path, directory: &Path, work_tree: &Path) -> io::Result<(Vec<u8>, Vec<u8>)> {
+    let known = start_git(git, directory, work_tree, &["--cached", "--others"])?;
+    let ignored = start_git(git, directory, work_tree, &["--others", "--ignored", "--directory"]);
     // Both work at once; what waits in the second one's pipe meanwhile only makes it wait.
     let known = finish(known);
     let ignored = ignored.and_then(finish);
     Ok((known?, ignored?))
 }
 
-fn start_git(directory: &Path, work_tree: &Path, which: &[&str]) -> io::Result<Child> {
+fn start_git(git: &Path, directory: &Path, work_tree: &Path, which: &[&str]) -> io::Result<Child> {
     let mut git_dir = std::ffi::OsString::from("--git-dir=");
     git_dir.push(work_tree.join(".git"));
     let mut work = std::ffi::OsString::from("--work-tree=");
     work.push(work_tree);
-    let mut command = Command::new("git");
+    let mut command = Command::new(git);
     command.arg("-C").arg(directory).arg(git_dir).arg(work);
     for setting in ["core.fsmonitor=false", "core.hooksPath=/dev/null", "core.quotePath=false"] {
         command.arg("-c").arg(setting);

@@ -252,8 +252,9 @@ fn quote(text: &[u8]) -> Vec<u8> {
     quoted
 }
 
-/// The usual places come first, so that a directory which commands can write does not choose the shell.
-pub(crate) fn find_program(name: &str, path: Option<&OsStr>) -> Option<PathBuf> {
+/// The usual places come first, so that a directory which commands can write does not choose the shell. What is found runs
+/// where commands run, behind the same door, so it need not be more trusted than they are.
+fn find_program(name: &str, path: Option<&OsStr>) -> Option<PathBuf> {
     ["/usr/bin", "/bin"]
         .into_iter()
         .map(PathBuf::from)

@@ -305,8 +305,8 @@ impl<'a> Init<'a> {
     /// Tells the host that the command, if there is one, is over.
     fn finish(&mut self, code: i32) -> Result<(), String> {
         let Some(running) = self.running.take() else { return Ok(()) };
+        let shell = self.bash.as_ref().map(|bash| bash.pid);
         if running.ending.is_some() {
-            let shell = self.bash.as_ref().map(|bash| bash.pid);
             self.tree.kill_until_gone(&running.before, shell, KILL_LIMIT);
             // If it was not this command alone that used so much, then the older jobs go too.
             if self.watchdog.as_ref().is_some_and(|watchdog| watchdog.passed(&self.tree, shell).is_some()) {
@@ -323,6 +323,7 @@ impl<'a> Init<'a> {
             cwd: self.cwd.to_string_lossy().into_owned(),
             env: text_only(&self.env),
             replaced: (!replaced.is_empty()).then(|| replaced.join("; ")),
+            jobs: !self.tree.living(shell).is_empty(),
         };
         say(self.control, &outcome)
     }

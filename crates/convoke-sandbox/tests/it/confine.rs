@@ -1,6 +1,7 @@
 //! Policies as commands meet them: each access in each set of layers, and once more as an ordinary user. Escapes by trickery
 //! have a suite of their own; here is what must work and what must plainly fail.
 
+mod faults;
 mod files;
 mod programs;
 
@@ -41,7 +42,7 @@ pub(crate) use in_both_sets;
 
 /// Whether this set can be had here; said if not.
 pub(crate) async fn holds(set: LayerSet) -> bool {
-    let layers = probe(&helper(), None).await.unwrap();
+    let layers = probe(&helper(), None, Path::new("/nowhere")).await.unwrap();
     let held = hold(&layers, Access::ReadOnly, &Network::Off, Some(set));
     let holds = held.as_ref().is_ok_and(|held| held.set == Some(set));
     if !holds {
@@ -111,10 +112,10 @@ impl World {
         self.restored(set, policy, None).await
     }
 
-    pub(crate) async fn restored(&self, set: LayerSet, policy: Policy, restored: Option<ShellState>) -> Inside {
+    pub(crate) fn config(&self, set: LayerSet, policy: Policy, restored: Option<ShellState>) -> ShellConfig {
         let home = self.at("home").display().to_string();
         let env = [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("GIVEN", "yes"), ("HOME", &home)];
-        let config = ShellConfig {
+        ShellConfig {
             helper: helper(),
             cwd: self.at("home/project"),
             env: env.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
@@ -122,8 +123,11 @@ impl World {
             hold: HoldChoice::Best,
             policy,
             layers: Some(set),
-        };
-        let shell = Shell::start(config).await.unwrap();
+        }
+    }
+
+    pub(crate) async fn restored(&self, set: LayerSet, policy: Policy, restored: Option<ShellState>) -> Inside {
+        let shell = Shell::start(self.config(set, policy, restored)).await.unwrap();
         Inside { shell, full: self.at("full output") }
     }
 }
@@ -161,7 +165,7 @@ pub(crate) fn root() -> bool {
 #[tokio::test]
 async fn the_probe_is_quick_and_says_what_it_found() {
     let since = Instant::now();
-    let layers = probe(&helper(), None).await.unwrap();
+    let layers = probe(&helper(), None, Path::new("/nowhere")).await.unwrap();
     println!("the probe took {:?}", since.elapsed());
     let lines = layers.lines();
     assert_eq!(lines.len(), 6);

@@ -127,7 +127,7 @@ async fn nobody_escapes() {
     let attempts = all();
     let names: BTreeSet<&str> = attempts.iter().map(|attempt| attempt.name).collect();
     assert_eq!(names.len(), attempts.len(), "every attempt has a name of its own");
-    let layers = probe(&helper(), None).await.unwrap();
+    let layers = probe(&helper(), None, Path::new("/nowhere")).await.unwrap();
     let free = run(&attempts, OFF).await;
     let succeeds = |attempt: &Attempt| free[attempt.name].escaped;
     let (counted, failing): (Vec<Attempt>, Vec<Attempt>) = attempts.iter().partition(|attempt| succeeds(attempt));
@@ -303,7 +303,7 @@ fn every_sentence_about_what_is_weaker_is_shown_by_an_attempt() {
 /// The sentences about what does not work inside are true as well.
 #[tokio::test]
 async fn what_is_said_not_to_work_under_the_fallback_set_does_not() {
-    let layers = probe(&helper(), None).await.unwrap();
+    let layers = probe(&helper(), None, Path::new("/nowhere")).await.unwrap();
     if Column::LandlockAlone.held(&layers, Access::ReadOnly).is_none() {
         println!("not run: Landlock cannot be had here");
         return;

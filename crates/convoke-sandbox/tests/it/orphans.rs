@@ -106,7 +106,7 @@ fn anyone_runs(program: &Path) -> bool {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn sixty_four_commands_are_cancelled_at_once() {
-    let layers = convoke_sandbox::probe(&helper(), None).await.unwrap();
+    let layers = convoke_sandbox::probe(&helper(), None, Path::new("/nowhere")).await.unwrap();
     for set in [None, Some(LayerSet::Landlock), Some(LayerSet::Namespaces)] {
         let held = convoke_sandbox::hold(&layers, Access::ReadOnly, &Network::Off, set);
         if set.is_some() && held.as_ref().map(|held| held.set) != Ok(set) {

@@ -2,7 +2,6 @@
 //! then it is written down, then it is done; the person's index is not touched.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -11,12 +10,13 @@ use std::path::{Path, PathBuf};
 use super::Worktrees;
 use super::disk::{self, Lock};
 use super::error::{Conflict, WorktreeError};
-use super::merge::{EXECUTABLE, Here, LINK, Side, Step, decide};
+use super::merge::{Here, Side, Step, decide};
 use super::names::Site;
 use super::plan::{Item, Plan};
 use super::types::{Applied, Base};
 use crate::error::Error;
 use crate::handle;
+use crate::layout::read_laid_out;
 use crate::store::unused;
 use crate::tree::{Entry, GITLINK, TreeChange};
 
@@ -232,16 +232,13 @@ impl Worktrees {
         let staging = unused(&site.home.join("staging"));
         self.steps.step().await;
         fs::create_dir(&staging).map_err(Error::file("making", &staging))?;
-        let index = unused(&site.home.join("index"));
-        let git = || self.store.content("laying out files").work_tree(&staging).index(&index);
-        let entries = plan.items.iter().filter_map(|item| side(item).map(|side| cache_info(item.path(), side)));
-        for some in entries.collect::<Vec<_>>().chunks(500) {
-            let call = git()?.args(["update-index", "--add", "--replace"]);
-            call.args(some.iter().flat_map(|entry| [OsString::from("--cacheinfo"), entry.clone()])).run().await?;
-        }
+        let entry = |item: &Item| {
+            let Side { mode, id } = side(item)?.clone();
+            Some((item.path().to_owned(), Entry { mode, id }))
+        };
+        let entries: Vec<(PathBuf, Entry)> = plan.items.iter().filter_map(entry).collect();
         self.steps.step().await;
-        git()?.args(["checkout-index", "-a"]).run().await?;
-        disk::remove_file(&index)?;
+        self.store.lay_out(&entries, &unused(&site.home.join("index")), &staging).await?;
         Ok(staging)
     }
 }
@@ -293,19 +290,8 @@ fn files_below(top: &Path, path: &Path) -> io::Result<Vec<PathBuf>> {
 fn content(staging: &Path, path: &Path, side: Option<&Side>) -> Result<Option<handle::Content>, Error> {
     let Some(side) = side else { return Ok(None) };
     let file = staging.join(path);
-    let read = if side.mode == LINK {
-        fs::read_link(&file).map(handle::Content::Link)
-    } else {
-        fs::read(&file).map(|bytes| handle::Content::File { bytes, executable: side.mode == EXECUTABLE })
-    };
+    let read = read_laid_out(&file, side.mode);
     read.map(Some).map_err(Error::file("reading", &file))
-}
-
-/// A file in the words of `update-index --cacheinfo`.
-fn cache_info(path: &Path, side: &Side) -> OsString {
-    let mut entry = OsString::from(format!("{:o},{},", side.mode, side.id));
-    entry.push(path);
-    entry
 }
 
 fn removed(changes: &[TreeChange]) -> BTreeSet<PathBuf> {

@@ -9,6 +9,7 @@ use super::names::Site;
 use super::types::{Base, Worktree};
 use super::{Worktrees, scan};
 use crate::error::Error;
+use crate::links::refuse_links_to;
 use crate::store::{replace_file, unused};
 
 impl Worktrees {
@@ -118,6 +119,11 @@ impl Worktrees {
 
     /// Makes git know the worktree, with its HEAD at a commit and on no branch.
     async fn admit(&self, site: &Site, head: &str, index: &Path) -> Result<(), Error> {
+        for written in ["refs", "reftable"] {
+            let place = site.admin.join(written);
+            let place = place.strip_prefix(self.store.common()).unwrap_or(&place);
+            refuse_links_to(self.store.common(), place)?;
+        }
         let tables = disk::exists(&self.store.common().join("reftable"))?;
         disk::write_admin(site, head, index, tables, &self.steps).await?;
         if tables {

@@ -1,11 +1,6 @@
 //! What an apply does with one path: a three-way rule over base, checkout and worktree. Pure; the merging of text itself
 //! is git's.
 
-/// The mode of a file that can be run.
-pub(super) const EXECUTABLE: u32 = 0o100_755;
-/// The mode of a link.
-pub(super) const LINK: u32 = 0o120_000;
-
 /// A file as git stores it.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Side {

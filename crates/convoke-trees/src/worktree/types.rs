@@ -86,6 +86,31 @@ pub enum Finished {
     },
 }
 
+impl Finished {
+    /// What became of it, as the rest of a sentence that begins with the worktree.
+    #[must_use]
+    pub fn told(&self, base: &Base) -> String {
+        match self {
+            Self::Removed => format!("was cut from {base}, is unchanged and was removed"),
+            Self::Unchanged { path, .. } => {
+                format!("was cut from {base} and is unchanged but for files that git ignores: {}", path.display())
+            }
+            Self::Kept { branch, commit, files, remarks, .. } => {
+                let place = match branch {
+                    Some(branch) => format!("on the branch {branch}"),
+                    None => format!("in the commit {commit}"),
+                };
+                let files = match files.len() {
+                    1 => "1 changed file is".to_owned(),
+                    number => format!("{number} changed files are"),
+                };
+                let remarks: String = remarks.iter().map(|remark| format!("; {remark}")).collect();
+                format!("was cut from {base}; {files} kept {place}{remarks}")
+            }
+        }
+    }
+}
+
 /// How a worktree stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorktreeState {

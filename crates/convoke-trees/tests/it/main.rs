@@ -1,14 +1,15 @@
 //! The tests of this crate, in one binary.
 #![expect(clippy::unwrap_used, reason = "all of this crate is tests")]
 
+mod beyond;
 mod keeping;
 mod odd;
 mod trust;
 mod undoing;
-mod world;
 mod worktree;
 mod worktree_apply;
 mod worktree_faults;
 mod worktree_hostile;
 mod worktree_kill;
 mod worktree_repo;
+mod world;

@@ -1,14 +1,14 @@
 //! The first line on stderr: what is asked and how hard, whether it may fan out, what it may spend, what holds its
-//! commands, and where it is remembered. One line, whatever the width: what does not fit is said shorter, then left out,
-//! and what confines the commands, or that nothing does, is left out never. What the layers of this machine do not hold is
-//! told on a line of its own.
+//! commands, and where it is remembered. One line, whatever the width: what does not fit is said shorter, then left out.
+//! What is open or weaker than it could be is left out never; the policy and what holds it go last. What the layers of
+//! this machine do not hold is told on a line of its own.
 
 use std::path::Path;
 
-use convoke_kernel::{Confinement, Sandbox as Policy};
+use convoke_kernel::{Confinement, Network as Reach, Sandbox as Policy};
 
 use crate::confine::{layers_words, network_words, weaker_line, weaker_names};
-use crate::render::{Look, clean, text_columns};
+use crate::render::{Look, clean, count, text_columns};
 use crate::settings::{Caps, ModelSource, Settings, caps_words, switch_word};
 
 /// What the line tells.
@@ -30,7 +30,12 @@ pub(super) struct Banner<'a> {
 }
 
 /// One thing that is told, from its longest form to its shortest; empty when it is left out.
-struct Part(Vec<String>);
+#[derive(Default)]
+struct Part {
+    forms: Vec<String>,
+    /// Whether its shortest form is told whatever the width.
+    stays: bool,
+}
 
 /// The parts, in the order in which they stand.
 #[derive(Clone, Copy)]
@@ -50,8 +55,12 @@ use Place::{Caps as Money, Dir, Journal, Layers, Mode, Model, Name, Network, San
 
 /// What becomes shorter, one form at a time, until the line fits.
 const STEPS: &[Place] = &[
-    Dir, Journal, Sandbox, Layers, Money, Model, Dir, Name, Journal, Money, Network, Model, Mode, Mode, Money, Layers,
+    Dir, Journal, Sandbox, Layers, Money, Model, Dir, Name, Journal, Money, Mode, Mode, Model, Money, Network, Model,
+    Layers, Network, Sandbox,
 ];
+
+/// Less of a model's name says nothing.
+const LEAST_NAME: usize = 6;
 
 impl<'a> Banner<'a> {
     /// What a new run tells.
@@ -93,27 +102,27 @@ impl<'a> Banner<'a> {
         let mut parts = self.parts();
         let mut line = joined(&parts);
         let Some(width) = width else { return line };
+        let spare = parts[Model as usize].forms.last().cloned();
         for step in STEPS {
             if text_columns(&line) <= width {
-                return line;
+                break;
             }
-            let forms = &mut parts[*step as usize].0;
-            if !forms.is_empty() {
-                forms.remove(0);
-            }
+            let over = text_columns(&line) - width;
+            parts[*step as usize].shorten(if matches!(step, Model) { over } else { usize::MAX });
             line = joined(&parts);
         }
-        // Only a very narrow terminal, or a very long name of a model, gets here; the name is cut.
-        let over = text_columns(&line).saturating_sub(width);
-        if let (true, Some(name)) = (over > 0, parts[Model as usize].0.first_mut()) {
-            let kept = name.chars().count().saturating_sub(over + 1);
-            *name = name.chars().take(kept).chain(['…']).collect();
+        if !parts[Model as usize].forms.is_empty() {
+            return line;
         }
-        joined(&parts)
+        // Where the layers did not fit after all, there may be room for the model again.
+        parts[Model as usize].forms = spare.into_iter().collect();
+        let with_model = joined(&parts);
+        if text_columns(&with_model) <= width { with_model } else { line }
     }
 
     fn parts(&self) -> Vec<Part> {
-        let part = |forms: &[String]| Part(forms.iter().map(|form| clean(form)).collect());
+        let part = |forms: &[String]| Part { forms: forms.iter().map(|form| clean(form)).collect(), stays: false };
+        let staying = |forms: &[String]| Part { stays: true, ..part(forms) };
         let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
         let here = name(self.dir).unwrap_or_else(|| self.dir.display().to_string());
         let remembered = name(Path::new(&self.journal)).unwrap_or_else(|| self.journal.clone());
@@ -132,7 +141,7 @@ impl<'a> Banner<'a> {
             }
         };
         let mode = match self.mode {
-            None => Part(Vec::new()),
+            None => Part::default(),
             Some(on) => {
                 let word = format!("mode {}", switch_word(on));
                 let consent = if self.consent && !on { ", workflows allowed" } else { "" };
@@ -140,7 +149,7 @@ impl<'a> Banner<'a> {
             }
         };
         let money = match &self.caps {
-            None => Part(Vec::new()),
+            None => Part::default(),
             Some(caps) => {
                 let words = caps_words(caps);
                 let first = words.split(", ").next().unwrap_or_default().to_owned();
@@ -148,18 +157,44 @@ impl<'a> Banner<'a> {
             }
         };
         let sandbox = match self.confinement.sandbox {
-            Policy::Off => part(&["commands UNCONFINED (--sandbox off)".into(), "UNCONFINED".into()]),
+            Policy::Off => staying(&["commands UNCONFINED (--sandbox off)".into(), "UNCONFINED".into()]),
             policy => part(&[format!("sandbox {}", policy.name()), policy.name().into()]),
         };
-        let network = part(&[network_words(self.confinement)]);
-        let layers = match (layers_words(self.confinement), weaker_names(self.confinement).is_empty()) {
-            (layers, _) if layers.is_empty() => Part(Vec::new()),
-            (layers, true) => part(&[layers]),
-            (layers, false) => part(&[format!("{layers} (weaker)"), "weaker".into()]),
+        let reach = network_words(self.confinement);
+        let network = match (&self.confinement.network, self.confinement.sandbox) {
+            // That nothing is confined says this too.
+            (_, Policy::Off) => part(&[reach.clone(), reach]),
+            (Reach::Off, _) => part(&[reach]),
+            (Reach::On, _) => staying(&[reach.clone(), reach, "net open".into()]),
+            (Reach::Hosts(hosts), _) => {
+                let hosts = count(u32::try_from(hosts.len()).unwrap_or(u32::MAX), "host");
+                staying(&[reach, format!("network {hosts}"), hosts])
+            }
+        };
+        let layers = layers_words(self.confinement);
+        let short = layers.replace("bubblewrap", "bwrap").replace("+cgroup", "");
+        let layers = match weaker_names(self.confinement).is_empty() {
+            _ if layers.is_empty() => Part::default(),
+            true => part(&[layers, short]),
+            false => staying(&[format!("{layers} (weaker)"), format!("{short} (weaker)"), "weaker".into()]),
         };
         let dir = part(&[format!("in {}", self.dir.display()), format!("in {here}")]);
         let journal = part(&[format!("journal {}", self.journal), format!("journal {remembered}")]);
-        vec![Part(vec!["convoke".into()]), model, mode, money, sandbox, network, layers, dir, journal]
+        vec![part(&["convoke".into()]), model, mode, money, sandbox, network, layers, dir, journal]
+    }
+}
+
+impl Part {
+    /// Tells less of it: the next form, or of the last one what is left without that many columns, or nothing.
+    fn shorten(&mut self, over: usize) {
+        match self.forms.as_mut_slice() {
+            [_, _, ..] => drop(self.forms.remove(0)),
+            [last] if !self.stays => match last.chars().count().saturating_sub(over.saturating_add(1)) {
+                kept if kept >= LEAST_NAME => *last = last.chars().take(kept).chain(['…']).collect(),
+                _ => self.forms.clear(),
+            },
+            _ => {}
+        }
     }
 }
 
@@ -171,15 +206,13 @@ fn with_effort(model: &str, effort: Option<&str>) -> String {
 }
 
 fn joined(parts: &[Part]) -> String {
-    let said: Vec<&str> = parts.iter().filter_map(|part| part.0.first().map(String::as_str)).collect();
+    let said: Vec<&str> = parts.iter().filter_map(|part| part.forms.first().map(String::as_str)).collect();
     said.join(" · ")
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::LazyLock;
-
-    use convoke_kernel::Network as Reach;
 
     use super::*;
 
@@ -197,6 +230,15 @@ mod tests {
         let weaker = ["git-metadata: it can be written", "names: they can be found out"];
         confinement(Policy::Workspace, Reach::Off, &["landlock 7", "seccomp", "rlimits"], &weaker)
     });
+
+    static OPEN: LazyLock<Confinement> = LazyLock::new(|| Confinement { network: Reach::On, ..FULL.clone() });
+
+    static HOSTS: LazyLock<Confinement> = LazyLock::new(|| {
+        let hosts = vec!["crates.io".to_owned(), "pypi.org".to_owned()];
+        Confinement { network: Reach::Hosts(hosts), ..FULL.clone() }
+    });
+
+    static WORST: LazyLock<Confinement> = LazyLock::new(|| Confinement { network: Reach::On, ..WEAK.clone() });
 
     static OFF: LazyLock<Confinement> =
         LazyLock::new(|| confinement(Policy::Off, Reach::On, &[], &["everything: all rights"]));
@@ -229,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_collapses_to_the_width_and_names_the_policy_at_any() {
+    fn the_line_collapses_to_the_width_and_drops_what_confines_last() {
         let check = |confinement: &Confinement, width: usize, expected: &str| {
             let source = api();
             let banner = Banner { confinement, ..banner(&source, "claude-opus-4-8") };
@@ -238,29 +280,51 @@ mod tests {
         check(
             &FULL,
             160,
-            "convoke · model claude-opus-4-8 (effort xhigh) · mode on · at most $10.00, 500 agents, 120 min · workspace · no \
-             network · in project · journal journal.db",
+            "convoke · opus-4-8 xhigh · mode on · $10.00, 500 agents, 120 min · workspace · no network · bwrap+landlock+seccomp · \
+             in project · journal journal.db",
         );
         check(
             &FULL,
             120,
-            "convoke · opus-4-8 xhigh · mode on · $10.00, 500 agents, 120 min · workspace · no network · journal journal.db",
+            "opus-4-8 xhigh · mode on · $10.00, 500 agents, 120 min · workspace · no network · bwrap+landlock+seccomp",
         );
-        check(&FULL, 80, "opus-4-8 xhigh · mode on · $10.00, 500 agents, 120 min · workspace · no network");
-        check(&FULL, 40, "opus-4-8 · mode on · $10.00 · workspace");
-        check(&WEAK, 80, "opus-4-8 xhigh · mode on · $10.00 · workspace · no network · weaker");
-        check(&WEAK, 40, "opus-4-8 · $10.00 · workspace · weaker");
+        check(&FULL, 80, "opus-4-8 xhigh · $10.00 · workspace · no network · bwrap+landlock+seccomp");
+        check(&FULL, 40, "workspace · bwrap+landlock+seccomp");
+        check(&WEAK, 80, "opus-4-8 xhigh · $10.00 · workspace · no network · landlock+seccomp (weaker)");
+        check(&WEAK, 40, "workspace · landlock+seccomp (weaker)");
+        check(&OPEN, 80, "opus-4-8 xhigh · $10.00 · workspace · network open · bwrap+landlock+seccomp");
+        check(&OPEN, 40, "opus-4-8 · workspace · network open");
+        check(&HOSTS, 80, "opus-4-8 · workspace · network crates.io, pypi.org · bwrap+landlock+seccomp");
+        check(&HOSTS, 40, "opus-4-8 · workspace · network 2 hosts");
         check(&OFF, 80, "opus-4-8 xhigh · mode on · $10.00 · UNCONFINED · network open");
-        check(&OFF, 40, "opus-4-8 · mode on · $10.00 · UNCONFINED");
-        check(&OFF, 20, "opus-4… · UNCONFINED");
-        for (confinement, word) in [(&*FULL, "workspace"), (&*WEAK, "workspace"), (&*OFF, "UNCONFINED")] {
-            for width in 20..220 {
+        check(&OFF, 40, "opus-4-8 · UNCONFINED · network open");
+        check(&OFF, 20, "UNCONFINED");
+        let (source, long) = (api(), "x".repeat(60));
+        let line = banner(&source, &long).line(Some(80));
+        assert_eq!(line, format!("{}… · workspace · bwrap+landlock+seccomp", "x".repeat(42)));
+    }
+
+    #[test]
+    fn what_is_open_or_weaker_is_told_at_every_width() {
+        let check = |confinement: &Confinement, told: &[&[&str]], least: usize| {
+            for width in least..220 {
                 let source = api();
                 let line = Banner { confinement, ..banner(&source, "claude-opus-4-8") }.line(Some(width));
                 assert!(text_columns(&line) <= width && !line.contains('\n'), "{width}: {line}");
-                assert!(line.contains(word), "{width}: {line}");
+                for forms in told {
+                    assert!(forms.iter().any(|form| line.contains(form)), "{width}: {forms:?} in {line}");
+                }
             }
-        }
+        };
+        check(&FULL, &[&["workspace"]], 20);
+        check(&FULL, &[&["workspace"], &["+landlock+seccomp"]], 40);
+        check(&WEAK, &[&["workspace"], &["weaker"]], 20);
+        check(&OPEN, &[&["network open", "net open"]], 20);
+        check(&OPEN, &[&["network open"], &["workspace"]], 24);
+        check(&HOSTS, &[&["network", "2 hosts"]], 20);
+        check(&WORST, &[&["network open", "net open"], &["weaker"]], 20);
+        check(&OFF, &[&["UNCONFINED"]], 20);
+        check(&OFF, &[&["UNCONFINED"], &["network open"]], 36);
     }
 
     #[test]

@@ -3,10 +3,9 @@
 
 mod sandbox;
 
-use std::ffi::OsString;
-use std::fs::OpenOptions;
+use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use convoke_journal::{Filter, Location};
@@ -14,10 +13,12 @@ use convoke_runtime::Clock;
 use serde_json::json;
 
 use crate::args::OutputFormat;
+use crate::confine::lies_inside;
 use crate::failure::{Exit, Failure};
+use crate::paths::probe;
 use crate::render::{clean, count, text_columns};
 use crate::settings::{ModelSource, Settings};
-use crate::{open, stdio, utc};
+use crate::{keeping, open, stdio, utc};
 
 /// How a check came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,40 +121,40 @@ fn object(checks: &[Check], failed: bool) -> serde_json::Value {
 }
 
 /// The first line a program says about its version.
-async fn version(settings: &Settings, program: &str) -> Option<String> {
+async fn version(settings: &Settings, program: Option<PathBuf>) -> Option<String> {
     let args = [OsString::from("--version")];
     let deadline = Duration::from_secs(5);
-    let said = convoke_sandbox::capture(program, &args, &settings.dir, &settings.command_env, deadline, 1 << 16).await;
+    let program = program?.into_os_string().into_string().ok()?;
+    let said =
+        convoke_sandbox::capture(&program, &args, Path::new("/"), &settings.command_env, deadline, 1 << 16).await;
     let output = said.ok().filter(|output| output.code == 0)?;
     String::from_utf8_lossy(&output.stdout).lines().next().map(str::to_owned)
 }
 
 async fn bash(settings: &Settings) -> Check {
-    match version(settings, "bash").await {
+    // What is run here is confined by nothing, so it must not be what an agent wrote.
+    let path = settings.command_env.get("PATH").map(OsStr::new);
+    let bash = convoke_sandbox::trusted_program("bash", path, &[&settings.dir, &settings.state_dir]);
+    match version(settings, bash).await {
         Some(found) => ok("bash", found),
         None => fail("bash", "bash cannot be run", "install bash and see that it is in PATH: agents work with it"),
     }
 }
 
 async fn git(settings: &Settings) -> Check {
-    match version(settings, "git").await {
+    match version(settings, keeping::places(settings).git(&settings.dir)).await {
         Some(found) => ok("git", found),
         None => warn("git", "git cannot be run", "install git: without it a resume knows less about what changed"),
     }
 }
 
-/// Whether files can be made in a directory, or in the nearest one above it that exists.
-fn probe(dir: &Path) -> Result<(), String> {
-    let existing = dir.ancestors().find(|dir| dir.exists()).unwrap_or(dir);
-    let file = existing.join(format!(".convoke-probe-{}", std::process::id()));
-    let made = OpenOptions::new().write(true).create_new(true).open(&file).map(drop);
-    let gone = made.and_then(|()| std::fs::remove_file(&file));
-    gone.map_err(|error| format!("{} cannot be written to: {error}", existing.display()))
-}
-
 fn state_dir(settings: &Settings) -> Check {
     let dir = settings.state_dir.display();
     match probe(&settings.state_dir) {
+        Ok(()) if lies_inside(&settings.state_dir, &settings.dir) => {
+            let found = format!("{dir} lies in the directory that is worked in, where commands could change it");
+            fail("state", found, "set XDG_STATE_HOME to a place outside")
+        }
         Ok(()) if settings.state_dir.exists() => {
             ok("state", format!("{dir}: output files and unrecorded replies go here"))
         }
@@ -169,6 +170,10 @@ async fn journal(settings: &Settings) -> Check {
         Location::Memory => {
             let todo = "name a file with --journal or ORCH_JOURNAL to be able to resume";
             return warn("journal", "in memory: nothing outlives the process", todo);
+        }
+        Location::Sqlite(path) if lies_inside(path, &settings.dir) => {
+            let found = format!("{place} lies in the directory that is worked in, where commands could change it");
+            return fail("journal", found, "name a file outside of it with --journal or ORCH_JOURNAL");
         }
         Location::Sqlite(path) if !path.exists() => {
             return match probe(path.parent().unwrap_or(path)) {

@@ -12,7 +12,7 @@ use crate::keeping::{LeadTree, Left};
 use crate::lead::Lead;
 use crate::open::Opened;
 use crate::questions;
-use crate::render::{Asked, End, Look, Progress, Report, Screen, clean};
+use crate::render::{Asked, End, Look, Progress, Report, Screen, clean, count};
 use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::stdio::tell;
@@ -63,6 +63,10 @@ pub(super) async fn drive(job: Job<'_>) -> Result<Exit, Failure> {
             Work::default()
         });
     }
+    if let Some(warning) = shown.as_ref().and_then(|shown| unasked(shown.unasked)) {
+        tell(&look.fit(&format!("warning: {warning}\n")));
+        warnings.push(warning);
+    }
     let (left, stored) =
         left_behind(settings, &agent, lead.spec.as_ref().map(|spec| spec.dir.as_str()), tree, &result).await;
     for warning in &left.warnings {
@@ -88,6 +92,16 @@ pub(super) async fn drive(job: Job<'_>) -> Result<Exit, Failure> {
     // The leases go back at once, so that a resume need not find out that this process is gone.
     let _ = opened.journal.close().await;
     Report::new(end).print(look)
+}
+
+/// What is said of calls that were refused for want of somebody to ask.
+fn unasked(calls: u32) -> Option<String> {
+    let were = if calls == 1 { "was" } else { "were" };
+    let calls = Some(calls).filter(|calls| *calls > 0).map(|calls| count(calls, "call"))?;
+    Some(format!(
+        "{calls} {were} refused because nobody could be asked: with --park such a call waits for your answer, and at a terminal --ask \
+         when-needed asks you"
+    ))
 }
 
 /// What is in files when driving has ended, and what became of the lead's worktree. One of a run that is to go on stays.

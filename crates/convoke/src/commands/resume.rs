@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use convoke_claude::OFFLINE_MODEL;
 use convoke_journal::{Journal, LiveOwner, Process};
-use convoke_kernel::AgentSpec;
+use convoke_kernel::{AgentSpec, Decision, Rule};
 use convoke_runtime::{Ended, Ids, Runtime, Take, changed_since};
 
 use super::ask;
@@ -98,10 +98,11 @@ pub(crate) async fn run(settings: &Settings, args: ResumeArgs) -> Result<Exit, F
         let ago = opened.clock.now().saturating_sub(lead.updated_at);
         say(settings, &look.fit(&clean(&changed_line(&changed, ago))));
     }
-    let warnings: Vec<String> = match (&kept, &source) {
+    let mut warnings: Vec<String> = match (&kept, &source) {
         (Err(why), ModelSource::Api { .. }) if recorded.sandbox.writes() => vec![keeping::cannot_take_back(why)],
         _ => Vec::new(),
     };
+    warnings.extend(newer_questions(&settings.asking.rules, &rules.rules));
     for warning in &warnings {
         tell(&look.fit(&format!("warning: {}\n", clean(warning))));
     }
@@ -120,6 +121,18 @@ pub(crate) async fn run(settings: &Settings, args: ResumeArgs) -> Result<Exit, F
         );
     }
     drive(Job { settings, look, opened, agent, take, progress, warnings, asked, tree, wanted: args.end }).await
+}
+
+/// Rules that ask and that the run was not begun with, in one warning: a run keeps whom it asks about what, and only what is
+/// forbidden now is forbidden at once.
+fn newer_questions(now: &[Rule], begun: &[Rule]) -> Option<String> {
+    let newer = now.iter().filter(|rule| rule.decision == Decision::Ask && !begun.contains(rule)).count();
+    (newer > 0).then(|| {
+        format!(
+            "not in force for this run: {newer} of your rules that ask, because it was begun without them; what must not \
+             happen needs decision = \"deny\", which holds at once"
+        )
+    })
 }
 
 /// Writes down what the person says to the agents' questions; each of them hears it when it is driven.

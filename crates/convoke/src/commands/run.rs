@@ -16,6 +16,7 @@ use crate::failure::{Exit, Failure};
 use crate::keeping::{self, Checkout, LeadTree};
 use crate::lead::Lead;
 use crate::open;
+use crate::paths;
 use crate::render::{Asked, Look, Progress, clean};
 use crate::settings::{ModelSource, Settings};
 use crate::stdio::tell;
@@ -38,6 +39,7 @@ pub(crate) async fn run(settings: &Settings, args: RunArgs) -> Result<Exit, Fail
     let source = choose(settings, look)?;
     // Before anything is written or spent: what cannot be held is not begun.
     let held = confine::hold(settings, &settings.dir).await?;
+    paths::check_writable(settings)?;
     let confinement = held.confinement.clone();
     let mut start = open::start(settings, &source, flags.fresh, is_quoted(&args.task), confinement.clone())?;
     start.approvals = settings.asking.approvals(look.is_interactive());

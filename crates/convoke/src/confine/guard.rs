@@ -24,7 +24,7 @@ pub(crate) fn check_places(settings: &Settings, dir: &Path) -> Result<(), Failur
         (Some(settings.state_dir.as_path()), "the state directory".to_owned(), "set XDG_STATE_HOME to a place outside"),
         (config, "your configuration".to_owned(), "set XDG_CONFIG_HOME to a place outside"),
     ];
-    let inside = |path: &Path| lies_in(path, dir, MOST_LINKS);
+    let inside = |path: &Path| lies_inside(path, dir);
     let Some((Some(path), what, remedy)) = things.into_iter().find(|(path, ..)| path.is_some_and(inside)) else {
         return Ok(());
     };
@@ -36,6 +36,11 @@ pub(crate) fn check_places(settings: &Settings, dir: &Path) -> Result<(), Failur
     Err(Failure::usage(message)
         .hint("start in a project directory, or name one with --cwd")
         .hint(format!("or {remedy}")))
+}
+
+/// Whether a path lies in a directory, by its name or by where links lead.
+pub(crate) fn lies_inside(path: &Path, dir: &Path) -> bool {
+    lies_in(path, dir, MOST_LINKS)
 }
 
 /// Whether a path lies in a directory, or whoever may write there could decide where it leads.

@@ -24,11 +24,11 @@ pub(crate) struct Held {
     pub(crate) confinement: Confinement,
 }
 
-/// What the machine offers.
-pub(crate) async fn layers(settings: &Settings) -> Result<Layers, Failure> {
+/// What the machine offers for commands that work in a directory.
+pub(crate) async fn layers(settings: &Settings, dir: &Path) -> Result<Layers, Failure> {
     let helper = HelperPath::new(paths::own_executable()?);
     let path = settings.command_env.get("PATH").map(OsStr::new);
-    convoke_sandbox::probe(&helper, path).await.map_err(|error| {
+    convoke_sandbox::probe(&helper, path, dir).await.map_err(|error| {
         Failure::usage(format!("nothing can be found out about what confines commands here: {error}"))
             .hint("`convoke doctor` looks closer; to run commands with all your rights, say --sandbox off")
     })
@@ -49,7 +49,7 @@ pub(crate) async fn hold_again(settings: &Settings, dir: &Path, recorded: &Confi
 async fn held(settings: &Settings, dir: &Path, sandbox: Sandbox, network: &Network) -> Result<Held, Failure> {
     check_places(settings, dir)?;
     // Nothing is tried where nothing is to be held.
-    let layers = if sandbox == Sandbox::Off { Layers::default() } else { layers(settings).await? };
+    let layers = if sandbox == Sandbox::Off { Layers::default() } else { layers(settings, dir).await? };
     let found = convoke_sandbox::hold(&layers, access(sandbox), &wish(network), settings.confine.at_most);
     let found = found.map_err(|cannot| {
         Failure::usage(format!("commands cannot be confined here: {}", cannot.why))

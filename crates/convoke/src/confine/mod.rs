@@ -7,7 +7,7 @@ mod places;
 mod table;
 mod words;
 
-pub(crate) use guard::check_places;
+pub(crate) use guard::{check_places, lies_inside};
 pub(crate) use hold::{access, hold, hold_again, layers, wish};
 pub(crate) use table::VARIABLES;
 pub(crate) use words::{layers_words, network_words, weaker_line, weaker_names};

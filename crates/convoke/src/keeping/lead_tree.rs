@@ -10,7 +10,6 @@ use convoke_trees::{Finished, Worktree, Worktrees};
 use super::checkout::{Checkout, LEAD};
 use super::places::places;
 use crate::failure::{Exit, Failure};
-use crate::render::count;
 use crate::settings::Settings;
 
 /// A lead's worktree.
@@ -77,22 +76,8 @@ impl LeadTree {
 
     /// Stores what the lead and those who worked beside it changed, and says where it is.
     pub(crate) async fn end(&self) -> String {
-        let base = &self.worktree.base;
         match self.worktrees.finish(&self.checkout.name, LEAD).await {
-            Ok(Finished::Removed) => format!("the worktree of this run, cut from {base}, was unchanged and is gone"),
-            Ok(Finished::Unchanged { path, .. }) => {
-                let path = path.display();
-                format!(
-                    "the worktree of this run, cut from {base}, is unchanged but for files that git ignores: {path}"
-                )
-            }
-            Ok(Finished::Kept { branch, commit, files, remarks, .. }) => {
-                let place =
-                    branch.map_or(format!("in the commit {commit}"), |branch| format!("on the branch {branch}"));
-                let remarks: String = remarks.iter().map(|remark| format!("; {remark}")).collect();
-                let files = count(u32::try_from(files.len()).unwrap_or(u32::MAX), "changed file");
-                format!("{files} of this run {place}, cut from {base}{remarks}")
-            }
+            Ok(finished) => format!("the worktree of this run {}", finished.told(&self.worktree.base)),
             Err(error) => format!("the worktree of this run stays as it is, {}: {error}", self.dir().display()),
         }
     }

@@ -4,10 +4,11 @@
 use std::path::Path;
 
 use convoke_kernel::AgentId;
-use convoke_trees::{ChangedFile, Error, How, Keeper, Places, WorktreeEntry, WorktreeError, Worktrees};
+use convoke_trees::{ChangedFile, Error, How, Keeper, LeftOut, Places, WorktreeEntry, WorktreeError, Worktrees};
 
 use super::checkout::Checkout;
 use super::places::places;
+use crate::render::clean;
 use crate::report::{Changed, Tree};
 use crate::settings::Settings;
 
@@ -32,7 +33,10 @@ impl Left {
             // What it changed is in its worktree, and the checkout is as it was.
             Some(_) => {}
             None => match changes(&places, dir, lead.as_str()).await {
-                Ok(changed) => left.changed = changed.iter().map(Changed::from).collect(),
+                Ok((changed, not_kept)) => {
+                    left.changed = changed.iter().map(Changed::from).collect();
+                    left.warnings.extend(not_kept_line(&not_kept));
+                }
                 Err(error) => left.warnings.push(format!("what this run changed cannot be listed: {error}")),
             },
         }
@@ -57,17 +61,31 @@ impl Left {
 }
 
 /// Where nothing was kept nothing was changed, or a person was told before that it would not be kept.
-async fn changes(places: &Places, dir: &Path, run: &str) -> Result<Vec<ChangedFile>, Error> {
+async fn changes(places: &Places, dir: &Path, run: &str) -> Result<(Vec<ChangedFile>, Vec<LeftOut>), Error> {
     let none = |error: Error| match error {
         Error::NotKept { .. } | Error::NoGit | Error::BadRepository { .. } | Error::StateInside { .. } => {
-            Ok(Vec::new())
+            Ok((Vec::new(), Vec::new()))
         }
         error => Err(error),
     };
     match Keeper::open(places, dir, run).await {
-        Ok(keeper) => keeper.changes().await.or_else(none),
+        Ok(keeper) => match keeper.changes().await {
+            Ok(changed) => Ok((changed, keeper.left_out()?)),
+            Err(error) => none(error),
+        },
         Err(error) => none(error),
     }
+}
+
+/// What could not be kept while a run worked, in one line; none if that is nothing.
+pub(crate) fn not_kept_line(not_kept: &[LeftOut]) -> Option<String> {
+    const MOST: usize = 8;
+    let named: Vec<String> = not_kept.iter().take(MOST).map(ToString::to_string).collect();
+    let more = match not_kept.len().saturating_sub(MOST) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    (!named.is_empty()).then(|| clean(&format!("not kept, cannot be taken back: {}{more}", named.join("; "))))
 }
 
 async fn trees(places: &Places, dir: &Path, run: &str) -> Result<Vec<WorktreeEntry>, WorktreeError> {

@@ -148,6 +148,7 @@ impl<W: Write> Live<W> {
     pub(crate) fn recorded(&mut self, agent: &AgentId, at: u64, event: &Event) {
         self.dirty = true;
         if *agent != self.lead {
+            self.progress.count(event);
             self.tree.recorded(agent, at, event);
             return;
         }
@@ -263,15 +264,18 @@ impl<W: Write> Live<W> {
         let output = result.text.strip_prefix("(exit code ").and_then(|rest| rest.split_once('\n'));
         let first = || first_line(output.map_or(result.text.as_str(), |(_, rest)| rest), MOST_CHARS);
         let workflow = self.tree.came_to(&event.id);
-        let (done, took) = match call {
-            Some(call) => {
-                let done =
-                    if call.is_command { prompt(&clean(&call.text)) } else { first_line(&call.text, MOST_CHARS) };
-                (done, format!("{} · ", seconds(Duration::from_millis(at.saturating_sub(call.since)))))
+        let said =
+            |call: &Call| if call.is_command { prompt(&clean(&call.text)) } else { first_line(&call.text, MOST_CHARS) };
+        let refused = self.progress.wanted(&event.id).filter(|_| result.ran == Ran::Refused);
+        let (done, took) = match (call, refused) {
+            (Some(call), _) => {
+                (said(call), format!("{} · ", seconds(Duration::from_millis(at.saturating_sub(call.since)))))
             }
+            // It was never begun.
+            (None, Some(call)) => (said(call), String::new()),
             // It was begun by a process that is gone.
-            None if workflow.is_some() => ("Workflow".to_owned(), String::new()),
-            None => ("(a call)".to_owned(), String::new()),
+            (None, None) if workflow.is_some() => ("Workflow".to_owned(), String::new()),
+            (None, None) => ("(a call)".to_owned(), String::new()),
         };
         let outcome = workflow.unwrap_or_else(first);
         let how = match (result.ran, result.exit_code) {

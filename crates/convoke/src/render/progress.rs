@@ -3,13 +3,16 @@
 
 use std::time::Duration;
 
-use convoke_kernel::{Event, Kept, SessionId, Summary, ToolStarted, Usage};
+use convoke_kernel::{Event, Kept, Ran, SessionId, Summary, ToolStarted, Usage};
 
 use super::clean::{first_line, revealed};
 use super::figures::{count, dollars, tokens};
 
 /// A command or a reason takes at most this much of a progress line.
 const SHORT: usize = 60;
+
+/// What a refusal says for want of a person: by a rule where nobody is ever asked, or because nobody is there.
+const UNASKED: &[&str] = &["nobody is there to be asked", "nobody being there to be asked"];
 
 /// Where a lead stands.
 #[derive(Debug, Clone)]
@@ -24,6 +27,10 @@ pub(crate) struct Progress {
     pub(crate) doing: Doing,
     /// The calls under way, the latest last: commands run one at a time, agents do not.
     calls: Vec<Call>,
+    /// What the last reply wanted to have done, whether or not it was begun.
+    wanted: Vec<Call>,
+    /// Calls of all agents that were refused because nobody could be asked about them.
+    pub(crate) unasked: u32,
 }
 
 /// A tool call under way.
@@ -65,6 +72,8 @@ impl Progress {
             cost_nano: Some(0),
             doing: Doing::Nothing,
             calls: Vec::new(),
+            wanted: Vec::new(),
+            unasked: 0,
         }
     }
 
@@ -80,6 +89,8 @@ impl Progress {
             cost_nano: summary.cost_nano,
             doing: Doing::Nothing,
             calls: Vec::new(),
+            wanted: Vec::new(),
+            unasked: 0,
         }
     }
 
@@ -94,6 +105,8 @@ impl Progress {
             Event::ModelCalled(_) => self.doing = Doing::Asking,
             Event::ModelReplied(e) => {
                 self.turns += u32::from(e.kept == Kept::Yes);
+                let calls = e.reply.calls.iter();
+                self.wanted = calls.map(|call| Call::of(&call.id, &call.name, call.input.as_str(), at)).collect();
                 self.usage.add(&e.reply.usage);
                 self.cost_nano = self.cost_nano.zip(e.reply.cost_nano).map(|(sum, cost)| sum.saturating_add(cost));
                 self.doing = Doing::Nothing;
@@ -113,6 +126,7 @@ impl Progress {
             Event::ApprovalAsked(e) => self.doing = Doing::Asked { what: first_line(&revealed(&e.what), SHORT) },
             Event::ApprovalGiven(_) => self.doing = self.running(),
             Event::ToolFinished(e) => {
+                self.count(event);
                 self.calls.retain(|call| call.id != e.id);
                 self.doing = self.running();
             }
@@ -128,6 +142,21 @@ impl Progress {
             | Event::ResultsAppended(_)
             | Event::Resumed(_) => {}
         }
+    }
+
+    /// Counts what is counted of every agent, the lead or not.
+    pub(super) fn count(&mut self, event: &Event) {
+        if let Event::ToolFinished(e) = event
+            && e.result.ran == Ran::Refused
+            && UNASKED.iter().any(|words| e.result.text.contains(words))
+        {
+            self.unasked = self.unasked.saturating_add(1);
+        }
+    }
+
+    /// What the last reply wanted under this id.
+    pub(super) fn wanted(&self, id: &str) -> Option<&Call> {
+        self.wanted.iter().find(|call| call.id == id)
     }
 
     /// The call with this id, while it is under way.
@@ -179,8 +208,12 @@ impl Progress {
 impl Call {
     /// A call that begins now.
     pub(super) fn new(event: &ToolStarted, at: u64) -> Self {
-        let (text, is_command) = said(&event.name, event.input.as_str());
-        Self { id: event.id.clone(), text, is_command, since: at }
+        Self::of(&event.id, &event.name, event.input.as_str(), at)
+    }
+
+    fn of(id: &str, name: &str, input: &str, at: u64) -> Self {
+        let (text, is_command) = said(name, input);
+        Self { id: id.to_owned(), text, is_command, since: at }
     }
 
     /// A command with its prompt, anything else as it is.

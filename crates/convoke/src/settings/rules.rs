@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use convoke_kernel::{Approvals, AskWhen, Decision, Rule, is_simple_command};
+use convoke_kernel::{Approvals, AskWhen, Decision, Rule, ToolRequest, is_simple_command};
 use toml::Spanned;
 use toml::de::DeValue;
 
@@ -37,6 +37,12 @@ impl Asking {
     pub(crate) fn approvals(&self, somebody: bool) -> Approvals {
         let usual = if somebody || self.park { AskWhen::WhenNeeded } else { AskWhen::Never };
         Approvals { ask: self.ask.unwrap_or(usual), rules: self.rules.clone(), park: self.park }
+    }
+
+    /// What is forbidden now, whatever a session was begun with: rules that deny, and no others.
+    pub(crate) fn forbidden(&self) -> Approvals {
+        let denies = |rule: &&Rule| rule.decision == Decision::Deny;
+        Approvals { rules: self.rules.iter().filter(denies).cloned().collect(), ..Approvals::default() }
     }
 }
 
@@ -164,9 +170,85 @@ fn rule(reader: &Reader<'_>, entry: &Spanned<DeValue<'_>>) -> Result<(Rule, Orig
         }
         _ => {}
     }
+    if let Some((text, at)) = &command {
+        command_matches(text, decision).map_err(|never| never.at(reader, at))?;
+    }
+    if let Some((text, at)) = &path {
+        path_matches(text).map_err(|never| never.at(reader, at))?;
+    }
     let text = |member: Option<(String, Range<usize>)>| member.map(|(text, _)| text);
     let rule = Rule { tool: text(tool), command: text(command), path: text(path), decision };
     Ok((rule, reader.origin(&at)))
+}
+
+/// Why a rule could never match, or not what it was written for, and what to write instead.
+#[derive(Debug)]
+struct Never {
+    why: String,
+    instead: String,
+}
+
+impl Never {
+    fn at(self, reader: &Reader<'_>, at: &Range<usize>) -> Failure {
+        Failure::usage(format!("{}: this rule never matches: {}", reader.place(at), self.why)).hint(self.instead)
+    }
+}
+
+/// Whether a command could begin like this.
+fn command_matches(text: &str, decision: Decision) -> Result<(), Never> {
+    let is_pattern = |word: &&str| word.contains(['*', '?', '[']);
+    if let Some(pattern) = text.split_whitespace().find(is_pattern) {
+        let before: Vec<&str> = text.split_whitespace().take_while(|word| !is_pattern(word)).collect();
+        let instead = match before.as_slice() {
+            [] => "for every command leave 'command' out and write tool = \"bash\"".to_owned(),
+            before => format!(
+                "a command is known by its beginning, whatever follows: write command = \"{}\"",
+                before.join(" ")
+            ),
+        };
+        return Err(Never {
+            why: format!("'command' is compared word by word, and '{pattern}' is no pattern in it"),
+            instead,
+        });
+    }
+    // Who forbids a command means at least that very one.
+    let itself = Rule { tool: None, command: Some(text.to_owned()), path: None, decision: Decision::Deny };
+    let rules = Approvals { rules: vec![itself], ..Approvals::default() };
+    let request = ToolRequest::Bash { command: text.to_owned() };
+    if decision != Decision::Allow && rules.forbids(&request, "/").is_none() {
+        let why = "commands are looked at program by program, each by its bare name and without quotes".to_owned();
+        let instead = "write one rule for each program, such as command = \"git push\"".to_owned();
+        return Err(Never { why, instead });
+    }
+    Ok(())
+}
+
+/// Whether a file tool could be about a path like this.
+fn path_matches(glob: &str) -> Result<(), Never> {
+    let never = |why: &str, instead: &str| Err(Never { why: why.to_owned(), instead: instead.to_owned() });
+    let parts: Vec<&str> = glob.trim_start_matches("./").split('/').collect();
+    if glob.starts_with(['/', '~']) {
+        return never(
+            "'path' is relative to the directory that is worked in, and file tools reach nothing outside of it",
+            "write src/** for everything in its directory src",
+        );
+    }
+    if parts.contains(&"..") {
+        return never(
+            "file tools reach nothing outside the directory that is worked in, and paths are compared without '..'",
+            "write the path as it is below that directory, such as src/**",
+        );
+    }
+    if parts.iter().any(|part| part.is_empty() || *part == ".") {
+        return never("no path has an empty part or a '.' in it", "write src/** for everything in a directory src");
+    }
+    if glob.contains(['[', '{']) {
+        return never(
+            "there are no sets in a 'path', only *, ? and **",
+            "write one rule for each, and ? for a bracket in a name",
+        );
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -184,6 +266,55 @@ mod tests {
         check(None, true, false, AskWhen::WhenNeeded);
         check(Some(AskWhen::Never), false, true, AskWhen::Never);
         check(Some(AskWhen::Always), true, false, AskWhen::Always);
+    }
+
+    fn told(got: Result<(), Never>) -> Option<String> {
+        got.err().map(|never| format!("{}; {}", never.why, never.instead))
+    }
+
+    #[test]
+    fn a_command_that_no_call_could_begin_with_is_told_with_what_to_write() {
+        let check = |text: &str, decision: Decision, expected: Option<&str>| {
+            let told = told(command_matches(text, decision));
+            match expected {
+                None => assert_eq!(told, None, "{text}"),
+                Some(says) => assert!(told.as_ref().is_some_and(|told| told.contains(says)), "{text}: {told:?}"),
+            }
+        };
+        for decision in [Decision::Allow, Decision::Ask, Decision::Deny] {
+            check("git push", decision, None);
+            check("env rm", decision, None);
+            check("cargo test -p kernel", decision, None);
+            check("git *", decision, Some("write command = \"git\""));
+            check("rm -rf /tmp/?", decision, Some("write command = \"rm -rf\""));
+            check("*", decision, Some("tool = \"bash\""));
+        }
+        for text in ["a && b", "a | b", "a; b", "echo $(b)", "/bin/rm", "X=1 make", "git commit -m \"x\""] {
+            check(text, Decision::Deny, Some("program by program"));
+            check(text, Decision::Ask, Some("one rule for each program"));
+        }
+    }
+
+    #[test]
+    fn a_path_that_no_file_tool_could_be_about_is_told_with_what_to_write() {
+        let check = |glob: &str, expected: Option<&str>| {
+            let told = told(path_matches(glob));
+            match expected {
+                None => assert_eq!(told, None, "{glob}"),
+                Some(says) => assert!(told.as_ref().is_some_and(|told| told.contains(says)), "{glob}: {told:?}"),
+            }
+        };
+        for glob in ["src/**", "*.rs", "./docs/a.md", ".env", "**/x?.txt", "a..b/c"] {
+            check(glob, None);
+        }
+        check("/home/me/project/src/**", Some("relative to the directory"));
+        check("~/x", Some("relative to the directory"));
+        check("../x", Some("outside"));
+        check("src/../x", Some("without '..'"));
+        check("src/", Some("src/**"));
+        check("src//x", Some("empty part"));
+        check("src/[ab].rs", Some("no sets"));
+        check("*.{rs,toml}", Some("no sets"));
     }
 
     #[test]

@@ -96,7 +96,12 @@ pub(super) fn hosts(items: impl IntoIterator<Item = String>) -> Result<Vec<Strin
 
 /// Reads a host that commands may reach: `crates.io`, `*.crates.io`, `host:8080`.
 pub(crate) fn parse_host(text: &str) -> Result<String, String> {
-    convoke_sandbox::check_host(text).map(|()| text.to_owned())
+    convoke_sandbox::check_host(text)?;
+    // No name has such a part, and whoever wrote one meant a flag.
+    if text.split(['.', ':']).any(|part| part.starts_with('-') || part.ends_with('-')) {
+        return Err(format!("{text} is no host: no part of a name begins or ends with a dash"));
+    }
+    Ok(text.to_owned())
 }
 
 /// `on` or `off`.
@@ -133,6 +138,9 @@ mod tests {
         check(Kind::Cap(Unit::Agents), "none");
         check(Kind::Time, "90s");
         check(Kind::Text, "any text");
+        let hosts = ["crates.io", "*.my-host.io", "127.0.0.1:8080", "[::1]:80"];
+        let expected = Value::List(hosts.iter().map(|host| (*host).to_owned()).collect());
+        assert_eq!(read(Kind::Hosts, &hosts.join(",")), Ok(expected));
     }
 
     #[test]
@@ -145,6 +153,9 @@ mod tests {
         check(Kind::Sandbox, "off", "say --sandbox off on the command line");
         check(Kind::Sandbox, "none", "write read-only or workspace");
         check(Kind::Hosts, "crates.io,http://x/", "http://x/");
+        check(Kind::Hosts, "-x", "-x is no host");
+        check(Kind::Hosts, "*.-x.io", "begins or ends with a dash");
+        check(Kind::Hosts, "a-.io:80", "begins or ends with a dash");
         check(Kind::Count(1_000), "1001", "from 1 to 1000");
         check(Kind::Count(1_000), "0", "from 1 to 1000");
         check(Kind::Voters, "12", "1 to 9, or off");

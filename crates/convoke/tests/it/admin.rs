@@ -369,6 +369,25 @@ async fn pruning_says_what_goes_asks_and_removes_the_output_files_too() {
 }
 
 #[tokio::test]
+async fn pruning_removes_what_checks_of_gone_runs_left_even_where_nobody_may_enter() {
+    let (place, _writer) = seeded().await;
+    let state = place.path("home/.local/state/convoke");
+    let left = |place: &str, number| state.join(place).join(format!("check_{}_1", agent_id(number)));
+    for (kind, number) in [("private", 1), ("outputs", 1), ("private", 3), ("outputs", 3)] {
+        place.write(&left(kind, number).join("deep/x.txt"), "left behind");
+        place.write(&state.join(kind).join("check_wf_nobodyknowsit_2/x.txt"), "left behind");
+    }
+    let closed = std::os::unix::fs::PermissionsExt::from_mode(0o000);
+    std::fs::set_permissions(left("private", 1).join("deep"), closed).unwrap();
+    let got = place.convoke(&["runs", "prune", "--finished", "--yes"]);
+    assert_eq!(got.code, 0, "{}", got.err);
+    for kind in ["private", "outputs"] {
+        assert!(!left(kind, 1).exists() && !state.join(kind).join("check_wf_nobodyknowsit_2").exists(), "{kind}");
+        assert!(left(kind, 3).exists(), "{kind}: the open run keeps its own");
+    }
+}
+
+#[tokio::test]
 async fn cost_adds_up_by_run_and_by_model() {
     let (place, _writer) = seeded().await;
     let got = place.convoke(&["cost", "--output", "json"]);

@@ -157,6 +157,28 @@ async fn without_a_repository_changes_are_kept_in_a_store_of_convokes_own() {
     assert!(!stage.work().join(".git").exists());
 }
 
+#[tokio::test]
+async fn what_cannot_be_kept_is_named_everywhere_and_what_was_removed_can_be_brought_back() {
+    let command = "echo new > b.txt; truncate -s 101M large";
+    let stage = Stage::with(Script::new().conversation("*", [bash(command), says("Done.")])).await;
+    write(&stage.work(), "a.txt", "first\n");
+    let seen = stage.run(&["change", "it"]).await.exits(0);
+    let line = "not kept, cannot be taken back: large: larger than 100 MiB";
+    assert!(seen.stderr.contains(line), "{}", seen.stderr);
+    let run = run_id(&seen);
+    let diff = stage.run(&["runs", "diff", &run]).await.exits(0);
+    assert!(diff.stderr.contains(line) && diff.stdout.contains("+new"), "{diff:?}");
+    let data = stage.run(&["--output", "json", "runs", "undo", &run, "--dry-run"]).await.exits(3).json();
+    assert_eq!((&data["not_kept"][0]["path"], &data["back"]), (&json!("large"), &json!(null)));
+    let undone = stage.run(&["runs", "undo", &run]).await.exits(3);
+    assert!(undone.stdout.contains(line), "{}", undone.stdout);
+    assert!(!stage.work().join("b.txt").exists() && stage.work().join("large").exists());
+    let back = undone.stderr.lines().find_map(|line| line.strip_prefix("to bring a file back: ")).unwrap();
+    let back = std::process::Command::new("sh").args(["-c", &back.replace("FILE", "b.txt")]).output().unwrap();
+    assert!(back.status.success(), "{back:?}");
+    assert_eq!(std::fs::read_to_string(stage.work().join("b.txt")).unwrap(), "new\n");
+}
+
 /// A directory with links to every program but git.
 fn programs_without_git(stage: &Stage) -> std::path::PathBuf {
     let bin = stage.home().join("bin");
@@ -277,4 +299,20 @@ async fn a_diff_of_an_odd_name_is_a_patch_that_git_takes() {
     std::fs::write(&patch, stage.run(&["runs", "diff", &id]).await.stdout).unwrap();
     git(&dir, &["apply", "-R", patch.to_str().unwrap()]);
     assert_eq!(files(&dir).keys().map(AsRef::as_ref).collect::<Vec<&Path>>(), [Path::new("a.txt")]);
+}
+
+#[tokio::test]
+async fn the_doctor_runs_no_git_of_the_workspace() {
+    let stage = Stage::with(Script::new()).await;
+    let bin = stage.work().join(".venv/bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    let write =
+        "printf '#!/bin/sh\\necho ran > \"%s\"\\n' \"$1/ran\" | tee \"$1/git\" > \"$1/bash\" && chmod 755 \"$1\"/*";
+    assert!(std::process::Command::new("sh").args(["-c", write, "sh"]).arg(&bin).status().unwrap().success());
+    let mut paths = vec![bin.clone()];
+    paths.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap()));
+    let mut doctor = stage.command(&["doctor"]);
+    doctor.env("PATH", std::env::join_paths(paths).unwrap());
+    let seen = to_its_end(doctor).await;
+    assert!(seen.stdout.contains("git version") && !bin.join("ran").exists(), "{seen:?}");
 }

@@ -149,7 +149,7 @@ async fn a_lead_in_a_worktree_leaves_the_checkout_alone_and_its_work_on_a_branch
     let branch = git(&dir, &["branch", "--list", "--format=%(refname:short)", "convoke/*"]);
     assert!(
         !branch.trim().is_empty()
-            && note.contains(&format!("2 changed files of this run on the branch {}", branch.trim())),
+            && note.contains(&format!("2 changed files are kept on the branch {}", branch.trim())),
         "{note}"
     );
     assert!(

@@ -8,9 +8,12 @@ use super::{Check, Level, fail, ok, warn};
 use crate::confine::{self, access, check_places, network_words, weaker_names, wish};
 use crate::settings::Settings;
 
+/// What the probe says of bubblewrap where there is none.
+const NOT_INSTALLED: &str = "not installed";
+
 /// Everything about confinement.
 pub(super) async fn checks(settings: &Settings) -> Vec<Check> {
-    let layers = match confine::layers(settings).await {
+    let layers = match confine::layers(settings, &settings.dir).await {
         Ok(layers) => layers,
         Err(failure) => return vec![fail("sandbox", failure.message, failure.hints.join("; "))],
     };
@@ -35,11 +38,19 @@ fn each(layers: &Layers) -> Vec<Check> {
     const NAMES: [&str; 6] = ["bubblewrap", "overlay", "landlock", "seccomp", "cgroup", "hold"];
     let known = |name: &str| NAMES.into_iter().find(|known| *known == name);
     let lines = layers.lines().into_iter().filter_map(|(name, works, detail)| Some((known(&name)?, works, detail)));
+    let first =
+        [("Landlock", &layers.landlock), ("seccomp", &layers.seccomp)].into_iter().find(|(_, layer)| !layer.works);
     lines
         .map(|(name, works, detail)| match (works, name) {
             (true, _) => ok(name, detail),
             // Without these two nothing is confined at all.
             (false, "landlock" | "seccomp") => fail(name, format!("missing: {detail}"), remedy(name, &detail)),
+            // It is tried together with these two, so what it says then need not be its own fault.
+            (false, "bubblewrap") if first.is_some() && !detail.contains(NOT_INSTALLED) => {
+                let needed = first.map(|(needed, _)| needed).unwrap_or_default();
+                let todo = format!("see to {needed} first: bubblewrap is used only together with it");
+                warn(name, format!("cannot be told without {needed}: {detail}"), todo)
+            }
             (false, _) => warn(name, format!("missing: {detail}"), remedy(name, &detail)),
         })
         .collect()
@@ -48,7 +59,7 @@ fn each(layers: &Layers) -> Vec<Check> {
 /// What to do about a layer that is missing.
 fn remedy(layer: &str, detail: &str) -> &'static str {
     match layer {
-        "bubblewrap" if detail.contains("not installed") => {
+        "bubblewrap" if detail.contains(NOT_INSTALLED) => {
             "`apt-get install bubblewrap` (or your system's package of that name); until then Landlock and seccomp hold"
         }
         "bubblewrap" => {
@@ -144,6 +155,11 @@ mod tests {
         check(&forbidden, "bubblewrap", Level::Warn, "unprivileged_userns_clone");
         let old = Layers { landlock: Layer::missing("the kernel says: ENOSYS"), landlock_abi: 0, ..machine() };
         check(&old, "landlock", Level::Fail, "5.13");
+        let failed = || Layer::missing("the kernel offers no Landlock");
+        let neither = Layers { bubblewrap: failed(), ..old.clone() };
+        check(&neither, "bubblewrap", Level::Warn, "see to Landlock first");
+        let bare = Layers { bubblewrap: Layer::missing("bubblewrap is not installed"), ..old };
+        check(&bare, "bubblewrap", Level::Warn, "apt-get install bubblewrap");
     }
 
     #[test]

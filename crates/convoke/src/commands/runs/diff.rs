@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use convoke_trees::{DiffForm, Error, Keeper, Worktrees};
-use serde_json::json;
+use convoke_trees::{DiffForm, Error, Keeper, LeftOut, Worktrees};
+use serde_json::{Value, json};
 
 use super::no_journal;
 use crate::args::{DiffArgs, OutputFormat};
@@ -23,22 +23,28 @@ pub(super) async fn run(settings: &Settings, args: &DiffArgs) -> Result<Exit, Fa
     let run = catalog.find(&args.run)?;
     let dir = Path::new(&run.lead().summary.dir);
     let places = keeping::places(settings);
-    let (bytes, about) = match Checkout::of(settings, dir) {
+    let (bytes, about, not_kept) = match Checkout::of(settings, dir) {
         Some(checkout) => {
             let worktrees = Worktrees::open(places, &checkout.dir).await?;
-            (worktrees.diff(&checkout.name, LEAD).await?, checkout.dir)
+            (worktrees.diff(&checkout.name, LEAD).await?, checkout.dir, Vec::new())
         }
         None => {
             let keeper = Keeper::open(&places, dir, run.lead().agent.as_str()).await?;
             let bytes = keeper.diff(DiffForm::Patch).await.map_err(|error| not_kept(run, error))?;
-            (bytes, dir.to_owned())
+            (bytes, dir.to_owned(), keeper.left_out()?)
         }
     };
     if settings.output == OutputFormat::Json {
         let (files, patch) = patch::object(&bytes);
-        let object = json!({"schema_version": 1, "run": run.session, "dir": about, "files": files, "patch": patch});
+        let object = json!({
+            "schema_version": 1, "run": run.session, "dir": about, "files": files, "patch": patch,
+            "not_kept": not_kept.iter().map(not_kept_object).collect::<Vec<_>>(),
+        });
         stdio::put_json(&format!("{object:#}\n"))?;
         return Ok(Exit::Done);
+    }
+    if let Some(line) = keeping::not_kept_line(&not_kept) {
+        stdio::tell(&format!("{line}\n"));
     }
     if bytes.is_empty() {
         stdio::tell(&format!("{} left no change\n", run.session));
@@ -46,6 +52,11 @@ pub(super) async fn run(settings: &Settings, args: &DiffArgs) -> Result<Exit, Fa
     }
     patch::put(&bytes, args.form, Look::detect(settings.output, settings.quiet))?;
     Ok(Exit::Done)
+}
+
+/// Something that could not be kept, as data.
+pub(super) fn not_kept_object(out: &LeftOut) -> Value {
+    json!({"path": out.path.to_string_lossy(), "why": out.why})
 }
 
 /// A run of which nothing was kept: that it changed nothing is likely and not certain.

@@ -3,11 +3,10 @@
 
 use std::fs;
 use std::io::{BufRead, ErrorKind, IsTerminal};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use convoke_journal::StreamId;
+use convoke_journal::{Journal, StreamId};
 use convoke_runtime::Clock;
 
 use super::no_journal;
@@ -53,6 +52,7 @@ pub(super) async fn run(settings: &Settings, args: &PruneArgs) -> Result<Exit, F
     for stream in &pruned.removed {
         left.extend(remove_files(settings, stream.as_str()));
     }
+    left.extend(remove_checks(settings, &journal).await?);
     let gone = |run: &&&Run| pruned.removed.contains(&StreamId::from(&run.lead().agent));
     for run in chosen.iter().filter(gone) {
         let forgotten = keeping::forget(settings, run).await;
@@ -132,25 +132,37 @@ fn confirm(number: usize) -> Result<(), Failure> {
 
 /// Removes an agent's throwaway copy and temporary files, in which commands may have closed directories to everybody.
 fn remove_private(path: &Path) -> std::io::Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            open_up(path);
-            fs::remove_dir_all(path)
-        }
-        other => other,
+    convoke_sandbox::remove_private(path);
+    match path.symlink_metadata() {
+        Ok(_) => Err(std::io::Error::other("something in it cannot be removed")),
+        Err(_) => Ok(()),
     }
 }
 
-/// Lets the owner into every directory below, without following a link.
-fn open_up(path: &Path) {
-    if !path.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
-        return;
+/// Removes what checks of citations left behind whose workflow the journal no longer has, and says what could not be
+/// removed. A workflow is recorded before its first check, so none that is under way is taken for gone.
+async fn remove_checks(settings: &Settings, journal: &Journal) -> Result<Vec<String>, Failure> {
+    let mut left = Vec::new();
+    for place in [settings.private_dir(), settings.outputs_dir()] {
+        for entry in fs::read_dir(&place).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let Some(workflow) = name.to_str().and_then(checked_workflow) else { continue };
+            if !journal.load(&workflow, 0).await?.is_empty() {
+                continue;
+            }
+            let path = entry.path();
+            if let Err(error) = remove_private(&path) {
+                left.push(format!("{} stays: {error}", path.display()));
+            }
+        }
     }
-    // What stays closed is told by the removal.
-    let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o700));
-    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
-        open_up(&entry.path());
-    }
+    Ok(left)
+}
+
+/// The workflow whose check a directory is named after: `check_WORKFLOW_ITEM`.
+fn checked_workflow(name: &str) -> Option<StreamId> {
+    let (workflow, _item) = name.strip_prefix("check_")?.rsplit_once('_')?;
+    StreamId::new(workflow).ok()
 }
 
 /// Removes what an agent left beside the journal, and says what could not be removed.

@@ -7,7 +7,7 @@ use convoke_journal::StreamId;
 use convoke_trees::{Keeper, Undone};
 use serde_json::json;
 
-use super::diff::not_kept;
+use super::diff::{not_kept, not_kept_object};
 use super::no_journal;
 use crate::args::{OutputFormat, UndoArgs};
 use crate::catalog::{self, Catalog, Run, State};
@@ -51,9 +51,12 @@ pub(super) async fn run(settings: &Settings, args: &UndoArgs) -> Result<Exit, Fa
         OutputFormat::Text | OutputFormat::Jsonl => {
             stdio::put(&text(&undone, args.dry_run))?;
             stdio::tell(&summary(run, &undone, args.dry_run));
+            if let Some(back) = &undone.back {
+                stdio::tell(&clean(&format!("to bring a file back: {back}\n")));
+            }
         }
     }
-    Ok(if undone.kept.is_empty() { Exit::Done } else { Exit::Partial })
+    Ok(if undone.kept.is_empty() && undone.not_kept.is_empty() { Exit::Done } else { Exit::Partial })
 }
 
 /// What somebody is driving is not changed under their hands.
@@ -72,6 +75,9 @@ fn text(undone: &Undone, dry_run: bool) -> String {
         undone.restored.iter().map(|path| format!("{verb}: {}\n", clean(&path.to_string_lossy()))).collect();
     for (path, why) in &undone.kept {
         lines.push_str(&clean(&format!("left alone: {} ({why})\n", path.to_string_lossy())));
+    }
+    for out in &undone.not_kept {
+        lines.push_str(&clean(&format!("not kept, cannot be taken back: {out}\n")));
     }
     lines
 }
@@ -99,6 +105,8 @@ fn object(run: &Run, undone: &Undone, dry_run: bool) -> String {
         "dry_run": dry_run,
         "restored": restored,
         "left_alone": undone.kept.iter().map(left).collect::<Vec<_>>(),
+        "not_kept": undone.not_kept.iter().map(not_kept_object).collect::<Vec<_>>(),
+        "back": undone.back,
     });
     format!("{object:#}\n")
 }
