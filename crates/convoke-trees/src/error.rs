@@ -25,6 +25,15 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
+    /// A worktree needs a repository that can be written.
+    #[error(
+        "the repository {} cannot be written by this user, so no worktree can be made; change its owner or \
+         permissions, or do without worktrees", path.display()
+    )]
+    NotWritable {
+        /// Its git dir.
+        path: PathBuf,
+    },
     /// The directory does not exist or is none.
     #[error("{} is not a directory that can be read; name one that exists", path.display())]
     NoDirectory {
@@ -44,8 +53,9 @@ pub enum Error {
     },
     /// A directory without a repository is too large to be copied unasked.
     #[error(
-        "{} is in no git repository and too large to be copied: more than {files} files with {} MiB were counted, and the \
-         limit is {} files and {} MiB; run `git init` there, name a smaller directory, or use `--sandbox read-only`",
+        "{} is in no git repository that can be written and too large to be copied: more than {files} files with {} MiB were counted, and the \
+         limit is {} files and {} MiB; run `git init` there (or make its repository writable), name a \
+         smaller directory, or use `--sandbox read-only`",
         dir.display(), bytes >> 20, crate::size::LIMIT.files, crate::size::LIMIT.bytes >> 20
     )]
     TooLarge {

@@ -11,6 +11,8 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{self as sys, AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 
+use crate::modes::Modes;
+
 /// A directory below which files are exchanged.
 pub(crate) struct Root {
     dir: OwnedFd,
@@ -19,6 +21,8 @@ pub(crate) struct Root {
     /// Directories that stay even if they are empty.
     staying: BTreeSet<PathBuf>,
     many: bool,
+    /// The permissions with which files come back that are not there now.
+    modes: Modes,
 }
 
 /// What a path holds.
@@ -46,7 +50,7 @@ type Why = String;
 impl Root {
     pub(crate) fn open(dir: &Path, temporary: String, staying: BTreeSet<PathBuf>) -> io::Result<Self> {
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
-        Ok(Self { dir: sys::open(dir, flags, Mode::empty())?, temporary, staying, many: false })
+        Ok(Self { dir: sys::open(dir, flags, Mode::empty())?, temporary, staying, many: false, modes: Modes::new() })
     }
 
     /// Makes `path` hold `wanted` if it holds `expected` now; `None` stands for no file. Directories are made as needed,
@@ -101,7 +105,8 @@ impl Root {
                     self.unchanged(dir, name, stat)?;
                     return sys::fchmod(file, mode(stat, *executable)).map_err(|error| failed(error.into()));
                 }
-                self.write(dir, wanted, stat.as_ref()).map_err(failed)?;
+                let known = self.modes.get(path).copied().filter(|_| stat.is_none());
+                self.write(dir, wanted, stat.as_ref(), known).map_err(failed)?;
                 let placed = self.unchanged_or_none(dir, name, stat.as_ref()).and_then(|()| {
                     match self.place(dir, name, stat.is_some()) {
                         Err(Errno::EXIST) => Err("something else is in its place now".to_owned()),
@@ -116,6 +121,11 @@ impl Root {
         }
     }
 
+    /// Says which permissions files had; all others are made as the person's `umask` has it.
+    pub(crate) fn with_modes(self, modes: Modes) -> Self {
+        Self { modes, ..self }
+    }
+
     /// Says that many files will follow, which reach the disk together at [`Self::sync`] and not one by one.
     pub(crate) fn many(self) -> Self {
         Self { many: true, ..self }
@@ -127,7 +137,7 @@ impl Root {
     }
 
     /// Writes the new file beside its place. One that a crash left there is removed first.
-    fn write(&self, dir: &OwnedFd, content: &Content, old: Option<&Stat>) -> io::Result<()> {
+    fn write(&self, dir: &OwnedFd, content: &Content, old: Option<&Stat>, known: Option<u32>) -> io::Result<()> {
         let name = self.temporary.as_str();
         match sys::unlinkat(dir, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => {}
@@ -137,8 +147,14 @@ impl Root {
             Content::Link(target) => sys::symlinkat(target, dir, name)?,
             Content::File { bytes, executable } => {
                 let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                let fresh = Mode::from_raw_mode(if *executable { 0o777 } else { 0o666 });
+                let fresh = if *executable { 0o777 } else { 0o666 };
+                // The tree knows better whether it could be executed.
+                let known = known.map(|mode| if *executable { mode | 0o100 } else { mode & 0o666 });
+                let fresh = Mode::from_raw_mode(known.unwrap_or(fresh));
                 let mut file = File::from(sys::openat(dir, name, flags, fresh)?);
+                if known.is_some() {
+                    sys::fchmod(&file, fresh)?;
+                }
                 file.write_all(bytes)?;
                 if let Some(old) = old.filter(|old| FileType::from_raw_mode(old.st_mode) == FileType::RegularFile) {
                     // The owner may be another than ours if we are root; if we may not give it away it stays ours.

@@ -115,6 +115,11 @@ impl Keeper {
         Ok(self.record.left_out()?.into_iter().collect())
     }
 
+    /// Where trees are kept if it is not where one would look for them: apart from a repository that this user cannot write.
+    pub fn apart(&self) -> Option<&Path> {
+        self.store.is_apart().then(|| self.store.private())
+    }
+
     /// To be called after it, with a note for the record such as the command. Returns what changed meanwhile.
     pub async fn close_window(&self, agent: &str, note: &str) -> Result<Closed, Error> {
         let by = By::Agent { name: checked_name(agent)?.to_owned(), interrupted: false };
@@ -195,7 +200,9 @@ impl Keeper {
         };
         let mut tree = snapshot.tree;
         let mut changes = self.store.diff_trees(&chain.tree, &tree).await?;
-        if *by != By::Outside {
+        if *by == By::Outside {
+            self.remember_modes(changes.iter().map(|change| change.path.as_path()))?;
+        } else {
             let seen = self.ignored_before(&chain.tree, &changes).await?;
             if !seen.is_empty() {
                 // They may have been there all along, so they are not the agent's: undo must never remove them.
@@ -248,6 +255,7 @@ impl Keeper {
         self.begin_index(&index).await?;
         let snapshot = self.snapshot(&[]).await?;
         copy_index(&index, &self.seed())?;
+        self.remember_modes_of(&snapshot.tree).await?;
         let message = format!("before {}\n\nthe tree before run {}", self.directory_mark(), self.run);
         let commit = self.store.commit_tree(&snapshot.tree, &[], &message).await?;
         self.store.update_ref(&self.name("before"), &commit, None).await?;
@@ -256,7 +264,7 @@ impl Keeper {
 
     /// A copy of everything in the state directory is made only of what is not large.
     async fn refuse_too_large(&self) -> Result<(), Error> {
-        if self.store.git_dir().is_some() {
+        if self.store.git_dir().is_some() && !self.store.is_apart() {
             return Ok(());
         }
         let dir = self.store.dir().to_owned();
@@ -342,7 +350,7 @@ pub async fn forget(places: &Places, dir: &Path, run: &str) -> Result<(), Error>
         for end in ["after", "before"] {
             keeper.store.delete_ref(&ref_name(run, end)).await?;
         }
-        if keeper.store.git_dir().is_none() {
+        if keeper.store.git_dir().is_none() || keeper.store.is_apart() {
             // Nobody else cleans up there. Objects of today may belong to a run that has not named them yet.
             let call = keeper.store.content("cleaning up").args(["gc", "--quiet", "--prune=1.day.ago"]);
             call.outcome().await?;

@@ -14,6 +14,7 @@ mod ignored;
 mod keeper;
 mod layout;
 mod links;
+mod modes;
 mod places;
 mod record;
 mod size;

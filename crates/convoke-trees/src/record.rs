@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use crate::error::Error;
+use crate::modes::{self, Modes};
 use crate::places::{Places, checked_name};
 use crate::steps::By;
 use crate::store::{Location, replace_file};
@@ -129,6 +130,15 @@ impl Record {
         let text = read_if_there(&self.dir.join("hidden"))?.unwrap_or_default();
         let names = text.split(|byte| *byte == 0).filter(|name| !name.is_empty());
         Ok(names.map(|name| PathBuf::from(OsStr::from_bytes(name))).collect())
+    }
+
+    /// The permissions of files before the run changed them.
+    pub(crate) fn modes(&self) -> Result<Modes, Error> {
+        Ok(modes::from_bytes(&read_if_there(&self.dir.join("modes"))?.unwrap_or_default()))
+    }
+
+    pub(crate) fn set_modes(&self, all: &Modes) -> Result<(), Error> {
+        replace_file(&self.dir.join("modes"), &modes::to_bytes(all))
     }
 
     pub(crate) fn set_hidden(&self, paths: &[PathBuf]) -> Result<(), Error> {

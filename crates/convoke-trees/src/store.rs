@@ -39,6 +39,9 @@ pub(crate) struct Location {
     pub(crate) common: Option<OsString>,
     /// Whether objects are named by SHA-256.
     pub(crate) sha256: bool,
+    /// Whether the repository cannot be written by this user, so that objects and refs go to our own git dir.
+    #[serde(default)]
+    pub(crate) apart: bool,
 }
 
 /// A directory with the place where its trees are kept.
@@ -56,8 +59,14 @@ impl Store {
         if places.state.canonicalize().unwrap_or_else(|_| places.state.clone()).starts_with(&dir) {
             return Err(Error::StateInside { state: places.state.clone(), dir });
         }
-        let alone =
-            Location { dir: dir.clone().into(), top: dir.clone().into(), git_dir: None, common: None, sha256: false };
+        let alone = Location {
+            dir: dir.clone().into(),
+            top: dir.clone().into(),
+            git_dir: None,
+            common: None,
+            sha256: false,
+            apart: false,
+        };
         let Some((top, git_dir)) = discover(&dir)? else {
             let store = Self::at(places, alone);
             // Nothing has been asked of git yet, and whether it is there must be known before anything is written.
@@ -66,12 +75,14 @@ impl Store {
         };
         let common = common_of(&git_dir)?;
         refuse_links(&common)?;
+        let apart = !can_be_written(&common);
         let mut location = Location {
             dir: dir.clone().into(),
             top: top.clone().into(),
             git_dir: Some(git_dir.clone().into()),
             common: Some(common.into()),
             sha256: false,
+            apart,
         };
         let git = Git::new(&places.path, &untrusted(places, &location));
         let format = git.own(&git_dir, "opening the repository").args(["rev-parse", "--show-object-format"]);
@@ -90,7 +101,8 @@ impl Store {
     /// The store at a location that was found before.
     pub(crate) fn at(places: &Places, location: Location) -> Self {
         let common = location.common.as_deref().unwrap_or_default();
-        let name = digest(&[location.top.as_bytes(), common.as_bytes()].join(&0));
+        let apart: &[u8] = if location.apart { b"\0apart" } else { b"" };
+        let name = digest(&[&[location.top.as_bytes(), common.as_bytes()].join(&0), apart].concat());
         let private = places.state.join("trees").join(format!("{name}.git"));
         let git = Git::new(&places.path, &untrusted(places, &location));
         Self { git, location, private }
@@ -100,6 +112,21 @@ impl Store {
     pub(crate) fn whole(&self) -> Self {
         let location = Location { dir: self.location.top.clone(), ..self.location.clone() };
         Self { location, ..self.clone() }
+    }
+
+    /// The same store, in the repository itself and not apart from it.
+    pub(crate) fn in_repository(&self, places: &Places) -> Self {
+        Self::at(places, Location { apart: false, ..self.location.clone() })
+    }
+
+    /// Whether trees are kept apart from the repository, because this user cannot write there.
+    pub(crate) fn is_apart(&self) -> bool {
+        self.location.apart
+    }
+
+    /// The repository's shared git dir, if trees are kept there.
+    fn shared(&self) -> Option<&Path> {
+        self.location.common.as_deref().filter(|_| !self.location.apart).map(Path::new)
     }
 
     pub(crate) fn location(&self) -> &Location {
@@ -132,7 +159,7 @@ impl Store {
 
     /// The git dir that holds the refs: the repository's shared one, or ours.
     pub(crate) fn common(&self) -> &Path {
-        self.location.common.as_deref().map_or(&self.private, Path::new)
+        self.shared().unwrap_or(&self.private)
     }
 
     /// Our own git dir.
@@ -158,12 +185,12 @@ impl Store {
     /// time, so this is asked before each writing.
     pub(crate) fn check_links(&self) -> Result<(), Error> {
         // Our own git dir is written by nobody else.
-        self.location.common.as_deref().map_or(Ok(()), |common| refuse_links(Path::new(common)))
+        self.shared().map_or(Ok(()), refuse_links)
     }
 
     fn check_ref(&self, name: &str) -> Result<(), Error> {
         self.check_links()?;
-        self.location.common.as_deref().map_or(Ok(()), |common| refuse_links_of_ref(Path::new(common), name))
+        self.shared().map_or(Ok(()), |common| refuse_links_of_ref(common, name))
     }
 
     /// A call that may carry content: on our own git dir, whose objects are the repository's. Needs [`Self::prepare`].
@@ -231,7 +258,8 @@ impl Store {
         let named = named.outcome().await?;
         let named = (named.code == 0).then(|| named.stdout.strip_suffix(b"\n").map(<[u8]>::to_vec)).flatten();
         let named = named.map(|name| self.top().join(OsString::from_vec(name)));
-        for file in named.into_iter().chain([self.common().join("info/exclude")]) {
+        let common = self.location.common.as_deref().map_or(git_dir, Path::new);
+        for file in named.into_iter().chain([common.join("info/exclude")]) {
             // A pipe or a device could keep us waiting.
             if file.metadata().is_ok_and(|found| found.is_file()) {
                 patterns.extend(fs::read(&file).unwrap_or_default());
@@ -249,8 +277,8 @@ impl Store {
         fs::create_dir(&beside)?;
         fs::create_dir_all(beside.join("refs"))?;
         fs::create_dir_all(beside.join("info"))?;
-        match &self.location.common {
-            Some(common) => symlink(Path::new(common).join("objects"), beside.join("objects"))?,
+        match self.shared() {
+            Some(common) => symlink(common.join("objects"), beside.join("objects"))?,
             None => fs::create_dir(beside.join("objects"))?,
         }
         let (version, extension) =
@@ -344,6 +372,27 @@ fn common_of(git_dir: &Path) -> Result<PathBuf, Error> {
         }
         Err(error) => Err(Error::file("reading", &file)(error)),
     }
+}
+
+/// Whether this user can write objects and refs there. Nothing is left behind by the asking.
+fn can_be_written(common: &Path) -> bool {
+    use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, accessat, open};
+    use rustix::io::Errno;
+    let denied = |errno: Errno| matches!(errno, Errno::ACCESS | Errno::PERM | Errno::ROFS);
+    let may = |dir: &Path| {
+        let asked = accessat(CWD, dir, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS);
+        !asked.is_err_and(denied)
+    };
+    let objects = common.join("objects");
+    let below = fs::read_dir(&objects).into_iter().flatten().flatten().map(|entry| entry.path());
+    let refs = ["refs", "refs/convoke"].map(|name| common.join(name));
+    let all = [common.to_owned(), objects.clone()].into_iter().chain(refs).chain(below);
+    if !all.filter(|path| path.is_dir()).all(|dir| may(&dir)) {
+        return false;
+    }
+    // A file without a name also meets what permissions do not show, such as a sandbox that we are in ourselves.
+    let nameless = open(&objects, OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
+    !nameless.is_err_and(denied)
 }
 
 /// Whether the repository ignores the directory and tracks nothing below it.

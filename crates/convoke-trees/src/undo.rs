@@ -21,6 +21,10 @@ const FEW: usize = 64;
 pub struct Undone {
     /// Files that are again as they were before the run.
     pub restored: Vec<PathBuf>,
+    /// Those of `restored` that were not there before the run, and are gone.
+    pub removed: BTreeSet<PathBuf>,
+    /// Whether the run changed a `.gitignore`: files that it made and that the new rules ignore were not looked at.
+    pub rules_changed: bool,
     /// Files of the run that were left alone, each with the reason.
     pub kept: Vec<(PathBuf, String)>,
     /// What could not be kept at some time of the run: whether it was changed is not known, and it is not taken back.
@@ -61,12 +65,13 @@ impl Keeper {
         self.store().lay_out(&entries(&net, |net| net.before.as_ref()), &index, &old).await?;
         self.store().lay_out(&entries(&net, |net| net.after.as_ref()), &index, &new).await?;
 
+        let rules_changed = net.iter().any(|net| net.path.file_name() == Some(OsStr::new(".gitignore")));
         let undo = By::Undo { interrupted: false };
         let marked = if dry { None } else { Some(self.record().mark(&undo)?) };
         let (dir, temporary) = (self.store().dir().to_owned(), self.temporary());
-        let made_before = self.directories_before().await?;
+        let (made_before, modes) = (self.directories_before().await?, self.record().modes()?);
         let work = move || {
-            let root = Root::open(&dir, temporary, made_before)?;
+            let root = Root::open(&dir, temporary, made_before)?.with_modes(modes);
             let root = if net.len() > FEW { root.many() } else { root };
             Restorer { root, old, new, dry }.all(&net)
         };
@@ -74,6 +79,7 @@ impl Keeper {
         let undone = undone.map_err(std::io::Error::other).flatten();
         let mut undone = undone.map_err(Error::file("restoring files below", self.store().dir()))?;
         undone.not_kept = not_kept;
+        undone.rules_changed = rules_changed;
         if marked.is_some() {
             self.step(&undo, "").await?;
             self.record().clear_mark()?;
@@ -128,7 +134,12 @@ impl Restorer {
         let others = net.iter().filter(|net| net.before.is_some());
         for net in added.chain(others) {
             match self.one(net, &undone.restored) {
-                Ok(()) => undone.restored.push(net.path.clone()),
+                Ok(()) => {
+                    undone.restored.push(net.path.clone());
+                    if net.before.is_none() {
+                        undone.removed.insert(net.path.clone());
+                    }
+                }
                 Err(why) => undone.kept.push((net.path.clone(), why)),
             }
         }

@@ -50,6 +50,8 @@ pub struct Worktrees {
     prefix: PathBuf,
     /// The git dir of this checkout.
     git_dir: PathBuf,
+    /// Whether this user can make worktrees there; else those that are there can be looked at.
+    writable: bool,
     steps: Steps,
 }
 
@@ -65,7 +67,9 @@ impl Worktrees {
             return Err(Error::StateInside { state, dir: found.top().to_owned() }.into());
         }
         let prefix = found.prefix().to_owned();
-        Ok(Self { places: Places { state, ..places }, store: found.whole(), prefix, git_dir, steps: Steps::default() })
+        let places = Places { state, ..places };
+        let (store, writable) = (found.in_repository(&places).whole(), !found.is_apart());
+        Ok(Self { places, store, prefix, git_dir, writable, steps: Steps::default() })
     }
 
     fn site(&self, run: &str, agent: &str) -> Result<Site, Error> {
@@ -76,8 +80,12 @@ impl Worktrees {
     async fn base(&self, site: &Site) -> Result<Option<Base>, Error> {
         let Some(commit) = self.store.read_ref(&site.base_ref()).await? else { return Ok(None) };
         let (tree, title) = self.commit(&commit).await?;
-        let snapshot = title == site.snapshot_title();
-        Ok(Some(if snapshot { Base::Snapshot { commit, tree } } else { Base::Head { commit } }))
+        if title != site.snapshot_title() {
+            return Ok(Some(Base::Head { commit }));
+        }
+        let call = self.store.refs("reading a commit").args(["rev-parse", "--verify", "--end-of-options"]);
+        let head = call.arg(format!("{commit}^1")).line().await?;
+        Ok(Some(Base::Snapshot { commit, tree, head }))
     }
 
     /// The tree of a commit and the first line of its message.

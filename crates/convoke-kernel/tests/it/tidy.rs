@@ -43,7 +43,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("convoke-journal", 4_000),
     ("convoke-claude", 2_600),
     // The shell, and every layer that holds it: mounts, Landlock, seccomp, limits, the proxy, the copy.
-    ("convoke-sandbox", 7_200),
+    ("convoke-sandbox", 7_600),
     ("convoke-files", 3_200),
     // Two halves: the record of a run's changes with undo, and worktrees that survive a kill at every step.
     ("convoke-trees", 5_000),

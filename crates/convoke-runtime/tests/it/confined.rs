@@ -349,17 +349,28 @@ async fn a_refused_command_is_not_run_by_the_check_of_citations_either() {
 
 #[tokio::test]
 async fn what_a_background_job_writes_between_and_after_commands_is_the_agents() {
-    let late = "(sleep 0.3; echo late > between; sleep 0.5; echo late > after) >/dev/null 2>&1 &";
-    let wait = "for i in $(seq 100); do test -e between && break; sleep 0.1; done; for i in $(seq 100); do test -e after && break; sleep 0.1; done; sleep 30 & echo run > f";
+    let late = "(sleep 0.1; echo late > between; while test ! -e f2; do sleep 0.05; done; sleep 0.3; echo late > after; sleep 30) \
+>/dev/null 2>&1 &";
+    let wait = "echo run > f2; while test ! -e after; do sleep 0.05; done; echo run > f";
     let mut rig = rig(Team::new([bash(late), bash(wait), says("done")])).await.confined(Sandbox::Workspace);
     rig.keeps = true;
     write(&rig, "f", "f\n");
     commit_all(&rig);
-    let (lead, _) = rig.ask("go").await;
+    // The second command comes only when the job has written.
+    let hold = rig.sim.hold("go", 1, 1);
+    let between = rig.work.path().join("between");
+    let written = async {
+        hold.entered().await;
+        while !between.exists() {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        hold.release();
+    };
+    let ((lead, _), ()) = tokio::join!(rig.ask("go"), written);
     let places = convoke_trees::Places { path: rig.env["PATH"].clone(), state: rig.scratch.path().join("state") };
     let keeper = convoke_trees::Keeper::open(&places, rig.work.path(), lead.as_str()).await.unwrap();
     let changed = keeper.changes().await.unwrap();
     let names: Vec<String> = changed.iter().map(|file| format!("{} {:?}", file.path.display(), file.agents)).collect();
     let by = |name: &str| format!("{name} [\"{lead}\"]");
-    assert_eq!(names, [by("after"), by("between"), by("f")]);
+    assert_eq!(names, [by("after"), by("between"), by("f"), by("f2")]);
 }

@@ -37,7 +37,7 @@ impl Worktrees {
         let Some(base) = self.base(&site).await? else { return Err(Self::unknown(&site)) };
         disk::make_private_dir(&site.home)?;
         self.clear(&site).await?;
-        let mut before = Applied { files: Vec::new(), already: Vec::new() };
+        let mut before = Applied::default();
         if let Some(plan) = Plan::load(&site.plan())? {
             before = self.carry_out(&site, &plan).await?;
         }
@@ -55,19 +55,22 @@ impl Worktrees {
     }
 
     async fn apply_rest(&self, site: &Site, base: &Base) -> Result<Applied, WorktreeError> {
+        let mut not_stored = Vec::new();
         let work = if disk::exists(&site.tree)? {
             let index = unused(&site.home.join("index"));
             let content = self.content(site, base, &index).await?;
             disk::remove_file(&index)?;
+            not_stored.clone_from(&content.not_stored);
             self.save(site, base, &content).await?
         } else {
             self.store.read_ref(&site.work_ref()).await?
         };
-        let Some(work) = work else { return Ok(Applied { files: Vec::new(), already: Vec::new() }) };
+        let Some(work) = work else { return Ok(Applied { not_stored, ..Applied::default() }) };
         let plan = self.plan(site, base, work).await?;
         self.steps.step().await;
         plan.write(&site.plan())?;
-        self.carry_out(site, &plan).await
+        let applied = self.carry_out(site, &plan).await?;
+        Ok(Applied { not_stored, ..applied })
     }
 
     /// Finds out what is to be done with every changed file, and everything that stands against it.
@@ -219,7 +222,7 @@ impl Worktrees {
         }
         self.steps.step().await;
         disk::remove_file(&site.plan())?;
-        Ok(Applied { files: done, already: plan.already.clone() })
+        Ok(Applied { files: done, already: plan.already.clone(), not_stored: Vec::new() })
     }
 
     /// Lays out one side of every file, in a directory of ours.

@@ -23,6 +23,8 @@ pub(super) struct Content {
     pub(super) changes: Vec<TreeChange>,
     /// What is not in the tree.
     pub(super) ignored: Vec<PathBuf>,
+    /// Those of them that git does not ignore, so that they are stored nowhere although they may be work.
+    pub(super) not_stored: Vec<PathBuf>,
 }
 
 impl Content {
@@ -74,8 +76,8 @@ impl Worktrees {
             tree = self.put_right(&store, site, index, &changes, &wrong).await?;
             changes = store.diff_trees(&base_tree, &tree).await?;
         }
-        let ignored = self.ignored(&store, site, index, &left_out, base).await?;
-        Ok(Content { tree, changes, ignored })
+        let (ignored, not_stored) = self.ignored(&store, site, index, &left_out, base).await?;
+        Ok(Content { tree, changes, ignored, not_stored })
     }
 
     async fn put_right(
@@ -104,7 +106,8 @@ impl Worktrees {
     }
 
     /// What lies in the directory and not in the tree: what git ignores, what it cannot store, repositories, whatever
-    /// lies where a submodule would be, and a `.git` that is not the one we wrote.
+    /// lies where a submodule would be, and a `.git` that is not the one we wrote. Second, those of them that git does not
+    /// ignore.
     async fn ignored(
         &self,
         store: &Store,
@@ -112,14 +115,14 @@ impl Worktrees {
         index: &Path,
         left_out: &[&Path],
         base: &Base,
-    ) -> Result<Vec<PathBuf>, Error> {
+    ) -> Result<(Vec<PathBuf>, Vec<PathBuf>), Error> {
         let call = store.content("listing ignored files").work_tree(&site.tree).index(index)?;
         let call =
             call.args(["ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory", "--no-empty-directory"]);
         let listed = call.run().await?;
         let names = listed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
-        let mut found: Vec<PathBuf> = names.map(|name| PathBuf::from(OsStr::from_bytes(name))).collect();
-        found.extend(left_out.iter().map(|path| path.to_path_buf()));
+        let ignored: Vec<PathBuf> = names.map(|name| PathBuf::from(OsStr::from_bytes(name))).collect();
+        let mut found: Vec<PathBuf> = left_out.iter().map(|path| path.to_path_buf()).collect();
         for link in self.submodules(base.commit()).await? {
             let filled = fs::read_dir(site.tree.join(&link)).is_ok_and(|mut entries| entries.next().is_some());
             if filled && !found.iter().any(|path| path == Path::new(&link)) {
@@ -136,8 +139,11 @@ impl Worktrees {
                 found.push(".git".into());
             }
         }
+        found.retain(|path| !ignored.iter().any(|ignored| path.starts_with(ignored)));
         found.sort();
-        Ok(outermost(found))
+        let mut all = [ignored, found.clone()].concat();
+        all.sort();
+        Ok((outermost(all), outermost(found)))
     }
 
     /// Stores what a worktree holds, if it is not stored yet, and says which commit holds it: none if nothing was ever

@@ -20,6 +20,9 @@ impl Worktrees {
     /// work had been stored, that work is checked out.
     pub async fn create(&self, run: &str, agent: &str) -> Result<Worktree, WorktreeError> {
         let site = self.site(run, agent)?;
+        if !self.writable {
+            return Err(Error::NotWritable { path: self.store.common().to_owned() }.into());
+        }
         let _lock = Lock::take(&site)?;
         self.store.prepare().await?;
         let mut remarks = Vec::new();
@@ -68,7 +71,7 @@ impl Worktrees {
         } else {
             self.steps.step().await;
             let commit = self.store.commit_tree(&taken.tree, &[&head], &site.snapshot_title()).await?;
-            Base::Snapshot { commit, tree: taken.tree }
+            Base::Snapshot { commit, tree: taken.tree, head }
         };
         self.steps.step().await;
         self.store.update_ref(&site.base_ref(), base.commit(), None).await?;

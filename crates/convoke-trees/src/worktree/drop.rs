@@ -8,8 +8,9 @@ use super::types::Dropped;
 use crate::store::unused;
 
 impl Worktrees {
-    /// Removes a worktree with its branch and refs, ignored files included. Work that was not applied is refused unless
-    /// `force` is given; even then it is committed first, so that git can still find it for a while.
+    /// Removes a worktree with its branch and refs, ignored files included. Work that was not applied, or that no commit can
+    /// hold, is refused unless `force` is given; even then what can be is committed first, so that git can still find it for
+    /// a while.
     pub async fn drop(&self, run: &str, agent: &str, force: bool) -> Result<Dropped, WorktreeError> {
         let site = self.site(run, agent)?;
         let lock = Lock::take(&site)?;
@@ -28,6 +29,11 @@ impl Worktrees {
             dropped.ignored = content.ignored.clone();
             self.refuse_unapplied(&site, base.commit(), dropped.commit.as_deref(), force).await?;
             self.refuse_branch(&site, dropped.commit.as_deref(), force).await?;
+            if !force && !content.not_stored.is_empty() {
+                let files = content.not_stored.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+                disk::remove_file(&index)?;
+                return Err(WorktreeError::NotStored { run: site.run, agent: site.agent, path: site.tree, files });
+            }
             self.still(&site, &base, &content, &index).await?;
         } else {
             dropped.commit = self.store.read_ref(&site.work_ref()).await?;

@@ -66,6 +66,21 @@ pub enum WorktreeError {
         /// The files that would be lost.
         files: Vec<String>,
     },
+    /// What no commit can hold would be lost.
+    #[error(
+        "the worktree {run}/{agent} holds what is stored nowhere else ({}): move it out of {}, or drop it with --force",
+        counted(files), path.display()
+    )]
+    NotStored {
+        /// The run.
+        run: String,
+        /// The agent.
+        agent: String,
+        /// Where the worktree is.
+        path: PathBuf,
+        /// What would be lost, seen from there.
+        files: Vec<String>,
+    },
     /// The branch is in use or has commits of somebody else.
     #[error("branch {branch} {why}: delete it yourself with `git branch -D {branch}`, then drop again")]
     BranchInUse {

@@ -55,16 +55,17 @@ impl Worktrees {
             Some(work) => self.is_applied(&site, work).await?,
             None => false,
         };
-        let (mut files, mut ignored, mut path) = (Vec::new(), Vec::new(), None);
+        let (mut files, mut ignored, mut not_stored, mut path) = (Vec::new(), Vec::new(), Vec::new(), None);
         if let Some(content) = seen {
             applied &= matches!(&work, Some(work) if self.commit(work).await?.0 == content.tree);
             files = content.files();
             ignored = content.ignored;
+            not_stored = content.not_stored;
             path = Some(site.tree);
         } else if let Some(work) = &work {
             files = shown(&self.store.diff_trees(base.commit(), work).await?);
         }
-        Ok(WorktreeEntry { run: site.run, agent: site.agent, base, state, applied, files, ignored, path })
+        Ok(WorktreeEntry { run: site.run, agent: site.agent, base, state, applied, files, ignored, not_stored, path })
     }
 
     /// What lies in the directory now; none if there is none.

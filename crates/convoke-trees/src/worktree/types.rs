@@ -17,6 +17,8 @@ pub enum Base {
         commit: String,
         /// Its tree: the files as they lay on disk.
         tree: String,
+        /// The commit HEAD pointed to.
+        head: String,
     },
 }
 
@@ -32,10 +34,15 @@ impl Base {
 
 impl fmt::Display for Base {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let short = self.commit().get(..12).unwrap_or(self.commit());
+        fn short(id: &str) -> &str {
+            id.get(..12).unwrap_or(id)
+        }
         match self {
-            Self::Head { .. } => write!(f, "HEAD ({short})"),
-            Self::Snapshot { .. } => write!(f, "a snapshot of the uncommitted changes on top of HEAD ({short})"),
+            Self::Head { commit } => write!(f, "HEAD ({})", short(commit)),
+            Self::Snapshot { commit, head, .. } => {
+                let (commit, head) = (short(commit), short(head));
+                write!(f, "a snapshot of the uncommitted changes ({commit}), on top of HEAD ({head})")
+            }
         }
     }
 }
@@ -152,17 +159,21 @@ pub struct WorktreeEntry {
     pub files: Vec<String>,
     /// What lies in it that git ignores or cannot store.
     pub ignored: Vec<PathBuf>,
+    /// Those of them that git does not ignore: no commit holds them, and nobody meant them to be lost.
+    pub not_stored: Vec<PathBuf>,
     /// Where its directory is, if it is there.
     pub path: Option<PathBuf>,
 }
 
 /// What an apply did.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Applied {
     /// The files that were written or removed.
     pub files: Vec<String>,
     /// Files that already were as the worktree has them.
     pub already: Vec<String>,
+    /// What lies in the worktree, is not ignored and cannot be brought over.
+    pub not_stored: Vec<PathBuf>,
 }
 
 /// What a drop took away.

@@ -6,6 +6,7 @@ mod keeping;
 mod odd;
 mod trust;
 mod undoing;
+mod unwritable;
 mod worktree;
 mod worktree_apply;
 mod worktree_faults;

@@ -198,3 +198,46 @@ async fn directories_that_were_there_before_stay() {
     let places: Vec<bool> = ["kept", "made", "used"].iter().map(|name| world.path(name).exists()).collect();
     assert_eq!(places, [true, false, true]);
 }
+
+#[tokio::test]
+async fn an_undo_tells_removed_files_from_restored_ones_and_that_ignore_rules_were_changed() {
+    let world = World::repository(&[("a", "1\n"), ("gone", "2\n")]);
+    let keeper = world.keeper("s_1").await;
+    command(&keeper, "a_1", || {
+        world.write("a", "changed\n");
+        world.write("new", "new\n");
+        world.remove("gone");
+    })
+    .await;
+    for dry in [true, false] {
+        let undone = keeper.undo(dry).await.unwrap();
+        assert_eq!(undone.restored, ["a", "gone", "new"].map(std::path::PathBuf::from));
+        assert_eq!(undone.removed, [std::path::PathBuf::from("new")].into());
+        assert!(!undone.rules_changed);
+    }
+    command(&keeper, "a_1", || {
+        world.write(".gitignore", "hidden\n");
+        world.write("hidden", "nobody sees it\n");
+    })
+    .await;
+    assert!(keeper.undo(true).await.unwrap().rules_changed);
+    assert!(keeper.undo(false).await.unwrap().rules_changed);
+    assert!(!keeper.undo(false).await.unwrap().rules_changed);
+}
+
+#[tokio::test]
+async fn a_deleted_file_comes_back_with_the_permissions_that_it_had() {
+    let world = World::repository(&[("key", "secret\n"), ("tool", "x\n"), ("open", "1\n")]);
+    world.chmod("key", 0o600);
+    world.chmod("tool", 0o700);
+    let keeper = world.keeper("s_1").await;
+    command(&keeper, "a_1", || world.write("other", "1\n")).await;
+    // Somebody else makes one while the run goes on.
+    world.write("late", "secret too\n");
+    world.chmod("late", 0o640);
+    command(&keeper, "a_1", || ["key", "tool", "open", "late"].iter().for_each(|name| world.remove(name))).await;
+    assert_eq!(undo(&keeper).await.1, Vec::<String>::new());
+    let modes = ["key", "tool", "late"].map(|name| world.mode(name));
+    assert_eq!(modes, [0o600, 0o700, 0o640]);
+    assert_eq!(world.mode("open") & 0o600, 0o600);
+}

@@ -37,7 +37,9 @@ async fn a_dirty_checkout_is_cut_at_a_snapshot_of_everything_but_ignored_files()
     let person = repo.person();
     let made = repo.create("a_1").await;
     assert!(matches!(made.base, Base::Snapshot { .. }), "{:?}", made.base);
-    assert!(made.base.to_string().contains("a snapshot of the uncommitted changes"), "{}", made.base);
+    let (commit, head) = (&made.base.commit()[..12], repo.git(&["rev-parse", "HEAD"]));
+    let expected = format!("a snapshot of the uncommitted changes ({commit}), on top of HEAD ({})", &head[..12]);
+    assert_eq!(made.base.to_string(), expected);
     let mut wanted = files(&repo.top);
     wanted.remove(Path::new("target/built"));
     assert_eq!(files(&made.top), wanted);

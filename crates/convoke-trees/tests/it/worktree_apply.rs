@@ -120,6 +120,6 @@ async fn what_was_applied_is_not_applied_twice_and_later_work_is_brought_over() 
 async fn an_unchanged_worktree_applies_nothing() {
     let repo = Repo::new();
     repo.create("a_1").await;
-    assert_eq!(apply(&repo).await.unwrap(), Applied { files: Vec::new(), already: Vec::new() });
+    assert_eq!(apply(&repo).await.unwrap(), Applied::default());
     assert!(matches!(repo.worktrees().await.apply(RUN, "a_2").await, Err(WorktreeError::Unknown { .. })));
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use convoke_trees::Finished;
+use convoke_trees::{Finished, WorktreeError};
 
 use crate::worktree_repo::{RUN, Repo, files, git_in, names, write};
 
@@ -210,5 +210,33 @@ async fn what_cannot_be_stored_is_listed_and_kept_and_not_taken_for_removed() {
     shut("closed", 0o700);
     assert!(made.top.join("pipe").exists() && made.top.join(".GIT/config").exists());
     repo.worktrees().await.drop(RUN, "a_1", true).await.unwrap();
+    assert!(!made.top.exists());
+}
+
+#[tokio::test]
+async fn what_no_commit_can_hold_is_dropped_only_by_force_and_named_by_apply() {
+    let repo = Repo::new();
+    let made = repo.create("a_1").await;
+    write(&made.top, "b", "work\n");
+    write(&made.top, "target/made", "ignored\n");
+    write(&made.top, "target/nested/.git/HEAD", "ignored too\n");
+    let all = repo.worktrees().await;
+    assert_eq!(all.apply(RUN, "a_1").await.unwrap().not_stored, Vec::<PathBuf>::new());
+    git_in(&made.top, &["init", "-q", "inner"]);
+    write(&made.top, "inner/file", "only here\n");
+    fs::File::create(made.top.join("large")).unwrap().set_len((100 << 20) + 1).unwrap();
+
+    let expected = ["inner", "large"].map(PathBuf::from);
+    assert_eq!(all.list(None).await.unwrap()[0].not_stored, expected);
+    assert_eq!(all.apply(RUN, "a_1").await.unwrap().not_stored, expected);
+    let refused = all.drop(RUN, "a_1", false).await;
+    assert!(matches!(&refused, Err(WorktreeError::NotStored { files, .. }) if files.len() == 2), "{refused:?}");
+    assert!(made.top.join("inner/file").exists());
+
+    // What git ignores goes with the worktree, as it always did.
+    fs::remove_dir_all(made.top.join("inner")).unwrap();
+    fs::remove_file(made.top.join("large")).unwrap();
+    let dropped = all.drop(RUN, "a_1", false).await.unwrap();
+    assert_eq!(dropped.ignored, [PathBuf::from("target")]);
     assert!(!made.top.exists());
 }

@@ -183,7 +183,7 @@ impl Desk<'_> {
                 let none: [&str; 0] = [];
                 let object = json!({
                     "schema_version": 1, "worktree": self.object(entry), "dir": dir,
-                    "applied": none, "already": none, "conflicts": conflicts,
+                    "applied": none, "already": none, "not_stored": show::names(&entry.not_stored), "conflicts": conflicts,
                 });
                 stdio::put_json(&format!("{object:#}\n"))?;
                 return Ok(Exit::Failed);
@@ -203,14 +203,17 @@ impl Desk<'_> {
             let none: [&str; 0] = [];
             let object = json!({
                 "schema_version": 1, "worktree": self.object(entry), "dir": dir,
-                "applied": applied.files, "already": applied.already, "conflicts": none,
+                "applied": applied.files, "already": applied.already,
+                "not_stored": show::names(&applied.not_stored), "conflicts": none,
             });
             stdio::put_json(&format!("{object:#}\n"))?;
             return Ok(Exit::Done);
         }
         let listed =
             |word: &str, files: &[String]| -> String { files.iter().map(|file| format!("{word}: {file}\n")).collect() };
-        stdio::put(&clean(&(listed("applied", &applied.files) + &listed("already there", &applied.already))))?;
+        let not_stored = listed("not brought over, it cannot be stored", &show::names(&applied.not_stored));
+        let lines = listed("applied", &applied.files) + &listed("already there", &applied.already) + &not_stored;
+        stdio::put(&clean(&lines))?;
         let number = count(u32::try_from(applied.files.len()).unwrap_or(u32::MAX), "file");
         stdio::tell(&format!("{number} applied in {}\n", clean(&dir.to_string_lossy())));
         Ok(Exit::Done)

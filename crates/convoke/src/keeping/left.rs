@@ -33,7 +33,8 @@ impl Left {
             // What it changed is in its worktree, and the checkout is as it was.
             Some(_) => {}
             None => match changes(&places, dir, lead.as_str()).await {
-                Ok((changed, not_kept)) => {
+                Ok((changed, not_kept, apart)) => {
+                    left.warnings.extend(apart.filter(|_| !changed.is_empty()));
                     left.changed = changed.iter().map(Changed::from).collect();
                     left.warnings.extend(not_kept_line(&not_kept));
                 }
@@ -60,17 +61,25 @@ impl Left {
     }
 }
 
+/// The changed files, what was not kept, and where the rest is if it is not in the repository.
+type Changes = (Vec<ChangedFile>, Vec<LeftOut>, Option<String>);
+
+/// Says that the repository was not used.
+fn apart_line(place: &Path) -> String {
+    clean(&format!("this user cannot write the repository, so what the run changed is kept in {}", place.display()))
+}
+
 /// Where nothing was kept nothing was changed, or a person was told before that it would not be kept.
-async fn changes(places: &Places, dir: &Path, run: &str) -> Result<(Vec<ChangedFile>, Vec<LeftOut>), Error> {
+async fn changes(places: &Places, dir: &Path, run: &str) -> Result<Changes, Error> {
     let none = |error: Error| match error {
         Error::NotKept { .. } | Error::NoGit | Error::BadRepository { .. } | Error::StateInside { .. } => {
-            Ok((Vec::new(), Vec::new()))
+            Ok((Vec::new(), Vec::new(), None))
         }
         error => Err(error),
     };
     match Keeper::open(places, dir, run).await {
         Ok(keeper) => match keeper.changes().await {
-            Ok(changed) => Ok((changed, keeper.left_out()?)),
+            Ok(changed) => Ok((changed, keeper.left_out()?, keeper.apart().map(apart_line))),
             Err(error) => none(error),
         },
         Err(error) => none(error),

@@ -101,13 +101,15 @@ async fn a_run_that_edits_twelve_files_beside_a_persons_changes_is_shown_and_tak
     git(&dir, &["apply", "-R", "--check", stage.home().join("p.patch").to_str().unwrap()]);
 
     let dry = stage.run(&["runs", "undo", &run, "--dry-run"]).await.exits(0);
-    assert_eq!(dry.stdout.lines().filter(|line| line.starts_with("would be restored: ")).count(), 12, "{}", dry.stdout);
+    let number = |start: &str| dry.stdout.lines().filter(|line| line.starts_with(start)).count();
+    assert_eq!((number("would be restored: "), number("would be removed: ")), (10, 2), "{}", dry.stdout);
+    assert!(dry.stderr.contains("10 files would be restored, 2 files would be removed"), "{}", dry.stderr);
     assert_eq!(files(&dir), after, "a dry run changes nothing");
     // From anywhere.
     let mut elsewhere = stage.command(&["runs", "undo", &run]);
     elsewhere.current_dir("/");
     let undone = to_its_end(elsewhere).await.exits(0);
-    assert!(undone.stderr.contains("12 files restored"), "{}", undone.stderr);
+    assert!(undone.stderr.contains("10 files restored, 2 files removed"), "{}", undone.stderr);
     assert_eq!(standing(&dir), before);
     assert!(!dir.join("made").exists());
     let again = stage.run(&["runs", "undo", &run]).await.exits(0);
@@ -131,9 +133,12 @@ async fn a_file_that_the_person_changed_after_the_run_is_left_alone_and_named() 
     assert_eq!(report["undo"], format!("convoke runs undo {run}"));
     write(&dir, "src/f2.txt", "two\nedited\nand edited by me\n");
     write(&dir, "made/beside.txt", "mine\n");
+    let dry = stage.run(&["--output", "json", "runs", "undo", run, "--dry-run"]).await.exits(3).json();
+    assert_eq!(dry["restored"][0], json!({"path": "made/new.txt", "kind": "removed"}));
+    assert!(dry["restored"].as_array().unwrap().contains(&json!({"path": "src/f8.txt", "kind": "restored"})));
     let undone = stage.run(&["runs", "undo", run]).await.exits(3);
     assert!(undone.stdout.contains("left alone: src/f2.txt ("), "{}", undone.stdout);
-    assert!(undone.stderr.contains("11 files restored, 1 file left alone"), "{}", undone.stderr);
+    assert!(undone.stderr.contains("9 files restored, 2 files removed, 1 file left alone"), "{}", undone.stderr);
     assert_eq!(read(&dir, "src/f2.txt"), "two\nedited\nand edited by me\n");
     assert_eq!(read(&dir, "made/beside.txt"), "mine\n");
     assert_eq!(read(&dir, "src/f3.txt"), "three\n");

@@ -1,7 +1,7 @@
 //! `convoke runs undo`: takes back what a run changed. A file that is not as the run left it is left alone and named with
 //! the reason; what a person did beside the run is not touched.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use convoke_journal::StreamId;
 use convoke_trees::{Keeper, Undone};
@@ -17,6 +17,10 @@ use crate::keeping::{self, Checkout, LEAD};
 use crate::render::{clean, count};
 use crate::settings::Settings;
 use crate::stdio;
+
+/// What is said when undo cannot know of every file that the run made.
+const RULES_CHANGED: &str =
+    "not looked at: the run changed ignore rules (.gitignore), and files that they ignore may be the run's\n";
 
 /// Takes back what a run changed.
 pub(super) async fn run(settings: &Settings, args: &UndoArgs) -> Result<Exit, Failure> {
@@ -56,7 +60,8 @@ pub(super) async fn run(settings: &Settings, args: &UndoArgs) -> Result<Exit, Fa
             }
         }
     }
-    Ok(if undone.kept.is_empty() && undone.not_kept.is_empty() { Exit::Done } else { Exit::Partial })
+    let whole = undone.kept.is_empty() && undone.not_kept.is_empty() && !undone.rules_changed;
+    Ok(if whole { Exit::Done } else { Exit::Partial })
 }
 
 /// What somebody is driving is not changed under their hands.
@@ -70,16 +75,24 @@ fn not_running(run: &Run) -> Result<(), Failure> {
 }
 
 fn text(undone: &Undone, dry_run: bool) -> String {
-    let verb = if dry_run { "would be restored" } else { "restored" };
-    let mut lines: String =
-        undone.restored.iter().map(|path| format!("{verb}: {}\n", clean(&path.to_string_lossy()))).collect();
+    let would = if dry_run { "would be " } else { "" };
+    let line = |path: &PathBuf| format!("{would}{}: {}\n", kind(undone, path), clean(&path.to_string_lossy()));
+    let mut lines: String = undone.restored.iter().map(line).collect();
     for (path, why) in &undone.kept {
         lines.push_str(&clean(&format!("left alone: {} ({why})\n", path.to_string_lossy())));
     }
     for out in &undone.not_kept {
         lines.push_str(&clean(&format!("not kept, cannot be taken back: {out}\n")));
     }
+    if undone.rules_changed {
+        lines.push_str(RULES_CHANGED);
+    }
     lines
+}
+
+/// What became of a file that was taken back: it has its former content, or it is gone.
+fn kind(undone: &Undone, path: &Path) -> &'static str {
+    if undone.removed.contains(path) { "removed" } else { "restored" }
 }
 
 fn summary(run: &Run, undone: &Undone, dry_run: bool) -> String {
@@ -87,25 +100,31 @@ fn summary(run: &Run, undone: &Undone, dry_run: bool) -> String {
         return format!("nothing of {} is left to take back\n", run.session);
     }
     let number = |of: usize| count(u32::try_from(of).unwrap_or(u32::MAX), "file");
-    let verb = if dry_run { "would be restored" } else { "restored" };
+    let would = if dry_run { "would be " } else { "" };
+    let removed = match undone.removed.len() {
+        0 => String::new(),
+        removed => format!(", {} {would}removed", number(removed)),
+    };
     let left = match undone.kept.len() {
         0 => String::new(),
         left => format!(", {} left alone", number(left)),
     };
-    format!("{} {verb}{left}\n", number(undone.restored.len()))
+    let restored = undone.restored.len().saturating_sub(undone.removed.len());
+    format!("{} {would}restored{removed}{left}\n", number(restored))
 }
 
 fn object(run: &Run, undone: &Undone, dry_run: bool) -> String {
-    let restored: Vec<_> = undone.restored.iter().map(|path| path.to_string_lossy()).collect();
-    let left = |(path, why): &(std::path::PathBuf, String)| json!({"path": path.to_string_lossy(), "why": why});
+    let restored = |path: &PathBuf| json!({"path": path.to_string_lossy(), "kind": kind(undone, path)});
+    let left = |(path, why): &(PathBuf, String)| json!({"path": path.to_string_lossy(), "why": why});
     let object = json!({
         "schema_version": 1,
         "run": run.session,
         "dir": run.lead().summary.dir,
         "dry_run": dry_run,
-        "restored": restored,
+        "restored": undone.restored.iter().map(restored).collect::<Vec<_>>(),
         "left_alone": undone.kept.iter().map(left).collect::<Vec<_>>(),
         "not_kept": undone.not_kept.iter().map(not_kept_object).collect::<Vec<_>>(),
+        "rules_changed": undone.rules_changed,
         "back": undone.back,
     });
     format!("{object:#}\n")

@@ -1,5 +1,7 @@
 //! Worktrees as they are listed: a table for people, an object for programs.
 
+use std::path::PathBuf;
+
 use convoke_trees::{WorktreeEntry, WorktreeState};
 use serde_json::{Value, json};
 
@@ -26,6 +28,7 @@ impl Desk<'_> {
             "applied": entry.applied,
             "files": entry.files,
             "ignored": ignored,
+            "not_stored": names(&entry.not_stored),
             "path": entry.path,
         })
     }
@@ -75,8 +78,20 @@ impl Desk<'_> {
     }
 }
 
-/// How a worktree stands, in one word.
+/// Paths as they are shown.
+pub(super) fn names(paths: &[PathBuf]) -> Vec<String> {
+    paths.iter().map(|path| path.to_string_lossy().into_owned()).collect()
+}
+
+/// How a worktree stands, in one word, and how much of what is in it cannot be stored.
 fn state(entry: &WorktreeEntry) -> String {
+    match entry.not_stored.len() {
+        0 => stands(entry),
+        number => format!("{}, {number} not stored", stands(entry)),
+    }
+}
+
+fn stands(entry: &WorktreeEntry) -> String {
     match (entry.applied, entry.files.is_empty(), entry.state) {
         (true, false, _) => "applied".to_owned(),
         (_, true, WorktreeState::Working | WorktreeState::Kept | WorktreeState::Stored) => "unchanged".to_owned(),
