@@ -106,7 +106,7 @@ impl Cage {
         group: Option<Group>,
         given: &mut BTreeMap<String, String>,
     ) -> Result<Self, Error> {
-        given.extend(confined.proxy.into_iter().flat_map(proxy_variables));
+        given.extend(confined.proxy.into_iter().flat_map(|port| proxy_variables(port, &network)));
         let refused = Refused::default();
         let proxy = match (network, confined.listener) {
             (Network::Hosts(hosts), Some(listener)) => {

@@ -127,6 +127,9 @@ const LIMIT: &[&str] = &[
 const BUSY: &[&str] = &["resource temporarily unavailable", "eagain", "os error 11", "[errno 11]"];
 const STARTING: &[&str] = &["fork", "clone", "spawn", "thread", "process"];
 
+/// Words that mean the network unless they are about something on this machine, which just does not listen.
+const UNREACHED: &[&str] = &["couldn't connect to server", "could not connect to server", "failed to connect to"];
+
 /// Words that mean the network only beside the address of a proxy on this machine.
 const REFUSED: &[&str] = &["connection refused", "econnrefused", "[errno 111]", "os error 111"];
 const LOCAL: &[&str] = &["127.0.0.1", "localhost"];
@@ -143,7 +146,9 @@ fn kind(output: &str, policy: &Policy, set: LayerSet) -> Option<Kind> {
         let mentions = |words: &[&str]| words.iter().any(|word| line.contains(word));
         let through_proxy = matches!(policy.network, Network::Hosts(_));
         let closed = policy.network != Network::On;
-        if closed && (has(NETWORK) || through_proxy && has(REFUSED) && mentions(LOCAL)) {
+        if closed
+            && (has(NETWORK) || has(UNREACHED) && !mentions(LOCAL) || through_proxy && has(REFUSED) && mentions(LOCAL))
+        {
             Some(Kind::Network)
         } else if has(LIMIT) || has(BUSY) && mentions(STARTING) {
             Some(Kind::Limit)
@@ -181,7 +186,8 @@ fn about_files(policy: &Policy, set: LayerSet) -> String {
             let copy = policy.private.join("copy");
             ("read-only", format!("a throwaway copy of {workspace} at {}", copy.display()), "--sandbox workspace")
         }
-        _ => ("workspace", format!("{workspace} without its .git"), "--sandbox off"),
+        (_, LayerSet::Namespaces) => ("workspace", format!("{workspace} without its .git"), "--sandbox off"),
+        (_, LayerSet::Landlock) => ("workspace", workspace.to_string(), "--sandbox off"),
     };
     format!(
         "{OPENING} Its policy is {name}: commands may write to {write}, and to their private temporary directory; the home \
@@ -220,7 +226,7 @@ fn some_of(hosts: &[String]) -> String {
 fn about_limits(limits: &Limits) -> String {
     format!(
         "{OPENING} A command and all it starts may use {} of memory, {} processes, files of {} each and {} open files per \
-         process. Use less at a time, such as fewer parallel jobs. Only a person can raise the limits.",
+         process. Use less at a time, such as fewer parallel jobs.",
         size(limits.memory),
         limits.processes,
         size(limits.file_size),

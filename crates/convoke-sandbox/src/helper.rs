@@ -15,7 +15,7 @@ use std::path::Path;
 use self::hold::Role;
 pub(crate) use self::hold::map_ids;
 use crate::confine::{self, Inner};
-use crate::policy::LayerSet;
+use crate::policy::{LayerSet, Network};
 use crate::sys::{self, Pid};
 use crate::wire::{self, Confine, Decoder, FromHelper, Hold, HoldChoice, ShellSetup, ToHelper};
 
@@ -147,7 +147,7 @@ fn confine_here(control: &UnixStream, mut inner: Inner) -> Result<Option<ShellSe
                 *directory = inner.tree.components().chain(rest.components()).collect();
             }
         }
-        for (name, value) in proxy.into_iter().flat_map(proxy_variables) {
+        for (name, value) in proxy.into_iter().flat_map(|port| proxy_variables(port, &inner.policy.network)) {
             shell.env.entry(name).or_insert(value);
         }
     }
@@ -155,11 +155,16 @@ fn confine_here(control: &UnixStream, mut inner: Inner) -> Result<Option<ShellSe
 }
 
 /// Where programs look for their proxy.
-pub(crate) fn proxy_variables(port: u16) -> Vec<(String, String)> {
+pub(crate) fn proxy_variables(port: u16, network: &Network) -> Vec<(String, String)> {
+    let listed = |local: &&str| match network {
+        Network::Hosts(hosts) => hosts.iter().any(|host| host.split(':').next() == Some(*local)),
+        Network::Off | Network::On => false,
+    };
+    // What listens inside is talked to directly, unless somebody means the host's own by that name.
+    let direct: Vec<&str> = ["localhost", "127.0.0.1"].into_iter().filter(|local| !listed(local)).collect();
     let mut variables = Vec::new();
     for name in PROXY_VARIABLES {
-        let value =
-            if name == "NO_PROXY" { "localhost,127.0.0.1".to_owned() } else { format!("http://127.0.0.1:{port}") };
+        let value = if name == "NO_PROXY" { direct.join(",") } else { format!("http://127.0.0.1:{port}") };
         variables.push((name.to_lowercase(), value.clone()));
         variables.push((name.to_owned(), value));
     }

@@ -14,7 +14,8 @@ fn kind(note: Option<String>) -> &'static str {
         None => "none",
         Some(note) => {
             assert!(note.starts_with("Note: this may come from the sandbox"), "{note}");
-            assert!(note.len() < 500 && note.contains("Only a person can"), "{note}");
+            assert!(note.len() < 500, "{note}");
+            assert!(note.contains("Only a person can") || note.contains("Use less at a time"), "{note}");
             match () {
                 () if note.contains("may write to") => "file",
                 () if note.contains("network is off") || note.contains("reach only these hosts") => "network",
@@ -29,6 +30,14 @@ fn kind(note: Option<String>) -> &'static str {
 fn check(output: &str, expected: &str) {
     let policy = policy(Access::Workspace, Network::Off);
     assert_eq!(kind(likely_denial(output, Some(1), &policy, Some(LayerSet::Namespaces))), expected, "{output}");
+}
+
+#[test]
+fn a_host_that_cannot_be_reached_is_noted_and_one_on_this_machine_is_not() {
+    let policy = policy(Access::Workspace, Network::Off);
+    let note = |text: &str| likely_denial(text, Some(7), &policy, Some(LayerSet::Namespaces));
+    assert!(note("curl: (7) Failed to connect to 1.1.1.1 port 80 after 0 ms: Couldn't connect to server").is_some());
+    assert!(note("curl: (7) Failed to connect to localhost port 80: Couldn't connect to server").is_none());
 }
 
 #[test]
