@@ -183,7 +183,9 @@ async fn a_cargo_project_is_built_and_tested_offline_with_the_toolchain_of_a_hid
     std::fs::write(project.join("Cargo.toml"), "[package]\nname = \"small\"\nedition = \"2021\"\n").unwrap();
     std::fs::write(project.join("src/lib.rs"), "#[test]\nfn holds() { assert_eq!(1 + 1, 2) }\n").unwrap();
     let mut policy = world.policy(Access::ReadOnly, "a");
-    policy.caches.extend([home.join(".cargo"), home.join(".rustup")]);
+    // Where they are if they are not in the home directory that these tests were given.
+    let place = |name: &str, usual: &str| std::env::var_os(name).map_or(home.join(usual), PathBuf::from);
+    policy.caches.extend([place("CARGO_HOME", ".cargo"), place("RUSTUP_HOME", ".rustup")]);
     policy.hidden.push(home);
     let mut inside = world.shell(set, policy).await;
     let finished = inside.run(&format!("PATH={}:$PATH; cargo test --offline -q --lib 2>&1", tools.display())).await;
