@@ -199,11 +199,20 @@ impl World {
             .collect()
     }
 
-    /// Ends the processes of the attempt that are still there.
+    /// Ends the processes of the attempt that are still there, and those that are just being started.
     pub(super) fn end_marked(&self) {
-        for path in self.marked() {
-            let pid = path.file_name().unwrap().to_owned();
-            let _ = Command::new("kill").args([OsStr::new("-9"), &pid]).stderr(Stdio::null()).status();
+        let (mut quiet, mut marked) = (0, self.marked());
+        if marked.is_empty() {
+            return;
+        }
+        while quiet < 3 {
+            quiet = if marked.is_empty() { quiet + 1 } else { 0 };
+            for path in marked {
+                let pid = path.file_name().unwrap().to_owned();
+                let _ = Command::new("kill").args([OsStr::new("-9"), &pid]).stderr(Stdio::null()).status();
+            }
+            std::thread::sleep(std::time::Duration::from_millis(30));
+            marked = self.marked();
         }
     }
 
