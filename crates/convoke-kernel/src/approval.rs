@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::tools::ToolRequest;
 
+/// How a refusal for want of a person says so, whoever words the rest of it.
+pub const NOBODY_TO_ASK: &str = "nobody is there to be asked";
+
 /// When a person is asked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -128,7 +131,7 @@ impl Approvals {
             return Ruling::Allow;
         };
         match self.ask {
-            AskWhen::Never => Ruling::Deny(format!("{why}, and nobody is there to be asked (--ask never)")),
+            AskWhen::Never => Ruling::Deny(format!("{why}, and {NOBODY_TO_ASK} (--ask never)")),
             AskWhen::WhenNeeded | AskWhen::Always => Ruling::Ask(why),
         }
     }

@@ -29,7 +29,7 @@ mod wire;
 pub use agent::{
     Agent, Effect, IllegalEvent, Input, ModelRequest, Pace, RoomAnswer, RoomAsk, Status, Summary, Unexpected,
 };
-pub use approval::{Approvals, AskWhen, Decision, Rule, is_simple_command};
+pub use approval::{Approvals, AskWhen, Decision, NOBODY_TO_ASK, Rule, is_simple_command};
 pub use citation::{Checked, Seen, check_citation};
 pub use confinement::{Confinement, Isolation, Network, Sandbox};
 pub use consent::{By, Consent, consents};

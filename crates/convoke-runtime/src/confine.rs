@@ -42,11 +42,10 @@ impl Confine {
         outputs: &Path,
     ) -> Result<(Policy, Option<LayerSet>), String> {
         let workspace = PathBuf::from(&spec.dir);
-        let access = match spec.confinement.sandbox {
-            Sandbox::Off => return Ok((Policy::off(workspace), None)),
-            Sandbox::ReadOnly => Access::ReadOnly,
-            Sandbox::Workspace => Access::Workspace,
-        };
+        let access = access(spec.confinement.sandbox);
+        if access == Access::Off {
+            return Ok((Policy::off(workspace), None));
+        }
         let Some(set) = self.set else {
             return Err("this agent's commands have to be confined, and nothing here can do that".to_owned());
         };
@@ -58,11 +57,7 @@ impl Confine {
         readable.extend(repository(&workspace, &self.hidden));
         let policy = Policy {
             access,
-            network: match &spec.confinement.network {
-                Network::Off => convoke_sandbox::Network::Off,
-                Network::Hosts(hosts) => convoke_sandbox::Network::Hosts(hosts.clone()),
-                Network::On => convoke_sandbox::Network::On,
-            },
+            network: network(&spec.confinement.network),
             limits: self.limits,
             workspace,
             private,
@@ -77,6 +72,24 @@ impl Confine {
     /// Where an agent's throwaway copy and temporary files are.
     pub(crate) fn private_of(&self, agent: &str) -> PathBuf {
         self.private.join(agent)
+    }
+}
+
+/// What commands may write, in the sandbox's terms.
+pub fn access(sandbox: Sandbox) -> Access {
+    match sandbox {
+        Sandbox::ReadOnly => Access::ReadOnly,
+        Sandbox::Workspace => Access::Workspace,
+        Sandbox::Off => Access::Off,
+    }
+}
+
+/// What commands may reach, in the sandbox's terms.
+pub fn network(network: &Network) -> convoke_sandbox::Network {
+    match network {
+        Network::Off => convoke_sandbox::Network::Off,
+        Network::Hosts(hosts) => convoke_sandbox::Network::Hosts(hosts.clone()),
+        Network::On => convoke_sandbox::Network::On,
     }
 }
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use convoke_claude::{Live, Request};
 use convoke_kernel::{
-    AgentId, AgentSpec, Effect, Failure, FailureKind, ModelRequest, Reply, Retry, RoomAsk, ToolRequest, ToolResult,
+    AgentId, AgentSpec, Effect, Failure, FailureKind, ModelRequest, NOBODY_TO_ASK, Reply, Retry, RoomAsk, ToolRequest,
+    ToolResult,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -142,7 +143,7 @@ pub(crate) async fn person(
     mut stop: Stop,
 ) -> Done {
     let Some(asker) = &config.asker else {
-        return Done::Answered { id, allow: Some(false), by: "nobody being there to be asked".to_owned() };
+        return Done::Answered { id, allow: Some(false), by: format!("Convoke, because {NOBODY_TO_ASK}") };
     };
     let name = if label.is_empty() { "the lead" } else { label.as_str() };
     let what = format!("{name} wants to {}", wanted.replacen(": ", " ", 1));

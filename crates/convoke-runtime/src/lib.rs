@@ -44,7 +44,7 @@ mod workspace;
 
 pub use asker::{AskedCall, Asker, Question};
 pub use clock::Clock;
-pub use confine::Confine;
+pub use confine::{Confine, access, network};
 pub use convoke_sandbox::{HelperPath, helper_entry};
 pub use crash::{Crash, Moment};
 pub use driver::{Ended, Take};

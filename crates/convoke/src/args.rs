@@ -12,7 +12,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use self::approval::{AnswerArgs, ApprovalArgs};
 #[cfg(test)]
 pub(crate) use self::flags::SandboxFlag;
-pub(crate) use self::flags::{AgentArgs, BudgetArgs, ConfineArgs, CrewArgs, EndArgs, RunFlags, SettingFlags, Switch};
+pub(crate) use self::flags::{BudgetArgs, ConfineArgs, CrewArgs, EndArgs, RunFlags, SettingFlags, Switch};
 pub(crate) use self::trees::{DiffArgs, DiffFlags, IsolationFlag, UndoArgs, WorktreeArgs, WorktreesCommand};
 use crate::failure::Failure;
 use crate::settings::parse_duration;
@@ -123,11 +123,7 @@ pub(crate) struct PlaceArgs {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct GlobalArgs {
     pub(crate) place: PlaceArgs,
-    pub(crate) agent: AgentArgs,
-    pub(crate) budget: BudgetArgs,
-    pub(crate) crew: CrewArgs,
-    pub(crate) confine: ConfineArgs,
-    pub(crate) approval: ApprovalArgs,
+    pub(crate) settings: SettingFlags,
 }
 
 /// The form of what is printed on stdout.
@@ -349,30 +345,26 @@ impl Cli {
         };
         let globals = match &mut command {
             Command::Run(args) => {
-                let RunFlags { agent, budget, crew, confine, approval, task, end } = std::mem::take(&mut args.flags);
-                let (agent, confine) = (agent.over(flags.agent)?, confine.over(flags.confine)?);
-                let (budget, crew) = (budget.merged(flags.budget), crew.merged(flags.crew));
+                let RunFlags { settings, task, end } = std::mem::take(&mut args.flags);
+                let settings = settings.over(flags.settings)?;
                 let (task, end) = (task.over(flags.task)?, end.merged(flags.end));
-                let approval = approval.merged(flags.approval);
-                args.flags = RunFlags { budget, task, end, ..RunFlags::default() };
-                GlobalArgs { place, agent, budget, crew, confine, approval }
+                args.flags = RunFlags { settings: settings.clone(), task, end };
+                GlobalArgs { place, settings }
             }
             Command::Config(ConfigCommand::Show(ConfigShowArgs { flags: own }))
             | Command::Doctor(DoctorArgs { flags: own }) => {
                 refuse(flags.task.first_flag().or(flags.end.first_flag()))?;
-                let SettingFlags { agent, budget, crew, confine, approval } = std::mem::take(own);
-                let (agent, crew) = (agent.over(flags.agent)?, crew.merged(flags.crew));
-                let confine = confine.over(flags.confine)?;
-                let approval = approval.merged(flags.approval);
-                GlobalArgs { place, agent, budget: budget.merged(flags.budget), crew, confine, approval }
+                GlobalArgs { place, settings: std::mem::take(own).over(flags.settings)? }
             }
             Command::Resume(args) => {
-                refuse(flags.agent.first_flag().or(flags.crew.first_flag()).or(flags.task.first_flag()))?;
-                refuse(flags.approval.first_flag())?;
-                args.budget = args.budget.merged(flags.budget);
+                let SettingFlags { agent, budget, crew, confine, approval } = flags.settings;
+                refuse(agent.first_flag().or(crew.first_flag()).or(flags.task.first_flag()))?;
+                refuse(approval.first_flag())?;
+                args.budget = args.budget.merged(budget);
                 args.end = std::mem::take(&mut args.end).merged(flags.end);
-                let confine = std::mem::take(&mut args.confine).over(flags.confine)?;
-                GlobalArgs { place, budget: args.budget, confine, ..GlobalArgs::default() }
+                let confine = std::mem::take(&mut args.confine).over(confine)?;
+                let settings = SettingFlags { budget: args.budget, confine, ..SettingFlags::default() };
+                GlobalArgs { place, settings }
             }
             Command::Runs(_)
             | Command::Approvals(_)

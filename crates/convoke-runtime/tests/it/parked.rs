@@ -80,7 +80,7 @@ async fn without_parking_and_without_anybody_the_call_is_refused_and_the_work_go
     let (_, ended) = rig.ask("go").await;
     assert_eq!(ended.outcome, Some(Outcome::Ok { text: "done".into() }));
     let (text, is_error) = lead_read(&rig).remove(0);
-    assert!(is_error && text.contains("nobody being there to be asked"), "{text}");
+    assert!(is_error && text.contains(convoke_kernel::NOBODY_TO_ASK), "{text}");
 }
 
 #[tokio::test]

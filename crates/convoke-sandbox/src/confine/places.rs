@@ -93,6 +93,16 @@ const ROOT_SECRETS: &[&str] = &[
 /// What lies in `/run` although programs cannot do without it: name resolution, and all of NixOS.
 const NEEDED_OF_RUN: [&str; 2] = ["/etc/resolv.conf", "/run/current-system"];
 
+/// Those that are no part of the workspace anyway. What lies in it, with nothing hidden in between, is shown, written and
+/// guarded as the rest of the tree is; a place of its own would only come in the way of that.
+fn apart(spots: Vec<Spot>, workspace: &Path, hidden: &[Spot]) -> Vec<Spot> {
+    let within = |path: &Path| path.starts_with(workspace);
+    let hidden_within = |path: &Path| {
+        hidden.iter().any(|spot| spot.path != workspace && within(&spot.path) && path.starts_with(&spot.path))
+    };
+    spots.into_iter().filter(|spot| !within(&spot.path) || hidden_within(&spot.path)).collect()
+}
+
 impl Places {
     /// Looks at every place of the policy. A policy that cannot be meant is refused.
     pub(crate) fn look(policy: &Policy, home: Option<PathBuf>, root: bool) -> Result<Self, String> {
@@ -133,10 +143,10 @@ impl Places {
             // A link is nobody's metadata: where it leads is decided by whoever made it, who may be a command.
             git: workspace.join(".git").symlink_metadata().is_ok_and(|about| !about.is_symlink()),
             nested: Vec::new(),
-            hidden,
-            readable: exists(readable),
-            caches: exists(all(&policy.caches)),
+            readable: apart(exists(readable), &workspace, &hidden),
+            caches: apart(exists(all(&policy.caches)), &workspace, &hidden),
             masked: exists(masked),
+            hidden,
             temporary: ["/tmp", "/var/tmp"].into_iter().filter(|path| real(path)).map(PathBuf::from).collect(),
             run: real("/run"),
             home: home.filter(|home| *home != workspace),
@@ -187,4 +197,24 @@ pub(crate) fn look(path: &Path) -> Spot {
 
 fn exists(spots: Vec<Spot>) -> Vec<Spot> {
     spots.into_iter().filter(|spot| spot.kind != Kind::Missing).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_in_the_workspace_is_no_place_of_its_own_unless_something_hides_it_there() {
+        let spot = |path: &str| Spot { path: path.into(), kind: Kind::Directory };
+        let check = |workspace: &str, hidden: &[&str], path: &str, expected: bool| {
+            let hidden: Vec<Spot> = hidden.iter().map(|path| spot(path)).collect();
+            let kept = apart(vec![spot(path)], Path::new(workspace), &hidden);
+            assert_eq!(!kept.is_empty(), expected, "{workspace} {hidden:?} {path}");
+        };
+        check("/w", &["/home/me"], "/home/me/.cargo", true);
+        check("/w", &["/home/me"], "/w/.cargo", false);
+        check("/home/me/w", &["/home/me"], "/home/me/w/.cargo", false);
+        check("/home", &["/home/me"], "/home/me/.cargo", true);
+        check("/home/me", &["/home/me"], "/home/me/.cargo", false);
+    }
 }

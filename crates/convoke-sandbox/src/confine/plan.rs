@@ -122,10 +122,7 @@ pub(crate) fn plan(places: &Places, access: Access, made: &Made) -> Vec<Mount> {
             Mount::Empty(_) | Mount::Nothing(_) => above == Shows::Other && at != Path::new("/run"),
             // An exception from hiding is needed only below something hidden, and must not forbid writing elsewhere.
             Mount::Read { from, .. } if from == at && !is_git(at) => above == Shows::Machine,
-            Mount::Write { from, .. } => {
-                made.caches.get(at) == Some(from) && at.starts_with(workspace) && at != workspace
-            }
-            Mount::Read { .. } => false,
+            Mount::Read { .. } | Mount::Write { .. } => false,
         };
         if !needless {
             mounts.push(mount.clone());
@@ -323,10 +320,7 @@ mod tests {
         let mut places = places("/w");
         places.hidden.push(Spot { path: "/w/none".into(), kind: Kind::Missing });
         places.readable = vec![directory("/w/out")];
-        places.caches = vec![directory("/w/target")];
-        let mut made = made("/w");
-        made.caches.insert("/w/target".into(), "/state/a1/mnt/0".into());
-        check(&places, &made, &["- /home/me", "- /state/a1", TEMPORARY, "w /w"]);
+        check(&places, &made("/w"), &["- /home/me", "- /state/a1", TEMPORARY, "w /w"]);
     }
 
     #[test]

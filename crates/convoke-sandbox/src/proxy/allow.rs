@@ -49,6 +49,10 @@ impl Pattern {
             }
             None => (text, None),
         };
+        // No name has such a part, and whoever wrote one meant a flag.
+        if host.split('.').any(|part| part.starts_with('-') || part.ends_with('-')) {
+            return Err(format!("{text} is no host: no part of a name begins or ends with a dash"));
+        }
         let host = match host.strip_prefix("*.") {
             Some(parent) => host_name(parent)
                 .filter(|parent| parent.parse::<IpAddr>().is_err())

@@ -193,15 +193,7 @@ pub(crate) enum Switch {
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct RunFlags {
     #[command(flatten)]
-    pub(crate) agent: AgentArgs,
-    #[command(flatten)]
-    pub(crate) budget: BudgetArgs,
-    #[command(flatten)]
-    pub(crate) crew: CrewArgs,
-    #[command(flatten)]
-    pub(crate) confine: ConfineArgs,
-    #[command(flatten)]
-    pub(crate) approval: ApprovalArgs,
+    pub(crate) settings: SettingFlags,
     #[command(flatten)]
     pub(crate) task: TaskArgs,
     #[command(flatten)]
@@ -211,12 +203,7 @@ pub(crate) struct RunFlags {
 impl RunFlags {
     /// The first flag that was given, if any.
     pub(super) fn first_flag(&self) -> Option<&'static str> {
-        let settings = self.agent.first_flag().or(self.budget.first_flag()).or(self.crew.first_flag());
-        settings
-            .or(self.confine.first_flag())
-            .or(self.approval.first_flag())
-            .or(self.task.first_flag())
-            .or(self.end.first_flag())
+        self.settings.first_flag().or(self.task.first_flag()).or(self.end.first_flag())
     }
 }
 
@@ -233,6 +220,24 @@ pub(crate) struct SettingFlags {
     pub(crate) confine: ConfineArgs,
     #[command(flatten)]
     pub(crate) approval: ApprovalArgs,
+}
+
+impl SettingFlags {
+    fn first_flag(&self) -> Option<&'static str> {
+        let first = self.agent.first_flag().or(self.budget.first_flag()).or(self.crew.first_flag());
+        first.or(self.confine.first_flag()).or(self.approval.first_flag())
+    }
+
+    /// These flags of a command, over those that stood before it.
+    pub(super) fn over(self, below: Self) -> Result<Self, Failure> {
+        Ok(Self {
+            agent: self.agent.over(below.agent)?,
+            budget: self.budget.merged(below.budget),
+            crew: self.crew.merged(below.crew),
+            confine: self.confine.over(below.confine)?,
+            approval: self.approval.merged(below.approval),
+        })
+    }
 }
 
 /// A flag that was given or not.

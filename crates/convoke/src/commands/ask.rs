@@ -8,7 +8,7 @@ use std::io::BufRead;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use convoke_kernel::{Approvals, Decision};
+use convoke_kernel::{Approvals, Decision, Rule, ToolRequest};
 use convoke_runtime::{AskedCall, Asker, Question};
 use tokio::sync::oneshot;
 
@@ -28,7 +28,7 @@ pub(super) fn asker(look: Look, settings: &Settings, approvals: &Approvals) -> O
     let desk = Arc::new(Desk {
         look,
         file: settings.user_file(),
-        remembered: Mutex::new(remembered(settings, approvals)),
+        rules: Mutex::new(in_force(settings, approvals)),
         turn: tokio::sync::Mutex::new(()),
     });
     Some(Asker::new(move |question| Arc::clone(&desk).answer(question)))
@@ -39,39 +39,17 @@ struct Desk {
     look: Look,
     /// Where rules are remembered.
     file: PathBuf,
-    remembered: Mutex<Remembered>,
+    /// What is allowed without asking, with what was answered here.
+    rules: Mutex<Approvals>,
     /// Whoever asks holds it: one question after the other.
     turn: tokio::sync::Mutex<()>,
 }
 
-/// The commands that a person has allowed for good.
-#[derive(Debug, Default)]
-struct Remembered {
-    commands: Vec<String>,
-    /// Whether more words may follow, as with an allow rule. Where a rule asks, only the very command is meant: that rule
-    /// was written to be asked about others like it.
-    and_longer: bool,
-}
-
-/// What the rules that hold now allow without asking. They may be newer than those the session was begun with.
-fn remembered(settings: &Settings, approvals: &Approvals) -> Remembered {
-    let all = || settings.asking.rules.iter().chain(&approvals.rules);
-    let whole = |tool: Option<&str>| tool.is_none_or(|tool| tool == "bash");
-    let allowed = all().filter(|rule| rule.decision == Decision::Allow && whole(rule.tool.as_deref()));
-    Remembered {
-        commands: allowed.filter_map(|rule| rule.command.clone()).collect(),
-        and_longer: !all().any(|rule| rule.decision == Decision::Ask),
-    }
-}
-
-impl Remembered {
-    fn allows(&self, command: &str) -> bool {
-        let same = |allowed: &String| {
-            let (mut words, mut rest) = (allowed.split_whitespace(), command.split_whitespace());
-            words.all(|word| rest.next() == Some(word)) && (self.and_longer || rest.next().is_none())
-        };
-        is_simple(command) && self.commands.iter().any(same)
-    }
+/// The rules that hold now. Those of the settings may be newer than those the session was begun with.
+fn in_force(settings: &Settings, approvals: &Approvals) -> Approvals {
+    let mut all = approvals.clone();
+    all.rules.extend(settings.asking.rules.iter().filter(|rule| !approvals.rules.contains(rule)).cloned());
+    all
 }
 
 /// What a person said.
@@ -89,7 +67,7 @@ enum Said {
 impl Desk {
     async fn answer(self: Arc<Self>, question: Question) -> bool {
         let _turn = self.turn.lock().await;
-        if command(&question).is_some_and(|command| self.known().allows(command)) {
+        if command(&question).is_some_and(|command| self.allows(command)) {
             return true;
         }
         let waiting = Waiting(Standing::default());
@@ -107,8 +85,13 @@ impl Desk {
         told.await.unwrap_or(false)
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, Remembered> {
-        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
+    fn rules(&self) -> std::sync::MutexGuard<'_, Approvals> {
+        self.rules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a command that the session asks about needs no asking any more.
+    fn allows(&self, command: &str) -> bool {
+        self.rules().allows(&ToolRequest::Bash { command: command.to_owned() }, "")
     }
 
     /// Shows the question and reads what is typed after it, until that is an answer.
@@ -157,13 +140,16 @@ impl Desk {
 
     /// What it means to say `a`.
     fn always(&self) -> String {
-        let what = if self.known().and_longer { "also when more words follow" } else { "this very command" };
+        // Where a rule asks, only the very command is meant: that rule was written to be asked about others like it.
+        let asks = self.rules().rules.iter().any(|rule| rule.decision == Decision::Ask);
+        let what = if asks { "this very command" } else { "also when more words follow" };
         format!("a: always, {what} (a rule in {})", clean(&self.file.display().to_string()))
     }
 
     /// Counts at once for everybody in this session, and from now on for every other.
     fn remember(&self, command: &str) {
-        self.known().commands.push(command.to_owned());
+        let (tool, command_of_rule) = (Some("bash".to_owned()), Some(command.to_owned()));
+        self.rules().rules.push(Rule { tool, command: command_of_rule, path: None, decision: Decision::Allow });
         let line = match remember::allow(&self.file, command) {
             Ok(()) => format!("remembered in {}\n", self.file.display()),
             Err(why) => format!("allowed for this session; it could not be remembered: {why}\n"),
@@ -315,20 +301,6 @@ mod tests {
         for line in ["yy\n", "ok\n", "\u{1b}[?1;2cy\n", "y y\n"] {
             check(line, Said::Else);
         }
-    }
-
-    #[test]
-    fn what_is_remembered_allows_the_same_and_longer_commands_unless_a_rule_asks() {
-        let check = |and_longer: bool, command: &str, expected: bool| {
-            let remembered = Remembered { commands: vec!["git push".into()], and_longer };
-            assert_eq!(remembered.allows(command), expected, "{and_longer} {command}");
-        };
-        check(true, "git push", true);
-        check(true, "git  push origin", true);
-        check(true, "git pushed", false);
-        check(true, "git push; rm x", false);
-        check(false, "git push", true);
-        check(false, "git push --force", false);
     }
 
     fn call(wanted: &str, label: &str) -> AskedCall {

@@ -29,11 +29,12 @@ This is a review: leave every file as it is. End with a list of the parts that w
 /// Runs a task.
 pub(crate) async fn run(settings: &Settings, args: RunArgs) -> Result<Exit, Failure> {
     let task = task(&args.task)?;
-    let RunFlags { budget, task: flags, end: wanted, .. } = args.flags;
+    let RunFlags { settings: given, task: flags, end: wanted } = args.flags;
     let look = Look::detect(settings.output, settings.quiet);
     let unfinished = if flags.fresh { None } else { unfinished(settings, &task).await? };
     if let (true, Some(run)) = (flags.take_up, &unfinished) {
-        let (run, answers, confine) = (Some(run.clone()), AnswerArgs::default(), args.flags.confine);
+        let (run, answers) = (Some(run.clone()), AnswerArgs::default());
+        let (budget, confine) = (given.budget, given.confine);
         return resume::run(settings, ResumeArgs { run, answers, budget, confine, end: wanted }).await;
     }
     let source = choose(settings, look)?;

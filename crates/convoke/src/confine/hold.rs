@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use convoke_journal::Location;
 use convoke_kernel::{Confinement, Network, Sandbox};
-use convoke_runtime::{Confine, HelperPath};
-use convoke_sandbox::{Access, Layers, Limits};
+use convoke_runtime::{Confine, HelperPath, access};
+use convoke_sandbox::{Layers, Limits};
 
 use super::guard::check_places;
 use super::places::{Around, places};
@@ -50,7 +50,8 @@ async fn held(settings: &Settings, dir: &Path, sandbox: Sandbox, network: &Netwo
     check_places(settings, dir)?;
     // Nothing is tried where nothing is to be held.
     let layers = if sandbox == Sandbox::Off { Layers::default() } else { layers(settings, dir).await? };
-    let found = convoke_sandbox::hold(&layers, access(sandbox), &wish(network), settings.confine.at_most);
+    let found =
+        convoke_sandbox::hold(&layers, access(sandbox), &convoke_runtime::network(network), settings.confine.at_most);
     let found = found.map_err(|cannot| {
         Failure::usage(format!("commands cannot be confined here: {}", cannot.why))
             .hint(cannot.remedy)
@@ -59,24 +60,6 @@ async fn held(settings: &Settings, dir: &Path, sandbox: Sandbox, network: &Netwo
     let confinement = Confinement { sandbox, network: network.clone(), held_by: found.layers, weaker: found.weaker };
     let confine = Confine { set: found.set, ..surroundings(settings, dir)? };
     Ok(Held { confine, confinement })
-}
-
-/// The policy in the sandbox's terms.
-pub(crate) fn access(sandbox: Sandbox) -> Access {
-    match sandbox {
-        Sandbox::ReadOnly => Access::ReadOnly,
-        Sandbox::Workspace => Access::Workspace,
-        Sandbox::Off => Access::Off,
-    }
-}
-
-/// The network in the sandbox's terms.
-pub(crate) fn wish(network: &Network) -> convoke_sandbox::Network {
-    match network {
-        Network::Off => convoke_sandbox::Network::Off,
-        Network::Hosts(hosts) => convoke_sandbox::Network::Hosts(hosts.clone()),
-        Network::On => convoke_sandbox::Network::On,
-    }
 }
 
 /// A run goes on as it was begun: what its agents were told about their surroundings stays true. Nobody inherits that

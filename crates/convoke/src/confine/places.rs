@@ -65,7 +65,7 @@ pub(super) fn places(around: &Around<'_>, exists: &dyn Fn(&Path) -> bool) -> Pla
     if places.hides(around.executable) {
         places.readable.push(around.executable.to_owned());
     }
-    places.tidy(&homes, around.dir);
+    places.tidy(&homes);
     places
 }
 
@@ -136,15 +136,11 @@ impl Places {
     }
 
     /// A variable can name anything, so nothing that holds a whole home is shown by it, and what lies in a cache is shown
-    /// with it. A cache with credentials in the directory that is worked in is no place of its own: it belongs to the
-    /// directory, whose way to what is covered is pinned so that nobody moves it.
-    fn tidy(&mut self, homes: &[PathBuf], dir: &Path) {
+    /// with it.
+    fn tidy(&mut self, homes: &[PathBuf]) {
         let whole_home = |path: &PathBuf| homes.iter().any(|home| home.starts_with(path)) || !can_be_hidden(path);
         self.caches.retain(|path| !whole_home(path));
         self.readable.retain(|path| !whole_home(path));
-        let masked = &self.masked;
-        let covered = |path: &PathBuf| masked.iter().any(|secret| secret.starts_with(path));
-        self.caches.retain(|path| path == dir || !path.starts_with(dir) || !covered(path));
         let caches = self.caches.clone();
         let within = |path: &PathBuf| caches.iter().any(|cache| path != cache && path.starts_with(cache));
         self.caches.retain(|path| !within(path));

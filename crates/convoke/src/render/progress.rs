@@ -3,16 +3,13 @@
 
 use std::time::Duration;
 
-use convoke_kernel::{Event, Kept, Ran, SessionId, Summary, ToolStarted, Usage};
+use convoke_kernel::{Event, Kept, NOBODY_TO_ASK, Ran, SessionId, Summary, ToolStarted, Usage};
 
 use super::clean::{first_line, revealed};
 use super::figures::{count, dollars, tokens};
 
 /// A command or a reason takes at most this much of a progress line.
 const SHORT: usize = 60;
-
-/// What a refusal says for want of a person: by a rule where nobody is ever asked, or because nobody is there.
-const UNASKED: &[&str] = &["nobody is there to be asked", "nobody being there to be asked"];
 
 /// Where a lead stands.
 #[derive(Debug, Clone)]
@@ -148,7 +145,7 @@ impl Progress {
     pub(super) fn count(&mut self, event: &Event) {
         if let Event::ToolFinished(e) = event
             && e.result.ran == Ran::Refused
-            && UNASKED.iter().any(|words| e.result.text.contains(words))
+            && e.result.text.contains(NOBODY_TO_ASK)
         {
             self.unasked = self.unasked.saturating_add(1);
         }

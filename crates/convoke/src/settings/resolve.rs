@@ -34,14 +34,14 @@ impl Settings {
         let (mut layers, files) = read_files(env, &dir)?;
         put_environment(&mut layers, env)?;
         put_flags(&mut layers, args);
-        fan_out::put_flags(&mut layers, &args.budget, &args.crew);
-        rules::put_flags(&mut layers, &args.approval);
-        confine::put_flags(&mut layers, &args.confine);
+        fan_out::put_flags(&mut layers, &args.settings.budget, &args.settings.crew);
+        rules::put_flags(&mut layers, &args.settings.approval);
+        confine::put_flags(&mut layers, &args.settings.confine);
 
         let models = models(&layers)?;
         let endpoints = endpoints(&layers)?;
-        let offline = args.agent.offline || layers.text("model") == Some(OFFLINE_MODEL);
-        if args.agent.offline {
+        let offline = args.settings.agent.offline || layers.text("model") == Some(OFFLINE_MODEL);
+        if args.settings.agent.offline {
             layers.put("model", Value::Text(OFFLINE_MODEL.to_owned()), Origin::Flag("--offline"));
         }
         let source = source(&layers, offline)?;
@@ -54,7 +54,7 @@ impl Settings {
         let mut warnings = Vec::new();
         let effort = effort(&mut layers, &row, &endpoint, &mut warnings)?;
         let lead = (&row, effort.as_deref());
-        let fan_out = fan_out::fan_out(&layers, &args.crew, lead, &models, &endpoint, &mut warnings)?;
+        let fan_out = fan_out::fan_out(&layers, &args.settings.crew, lead, &models, &endpoint, &mut warnings)?;
         let command_env =
             env.for_commands(&layers.list("env.pass")).map_err(|failure| match layers.origin("env.pass") {
                 Origin::Default => failure,
@@ -76,8 +76,8 @@ impl Settings {
             max_attempts: layers.count("max_attempts"),
             caps: layers.caps(),
             fan_out,
-            asking: rules::asking(&layers, &args.approval)?,
-            confine: confine::wanted(&layers, &args.confine)?,
+            asking: rules::asking(&layers, &args.settings.approval)?,
+            confine: confine::wanted(&layers, &args.settings.confine)?,
             surroundings: env.only(crate::confine::VARIABLES),
             doc_test: env.get(DOC_TEST_MODE).is_some(),
             command_env,
@@ -174,9 +174,9 @@ fn put_environment(layers: &mut Layers, env: &Environment) -> Result<(), Failure
 
 fn put_flags(layers: &mut Layers, args: &GlobalArgs) {
     let texts = [
-        ("model", "--model", &args.agent.model),
-        ("effort", "--effort", &args.agent.effort),
-        ("system", "--system", &args.agent.system),
+        ("model", "--model", &args.settings.agent.model),
+        ("effort", "--effort", &args.settings.agent.effort),
+        ("system", "--system", &args.settings.agent.system),
         ("journal", "--journal", &args.place.journal),
     ];
     for (key, flag, value) in texts {
@@ -184,10 +184,10 @@ fn put_flags(layers: &mut Layers, args: &GlobalArgs) {
             layers.put(key, Value::Text(value.clone()), Origin::Flag(flag));
         }
     }
-    if let Some(turns) = args.agent.max_turns {
+    if let Some(turns) = args.settings.agent.max_turns {
         layers.put("max_turns", Value::Count(turns), Origin::Flag("--max-turns"));
     }
-    if let Some(time) = args.agent.bash_timeout {
+    if let Some(time) = args.settings.agent.bash_timeout {
         layers.put("bash_timeout", Value::Time(time), Origin::Flag("--bash-timeout"));
     }
 }

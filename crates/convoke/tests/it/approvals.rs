@@ -133,7 +133,9 @@ async fn a_command_hides_nothing_from_the_person_and_does_nothing_to_the_termina
     terminal.shows("touch two\r\n").await;
     terminal.shows("Allow it? [y/N] ").await;
     terminal.types("a\n").await;
+    // What is typed between this line and the next prompt would be thrown away: it was meant for something else.
     terminal.shows("That is none of the answers.").await;
+    terminal.shows("Allow it? [y/N] ").await;
     terminal.types("n\n").await;
     terminal.shows("… 30 more rows are not shown here …").await;
     terminal.shows("touch last\r\n").await;

@@ -2,10 +2,11 @@
 //! these layers do not hold. It tries each layer once and leaves nothing behind.
 
 use convoke_kernel::{Confinement, Sandbox};
+use convoke_runtime::{access, network};
 use convoke_sandbox::{CannotHold, Held, Layers};
 
 use super::{Check, Level, fail, ok, warn};
-use crate::confine::{self, access, check_places, network_words, weaker_names, wish};
+use crate::confine::{self, check_places, network_words, weaker_names};
 use crate::settings::Settings;
 
 /// What the probe says of bubblewrap where there is none.
@@ -20,7 +21,7 @@ pub(super) async fn checks(settings: &Settings) -> Vec<Check> {
     let wanted = &settings.confine;
     let mut checks = each(&layers);
     for sandbox in [Sandbox::ReadOnly, Sandbox::Workspace] {
-        let held = convoke_sandbox::hold(&layers, access(sandbox), &wish(&wanted.network), wanted.at_most);
+        let held = convoke_sandbox::hold(&layers, access(sandbox), &network(&wanted.network), wanted.at_most);
         checks.extend(policy(sandbox, wanted.sandbox, &wanted.network, held));
     }
     if wanted.sandbox == Sandbox::Off {
@@ -166,7 +167,7 @@ mod tests {
     fn a_policy_that_cannot_be_held_fails_only_if_it_is_the_chosen_one() {
         let old = Layers { landlock: Layer::missing("ENOSYS"), landlock_abi: 0, ..machine() };
         let told = |layers: &Layers, sandbox: Sandbox, at_most: Option<LayerSet>| {
-            let held = convoke_sandbox::hold(layers, access(sandbox), &wish(&Network::Off), at_most);
+            let held = convoke_sandbox::hold(layers, access(sandbox), &network(&Network::Off), at_most);
             policy(sandbox, Sandbox::Workspace, &Network::Off, held)
         };
         assert_eq!(told(&old, Sandbox::Workspace, None)[0].level, Level::Fail);
