@@ -10,6 +10,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +22,13 @@ use crate::record::digest;
 
 /// Goes before every `.gitattributes`: no conversion of line ends, keywords or encodings, no driver.
 const ATTRIBUTES: &str = "* -text !eol -ident -filter !working-tree-encoding !diff !merge !export-subst\n";
+
+/// What nobody but us records.
+const OUR_REFS: &str = "refs/convoke/";
+
+/// How often, and how long each time, a ref is waited for that somebody else is at.
+const LOCK_WAITS: u32 = 10;
+const LOCK_WAIT: Duration = Duration::from_millis(100);
 
 /// The name of an object in hexadecimal digits.
 pub(crate) type ObjectId = String;
@@ -223,6 +231,7 @@ impl Store {
         let doing = "recording a ref";
         self.check_ref(name)?;
         let old = old.map_or_else(|| "0".repeat(if self.location.sha256 { 64 } else { 40 }), str::to_owned);
+        self.outlast_lock(name).await;
         let output = self.refs(doing).args(["update-ref", "--no-deref", name, new, &old]).outcome().await?;
         if output.code == 0 {
             return Ok(());
@@ -232,6 +241,22 @@ impl Store {
             return Err(Error::Moved { name: name.to_owned() });
         }
         Err(failed(doing, &output))
+    }
+
+    /// Recording a ref takes a moment: whoever has held one of ours for longer was killed, and its lock would stay for ever.
+    async fn outlast_lock(&self, name: &str) {
+        if !name.starts_with(OUR_REFS) {
+            return;
+        }
+        let lock = self.common().join(format!("{name}.lock"));
+        for _ in 0..LOCK_WAITS {
+            if !lock.exists() {
+                return;
+            }
+            tokio::time::sleep(LOCK_WAIT).await;
+        }
+        // One that cannot be removed is told of by git.
+        let _ = fs::remove_file(lock);
     }
 
     /// Removes a ref; one that is not there is no error.

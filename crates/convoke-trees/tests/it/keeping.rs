@@ -141,6 +141,38 @@ async fn what_a_crash_cut_off_is_the_agents_and_not_the_persons() {
 }
 
 #[tokio::test]
+async fn marks_that_a_stop_cut_off_at_any_moment_lose_nothing_and_blame_nobody_else() {
+    let world = World::repository(&[("a", "0\n"), ("mine", "mine\n")]);
+    let before = world.tree();
+    let (mut keeper, mut cut) = (world.keeper("s_1").await, 0);
+    for round in 0_u64..40 {
+        let moment = std::time::Duration::from_millis(round * 7 % 41);
+        // What is dropped half-way is what a stop does to it; a command runs only after a whole mark.
+        if tokio::time::timeout(moment, keeper.open_window("a_1")).await.is_err() {
+            cut += 1;
+            keeper.open_window("a_1").await.unwrap();
+        }
+        world.write("a", format!("{round}\n"));
+        world.write(format!("new-{round}"), "x\n");
+        if tokio::time::timeout(moment, keeper.close_window("a_1", "")).await.is_err() {
+            cut += 1;
+            if round % 3 == 0 {
+                drop(keeper);
+                keeper = world.keeper("s_1").await;
+            }
+        }
+    }
+    assert!(cut > 10, "only {cut} marks were cut off");
+    keeper.open_window("a_1").await.unwrap();
+    keeper.close_window("a_1", "").await.unwrap();
+    let changed = keeper.changes().await.unwrap();
+    assert_eq!(changed.len(), 41);
+    assert!(changed.iter().all(|file| file.agents == ["a_1"] && !file.mixed), "{changed:?}");
+    assert_eq!(undo(&keeper).await.1, Vec::<String>::new());
+    assert_eq!(world.tree(), before);
+}
+
+#[tokio::test]
 async fn a_run_at_work_elsewhere_is_looked_at_and_not_disturbed() {
     let world = World::repository(&[("a", "1\n")]);
     let keeper = world.keeper("s_1").await;
