@@ -1,5 +1,6 @@
-//! What confinement costs: a `true` inside over one outside, the start of a confined shell over an unconfined one, and the
-//! throwaway copy of 10,000 files by overlay and file by file. Rounds are interleaved; medians and ratios are printed.
+//! What confinement costs: a `true` inside over one outside, the start of a confined shell over an unconfined one, the
+//! throwaway copy of 10,000 files by overlay and file by file, and a worker from its start to its end over a plain program.
+//! Rounds are interleaved; medians and ratios are printed.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and fails by panicking")]
 
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use convoke_sandbox::{
     Access, CopyCap, HelperPath, HoldChoice, LayerSet, Limits, Network, OutputSpec, Policy, RunCommand, Shell,
-    ShellConfig, hold, make_copy, probe, remove_private,
+    ShellConfig, Worker, WorkerLimits, hold, make_copy, probe, remove_private,
 };
 
 const ROUNDS: usize = 30;
@@ -29,7 +30,7 @@ const WAYS: [Way; 5] = [
 
 fn main() {
     // This executable is also the helper under which commands live.
-    convoke_sandbox::helper_entry();
+    convoke_sandbox::helper_entry(|| Box::new(str::to_owned));
     tokio::runtime::Runtime::new().unwrap().block_on(compare());
 }
 
@@ -61,10 +62,33 @@ async fn compare() {
             remove_private(&private);
         }
     }
+    workers(&helper).await;
     report("start", &ways, &mut starts);
     report("true", &ways, &mut commands);
     copies(&helper, &place, &ways).await;
     remove_private(&place);
+}
+
+/// From nothing to a worker's first reply and its end, beside a program that does nothing.
+async fn workers(helper: &HelperPath) {
+    let (mut worked, mut plain, mut asked) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        let since = Instant::now();
+        let mut worker = Worker::start(helper, WorkerLimits::default()).await.unwrap();
+        worker.ask("question", Duration::from_secs(60)).await.unwrap();
+        let again = Instant::now();
+        worker.ask("question", Duration::from_secs(60)).await.unwrap();
+        asked.push(again.elapsed());
+        worker.stop().await;
+        worked.push(since.elapsed());
+        let since = Instant::now();
+        assert!(tokio::process::Command::new("/bin/true").status().await.unwrap().success());
+        plain.push(since.elapsed());
+    }
+    let (worked, plain, asked) = (median(&mut worked), median(&mut plain), median(&mut asked));
+    let ratio = worked.as_secs_f64() / plain.as_secs_f64();
+    println!("worker_start_ask_stop {worked:?} ({ratio:.2} times a spawn of /bin/true, median of {ROUNDS})");
+    println!("worker_ask {asked:?} (median of {ROUNDS})");
 }
 
 /// From nothing to the first listing of the whole tree, and the making of the copy alone.

@@ -2,6 +2,7 @@
 //! the doing is in two moments: `stage` starts bubblewrap around the helper, `lock` is what the helper does to itself.
 
 mod beneath;
+mod compute;
 mod filter;
 mod git;
 mod grants;
@@ -11,6 +12,7 @@ mod places;
 mod plan;
 mod stage;
 
+pub(crate) use self::compute::{allow_computing, rule_everything_out};
 pub(crate) use self::lock::{Sent, part, shut};
 pub(crate) use self::places::hidden_home;
 pub(crate) use self::stage::{Inner, enter_landlock, find_bubblewrap, read_inner, start_namespaces};

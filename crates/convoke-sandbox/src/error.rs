@@ -34,6 +34,12 @@ pub enum Error {
         /// How long it was waited for.
         waited: Duration,
     },
+    /// A worker could not be locked, so it computes nothing.
+    #[error("the worker does not compute, because it could not be started and locked: {message}")]
+    WorkerRefused {
+        /// Why.
+        message: String,
+    },
     /// Something that is not our protocol arrived.
     #[error("the shell's helper sent something unreadable ({problem}); is it the same version of this program?")]
     Protocol {

@@ -6,6 +6,7 @@ mod hold;
 mod init;
 mod tree;
 mod watch;
+mod worker;
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,10 +15,12 @@ use std::path::Path;
 
 use self::hold::Role;
 pub(crate) use self::hold::map_ids;
+pub use self::worker::Compute;
 use crate::confine::{self, Inner};
 use crate::policy::{LayerSet, Network};
 use crate::sys::{self, Pid};
 use crate::wire::{self, Confine, Decoder, FromHelper, Hold, HoldChoice, ShellSetup, ToHelper};
+use crate::worker::WORKER;
 
 /// The first argument by which an executable recognises that it was started as a helper.
 pub const HELPER_ARGUMENT: &str = "__helper";
@@ -38,11 +41,18 @@ pub(crate) const INNER: &str = "inner";
 
 /// To be called first in `main`, before any thread exists. Returns at once in the host; in a helper (the first argument
 /// is [`HELPER_ARGUMENT`]) it serves and never returns.
-pub fn helper_entry() {
-    let argument =
-        |index: usize, wanted: &str| std::env::args_os().nth(index).is_some_and(|argument| argument == wanted);
-    if argument(1, HELPER_ARGUMENT) {
-        std::process::exit(if argument(2, INNER) { serve_inside() } else { serve() });
+///
+/// `compute` makes what a [`crate::Worker`] answers its questions with. It is called before the lock, and is the place for
+/// whatever must be done before it, but without files; what it returns is called after the lock.
+pub fn helper_entry(compute: fn() -> Compute) {
+    let argument = |index: usize| std::env::args_os().nth(index).and_then(|argument| argument.into_string().ok());
+    let number = |index: usize| argument(index)?.parse().ok();
+    if argument(1).as_deref() == Some(HELPER_ARGUMENT) {
+        std::process::exit(match argument(2).as_deref() {
+            Some(INNER) => serve_inside(),
+            Some(WORKER) => worker::serve(number(3), number(4), compute),
+            _ => serve(),
+        });
     }
 }
 

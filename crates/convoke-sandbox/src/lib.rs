@@ -10,6 +10,9 @@
 //! bash: bubblewrap around it where there are namespaces, and Landlock, seccomp and resource limits in any case. Nothing
 //! here ever falls back to less than was decided.
 //!
+//! A [`Worker`] is another helper, one that computes and can do nothing else: it is locked to a handful of system calls before it
+//! hears its first question, and killed at its deadline.
+//!
 //! [`capture`] runs one trusted program of ours, such as git, without a shell.
 //!
 //! The crate knows nothing of agents, models or journals, and it decides nothing about which command may run.
@@ -35,12 +38,13 @@ mod state;
 mod sys;
 mod trusted;
 mod wire;
+mod worker;
 
 pub use capture::{ProgramOutput, capture};
 pub use copy::{Copied, CopyCap, CopyError, make as make_copy};
 pub use denial::likely as likely_denial;
 pub use error::Error;
-pub use helper::{HELPER_ARGUMENT, forbid_inspection, helper_entry};
+pub use helper::{Compute, HELPER_ARGUMENT, forbid_inspection, helper_entry};
 pub use layers::{CannotHold, Held, Layer, Layers, hold};
 pub use output::{Captured, OutputSpec};
 pub use policy::{Access, LayerSet, Limits, Network, Policy};
@@ -51,3 +55,4 @@ pub use shell::{Ending, Finished, HelperPath, Opening, RunCommand, Shell, ShellC
 pub use state::ShellState;
 pub use trusted::trusted_program;
 pub use wire::{Hold, HoldChoice};
+pub use worker::{Worker, WorkerEnd, WorkerLimits};

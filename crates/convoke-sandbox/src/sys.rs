@@ -2,6 +2,7 @@
 //! nothing here decides anything.
 
 mod confine;
+mod worker;
 
 use std::ffi::c_int;
 use std::io;
@@ -11,6 +12,7 @@ use std::process::Command;
 use std::time::Duration;
 
 pub(crate) use self::confine::*;
+pub(crate) use self::worker::*;
 
 /// A process id.
 pub(crate) type Pid = libc::pid_t;

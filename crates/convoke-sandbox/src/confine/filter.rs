@@ -206,7 +206,7 @@ fn refusals(sockets: Sockets, ipc: Ipc) -> Result<BTreeMap<i64, Vec<SeccompRule>
 }
 
 /// A rule of conditions (argument, comparison, value) that must all be met.
-fn rule(conditions: &[(u8, Op, u64)]) -> Result<SeccompRule, seccompiler::BackendError> {
+pub(super) fn rule(conditions: &[(u8, Op, u64)]) -> Result<SeccompRule, seccompiler::BackendError> {
     let one =
         |(argument, op, value): &(u8, Op, u64)| SeccompCondition::new(*argument, Length::Dword, op.clone(), *value);
     SeccompRule::new(conditions.iter().map(one).collect::<Result<_, _>>()?)

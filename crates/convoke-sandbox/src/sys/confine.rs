@@ -57,11 +57,16 @@ pub(crate) fn inherited(number: RawFd) -> io::Result<OwnedFd> {
 
 /// Lowers a resource limit for good. It is never raised.
 pub(crate) fn lower_limit(resource: libc::__rlimit_resource_t, value: u64) -> io::Result<()> {
+    lower_limits(resource, value, value)
+}
+
+/// The same with a lower limit at which the process is only warned, by a signal.
+pub(crate) fn lower_limits(resource: libc::__rlimit_resource_t, warned: u64, value: u64) -> io::Result<()> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is valid for writing for the length of the call.
     check(unsafe { libc::getrlimit(resource, &raw mut limit) })?;
     let most = limit.rlim_max.min(value);
-    let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
+    let limit = libc::rlimit { rlim_cur: most.min(warned), rlim_max: most };
     // SAFETY: `limit` is valid for reading for the length of the call.
     check(unsafe { libc::setrlimit(resource, &raw const limit) }).map(drop)
 }

@@ -13,6 +13,7 @@ mod orphans;
 mod output;
 mod proxy;
 mod session;
+mod worker;
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;

@@ -1,0 +1,290 @@
+//! One question, one reply: the checks, the steps, the ends. It holds no rule about what programs may do; those are in the check, the
+//! desk and the prelude.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::check::{self, Sound};
+use crate::compile;
+use crate::desk::{Awaited, CHILD_STEM, Desk, MAIN, Stop};
+use crate::engine::Engine;
+use crate::places::Places;
+use crate::protocol::{Answer, Ask, Fault, FaultKind, Limits, Place, Said, Start, State, Step, Told};
+use crate::weave::Woven;
+
+/// Runs one program.
+pub struct Interpreter {
+    running: Option<Running>,
+}
+
+struct Running {
+    engine: Engine,
+    desk: Rc<RefCell<Desk>>,
+    stop: Stop,
+    source: String,
+    woven: Woven,
+    limits: Limits,
+    children: u32,
+    ended: Option<State>,
+}
+
+/// What the prelude says of a program's end.
+#[derive(Deserialize)]
+struct Report {
+    #[serde(default, deserialize_with = "present")]
+    value: Option<Value>,
+    #[serde(default)]
+    replaced: Vec<String>,
+    threw: Option<String>,
+    stack: Option<String>,
+    kind: Option<FaultKind>,
+}
+
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+impl Default for Interpreter {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Interpreter {
+    /// One that has been asked nothing yet. Made before the process is locked, if it is to be.
+    pub fn new() -> Self {
+        check::prepare();
+        Self { running: None }
+    }
+
+    /// One question, one reply.
+    pub fn hear(&mut self, ask: Ask) -> Told {
+        match ask {
+            Ask::Check { source, limits } => match check::check(&source, &limits) {
+                Ok(Sound { meta, warnings, .. }) => Told::Sound { meta, warnings },
+                Err(problems) => Told::Unsound { problems },
+            },
+            Ask::Start(_) if self.running.is_some() => confused("a program was started before"),
+            Ask::Start(start) => self.start(*start),
+            Ask::Answer { call, answer, spent } => match &mut self.running {
+                None => confused("no program was started"),
+                Some(running) => running.answer(call, &answer, spent),
+            },
+        }
+    }
+
+    /// The same, as lines of JSON without a line feed.
+    pub fn hear_line(&mut self, line: &str) -> String {
+        let told = match serde_json::from_str(line) {
+            Ok(ask) => self.hear(ask),
+            Err(error) => Told::Confused { why: error.to_string() },
+        };
+        serde_json::to_string(&told).unwrap_or_else(|_| r#"{"told":"confused","why":"unwritable"}"#.to_owned())
+    }
+
+    /// Bytes of the engine's heap in use, for measurements; nothing before a start.
+    pub fn heap_used(&self) -> u64 {
+        self.running.as_ref().map_or(0, |running| running.engine.heap_used())
+    }
+
+    fn start(&mut self, start: Start) -> Told {
+        let Sound { woven, .. } = match check::check(&start.source, &start.limits) {
+            Ok(sound) => sound,
+            Err(problems) => return Told::Unsound { problems },
+        };
+        let stop = Stop::default();
+        let desk = Rc::new(RefCell::new(Desk::new(start.limits, stop.clone())));
+        let engine = match Engine::new(&start, &desk, stop.clone()) {
+            Ok(engine) => engine,
+            Err(message) => {
+                let fault = Fault {
+                    kind: FaultKind::Heap,
+                    message: format!("the engine cannot start: {message}"),
+                    place: None,
+                };
+                return Told::Stepped(Box::new(Step { state: State::Failed { fault }, ..Step::default() }));
+            }
+        };
+        let source = check::unmarked(&start.source).to_owned();
+        let limits = start.limits;
+        let running = Running { engine, desk, stop, source, woven, limits, children: 0, ended: None };
+        self.running.insert(running).step(|running| running.engine.run(MAIN, &running.woven.text, None))
+    }
+}
+
+impl Running {
+    fn answer(&mut self, call: u32, answer: &Answer, spent: u64) -> Told {
+        let awaited = self.desk.borrow().awaited(call);
+        let Some(awaited) = awaited else {
+            // A timer that was cleared while its answer was on the way.
+            let forgotten = self.desk.borrow().is_forgotten(call);
+            return if forgotten {
+                self.step(|_| Ok(()))
+            } else {
+                confused(&format!("call {call} waits for no answer"))
+            };
+        };
+        if awaited == Awaited::Value && matches!(answer, Answer::Program { .. }) {
+            return confused(&format!("call {call} is not a workflow, and a program is no answer to it"));
+        }
+        self.desk.borrow_mut().answered(call);
+        self.step(|running| {
+            running.engine.spend(spent)?;
+            match answer {
+                Answer::Value { value } => running.engine.settle(call, Ok(&value.to_string())),
+                Answer::Throw { message } => running.engine.settle(call, Err(message)),
+                Answer::Program { name, source } => running.child(call, name, source),
+            }
+        })
+    }
+
+    /// Runs a child inside the program that asked for it.
+    fn child(&mut self, call: u32, name: &str, source: &str) -> Result<(), String> {
+        match check::check(source, &self.limits) {
+            Ok(Sound { woven, .. }) => {
+                self.children += 1;
+                // The number is put behind the stem so that the line of a call is found by the stem alone.
+                let file = format!("{}-{CHILD_STEM}", self.children);
+                self.engine.run(&file, &woven.text, Some((call, name)))
+            }
+            Err(problems) => {
+                let first = problems.first();
+                let line =
+                    first.and_then(|problem| problem.place.as_ref()).map(|place| format!(" line {}:", place.line));
+                let message = first.map_or("it cannot be run", |problem| &problem.message);
+                self.engine.settle(call, Err(&format!("workflow '{name}':{} {message}", line.unwrap_or_default())))
+            }
+        }
+    }
+
+    /// One step: what is given, then everything that follows from it. Nothing is run after the end.
+    fn step(&mut self, first: impl FnOnce(&mut Self) -> Result<(), String>) -> Told {
+        if let Some(state) = &self.ended {
+            return Told::Stepped(Box::new(Step { state: state.clone(), ..Step::default() }));
+        }
+        self.engine.begin();
+        self.desk.borrow_mut().begin();
+        let began = first(self);
+        if began.is_ok() {
+            self.engine.pump();
+        }
+        let state = self.state(began.err());
+        if !matches!(state, State::Waiting) {
+            self.close(&state);
+        }
+        let mut desk = self.desk.borrow_mut();
+        let step = Step {
+            calls: std::mem::take(&mut desk.calls),
+            cleared: std::mem::take(&mut desk.cleared),
+            said: std::mem::take(&mut desk.said),
+            state,
+        };
+        Told::Stepped(Box::new(step))
+    }
+
+    /// How the program stands, now that nothing is left to run.
+    fn state(&mut self, failed: Option<String>) -> State {
+        if let Some(kind) = self.stop.get() {
+            return self.limit(kind);
+        }
+        if let Some(message) = failed {
+            return fault(FaultKind::Thrown, message, None);
+        }
+        let report = self.engine.report();
+        // Reading the result runs the program's own getters, which may go too far as well.
+        if let Some(kind) = self.stop.get() {
+            return self.limit(kind);
+        }
+        let text = match report {
+            Err(message) => return fault(FaultKind::Thrown, message, None),
+            Ok(Some(text)) => text,
+            Ok(None) if !self.desk.borrow().is_idle() => return State::Waiting,
+            Ok(None) if self.engine.is_full() => return self.limit(FaultKind::Heap),
+            Ok(None) => {
+                let message =
+                    "the program waits for something that nobody will answer: a promise in it is never settled";
+                return fault(FaultKind::Deadlock, message.to_owned(), None);
+            }
+        };
+        if text.len() > self.limits.value_bytes.saturating_add(64) {
+            return self.limit(FaultKind::Value);
+        }
+        match serde_json::from_str(&crate::crossing::mend_surrogates(text)) {
+            Ok(Report { threw: None, value, replaced, .. }) => State::Returned { value, replaced },
+            Ok(Report { threw: Some(message), stack, kind, .. }) => self.thrown(message, stack.as_deref(), kind),
+            Err(error) => fault(FaultKind::Value, format!("the result cannot be written as JSON: {error}"), None),
+        }
+    }
+
+    fn thrown(&self, message: String, stack: Option<&str>, kind: Option<FaultKind>) -> State {
+        let kind = kind.unwrap_or(match message.as_str() {
+            "InternalError: out of memory" => FaultKind::Heap,
+            "RangeError: Maximum call stack size exceeded" => FaultKind::Stack,
+            "null" if self.engine.is_full() => FaultKind::Heap,
+            _ => FaultKind::Thrown,
+        });
+        if kind == FaultKind::Heap {
+            return self.limit(kind);
+        }
+        let inside = stack.and_then(|stack| compile::place(stack, CHILD_STEM));
+        let place = stack.and_then(|stack| self.place(stack));
+        let message = match (inside, &place) {
+            (Some((line, _)), None) => format!("{message} (in a child workflow, line {line})"),
+            _ => message,
+        };
+        fault(kind, message, place)
+    }
+
+    fn place(&self, stack: &str) -> Option<Place> {
+        let (line, column) = compile::place(stack, MAIN)?;
+        let places = Places::new(&self.source);
+        Some(places.at(self.woven.offset(&self.source, &places, line, column)?))
+    }
+
+    fn limit(&self, kind: FaultKind) -> State {
+        let Limits { heap_bytes, stack_bytes, ticks, pending, log_lines, value_bytes, .. } = self.limits;
+        let message = match kind {
+            FaultKind::Ticks => {
+                format!("the program computed for {ticks} ticks without waiting for anything, and was stopped")
+            }
+            FaultKind::Heap => format!("the program needed more than its {heap_bytes} bytes of memory"),
+            FaultKind::Stack => format!("the program recursed deeper than its {stack_bytes} bytes of stack allow"),
+            FaultKind::Pending => format!("more than {pending} calls waited at once: make them in batches"),
+            FaultKind::Logs => format!("the program logged more than {log_lines} lines"),
+            FaultKind::Value => {
+                format!("a value that crosses the border is larger than {value_bytes} bytes: hand over less")
+            }
+            FaultKind::Thrown | FaultKind::Deadlock => "the program ended".to_owned(),
+        };
+        fault(kind, message, None)
+    }
+
+    /// The program has ended: say what nobody looked at, and remember the end.
+    fn close(&mut self, state: &State) {
+        self.ended = Some(state.clone());
+        // After a limit the engine is not entered again.
+        if self.stop.get().is_some() {
+            return;
+        }
+        let unhandled = self.engine.unhandled();
+        let mut desk = self.desk.borrow_mut();
+        for reason in unhandled {
+            let text = format!("a promise was rejected and nobody looked at it: {reason}");
+            desk.said.push(Said::Log { text: crate::crossing::line(&text, self.limits.log_chars) });
+        }
+    }
+}
+
+fn fault(kind: FaultKind, message: String, place: Option<Place>) -> State {
+    State::Failed { fault: Fault { kind, message, place } }
+}
+
+fn confused(why: &str) -> Told {
+    Told::Confused { why: why.to_owned() }
+}
+
+#[cfg(test)]
+mod tests;
