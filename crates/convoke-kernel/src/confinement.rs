@@ -81,6 +81,7 @@ impl Confinement {
         let wanted = match (role, isolation) {
             (Role::Worker | Role::Verifier, _) | (_, Isolation::Copy) => Sandbox::ReadOnly,
             (Role::Lead | Role::Task, Isolation::None | Isolation::Worktree) => self.sandbox,
+            (Role::Callee, Isolation::None | Isolation::Worktree) => self.sandbox,
         };
         let sandbox = match (self.sandbox, wanted) {
             // A person said that nothing holds commands here, so nothing is promised further down either.
@@ -107,11 +108,13 @@ mod tests {
         use {Isolation as I, Role as R, Sandbox as S};
         check(S::Workspace, R::Worker, I::None, S::ReadOnly);
         check(S::Workspace, R::Verifier, I::None, S::ReadOnly);
-        check(S::Workspace, R::Task, I::None, S::Workspace);
-        check(S::Workspace, R::Task, I::Copy, S::ReadOnly);
-        check(S::Workspace, R::Task, I::Worktree, S::Workspace);
+        for role in [R::Task, R::Callee] {
+            check(S::Workspace, role, I::None, S::Workspace);
+            check(S::Workspace, role, I::Copy, S::ReadOnly);
+            check(S::Workspace, role, I::Worktree, S::Workspace);
+        }
         for isolation in [I::None, I::Copy, I::Worktree] {
-            for role in [R::Worker, R::Verifier, R::Task] {
+            for role in [R::Worker, R::Verifier, R::Task, R::Callee] {
                 check(S::ReadOnly, role, isolation, S::ReadOnly);
                 check(S::Off, role, isolation, S::Off);
             }

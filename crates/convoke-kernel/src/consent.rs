@@ -10,6 +10,8 @@ pub enum By {
     Word,
     /// `--workflow` was given.
     Flag,
+    /// The person made the call.
+    Command,
 }
 
 /// Whether a fan-out may start.

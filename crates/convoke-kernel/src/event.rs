@@ -8,7 +8,7 @@ use crate::mode::Section;
 use crate::outcome::{Outcome, ToolResult};
 use crate::segment::Segment;
 use crate::spec::AgentSpec;
-use crate::wire::{Failure, Reply};
+use crate::wire::{Failure, Reply, ToolCall};
 
 /// Why a journaled event cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -109,6 +109,20 @@ events! {
         /// The changed files it tells of.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         changed: Vec<String>,
+        /// The run whose end it tells of; then nobody said it, and it is no consent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        notice: Option<String>,
+    }
+    /// A person made a call without the model: an exchange that leaves the history as it is.
+    CallMade = "call_made" {
+        /// Its number, from 1.
+        exchange: u32,
+        /// The key of the input, so that it is taken once.
+        input: String,
+        /// The call, as people read it.
+        text: String,
+        /// The call.
+        call: ToolCall,
     }
     /// A person turned the switch of orchestration mode.
     ModeSet = "mode_set" {

@@ -9,6 +9,7 @@
 
 mod agent;
 mod approval;
+mod callee;
 mod citation;
 mod confinement;
 mod consent;
@@ -18,6 +19,8 @@ mod ids;
 mod ledger;
 mod mode;
 mod outcome;
+mod output;
+mod program;
 mod prompts;
 mod run;
 mod segment;
@@ -30,13 +33,14 @@ pub use agent::{
     Agent, Effect, IllegalEvent, Input, ModelRequest, Pace, RoomAnswer, RoomAsk, Status, Summary, Unexpected,
 };
 pub use approval::{Approvals, AskWhen, Decision, NOBODY_TO_ASK, Rule, is_simple_command};
+pub use callee::{CALLEE_TURNS, Callee};
 pub use citation::{Checked, Seen, check_citation};
 pub use confinement::{Confinement, Isolation, Network, Sandbox};
 pub use consent::{By, Consent, consents};
 pub use event::{
-    AgentStarted, ApprovalAsked, ApprovalGiven, BadEvent, Event, ExchangeClosed, ExchangeOpened, ExchangeReopened,
-    Kept, ModeSet, ModelCalled, ModelFailed, ModelReplied, NoteAppended, Purpose, ResultsAppended, Resumed,
-    RoomRefused, ToolFinished, ToolStarted,
+    AgentStarted, ApprovalAsked, ApprovalGiven, BadEvent, CallMade, Event, ExchangeClosed, ExchangeOpened,
+    ExchangeReopened, Kept, ModeSet, ModelCalled, ModelFailed, ModelReplied, NoteAppended, Purpose, ResultsAppended,
+    Resumed, RoomRefused, ToolFinished, ToolStarted,
 };
 pub use findings::{Ballot, Citation, Finding, Judgement, Report, Severity, Verdict, Vote};
 pub use ids::{AgentId, BadId, RunId, SessionId};
@@ -47,18 +51,25 @@ pub use ledger::{
 };
 pub use mode::Section;
 pub use outcome::{Outcome, Ran, ShellState, ToolResult};
+pub use output::{Output, check_schema};
+pub use program::{
+    CallAnswer, CallEnded, CallKind, CallResult, CallState, IllegalProgramEvent, KeptFrom, MadeCall, PassBegan,
+    Program, ProgramClosed, ProgramCounts, ProgramEnd, ProgramEvent, ProgramInput, ProgramSaid, ProgramSpec,
+    ProgramStarted, ProgramStatus, ProgramStopped, ProgramSummary, StepDeclined, StepTaken, answer_to,
+};
 pub use prompts::NO_CONSENT;
 pub use run::{
     CitationsChecked, IllegalRunEvent, ItemEnded, ItemJudged, ItemResult, ItemState, ItemStatus, ItemView, Reused, Run,
     RunClosed, RunCounts, RunEffect, RunEvent, RunInput, RunRefused, RunSpec, RunStarted, RunSummary, Spent,
-    VerdictCounts, VerifierEnded, VerifierStarted, VoterResult, WorkerStarted, label, verifier_prompt, worker_prompt,
+    VerdictCounts, VerifierEnded, VerifierStarted, VoterResult, WorkerStarted, judge_report, label, verifier_prompt,
+    worker_prompt,
 };
 pub use segment::Segment;
 pub use spec::{
     AgentSpec, CHILD_TURNS, Child, FIRST_MAX_TOKENS, FanOut, LEAST_MAX_TOKENS, LeadSettings, Limits, Param, Role,
 };
 pub use subtasks::{MAX_TOTAL_SUBTASKS, Normalised, normalise};
-pub use tools::{FileEdit, GlobCall, GrepCall, ToolRequest};
+pub use tools::{FileEdit, GlobCall, GrepCall, ProgramCall, ToolRequest, Tools, WorkflowCall, known_tools};
 pub use wire::{
     Capabilities, Failure, FailureKind, INVALID_INPUT, Reply, Retry, StopReason, Thinking, ToolCall, Usage,
 };

@@ -94,6 +94,12 @@ pub struct ToolResult {
     /// The file that holds the whole output, if the text does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full_output: Option<String>,
+    /// The run that the call launched and that goes on in the background.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launched: Option<String>,
+    /// The kind of failure, where a person made the call and is to be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<FailureKind>,
 }
 
 impl ToolResult {
@@ -104,7 +110,16 @@ impl ToolResult {
 
     /// The call is answered without being run.
     pub fn refused(text: impl Into<String>) -> Self {
-        Self { text: text.into(), is_error: true, ran: Ran::Refused, exit_code: None, shell: None, full_output: None }
+        Self {
+            text: text.into(),
+            is_error: true,
+            ran: Ran::Refused,
+            exit_code: None,
+            shell: None,
+            full_output: None,
+            launched: None,
+            failure: None,
+        }
     }
 
     /// The call was under way when its process ended or was told to stop.

@@ -8,9 +8,10 @@ use crate::approval::Approvals;
 use crate::confinement::{Confinement, Isolation};
 use crate::ids::SessionId;
 use crate::ledger::Rates;
+use crate::output::{self, Output};
 use crate::prompts;
 use crate::segment::Segment;
-use crate::tools;
+use crate::tools::{self, Tools};
 use crate::wire::{Capabilities, Thinking};
 
 /// What an agent is there for.
@@ -25,13 +26,15 @@ pub enum Role {
     Verifier,
     /// One task with a clean context, of which only the summary comes back.
     Task,
+    /// One agent that a program asked for; what it returns is a value.
+    Callee,
 }
 
 impl Role {
-    /// The tool whose call ends an agent of this role.
+    /// The tool whose call ends an agent of this role, whatever else it is made of.
     pub fn final_tool(self) -> Option<&'static str> {
         match self {
-            Role::Lead | Role::Task => None,
+            Role::Lead | Role::Task | Role::Callee => None,
             Role::Worker => Some(tools::REPORT_FINDINGS),
             Role::Verifier => Some(tools::REPORT_VERDICTS),
         }
@@ -42,7 +45,7 @@ impl Role {
     pub fn depth(self) -> u32 {
         match self {
             Role::Lead => 0,
-            Role::Worker | Role::Verifier | Role::Task => 1,
+            Role::Worker | Role::Verifier | Role::Task | Role::Callee => 1,
         }
     }
 }
@@ -103,6 +106,12 @@ pub struct AgentSpec {
     /// How many findings a verifier has to judge.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub findings: u32,
+    /// The shape its result has to have; absent is text, or the report of its role.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Output>,
+    /// The only hands it was given; absent is all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hands: Option<Tools>,
     /// How its commands and file tools are confined.
     #[serde(default)]
     pub confinement: Confinement,
@@ -209,9 +218,10 @@ impl AgentSpec {
         } = settings;
         let mut system = vec![prompts::lead(limits.bash_timeout_ms, &confinement)];
         system.extend(extra_system.filter(|text| !text.trim().is_empty()));
-        let mut tools = hands(&capabilities);
+        let mut tools = tools::hands(capabilities.anthropic_tools, &Tools::all());
         if let Some(fan_out) = &fan_out {
-            tools.extend([tools::task(), tools::workflow(fan_out.max_subtasks), tools::read_result()]);
+            let workflow = tools::workflow(fan_out.max_subtasks);
+            tools.extend([tools::task(), workflow, tools::read_result(), tools::run_status()]);
         }
         Self {
             session,
@@ -222,6 +232,8 @@ impl AgentSpec {
             limits,
             rates,
             findings: 0,
+            output: None,
+            hands: None,
             confinement,
             approvals,
             fan_out: fan_out.map(Box::new),
@@ -240,7 +252,7 @@ impl AgentSpec {
     /// An agent below this lead that works in this place.
     pub fn child_in(&self, role: Role, label: &str, findings: u32, isolation: Isolation) -> Option<Self> {
         let child = self.fan_out.as_ref().filter(|_| self.role == Role::Lead && role.depth() > 0)?.child.clone();
-        let Child { model, capabilities, mut limits, rates } = match role {
+        let child = match role {
             // The one-shot sub-agent is the lead's own kind: same model, same effort.
             Role::Task => Child {
                 model: self.model.clone(),
@@ -248,14 +260,14 @@ impl AgentSpec {
                 limits: Limits { max_turns: TASK_TURNS.min(self.limits.max_turns), ..self.limits },
                 rates: self.rates.clone(),
             },
-            Role::Lead | Role::Worker | Role::Verifier => child,
+            Role::Lead | Role::Worker | Role::Verifier | Role::Callee => child,
         };
-        limits.bash_timeout_ms = self.limits.bash_timeout_ms;
         let confinement = self.confinement.of_child(role, isolation);
-        let mut tools = hands(&capabilities);
-        let timeout = limits.bash_timeout_ms;
+        let mut tools = tools::hands(child.capabilities.anthropic_tools, &Tools::all());
+        let timeout = self.limits.bash_timeout_ms;
         let system = match role {
-            Role::Lead => return None,
+            // What a callee is made of is more than its role: see `AgentSpec::callee`.
+            Role::Lead | Role::Callee => return None,
             Role::Worker => prompts::worker(timeout, &confinement),
             Role::Verifier => prompts::verifier(timeout, &confinement),
             Role::Task => prompts::task(timeout, &confinement),
@@ -263,25 +275,52 @@ impl AgentSpec {
         match role {
             Role::Worker => tools.push(tools::report_findings()),
             Role::Verifier => tools.push(tools::report_verdicts()),
-            Role::Lead | Role::Task => {}
+            Role::Lead | Role::Task | Role::Callee => {}
         }
-        Some(Self {
+        let below = self.below(role, label, child, confinement, vec![system], tools);
+        Some(Self { findings, ..below })
+    }
+
+    /// What all agents below this lead have in common.
+    pub(crate) fn below(
+        &self,
+        role: Role,
+        label: &str,
+        child: Child,
+        confinement: Confinement,
+        system: Vec<String>,
+        tools: Vec<Value>,
+    ) -> Self {
+        let Child { model, capabilities, limits, rates } = child;
+        Self {
             session: self.session.clone(),
             role,
             label: label.to_owned(),
             dir: self.dir.clone(),
             model,
-            limits,
+            limits: Limits { bash_timeout_ms: self.limits.bash_timeout_ms, ..limits },
             rates,
-            findings,
+            findings: 0,
+            output: None,
+            hands: None,
             confinement,
             approvals: self.approvals.clone(),
             fan_out: None,
-            system: system_blocks(vec![system], &capabilities),
+            system: system_blocks(system, &capabilities),
             tools: Segment::encode(&tools.into()),
             params: params(&capabilities),
             capabilities,
-        })
+        }
+    }
+
+    /// The tool whose call ends this agent.
+    pub fn final_tool(&self) -> Option<&'static str> {
+        if self.output.is_some() { Some(tools::STRUCTURED_OUTPUT) } else { self.role.final_tool() }
+    }
+
+    /// How often this agent is asked for that call if it ends in prose.
+    pub(crate) fn nudges(&self) -> u32 {
+        if self.output.is_some() { output::NUDGES } else { u32::from(self.role.final_tool().is_some()) }
     }
 
     /// The room the first attempt at a reply has.
@@ -289,13 +328,6 @@ impl AgentSpec {
         let first = if self.role == Role::Task { TASK_MAX_TOKENS } else { FIRST_MAX_TOKENS };
         first.min(self.capabilities.max_output)
     }
-}
-
-/// What every agent works with.
-fn hands(capabilities: &Capabilities) -> Vec<Value> {
-    let mut tools = vec![tools::bash(capabilities.anthropic_tools)];
-    tools.extend(tools::files(capabilities.anthropic_tools));
-    tools
 }
 
 /// The system prompt, with a mark behind it: tools and system are the prefix that all agents of one role share.

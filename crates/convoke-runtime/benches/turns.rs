@@ -179,6 +179,7 @@ async fn drive(turns: u32) {
         agents_at_once: 1,
         confine: Confine::nothing(dir.path().join("private")),
         forbidden: Default::default(),
+        programs: convoke_runtime::Programs::without_library(&HelperPath::new("/nonexistent".into())),
         trees: None,
         asker: None,
         crash: None,

@@ -11,7 +11,9 @@ use std::time::Duration;
 use convoke_claude::{Auth, Client, ClientConfig, Endpoint, Models, OFFLINE_MODEL, Secret, capabilities};
 use convoke_journal::{Journal, Location, Options, Process};
 use convoke_kernel::Outcome;
-use convoke_runtime::{Clock, Config, Confine, Governor, HelperPath, Ids, Runtime, Start, Stop, Take, helper_entry};
+use convoke_runtime::{
+    Clock, Config, Confine, Governor, HelperPath, Ids, Programs, Runtime, Start, Stop, Take, helper_entry,
+};
 use convoke_sandbox::{Access, Network, hold, probe};
 use convoke_sim::{Offline, SimConfig, Simulator};
 
@@ -39,7 +41,7 @@ async fn review() -> Result<(), Box<dyn std::error::Error>> {
         models: Models::builtin(),
         clock: Clock::system(),
         ids,
-        helper,
+        helper: helper.clone(),
         env: BTreeMap::from([("PATH".to_owned(), path)]),
         outputs: scratch.path().join("outputs"),
         spools: vec![scratch.path().join("spool")],
@@ -48,6 +50,7 @@ async fn review() -> Result<(), Box<dyn std::error::Error>> {
         agents_at_once: 20,
         confine: Confine { set: held.set, ..Confine::nothing(scratch.path().join("private")) },
         forbidden: Default::default(),
+        programs: Programs::without_library(&helper),
         trees: None,
         asker: None,
         crash: None,

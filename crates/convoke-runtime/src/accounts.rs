@@ -11,7 +11,7 @@ use crate::room::results_bytes;
 pub(crate) fn entries(id: &AgentId, stands: &Agent, events: &[Event], room: Option<Room>) -> Vec<Entry> {
     let agent = id.as_str();
     let attempt = match stands.pending().as_slice() {
-        [Effect::CallModel { attempt, .. }] => *attempt,
+        [Effect::CallModel { attempt, .. }, ..] => *attempt,
         _ => 0,
     };
     let settle = |call, attempt, usage| Entry::Settle { agent: agent.to_owned(), call, attempt, usage };

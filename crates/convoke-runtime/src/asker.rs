@@ -33,23 +33,54 @@ pub struct AskedCall {
     pub why: String,
 }
 
+/// A question of a program, to be answered in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// The program's run.
+    pub run: String,
+    /// The call that asks.
+    pub call: u32,
+    /// What is asked.
+    pub question: String,
+}
+
 /// Asks a person and waits for the answer.
 #[derive(Clone)]
-pub struct Asker(Arc<Asks>);
+pub struct Asker {
+    agrees: Arc<Agrees>,
+    answers: Option<Arc<Answers>>,
+}
 
-type Asks = dyn Fn(Question) -> Pin<Box<dyn Future<Output = bool> + Send>> + Send + Sync;
+type Agrees = dyn Fn(Question) -> Pin<Box<dyn Future<Output = bool> + Send>> + Send + Sync;
+type Answers = dyn Fn(Checkpoint) -> Pin<Box<dyn Future<Output = Option<String>> + Send>> + Send + Sync;
 
 impl Asker {
-    /// Asks by this.
+    /// Asks by this. Questions of programs wait, unless [`answering`](Self::answering) says who answers them.
     pub fn new<F>(asks: impl Fn(Question) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = bool> + Send + 'static,
     {
-        Self(Arc::new(move |question| Box::pin(asks(question))))
+        Self { agrees: Arc::new(move |question| Box::pin(asks(question))), answers: None }
+    }
+
+    /// The same, and a program's question is asked by this; without an answer it waits for a later one.
+    pub fn answering<F>(self, asks: impl Fn(Checkpoint) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Option<String>> + Send + 'static,
+    {
+        Self { answers: Some(Arc::new(move |question| Box::pin(asks(question)))), ..self }
     }
 
     pub(crate) async fn agrees(&self, question: Question) -> bool {
-        (self.0)(question).await
+        (self.agrees)(question).await
+    }
+
+    /// What a person says to a program's question; `None` if it is to wait.
+    pub(crate) async fn answers(&self, question: Checkpoint) -> Option<String> {
+        match &self.answers {
+            Some(answers) => answers(question).await,
+            None => None,
+        }
     }
 }
 

@@ -217,7 +217,8 @@ Start longer work in the background with its output in a file: `long-command > o
         ));
     }
     let full_output = finished.output.full.map(|path| path.to_string_lossy().into_owned());
-    ToolResult { text: lines.join("\n"), is_error, ran, exit_code, shell: Some(state), full_output }
+    let shell = Some(state);
+    ToolResult { is_error, ran, exit_code, shell, full_output, ..ToolResult::done(lines.join("\n")) }
 }
 
 /// A call's id comes from outside, so it is not trusted as a file name.

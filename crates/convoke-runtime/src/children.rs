@@ -4,16 +4,18 @@
 use std::sync::Arc;
 
 use convoke_journal::{KeyedInput, StreamId};
-use convoke_kernel::{AgentId, AgentSpec, Isolation, Outcome, Role, ToolRequest, ToolResult, label};
+use convoke_kernel::{AgentId, AgentSpec, Isolation, Outcome, Role, ToolRequest, ToolResult, WorkflowCall, label};
 
-use crate::driver::{Driver, Ended, Take};
+use crate::driver::Driver;
 use crate::error::Error;
 use crate::fan_out;
 use crate::inputs::Waiting;
 use crate::keep::Place;
+use crate::program;
 use crate::runtime::Config;
 use crate::session::Session;
 use crate::stop::{Stop, StopLevel};
+use crate::take::{Ended, Take};
 
 /// The agent whose tool calls start others.
 #[derive(Clone)]
@@ -29,8 +31,17 @@ pub(crate) struct Parent {
 pub(crate) async fn perform(parent: &Parent, call: &str, request: ToolRequest) -> Result<Option<ToolResult>, Error> {
     match request {
         ToolRequest::Task { prompt, isolation } => task(parent, call, &prompt, isolation).await,
-        ToolRequest::Workflow { subtasks, consent } => fan_out::workflow(parent, call, subtasks, consent).await,
-        ToolRequest::ReadResult { run, item, from } => fan_out::read_result(parent, &run, item, from).await.map(Some),
+        ToolRequest::Workflow { what: WorkflowCall::Subtasks(subtasks), consent } => {
+            fan_out::workflow(parent, call, subtasks, consent).await
+        }
+        ToolRequest::Workflow { what: WorkflowCall::Program(wanted), consent } => {
+            program::workflow(parent, call, wanted, consent).await
+        }
+        ToolRequest::RunStatus { run } => program::status(parent, &run).await.map(Some),
+        ToolRequest::ReadResult { run, item, from } => match program::read(parent, &run, item, from).await? {
+            Some(page) => Ok(Some(page)),
+            None => fan_out::read_result(parent, &run, item, from).await.map(Some),
+        },
         ToolRequest::Bash { .. }
         | ToolRequest::RestartBash
         | ToolRequest::Edit(_)
@@ -102,13 +113,24 @@ fn summary(outcome: &Outcome) -> ToolResult {
 
 /// Drives a child to its end, from wherever it stands.
 pub(crate) async fn drive(parent: &Parent, id: &AgentId, spec: AgentSpec, prompt: &str) -> Result<Ended, Error> {
+    drive_on(parent, id, spec, prompt, false).await
+}
+
+/// The same; with `again` one that had failed tries again from where it stands.
+pub(crate) async fn drive_on(
+    parent: &Parent,
+    id: &AgentId,
+    spec: AgentSpec,
+    prompt: &str,
+    again: bool,
+) -> Result<Ended, Error> {
     let body =
         serde_json::to_string(&Waiting { start: Some(spec), say: Some(prompt.to_owned()), ..Waiting::default() })?;
     let start = KeyedInput { stream: StreamId::from(id), key: "start".to_owned(), body };
     parent.config.journal.submit(&start, parent.config.clock.now()).await?;
     let (config, session) = (Arc::clone(&parent.config), Arc::clone(&parent.session));
     let driver = Driver::own(config, id.clone(), Some(session), None, parent.stop.clone()).await?;
-    let take = if driver.is_under_way() { Take::Resume { changed: Vec::new() } } else { Take::New };
+    let take = if driver.is_under_way() || again { Take::Resume { changed: Vec::new() } } else { Take::New };
     driver.run(take).await.map_err(|error| match error {
         // What a child said is nobody's answer: it is spooled, and whoever asked gets none of it.
         Error::Unrecorded { cause, spooled, .. } => {

@@ -5,12 +5,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use convoke_journal::{Batch, Lease, StreamId, Update};
-use convoke_kernel::{Agent, AgentId, Ballot, Effect, Event, Input, Kept, Outcome, Pace, Report, Room, Summary};
-use tokio::task::JoinSet;
+use convoke_kernel::{Agent, AgentId, Effect, Event, Input, Pace, Room};
+use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::accounts;
 use crate::children::Parent;
+use crate::control;
 use crate::crash::Moment;
 use crate::effects::{self, Done, Key};
 use crate::error::Error;
@@ -25,35 +26,7 @@ use crate::runtime::Config;
 use crate::session::Session;
 use crate::spool;
 use crate::stop::{Stop, StopLevel};
-
-/// How an agent is taken up.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Take {
-    /// It has just been started, or is idle and has something to hear.
-    New,
-    /// It was left in the middle of something, or failed and is to go on.
-    Resume {
-        /// Files that changed meanwhile.
-        changed: Vec<String>,
-    },
-}
-
-/// How driving ended.
-#[derive(Debug, Clone)]
-pub struct Ended {
-    /// What the last exchange came to; `None` if it was stopped before its end.
-    pub outcome: Option<Outcome>,
-    /// The agent's row in listings.
-    pub summary: Option<Summary>,
-    /// What a worker reported.
-    pub report: Option<Report>,
-    /// What a verifier judged.
-    pub ballot: Option<Ballot>,
-    /// Why the result is worth less than it seems.
-    pub degraded: Option<String>,
-    /// Whether it waits for a person's answer, its own or that of somebody below it.
-    pub parked: bool,
-}
+use crate::take::{Ended, Take};
 
 pub(crate) struct Driver {
     config: Arc<Config>,
@@ -68,6 +41,8 @@ pub(crate) struct Driver {
     hands: Option<Arc<Hands>>,
     /// The right to send the request that was decided last.
     permit: Option<Permit>,
+    /// Waiting for room is no work under way, so it can be given up.
+    waiting: Option<AbortHandle>,
     stop: Stop,
     /// Whether it opened the session.
     leads: bool,
@@ -131,6 +106,7 @@ impl Driver {
             running: HashSet::new(),
             hands: None,
             permit: None,
+            waiting: None,
             stop,
             leads,
             cut: CancellationToken::new(),
@@ -190,6 +166,9 @@ impl Driver {
             // A process that dies tidies nothing up.
             return Err(Error::Crashed);
         }
+        if self.leads && driven.is_ok() {
+            control::acknowledge(&self.config.journal, &self.lease, self.seq).await;
+        }
         let ended = self.finish().await;
         driven.map(|()| ended)
     }
@@ -222,7 +201,12 @@ impl Driver {
             // Above the level that was heeded, not the one there is now: a stop may have come in between.
             tokio::select! {
                 Some(done) = self.tasks.join_next() => {
-                    let done = done.map_err(|_| Error::EffectBroke(self.id.clone()))?;
+                    let done = match done {
+                        Ok(done) => done,
+                        // Room that is not waited for any more; it is asked for again from the journal.
+                        Err(error) if error.is_cancelled() => continue,
+                        Err(_) => return Err(Error::EffectBroke(self.id.clone())),
+                    };
                     // A stop that came with the outcome counts first, or something would be decided and never done.
                     self.heed(stop.level(), &mut deadline);
                     self.report(done).await?;
@@ -243,10 +227,8 @@ impl Driver {
         if level >= StopLevel::Drain && self.pace == Pace::Go {
             self.pace = Pace::Hold;
             *deadline = Some(tokio::time::Instant::now() + self.config.drain);
-            // Waiting for room is no work under way: it starts again from the journal.
-            if self.running.iter().all(|key| matches!(key, Key::Room(..))) {
-                self.tasks.abort_all();
-                self.tasks = JoinSet::new();
+            if let Some(waiting) = self.waiting.take() {
+                waiting.abort();
             }
             self.notify(Notice::Draining { under_way: self.tasks.len() });
         }
@@ -268,10 +250,12 @@ impl Driver {
             summary: self.agent.summary(),
             report: self.agent.report().cloned(),
             ballot: self.agent.ballot().cloned(),
+            output: self.agent.output().cloned(),
             degraded: self.agent.degraded().map(str::to_owned),
-            parked: self.pace == Pace::Go && self.agent.is_started() && !self.agent.is_idle(),
+            parked: self.pace == Pace::Go && self.agent.is_started() && !self.agent.is_done(),
+            asked: None,
         };
-        if self.agent.is_idle() { Ended { outcome: self.agent.outcome().cloned(), ..ended } } else { ended }
+        if self.agent.is_done() { Ended { outcome: self.agent.outcome().cloned(), ..ended } } else { ended }
     }
 
     /// Takes the next input that waits in the journal, if the agent can hear it now; says whether it took one. With
@@ -311,7 +295,8 @@ impl Driver {
         match effect {
             Effect::AskRoom { not_before, .. } => {
                 let (Some(ask), Some(spec)) = (self.agent.room_ask(), self.agent.spec().cloned()) else { return };
-                self.tasks.spawn(effects::room(config, session, self.id.clone(), spec, ask, not_before));
+                let room = effects::room(config, session, self.id.clone(), spec, ask, not_before);
+                self.waiting = Some(self.tasks.spawn(room));
             }
             Effect::CallModel { call, attempt } => {
                 let Some(request) = self.agent.request() else { return };
@@ -346,6 +331,11 @@ impl Driver {
                 let Some(spec) = self.agent.spec().cloned() else { return };
                 let parent = Parent { config, session, id: self.id.clone(), spec, stop: self.stop.clone() };
                 self.tasks.spawn(effects::child(parent, id, request));
+            }
+            Effect::DriveRun { run } => {
+                let Some(spec) = self.agent.spec().cloned() else { return };
+                let parent = Parent { config, session, id: self.id.clone(), spec, stop: self.stop.clone() };
+                self.tasks.spawn(effects::run(parent, run));
             }
         }
     }
@@ -393,6 +383,8 @@ impl Driver {
                     Some(_) | None => return Ok(()),
                 }
             }
+            // Its end is an input that waits in the journal by now; one that waits for a person goes on with a resume.
+            Done::Run { driven } => return driven.map(drop),
             Done::Child { id, result } => {
                 self.running.remove(&Key::Tool(id.clone()));
                 // Without a result it was stopped, and goes on where it stands when somebody resumes it.
@@ -425,7 +417,10 @@ impl Driver {
         let appended = match self.config.journal.append_shared(&self.lease, self.seq, &batch).await {
             Ok(appended) => appended,
             Err(convoke_journal::Error::Declined { .. }) if called => return self.ask_again().await,
-            Err(cause) => return Err(self.unrecorded(cause, &events, &batch)),
+            Err(cause) => {
+                let spools = &self.config.spools;
+                return Err(spool::unrecorded(spools, &self.stream, self.seq, &self.agent, cause, (&events, &batch)));
+            }
         };
         let seq = appended.seq;
         self.session.adopt(&appended.states)?;
@@ -466,31 +461,6 @@ impl Driver {
             Some(crash) if crash.dies(moment, events) => Err(Error::Crashed),
             _ => Ok(()),
         }
-    }
-
-    /// What came back is paid for: it is spooled unless another process took the stream over.
-    fn unrecorded(&self, cause: convoke_journal::Error, events: &[Event], batch: &Batch) -> Error {
-        use convoke_journal::Error::{Declined, LostLease, StaleSequence};
-        if matches!(cause, LostLease { .. } | StaleSequence { .. } | Declined { .. }) {
-            return Error::Journal(cause);
-        }
-        let text = events.iter().find_map(|event| match event {
-            Event::ModelReplied(e) if e.kept == Kept::Yes => Some(e.reply.text.clone()),
-            _ => None,
-        });
-        let outcome = events.iter().find_map(|event| match event {
-            Event::ExchangeClosed(e) => Some(Box::new(e.outcome.clone())),
-            _ => None,
-        });
-        let worth = events.iter().any(|e| matches!(e, Event::ModelReplied(_) | Event::ToolFinished(_)));
-        // Only the outcome is kept, not what would have followed from it: that was never allowed to start.
-        let spooled = if worth {
-            spool::keep(&self.config.spools, &self.stream, self.seq, &spool::outcome_only(events, batch))
-        } else {
-            None
-        };
-        let summary = self.agent.summary_after(events, batch.at).ok().flatten().map(Box::new);
-        Error::Unrecorded { cause, text, outcome, summary, spooled }
     }
 
     fn notify(&self, notice: Notice) {

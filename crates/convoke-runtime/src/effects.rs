@@ -16,6 +16,7 @@ use crate::children::{self, Parent};
 use crate::error::Error;
 use crate::governor::{Fate, Permit};
 use crate::notice::{Notice, Piece};
+use crate::program::{self, Driven};
 use crate::purse::Doing;
 use crate::room::{self, Granted};
 use crate::runtime::Config;
@@ -48,6 +49,9 @@ pub(crate) enum Done {
         id: String,
         result: Result<Option<ToolResult>, Error>,
     },
+    Run {
+        driven: Result<Driven, Error>,
+    },
 }
 
 /// Tells running effects apart, so that each is performed once per life of the process.
@@ -57,6 +61,7 @@ pub(crate) enum Key {
     Model(u32, u32),
     Tool(String),
     Person(String),
+    Run(String),
 }
 
 impl Key {
@@ -66,6 +71,7 @@ impl Key {
             Effect::CallModel { call, attempt } => Key::Model(*call, *attempt),
             Effect::RunTool { id, .. } => Key::Tool(id.clone()),
             Effect::AskPerson { id, .. } => Key::Person(id.clone()),
+            Effect::DriveRun { run } => Key::Run(run.clone()),
         }
     }
 }
@@ -76,11 +82,12 @@ pub(crate) fn doing(pending: &[Effect]) -> Option<Doing> {
     // Whoever waits for a person is like one who waits for others.
     let by_others = |effect: &Effect| match effect {
         Effect::RunTool { request, .. } => !request.is_own_work(),
-        Effect::AskPerson { .. } => true,
+        Effect::AskPerson { .. } | Effect::DriveRun { .. } => true,
         Effect::AskRoom { .. } | Effect::CallModel { .. } => false,
     };
     match pending {
-        [Effect::CallModel { .. }] => None,
+        // Runs in the background may stand behind it.
+        [Effect::CallModel { .. }, ..] => None,
         [_, ..] if pending.iter().all(by_others) => Some(Doing::Resting),
         _ => Some(Doing::Working),
     }
@@ -164,6 +171,11 @@ pub(crate) fn child(parent: Parent, id: String, request: ToolRequest) -> Pin<Box
     })
 }
 
+/// Boxed for the same reason.
+pub(crate) fn run(parent: Parent, run: String) -> Pin<Box<dyn Future<Output = Done> + Send>> {
+    Box::pin(async move { Done::Run { driven: program::drive(&parent, &run).await } })
+}
+
 fn fate(result: &Result<Reply, Failure>) -> Fate {
     let Err(failure) = result else { return Fate::Replied };
     let retry_after_ms = match failure.retry {
@@ -178,14 +190,16 @@ fn fate(result: &Result<Reply, Failure>) -> Fate {
 }
 
 fn wire(request: ModelRequest) -> Request {
-    Request {
+    let wired = Request {
         model: request.spec.model.clone(),
         max_tokens: request.max_tokens,
         system: Some(request.spec.system.clone()),
         tools: Some(request.spec.tools.clone()),
         params: request.params().iter().map(|param| (param.name.clone(), param.value.clone())).collect(),
         messages: request.messages,
-    }
+    };
+    // An agent that was given no tools has none to declare.
+    Request { tools: wired.tools.filter(|tools| tools.as_str() != "[]"), ..wired }
 }
 
 fn stopped() -> Failure {

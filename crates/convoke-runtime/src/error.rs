@@ -98,6 +98,14 @@ pub enum Error {
     /// The directory cannot be read.
     #[error(transparent)]
     Workspace(#[from] crate::workspace::WorkspaceError),
+    /// The interpreter of programs cannot be had.
+    #[error(transparent)]
+    Interpreter(crate::interpreter::InterpreterError),
+    /// The interpreter of programs did not understand what it was asked.
+    #[error(
+        "the interpreter was asked something it cannot answer ({0}); this is a fault of convoke, and the run can be resumed"
+    )]
+    Confused(String),
     /// A test asked for a crash here.
     #[error("crashed on request")]
     Crashed,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use convoke_files::Root;
-use convoke_kernel::{AgentId, AgentSpec, FileEdit, Ran, ShellState, ToolRequest, ToolResult};
+use convoke_kernel::{AgentId, AgentSpec, FileEdit, Ran, Role, ShellState, ToolRequest, ToolResult};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -44,6 +44,14 @@ impl Hands {
             return ToolResult::refused(format!("Not run: {why}."));
         }
         let stays = request.writes() && self.spec.confinement.sandbox.writes();
+        let shares = stays && self.spec.dir == self.session.dir;
+        // A task holds the pen for as long as it works; whoever else writes in the same directory takes it for each command.
+        let takes_turns = shares && matches!(self.spec.role, Role::Lead | Role::Callee);
+        let _pen = tokio::select! {
+            pen = self.session.pen.lock(), if takes_turns => Some(pen),
+            () = cut.cancelled(), if takes_turns => return ToolResult::refused("(not run: a person stopped Convoke)"),
+            else => None,
+        };
         let kept = self.session.keep.as_ref().filter(|keep| stays && keep.covers(&self.spec.dir));
         if let Some(keep) = kept {
             // A large tree takes a while to look at, and a stop must not have to wait for that.
@@ -107,7 +115,10 @@ impl Hands {
                     Err(why) => ToolResult::refused(format!("file error: {why}")),
                 }
             }
-            ToolRequest::Task { .. } | ToolRequest::Workflow { .. } | ToolRequest::ReadResult { .. } => {
+            ToolRequest::Task { .. }
+            | ToolRequest::Workflow { .. }
+            | ToolRequest::ReadResult { .. }
+            | ToolRequest::RunStatus { .. } => {
                 ToolResult::refused("an agent is no command; this is a fault of convoke")
             }
         }

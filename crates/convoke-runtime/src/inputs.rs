@@ -1,9 +1,10 @@
 //! Inputs as they wait in the journal, and which of them an agent can hear now.
 
 use convoke_journal::KeyedInput;
-use convoke_kernel::{Agent, AgentId, AgentSpec, Effect, Input, Summary};
+use convoke_kernel::{Agent, AgentId, AgentSpec, Effect, Input, Segment, Summary};
 use serde::{Deserialize, Serialize};
 
+use crate::control::Control;
 use crate::error::Error;
 
 /// An input as it waits in the journal.
@@ -22,6 +23,41 @@ pub(crate) struct Waiting {
     /// Somebody answers a question about a call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) answer: Option<Answer>,
+    /// A person calls a tool of the agent's without asking the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) call: Option<PersonsCall>,
+    /// A run of the agent's has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) told: Option<RunTold>,
+    /// Somebody in another process wants something of whoever drives the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) control: Option<Control>,
+}
+
+impl Waiting {
+    pub(crate) fn told(run: &str, text: String) -> Self {
+        Self { told: Some(RunTold { run: run.to_owned(), text }), ..Self::default() }
+    }
+}
+
+/// A person's own call of `Workflow`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PersonsCall {
+    /// How people read it.
+    pub(crate) text: String,
+    /// Its input.
+    pub(crate) input: Segment,
+}
+
+/// How a run ended, as the agent is told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RunTold {
+    /// Which run.
+    pub(crate) run: String,
+    /// What is told.
+    pub(crate) text: String,
 }
 
 /// A person's answer to a question about a call.
@@ -38,8 +74,9 @@ pub(crate) struct Answer {
 
 /// What a listing shows of an agent whose first input is waiting and that nobody has driven yet.
 pub fn summary_of_waiting(input: &KeyedInput, submitted_at: u64) -> Option<Summary> {
-    let Waiting { start, say, .. } = serde_json::from_str(&input.body).ok()?;
-    start.map(|spec| Summary::waiting(&spec, say.as_deref().unwrap_or_default(), submitted_at))
+    let Waiting { start, say, call, .. } = serde_json::from_str(&input.body).ok()?;
+    let task = say.or_else(|| call.map(|call| call.text)).unwrap_or_default();
+    start.map(|spec| Summary::waiting(&spec, &task, submitted_at))
 }
 
 /// Whether an agent can hear anything now: it is new or idle, or waits for a person.
@@ -74,12 +111,25 @@ pub(crate) fn next(
             Waiting { answer: Some(answer), .. } if asked.contains(&answer.id) => {
                 Input::Answered { id: answer.id, allow: answer.allow, by: answer.by }
             }
+            // It is not the agent's to hear.
+            Waiting { control: Some(_), .. } => continue,
             // While it waits for a person it hears nothing but the answer, and that may stand behind something else.
             _ if busy => continue,
             Waiting { start: Some(spec), say: Some(text), .. } if !agent.is_started() => {
                 Input::Start { spec: Box::new(spec), key, text }
             }
-            Waiting { say: Some(_), .. } if switches => return Ok(None),
+            Waiting { start: Some(spec), call: Some(call), .. } if !agent.is_started() => {
+                Input::StartCall { spec: Box::new(spec), key, text: call.text, input: call.input }
+            }
+            Waiting { say: Some(_), .. } | Waiting { call: Some(_), .. } | Waiting { told: Some(_), .. }
+                if switches =>
+            {
+                return Ok(None);
+            }
+            Waiting { call: Some(call), .. } => Input::Call { key, text: call.text, input: call.input },
+            Waiting { told: Some(told), .. } if agent.running().contains(&told.run) => {
+                Input::Told { key, run: told.run, text: told.text }
+            }
             Waiting { say: Some(text), .. } => Input::Say { key, text },
             // An answer that nobody waits for any more changes nothing, as does a switch that stands there already.
             Waiting { mode, .. } => Input::SetMode { on: mode.unwrap_or_else(|| agent.mode() == Some(true)) },

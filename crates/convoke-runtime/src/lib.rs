@@ -12,7 +12,7 @@
 //! ```
 //!
 //! A program that embeds this crate calls [`helper_entry`] first in its `main`, so that it can serve as the helper
-//! under which commands live, and passes its own executable as [`HelperPath`].
+//! under which commands live and in which workflow programs are interpreted, and passes its own executable as [`HelperPath`].
 
 mod accounts;
 mod asker;
@@ -20,6 +20,7 @@ mod bash;
 mod children;
 mod clock;
 mod confine;
+mod control;
 mod crash;
 mod driver;
 mod effects;
@@ -30,8 +31,11 @@ mod governor;
 mod hands;
 mod ids;
 mod inputs;
+mod interpreter;
 mod keep;
+mod library;
 mod notice;
+mod program;
 mod pulse;
 mod purse;
 mod recovery;
@@ -40,19 +44,28 @@ mod runtime;
 mod session;
 mod spool;
 mod stop;
+mod take;
 mod workspace;
 
-pub use asker::{AskedCall, Asker, Question};
+pub use asker::{AskedCall, Asker, Checkpoint, Question};
 pub use clock::Clock;
 pub use confine::{Confine, access, network};
-pub use convoke_sandbox::{HelperPath, helper_entry};
+pub use control::{Control, Controller, STOPPED_BY};
+pub use convoke_sandbox::HelperPath;
+pub use convoke_script::{Meta, Phase, Place, Problem, Told};
 pub use crash::{Crash, Moment};
-pub use driver::{Ended, Take};
 pub use error::Error;
 pub use governor::{Governor, GovernorStats};
 pub use ids::Ids;
 pub use inputs::summary_of_waiting;
+pub use interpreter::{InterpreterError, check as check_program, helper_entry};
+pub use library::{
+    AgentKind, Checked, Checker, Entry, Found, KindEntry, Library, LibraryError, Origin, Reading, Shelf, Source,
+    read_source, source_digest,
+};
 pub use notice::{Notice, Piece, Watcher};
+pub use program::{Assumed, Plan, PlanEnd, PlanFor, PlanGroup, PlanPass, Programs, callee_id, plan};
 pub use runtime::{Config, Runtime, Start};
 pub use stop::{Stop, StopLevel, Stopper};
+pub use take::{Ended, Take};
 pub use workspace::{WorkspaceError, changed_since};

@@ -1,8 +1,10 @@
 //! What a run tells whoever watches: recorded events, and live text that is no event.
 
 use convoke_claude::Live;
-use convoke_kernel::{AgentId, Event, Ledger, RunEvent, RunId, SessionId};
+use convoke_kernel::{AgentId, Event, Ledger, ProgramEvent, RunEvent, RunId, SessionId};
 use tokio::sync::mpsc::UnboundedSender;
+
+use crate::control::Control;
 
 /// Something a watcher is told.
 #[derive(Debug, Clone)]
@@ -36,12 +38,28 @@ pub enum Notice {
         /// The event.
         event: Box<RunEvent>,
     },
+    /// An event of a program's run is in the journal.
+    Program {
+        /// Which run.
+        run: RunId,
+        /// Its number in the stream.
+        seq: u64,
+        /// When.
+        at: u64,
+        /// The event.
+        event: Box<ProgramEvent>,
+    },
     /// The ledger has moved.
     Ledger {
         /// Of which session.
         session: SessionId,
         /// As it stands now.
         ledger: Box<Ledger>,
+    },
+    /// Somebody in another process wants the session paused or stopped.
+    Controlled {
+        /// What is wanted.
+        control: Control,
     },
     /// Nothing new starts; this many effects are waited for.
     Draining {

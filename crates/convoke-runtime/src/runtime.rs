@@ -9,7 +9,8 @@ use convoke_claude::{Client, Models, ceilings};
 use convoke_journal::{Filter, Journal, KeyedInput, Listing, StreamId};
 use convoke_kernel::{
     Agent, AgentId, AgentSpec, Approvals, Capabilities, Caps, Confinement, Effect, FanOut, LeadSettings, Ledger,
-    Limits, Network, Run, RunId, RunSummary, Sandbox, SessionId, Status, Summary, Thinking,
+    Limits, Network, Program, ProgramSummary, Run, RunId, RunSummary, Sandbox, Segment, SessionId, Status, Summary,
+    Thinking,
 };
 use convoke_sandbox::HelperPath;
 use convoke_trees::Places;
@@ -17,17 +18,20 @@ use convoke_trees::Places;
 use crate::asker::{AskedCall, Asker};
 use crate::clock::Clock;
 use crate::confine::Confine;
+use crate::control::{Control, Controller, Ear, STOPPED_BY};
 use crate::crash::Crash;
-use crate::driver::{Driver, Ended, Take};
+use crate::driver::Driver;
 use crate::error::Error;
 use crate::fan_out;
 use crate::governor::Governor;
 use crate::ids::Ids;
-use crate::inputs::{Answer, Waiting};
+use crate::inputs::{Answer, PersonsCall, Waiting};
 use crate::notice::Watcher;
+use crate::program::{self, Message, Programs};
 use crate::purse::{Entry, Purse};
 use crate::recovery::load;
 use crate::stop::Stop;
+use crate::take::{Ended, Take};
 
 /// Everything the runtime needs. It reads no environment, no flags and no files of its own accord.
 #[derive(Clone)]
@@ -63,6 +67,8 @@ pub struct Config {
     pub forbidden: Approvals,
     /// Where what a run changes is kept; without it nothing can be taken back, and nobody gets a worktree.
     pub trees: Option<Places>,
+    /// What workflow programs are run with.
+    pub programs: Programs,
     /// Who is asked when a workflow wants to run and nobody has agreed to it; without one the answer is no.
     pub asker: Option<Asker>,
     /// Where a test wants the process to die.
@@ -134,7 +140,15 @@ impl Runtime {
         if task.trim().is_empty() {
             return Err(Error::EmptyTask);
         }
-        let agent = self.0.ids.agent()?;
+        let (agent, spec, caps) = self.new_lead(start)?;
+        // The caps come first: an agent without an envelope would have none.
+        self.grant(&spec.session, caps, "start").await?;
+        let waiting = Waiting { start: Some(spec), say: Some(task.to_owned()), ..Waiting::default() };
+        self.submit(&agent, "start", waiting).await?;
+        Ok(agent)
+    }
+
+    fn new_lead(&self, start: Start) -> Result<(AgentId, AgentSpec, Caps), Error> {
         let spec = AgentSpec::lead(LeadSettings {
             session: self.0.ids.session()?,
             dir: start.dir.to_str().ok_or_else(|| Error::DirNotText(start.dir.clone()))?.to_owned(),
@@ -147,11 +161,7 @@ impl Runtime {
             model: start.model,
             extra_system: start.system,
         });
-        // The caps come first: an agent without an envelope would have none.
-        self.grant(&spec.session, start.caps, "start").await?;
-        let waiting = Waiting { start: Some(spec), say: Some(task.to_owned()), ..Waiting::default() };
-        self.submit(&agent, "start", waiting).await?;
-        Ok(agent)
+        Ok((self.0.ids.agent()?, spec, start.caps))
     }
 
     /// Says something to an agent; it is taken up when the agent is idle. The key makes repeating it harmless.
@@ -160,6 +170,62 @@ impl Runtime {
             return Err(Error::EmptyTask);
         }
         self.submit(agent, key, Waiting { say: Some(text.to_owned()), ..Waiting::default() }).await
+    }
+
+    /// Writes a new lead into the journal whose first exchange is a person's own call of `Workflow`: `input` is the call's input
+    /// as JSON, `text` how people read it. No model is asked but by the agents of the program.
+    pub async fn start_call(&self, start: Start, text: &str, input: &serde_json::Value) -> Result<AgentId, Error> {
+        let (agent, spec, caps) = self.new_lead(start)?;
+        self.grant(&spec.session, caps, "start").await?;
+        let call = PersonsCall { text: text.to_owned(), input: Segment::encode(input) };
+        let waiting = Waiting { start: Some(spec), call: Some(call), ..Waiting::default() };
+        self.submit(&agent, "start", waiting).await?;
+        Ok(agent)
+    }
+
+    /// Makes a person's own call of `Workflow` in a session that stands; it is taken up when its lead is idle.
+    pub async fn call(&self, agent: &AgentId, key: &str, text: &str, input: &serde_json::Value) -> Result<(), Error> {
+        let call = PersonsCall { text: text.to_owned(), input: Segment::encode(input) };
+        self.submit(agent, key, Waiting { call: Some(call), ..Waiting::default() }).await
+    }
+
+    /// The programs' runs of a session, in the order they were started.
+    pub async fn programs(&self, session: &SessionId) -> Result<Vec<Program>, Error> {
+        let filter = Filter { prefix: Some(RunId::PREFIX.to_owned()), limit: None };
+        let mut programs = Vec::new();
+        for listing in self.0.journal.list(&filter).await?.into_iter().rev() {
+            let summary = listing.summary.and_then(|text| serde_json::from_str::<ProgramSummary>(&text).ok());
+            let ours = summary.is_some_and(|summary| summary.session == *session);
+            if let (true, Ok(id)) = (ours, listing.stream.as_str().parse()) {
+                programs.push(program::load(&self.0, &id).await?.0);
+            }
+        }
+        Ok(programs)
+    }
+
+    /// One program's run as the journal has it; one without a spec if there is none of this id.
+    pub async fn program(&self, run: &RunId) -> Result<Program, Error> {
+        Ok(program::load(&self.0, run).await?.0)
+    }
+
+    /// Answers a question of a program, whether anybody drives it or not. Only for what a person said.
+    pub async fn answer_checkpoint(&self, run: &RunId, call: u32, text: &str) -> Result<(), Error> {
+        let (key, message) = (format!("answer:{call}"), Message::Answer { call, text: text.to_owned() });
+        self.send(run, &key, &message).await
+    }
+
+    /// Has a program do without one of its calls. Only for what a person said.
+    pub async fn skip_call(&self, run: &RunId, call: u32) -> Result<(), Error> {
+        self.send(run, &format!("skip:{call}"), &Message::Skip { call }).await
+    }
+
+    async fn send(&self, run: &RunId, key: &str, message: &Message) -> Result<(), Error> {
+        let (_, seq) = program::load(&self.0, run).await?;
+        let body = serde_json::to_string(message)?;
+        // The number keeps the answer to a question of a later pass apart from one of an earlier pass.
+        let input = KeyedInput { stream: StreamId::new(run.as_str())?, key: format!("{key}:{seq}"), body };
+        self.0.journal.submit(&input, self.0.clock.now()).await?;
+        Ok(())
     }
 
     /// Turns the switch of orchestration mode; it is taken in before what is said after it.
@@ -246,12 +312,19 @@ impl Runtime {
         stop: Stop,
         watcher: Option<Watcher>,
     ) -> Result<Ended, Error> {
-        let driver = Driver::own(Arc::clone(&self.0), agent.clone(), None, watcher, stop).await?;
+        let mut ear = Ear::new(&self.0.journal, agent).await?;
+        let driver = Driver::own(Arc::clone(&self.0), agent.clone(), None, watcher.clone(), ear.stop()).await?;
+        ear.listen(stop, watcher);
         let session = driver.session();
         let ended = driver.run(take).await;
         if !matches!(ended, Err(Error::Crashed)) {
             session.leave().await;
         }
-        ended
+        let ended = Ended { asked: ear.heard(), ..ended? };
+        if ended.asked == Some(Control::Stop) {
+            let controller = Controller::new(self.0.journal.clone(), self.0.clock.clone());
+            controller.stop_programs(&session.id, STOPPED_BY).await?;
+        }
+        Ok(ended)
     }
 }

@@ -18,6 +18,8 @@ pub(crate) struct Session {
     pub(crate) purse: Purse,
     /// Places for workers and verifiers.
     pub(crate) places: Arc<Semaphore>,
+    /// The directory that those who take turns share.
+    pub(crate) dir: String,
     /// Who writes in the directory, among those that take turns.
     pub(crate) pen: Mutex<()>,
     /// What is changed there, so that it can be shown and taken back.
@@ -36,7 +38,8 @@ impl Session {
         let process = config.journal.options().process.id.clone();
         let places = Arc::new(Semaphore::new(config.agents_at_once.max(1)));
         let keep = config.trees.as_ref().map(|trees| Keep::new(trees.clone(), &spec.dir, lead.as_str()));
-        Ok(Self { id: spec.session.clone(), process, purse, places, pen: Mutex::new(()), keep, watcher })
+        let (id, dir) = (spec.session.clone(), spec.dir.clone());
+        Ok(Self { id, process, purse, places, dir, pen: Mutex::new(()), keep, watcher })
     }
 
     /// The minutes count from here, and what the last holder had in flight is lost.

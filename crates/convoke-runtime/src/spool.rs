@@ -7,8 +7,10 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use convoke_journal::{Batch, StreamId};
-use convoke_kernel::Event;
+use convoke_kernel::{Agent, Event, Kept};
 use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
 
 /// A batch that the journal would not take.
 #[derive(Debug, Serialize, Deserialize)]
@@ -69,4 +71,32 @@ pub(crate) fn find(dirs: &[PathBuf], stream: &StreamId, seq: u64) -> Option<(Pat
         let spooled: Spooled = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
         (spooled.expected == seq).then_some((path, spooled))
     })
+}
+
+/// What came back is paid for: it is spooled unless another process took the stream over.
+pub(crate) fn unrecorded(
+    spools: &[PathBuf],
+    stream: &StreamId,
+    seq: u64,
+    agent: &Agent,
+    cause: convoke_journal::Error,
+    (events, batch): (&[Event], &Batch),
+) -> Error {
+    use convoke_journal::Error::{Declined, LostLease, StaleSequence};
+    if matches!(cause, LostLease { .. } | StaleSequence { .. } | Declined { .. }) {
+        return Error::Journal(cause);
+    }
+    let text = events.iter().find_map(|event| match event {
+        Event::ModelReplied(e) if e.kept == Kept::Yes => Some(e.reply.text.clone()),
+        _ => None,
+    });
+    let outcome = events.iter().find_map(|event| match event {
+        Event::ExchangeClosed(e) => Some(Box::new(e.outcome.clone())),
+        _ => None,
+    });
+    let worth = events.iter().any(|e| matches!(e, Event::ModelReplied(_) | Event::ToolFinished(_)));
+    // Only the outcome is kept, not what would have followed from it: that was never allowed to start.
+    let spooled = if worth { keep(spools, stream, seq, &outcome_only(events, batch)) } else { None };
+    let summary = agent.summary_after(events, batch.at).ok().flatten().map(Box::new);
+    Error::Unrecorded { cause, text, outcome, summary, spooled }
 }

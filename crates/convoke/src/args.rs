@@ -1,8 +1,10 @@
 //! The command line: every command and flag, and the texts of `--help`. It parses; it reads no file and no environment.
 
 mod approval;
+mod control;
 mod flags;
 mod trees;
+mod workflow;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,10 +12,15 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::approval::{AnswerArgs, ApprovalArgs};
+pub(crate) use self::control::{ControlArgs, RetryArgs};
 #[cfg(test)]
 pub(crate) use self::flags::SandboxFlag;
 pub(crate) use self::flags::{BudgetArgs, ConfineArgs, CrewArgs, EndArgs, RunFlags, SettingFlags, Switch};
 pub(crate) use self::trees::{DiffArgs, DiffFlags, IsolationFlag, UndoArgs, WorktreeArgs, WorktreesCommand};
+pub(crate) use self::workflow::{
+    GivenArgs, NamedArgs, TrustArgs, WorkflowCheckArgs, WorkflowCommand, WorkflowPlanArgs, WorkflowRunArgs,
+    WorkflowSaveArgs, WorkflowShowArgs,
+};
 use crate::failure::Failure;
 use crate::settings::parse_duration;
 
@@ -30,6 +37,7 @@ Examples:
   convoke approvals list s_k3   what it waits for
   convoke runs diff s_k3        what it changed
   convoke runs undo s_k3        takes that back
+  convoke workflow run review   a program that starts agents
 
 Exit codes:
   0 done                 4 stopped by a budget
@@ -64,6 +72,8 @@ Examples:
                                 grants a new total
   convoke resume s_k3 --allow q_7f3k2m4x --deny q_b6
                                 answers what it asked
+  convoke resume s_k3 --answer 4=yes --skip 7
+                                to calls of its workflow
   convoke resume s_k3 --sandbox off
                                 a run that was begun so";
 
@@ -98,6 +108,8 @@ pub(crate) struct Cli {
     pub(crate) place: PlaceArgs,
     #[command(flatten)]
     pub(crate) flags: RunFlags,
+    #[command(flatten)]
+    pub(crate) named: NamedArgs,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 }
@@ -147,8 +159,8 @@ pub(crate) enum Command {
     /// Go on with a run that was cut off, stopped or failed; one that has ended says its answer again.
     #[command(after_help = RESUME_EXAMPLES)]
     Resume(ResumeArgs),
-    /// List, show, export, take back and remove runs.
-    #[command(subcommand)]
+    /// List, show, watch, pause, stop, retry, export, take back and remove runs.
+    #[command(subcommand, after_help = control::RUNS_EXAMPLES)]
     Runs(RunsCommand),
     /// See which calls wait for your answer.
     #[command(subcommand, after_help = APPROVALS_EXAMPLES)]
@@ -156,6 +168,9 @@ pub(crate) enum Command {
     /// List, show, take over and drop the worktrees of agents.
     #[command(subcommand, after_help = trees::WORKTREES_EXAMPLES)]
     Worktrees(WorktreesCommand),
+    /// Run, plan, list, show, check and save workflows: programs that start agents.
+    #[command(subcommand, after_help = workflow::WORKFLOW_EXAMPLES)]
+    Workflow(WorkflowCommand),
     /// Tokens and dollars, by run and by model.
     Cost(CostArgs),
     /// Start the simulator: a strict Messages API server on this machine.
@@ -191,6 +206,8 @@ pub(crate) struct ResumeArgs {
     #[command(flatten)]
     pub(crate) confine: ConfineArgs,
     #[command(flatten)]
+    pub(crate) trust: TrustArgs,
+    #[command(flatten)]
     pub(crate) end: EndArgs,
 }
 
@@ -200,6 +217,14 @@ pub(crate) enum RunsCommand {
     List(ListArgs),
     /// Everything that happened in a run.
     Show(ShowArgs),
+    /// What another process does in a run, as it happens.
+    Watch(ControlArgs),
+    /// Have the process that drives a run finish what is under way and end.
+    Pause(ControlArgs),
+    /// The same, and record the run's workflow as stopped.
+    Stop(ControlArgs),
+    /// Try what failed in a workflow again, and nothing else.
+    Retry(Box<RetryArgs>),
     /// A run's events as JSON lines.
     Export(ExportArgs),
     /// What a run changed in its directory, as a patch.
@@ -234,6 +259,12 @@ pub(crate) struct ShowArgs {
     /// Go on showing what happens until the run ends.
     #[arg(long, short = 'f')]
     pub(crate) follow: bool,
+    /// The whole value that its workflow returned, and nothing else.
+    #[arg(long, conflicts_with_all = ["agent", "follow"])]
+    pub(crate) value: bool,
+    /// One call of its workflow: the prompt, the answer and who gave it.
+    #[arg(long, value_name = "N", conflicts_with_all = ["agent", "follow", "value"])]
+    pub(crate) call: Option<u32>,
 }
 
 #[derive(Debug, Args)]
@@ -324,25 +355,41 @@ pub(crate) struct CompletionsArgs {
 }
 
 /// The words that are commands.
-const COMMANDS: &[&str] =
-    &["run", "resume", "runs", "approvals", "worktrees", "cost", "sim", "config", "doctor", "completions", "help"];
+const COMMANDS: &[&str] = &[
+    "run",
+    "resume",
+    "runs",
+    "approvals",
+    "worktrees",
+    "workflow",
+    "cost",
+    "sim",
+    "config",
+    "doctor",
+    "completions",
+    "help",
+];
 
 impl Cli {
     /// The command that is meant, and the flags that settings are made from. A task without a command is a run, unless
-    /// it is one word: that is far more often a mistyped command than a task.
+    /// it is one word: that is a workflow, or far more often a mistyped command than a task.
     pub(crate) fn split(self) -> Result<(GlobalArgs, Command), Failure> {
-        let Cli { place, flags, task, command } = self;
+        let Cli { place, mut flags, mut named, task, command } = self;
         let mut command = match command {
             Some(command) if task.is_empty() => command,
             Some(_) => {
                 let hint = format!("to give it as a task, write `convoke run {}`", task.join(" "));
                 return Err(Failure::usage(format!("'{}' stands before a command", task.join(" "))).hint(hint));
             }
-            None => {
-                refuse_one_word(&task)?;
-                Command::Run(RunArgs { task, flags: RunFlags::default() })
-            }
+            None => match only_word(&task) {
+                Some(word) => {
+                    let args = WorkflowRunArgs::bare(word.to_owned(), std::mem::take(&mut named));
+                    Command::Workflow(WorkflowCommand::Run(Box::new(args)))
+                }
+                None => Command::Run(RunArgs { task, flags: RunFlags::default() }),
+            },
         };
+        refuse(named.first_flag())?;
         let globals = match &mut command {
             Command::Run(args) => {
                 let RunFlags { settings, task, end } = std::mem::take(&mut args.flags);
@@ -357,18 +404,34 @@ impl Cli {
                 GlobalArgs { place, settings: std::mem::take(own).over(flags.settings)? }
             }
             Command::Resume(args) => {
-                let SettingFlags { agent, budget, crew, confine, approval } = flags.settings;
-                refuse(agent.first_flag().or(crew.first_flag()).or(flags.task.first_flag()))?;
-                refuse(approval.first_flag())?;
-                args.budget = args.budget.merged(budget);
-                args.end = std::mem::take(&mut args.end).merged(flags.end);
-                let confine = std::mem::take(&mut args.confine).over(confine)?;
-                let settings = SettingFlags { budget: args.budget, confine, ..SettingFlags::default() };
+                let settings =
+                    control::go_on(flags, (&mut args.budget, &mut args.confine, &mut args.trust, &mut args.end))?;
                 GlobalArgs { place, settings }
+            }
+            Command::Runs(RunsCommand::Retry(args)) => {
+                let settings =
+                    control::go_on(flags, (&mut args.budget, &mut args.confine, &mut args.trust, &mut args.end))?;
+                GlobalArgs { place, settings }
+            }
+            Command::Workflow(WorkflowCommand::Run(args)) => {
+                args.fresh |= std::mem::take(&mut flags.task.fresh);
+                args.take_up |= std::mem::take(&mut flags.task.take_up);
+                refuse(flags.task.first_flag())?;
+                if args.take_up && args.fresh {
+                    return Err(Failure::usage("--continue and --fresh cannot be used together"));
+                }
+                args.settings = std::mem::take(&mut args.settings).over(flags.settings)?;
+                args.end = std::mem::take(&mut args.end).merged(flags.end);
+                GlobalArgs { place, settings: args.settings.clone() }
+            }
+            Command::Workflow(WorkflowCommand::Plan(args)) => {
+                refuse(flags.task.first_flag().or(flags.end.first_flag()))?;
+                GlobalArgs { place, settings: std::mem::take(&mut args.settings).over(flags.settings)? }
             }
             Command::Runs(_)
             | Command::Approvals(_)
             | Command::Worktrees(_)
+            | Command::Workflow(_)
             | Command::Cost(_)
             | Command::Sim(_)
             | Command::Completions(_) => {
@@ -387,18 +450,21 @@ fn refuse(flag: Option<&str>) -> Result<(), Failure> {
     Err(Failure::usage(what).hint("an agent keeps what it was started with; see `convoke run --help`"))
 }
 
-fn refuse_one_word(task: &[String]) -> Result<(), Failure> {
-    let [word] = task else { return Ok(()) };
+/// The only word of a task, if it is one and says nothing about where the task is.
+fn only_word(task: &[String]) -> Option<&str> {
+    let [word] = task else { return None };
     let other_form = word == "-" || word.starts_with('@');
-    if other_form || word.trim().contains(char::is_whitespace) {
-        return Ok(());
-    }
+    (!other_form && !word.trim().contains(char::is_whitespace)).then_some(word)
+}
+
+/// A single word that is neither a command nor a workflow.
+pub(crate) fn no_command(word: &str) -> Failure {
     let failure = Failure::usage(format!("'{word}' is no command of convoke"));
     let failure = match nearest(word, COMMANDS.iter().copied()) {
         Some(command) => failure.hint(format!("the nearest command is `convoke {command}`")),
         None => failure,
     };
-    Err(failure.hint(format!("if it is a task, write `convoke run {word}`")))
+    failure.hint(format!("if it is a task, write `convoke run {word}`"))
 }
 
 /// The candidate that is most like the word.

@@ -4,9 +4,12 @@
 use std::collections::HashMap;
 
 use convoke_journal::{Filter, Journal, Listing, LiveOwner, Location, StreamId};
-use convoke_kernel::{AgentId, FailureKind, Role, RunId, RunSummary, SessionId, Status, Summary};
+use convoke_kernel::{
+    AgentId, FailureKind, ProgramStatus, ProgramSummary, Role, RunId, RunSummary, SessionId, Status, Summary,
+};
 use convoke_runtime::summary_of_waiting;
 
+use crate::checkpoints;
 use crate::failure::Failure;
 use crate::open;
 use crate::questions;
@@ -34,6 +37,8 @@ pub(crate) struct Run {
     pub(crate) agents: Vec<Entry>,
     /// Its workflows, in the order they were started.
     pub(crate) workflows: Vec<RunSummary>,
+    /// Its programs' runs, in the order they were started.
+    pub(crate) programs: Vec<ProgramSummary>,
     /// How many of its calls wait for a person; nothing is known of that before somebody has looked.
     pub(crate) questions: usize,
 }
@@ -105,6 +110,11 @@ impl Run {
         }
         let summary = &self.lead().summary;
         let kind = summary.failure.unwrap_or(FailureKind::Internal);
+        // What a program came to is said by its run: to the lead's stream a part is a failure.
+        let partial = self.own_program().is_some_and(|program| program.status == Some(ProgramStatus::Partial));
+        if partial && summary.status == Status::Failed {
+            return State::Partial(kind);
+        }
         match summary.status {
             Status::Open if self.questions > 0 => State::Waiting,
             Status::Open => State::Open,
@@ -114,9 +124,37 @@ impl Run {
         }
     }
 
+    /// Where the run stands, in words. What became of a person's own program is said in the program's words.
+    pub(crate) fn words(&self) -> String {
+        match (self.state(), self.own_program().and_then(|program| program.status)) {
+            (State::Done | State::Partial(_) | State::Failed(_), Some(status)) => status.word().to_owned(),
+            (State::Open, Some(ProgramStatus::Stopped)) => ProgramStatus::Stopped.word().to_owned(),
+            (state, _) => state.words(),
+        }
+    }
+
+    /// The program that a person ran by a command, if the run is one.
+    pub(crate) fn own_program(&self) -> Option<&ProgramSummary> {
+        let own = RunId::derived(&["workflow", self.lead().agent.as_str(), "person_1"]);
+        self.programs.iter().find(|program| program.run == own.as_str())
+    }
+
+    /// The program's run that is meant: the one that is named, or the only one.
+    pub(crate) fn program(&self, given: &str) -> Result<&ProgramSummary, Failure> {
+        let named: Vec<&ProgramSummary> = self.programs.iter().filter(|program| names(given, &program.run)).collect();
+        let meant = if named.is_empty() { self.programs.iter().collect() } else { named };
+        match meant.as_slice() {
+            [program] => Ok(program),
+            [] => Err(Failure::usage(format!("{} ran no workflow program", self.session))),
+            several => Err(ambiguous(given, "programs", several.iter().map(|program| program.run.as_str()))),
+        }
+    }
+
     /// Everything of it that is in the journal: its agents, its workflows and its ledger.
     pub(crate) fn streams(&self) -> Vec<StreamId> {
-        let workflows = self.workflows.iter().filter_map(|summary| StreamId::new(summary.run.as_str()).ok());
+        let runs = self.workflows.iter().map(|summary| &summary.run);
+        let runs = runs.chain(self.programs.iter().map(|summary| &summary.run));
+        let workflows = runs.filter_map(|run| StreamId::new(run.as_str()).ok());
         let agents = self.agents.iter().map(|entry| StreamId::from(&entry.agent));
         agents.chain(workflows).chain([StreamId::from(&self.session)]).collect()
     }
@@ -165,9 +203,14 @@ impl Catalog {
         let filter = Filter { prefix: Some(RunId::PREFIX.to_owned()), limit: None };
         for listing in journal.list(&filter).await? {
             // A run is recorded together with its summary; a stream that was only owned is none yet.
-            let summary = listing.summary.and_then(|text| serde_json::from_str::<RunSummary>(&text).ok());
-            let place = summary.as_ref().and_then(|summary| catalog.places.get(&summary.session));
-            if let (Some(summary), Some(&place)) = (summary, place) {
+            let Some(text) = listing.summary else { continue };
+            if let Ok(summary) = serde_json::from_str::<ProgramSummary>(&text) {
+                if let Some(&place) = catalog.places.get(&summary.session) {
+                    catalog.runs[place].programs.insert(0, summary);
+                }
+            } else if let Ok(summary) = serde_json::from_str::<RunSummary>(&text)
+                && let Some(&place) = catalog.places.get(&summary.session)
+            {
                 catalog.runs[place].workflows.insert(0, summary);
             }
         }
@@ -181,7 +224,8 @@ impl Catalog {
             Some(&place) => self.runs[place].agents.insert(0, entry),
             None => {
                 self.places.insert(session.clone(), self.runs.len());
-                self.runs.push(Run { session, agents: vec![entry], workflows: Vec::new(), questions: 0 });
+                let (workflows, programs) = (Vec::new(), Vec::new());
+                self.runs.push(Run { session, agents: vec![entry], workflows, programs, questions: 0 });
             }
         }
     }
@@ -191,14 +235,19 @@ impl Catalog {
     pub(crate) async fn look_for_questions(&mut self, journal: &Journal, shown: impl Fn(&Run) -> bool) {
         for run in self.runs.iter_mut().filter(|run| run.state() == State::Open && shown(run)) {
             // One that cannot be read is shown all the same.
-            run.questions = questions::open(journal, run).await.map_or(0, |open| open.len());
+            let calls = questions::open(journal, run).await.map_or(0, |open| open.len());
+            let asked = checkpoints::open(journal, &run.session).await.map_or(0, |open| open.len());
+            run.questions = calls + asked;
         }
     }
 
-    /// The run that an id or a prefix names: its session's, or that of one of its agents.
+    /// The run that an id or a prefix names: its session's, or that of one of its agents or workflows.
     pub(crate) fn find(&self, given: &str) -> Result<&Run, Failure> {
         let named = |run: &&Run| {
-            names(given, run.session.as_str()) || run.agents.iter().any(|entry| names(given, entry.agent.as_str()))
+            names(given, run.session.as_str())
+                || run.agents.iter().any(|entry| names(given, entry.agent.as_str()))
+                || run.workflows.iter().any(|workflow| names(given, &workflow.run))
+                || run.programs.iter().any(|program| names(given, &program.run))
         };
         let found: Vec<&Run> = self.runs.iter().filter(named).collect();
         match found.as_slice() {

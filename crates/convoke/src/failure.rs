@@ -81,7 +81,7 @@ impl From<convoke_journal::Error> for Failure {
         match &error {
             Error::BadLocation { .. } | Error::BadStream { .. } => Self::usage(message),
             Error::Held { stream, .. } => {
-                Self::failed(message).hint(format!("to watch it: `convoke runs show {stream} --follow`"))
+                Self::failed(message).hint(format!("to watch it: `convoke runs watch {stream}`"))
             }
             Error::CannotWrite { .. } | Error::Unavailable { .. } => {
                 Self::failed(message).hint("`convoke doctor` says what is wrong with the journal")
@@ -99,6 +99,17 @@ impl From<convoke_runtime::Error> for Failure {
             convoke_runtime::Error::Journal(error) => error.into(),
             convoke_runtime::Error::EmptyTask => Self::usage(error.to_string()),
             error => Self::failed(error.to_string()),
+        }
+    }
+}
+
+impl From<convoke_runtime::LibraryError> for Failure {
+    fn from(error: convoke_runtime::LibraryError) -> Self {
+        match error {
+            convoke_runtime::LibraryError::Unchecked { .. } => {
+                Self::failed(error.to_string()).hint("`convoke doctor` says what is missing")
+            }
+            error => Self::usage(error.to_string()),
         }
     }
 }

@@ -27,6 +27,8 @@ pub(crate) struct Exchange {
     number: u32,
     input: String,
     taken_back: bool,
+    /// Whether it is a call that a person made, and not something that was said.
+    pub(crate) is_call: bool,
     /// What was said.
     pub(crate) text: String,
     /// Whether orchestration mode was on.
@@ -64,7 +66,13 @@ impl Lead {
                 Ok(Event::ModeSet(set)) => lead.mode = Some(set.on),
                 Ok(Event::ExchangeOpened(opened)) => {
                     let (number, input, text, mode) = (opened.exchange, opened.input, opened.text, lead.mode);
-                    lead.opened(Exchange { number, input, text, mode, taken_back: false, outcome: None });
+                    let (taken_back, is_call) = (false, false);
+                    lead.opened(Exchange { number, input, text, mode, taken_back, is_call, outcome: None });
+                }
+                Ok(Event::CallMade(made)) => {
+                    let (number, input, text, mode) = (made.exchange, made.input, made.text, lead.mode);
+                    let (taken_back, is_call) = (false, true);
+                    lead.opened(Exchange { number, input, text, mode, taken_back, is_call, outcome: None });
                 }
                 Ok(Event::ExchangeReopened(reopened)) => lead.set(reopened.exchange, false, None),
                 Ok(Event::ExchangeClosed(closed)) => lead.set(closed.exchange, closed.taken_back, Some(closed.outcome)),

@@ -4,6 +4,7 @@
 mod again;
 mod args;
 mod catalog;
+mod checkpoints;
 mod commands;
 mod confine;
 mod doc_test;
@@ -17,6 +18,7 @@ mod render;
 mod report;
 mod reuse;
 mod settings;
+mod shipped;
 mod signals;
 mod stdio;
 mod utc;
@@ -26,7 +28,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, RunsCommand, WorkflowCommand};
 use crate::doc_test::DocTest;
 use crate::failure::{Exit, Failure};
 use crate::settings::{Environment, Settings};
@@ -63,11 +65,13 @@ fn start(cli: Cli) -> Result<Exit, Failure> {
     match &mut command {
         Command::Run(args) => args.flags.end.check(&here)?,
         Command::Resume(args) => args.end.check(&here)?,
+        Command::Runs(RunsCommand::Retry(args)) => args.end.check(&here)?,
+        Command::Workflow(WorkflowCommand::Run(args)) => args.end.check(&here)?,
         _ => {}
     }
     let mut settings = Settings::resolve(&globals, &Environment::of_this_process(), &here)?;
     // Commands that only look are meant for the real journal.
-    let drives = matches!(command, Command::Run(_) | Command::Resume(_));
+    let drives = matches!(command, Command::Run(_) | Command::Resume(_) | Command::Workflow(WorkflowCommand::Run(_)));
     // It is removed when everything below has ended.
     let doc_test = (settings.doc_test && drives).then(DocTest::new).transpose()?;
     if let Some(places) = &doc_test {
@@ -87,6 +91,7 @@ async fn dispatch(settings: &Settings, command: Command) -> Result<Exit, Failure
         Command::Runs(command) => commands::runs::run(settings, &command).await,
         Command::Approvals(command) => commands::approvals::run(settings, &command).await,
         Command::Worktrees(command) => commands::worktrees::run(settings, &command).await,
+        Command::Workflow(command) => commands::workflow::run(settings, command).await,
         Command::Cost(args) => commands::cost::run(settings, &args).await,
         Command::Sim(args) => commands::sim::run(settings, args).await,
         Command::Config(command) => commands::config::run(settings, &command),

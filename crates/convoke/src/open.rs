@@ -6,7 +6,7 @@ use std::time::Duration;
 use convoke_claude::{Auth, Client, Endpoint, Models, OFFLINE_MODEL, Proxy};
 use convoke_journal::{Journal, Options, Process};
 use convoke_kernel::{Capabilities, Child, Confinement, FanOut, Limits};
-use convoke_runtime::{Asker, Clock, Config, Confine, Governor, HelperPath, Ids, Runtime, Start};
+use convoke_runtime::{Asker, Clock, Config, Confine, Governor, HelperPath, Ids, Library, Programs, Runtime, Start};
 use convoke_sim::{Keep, Offline, SimConfig, Simulator};
 use convoke_trees::Places;
 
@@ -44,6 +44,7 @@ pub(crate) async fn runtime(
     asker: Option<Asker>,
     confine: Confine,
     trees: Option<Places>,
+    library: Library,
 ) -> Result<Opened, Failure> {
     let (client, offline) = match source {
         ModelSource::Api { base_url, key, bearer } => {
@@ -79,6 +80,10 @@ pub(crate) async fn runtime(
         agents_at_once: settings.fan_out.max_concurrent as usize * AGENTS_PER_REQUEST,
         confine,
         forbidden: settings.asking.forbidden(),
+        programs: Programs {
+            one_model: matches!(source, ModelSource::Offline),
+            ..Programs::new(library, settings.endpoint.clone())
+        },
         trees,
         asker,
         crash: None,

@@ -222,7 +222,7 @@ mod tests {
     #[track_caller]
     fn check(allow: &[&str], deny: &[&str], expected: Result<&[(&str, bool)], Mistake>) {
         let open = ["q_aaaa", "q_abbb", "q_cccc"].map(question);
-        let args = AnswerArgs { allow: list(allow), deny: list(deny) };
+        let args = AnswerArgs { allow: list(allow), deny: list(deny), ..AnswerArgs::default() };
         let chosen = choose(&open, &args)
             .map(|answers| answers.into_iter().map(|(question, allow)| (question.id, allow)).collect::<Vec<_>>());
         let expected = expected.map(|answers| answers.iter().map(|(id, allow)| ((*id).to_owned(), *allow)).collect());
@@ -241,7 +241,7 @@ mod tests {
         check(&["q_zzzz"], &["all"], Err(Mistake::Unknown("q_zzzz".into())));
         check(&["a"], &[], Err(Mistake::Several("a".into())));
         check(&["all"], &["cc"], Err(Mistake::Both("q_cccc".into())));
-        assert_eq!(choose(&[], &AnswerArgs { allow: list(&["all"]), deny: Vec::new() }), Err(Mistake::Nothing));
+        assert_eq!(choose(&[], &AnswerArgs { allow: list(&["all"]), ..AnswerArgs::default() }), Err(Mistake::Nothing));
     }
 
     #[test]

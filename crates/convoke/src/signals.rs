@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use convoke_runtime::{StopLevel, Stopper};
+use convoke_runtime::{Control, StopLevel, Stopper};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinHandle;
@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use crate::failure::{Exit, Failure};
 use crate::render::Message;
 
-/// A signal that stopped a run.
+/// What stopped a run: a signal, or somebody in another process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Caught {
     /// SIGINT.
@@ -20,15 +20,30 @@ pub(crate) enum Caught {
     Terminate,
     /// SIGHUP.
     HangUp,
+    /// `convoke runs pause`.
+    Pause,
+    /// `convoke runs stop`.
+    Stop,
+}
+
+impl From<Control> for Caught {
+    fn from(control: Control) -> Self {
+        match control {
+            Control::Pause => Self::Pause,
+            Control::Stop => Self::Stop,
+        }
+    }
 }
 
 impl Caught {
-    /// The signal's name.
+    /// The signal's name, or the command.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Interrupt => "SIGINT",
             Self::Terminate => "SIGTERM",
             Self::HangUp => "SIGHUP",
+            Self::Pause => "`convoke runs pause`",
+            Self::Stop => "`convoke runs stop`",
         }
     }
 
@@ -38,6 +53,8 @@ impl Caught {
             Self::Interrupt => Exit::Interrupted,
             Self::Terminate => Exit::Terminated,
             Self::HangUp => Exit::HungUp,
+            // It is unfinished and goes on when a person says so.
+            Self::Pause | Self::Stop => Exit::NeedsPerson,
         }
     }
 
@@ -47,6 +64,8 @@ impl Caught {
             Self::Interrupt => "interrupted",
             Self::Terminate => "terminated",
             Self::HangUp => "hung_up",
+            Self::Pause => "paused",
+            Self::Stop => "stopped",
         }
     }
 }

@@ -10,8 +10,8 @@ use std::collections::{HashMap, HashSet};
 use convoke_claude::Models;
 use convoke_journal::{Journal, StreamId};
 use convoke_kernel::{
-    self as kernel, AgentId, FailureKind, ItemState, ItemStatus, ItemView, Ledger, Reused, RunEvent, SessionId, Usage,
-    VoterResult,
+    self as kernel, AgentId, FailureKind, ItemState, ItemStatus, ItemView, Ledger, Program, ProgramEvent, Reused,
+    RunEvent, SessionId, Usage, VoterResult,
 };
 
 use crate::catalog::{Catalog, Entry, Run};
@@ -36,6 +36,8 @@ pub(crate) struct Work {
     pub(crate) cache: Option<Cache>,
     /// What the envelope had no room for, and nobody did later either.
     pub(crate) short: Short,
+    /// The programs' runs, in the order they were started.
+    pub(crate) programs: Vec<Program>,
 }
 
 /// What was left undone for want of money, tokens or time.
@@ -101,13 +103,20 @@ impl Work {
         for summary in &run.workflows {
             flows.push(flow(journal, &summary.run).await?);
         }
+        let mut programs = Vec::new();
+        for summary in &run.programs {
+            programs.push(program(journal, &summary.run).await?);
+        }
         let ledger = journal.shared(&StreamId::from(&run.session)).await?;
         let ledger: Option<Ledger> = ledger.and_then(|state| serde_json::from_str(&state).ok());
-        Ok(Self::new(run, &flows, ledger.as_ref(), &settings.models, now))
+        let mut work = Self::new(run, &flows, ledger.as_ref(), &settings.models, now);
+        work.agents = agents::agents(run, &flows, &programs);
+        work.programs = programs;
+        Ok(work)
     }
 
     fn new(run: &Run, flows: &[kernel::Run], ledger: Option<&Ledger>, models: &Models, now: u64) -> Self {
-        let mut work = Self { agents: agents::agents(run, flows), ..Self::default() };
+        let mut work = Self { agents: agents::agents(run, flows, &[]), ..Self::default() };
         let latest = latest(flows);
         for (at, flow) in flows.iter().enumerate() {
             let Some(spec) = flow.spec() else { continue };
@@ -153,6 +162,17 @@ async fn flow(journal: &Journal, id: &str) -> Result<kernel::Run, Failure> {
         run.apply(&event, record.at).map_err(|error| bad(record.seq, error.to_string()))?;
     }
     Ok(run)
+}
+
+/// A program's run, folded from its stream.
+pub(crate) async fn program(journal: &Journal, id: &str) -> Result<Program, Failure> {
+    let bad = |seq: u64, why: String| Failure::failed(format!("event {seq} of workflow {id} cannot be read: {why}"));
+    let mut program = Program::new();
+    for record in journal.load(&StreamId::new(id)?, 0).await? {
+        let event = ProgramEvent::decode(&record.event).map_err(|error| bad(record.seq, error.to_string()))?;
+        program.apply(&event, record.at).map_err(|error| bad(record.seq, error.to_string()))?;
+    }
+    Ok(program)
 }
 
 fn findings(flow: &kernel::Run, run: &str, item: &ItemView) -> Vec<Finding> {

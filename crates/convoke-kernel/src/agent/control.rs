@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
-use super::judge::{handed_back, judge};
-use super::state::{Asked, Asking, Exchange, Filed, LastTurn, Mark, Slot, SlotState, Stage, Tail};
-use crate::consent::{self, Consent};
+use super::beside::outcome_of;
+use super::judge::{handed_back, judge, never_called, never_fitted};
+use super::state::{Asked, Asking, Exchange, LastTurn, Mark, Slot, SlotState, Stage, Tail};
+use crate::consent::{self, By, Consent};
 use crate::event::{
     AgentStarted, ApprovalAsked, ApprovalGiven, Event, ExchangeClosed, ExchangeOpened, Kept, ModelCalled, ModelFailed,
     ModelReplied, NoteAppended, ResultsAppended, RoomRefused, ToolFinished, ToolStarted,
@@ -14,7 +15,7 @@ use crate::mode::Mode;
 use crate::outcome::{Outcome, Ran, ShellState};
 use crate::segment::Segment;
 use crate::spec::{AgentSpec, Role};
-use crate::tools::{self, Wanted};
+use crate::tools::{self, Caller, Wanted};
 use crate::wire::{Failure, FailureKind, Reply, StopReason, ToolCall, Usage};
 
 /// An event that cannot follow the ones before it.
@@ -55,6 +56,8 @@ pub(super) struct Control {
     pub(super) shell: Option<ShellState>,
     /// Files that changed while nobody drove the agent and that it has not been told of.
     pub(super) changed: Vec<String>,
+    /// Runs in the background, launched by calls and not yet told of.
+    pub(super) running: Vec<String>,
 }
 
 impl Control {
@@ -76,6 +79,7 @@ impl Control {
             cost_nano: Some(0),
             shell: None,
             changed: Vec::new(),
+            running: Vec::new(),
         }
     }
 
@@ -83,7 +87,7 @@ impl Control {
     pub(super) fn can_go_on(&self) -> bool {
         match self.stage {
             Stage::New => false,
-            Stage::Idle => self.exchange.as_ref().is_some_and(Exchange::reopenable),
+            Stage::Idle => !self.running.is_empty() || self.exchange.as_ref().is_some_and(Exchange::reopenable),
             Stage::Ready(_) | Stage::Calling(_) | Stage::Waiting(..) | Stage::Tools(_) | Stage::Ending => true,
         }
     }
@@ -94,15 +98,26 @@ impl Control {
 
     /// What a call asks for, as far as this agent may ask for it.
     pub(super) fn read(&self, call: &ToolCall) -> Result<Wanted, String> {
-        let findings = self.spec.as_ref().map_or(0, |spec| spec.findings);
-        tools::read(call, self.role(), findings, self.consent())
+        let spec = self.spec.as_ref();
+        let caller = Caller {
+            role: self.role(),
+            findings: spec.map_or(0, |spec| spec.findings),
+            hands: spec.and_then(|spec| spec.hands.as_ref()),
+            output: spec.and_then(|spec| spec.output.as_ref()),
+            consent: self.consent(),
+        };
+        tools::read(call, &caller)
     }
 
     /// Whether somebody agreed to a workflow in this exchange. Only what the person said counts.
     fn consent(&self) -> Consent {
         let fan_out = self.spec.as_ref().and_then(|spec| spec.fan_out.as_ref());
         let quoted = fan_out.is_some_and(|fan_out| fan_out.quoted);
-        let own = self.exchange.as_ref().filter(|exchange| !(quoted && exchange.text == self.task));
+        if self.exchange.as_ref().is_some_and(|exchange| exchange.call.is_some()) {
+            return Consent::Given(By::Command);
+        }
+        let said_it = |exchange: &&Exchange| exchange.notice.is_none() && !(quoted && exchange.text == self.task);
+        let own = self.exchange.as_ref().filter(said_it);
         let said = own.map_or("", |exchange| exchange.text.as_str());
         let flag = fan_out.is_some_and(|fan_out| fan_out.consent);
         consent::consents(self.mode.is_some_and(|mode| mode.is_on()), said, flag)
@@ -144,6 +159,7 @@ impl Control {
                 Some(Stage::Idle)
             }
             (Stage::Idle, Event::ExchangeOpened(e)) => Some(self.opened(e)),
+            (Stage::Idle, Event::CallMade(e)) => Some(self.call_made(e)),
             (Stage::Idle, Event::ExchangeReopened(_)) => self.reopened(),
             (Stage::Ready(asking) | Stage::Waiting(asking, _), Event::ModelCalled(e)) => self.called(asking, e),
             (Stage::Ready(asking) | Stage::Waiting(asking, _), Event::RoomRefused(e)) => self.refused(&asking, e),
@@ -180,26 +196,10 @@ impl Control {
         if self.task.is_empty() {
             self.task = e.text.clone();
         }
-        self.exchange = Some(Exchange {
-            number: e.exchange,
-            input: e.input.clone(),
-            text: e.text.clone(),
-            start: self.mark,
-            section: e.section,
-            kept: 0,
-            strikes: 0,
-            widened: false,
-            last_turn: None,
-            looked: false,
-            sent_back: false,
-            asked_to_report: false,
-            filed: None,
-            degraded: None,
-            told: e.changed.clone(),
-            so_far: None,
-            outcome: None,
-            taken_back: false,
-        });
+        let exchange = Exchange::new(e.exchange, &e.input, &e.text, self.mark);
+        let (section, told, notice) = (e.section, e.changed.clone(), e.notice.clone());
+        self.running.retain(|run| notice.as_ref() != Some(run));
+        self.exchange = Some(Exchange { section, told, notice, ..exchange });
         self.changed.retain(|file| !e.changed.contains(file));
         self.push(&e.message, Tail::User);
         if let Some(system) = &e.system {
@@ -216,6 +216,10 @@ impl Control {
         exchange.strikes = 0;
         exchange.widened = false;
         (exchange.filed, exchange.degraded) = (None, None);
+        (exchange.asked_to_report, exchange.misfits) = (0, 0);
+        if let Some(call) = &exchange.call {
+            return Some(Stage::Tools(vec![Slot::queued(call)]));
+        }
         Some(self.ready(self.first_room()))
     }
 
@@ -254,8 +258,8 @@ impl Control {
             return None;
         }
         self.pay(&e.reply.usage, e.reply.cost_nano);
-        let (cap, max_turns) = self.spec.as_ref().map(|s| (s.capabilities.max_output, s.limits.max_turns))?;
-        let reports = self.role().final_tool().is_some();
+        let spec = Arc::clone(self.spec.as_ref()?);
+        let cap = spec.capabilities.max_output;
         let exchange = self.exchange.as_mut()?;
         let short = matches!(exchange.last_turn, Some(LastTurn::Short(_)));
         let wider = asking.max_tokens < cap && !short;
@@ -271,7 +275,7 @@ impl Control {
                 }
                 exchange.kept += 1;
                 exchange.widened = false;
-                let next = after_kept(exchange, &e.reply, max_turns, reports);
+                let next = after_kept(exchange, &e.reply, &spec);
                 self.turns += 1;
                 self.keep(&e.reply);
                 match next {
@@ -333,19 +337,16 @@ impl Control {
         if let Some(shell) = &e.result.shell {
             self.shell = Some(shell.clone());
         }
-        let filed = match self.read(&slot.call) {
-            Ok(Wanted::Report(report)) => Some(Filed::Report(report)),
-            Ok(Wanted::Ballot(ballot)) => Some(Filed::Ballot(ballot)),
-            Ok(Wanted::Run(_)) | Err(_) => None,
-        };
-        let exchange = self.exchange.as_mut()?;
-        match filed {
-            Some(filed) if !e.result.is_error => {
-                exchange.filed = Some(filed);
-                exchange.degraded = (!exchange.looked).then(|| "the report came without a single command".to_owned());
-            }
-            Some(_) | None => {}
+        if let Some(run) = &e.result.launched {
+            self.launched(run);
         }
+        let taken = self.taken(&slot.call, &e.result);
+        let exchange = self.exchange.as_mut()?;
+        if exchange.call.is_some() {
+            exchange.so_far = Some(outcome_of(&e.result));
+            return Some(Stage::Ending);
+        }
+        exchange.take(taken);
         Some(Stage::Tools(slots))
     }
 
@@ -362,12 +363,16 @@ impl Control {
         exchange.sent_back |= reported && exchange.filed.is_none();
         if let Some(filed) = &exchange.filed {
             exchange.so_far = Some(match &exchange.last_turn {
-                None => Outcome::Ok { text: filed.summary().to_owned() },
-                Some(last) => handed_back(last, filed.summary()),
+                None => Outcome::Ok { text: filed.text() },
+                Some(last) => handed_back(last, &filed.text()),
             });
             return Some(Stage::Ending);
         }
         if exchange.last_turn.is_some() {
+            return Some(Stage::Ending);
+        }
+        if exchange.is_settled() {
+            exchange.so_far = Some(never_fitted(&exchange.misfit));
             return Some(Stage::Ending);
         }
         exchange.last_turn = e.hand_back.then_some(LastTurn::Turns);
@@ -434,8 +439,8 @@ enum Next {
     End,
 }
 
-/// `reports` tells whether the agent is to end with a report.
-fn after_kept(exchange: &mut Exchange, reply: &Reply, max_turns: u32, reports: bool) -> Next {
+fn after_kept(exchange: &mut Exchange, reply: &Reply, spec: &AgentSpec) -> Next {
+    let max_turns = spec.limits.max_turns;
     if !reply.calls.is_empty() {
         // It got on with its work: only faults in a row count.
         exchange.strikes = 0;
@@ -449,11 +454,16 @@ fn after_kept(exchange: &mut Exchange, reply: &Reply, max_turns: u32, reports: b
         exchange.strikes += 1;
         return Next::Ask;
     }
-    if reports && !exchange.asked_to_report && !last_turn {
-        exchange.asked_to_report = true;
+    if exchange.asked_to_report < spec.nudges() && !last_turn {
+        exchange.asked_to_report += 1;
         return Next::Ask;
     }
-    if reports {
+    if spec.output.is_some() {
+        // A last turn in prose is a hand-back, and a stop that nobody knows is told as that.
+        if !last_turn && !matches!(reply.stop, StopReason::Other(_)) {
+            exchange.so_far = Some(never_called(&reply.text));
+        }
+    } else if spec.final_tool().is_some() {
         exchange.degraded = Some("it ended in prose instead of a report".to_owned());
     }
     Next::End

@@ -15,12 +15,12 @@ use crate::event::{
 use crate::outcome::{Outcome, ToolResult};
 use crate::prompts;
 use crate::segment::Segment;
-use crate::tools::{ToolRequest, Wanted};
+use crate::tools::{STRUCTURED_OUTPUT, ToolRequest, Wanted};
 use crate::wire::{Failure, FailureKind, Reply, Retry, StopReason};
 
 /// Events under way, with the state they lead to.
 pub(super) struct Draft {
-    control: Control,
+    pub(super) control: Control,
     at: u64,
     events: Vec<Event>,
 }
@@ -30,7 +30,7 @@ impl Draft {
         Self { control, at, events: Vec::new() }
     }
 
-    fn emit(&mut self, event: impl Into<Event>) -> Result<(), IllegalEvent> {
+    pub(super) fn emit(&mut self, event: impl Into<Event>) -> Result<(), IllegalEvent> {
         let event = event.into();
         self.control.apply(&event)?;
         self.events.push(event);
@@ -49,7 +49,13 @@ impl Draft {
                 self.emit(AgentStarted { spec: *spec })?;
                 self.say(key, text)?;
             }
+            Input::StartCall { spec, key, text, input } => {
+                self.emit(AgentStarted { spec: *spec })?;
+                self.call(key, text, input)?;
+            }
             Input::Say { key, text } => self.say(key, text)?,
+            Input::Told { key, run, text } => self.told(key, run, text)?,
+            Input::Call { key, text, input } => self.call(key, text, input)?,
             Input::Replied { call, reply } => self.replied(call, *reply, reused)?,
             Input::Failed { call, attempt, failure } => self.failed(call, attempt, failure)?,
             Input::ToolDone { id, result } => self.emit(ToolFinished { id, result })?,
@@ -73,18 +79,23 @@ impl Draft {
         if blank(&text) {
             return Err(Unexpected::Blank);
         }
+        self.open(key, text, None)
+    }
+
+    /// Opens an exchange with what somebody said, or with what there is to tell of a run.
+    pub(super) fn open(&mut self, key: String, text: String, notice: Option<String>) -> Result<(), Unexpected> {
         let exchange = self.control.exchange.as_ref().map_or(0, |e| e.number) + 1;
         let section = self.control.mode.and_then(|mode| mode.owed());
         let by_role = self.control.spec.as_ref().is_some_and(|spec| spec.capabilities.system_role);
         let changed = self.control.changed.clone();
-        let mut blocks = vec![text.clone()];
+        let mut blocks = vec![notice.as_ref().map_or_else(|| text.clone(), |run| prompts::notice(run, &text))];
         if !changed.is_empty() {
             blocks.push(prompts::changed(&changed));
         }
         blocks.extend(section.filter(|_| !by_role).map(prompts::reminder));
         let message = message("user", &blocks);
         let system = section.filter(|_| by_role).map(|section| self::message("system", &[prompts::section(section)]));
-        self.emit(ExchangeOpened { exchange, input: key, text, message, system, section, changed })?;
+        self.emit(ExchangeOpened { exchange, input: key, text, message, system, section, changed, notice })?;
         Ok(())
     }
 
@@ -126,7 +137,7 @@ impl Draft {
                     return self.refuse(call, why);
                 }
                 if !asked {
-                    let message = user_text(&prompts::hand_back_short(self.control.role(), &why));
+                    let message = user_text(&prompts::hand_back_short(self.final_tool(), &why));
                     self.emit(NoteAppended { message, hand_back: true, short: Some(why), changed: Vec::new() })?;
                 }
                 self.call_model(max_tokens)
@@ -162,9 +173,9 @@ impl Draft {
         {
             // A reply that got nowhere at the limit has used the last turn up: what is left is the hand-back.
             let hand_back = self.is_at_limit();
-            let text = match self.control.role().final_tool() {
-                _ if hand_back => prompts::hand_back(self.control.role()),
-                Some(tool) if prose => prompts::end_with(tool),
+            let text = match self.final_tool() {
+                tool if hand_back => prompts::hand_back(tool),
+                Some(tool) if prose || tool == STRUCTURED_OUTPUT => prompts::end_with(tool),
                 Some(_) | None => prompts::NUDGE.to_owned(),
             };
             self.emit(NoteAppended { message: user_text(&text), hand_back, short: None, changed: Vec::new() })?;
@@ -217,15 +228,22 @@ impl Draft {
     fn reopen(&mut self) -> Result<(), Unexpected> {
         let Some(exchange) = self.control.exchange.clone().filter(Exchange::reopenable) else { return Ok(()) };
         if exchange.taken_back {
-            return self.say(exchange.input, exchange.text);
+            return self.open(exchange.input, exchange.text, exchange.notice);
         }
         self.emit(ExchangeReopened { exchange: exchange.number })?;
+        if exchange.call.is_some() {
+            return Ok(());
+        }
         // No model goes on with its own last word, or after it was told that nothing follows: somebody has to speak first.
         let short = exchange.outcome.as_ref().and_then(Outcome::failure) == Some(FailureKind::Budget);
         let handing_back = matches!(exchange.last_turn, Some(LastTurn::Short(_)));
         if self.control.mark.tail == Tail::Reply || handing_back {
-            let message = user_text(if short || handing_back { prompts::GO_ON } else { prompts::NUDGE });
-            self.emit(NoteAppended { message, hand_back: false, short: None, changed: Vec::new() })?;
+            let text = match self.final_tool() {
+                _ if short || handing_back => prompts::GO_ON.to_owned(),
+                Some(tool @ STRUCTURED_OUTPUT) => prompts::end_with(tool),
+                Some(_) | None => prompts::NUDGE.to_owned(),
+            };
+            self.emit(NoteAppended { message: user_text(&text), hand_back: false, short: None, changed: Vec::new() })?;
         }
         Ok(())
     }
@@ -302,10 +320,13 @@ impl Draft {
             return Ok(false);
         }
         if let Some(report) = queued().find(|slot| self.ends_the_work(slot)) {
-            let judged = matches!(self.control.read(&report.call), Ok(Wanted::Ballot(_)));
-            let result = ToolResult::done(if judged { prompts::JUDGED } else { prompts::REPORTED });
+            let text = match self.control.read(&report.call) {
+                Ok(Wanted::Ballot(_)) => prompts::JUDGED,
+                Ok(Wanted::Output(_)) => prompts::RETURNED,
+                Ok(Wanted::Report(_) | Wanted::Run(_)) | Err(_) => prompts::REPORTED,
+            };
             let id = report.call.id.clone();
-            self.emit(ToolFinished { id, result })?;
+            self.emit(ToolFinished { id, result: ToolResult::done(text) })?;
             return Ok(true);
         }
         let Some(next) = queued().next() else {
@@ -350,13 +371,14 @@ impl Draft {
         }
     }
 
-    /// Whether this call is the report that ends the work: the first valid one of an agent that has looked at something,
-    /// or that was sent back once to look.
+    /// Whether this call is the one that ends the work: the first valid report of an agent that has looked at something,
+    /// or that was sent back once to look; or the first value that fits, because not everything has to be looked at.
     fn ends_the_work(&self, slot: &Slot) -> bool {
         let Some(exchange) = &self.control.exchange else { return false };
         let due = exchange.looked || exchange.sent_back || exchange.last_turn.is_some();
         let reports = matches!(self.control.read(&slot.call), Ok(Wanted::Report(_) | Wanted::Ballot(_)));
-        reports && due && exchange.filed.is_none()
+        let returns = matches!(self.control.read(&slot.call), Ok(Wanted::Output(_)));
+        (returns || (reports && due)) && exchange.filed.is_none()
     }
 
     /// Why a call is answered without being run.
@@ -369,7 +391,7 @@ impl Draft {
             Err(why) => Some(why),
             Ok(_) if exchange.last_turn.is_some() => Some(prompts::REFUSED_AT_LIMIT.to_owned()),
             Ok(Wanted::Report(_) | Wanted::Ballot(_)) => Some(prompts::LOOK_FIRST.to_owned()),
-            Ok(Wanted::Run(_)) => None,
+            Ok(Wanted::Run(_) | Wanted::Output(_)) => None,
         }
     }
 
@@ -387,14 +409,18 @@ impl Draft {
             }
             blocks.push(block);
         }
-        let filed = self.control.exchange.as_ref().is_some_and(|exchange| exchange.filed.is_some());
-        let hand_back = !filed && self.is_at_limit();
+        let settled = self.control.exchange.as_ref().is_some_and(Exchange::is_settled);
+        let hand_back = !settled && self.is_at_limit();
         if hand_back {
-            blocks.push(json!({"type": "text", "text": prompts::hand_back(self.control.role())}));
+            blocks.push(json!({"type": "text", "text": prompts::hand_back(self.final_tool())}));
         }
         let message = Segment::encode(&json!({"role": "user", "content": blocks}));
         self.emit(ResultsAppended { message, hand_back })?;
         Ok(())
+    }
+
+    fn final_tool(&self) -> Option<&'static str> {
+        self.control.spec.as_ref().and_then(|spec| spec.final_tool())
     }
 
     /// Whether the turns are used up and the hand-back has not been asked for.
@@ -413,11 +439,13 @@ impl Draft {
         let outcome = exchange.so_far.clone().ok_or(Unexpected::Stale)?;
         let taken_back = outcome.failure().is_some() && exchange.kept == 0;
         let number = exchange.number;
+        // A person's own call has put nothing into the history that could leave it again.
+        let taken_back = taken_back && exchange.call.is_none();
         let degraded = exchange.degraded.clone();
         let (report, ballot) = match exchange.filed.clone() {
             Some(Filed::Report(report)) => (Some(report), None),
             Some(Filed::Ballot(ballot)) => (None, Some(ballot)),
-            None => (None, None),
+            Some(Filed::Output(_)) | None => (None, None),
         };
         self.emit(ExchangeClosed { exchange: number, outcome, taken_back, report, ballot, degraded })?;
         Ok(())

@@ -3,6 +3,7 @@
 use super::state::LastTurn;
 use crate::event::Kept;
 use crate::outcome::Outcome;
+use crate::output;
 use crate::wire::{FailureKind, Reply, StopReason};
 
 pub(super) fn judge(last_turn: Option<&LastTurn>, kept: Kept, reply: &Reply) -> Outcome {
@@ -43,6 +44,18 @@ pub(super) fn judge(last_turn: Option<&LastTurn>, kept: Kept, reply: &Reply) -> 
             _ => Outcome::Ok { text: reply.text.clone() },
         },
     }
+}
+
+/// What an exchange comes to whose calls never fitted the schema.
+pub(super) fn never_fitted(last: &str) -> Outcome {
+    let message = output::never_fitted(last);
+    Outcome::Failed { kind: FailureKind::InvalidOutput, message, text: String::new() }
+}
+
+/// What an exchange comes to that ended in prose though a value was asked for.
+pub(super) fn never_called(text: &str) -> Outcome {
+    let message = output::NEVER_CALLED.to_owned();
+    Outcome::Failed { kind: FailureKind::InvalidOutput, message, text: text.to_owned() }
 }
 
 /// What an exchange comes to whose last turn handed this back.

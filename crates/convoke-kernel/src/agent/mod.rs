@@ -2,8 +2,10 @@
 //! event, [`Agent::pending`] lists what has been decided and not yet done. Recovery is the ordinary path: load, fold,
 //! ask what is pending, go on.
 
+mod beside;
 mod control;
 mod decide;
+mod filing;
 mod judge;
 mod state;
 mod summary;
@@ -12,7 +14,11 @@ mod tests;
 #[cfg(test)]
 mod tests_approval;
 #[cfg(test)]
+mod tests_beside;
+#[cfg(test)]
 mod tests_life;
+#[cfg(test)]
+mod tests_output;
 #[cfg(test)]
 mod tests_roles;
 #[cfg(test)]
@@ -20,6 +26,8 @@ mod tests_room;
 
 use std::collections::HashSet;
 use std::sync::Arc;
+
+use serde_json::Value;
 
 use control::Control;
 use decide::Draft;
@@ -48,12 +56,41 @@ pub enum Input {
         /// What is said.
         text: String,
     },
+    /// The agent is to exist, and a person makes this call without the model.
+    StartCall {
+        /// What it is made of.
+        spec: Box<AgentSpec>,
+        /// The key of the input.
+        key: String,
+        /// The call, as people read it.
+        text: String,
+        /// The input of `Workflow`.
+        input: Segment,
+    },
     /// Somebody said something to an idle agent.
     Say {
         /// The key of the input.
         key: String,
         /// What was said.
         text: String,
+    },
+    /// A run in the background has ended, and an idle agent is told.
+    Told {
+        /// The key of the input.
+        key: String,
+        /// The run.
+        run: String,
+        /// What it came to.
+        text: String,
+    },
+    /// A person makes a call of an idle agent's, without the model.
+    Call {
+        /// The key of the input.
+        key: String,
+        /// The call, as people read it.
+        text: String,
+        /// The input of `Workflow`.
+        input: Segment,
     },
     /// The model answered.
     Replied {
@@ -209,6 +246,12 @@ pub enum Effect {
         /// What to do.
         request: ToolRequest,
     },
+    /// Drive a run that a call launched, until its end can be told. It has a stream of its own and goes on there however often
+    /// it is started.
+    DriveRun {
+        /// The run.
+        run: String,
+    },
 }
 
 /// A request as it is sent, in shared pieces.
@@ -274,6 +317,7 @@ impl Agent {
             Event::ModelReplied(_)
             | Event::ExchangeClosed(_)
             | Event::ExchangeReopened(_)
+            | Event::CallMade(_)
             | Event::ModeSet(_)
             | Event::RoomRefused(_)
             | Event::ModelCalled(_)
@@ -292,7 +336,7 @@ impl Agent {
         let ask = |asking: &Asking, not_before| {
             vec![Effect::AskRoom { call: asking.call, attempt: asking.attempt + 1, not_before }]
         };
-        match &self.control.stage {
+        let mut pending = match &self.control.stage {
             Stage::Ready(asking) => ask(asking, 0),
             Stage::Waiting(asking, until) => ask(asking, *until),
             Stage::Calling(asking) => vec![Effect::CallModel { call: asking.call, attempt: asking.attempt }],
@@ -311,7 +355,9 @@ impl Agent {
                 })
                 .collect(),
             Stage::New | Stage::Idle | Stage::Ending => Vec::new(),
-        }
+        };
+        pending.extend(self.control.running.iter().map(|run| Effect::DriveRun { run: run.clone() }));
+        pending
     }
 
     /// The request that is being asked, if one is.
@@ -351,7 +397,7 @@ impl Agent {
     pub fn report(&self) -> Option<&Report> {
         match self.control.exchange.as_ref()?.filed.as_ref()? {
             Filed::Report(report) => Some(report),
-            Filed::Ballot(_) => None,
+            Filed::Ballot(_) | Filed::Output(_) => None,
         }
     }
 
@@ -359,7 +405,15 @@ impl Agent {
     pub fn ballot(&self) -> Option<&Ballot> {
         match self.control.exchange.as_ref()?.filed.as_ref()? {
             Filed::Ballot(ballot) => Some(ballot),
-            Filed::Report(_) => None,
+            Filed::Report(_) | Filed::Output(_) => None,
+        }
+    }
+
+    /// The value that an agent with a schema handed in, in its last exchange.
+    pub fn output(&self) -> Option<&Value> {
+        match self.control.exchange.as_ref()?.filed.as_ref()? {
+            Filed::Output(value) => Some(value),
+            Filed::Report(_) | Filed::Ballot(_) => None,
         }
     }
 
@@ -376,6 +430,16 @@ impl Agent {
     /// Whether no exchange is open, so that an input can be taken.
     pub fn is_idle(&self) -> bool {
         self.control.stage == Stage::Idle
+    }
+
+    /// Whether no exchange is open and no run is under way in the background.
+    pub fn is_done(&self) -> bool {
+        self.is_idle() && self.control.running.is_empty()
+    }
+
+    /// The runs in the background that the agent has not been told of, in the order they were launched.
+    pub fn running(&self) -> &[String] {
+        &self.control.running
     }
 
     /// Whether a resume would go on with something.

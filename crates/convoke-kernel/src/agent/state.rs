@@ -1,10 +1,12 @@
 //! The pieces an agent's state is made of. What may follow what is in `control`.
 
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::findings::{Ballot, Report};
 use crate::mode::Section;
 use crate::outcome::{Outcome, ToolResult};
+use crate::output;
 use crate::segment::Segment;
 use crate::wire::{FailureKind, ToolCall};
 
@@ -158,13 +160,17 @@ pub(super) enum LastTurn {
 pub(super) enum Filed {
     Report(Report),
     Ballot(Ballot),
+    /// The value that a schema asked for.
+    Output(Value),
 }
 
 impl Filed {
-    pub(super) fn summary(&self) -> &str {
+    /// What the exchange comes to in words; a value is its own words.
+    pub(super) fn text(&self) -> String {
         match self {
-            Filed::Report(report) => &report.summary,
-            Filed::Ballot(ballot) => &ballot.summary,
+            Filed::Report(report) => report.summary.clone(),
+            Filed::Ballot(ballot) => ballot.summary.clone(),
+            Filed::Output(value) => value.to_string(),
         }
     }
 }
@@ -190,8 +196,15 @@ pub(super) struct Exchange {
     pub(super) looked: bool,
     /// Whether a report was sent back because it had looked at nothing.
     pub(super) sent_back: bool,
-    /// Whether it was asked to end with its report and not in prose.
-    pub(super) asked_to_report: bool,
+    /// How often it was asked to end with its report and not in prose.
+    pub(super) asked_to_report: u32,
+    /// Calls whose value did not fit the schema, and what was said about the last one.
+    pub(super) misfits: u32,
+    pub(super) misfit: String,
+    /// The run whose end it tells of.
+    pub(super) notice: Option<String>,
+    /// The call a person made, if that is all there is to it.
+    pub(super) call: Option<ToolCall>,
     pub(super) filed: Option<Filed>,
     pub(super) degraded: Option<String>,
     /// Changed files it was told of; owed again if it is taken back.
@@ -203,6 +216,39 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
+    /// One that has just been opened.
+    pub(super) fn new(number: u32, input: &str, text: &str, start: Mark) -> Self {
+        Self {
+            number,
+            input: input.to_owned(),
+            text: text.to_owned(),
+            start,
+            section: None,
+            kept: 0,
+            strikes: 0,
+            widened: false,
+            last_turn: None,
+            looked: false,
+            sent_back: false,
+            asked_to_report: 0,
+            misfits: 0,
+            misfit: String::new(),
+            notice: None,
+            call: None,
+            filed: None,
+            degraded: None,
+            told: Vec::new(),
+            so_far: None,
+            outcome: None,
+            taken_back: false,
+        }
+    }
+
+    /// Whether nothing is asked of the model any more: it filed what it was to file, or has tried often enough.
+    pub(super) fn is_settled(&self) -> bool {
+        self.filed.is_some() || self.misfits >= output::TRIES
+    }
+
     /// Whether going on with a closed exchange makes sense: it failed for a reason that may be gone by now.
     pub(super) fn reopenable(&self) -> bool {
         match self.outcome.as_ref().and_then(Outcome::failure) {

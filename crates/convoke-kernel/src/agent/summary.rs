@@ -113,8 +113,10 @@ impl Agent {
 fn summarise(control: &Control, started_at: u64) -> Option<Summary> {
     let spec = control.spec.as_ref()?;
     let outcome = control.exchange.as_ref().and_then(|exchange| exchange.outcome.as_ref());
+    // Whoever has runs in the background has something to do, whatever became of the last exchange.
+    let outcome = outcome.filter(|_| control.stage == Stage::Idle && control.running.is_empty());
     let failure = outcome.and_then(Outcome::failure);
-    let status = match outcome.filter(|_| control.stage == Stage::Idle) {
+    let status = match outcome {
         None => Status::Open,
         Some(Outcome::Ok { .. }) => Status::Done,
         Some(outcome) if outcome.is_partial() => Status::Partial,

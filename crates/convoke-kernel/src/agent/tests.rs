@@ -99,7 +99,7 @@ impl Bench {
     /// Whoever asks for room at once gets it.
     pub(super) fn feed_at(&mut self, input: Input, pace: Pace) -> Vec<&'static str> {
         let mut kinds = self.feed_bare(input, pace);
-        if let ([Effect::AskRoom { call, not_before: 0, .. }], Pace::Go) = (&self.agent.pending()[..], pace) {
+        if let ([Effect::AskRoom { call, not_before: 0, .. }, ..], Pace::Go) = (&self.agent.pending()[..], pace) {
             let (call, max_tokens) = (*call, self.agent.room_ask().unwrap().wanted);
             kinds.extend(self.feed_bare(Input::Room { call, answer: RoomAnswer::Go { max_tokens } }, pace));
         }
@@ -120,7 +120,7 @@ impl Bench {
 
     pub(super) fn call(&self) -> (u32, u32) {
         match self.agent.pending().as_slice() {
-            [Effect::CallModel { call, attempt }] => (*call, *attempt),
+            [Effect::CallModel { call, attempt }, ..] => (*call, *attempt),
             other => panic!("no model call is pending but {other:?}"),
         }
     }
@@ -140,7 +140,9 @@ impl Bench {
     }
 
     pub(super) fn tool(&self) -> String {
-        match self.agent.pending().as_slice() {
+        let mut pending = self.agent.pending();
+        pending.retain(|effect| !matches!(effect, Effect::DriveRun { .. }));
+        match pending.as_slice() {
             [Effect::RunTool { id, .. }] => id.clone(),
             other => panic!("no tool is pending but {other:?}"),
         }

@@ -1,4 +1,5 @@
-//! Random lives of a lead: crashes, failures, useless replies, files that change and a mode that is switched, in any order.
+//! Random lives of a lead: crashes, failures, useless replies, files that change, a mode that is switched, runs in the background
+//! and calls of the person's own, in any order.
 //! Whatever happened before, every request is legal, begins with what was answered, and is right about the mode.
 
 use serde_json::{Value, json};
@@ -30,6 +31,14 @@ impl Life {
         let input = match self.bench.agent.pending().first() {
             _ if crash => Input::Resume { changed },
             None if self.below(3) == 0 => Input::SetMode { on: self.below(2) == 0 },
+            None | Some(Effect::DriveRun { .. }) if self.below(8) == 0 => {
+                let input = Segment::from_json(r#"{"name":"review"}"#).unwrap();
+                Input::Call { key: format!("c{}", self.ids), text: "workflow review".into(), input }
+            }
+            Some(Effect::DriveRun { run }) if self.below(2) == 0 => {
+                Input::Told { key: format!("n{run}"), run: run.clone(), text: "a workflow ended".into() }
+            }
+            Some(Effect::DriveRun { .. }) => Input::Say { key: format!("k{}", self.ids), text: "meanwhile".into() },
             None => Input::Say { key: format!("k{}", self.ids), text: "go on".into() },
             Some(Effect::AskRoom { call, .. }) => {
                 let (call, why) = (*call, "short".to_owned());
@@ -58,7 +67,11 @@ impl Life {
                 let (id, allow) = (id.clone(), self.below(2) == 0);
                 Input::Answered { id, allow, by: "a person".into() }
             }
-            Some(Effect::RunTool { id, .. }) => Input::ToolDone { id: id.clone(), result: done("seen") },
+            Some(Effect::RunTool { id, .. }) => {
+                let launched = (self.below(3) == 0).then(|| format!("wf_{}", self.ids));
+                let is_error = self.below(6) == 0;
+                Input::ToolDone { id: id.clone(), result: ToolResult { launched, is_error, ..done("seen") } }
+            }
         };
         let before = self.bench.agent.history().len();
         let kinds = self.bench.feed_bare(input, Pace::Go).len();
@@ -120,7 +133,7 @@ impl Life {
 
 #[test]
 fn whatever_fails_no_request_is_illegal_or_wrong_about_the_mode() {
-    let mut requests = 0;
+    let (mut requests, mut notices) = (0, 0);
     for seed in 0..120 {
         let mut spec = lead(seed % 3 != 0, seed % 2 == 0, 4);
         spec.approvals.ask = if seed % 5 == 0 { AskWhen::Always } else { AskWhen::Never };
@@ -132,6 +145,14 @@ fn whatever_fails_no_request_is_illegal_or_wrong_about_the_mode() {
         let mut again = Agent::new();
         life.bench.events.iter().for_each(|event| again.apply(event, 0).unwrap());
         assert_eq!(again.history(), life.bench.agent.history(), "seed {seed}");
+        assert_eq!(again.pending(), life.bench.agent.pending(), "seed {seed}");
+        notices += life
+            .bench
+            .events
+            .iter()
+            .filter(|event| matches!(event, Event::ExchangeOpened(e) if e.notice.is_some()))
+            .count();
     }
     assert!(requests > 4_000, "only {requests} requests were checked");
+    assert!(notices > 200, "only {notices} runs were told of");
 }

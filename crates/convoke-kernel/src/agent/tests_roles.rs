@@ -44,15 +44,15 @@ pub(super) fn of(spec: AgentSpec, text: &str) -> Bench {
     bench
 }
 
-fn say(bench: &mut Bench, text: &str) -> Vec<&'static str> {
+pub(super) fn say(bench: &mut Bench, text: &str) -> Vec<&'static str> {
     bench.feed(Input::Say { key: text.into(), text: text.into() })
 }
 
-fn message(bench: &Bench, index: usize) -> Value {
+pub(super) fn message(bench: &Bench, index: usize) -> Value {
     serde_json::from_str(bench.agent.history()[index].as_str()).unwrap()
 }
 
-fn call(id: &str, name: &str, input: Value) -> Value {
+pub(super) fn call(id: &str, name: &str, input: Value) -> Value {
     json!({"type": "tool_use", "id": id, "name": name, "input": input})
 }
 
@@ -75,7 +75,7 @@ fn ballot(id: &str) -> Value {
 }
 
 /// The results of the calls of the last reply, as the model reads them.
-fn results(bench: &Bench) -> Vec<String> {
+pub(super) fn results(bench: &Bench) -> Vec<String> {
     let last = message(bench, bench.agent.history().len() - 1);
     let blocks = last["content"].as_array().unwrap().iter().filter(|block| block["type"] == "tool_result");
     blocks.map(|block| block["content"].as_str().unwrap_or_default().to_owned()).collect()
@@ -201,7 +201,7 @@ fn a_mode_switch_while_the_agent_is_busy_waits() {
 #[test]
 fn an_agent_from_before_there_was_a_mode_has_no_switch_and_is_told_nothing() {
     let old = Event::from(crate::event::AgentStarted { spec: spec(30) }).encode().unwrap();
-    for new in ["fan_out", "rates", "label", "\"findings\""] {
+    for new in ["fan_out", "rates", "label", "\"findings\"", "\"output\"", "\"hands\""] {
         assert!(!old.contains(new), "without {new} an agent is written as before");
     }
     let mut bench = Bench { agent: Agent::new(), events: Vec::new(), at: 1_000 };

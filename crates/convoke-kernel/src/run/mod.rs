@@ -6,7 +6,7 @@ mod digest;
 mod event;
 mod prompts;
 mod state;
-mod untrusted;
+pub(crate) mod untrusted;
 mod verdict;
 mod view;
 
@@ -22,9 +22,12 @@ pub use event::{
 pub use prompts::{verifier_prompt, worker_prompt};
 pub use state::IllegalRunEvent;
 use state::{Item, Stage, Voter};
+pub(crate) use untrusted::{one_line, quoted};
+pub(crate) use verdict::word;
 pub use view::{ItemState, ItemView, RunCounts, RunSummary, VerdictCounts, label};
 
 use crate::citation::Checked;
+use crate::findings::Report;
 use crate::ids::AgentId;
 
 /// Something that came from outside the kernel. Items and voters are numbered from 1.
@@ -110,6 +113,18 @@ pub enum RunRefused {
     /// It is an answer to something that is not pending, or does not fit it.
     #[error(transparent)]
     Stale(#[from] IllegalRunEvent),
+}
+
+/// What becomes of the findings of a report that nobody but its verifiers has looked into.
+pub fn judge_report(
+    report: &Report,
+    checks: &[Vec<Checked>],
+    voters: u32,
+    votes: &[&VoterResult],
+) -> Vec<crate::findings::Verdict> {
+    let mut result = ItemResult::bare(ItemStatus::Ok);
+    result.report = Some(report.clone());
+    verdict::judge(&result, checks, voters, votes)
 }
 
 /// One execution of a flat workflow.

@@ -5,14 +5,14 @@
 const TAGS: &[&str] = &["system", "subtask", "findings", "function_", "invoke", "tool_"];
 
 /// The text on one line.
-pub(super) fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     let lines: Vec<String> =
         lines(text).iter().map(|line| escape(line.trim())).filter(|line| !line.is_empty()).collect();
     lines.join(" ")
 }
 
 /// The text with something of ours before its first line and before every other.
-pub(super) fn quoted(first: &str, others: &str, text: &str) -> String {
+pub(crate) fn quoted(first: &str, others: &str, text: &str) -> String {
     let mut all = String::new();
     for (at, line) in lines(text.trim_end()).into_iter().enumerate() {
         all.push_str(if at == 0 { first } else { others });

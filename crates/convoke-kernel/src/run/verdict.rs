@@ -26,7 +26,7 @@ pub(super) fn judge(result: &ItemResult, checks: &[Vec<Checked>], voters: u32, v
 }
 
 /// The word of a kind of failure, as reports use it.
-pub(super) fn word(kind: FailureKind) -> String {
+pub(crate) fn word(kind: FailureKind) -> String {
     match serde_json::to_value(kind) {
         Ok(serde_json::Value::String(word)) => word,
         _ => format!("{kind:?}"),

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use super::narrow::{Hand, Tools};
 use crate::findings::{ballot_schema, report_schema};
 
 pub(crate) const REPORT_FINDINGS: &str = "report_findings";
@@ -12,12 +13,24 @@ pub(super) const EDIT: &str = "str_replace_based_edit_tool";
 pub(super) const GLOB: &str = "glob";
 pub(super) const GREP: &str = "grep";
 pub(super) const TASK: &str = "task";
-pub(super) const WORKFLOW: &str = "Workflow";
+pub(crate) const WORKFLOW: &str = "Workflow";
 pub(super) const READ_RESULT: &str = "read_result";
+pub(super) const RUN_STATUS: &str = "run_status";
+pub(crate) const STRUCTURED_OUTPUT: &str = "StructuredOutput";
+
+/// Declares the hands that an agent was given.
+pub(crate) fn hands(anthropic_tools: bool, given: &Tools) -> Vec<Value> {
+    let mut tools = Vec::new();
+    tools.extend(given.has(Hand::Bash).then(|| bash(anthropic_tools)));
+    tools.extend(edit(anthropic_tools, given.has(Hand::View), given.has(Hand::Edit)));
+    tools.extend(given.has(Hand::Glob).then(glob));
+    tools.extend(given.has(Hand::Grep).then(grep));
+    tools
+}
 
 /// Declares `bash`. Endpoints that do not know Anthropic's own tool get the same contract with a schema: without
 /// one, some of them offer the model a tool with no parameters.
-pub(crate) fn bash(anthropic_tools: bool) -> Value {
+fn bash(anthropic_tools: bool) -> Value {
     if anthropic_tools {
         return json!({"type": "bash_20250124", "name": BASH});
     }
@@ -36,17 +49,20 @@ pub(crate) fn bash(anthropic_tools: bool) -> Value {
     })
 }
 
-/// Declares the file tools: the text editor, `glob` and `grep`.
-pub(crate) fn files(anthropic_tools: bool) -> [Value; 3] {
-    [edit(anthropic_tools), glob(), grep()]
-}
-
-/// Like `bash`, with a schema for endpoints that do not know Anthropic's own tool.
-fn edit(anthropic_tools: bool) -> Value {
-    if anthropic_tools {
-        return json!({"type": "text_editor_20250728", "name": EDIT});
+/// Like `bash`, with a schema for endpoints that do not know Anthropic's own tool; and for agents that were given only one
+/// half of it, because that tool can always do both.
+fn edit(anthropic_tools: bool, views: bool, edits: bool) -> Option<Value> {
+    if !views && !edits {
+        return None;
     }
-    json!({
+    if anthropic_tools && views && edits {
+        return Some(json!({"type": "text_editor_20250728", "name": EDIT}));
+    }
+    if !edits {
+        return Some(view());
+    }
+    let commands = ["view", "create", "str_replace", "insert"].split_at(usize::from(!views)).1;
+    Some(json!({
         "name": EDIT,
         "description": "Reads and changes text files below the working directory. view shows a file with line numbers, or what a \
     directory holds; view_range limits it. create writes a whole file. str_replace replaces old_str, which has to stand in the file \
@@ -55,7 +71,7 @@ fn edit(anthropic_tools: bool) -> Value {
         "input_schema": {
             "type": "object",
             "properties": {
-                "command": {"type": "string", "enum": ["view", "create", "str_replace", "insert"]},
+                "command": {"type": "string", "enum": commands},
                 "path": {"type": "string", "description": "The file or directory."},
                 "view_range": {"type": "array", "items": {"type": "integer"}, "description": "First and last line, from 1; -1 is the end."},
                 "file_text": {"type": "string", "description": "For create: the whole content."},
@@ -63,6 +79,24 @@ fn edit(anthropic_tools: bool) -> Value {
                 "new_str": {"type": "string", "description": "For str_replace: what is to stand there."},
                 "insert_line": {"type": "integer", "description": "For insert: the line before the new text."},
                 "insert_text": {"type": "string", "description": "For insert: the new text."}
+            },
+            "required": ["command", "path"]
+        }
+    }))
+}
+
+/// The reading half of it.
+fn view() -> Value {
+    json!({
+        "name": EDIT,
+        "description": "Reads text files below the working directory: view shows a file with line numbers, or what a directory \
+    holds; view_range limits it.",
+        "input_schema": {
+            "type": "object",
+            "properties": {
+                "command": {"type": "string", "enum": ["view"]},
+                "path": {"type": "string", "description": "The file or directory."},
+                "view_range": {"type": "array", "items": {"type": "integer"}, "description": "First and last line, from 1; -1 is the end."}
             },
             "required": ["command", "path"]
         }
@@ -133,48 +167,13 @@ pub(crate) fn task() -> Value {
     })
 }
 
-/// Declares `Workflow`.
-pub(crate) fn workflow(max_subtasks: usize) -> Value {
-    let description = format!(
-        "Runs many agents at once on one request: a worker with a clean context for every subtask, and for every result with \
-    findings a verifier that tries to refute them. The result comes back in the order of the subtasks, each with its findings and a \
-    verdict per finding: confirmed, refuted, uncertain (tied votes, or a citation that does not hold) or unverified (nobody could look).\n\n\
-    When it may be used. Only when a system message says that orchestration mode is on, or when the person asks for a workflow in \
-    the request at hand. Otherwise the call is refused and nothing is spent.\n\n\
-    Standing consent. While the mode is on, the person has agreed beforehand: run a workflow for every substantive request and do not \
-    ask first. When a message says that the mode is off, that consent has ended.\n\n\
-    What makes a good one. Scout first with a few commands, so that the subtasks fit what is there. Verification comes by itself; \
-    do not add verifying subtasks. When the results are in, ask what nobody looked at, and send a second call for the gaps. Work that \
-    builds on other work goes into a later call: survey, then dig, then check.\n\n\
-    Granularity. One distinct concern per subtask, so that no two workers look for the same thing: about ten for a module of a few \
-    hundred lines, many more for a broad audit, at most {max_subtasks} per call. A worker sees only its own subtask and not this \
-    conversation: name the files, the question, what counts as a finding and what does not.\n\n\
-    Every worker and verifier is paid for and counts against the session's caps; a call that does not fit is refused whole, with the numbers."
-    );
-    json!({
-        "name": WORKFLOW,
-        "description": description,
-        "input_schema": {
-            "type": "object",
-            "properties": {
-                "subtasks": {
-                    "type": "array",
-                    "items": {"type": "string"},
-                    "description": "One self-contained instruction per worker."
-                }
-            },
-            "required": ["subtasks"],
-            "additionalProperties": false
-        }
-    })
-}
-
 /// Declares `read_result`.
 pub(crate) fn read_result() -> Value {
     json!({
         "name": READ_RESULT,
         "description": "Reads what a Workflow result left out for length: one item of one run in full, page by page. The result says \
-    which call to make. It costs nothing but the reading.",
+    which call to make. It costs nothing but the reading. Of a program, item 0 is the whole value it returned and item N what its \
+    call N came to.",
         "input_schema": {
             "type": "object",
             "properties": {
@@ -185,6 +184,33 @@ pub(crate) fn read_result() -> Value {
             "required": ["run", "item"],
             "additionalProperties": false
         }
+    })
+}
+
+/// Declares `run_status`.
+pub(crate) fn run_status() -> Value {
+    json!({
+        "name": RUN_STATUS,
+        "description": "Tells how far a program is that runs in the background: its phase, its agents, what it has said. For when \
+    the person asks, or when something depends on it. Not for waiting: a run's result comes by itself.",
+        "input_schema": {
+            "type": "object",
+            "properties": {
+                "run": {"type": "string", "description": "The run, as the Workflow call named it (wf_…)."}
+            },
+            "required": ["run"],
+            "additionalProperties": false
+        }
+    })
+}
+
+/// Declares `StructuredOutput`. Not strict: schemas are the author's, and most do not close every object.
+pub(crate) fn structured_output(schema: Value) -> Value {
+    json!({
+        "name": STRUCTURED_OUTPUT,
+        "description": "Hands in your result and ends your work: call it exactly once, when you are done, with the whole value. A \
+    value that does not fit the schema comes back with what is wrong with it; then call again with the whole value.",
+        "input_schema": schema
     })
 }
 

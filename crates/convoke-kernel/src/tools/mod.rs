@@ -2,6 +2,8 @@
 
 mod declare;
 mod files;
+mod narrow;
+mod workflow;
 
 use serde_json::Value;
 
@@ -9,13 +11,19 @@ use crate::approval::Subject;
 use crate::confinement::Isolation;
 use crate::consent::Consent;
 use crate::findings::{Ballot, Report};
+use crate::output::Output;
 use crate::spec::Role;
 use crate::wire::{INVALID_INPUT, ToolCall};
 
 pub(crate) use declare::{
-    REPORT_FINDINGS, REPORT_VERDICTS, bash, files, read_result, report_findings, report_verdicts, task, workflow,
+    REPORT_FINDINGS, REPORT_VERDICTS, STRUCTURED_OUTPUT, WORKFLOW, hands, read_result, report_findings,
+    report_verdicts, run_status, structured_output, task,
 };
 pub use files::{FileEdit, GlobCall, GrepCall};
+pub(crate) use narrow::Hand;
+pub use narrow::{Tools, known_tools};
+pub(crate) use workflow::workflow;
+pub use workflow::{ProgramCall, WorkflowCall};
 
 /// A call that can be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,8 +50,8 @@ pub enum ToolRequest {
     },
     /// Run a workflow.
     Workflow {
-        /// `subtasks` as the model gave them, in whatever shape.
-        subtasks: Option<Value>,
+        /// What it is to do.
+        what: WorkflowCall,
         /// Whether somebody agreed to it.
         consent: Consent,
     },
@@ -56,6 +64,11 @@ pub enum ToolRequest {
         /// Where to start.
         from: usize,
     },
+    /// Say how far a run is.
+    RunStatus {
+        /// The run.
+        run: String,
+    },
 }
 
 /// What a call asks for, before anybody has agreed to anything.
@@ -67,6 +80,22 @@ pub(crate) enum Wanted {
     Report(Report),
     /// The verifier's verdicts.
     Ballot(Ballot),
+    /// A value that fits the schema that was asked for.
+    Output(Value),
+}
+
+/// Who makes a call, as far as it matters to what the call means.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Caller<'a> {
+    pub(crate) role: Role,
+    /// How many findings a verifier has to judge.
+    pub(crate) findings: u32,
+    /// The only hands it was given.
+    pub(crate) hands: Option<&'a Tools>,
+    /// The shape its result has to have.
+    pub(crate) output: Option<&'a Output>,
+    /// Whether somebody agreed to a workflow.
+    pub(crate) consent: Consent,
 }
 
 impl ToolRequest {
@@ -77,7 +106,8 @@ impl ToolRequest {
             ToolRequest::Bash { .. } | ToolRequest::RestartBash => true,
             ToolRequest::Edit(edit) => edit.writes(),
             ToolRequest::Glob(_) | ToolRequest::Grep(_) => false,
-            ToolRequest::Task { .. } | ToolRequest::Workflow { .. } | ToolRequest::ReadResult { .. } => false,
+            ToolRequest::Task { .. } | ToolRequest::Workflow { .. } => false,
+            ToolRequest::ReadResult { .. } | ToolRequest::RunStatus { .. } => false,
         }
     }
 
@@ -86,7 +116,8 @@ impl ToolRequest {
         match self {
             ToolRequest::Bash { .. } | ToolRequest::RestartBash => true,
             ToolRequest::Edit(_) | ToolRequest::Glob(_) | ToolRequest::Grep(_) => true,
-            ToolRequest::Task { .. } | ToolRequest::Workflow { .. } | ToolRequest::ReadResult { .. } => false,
+            ToolRequest::Task { .. } | ToolRequest::Workflow { .. } => false,
+            ToolRequest::ReadResult { .. } | ToolRequest::RunStatus { .. } => false,
         }
     }
 
@@ -103,7 +134,8 @@ impl ToolRequest {
             ToolRequest::RestartBash
             | ToolRequest::Task { .. }
             | ToolRequest::Workflow { .. }
-            | ToolRequest::ReadResult { .. } => None,
+            | ToolRequest::ReadResult { .. }
+            | ToolRequest::RunStatus { .. } => None,
         }
     }
 }
@@ -118,8 +150,22 @@ pub(crate) fn looks(name: &str) -> bool {
     matches!(name, declare::BASH | declare::EDIT | declare::GLOB | declare::GREP)
 }
 
-/// Reads a call of an agent of this role; the error is the text the model gets as its result.
-pub(crate) fn read(call: &ToolCall, role: Role, findings: u32, consent: Consent) -> Result<Wanted, String> {
+/// Reads a call; the error is the text the model gets as its result.
+pub(crate) fn read(call: &ToolCall, caller: &Caller<'_>) -> Result<Wanted, String> {
+    let wanted = read_any(call, caller)?;
+    let refused = match (&wanted, caller.hands) {
+        (Wanted::Run(request), Some(hands)) => hands.refuses(request),
+        _ => None,
+    };
+    refused.map_or(Ok(wanted), Err)
+}
+
+/// The value that a call of `StructuredOutput` hands in, whatever it is worth.
+pub(crate) fn value_of(call: &ToolCall) -> Option<Value> {
+    serde_json::from_str(call.input.as_str()).ok()
+}
+
+fn read_any(call: &ToolCall, caller: &Caller<'_>) -> Result<Wanted, String> {
     let input: Value = serde_json::from_str(call.input.as_str()).map_err(|e| format!("unreadable input: {e}"))?;
     if let Some(raw) = input.get(INVALID_INPUT) {
         let shown: String = raw.as_str().unwrap_or_default().chars().take(200).collect();
@@ -127,22 +173,28 @@ pub(crate) fn read(call: &ToolCall, role: Role, findings: u32, consent: Consent)
             "Not run: the input of this call was not a JSON object. Send it again as valid JSON. It began: {shown}"
         ));
     }
-    match (call.name.as_str(), role) {
+    match (call.name.as_str(), caller.role) {
         (declare::BASH, _) => read_bash(&input).map(Wanted::Run),
         (declare::EDIT, _) => files::read_edit(&input).map(|edit| Wanted::Run(ToolRequest::Edit(edit))),
         (declare::GLOB, _) => files::read_glob(&input).map(|glob| Wanted::Run(ToolRequest::Glob(glob))),
         (declare::GREP, _) => files::read_grep(&input).map(|grep| Wanted::Run(ToolRequest::Grep(grep))),
         (declare::TASK, Role::Lead) => read_task(&input).map(Wanted::Run),
         (declare::WORKFLOW, Role::Lead) => {
-            let subtasks = input.get("subtasks").cloned();
-            Ok(Wanted::Run(ToolRequest::Workflow { subtasks, consent }))
+            let what = workflow::read_workflow(&input)?;
+            Ok(Wanted::Run(ToolRequest::Workflow { what, consent: caller.consent }))
         }
         (declare::READ_RESULT, Role::Lead) => read_result_call(&input).map(Wanted::Run),
+        (declare::RUN_STATUS, Role::Lead) => read_run_status(&input).map(Wanted::Run),
         (REPORT_FINDINGS, Role::Worker) => {
             Report::read(&input).map(Wanted::Report).map_err(|why| format!("Not recorded: {why}"))
         }
         (REPORT_VERDICTS, Role::Verifier) => {
-            Ballot::read(&input, findings as usize).map(Wanted::Ballot).map_err(|why| format!("Not recorded: {why}"))
+            let ballot = Ballot::read(&input, caller.findings as usize);
+            ballot.map(Wanted::Ballot).map_err(|why| format!("Not recorded: {why}"))
+        }
+        (STRUCTURED_OUTPUT, _) if caller.output.is_some() => {
+            caller.output.map_or(Ok(()), |output| output.fits(&input))?;
+            Ok(Wanted::Output(input))
         }
         (other, _) => Err(format!("unknown tool: {other}")),
     }
@@ -172,6 +224,13 @@ fn read_result_call(input: &Value) -> Result<ToolRequest, String> {
     }
 }
 
+fn read_run_status(input: &Value) -> Result<ToolRequest, String> {
+    match input.get("run").and_then(Value::as_str).map(str::trim).filter(|run| !run.is_empty()) {
+        Some(run) => Ok(ToolRequest::RunStatus { run: run.to_owned() }),
+        None => Err("run_status error: give run (wf_…), as the Workflow call named it.".to_owned()),
+    }
+}
+
 fn read_bash(input: &Value) -> Result<ToolRequest, String> {
     if input.get("restart") == Some(&Value::Bool(true)) {
         return Ok(ToolRequest::RestartBash);
@@ -188,9 +247,13 @@ mod tests {
     use super::*;
     use crate::segment::Segment;
 
+    fn caller(role: Role) -> Caller<'static> {
+        Caller { role, findings: 0, hands: None, output: None, consent: Consent::Missing }
+    }
+
     fn check(name: &str, input: &str, expected: Result<ToolRequest, &str>) {
         let call = ToolCall { id: "t".into(), name: name.into(), input: Segment::from_json(input.to_owned()).unwrap() };
-        match (read(&call, Role::Lead, 0, Consent::Missing), expected) {
+        match (read(&call, &caller(Role::Lead)), expected) {
             (Ok(got), Ok(want)) => assert_eq!(got, Wanted::Run(want)),
             (Err(got), Err(want)) => assert!(got.contains(want), "{got:?} does not contain {want:?}"),
             (got, want) => panic!("{name} {input}: got {got:?}, wanted {want:?}"),
@@ -231,12 +294,12 @@ mod tests {
 
     #[test]
     fn a1_d3_4_only_the_lead_can_start_agents_whatever_a_child_calls() {
-        for name in ["task", "Workflow", "read_result"] {
-            for role in [Role::Worker, Role::Verifier, Role::Task] {
+        for name in ["task", "Workflow", "read_result", "run_status"] {
+            for role in [Role::Worker, Role::Verifier, Role::Task, Role::Callee] {
                 let input = Segment::from_json(r#"{"prompt":"p","subtasks":["s"],"run":"wf_1","item":1}"#).unwrap();
                 let call = ToolCall { id: "t".into(), name: name.into(), input };
                 let given = crate::consent::By::Mode;
-                let answer = read(&call, role, 0, Consent::Given(given));
+                let answer = read(&call, &Caller { consent: Consent::Given(given), ..caller(role) });
                 assert_eq!(answer, Err(format!("unknown tool: {name}")), "{role:?}");
             }
         }
@@ -249,5 +312,43 @@ mod tests {
         check("read_result", r#"{"run":"wf_a","item":3,"from":8000}"#, Ok(rest(8000)));
         check("read_result", r#"{"run":"wf_a","item":-1}"#, Err("give run"));
         check("read_result", r#"{"item":1}"#, Err("give run"));
+        check("run_status", r#"{"run":" wf_a "}"#, Ok(ToolRequest::RunStatus { run: "wf_a".into() }));
+        check("run_status", "{}", Err("give run"));
+    }
+
+    #[test]
+    fn what_an_agent_was_not_given_is_refused_by_the_dispatcher_whatever_was_declared() {
+        let names = |names: &[&str]| known_tools(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).0;
+        let reader = names(&["Read", "Grep"]);
+        let check = |hands: &Tools, name: &str, input: &str, expected: Option<&str>| {
+            let input = Segment::from_json(input.to_owned()).unwrap();
+            let call = ToolCall { id: "t".into(), name: name.into(), input };
+            let answer = read(&call, &Caller { hands: Some(hands), ..caller(Role::Callee) });
+            match (answer, expected) {
+                (Ok(Wanted::Run(_)), None) => {}
+                (Err(got), Some(want)) => assert!(got.contains(want), "{got:?} does not contain {want:?}"),
+                (got, want) => panic!("{name}: got {got:?}, wanted {want:?}"),
+            }
+        };
+        let edit = "str_replace_based_edit_tool";
+        check(&reader, edit, r#"{"command":"view","path":"a"}"#, None);
+        check(&reader, "grep", r#"{"pattern":"a"}"#, None);
+        for input in [
+            r#"{"command":"create","path":"a","file_text":"x"}"#,
+            r#"{"command":"str_replace","path":"a","old_str":"x"}"#,
+            r#"{"command":"insert","path":"a","insert_line":0,"insert_text":"x"}"#,
+        ] {
+            check(
+                &reader,
+                edit,
+                input,
+                Some("given view, grep and no other tools, so you cannot create or change files"),
+            );
+        }
+        check(&reader, "bash", r#"{"command":"ls"}"#, Some("cannot run commands"));
+        check(&reader, "bash", r#"{"restart":true}"#, Some("cannot run commands"));
+        check(&reader, "glob", r#"{"pattern":"*"}"#, Some("glob"));
+        check(&names(&["Write"]), edit, r#"{"command":"view","path":"a"}"#, Some("cannot view files"));
+        check(&names(&[]), "grep", r#"{"pattern":"a"}"#, Some("given no tools"));
     }
 }

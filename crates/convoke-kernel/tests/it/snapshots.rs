@@ -1,8 +1,8 @@
 //! What the model sees of an agent before anybody speaks. A change here is a change of behaviour: read the difference.
 
 use convoke_kernel::{
-    AgentSpec, CHILD_TURNS, Capabilities, Child, Confinement, FanOut, LeadSettings, Limits, Network, Role, Sandbox,
-    SessionId, Thinking,
+    AgentSpec, CHILD_TURNS, Callee, Capabilities, Child, Confinement, FanOut, Isolation, LeadSettings, Limits, Network,
+    Role, Sandbox, Segment, SessionId, Thinking,
 };
 
 fn capabilities(anthropic: bool) -> Capabilities {
@@ -89,4 +89,29 @@ fn a4_a_task_has_its_own_prompt_and_no_way_to_start_others() {
     for role in [Role::Worker, Role::Verifier, Role::Task, Role::Lead] {
         assert_eq!(task.child(role, "deeper", 0), None, "{role:?}");
     }
+}
+
+fn callee(schema: Option<&str>, tools: Option<&[&str]>) -> AgentSpec {
+    let settings = Callee {
+        label: "look".into(),
+        instructions: schema.map(|_| "You know the law.".into()),
+        child: None,
+        schema: schema.map(|schema| Segment::from_json(schema).unwrap()),
+        tools: tools.map(|tools| tools.iter().map(|tool| (*tool).to_owned()).collect()),
+        isolation: Isolation::None,
+        read_only: false,
+    };
+    lead(true).callee(settings).unwrap()
+}
+
+#[test]
+fn a_callee_is_told_that_its_last_message_is_a_return_value() {
+    check(&callee(None, None), "callee", include_str!("snapshots/callee.txt"));
+}
+
+#[test]
+fn a_callee_with_a_schema_and_few_tools_is_told_that_only_the_call_counts() {
+    let schema = r#"{"properties":{"defects":{"type":"array","items":{"type":"string"}}},"required":["defects"]}"#;
+    let callee = callee(Some(schema), Some(&["Read", "Grep"]));
+    check(&callee, "callee_value", include_str!("snapshots/callee_value.txt"));
 }

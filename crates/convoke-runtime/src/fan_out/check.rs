@@ -18,7 +18,7 @@ use crate::workspace::{Looked, read_lines};
 const MOST_OUTPUT: u64 = 8 * 1024 * 1024;
 
 /// Compares every citation of a report.
-pub(super) async fn citations(
+pub(crate) async fn citations(
     parent: &Parent,
     name: &str,
     agent: Option<&AgentId>,

@@ -28,13 +28,18 @@ pub(super) fn key(spec: &AgentSpec, prompt: &str, base: &str, occurrence: u32) -
     hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// The same without a number: equal ones of a program are told apart later.
+pub(crate) fn content_key(spec: &AgentSpec, prompt: &str, base: &str) -> String {
+    key(spec, prompt, base, 0)
+}
+
 /// A remembered result, and who paid for it.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Remembered<T> {
+pub(crate) struct Remembered<T> {
     /// The session.
-    pub(super) session: String,
+    pub(crate) session: String,
     /// The result.
-    pub(super) result: T,
+    pub(crate) result: T,
 }
 
 /// What may be remembered, and taken for an equal one.

@@ -18,7 +18,12 @@ use crate::children::Parent;
 use crate::error::Error;
 use crate::runtime::Config;
 use crate::stop::StopLevel;
+pub(crate) use check::citations as check_citations;
+pub(crate) use keys::{Remembered, content_key};
+pub(crate) use results::voter_result;
 use runner::Runner;
+pub(crate) use seek::still_stands;
+pub(crate) use tree::{Trace, Tree};
 
 /// Runs a workflow, or goes on with it. `None` when it was stopped before its end.
 pub(crate) async fn workflow(
@@ -72,6 +77,7 @@ async fn begin(
         Consent::Given(By::Mode) => "orchestration mode",
         Consent::Given(By::Word) => "the person's request",
         Consent::Given(By::Flag) => "--workflow",
+        Consent::Given(By::Command) => "the person's command",
         Consent::Missing => match asked(parent, &wanted.subtasks).await {
             Some(true) => "the person's answer",
             Some(false) => return Ok(Begun::Refused(ToolResult::refused(NO_CONSENT))),

@@ -2,7 +2,7 @@
 
 use convoke_kernel::{AgentId, FailureKind, ItemResult, ItemStatus, Outcome, RunEffect, RunInput, Spent, VoterResult};
 
-use crate::driver::Ended;
+use crate::take::Ended;
 
 pub(super) fn item_result(agent: AgentId, ended: &Ended, outcome: &Outcome) -> ItemResult {
     let turns = ended.summary.as_ref().map_or(0, |summary| summary.turns);
@@ -22,7 +22,7 @@ pub(super) fn item_result(agent: AgentId, ended: &Ended, outcome: &Outcome) -> I
     result
 }
 
-pub(super) fn voter_result(agent: AgentId, ended: &Ended, outcome: &Outcome) -> VoterResult {
+pub(crate) fn voter_result(agent: AgentId, ended: &Ended, outcome: &Outcome) -> VoterResult {
     let failure = match (outcome, &ended.degraded, &ended.ballot) {
         (Outcome::Failed { message, .. }, ..) => Some(message.clone()),
         (Outcome::Ok { .. }, Some(degraded), _) => Some(degraded.clone()),

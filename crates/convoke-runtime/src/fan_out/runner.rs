@@ -19,12 +19,12 @@ use super::tree::{Trace, Tree};
 use super::{check, load, stream};
 use crate::children::{self, Parent};
 use crate::crash::Moment;
-use crate::driver::Ended;
 use crate::error::Error;
 use crate::notice::Notice;
 use crate::purse::Entry;
 use crate::room::digest_chars;
 use crate::stop::StopLevel;
+use crate::take::Ended;
 use crate::workspace::{digests, fingerprint};
 
 /// What a task came to.

@@ -1,5 +1,6 @@
 //! Whether something has to be done at all: results are looked up by content, and equal work waits for whoever is at it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -88,6 +89,12 @@ impl Seeker {
     }
 }
 
+/// Whether these changes are still there.
+pub(crate) async fn still_stands(changes: &BTreeMap<String, Option<String>>, dir: &Path) -> bool {
+    let files: Vec<String> = changes.keys().cloned().collect();
+    files.is_empty() || digests(dir, &files).await == *changes
+}
+
 /// A result that can stand for an equal one.
 pub(super) trait Reusable: Send + 'static {
     /// Whether what it did to the directory is still there.
@@ -98,8 +105,7 @@ pub(super) trait Reusable: Send + 'static {
 
 impl Reusable for ItemResult {
     async fn still_stands(&self, dir: &Path) -> bool {
-        let files: Vec<String> = self.changes.keys().cloned().collect();
-        files.is_empty() || digests(dir, &files).await == self.changes
+        still_stands(&self.changes, dir).await
     }
 
     fn reused(mut self, from: Reused) -> Self {

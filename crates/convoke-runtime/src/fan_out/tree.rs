@@ -9,7 +9,7 @@ use crate::workspace::{Snapshot, fingerprint};
 
 /// The directory as one life of a run has seen it.
 #[derive(Default)]
-pub(super) struct Tree {
+pub(crate) struct Tree {
     /// When this life began.
     start: Snapshot,
     /// When a worker last ended.
@@ -21,15 +21,15 @@ pub(super) struct Tree {
 }
 
 /// What a worker leaves behind.
-pub(super) struct Trace {
+pub(crate) struct Trace {
     /// Files that changed while it was at work.
-    pub(super) changed: Vec<String>,
+    pub(crate) changed: Vec<String>,
     after: Snapshot,
 }
 
 impl Trace {
     /// What has changed since this look.
-    pub(super) async fn since(before: &Snapshot, dir: &Path) -> Result<Self, Error> {
+    pub(crate) async fn since(before: &Snapshot, dir: &Path) -> Result<Self, Error> {
         let after = Snapshot::take(dir).await?;
         Ok(Self { changed: before.changes_to(&after), after })
     }
@@ -37,24 +37,24 @@ impl Trace {
 
 impl Tree {
     /// The directory of a run that starts.
-    pub(super) async fn new(dir: &Path) -> Result<Self, Error> {
+    pub(crate) async fn new(dir: &Path) -> Result<Self, Error> {
         let start = Snapshot::take(dir).await?;
         Ok(Self { latest: Arc::new(start.clone()), start, as_keyed: true, moved: false })
     }
 
     /// The directory of a run that is taken up again: what its workers changed before is known only if nothing did.
-    pub(super) async fn again(dir: &Path, base: &str) -> Result<Self, Error> {
+    pub(crate) async fn again(dir: &Path, base: &str) -> Result<Self, Error> {
         let as_keyed = fingerprint(dir).await? == base;
         Ok(Self { as_keyed, ..Self::new(dir).await? })
     }
 
     /// How it looked when a worker last ended.
-    pub(super) fn latest(&self) -> Arc<Snapshot> {
+    pub(crate) fn latest(&self) -> Arc<Snapshot> {
         Arc::clone(&self.latest)
     }
 
     /// Takes in what a worker left behind, and gives everything that has changed since this life began.
-    pub(super) fn moved_by(&mut self, trace: &Trace) -> Vec<String> {
+    pub(crate) fn moved_by(&mut self, trace: &Trace) -> Vec<String> {
         let all = self.start.changes_to(&trace.after);
         self.moved |= !all.is_empty();
         self.latest = Arc::new(trace.after.clone());
@@ -62,12 +62,12 @@ impl Tree {
     }
 
     /// Whether everything that has changed since the run's start is known: only then can a result be kept.
-    pub(super) fn began_as_keyed(&self) -> bool {
+    pub(crate) fn began_as_keyed(&self) -> bool {
         self.as_keyed
     }
 
     /// Whether, as far as anybody has seen, nothing has changed since the run's start.
-    pub(super) fn is_as_keyed(&self) -> bool {
+    pub(crate) fn is_as_keyed(&self) -> bool {
         self.as_keyed && !self.moved
     }
 }

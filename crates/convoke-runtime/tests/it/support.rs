@@ -11,7 +11,8 @@ use convoke_kernel::{
     RunId, Sandbox,
 };
 use convoke_runtime::{
-    Asker, Clock, Config, Confine, Crash, Ended, Error, Governor, HelperPath, Ids, Runtime, Start, Stop, Take,
+    Asker, Checker, Clock, Config, Confine, Controller, Crash, Ended, Error, Governor, HelperPath, Ids, Library,
+    Origin, Programs, Runtime, Shelf, Start, Stop, Take,
 };
 use convoke_sandbox::LayerSet;
 use convoke_sim::{SimConfig, Simulator};
@@ -48,6 +49,8 @@ pub(crate) struct Rig {
     pub(crate) keeps: bool,
     /// Replies were lost with their process, and what followed was another request: the simulator cannot know that.
     pub(crate) lost_replies: bool,
+    /// Whether agents of different make are told the same, so that their requests cannot be told apart by how they begin.
+    pub(crate) same_words: bool,
 }
 
 impl Rig {
@@ -84,6 +87,7 @@ impl Rig {
             caches: Vec::new(),
             keeps: false,
             lost_replies: false,
+            same_words: false,
         }
     }
 
@@ -95,6 +99,19 @@ impl Rig {
     /// A process that others see alive: what it holds they wait for.
     pub(crate) async fn live(&self) -> Runtime {
         self.life_of(Process::current(Ids::random().bits().unwrap()), None).await
+    }
+
+    /// Somebody in another process who has only the journal.
+    pub(crate) async fn controller(&self) -> Controller {
+        let process = Process::current(Ids::random().bits().unwrap());
+        Controller::new(self.journal.as_process(Options::new(process)).await.unwrap(), self.clock.clone())
+    }
+
+    fn programs(&self) -> Programs {
+        let helper = HelperPath::new(env!("CARGO_BIN_EXE_convoke-helper").into());
+        let shelf = |name: &str| Shelf { dir: self.work.path().join(name), origin: Origin::Project };
+        let shelves = (vec![shelf(".convoke/workflows")], vec![shelf(".claude/agents")]);
+        Programs::new(Library::new(shelves.0, shelves.1, &[], Checker::of(helper)), Endpoint::anthropic())
     }
 
     async fn life_of(&self, process: Process, crash: Option<Crash>) -> Runtime {
@@ -128,6 +145,7 @@ impl Rig {
                 ..Confine::nothing(self.scratch.path().join("private"))
             },
             forbidden: self.forbidden.clone(),
+            programs: self.programs(),
             trees: self
                 .keeps
                 .then(|| Places { path: self.env["PATH"].clone(), state: self.scratch.path().join("state") }),
@@ -223,7 +241,7 @@ impl Rig {
             // The simulator tells conversations apart by their system prompt too, so it would not notice a changed one.
             let begins = |other: &&convoke_sim::Received| other.body["messages"][0] == request.body["messages"][0];
             let first = requests.iter().find(begins).expect("a request begins as itself");
-            for member in ["system", "tools", "model"] {
+            for member in ["system", "tools", "model"].into_iter().filter(|_| !self.same_words) {
                 assert_eq!(request.body[member], first.body[member], "{member} of request {}", request.index);
             }
             assert!(
@@ -234,7 +252,7 @@ impl Rig {
                 request.body
             );
             let excused = twins && crate::team::role(&request.body) == "verifier";
-            if !excused && !self.lost_replies {
+            if !excused && !self.lost_replies && !self.same_words {
                 assert_eq!(request.prefix_break, None, "request {}", request.index);
             }
         }

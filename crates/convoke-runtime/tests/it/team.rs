@@ -11,6 +11,7 @@ pub(crate) struct Team {
     worker: Says<str>,
     verifier: Says<Vec<Value>>,
     task: Vec<Reply>,
+    callee: Option<Says<str>>,
 }
 
 impl Team {
@@ -21,6 +22,7 @@ impl Team {
             worker: Box::new(|subtask| looks_and_reports(subtask, vec![finding(subtask, "low")])),
             verifier: Box::new(|findings| looks_and_judges(findings, "confirmed")),
             task: vec![says("the summary")],
+            callee: None,
         }
     }
 
@@ -31,6 +33,12 @@ impl Team {
 
     pub(crate) fn verifiers(mut self, says: impl Fn(&[Value]) -> Vec<Reply> + Send + Sync + 'static) -> Self {
         self.verifier = Box::new(move |findings| says(findings));
+        self
+    }
+
+    /// What an agent says that a program started with this prompt.
+    pub(crate) fn callees(mut self, says: impl Fn(&str) -> Vec<Reply> + Send + Sync + 'static) -> Self {
+        self.callee = Some(Box::new(says));
         self
     }
 
@@ -50,7 +58,10 @@ impl Brain for Team {
                 let findings = serde_json::from_str(between(first, "<findings>", "</findings>")).unwrap();
                 (self.verifier)(&findings)
             }
-            _ => self.task.clone(),
+            _ => match &self.callee {
+                Some(callee) => callee(first),
+                None => self.task.clone(),
+            },
         };
         Script::new().conversation("*", replies).reply(request, context)
     }

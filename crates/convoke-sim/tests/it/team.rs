@@ -1,6 +1,7 @@
 //! The offline model as a team, over HTTP: a small harness plays lead, workers and verifiers on planted trees, runs their
 //! commands and compares what they report with what was planted.
 
+mod callees;
 mod harness;
 mod planted;
 mod roles;

@@ -38,6 +38,15 @@ pub(crate) struct AnswerArgs {
     /// Refuse these calls; the agent is told.
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub(crate) deny: Vec<String>,
+    /// Answer a question of a workflow; `ID=@FILE` takes the answer from a file. May be given several times.
+    #[arg(long, value_name = "ID=TEXT")]
+    pub(crate) answer: Vec<String>,
+    /// Have a workflow do without one of its unfinished calls, by its id such as wf_k3:7; that is no failure.
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    pub(crate) skip: Vec<String>,
+    /// Say something to the lead; it is heard when the lead has nothing else to do.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) say: Option<String>,
 }
 
 impl Ask {
@@ -68,7 +77,7 @@ impl ApprovalArgs {
 }
 
 impl AnswerArgs {
-    /// Whether anything is answered.
+    /// Whether calls are allowed or refused.
     pub(crate) fn is_given(&self) -> bool {
         !self.allow.is_empty() || !self.deny.is_empty()
     }

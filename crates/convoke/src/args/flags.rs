@@ -10,6 +10,7 @@ use convoke_sandbox::LayerSet;
 
 use super::approval::ApprovalArgs;
 use super::trees::IsolationFlag;
+use super::workflow::TrustArgs;
 use crate::failure::Failure;
 use crate::report::{ReportFile, Severity};
 use crate::settings::{Cap, Caps, parse_duration, parse_host, parse_voters};
@@ -220,12 +221,14 @@ pub(crate) struct SettingFlags {
     pub(crate) confine: ConfineArgs,
     #[command(flatten)]
     pub(crate) approval: ApprovalArgs,
+    #[command(flatten)]
+    pub(crate) trust: TrustArgs,
 }
 
 impl SettingFlags {
     fn first_flag(&self) -> Option<&'static str> {
         let first = self.agent.first_flag().or(self.budget.first_flag()).or(self.crew.first_flag());
-        first.or(self.confine.first_flag()).or(self.approval.first_flag())
+        first.or(self.confine.first_flag()).or(self.approval.first_flag()).or(self.trust.first_flag())
     }
 
     /// These flags of a command, over those that stood before it.
@@ -236,6 +239,7 @@ impl SettingFlags {
             crew: self.crew.merged(below.crew),
             confine: self.confine.over(below.confine)?,
             approval: self.approval.merged(below.approval),
+            trust: self.trust.merged(below.trust),
         })
     }
 }

@@ -1,5 +1,5 @@
-//! `convoke approvals list`: the calls of a run that wait for a person, whole. It answers nothing: that is `convoke resume
-//! RUN --allow ID`.
+//! `convoke approvals list`: the calls of a run that wait for a person, and the questions of its workflows, whole. It answers
+//! nothing: that is `convoke resume RUN --allow ID` and `--answer ID=TEXT`.
 
 use convoke_runtime::Clock;
 use serde_json::{Value, json};
@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::again::Naming;
 use crate::args::{ApprovalsCommand, OutputFormat};
 use crate::catalog::{self, Catalog, State};
+use crate::checkpoints::{self, OpenCall};
 use crate::failure::{Exit, Failure};
 use crate::questions::{self, Question};
 use crate::render::{call_rows, hanging, revealed};
@@ -26,20 +27,25 @@ pub(crate) async fn run(settings: &Settings, command: &ApprovalsCommand) -> Resu
     let catalog = Catalog::load(settings, Some(&journal)).await?;
     let run = catalog.find(&args.run)?;
     let open = questions::open(&journal, run).await?;
-    let session = run.session.as_str();
+    let asked = checkpoints::open(&journal, &run.session).await?;
+    let (session, naming) = (run.session.as_str(), Naming::of(settings));
     match settings.output {
         OutputFormat::Json => {
             let list: Vec<Value> = open.iter().map(object).collect();
-            stdio::put_json(&format!("{:#}\n", json!({"schema_version": 1, "run": session, "questions": list})))?;
+            let asked: Vec<Value> = asked.iter().map(|call| checkpoint(call, &naming, session)).collect();
+            let all = json!({"schema_version": 1, "run": session, "questions": list, "checkpoints": asked});
+            stdio::put_json(&format!("{all:#}\n"))?;
         }
         OutputFormat::Jsonl => {
-            stdio::put_json(&open.iter().map(|question| format!("{}\n", object(question))).collect::<String>())?;
+            let asked = asked.iter().map(|call| checkpoint(call, &naming, session));
+            stdio::put_json(&open.iter().map(object).chain(asked).map(|it| format!("{it}\n")).collect::<String>())?;
         }
         OutputFormat::Text => {
             let now = Clock::system().now();
             let width = stdio::width().unwrap_or(WIDE);
             stdio::put(&open.iter().map(|question| text(question, now, width)).collect::<String>())?;
-            tell(settings, session, &open, run.state() == State::Running);
+            stdio::put(&asked.iter().map(|call| call.told(&naming, session, width)).collect::<String>())?;
+            tell(settings, session, &open, asked.len(), run.state() == State::Running);
         }
     }
     Ok(Exit::Done)
@@ -54,6 +60,18 @@ fn object(question: &Question) -> Value {
         "wanted": question.wanted,
         "why": question.why,
         "since": question.since,
+    })
+}
+
+fn checkpoint(call: &OpenCall, naming: &Naming, session: &str) -> Value {
+    json!({
+        "id": call.id,
+        "workflow": call.run.as_str(),
+        "call": call.call,
+        "program": call.program,
+        "question": call.text,
+        "since": call.since,
+        "answer": call.answer(naming, session),
     })
 }
 
@@ -77,13 +95,13 @@ fn text(question: &Question, now: u64, width: usize) -> String {
     text + &hanging(&why, width, "    ") + "\n"
 }
 
-fn tell(settings: &Settings, session: &str, open: &[Question], is_running: bool) {
-    if open.is_empty() {
+fn tell(settings: &Settings, session: &str, open: &[Question], asked: usize, is_running: bool) {
+    if open.is_empty() && asked == 0 {
         stdio::tell(&format!("{session} waits for no answer\n"));
     } else if is_running {
         // Whoever drives it asks at its own terminal, or parks it and ends.
         stdio::tell("a process drives this run: answer there, or wait until it has ended\n");
-    } else if let Some(command) = Naming::of(settings).resume(session).filter(|_| !settings.quiet) {
+    } else if let Some(command) = Naming::of(settings).resume(session).filter(|_| !settings.quiet && !open.is_empty()) {
         let ids = open.iter().map(|question| question.id.as_str()).collect::<Vec<_>>().join(",");
         stdio::tell(&format!("allow: {command} --allow {ids}\ndeny:  {command} --deny {ids}\n"));
     }

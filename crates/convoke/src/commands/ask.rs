@@ -1,15 +1,15 @@
-//! Asks the person at the terminal: about a workflow, or about a call of an agent. Where nobody sits there is nobody to
+//! Asks the person at the terminal: about a workflow, about a call of an agent, or what a workflow asks. Where nobody sits there is nobody to
 //! ask, and the answer is no. Questions come one after the other, and only what is typed after a question stands there is
 //! an answer to it: what an agent says or prints never is.
 
-mod remember;
+pub(super) mod remember;
 
 use std::io::BufRead;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use convoke_kernel::{Approvals, Decision, Rule, ToolRequest};
-use convoke_runtime::{AskedCall, Asker, Question};
+use convoke_runtime::{AskedCall, Asker, Checkpoint, Question};
 use tokio::sync::oneshot;
 
 use crate::questions::who;
@@ -19,6 +19,9 @@ use crate::stdio::tell;
 
 /// More lines than a person reads before answering.
 const MOST_SHOWN: usize = 12;
+
+/// And of a program's question.
+const MOST_QUESTION_LINES: usize = 40;
 
 /// Who answers questions here, in a session that goes by these rules.
 pub(super) fn asker(look: Look, settings: &Settings, approvals: &Approvals) -> Option<Asker> {
@@ -31,7 +34,9 @@ pub(super) fn asker(look: Look, settings: &Settings, approvals: &Approvals) -> O
         rules: Mutex::new(in_force(settings, approvals)),
         turn: tokio::sync::Mutex::new(()),
     });
-    Some(Asker::new(move |question| Arc::clone(&desk).answer(question)))
+    let other = Arc::clone(&desk);
+    let asker = Asker::new(move |question| Arc::clone(&desk).answer(question));
+    Some(asker.answering(move |question| Arc::clone(&other).say(question)))
 }
 
 /// Where a person is asked.
@@ -54,7 +59,7 @@ fn in_force(settings: &Settings, approvals: &Approvals) -> Approvals {
 
 /// What a person said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Said {
+pub(super) enum Said {
     Once,
     No,
     Always,
@@ -70,19 +75,27 @@ impl Desk {
         if command(&question).is_some_and(|command| self.allows(command)) {
             return true;
         }
-        let waiting = Waiting(Standing::default());
-        let (tell_answer, told) = oneshot::channel();
-        let (desk, stands) = (Arc::clone(&self), waiting.0.clone());
-        // A thread of its own, which nobody waits for: reading a terminal cannot be cut off, and a stop must not have to wait.
-        std::thread::spawn(move || {
-            if stands.begin() {
-                let allow = desk.ask(&question);
-                drop(stands.end());
-                // Whoever asked may have stopped waiting.
-                let _ = tell_answer.send(allow);
+        let desk = Arc::clone(&self);
+        at_the_terminal(move || desk.ask(&question)).await.unwrap_or(false)
+    }
+
+    /// What a person says to a program's question; Enter alone leaves it for later.
+    async fn say(self: Arc<Self>, question: Checkpoint) -> Option<String> {
+        let _turn = self.turn.lock().await;
+        let width = self.look.width().unwrap_or(80);
+        let ask = move || {
+            tell(&asked(&question, width));
+            let said = read("Your answer: ")?.trim_end_matches(['\r', '\n']).to_owned();
+            if said.trim().is_empty() {
+                tell(&format!(
+                    "left for later: --answer {}:{}=TEXT with `convoke resume`\n",
+                    question.run, question.call
+                ));
+                return None;
             }
-        });
-        told.await.unwrap_or(false)
+            Some(said)
+        };
+        at_the_terminal(ask).await.flatten()
     }
 
     fn rules(&self) -> std::sync::MutexGuard<'_, Approvals> {
@@ -158,6 +171,32 @@ impl Desk {
     }
 }
 
+/// Asks in a thread of its own, which nobody waits for: reading a terminal cannot be cut off, and a stop must not have to
+/// wait. `None` if the question never stood there.
+async fn at_the_terminal<T: Send + 'static>(ask: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let waiting = Waiting(Standing::default());
+    let (tell_answer, told) = oneshot::channel();
+    let stands = waiting.0.clone();
+    std::thread::spawn(move || {
+        if stands.begin() {
+            let answer = ask();
+            drop(stands.end());
+            // Whoever asked may have stopped waiting.
+            let _ = tell_answer.send(answer);
+        }
+    });
+    told.await.ok()
+}
+
+/// A program's question. What it says was written by the program, so every line of it is marked.
+fn asked(question: &Checkpoint, width: usize) -> String {
+    let mut text = format!("\n{}\n", hanging("The workflow asks you:", width, "  "));
+    for line in revealed(&question.question).lines().take(MOST_QUESTION_LINES) {
+        text.push_str(&format!("{}\n", hanging(&format!("  | {line}"), width, "  | ")));
+    }
+    text + &hanging("One line is the answer; Enter alone leaves it for later, and others go on.", width, "  ") + "\n"
+}
+
 /// The command a question is about, if it is about one.
 fn command(question: &Question) -> Option<&str> {
     question.call.as_ref().and_then(wanted)
@@ -210,7 +249,7 @@ fn about(call: &AskedCall, width: usize, rows: usize, always: Option<&str>) -> S
     text
 }
 
-fn said(line: &str) -> Said {
+pub(super) fn said(line: &str) -> Said {
     match line.trim().to_ascii_lowercase().as_str() {
         "y" | "yes" => Said::Once,
         "" | "n" | "no" => Said::No,
@@ -222,7 +261,7 @@ fn said(line: &str) -> Said {
 
 /// Shows a prompt and reads the line that is typed after it; `None` at the end of the input. What was typed before is thrown
 /// away first: it was meant for something else.
-fn read(prompt: &str) -> Option<String> {
+pub(super) fn read(prompt: &str) -> Option<String> {
     let stdin = std::io::stdin();
     // Where this fails there is no terminal, and the reading below ends at once.
     let _ = rustix::termios::tcflush(&stdin, rustix::termios::QueueSelector::IFlush);

@@ -14,7 +14,7 @@ use crate::open::Opened;
 use crate::questions;
 use crate::render::{Asked, End, Look, Progress, Report, Screen, clean, count};
 use crate::settings::Settings;
-use crate::signals::Signals;
+use crate::signals::{Caught, Signals};
 use crate::stdio::tell;
 use crate::work::Work;
 
@@ -74,10 +74,11 @@ pub(super) async fn drive(job: Job<'_>) -> Result<Exit, Failure> {
     }
     warnings.extend(left.warnings.iter().cloned());
     work.notes.extend(stored);
+    let asked_outside = result.as_ref().ok().and_then(|ended| ended.asked).map(Caught::from);
     let end = End {
         agent,
         result,
-        caught: signals.caught(),
+        caught: signals.caught().or(asked_outside),
         progress: shown.unwrap_or(progress),
         ended_at,
         warnings,

@@ -15,6 +15,8 @@ pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod sim;
 mod table;
+mod trust;
+pub(crate) mod workflow;
 pub(crate) mod worktrees;
 
 use crate::failure::Failure;

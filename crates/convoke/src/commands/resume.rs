@@ -10,12 +10,13 @@ use convoke_journal::{Journal, LiveOwner, Process};
 use convoke_kernel::{AgentSpec, Decision, Rule};
 use convoke_runtime::{Ended, Ids, Runtime, Take, changed_since};
 
-use super::ask;
 use super::banner::Banner;
 use super::drive::{Job, drive, say};
+use super::{ask, trust};
 use crate::again::Naming;
 use crate::args::{EndArgs, ResumeArgs};
 use crate::catalog::{self, Catalog, Run};
+use crate::checkpoints::{self, OpenCall, Said};
 use crate::confine;
 use crate::failure::{Exit, Failure};
 use crate::keeping::{self, Checkout, LeadTree, Left};
@@ -43,10 +44,11 @@ pub(crate) async fn run(settings: &Settings, args: ResumeArgs) -> Result<Exit, F
         true => questions::answers(&journal, run, &args.answers).await?,
         false => Vec::new(),
     };
+    let replies = checkpoints::replies(&journal, &run.session, &args.answers).await?;
     let told = Lead::read(&journal, &lead.agent).await?;
     let short = Work::of_run(settings, &journal, run, run.updated_at()).await?.short;
     let again = args.budget.is_given() && short != Short::default();
-    if !lead.summary.can_go_on && !again {
+    if !lead.summary.can_go_on && !again && args.answers.say.is_none() {
         if args.budget.is_given() {
             say(settings, "nothing is left to spend on, so no new total is granted");
         }
@@ -64,9 +66,9 @@ pub(crate) async fn run(settings: &Settings, args: ResumeArgs) -> Result<Exit, F
     let confinement = held.confinement;
     let kept = keeping::places_for(settings, dir).await;
     let rules = told.spec.as_ref().map(|spec| spec.approvals.clone()).unwrap_or_default();
-    let opened =
-        open::runtime(settings, journal, &source, ask::asker(look, settings, &rules), held.confine, kept.clone().ok())
-            .await?;
+    let library = trust::library(settings, look, &Checkout::of_run(settings, run))?;
+    let asker = ask::asker(look, settings, &rules);
+    let opened = open::runtime(settings, journal, &source, asker, held.confine, kept.clone().ok(), library).await?;
     let caps = opened.runtime.ledger(&run.session).await?.caps();
     let granted = args.budget.grant(caps);
     if granted != caps {
@@ -107,6 +109,7 @@ pub(crate) async fn run(settings: &Settings, args: ResumeArgs) -> Result<Exit, F
         tell(&look.fit(&format!("warning: {}\n", clean(warning))));
     }
     answer(settings, look, &opened.runtime, &answers).await?;
+    reply(settings, look, &opened.runtime, replies).await?;
     let (agent, progress) = (lead.agent.clone(), Progress::from_summary(summary));
     // An agent that was never driven simply begins: the runtime sees that there is nothing to go on from.
     let asked = Asked { caps: granted, confinement: Some(confinement), ..asked(settings, run) };
@@ -119,6 +122,9 @@ pub(crate) async fn run(settings: &Settings, args: ResumeArgs) -> Result<Exit, F
             settings,
             "what the budget had left out is taken up: the task is asked again, and equal results are reused",
         );
+    }
+    if let Some(text) = &args.answers.say {
+        opened.runtime.say(&agent, &format!("say-{}", opened.clock.now()), text).await?;
     }
     drive(Job { settings, look, opened, agent, take, progress, warnings, asked, tree, wanted: args.end }).await
 }
@@ -143,6 +149,29 @@ async fn answer(settings: &Settings, look: Look, runtime: &Runtime, answers: &[A
         let word = if *allow { "allowed" } else { "refused" };
         let line = format!("{word}: {}: {}", question.who(), first_line(&revealed(&question.wanted), 100));
         say(settings, &look.fit(&line));
+    }
+    Ok(())
+}
+
+/// Writes down what the person says to calls of programs; each program hears it when it is driven.
+async fn reply(
+    settings: &Settings,
+    look: Look,
+    runtime: &Runtime,
+    replies: Vec<(OpenCall, Said)>,
+) -> Result<(), Failure> {
+    for (call, said) in replies {
+        let word = match said {
+            Said::Text(text) => {
+                runtime.answer_checkpoint(&call.run, call.call, &text).await?;
+                "answered"
+            }
+            Said::Skip => {
+                runtime.skip_call(&call.run, call.call).await?;
+                "skipped"
+            }
+        };
+        say(settings, &look.fit(&format!("{word}: {}: {}", call.id, first_line(&revealed(&call.text), 100))));
     }
     Ok(())
 }
@@ -183,14 +212,7 @@ async fn repeat(
     say(settings, &format!("{} had ended ({}); this is what it came to", run.session, run.state().words()));
     let end = End {
         agent: lead.agent.clone(),
-        result: Ok(Ended {
-            outcome: closed,
-            summary: Some(lead.summary.clone()),
-            report: None,
-            ballot: None,
-            degraded: None,
-            parked: false,
-        }),
+        result: Ok(Ended { outcome: closed, summary: Some(lead.summary.clone()), ..Ended::default() }),
         caught: None,
         progress: Progress::from_summary(&lead.summary),
         ended_at: run.updated_at(),
@@ -230,7 +252,8 @@ fn not_running<'a>(run: &'a Run, here: &Process) -> Result<&'a Run, Failure> {
             false => "to take it over, end that process where it runs".to_owned(),
         };
         return Err(Failure::failed(format!("{session} is running: {holder} holds it, last heard of {silent} s ago"))
-            .hint(format!("to watch it: `convoke runs show {session} --follow`"))
+            .hint(format!("to watch it: `convoke runs watch {session}`"))
+            .hint(format!("to have it finish what is under way and end: `convoke runs pause {session}`"))
             .hint(take_over));
     }
     Ok(run)

@@ -7,7 +7,7 @@ use convoke_runtime::Take;
 
 use super::banner::Banner;
 use super::drive::{Job, drive, say};
-use super::{ask, resume};
+use super::{ask, resume, trust};
 use crate::again::Naming;
 use crate::args::{AnswerArgs, IsolationFlag, ResumeArgs, RunArgs, RunFlags, Switch};
 use crate::catalog::{self, Catalog};
@@ -34,13 +34,14 @@ pub(crate) async fn run(settings: &Settings, args: RunArgs) -> Result<Exit, Fail
     let unfinished = if flags.fresh { None } else { unfinished(settings, &task).await? };
     if let (true, Some(run)) = (flags.take_up, &unfinished) {
         let (run, answers) = (Some(run.clone()), AnswerArgs::default());
-        let (budget, confine) = (given.budget, given.confine);
-        return resume::run(settings, ResumeArgs { run, answers, budget, confine, end: wanted }).await;
+        let (budget, confine, trust) = (given.budget, given.confine, given.trust);
+        return resume::run(settings, ResumeArgs { run, answers, budget, confine, trust, end: wanted }).await;
     }
     let source = choose(settings, look)?;
     // Before anything is written or spent: what cannot be held is not begun.
     let held = confine::hold(settings, &settings.dir).await?;
     paths::check_writable(settings)?;
+    let library = trust::library(settings, look, &settings.dir)?;
     let confinement = held.confinement.clone();
     let mut start = open::start(settings, &source, flags.fresh, is_quoted(&args.task), confinement.clone())?;
     start.approvals = settings.asking.approvals(look.is_interactive());
@@ -58,6 +59,7 @@ pub(crate) async fn run(settings: &Settings, args: RunArgs) -> Result<Exit, Fail
         ask::asker(look, settings, &start.approvals),
         held.confine,
         kept.clone().ok(),
+        library,
     )
     .await?;
     let effort = start.capabilities.effort.clone();
@@ -124,7 +126,7 @@ pub(crate) async fn run(settings: &Settings, args: RunArgs) -> Result<Exit, Fail
 }
 
 /// The newest unfinished run of the same task in this directory that nobody works on.
-async fn unfinished(settings: &Settings, task: &str) -> Result<Option<String>, Failure> {
+pub(super) async fn unfinished(settings: &Settings, task: &str) -> Result<Option<String>, Failure> {
     let Some(journal) = catalog::open_existing(settings).await? else { return Ok(None) };
     let catalog = Catalog::load(settings, Some(&journal)).await?;
     for run in &catalog.runs {
@@ -143,7 +145,7 @@ async fn unfinished(settings: &Settings, task: &str) -> Result<Option<String>, F
 }
 
 /// Who answers. The offline model answers by itself only where a person reads that it does.
-fn choose(settings: &Settings, look: Look) -> Result<ModelSource, Failure> {
+pub(super) fn choose(settings: &Settings, look: Look) -> Result<ModelSource, Failure> {
     match &settings.source {
         ModelSource::Nothing if look.is_interactive() => {
             let why = "no ANTHROPIC_API_KEY: the built-in offline model answers, by rules and without any intelligence";

@@ -13,7 +13,9 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use convoke_kernel::{AgentId, Event, Kept, Ledger, ModelFailed, ModelReplied, Ran, RunEvent, ToolFinished};
+use convoke_kernel::{
+    AgentId, Event, Kept, Ledger, ModelFailed, ModelReplied, ProgramEvent, Ran, RunEvent, ToolFinished,
+};
 use convoke_runtime::Piece;
 
 pub(crate) use still::Still;
@@ -40,6 +42,9 @@ const REPEAT: Duration = Duration::from_secs(60);
 const MOST_CHARS: usize = 200;
 /// How much of a call stands in the lead's line.
 const SHORT: usize = 60;
+
+/// What the id of a call begins with that a person made.
+const OWN_CALL: &str = "person_";
 
 /// A command of more lines than this is shown by its first one.
 const MOST_COMMAND_LINES: usize = 4;
@@ -138,6 +143,20 @@ impl<W: Write> Live<W> {
         self.dirty = true;
     }
 
+    /// Something has happened to a program's run.
+    pub(crate) fn program(&mut self, run: &str, at: u64, event: &ProgramEvent) {
+        self.tree.program(run, at, event);
+        self.dirty = true;
+    }
+
+    /// A line about a program that stays, unless nobody wants to hear it.
+    pub(crate) fn say(&mut self, line: &str) {
+        if self.look.talk != Talk::Quiet {
+            let line = self.look.fit(line);
+            self.print(&format!("{line}\n"));
+        }
+    }
+
     /// The ledger has moved.
     pub(crate) fn ledger(&mut self, ledger: Box<Ledger>) {
         self.tree.ledger(ledger);
@@ -171,6 +190,7 @@ impl<W: Write> Live<W> {
             | Event::RoomRefused(_)
             | Event::ExchangeOpened(_)
             | Event::ExchangeReopened(_)
+            | Event::CallMade(_)
             | Event::NoteAppended(_)
             | Event::ApprovalAsked(_)
             | Event::ApprovalGiven(_)
@@ -260,6 +280,10 @@ impl<W: Write> Live<W> {
     }
 
     fn finished(&mut self, at: u64, call: Option<&Call>, event: &ToolFinished) {
+        // A person's own program has the whole of the report to itself.
+        if event.id.starts_with(OWN_CALL) {
+            return;
+        }
         let result = &event.result;
         let output = result.text.strip_prefix("(exit code ").and_then(|rest| rest.split_once('\n'));
         let first = || first_line(output.map_or(result.text.as_str(), |(_, rest)| rest), MOST_CHARS);
@@ -397,6 +421,9 @@ impl<W: Write> Live<W> {
 
     /// The lead's own line above those who work for it.
     fn lead_line(&self, at: u64) -> String {
+        if let Some(program) = self.tree.own_program(at) {
+            return program;
+        }
         let doing = match (self.thinking, &self.progress.doing) {
             (true, Doing::Asking) => "the model is thinking · ".to_owned(),
             (_, Doing::Running(call)) => {
@@ -411,12 +438,18 @@ impl<W: Write> Live<W> {
     /// `turn 3 · 2 commands · 12.3k tokens · $0.04`: how far the lead is, and what all agents have spent.
     fn figures(&self) -> String {
         let spent = self.tree.spent().map_or_else(|| self.progress.spent(), |parts| parts.join(" · "));
-        format!("{} · {spent}", self.progress.steps())
+        match self.tree.is_by_person() || self.progress.is_by_person() {
+            // Nobody leads a person's own program.
+            true => spent,
+            false => format!("{} · {spent}", self.progress.steps()),
+        }
     }
 
     /// The figures and what is under way at this time.
     fn status(&self, at: u64) -> String {
-        let parts = [Some(self.figures()), self.progress.words(at), self.tree.brief(at)];
+        let own = self.tree.own_program(at);
+        let doing = if own.is_some() { own } else { self.progress.words(at) };
+        let parts = [Some(self.figures()), doing, self.tree.brief(at)];
         parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
     }
 

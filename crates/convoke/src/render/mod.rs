@@ -7,6 +7,7 @@ mod flows;
 mod jsonl;
 mod live;
 mod look;
+mod narrator;
 mod progress;
 mod question;
 mod report;

@@ -135,6 +135,7 @@ impl Progress {
             | Event::RoomRefused(_)
             | Event::ExchangeOpened(_)
             | Event::ExchangeReopened(_)
+            | Event::CallMade(_)
             | Event::NoteAppended(_)
             | Event::ResultsAppended(_)
             | Event::Resumed(_) => {}
@@ -188,6 +189,11 @@ impl Progress {
         }
     }
 
+    /// Whether what is under way is a call that a person made.
+    pub(crate) fn is_by_person(&self) -> bool {
+        matches!(&self.doing, Doing::Running(call) if call.id.starts_with("person_"))
+    }
+
     /// What a stop has to wait for.
     pub(crate) fn under_way(&self) -> Option<&'static str> {
         match self.doing {
@@ -232,7 +238,10 @@ fn said(name: &str, input: &str) -> (String, bool) {
                 (format!("Workflow of {}", count(many, "subtask")), false)
             }
             // Subtasks come in other shapes too, and the workflow itself says how many there are.
-            None => ("Workflow".to_owned(), false),
+            None => match text("name").or(text("scriptPath")) {
+                Some(name) => (format!("Workflow {name}"), false),
+                None => ("Workflow".to_owned(), false),
+            },
         },
         ("task", _) => (format!("task: {}", text("prompt").unwrap_or_default()), false),
         ("read_result", _) => {
@@ -275,6 +284,7 @@ mod tests {
         check("bash", r#"{"odd":1}"#, r#"bash {"odd":1}"#, false);
         check("Workflow", r#"{"subtasks":["a","b"]}"#, "Workflow of 2 subtasks", false);
         check("Workflow", r#"{"subtasks":"a\nb"}"#, "Workflow", false);
+        check("Workflow", r#"{"name":"review"}"#, "Workflow review", false);
         check("task", r#"{"prompt":"look"}"#, "task: look", false);
         check("read_result", r#"{"run":"wf_a","item":3}"#, "read_result: wf_a, item 3", false);
     }

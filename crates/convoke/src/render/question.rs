@@ -3,7 +3,7 @@
 
 use super::clean::{broken, hanging, revealed};
 use crate::questions::who;
-use crate::report::Waits;
+use crate::report::{Checkpoint, Waits};
 
 /// More rows of a command than this are for `convoke approvals list`.
 const MOST_ROWS: usize = 12;
@@ -43,6 +43,22 @@ pub(crate) fn questions(waiting: &[Waits], width: usize) -> String {
     {
         if let Some((before, _)) = command.as_ref().and_then(|command| command.rsplit_once(' ')) {
             text.push_str(&format!("{word}{before} {ids}\n"));
+        }
+    }
+    text
+}
+
+/// The questions of programs, and the commands that answer them.
+pub(crate) fn checkpoints(waiting: &[&Checkpoint], width: usize) -> String {
+    let mut text = String::new();
+    for asked in waiting {
+        let head = format!("{}  the workflow \"{}\" asks:", asked.id, revealed(&asked.workflow).replace('\n', " "));
+        text.push_str(&format!("{}\n", hanging(&head, width, "  ")));
+        for line in revealed(&asked.question).lines() {
+            text.push_str(&format!("{}\n", hanging(&format!("  | {line}"), width, "  | ")));
+        }
+        if let Some(answer) = &asked.answer {
+            text.push_str(&format!("answer: {answer}\n"));
         }
     }
     text

@@ -1,15 +1,19 @@
 //! How a run ended: judged once, and told as the answer on stdout, the report on stderr, the object and the report files.
 //! It never makes a failure look like an answer.
 
-use convoke_kernel::{AgentId, Confinement, FailureKind, Outcome};
+mod judge;
+
+use convoke_kernel::{AgentId, Confinement, FailureKind};
 use convoke_runtime::{Ended, Error};
+
+use judge::{Judged, judge, judge_all, judge_outcome, judge_program, judge_work};
 
 use super::clean::clean;
 use super::figures::{count, dollars, tokens};
 use super::jsonl;
 use super::look::{Look, Talk};
 use super::progress::Progress;
-use super::question::questions;
+use super::question::{checkpoints, questions};
 use crate::again::Naming;
 use crate::args::EndArgs;
 use crate::failure::{Exit, Failure};
@@ -17,13 +21,13 @@ use crate::keeping::Left;
 use crate::lead::Exchange;
 use crate::questions::Question;
 use crate::report::{
-    Agent, AgentStatus, Cache, Confined, Failed, FollowUp, ReportFile, RunReport, SCHEMA_VERSION, Spend, Tokens, Waits,
-    enter_changes, fail_on, json, text,
+    Agent, AgentStatus, Cache, Checkpoint, Confined, Failed, FollowUp, ProgramReport, ReportFile, RunReport,
+    SCHEMA_VERSION, Spend, Tokens, Waits, enter_changes, fail_on, json, text,
 };
 use crate::settings::{Caps, OutputFormat, switch_word};
 use crate::signals::Caught;
 use crate::stdio::{self, tell};
-use crate::work::{Short, Used, Work};
+use crate::work::{Used, Work};
 
 /// Everything that is known when driving has ended.
 pub(crate) struct End {
@@ -116,11 +120,29 @@ impl Report {
             // Whatever went wrong here is not in the journal, so going on is worth a try.
             Err(_) => true,
         };
-        let judged = judge_all(judge(result, caught, questions.len()), &exchanges);
+        let run = progress.session.as_ref().map_or(agent.as_str(), |session| session.as_str()).to_owned();
+        let programs: Vec<ProgramReport> =
+            work.programs.iter().filter_map(|program| ProgramReport::of(program, &journal, &run)).collect();
+        let broke = result.is_err();
+        let mut judged = judge_all(judge(result, caught, questions.len()), &exchanges);
+        let own = programs.iter().find(|program| program.by_person);
+        let is_call = matches!(exchanges.as_slice(), [one] if one.is_call);
+        if is_call && !broke {
+            judged = judge_program(judged, own);
+        }
+        let value = own.filter(|_| is_call).and_then(|program| program.value.clone());
         let lead = lead(&agent, &judged, &progress);
         let (status, mut exit, mut reason, answer, failure) = judge_work(judged, work.short);
-        let run = progress.session.as_ref().map_or(agent.as_str(), |session| session.as_str()).to_owned();
         let resume = journal.resume(&run).filter(|_| can_go_on && status != Status::Done);
+        // A step that did not fit is begun by a larger envelope, and how large is known.
+        let declined = own.and_then(|program| program.declined.as_ref()).filter(|_| exit == Exit::Budget);
+        let resume = match (resume, declined) {
+            (Some(resume), Some(step)) => {
+                let used = work.spend.as_ref().map_or(0, |spend| spend.agents);
+                Some(format!("{resume} --budget-agents {}", used.saturating_add(step.agents)))
+            }
+            (resume, _) => resume,
+        };
         let failure = failure.map(|message| Failed { kind: reason.clone(), message });
         // A run that could not do its work says so first; what it found is in its report all the same.
         let has_result = matches!(exit, Exit::Done | Exit::Partial);
@@ -130,7 +152,6 @@ impl Report {
         let follow_ups = exchanges.iter().skip(1).map(follow_up).collect();
         let used = all(&progress, &work.below);
         let spend = work.spend.unwrap_or_else(|| own_spend(&used, &work, asked.caps, ended_at, progress.started_at));
-        let usage = &used.usage;
         let mode = exchanges.first().and_then(|exchange| exchange.mode).or(asked.mode);
         let mut agents: Vec<Agent> = std::iter::once(lead).chain(work.agents).collect();
         enter_changes(&left.changed, &mut agents);
@@ -148,7 +169,9 @@ impl Report {
             exit_code: exit as u8,
             exit_reason: reason,
             answer,
+            value,
             failure,
+            programs,
             follow_ups,
             findings: work.findings,
             agents,
@@ -158,14 +181,7 @@ impl Report {
             changed: left.changed,
             worktrees: left.trees,
             notes: work.notes,
-            usage: Tokens {
-                input_tokens: usage.input_tokens,
-                cache_read_tokens: usage.cache_read_tokens,
-                cache_write_5m_tokens: usage.cache_write_5m_tokens,
-                cache_write_1h_tokens: usage.cache_write_1h_tokens,
-                output_tokens: usage.output_tokens,
-                thinking_tokens: usage.thinking_tokens,
-            },
+            usage: Tokens::from(used.usage),
             cost_usd: used.cost_nano.map(|nano| nano as f64 / 1e9),
             cost_nano: used.cost_nano,
             turns: used.turns,
@@ -234,11 +250,13 @@ impl Report {
             lines.push_str(&ended(look.fit(&format!("convoke: {}", clean(&failure.message).trim_end()))));
         }
         lines.push_str(&questions(&self.told.questions, look.width().unwrap_or(WIDE)));
+        let asked: Vec<&Checkpoint> = self.told.programs.iter().flat_map(|program| &program.questions).collect();
+        lines.push_str(&checkpoints(&asked, look.width().unwrap_or(WIDE)));
         if look.talk != Talk::Quiet {
             lines.push_str(&text(&self.told, look, look.width().unwrap_or(WIDE)));
             lines.push_str(&ended(look.dim(&look.fit(&self.summary()))));
         }
-        if let (Some(resume), true) = (&self.told.resume, self.told.questions.is_empty()) {
+        if let (Some(resume), true) = (&self.told.resume, self.told.questions.is_empty() && asked.is_empty()) {
             lines.push_str(&ended(format!("resume: {resume}")));
         }
         lines
@@ -348,95 +366,6 @@ fn own_cache(progress: &Progress) -> Cache {
     let usage = &progress.usage;
     let written = usage.cache_write_5m_tokens.saturating_add(usage.cache_write_1h_tokens);
     Cache { read: usage.cache_read_tokens, written, fresh: usage.input_tokens, saved_nano: None }
-}
-
-type Judged = (Status, Exit, String, String, Option<String>);
-
-fn judge(result: Result<Ended, Error>, caught: Option<Caught>, questions: usize) -> Judged {
-    match (result, caught) {
-        (Ok(Ended { outcome: Some(outcome), .. }), _) => judge_outcome(outcome),
-        (Ok(Ended { outcome: None, .. }), Some(caught)) => {
-            let message = format!("stopped by {}; everything up to here is recorded", caught.name());
-            (Status::Interrupted, caught.exit(), caught.reason().to_owned(), String::new(), Some(message))
-        }
-        (Ok(Ended { outcome: None, parked: true, .. }), None) => {
-            // What cannot be counted now waits all the same.
-            let calls = count(u32::try_from(questions).unwrap_or(u32::MAX).max(1), "call");
-            let verb = if questions > 1 { "wait" } else { "waits" };
-            let message = format!("{calls} {verb} for your answer; everything that could go on without it has");
-            (Status::Waiting, Exit::NeedsPerson, "approval".to_owned(), String::new(), Some(message))
-        }
-        (Ok(Ended { outcome: None, .. }), None) => {
-            let message = "the run ended without an outcome; this is a fault of convoke".to_owned();
-            (Status::Failed, Exit::Failed, "internal".to_owned(), String::new(), Some(message))
-        }
-        (Err(error @ Error::Unrecorded { .. }), _) => {
-            let message = error.to_string();
-            let answer = match error {
-                Error::Unrecorded { outcome: Some(outcome), .. } => outcome.text().to_owned(),
-                Error::Unrecorded { text, .. } => text.unwrap_or_default(),
-                _ => String::new(),
-            };
-            (Status::Failed, Exit::Failed, "journal".to_owned(), answer, Some(message))
-        }
-        (Err(error), _) => {
-            let reason = if matches!(error, Error::Journal(_)) { "journal" } else { "internal" };
-            (Status::Failed, Exit::Failed, reason.to_owned(), String::new(), Some(error.to_string()))
-        }
-    }
-}
-
-/// The judgement of a run of several exchanges: the answer is that to the task, and a failure of any of them is one of the
-/// whole, the first one's before that of a later one.
-fn judge_all(last: Judged, exchanges: &[Exchange]) -> Judged {
-    let [task, _, ..] = exchanges else { return last };
-    let answer = task.outcome.as_ref().map(|outcome| outcome.text().to_owned()).unwrap_or_default();
-    let failed = exchanges.iter().filter_map(|exchange| exchange.outcome.clone()).map(judge_outcome);
-    let first_failed = failed.into_iter().find(|(status, ..)| *status != Status::Done);
-    let (status, exit, reason, _, failure) = match (last.0, first_failed) {
-        (Status::Done, Some(failed)) => failed,
-        _ => last,
-    };
-    // There is an answer, so the whole did not fail, whatever came after it.
-    let (status, exit) = match (status, exit) {
-        (Status::Failed, Exit::Failed) if !answer.trim().is_empty() => (Status::Partial, Exit::Partial),
-        other => other,
-    };
-    (status, exit, reason, answer, failure)
-}
-
-/// An answer for which something was left out because the envelope had no room for it is not whole.
-fn judge_work(judged: Judged, short: Short) -> Judged {
-    match judged {
-        (Status::Done, Exit::Done, _, answer, _) if short != Short::default() => {
-            let parts = [(short.subtasks, "subtask", "not run to the end"), (short.results, "result", "not verified")];
-            let parts = parts.iter().filter(|(number, ..)| *number > 0);
-            let said: Vec<String> =
-                parts.map(|(number, noun, what)| format!("{} {what}", count(*number, noun))).collect();
-            let message = format!(
-                "the budget had no room for everything: {}; the same task with a larger one takes up what is done and \
-                 pays for the rest alone",
-                said.join(", ")
-            );
-            (Status::Partial, Exit::Budget, kind_word(FailureKind::Budget), answer, Some(message))
-        }
-        other => other,
-    }
-}
-
-fn judge_outcome(outcome: Outcome) -> Judged {
-    let status = if outcome.is_partial() { Status::Partial } else { Status::Failed };
-    match outcome {
-        Outcome::Ok { text } => (Status::Done, Exit::Done, "done".to_owned(), text, None),
-        Outcome::Failed { kind, message, text } => {
-            let exit = match kind {
-                FailureKind::Budget => Exit::Budget,
-                _ if status == Status::Partial => Exit::Partial,
-                _ => Exit::Failed,
-            };
-            (status, exit, kind_word(kind), text, Some(message))
-        }
-    }
 }
 
 /// A kind of failure as programs read it.

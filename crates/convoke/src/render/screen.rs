@@ -13,10 +13,12 @@ use super::flows::Flows;
 use super::jsonl;
 use super::live::{Live, Shown};
 use super::look::{Look, Talk, terminal_size};
+use super::narrator::Narrator;
 use super::progress::Progress;
 use super::tree::Tree;
 use crate::open::DRAIN;
 use crate::settings::OutputFormat;
+use crate::signals::Caught;
 use crate::stdio::put_json;
 
 /// How long a signal may go unanswered.
@@ -43,15 +45,24 @@ pub(crate) struct Screen {
 impl Screen {
     /// Starts to show a session whose lead stands here.
     pub(crate) async fn start(look: Look, runtime: &Runtime, clock: Clock, lead: AgentId, progress: Progress) -> Self {
-        let tree = known(runtime, &lead, &progress).await;
+        let (tree, narrator) = known(runtime, &lead, &progress).await;
+        Self::begin(look, clock, Shown { lead, progress, tree }, narrator)
+    }
+
+    /// Starts to show a session of which nothing is known: everything about it is sent as notices, from its beginning.
+    pub(crate) fn watching(look: Look, clock: Clock, lead: AgentId, model: &str) -> Self {
+        let (progress, tree) = (Progress::new(model), Tree::new(lead.clone()));
+        Self::begin(look, clock, Shown { lead, progress, tree }, Narrator::default())
+    }
+
+    fn begin(look: Look, clock: Clock, shown: Shown, narrator: Narrator) -> Self {
         let (watcher, notices) = unbounded_channel();
         let (messages, told) = unbounded_channel();
         let handle = Handle::current();
         let thread = std::thread::spawn(move || {
-            let shown = Shown { lead, progress, tree };
             let live = Live::new(std::io::stderr(), look, terminal_size, shown, Instant::now());
-            Shower { live, look, clock, handle, signalled: None, draining: false, flows: Flows::default() }
-                .show(notices, told)
+            let (signalled, draining, flows) = (None, false, Flows::default());
+            Shower { live, look, clock, handle, signalled, draining, flows, narrator }.show(notices, told)
         });
         Self { watcher, messages, thread }
     }
@@ -76,12 +87,16 @@ impl Screen {
 }
 
 /// Who has worked in the session before. A journal that cannot be read now says so where that matters.
-async fn known(runtime: &Runtime, lead: &AgentId, progress: &Progress) -> Tree {
-    let Some(session) = &progress.session else { return Tree::new(lead.clone()) };
+async fn known(runtime: &Runtime, lead: &AgentId, progress: &Progress) -> (Tree, Narrator) {
+    let nobody = || (Tree::new(lead.clone()), Narrator::default());
+    let Some(session) = &progress.session else { return nobody() };
     let (agents, runs) = (runtime.agents(session).await, runtime.runs(session).await);
-    match (agents, runs, runtime.ledger(session).await) {
-        (Ok(agents), Ok(runs), Ok(ledger)) => Tree::known(lead.clone(), &agents, runs, ledger),
-        _ => Tree::new(lead.clone()),
+    match (agents, runs, runtime.programs(session).await, runtime.ledger(session).await) {
+        (Ok(agents), Ok(runs), Ok(programs), Ok(ledger)) => {
+            let narrator = Narrator::knowing(&programs);
+            (Tree::known(lead.clone(), &agents, runs, programs, ledger), narrator)
+        }
+        _ => nobody(),
     }
 }
 
@@ -94,6 +109,8 @@ struct Shower {
     signalled: Option<(&'static str, Instant)>,
     /// What is said of workflows where there is no moving picture.
     flows: Flows,
+    /// What is said of programs.
+    narrator: Narrator,
     /// Whether it has been said that nothing new starts.
     draining: bool,
 }
@@ -157,8 +174,22 @@ impl Shower {
                     let _ = put_json(&format!("{}\n", jsonl::event_line(run.as_str(), seq, at, &text)));
                 }
             }
+            Notice::Program { run, seq, at, event } => {
+                for said in self.narrator.heard(&run, &event) {
+                    if self.look.talk == Talk::Sparse || said.stays {
+                        self.live.say(&said.line);
+                    }
+                }
+                self.live.program(run.as_str(), at, &event);
+                if self.look.output == OutputFormat::Jsonl
+                    && let Ok(text) = event.encode()
+                {
+                    let _ = put_json(&format!("{}\n", jsonl::event_line(run.as_str(), seq, at, &text)));
+                }
+            }
             Notice::Ledger { ledger, .. } => self.live.ledger(ledger),
             Notice::Live { agent, piece } => self.live.piece(&agent, &piece),
+            Notice::Controlled { control } => self.signalled = Some((Caught::from(control).name(), Instant::now())),
             Notice::Draining { .. } => self.draining(),
         }
     }

@@ -4,16 +4,20 @@
 
 mod lines;
 mod node;
+mod programs;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 
-use convoke_kernel::{AgentId, Event, Ledger, Role, Run, RunCounts, RunEvent, Status, Summary, VerdictCounts};
+use convoke_kernel::{
+    AgentId, Event, Ledger, Program, ProgramEvent, Role, Run, RunCounts, RunEvent, Status, Summary, VerdictCounts,
+};
 use convoke_runtime::Piece;
 
 pub(super) use lines::{Line, Tone, cut};
 use node::{Node, Phase, State};
+use programs::Programs;
 #[cfg(test)]
 pub(super) use tests::worker;
 
@@ -26,10 +30,12 @@ pub(crate) struct Tree {
     /// The agents of this wave: everybody the lead waits for, and those who have ended since it was last asked.
     nodes: HashMap<AgentId, Node>,
     /// The same agents by phase and state, in the order in which they came there.
-    lanes: [[BTreeMap<u64, AgentId>; 4]; 3],
+    lanes: Vec<[BTreeMap<u64, AgentId>; 4]>,
     stamp: u64,
     /// The workflows of this wave.
     runs: Vec<Run>,
+    /// The programs' runs that have not ended.
+    programs: Programs,
     /// The findings of earlier ones.
     past: VerdictCounts,
     done: u32,
@@ -49,9 +55,10 @@ impl Tree {
         Self {
             lead,
             nodes: HashMap::new(),
-            lanes: Default::default(),
+            lanes: std::iter::repeat_with(Default::default).take(Phase::PROGRAMS).collect(),
             stamp: 0,
             runs: Vec::new(),
+            programs: Programs::default(),
             past: VerdictCounts::default(),
             done: 0,
             failed: 0,
@@ -64,16 +71,25 @@ impl Tree {
     }
 
     /// A session that is taken up again, with its agents, its runs and its ledger as the journal has them.
-    pub(crate) fn known(lead: AgentId, agents: &[(AgentId, Summary)], runs: Vec<Run>, ledger: Ledger) -> Self {
+    pub(crate) fn known(
+        lead: AgentId,
+        agents: &[(AgentId, Summary)],
+        runs: Vec<Run>,
+        programs: Vec<Program>,
+        ledger: Ledger,
+    ) -> Self {
         let mut tree = Self::new(lead);
         tree.ledger = Some(Box::new(ledger));
+        programs.into_iter().for_each(|program| tree.programs.know(program));
+        tree.make_lanes();
         let (closed, open): (Vec<Run>, Vec<Run>) = runs.into_iter().partition(Run::is_closed);
         closed.iter().for_each(|run| add(&mut tree.past, run.counts().findings));
         let shown: Vec<AgentId> =
             open.iter().flat_map(Run::items).flat_map(|item| item.worker.into_iter().chain(item.verifiers)).collect();
         tree.runs = open;
         for (id, summary) in agents {
-            let node = Node::known(summary);
+            let mut node = Node::known(summary);
+            node.phase = tree.programs.phase_of(id).unwrap_or(node.phase);
             tree.tokens = tree.tokens.saturating_add(node.tokens);
             tree.cost_nano = tree.cost_nano.zip(node.cost_nano).map(|(sum, cost)| sum.saturating_add(cost));
             if summary.role == Role::Lead {
@@ -103,9 +119,9 @@ impl Tree {
         }
         let mut node = match (self.nodes.remove(agent), event) {
             (Some(node), _) => node,
-            (None, Event::AgentStarted(e)) => Node::new(e.spec.role, &e.spec.label),
+            (None, Event::AgentStarted(e)) => self.node(agent, e.spec.role, &e.spec.label),
             // An agent that nobody introduced is shown all the same.
-            (None, _) => Node::new(Role::Task, ""),
+            (None, _) => self.node(agent, Role::Task, ""),
         };
         let (before, after) = (node.state, node.apply(at, event));
         if matches!(event, Event::ToolStarted(_)) {
@@ -115,7 +131,7 @@ impl Tree {
             self.nodes.insert(agent.clone(), node);
             return;
         }
-        self.lanes[node.phase as usize][before as usize].remove(&node.stamp);
+        self.lanes[node.phase.0][before as usize].remove(&node.stamp);
         self.tally(before, -1);
         self.tally(after, 1);
         node.state = after;
@@ -139,6 +155,22 @@ impl Tree {
         }
     }
 
+    /// Folds an event of a program's run.
+    pub(crate) fn program(&mut self, run: &str, at: u64, event: &ProgramEvent) {
+        self.programs.heard(run, at, event);
+        self.make_lanes();
+    }
+
+    /// Whether the session is a person's own program.
+    pub(crate) fn is_by_person(&self) -> bool {
+        self.programs.by_person()
+    }
+
+    /// A person's own program, in a line: its name, its phase and how long it has been at work.
+    pub(crate) fn own_program(&self, now: u64) -> Option<String> {
+        self.programs.own(now)
+    }
+
     /// Takes over the ledger as it stands.
     pub(crate) fn ledger(&mut self, ledger: Box<Ledger>) {
         self.ledger = Some(ledger);
@@ -151,12 +183,12 @@ impl Tree {
 
     /// Whether there is anybody beside the lead to be shown.
     pub(crate) fn is_at_work(&self) -> bool {
-        !self.nodes.is_empty() || !self.runs.is_empty()
+        !self.nodes.is_empty() || !self.runs.is_empty() || self.programs.are_open()
     }
 
     /// Agents below the lead that are at work now.
     pub(crate) fn running(&self) -> usize {
-        Phase::ALL.iter().map(|phase| self.count(*phase, State::Running)).sum()
+        self.phases().map(|phase| self.count(phase, State::Running)).sum()
     }
 
     /// What the session has spent against what was granted, the most important first; `None` while the lead is alone.
@@ -228,15 +260,31 @@ impl Tree {
         sum
     }
 
+    fn node(&self, agent: &AgentId, role: Role, label: &str) -> Node {
+        let mut node = Node::new(role, label);
+        node.phase = self.programs.phase_of(agent).unwrap_or(node.phase);
+        node
+    }
+
+    /// Every phase has its lanes.
+    fn make_lanes(&mut self) {
+        let most = Phase::PROGRAMS + self.programs.groups();
+        self.lanes.resize_with(most.max(self.lanes.len()), Default::default);
+    }
+
+    fn phases(&self) -> impl Iterator<Item = Phase> + use<> {
+        (0..self.lanes.len()).map(Phase)
+    }
+
     fn count(&self, phase: Phase, state: State) -> usize {
-        self.lanes[phase as usize][state as usize].len()
+        self.lanes[phase.0][state as usize].len()
     }
 
     /// Puts an agent behind those that are in its state already.
     fn place(&mut self, agent: &AgentId, mut node: Node) {
         self.stamp += 1;
         node.stamp = self.stamp;
-        self.lanes[node.phase as usize][node.state as usize].insert(node.stamp, agent.clone());
+        self.lanes[node.phase.0][node.state as usize].insert(node.stamp, agent.clone());
         self.nodes.insert(agent.clone(), node);
     }
 
@@ -250,9 +298,9 @@ impl Tree {
     }
 
     fn wave_over(&mut self) {
-        for phase in Phase::ALL {
+        for lanes in &mut self.lanes {
             for state in [State::Failed, State::Done] {
-                for agent in std::mem::take(&mut self.lanes[phase as usize][state as usize]).into_values() {
+                for agent in std::mem::take(&mut lanes[state as usize]).into_values() {
                     self.nodes.remove(&agent);
                 }
             }

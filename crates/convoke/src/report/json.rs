@@ -14,7 +14,7 @@ pub(crate) fn json(report: &RunReport) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{fan_out, solo};
+    use super::super::tests::{fan_out, program, solo};
     use super::*;
 
     fn schema() -> jsonschema::Validator {
@@ -25,7 +25,7 @@ mod tests {
 
     #[test]
     fn the_object_fits_its_schema_whatever_the_run_came_to() {
-        for report in [solo(), fan_out()] {
+        for report in [solo(), fan_out(), program()] {
             let object = json(&report);
             let errors: Vec<String> =
                 schema().iter_errors(&object).map(|error| format!("{}: {error}", error.instance_path())).collect();

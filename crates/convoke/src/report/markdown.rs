@@ -19,6 +19,8 @@ pub(crate) fn markdown(report: &RunReport) -> String {
     section(&mut page, "Answer");
     match report.answer.trim().is_empty() {
         true => page.push_str("There is none.\n"),
+        // A value is data, and data of a program is no Markdown.
+        false if report.value.is_some() => page.push_str(&fenced(&report.answer)),
         false => page.push_str(&quoted(&report.answer)),
     }
     for follow_up in &report.follow_ups {
@@ -39,6 +41,7 @@ pub(crate) fn markdown(report: &RunReport) -> String {
             put(&mut page, &format!("\n`{command}` allows the first of them, `--deny` refuses it."));
         }
     }
+    programs(&mut page, report);
     if !report.findings.is_empty() {
         section(&mut page, "Findings");
         put(&mut page, &counts(&report.findings));
@@ -131,6 +134,29 @@ fn finding(page: &mut String, finding: &Finding) {
     for (title, text) in [("Evidence", &finding.evidence), ("Verdict", &finding.reason)] {
         if !text.trim().is_empty() {
             let _ = write!(page, "\n{title}:\n\n{}", fenced(text));
+        }
+    }
+}
+
+fn programs(page: &mut String, report: &RunReport) {
+    for program in &report.programs {
+        section(page, &escaped(&program.head()));
+        for checkpoint in &program.questions {
+            put(page, &format!("- waits for an answer: {}", escaped(&checkpoint.question)));
+            if let Some(answer) = &checkpoint.answer {
+                put(page, &format!("  {}", code(answer)));
+            }
+        }
+        for line in program.lines(true) {
+            put(page, &format!("- {}", escaped(&line)));
+        }
+        if let (Some(_), false) = (&program.value, program.by_person) {
+            put(page, "\nWhat it returned:\n");
+            page.push_str(&fenced(&program.value_text()));
+        }
+        if !program.log.is_empty() {
+            put(page, "\nWhat it said:\n");
+            page.push_str(&fenced(&program.log.join("\n")));
         }
     }
 }

@@ -7,6 +7,7 @@ mod json;
 mod markdown;
 mod model;
 mod order;
+mod program;
 mod sarif;
 #[cfg(test)]
 mod tests;
@@ -20,4 +21,11 @@ pub(crate) use model::{
     Severity, Skipped, Spend, Tokens, Verdict, Waits,
 };
 pub(crate) use order::fail_on;
+pub(crate) use program::{Checkpoint, ProgramReport, calls_line, value_text};
 pub(crate) use text::text;
+
+/// A program's run with everything that can be in one.
+#[cfg(test)]
+pub(crate) fn program_for_tests() -> ProgramReport {
+    tests::program().programs.swap_remove(0)
+}

@@ -1,10 +1,12 @@
 //! What a run came to, as plain data. Its JSON form is the object of `--output json` and of `--report FILE.json`; the shape
 //! is checked in as `docs/schema/run.schema.json`. Money is whole nano-dollars, times are UTC milliseconds.
 
-use convoke_kernel::{Confinement, Network};
+use convoke_kernel::{Confinement, Network, Usage};
 use serde::Serialize;
+use serde_json::Value;
 
 use super::changes::{Changed, Tree};
+use super::program::ProgramReport;
 
 /// The version of the object's shape. New members may come without a new version.
 pub(crate) const SCHEMA_VERSION: u32 = 1;
@@ -32,7 +34,11 @@ pub(crate) struct RunReport {
     pub(crate) exit_code: u8,
     pub(crate) exit_reason: String,
     pub(crate) answer: String,
+    /// What the program returned that a person ran; `None` if it did not return, or there is none.
+    pub(crate) value: Option<Value>,
     pub(crate) failure: Option<Failed>,
+    /// The runs of workflow programs, in the order they were started.
+    pub(crate) programs: Vec<ProgramReport>,
     /// What was said after the task, in order.
     pub(crate) follow_ups: Vec<FollowUp>,
     /// By severity, then by verdict.
@@ -198,7 +204,7 @@ pub(crate) enum AgentStatus {
 /// One agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Agent {
-    /// `lead`, `worker`, `verifier` or `task`.
+    /// `lead`, `worker`, `verifier`, `task` or `callee`.
     pub(crate) role: &'static str,
     pub(crate) label: String,
     pub(crate) agent: Option<String>,
@@ -245,6 +251,19 @@ pub(crate) struct Tokens {
     pub(crate) cache_write_1h_tokens: u64,
     pub(crate) output_tokens: u64,
     pub(crate) thinking_tokens: u64,
+}
+
+impl From<Usage> for Tokens {
+    fn from(usage: Usage) -> Self {
+        Self {
+            input_tokens: usage.input_tokens,
+            cache_read_tokens: usage.cache_read_tokens,
+            cache_write_5m_tokens: usage.cache_write_5m_tokens,
+            cache_write_1h_tokens: usage.cache_write_1h_tokens,
+            output_tokens: usage.output_tokens,
+            thinking_tokens: usage.thinking_tokens,
+        }
+    }
 }
 
 /// What was used, against what was granted. A cap of `None` is no cap.

@@ -3,7 +3,10 @@
 
 use super::file::Form;
 use super::model::{Citation, Reused, Verdict, Waits};
+use super::program::{Declined, Loss, Note};
 use super::*;
+use convoke_kernel::ProgramCounts;
+
 use crate::render::{Look, Talk, text_columns};
 use crate::settings::OutputFormat;
 
@@ -70,7 +73,9 @@ pub(crate) fn solo() -> RunReport {
         exit_code: 0,
         exit_reason: "done".into(),
         answer: "Forty-two.".into(),
+        value: None,
         failure: None,
+        programs: Vec::new(),
         follow_ups: Vec::new(),
         findings: Vec::new(),
         agents: vec![agent("lead", "", "a_aaaaaaaaaaaaaaaa", AgentStatus::Ok)],
@@ -101,6 +106,89 @@ pub(crate) fn solo() -> RunReport {
         questions: Vec::new(),
         warnings: Vec::new(),
     }
+}
+
+/// A person's program of which something was lost, something was not awaited, and something is asked.
+pub(crate) fn program() -> RunReport {
+    let counts = ProgramCounts { calls: 4, agent_calls: 3, ok: 1, failed: 1, skipped: 1, ..ProgramCounts::default() };
+    let lost = Loss {
+        call: 2,
+        kind: "agent",
+        label: WILD.into(),
+        phase: Some("Look".into()),
+        within: Some("child".into()),
+        why: "api: overloaded".into(),
+        agents: vec!["a_bbbbbbbbbbbbbbbb".into()],
+    };
+    let value = serde_json::json!({"found": ["one", WILD], "none": null});
+    let report = ProgramReport {
+        run: "wf_aaaaaaaaaaaaaaaa".into(),
+        name: "review".into(),
+        digest: "0".repeat(64),
+        by_person: true,
+        status: "partial",
+        pass: 2,
+        value: Some(value.clone()),
+        replaced: vec!["found[3]".into()],
+        failure: None,
+        counts,
+        losses: vec![lost],
+        unawaited: vec![3],
+        declined: Some(Declined { agents: 547, reason: "needs 547 agents, 50 of 50 are left".into() }),
+        questions: vec![Checkpoint {
+            id: "wf_aaaaaaaaaaaaaaaa:4".into(),
+            call: 4,
+            workflow: "review".into(),
+            question: "Go on?".into(),
+            answer: Some("convoke resume s_aaaaaaaaaaaaaaaa --answer wf_aaaaaaaaaaaaaaaa:4=TEXT".into()),
+        }],
+        notes: vec![Note { call: 1, label: "a.rs".into(), note: "its worktree is kept".into() }],
+        log: vec!["1 of 3".into()],
+        usage: Tokens { input_tokens: 7, ..Tokens::default() },
+        cost_nano: None,
+    };
+    RunReport {
+        status: "partial",
+        exit_code: 3,
+        exit_reason: "program_partial".into(),
+        answer: report.value_text(),
+        value: Some(value),
+        failure: Some(Failed { kind: "program_partial".into(), message: "2 of 3 agent calls did not end well".into() }),
+        programs: vec![report],
+        ..solo()
+    }
+}
+
+#[test]
+fn what_a_program_lost_is_told_in_every_form_and_its_value_is_whole() {
+    let report = program();
+    let page = Form::Markdown.render(&report);
+    assert!(page.contains("workflow review wf\\_aaaaaaaaaaaaaaaa: partial"), "{page}");
+    assert!(page.contains("lost: call 2") && page.contains("api: overloaded") && page.contains("--answer"), "{page}");
+    let look = Look {
+        output: OutputFormat::Text,
+        talk: Talk::Sparse,
+        answer_on_terminal: false,
+        talk_on_terminal: false,
+        colour: true,
+    };
+    for width in [40, 80, 120] {
+        let told = text(&report, look, width);
+        let joined = told.split_whitespace().collect::<Vec<_>>().join(" ");
+        let expected = [
+            "workflow review wf_aaaaaaaaaaaaaaaa: partial · 3 agent calls: 1 ok, 1 failed, 1 skipped · pass 2",
+            "(▸ child, Look): api: overloaded",
+            "did not wait for the agents of these calls: 3",
+            "placeholders in the value: found[3]",
+            "call 1 a.rs: its worktree is kept",
+        ];
+        for words in expected {
+            assert!(joined.contains(words), "{words:?} is missing at {width}:\n{told}");
+        }
+        assert!(told.lines().all(|line| text_columns(line) <= width), "{told}");
+        assert!(!told.contains('\u{1b}'), "{told:?}");
+    }
+    assert_eq!(json(&report)["value"], report.programs[0].value.clone().unwrap());
 }
 
 /// A run with everything that can be in one.

@@ -4,6 +4,7 @@
 use super::changes::{file_line, files_head, tree_line};
 use super::model::{Agent, AgentStatus, Finding, RunReport, Verdict};
 use super::order::{counts, in_order};
+use super::program::ProgramReport;
 use crate::render::{Look, clean, count, dollars, flat, hanging, tokens};
 use crate::settings::minutes;
 
@@ -21,13 +22,15 @@ const MOST_CHARS: usize = 400;
 pub(crate) fn text(report: &RunReport, look: Look, width: usize) -> String {
     let children = report.agents.iter().filter(|agent| agent.role != "lead").count();
     let mut page = Page { lines: String::new(), look, width, shortened: false };
-    if children == 0 && report.findings.is_empty() && report.skipped.is_empty() && report.notes.is_empty() {
+    let alone = children == 0 && report.programs.is_empty();
+    if alone && report.findings.is_empty() && report.skipped.is_empty() && report.notes.is_empty() {
         page.left(report);
         page.shortening();
         return page.lines;
     }
     page.findings(&report.findings);
-    page.agents(&report.agents);
+    page.programs(&report.programs, report.worktrees.is_empty());
+    page.agents(report);
     page.left(report);
     page.not_run(report);
     for note in &report.notes {
@@ -179,14 +182,32 @@ impl Page {
         }
     }
 
-    fn agents(&mut self, agents: &[Agent]) {
+    fn programs(&mut self, programs: &[ProgramReport], notes: bool) {
+        for program in programs {
+            self.heading(&program.head());
+            let lines = program.lines(notes);
+            for line in lines.iter().take(MOST_LINES) {
+                let line = self.flat(line);
+                self.line("  ", &line);
+            }
+            self.more(MOST_LINES, lines.len());
+            if !program.by_person && (program.value.is_some() || !program.losses.is_empty()) {
+                self.line("  ", &format!("to see what it returned: convoke runs show {} --value", program.run));
+            }
+        }
+    }
+
+    fn agents(&mut self, report: &RunReport) {
+        let agents = &report.agents;
         let said = outcomes(agents);
         if said.is_empty() {
             return;
         }
         self.heading(&format!("agents: {said}"));
-        let bad: Vec<&Agent> =
-            agents.iter().filter(|agent| agent.role != "lead" && agent.status != AgentStatus::Ok).collect();
+        // What a program lost is listed with the program.
+        let of_program = |agent: &Agent| report.programs.iter().any(|program| agent.run.as_ref() == Some(&program.run));
+        let is_bad = |agent: &&Agent| agent.role != "lead" && agent.status != AgentStatus::Ok && !of_program(agent);
+        let bad: Vec<&Agent> = agents.iter().filter(is_bad).collect();
         for agent in bad.iter().take(MOST_LINES) {
             let (name, status) = (self.flat(&name(agent)), agent.status.word());
             match &agent.failure {

@@ -92,6 +92,8 @@ pub(super) const KEYS: &[Key] = &[
     key("ask", Kind::Choice(ASK_WORDS), Project::MayNot),
     // A project's are looked at one by one: it may forbid and ask.
     key("rules", Kind::Rules, Project::May),
+    // A project that could say so would trust itself.
+    key("trusted", Kind::List, Project::MayNot),
     key("journal", Kind::Text, Project::MayNot),
     key("base_url", Kind::Text, Project::MayNot),
     key("auth.key", Kind::Secret, Project::MayNot),

@@ -13,6 +13,7 @@ mod origin;
 mod paths;
 mod resolve;
 mod rules;
+mod saved;
 mod time;
 mod value;
 
@@ -31,6 +32,7 @@ pub(crate) use fan_out::FanOut;
 pub(crate) use file::check_user_file;
 pub(crate) use origin::{ConfigFile, Origin, Row};
 pub(crate) use rules::{Asking, is_simple};
+pub(crate) use saved::{Saved, Shelves};
 pub(crate) use time::parse_duration;
 pub(crate) use value::{parse_host, parse_voters, switch_word};
 
@@ -72,6 +74,8 @@ pub(crate) struct Settings {
     pub(crate) surroundings: Environment,
     /// Which calls are allowed, refused or asked about.
     pub(crate) asking: Asking,
+    /// Where saved workflows and kinds of agents are, and whose are trusted.
+    pub(crate) saved: Saved,
     /// Whether `DOC_TEST_MODE` is set.
     pub(crate) doc_test: bool,
     /// The environment of commands.

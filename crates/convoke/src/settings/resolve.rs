@@ -16,7 +16,7 @@ use super::keys::{self, KEYS, Kind};
 use super::layers::Layers;
 use super::origin::{ConfigFile, Origin, Row};
 use super::value::{self, Value};
-use super::{DOC_TEST_MODE, Environment, ModelSource, Settings, paths, rules};
+use super::{DOC_TEST_MODE, Environment, ModelSource, Settings, paths, rules, saved};
 use crate::args::GlobalArgs;
 use crate::failure::Failure;
 
@@ -78,6 +78,7 @@ impl Settings {
             fan_out,
             asking: rules::asking(&layers, &args.settings.approval)?,
             confine: confine::wanted(&layers, &args.settings.confine)?,
+            saved: saved::saved(&layers, &args.settings.trust, env)?,
             surroundings: env.only(crate::confine::VARIABLES),
             doc_test: env.get(DOC_TEST_MODE).is_some(),
             command_env,

@@ -3,14 +3,16 @@
 
 use std::collections::HashMap;
 
-use convoke_kernel::{self as kernel, ItemResult, ItemStatus, ItemView, Role, Status, Summary, VoterResult};
+use convoke_kernel::{
+    self as kernel, CallKind, CallResult, ItemResult, ItemStatus, ItemView, Program, Role, Status, Summary, VoterResult,
+};
 
 use crate::catalog::Run;
 use crate::render::kind_word;
 use crate::report::{Agent, AgentStatus, Failed, Reused};
 
 /// The agents of a session without its lead.
-pub(super) fn agents(run: &Run, flows: &[kernel::Run]) -> Vec<Agent> {
+pub(super) fn agents(run: &Run, flows: &[kernel::Run], programs: &[Program]) -> Vec<Agent> {
     let mut left: HashMap<&str, &Summary> = HashMap::new();
     for entry in run.agents.iter().filter(|entry| entry.summary.role != Role::Lead) {
         left.insert(entry.agent.as_str(), &entry.summary);
@@ -22,6 +24,14 @@ pub(super) fn agents(run: &Run, flows: &[kernel::Run]) -> Vec<Agent> {
             agents.extend(worker(flow, &spec.run, &item, &mut left));
             let numbers = 1..=spec.voters;
             agents.extend(numbers.filter_map(|voter| verifier(flow, &spec.run, &item, voter, &mut left)));
+        }
+    }
+    for program in programs {
+        let Some(spec) = program.spec() else { continue };
+        for call in program.calls().filter(|call| call.made.kind.is_agents()) {
+            if let Some(result) = &call.result {
+                agents.extend(callees(&spec.run, &call.made, result, &mut left));
+            }
         }
     }
     for entry in &run.agents {
@@ -115,6 +125,52 @@ fn verifier(
     Some(Agent { status, failure, ..agent })
 }
 
+/// Who did a call of a program. A call that was served from elsewhere has the agents of whoever did it, who cost nothing here.
+fn callees(run: &str, made: &kernel::MadeCall, result: &CallResult, left: &mut HashMap<&str, &Summary>) -> Vec<Agent> {
+    let role = if made.kind == CallKind::Verify { "verifier" } else { "callee" };
+    let (status, failure) = match (&result.status, &result.degraded) {
+        (ItemStatus::Ok, None) => (AgentStatus::Ok, None),
+        (ItemStatus::Ok, Some(why)) => (AgentStatus::Degraded, Some(failed("degraded", why))),
+        (ItemStatus::Failed { kind, message }, _) => (AgentStatus::Failed, Some(failed(&kind_word(*kind), message))),
+        (ItemStatus::Skipped { reason }, _) => (AgentStatus::Failed, Some(failed("skipped", reason))),
+    };
+    let one = |id: &kernel::AgentId| {
+        let reused = result.reused.as_ref();
+        let summary = left.remove(id.as_str()).filter(|_| reused.is_none());
+        Agent {
+            label: made.label.clone(),
+            agent: Some(id.to_string()),
+            run: Some(run.to_owned()),
+            item: Some(made.call),
+            status,
+            failure: failure.clone(),
+            changed: if reused.is_some() { Vec::new() } else { result.changed.clone() },
+            reused: reused.map(|from| Reused { run: from.session.clone(), at: from.at }),
+            ..summary.map_or_else(|| nobody(role), |summary| Agent { role, ..by_itself(id.as_str(), summary) })
+        }
+    };
+    result.agents.iter().map(one).collect()
+}
+
+/// An agent of which nothing is known here but its place.
+fn nobody(role: &'static str) -> Agent {
+    Agent {
+        role,
+        label: String::new(),
+        agent: None,
+        run: None,
+        item: None,
+        status: AgentStatus::Ok,
+        failure: None,
+        turns: 0,
+        commands: 0,
+        tokens: 0,
+        cost_nano: Some(0),
+        changed: Vec::new(),
+        reused: None,
+    }
+}
+
 /// An agent that no workflow asked for: a one-shot one, or one whose workflow is gone from the journal.
 fn by_itself(id: &str, summary: &Summary) -> Agent {
     let kind = || kind_word(summary.failure.unwrap_or(convoke_kernel::FailureKind::Internal));
@@ -152,5 +208,6 @@ pub(crate) fn role(role: Role) -> &'static str {
         Role::Worker => "worker",
         Role::Verifier => "verifier",
         Role::Task => "task",
+        Role::Callee => "callee",
     }
 }

@@ -118,6 +118,9 @@ fn help_fits_the_terminal_and_names_every_exit_code() {
         &["runs", "undo", "--help"],
         &["worktrees", "--help"],
         &["worktrees", "apply", "--help"],
+        &["workflow", "--help"],
+        &["workflow", "check", "--help"],
+        &["workflow", "save", "--help"],
         &["sim", "--help"],
         &["doctor", "--help"],
     ];

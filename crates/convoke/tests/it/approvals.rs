@@ -296,7 +296,7 @@ async fn a_parked_run_is_told_apart_in_every_form() {
         })
         .await
         .exits(0);
-        let width = columns.parse().unwrap();
+        let width: usize = columns.parse().unwrap();
         assert!(seen.stdout.lines().all(|line| line.chars().count() <= width), "{columns}: {}", seen.stdout);
         assert!(seen.stdout.contains("$ touch one\\u{1b}[2J") && !seen.stdout.contains('\u{1b}'), "{}", seen.stdout);
     }

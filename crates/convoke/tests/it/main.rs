@@ -4,6 +4,7 @@
 
 mod admin;
 mod approvals;
+mod control;
 mod doc_test;
 mod envelope;
 mod escapes;
@@ -19,6 +20,7 @@ mod pty;
 mod repo;
 mod reports;
 mod resume;
+mod resume_programs;
 mod rules;
 mod run;
 mod sandbox;
@@ -31,4 +33,8 @@ mod team;
 mod terminal;
 mod tree;
 mod undo;
+mod workflow;
+mod workflow_plan;
+mod workflow_run;
+mod workflow_shipped;
 mod worktrees;

@@ -170,7 +170,7 @@ impl Written<'_> {
         let is_error = exit_code != 0;
         let exit_code = Some(exit_code);
         let text = output.to_owned();
-        let result = ToolResult { text, is_error, ran: Ran::Done, exit_code, shell: None, full_output: None };
+        let result = ToolResult { is_error, ran: Ran::Done, exit_code, ..ToolResult::done(text) };
         self.input(Input::ToolDone { id, result }).await;
     }
 

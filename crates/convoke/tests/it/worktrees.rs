@@ -73,7 +73,10 @@ async fn two_tasks_side_by_side_are_listed_shown_and_taken_over_one_after_the_ot
         command.env("COLUMNS", width);
         let shown = crate::stage::to_its_end(command).await.exits(0).stdout;
         let longest = shown.lines().map(|line| line.chars().count()).max().unwrap();
-        assert!(longest <= width.parse().unwrap() && shown.contains(&one[..10]) && shown.contains("stored"), "{shown}");
+        assert!(
+            longest <= width.parse::<usize>().unwrap() && shown.contains(&one[..10]) && shown.contains("stored"),
+            "{shown}"
+        );
     }
     let patch = stage.run(&["worktrees", "diff", &run, &one]).await.exits(0).stdout;
     assert!(patch.contains("+first by a task") && !patch.contains("last by a task"), "{patch}");

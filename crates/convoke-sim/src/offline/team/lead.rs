@@ -1,5 +1,5 @@
 //! The lead: with the mode on (or a person's word for it) a review is scouted, cut into subtasks, fanned out and put
-//! together. Everything else, and a review whose fan-out is refused, is done alone.
+//! together; a saved workflow that a person names is started. Everything else, and a review whose fan-out is refused, is done alone.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::facts::Sight;
 use super::look::Look;
 use super::plan::plan;
 use super::small_talk::{self, asks_for_workflow, forbids_team, without_workflow};
-use super::{many, synthesis};
+use super::{many, named, synthesis};
 use crate::offline::intent::{Ask, Intent, Wanted, classify};
 use crate::offline::policy::{Answer, call_tools, text};
 use crate::offline::read::{Call, Exchange, said};
@@ -16,6 +16,9 @@ use crate::offline::read::{Call, Exchange, said};
 /// The reply of a lead; none if it is to work alone.
 pub(super) fn answer(request: &Value) -> Option<Answer> {
     let exchange = Exchange::of(request);
+    if let Some(answer) = named::answer(&exchange) {
+        return Some(answer);
+    }
     if exchange.calls.is_empty()
         && let Some(said) = small_talk::answer(&exchange.task, &exchange.earlier)
     {

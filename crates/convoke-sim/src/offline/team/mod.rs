@@ -1,7 +1,9 @@
 //! The parts it plays in a team: the lead that scouts, fans out and puts together; the worker that checks one concern with
-//! commands and reports what they printed; the verifier that runs the evidence again. Which part is read from the declared
-//! tools. Nothing here guesses: a finding is a line that a rule found, a verdict is that rule run again.
+//! commands and reports what they printed; the verifier that runs the evidence again; the callee of a program, which fills a
+//! schema. Which part is read from the declared tools. Nothing here guesses: a finding is a line that a rule found, a verdict is
+//! that rule run again.
 
+mod callee;
 mod concern;
 mod digest;
 mod facts;
@@ -9,6 +11,7 @@ mod hand_back;
 mod kind;
 mod lead;
 mod look;
+mod named;
 mod plan;
 mod small_talk;
 mod subtask;
@@ -31,6 +34,8 @@ pub(super) fn answer(request: &Value) -> Option<Answer> {
         Some(verifier::answer(request))
     } else if declares(request, "Workflow") && declares(request, "bash") {
         lead::answer(request)
+    } else if !declares(request, "Workflow") && callee::is_callee(request) {
+        Some(callee::answer(request))
     } else {
         None
     }

@@ -38,7 +38,7 @@ pub(super) fn read(subtask: &str) -> Look {
 }
 
 /// The paths that the first line names.
-fn place(subtask: &str) -> Place {
+pub(super) fn place(subtask: &str) -> Place {
     let line = subtask.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let title = ALL.iter().map(|about| about.title).find(|title| line.starts_with(title)).unwrap_or_default();
     let line = &line[title.len()..];

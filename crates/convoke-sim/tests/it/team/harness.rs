@@ -197,6 +197,27 @@ impl<'a> Agent<'a> {
         Self::new(sim, "verifier", &format!("Claims to be tested, no instructions.\n<findings>{text}</findings>"))
     }
 
+    /// An agent that a program called, with hands and, if its value has a schema, the tool to give it back with.
+    pub(super) fn callee(sim: &'a Simulator, prompt: &str, schema: Option<&Value>) -> Self {
+        let mut agent = Self::new(sim, "callee", prompt);
+        let mut tools = vec![
+            json!({"type": "bash_20250124", "name": "bash"}),
+            json!({"type": "text_editor_20250728", "name": "str_replace_based_edit_tool"}),
+            json!({"name": "glob", "input_schema": {"type": "object", "properties": {"pattern": {"type": "string"}}}}),
+        ];
+        if let Some(schema) = schema {
+            tools.push(json!({"name": "StructuredOutput", "description": "Gives it back.", "input_schema": schema}));
+        }
+        agent.ask.body["tools"] = json!(tools);
+        agent
+    }
+
+    /// Leaves it with these tools alone.
+    pub(super) fn narrow(&mut self, names: &[&str]) {
+        let tools = self.ask.body["tools"].as_array_mut().expect("tools");
+        tools.retain(|tool| names.iter().any(|name| tool["name"] == *name));
+    }
+
     /// Something the harness says in a system section.
     pub(super) fn system(&mut self, text: &str) {
         self.ask.push("system", json!([{"type": "text", "text": text}]));

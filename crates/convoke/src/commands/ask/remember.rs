@@ -1,14 +1,26 @@
-//! Remembers an answer as a rule in the user's configuration. The file keeps everything that stands in it; it is replaced
+//! Remembers an answer in the user's configuration. The file keeps everything that stands in it; it is replaced
 //! in one step, and not at all if the result could not be read.
 
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 
+use toml::de::DeTable;
+
 use crate::settings::check_user_file;
 
 /// Adds a rule that allows what begins like this command.
 pub(super) fn allow(file: &Path, command: &str) -> Result<(), String> {
+    rewrite(file, |text| Ok(with_rule(text, command)))
+}
+
+/// Adds a directory to those whose workflows and agents are trusted.
+pub(in crate::commands) fn trust(file: &Path, dir: &str) -> Result<(), String> {
+    rewrite(file, |text| with_trusted(text, dir))
+}
+
+/// Makes a new text of a file's text, and puts it in its place.
+fn rewrite(file: &Path, change: impl FnOnce(&str) -> Result<String, String>) -> Result<(), String> {
     // A configuration that is a link stays one.
     let file = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     let cannot = |error: std::io::Error| format!("{}: {error}", file.display());
@@ -22,7 +34,7 @@ pub(super) fn allow(file: &Path, command: &str) -> Result<(), String> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => (String::new(), None),
         Err(error) => return Err(cannot(error)),
     };
-    let text = with_rule(&text, command);
+    let text = change(&text)?;
     check_user_file(&file, &text).map_err(|failure| format!("{} (nothing was changed)", failure.message))?;
     let mut new = tempfile::NamedTempFile::new_in(dir).map_err(cannot)?;
     new.write_all(text.as_bytes()).map_err(cannot)?;
@@ -46,6 +58,24 @@ fn with_rule(text: &str, command: &str) -> String {
     format!(
         "{text}{apart}# Remembered from a question.\n[[rules]]\ntool = \"bash\"\ncommand = {command}\ndecision = \"allow\"\n"
     )
+}
+
+/// The file with one more trusted directory. A key outside of tables must stand before all of them, so a new one comes first.
+fn with_trusted(text: &str, dir: &str) -> Result<String, String> {
+    let item = toml::Value::String(dir.to_owned());
+    let table = DeTable::parse(text).map_err(|error| error.message().to_owned())?;
+    let list = table.get_ref().iter().find(|(key, _)| key.get_ref() == "trusted").map(|(_, value)| value);
+    let Some(list) = list else {
+        let apart = if text.is_empty() { "" } else { "\n" };
+        return Ok(format!(
+            "# Workflows and agents of these directories are loaded.\ntrusted = [{item}]\n{apart}{text}"
+        ));
+    };
+    let items = list.get_ref().as_array().ok_or("'trusted' is no list (nothing was changed)")?;
+    let apart = if items.is_empty() { "" } else { ", " };
+    // Right behind the bracket nothing can be in the way: no comment, no comma.
+    let at = list.span().start + 1;
+    Ok(format!("{}{item}{apart}{}", &text[..at], &text[at..]))
 }
 
 #[cfg(test)]
@@ -75,6 +105,24 @@ mod tests {
         check("# mine\nmodel = \"m\" # this one", &format!("# mine\nmodel = \"m\" # this one\n\n{RULE}"));
         check("[env]\npass = [\"A\"]\n", &format!("[env]\npass = [\"A\"]\n\n{RULE}"));
         check(&format!("{RULE}\n"), &format!("{RULE}\n{RULE}"));
+    }
+
+    #[test]
+    fn a_trusted_directory_is_added_and_everything_else_stays() {
+        let check = |before: &str, expected: &str| {
+            let after = with_trusted(before, "/a b/\"c\"").unwrap();
+            assert_eq!(after, expected);
+            check_user_file(Path::new("config.toml"), &after).unwrap();
+        };
+        let new = "# Workflows and agents of these directories are loaded.\ntrusted = ['/a b/\"c\"']\n";
+        check("", new);
+        check(
+            "# mine\nmodel = \"m\"\n[env]\npass = []\n",
+            &format!("{new}\n# mine\nmodel = \"m\"\n[env]\npass = []\n"),
+        );
+        check("trusted = []\n", "trusted = ['/a b/\"c\"']\n");
+        check("trusted = [\n  # work\n  \"/w\",\n]\n", "trusted = ['/a b/\"c\"', \n  # work\n  \"/w\",\n]\n");
+        assert!(with_trusted("trusted = 1\n", "/a").unwrap_err().contains("no list"));
     }
 
     #[test]

@@ -62,6 +62,7 @@ pub(super) fn object(run: &Run) -> Value {
         "run": run.session.as_str(),
         "agents": run.agents.iter().map(|entry| entry.agent.as_str()).collect::<Vec<_>>(),
         "workflows": run.workflows,
+        "programs": run.programs,
         "status": state.word(),
         "failure": failure,
         "can_go_on": summary.can_go_on,
@@ -101,7 +102,7 @@ fn text(settings: &Settings, catalog: &Catalog, shown: &[&Run]) -> Result<(), Fa
         table.row(vec![
             run.session.as_str().chars().take(length).collect(),
             utc::minute(summary.started_at),
-            run.state().words(),
+            run.words(),
             run.agents.len().to_string(),
             Used::of(&run.agents).turns.to_string(),
             tokens(bill.tokens()),

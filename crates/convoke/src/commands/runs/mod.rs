@@ -1,13 +1,20 @@
-//! `convoke runs`: what is in the journal, listed, shown, exported, taken back and removed.
+//! `convoke runs`: what is in the journal, listed, shown, exported, taken back and removed; and what another process drives,
+//! watched, paused, stopped and tried again.
 
 mod diff;
 mod export;
 mod list;
 mod overview;
+mod pause;
+mod program;
 mod prune;
+mod retry;
 mod show;
+mod stop;
+mod target;
 mod tell;
 mod undo;
+mod watch;
 
 use convoke_journal::Record;
 
@@ -21,6 +28,10 @@ pub(crate) async fn run(settings: &Settings, command: &RunsCommand) -> Result<Ex
     match command {
         RunsCommand::List(args) => list::run(settings, args).await,
         RunsCommand::Show(args) => show::run(settings, args).await,
+        RunsCommand::Watch(args) => watch::run(settings, args).await,
+        RunsCommand::Pause(args) => pause::run(settings, args).await,
+        RunsCommand::Stop(args) => stop::run(settings, args).await,
+        RunsCommand::Retry(args) => retry::run(settings, args).await,
         RunsCommand::Export(args) => export::run(settings, args).await,
         RunsCommand::Diff(args) => diff::run(settings, args).await,
         RunsCommand::Undo(args) => undo::run(settings, args).await,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::overview::overview;
 use super::tell::Teller;
-use super::{line, list, no_journal};
+use super::{line, list, no_journal, program};
 use crate::again::Naming;
 use crate::args::{OutputFormat, ShowArgs};
 use crate::catalog::{self, Catalog, Entry, Run, State};
@@ -34,6 +34,12 @@ pub(super) async fn run(settings: &Settings, args: &ShowArgs) -> Result<Exit, Fa
     let session = catalog.find(&args.run)?.session.clone();
     catalog.look_for_questions(&journal, |run| run.session == session).await;
     let run = catalog.find(session.as_str())?;
+    if args.value {
+        return program::value(settings, &journal, run, &args.run).await;
+    }
+    if let Some(call) = args.call {
+        return program::call(settings, &journal, run, (&args.run, call)).await;
+    }
     let agents: Vec<&Entry> = match &args.agent {
         Some(given) => vec![run.agent(given)?],
         // The lead says what the others do; all of it at once would be read by nobody.
@@ -50,7 +56,8 @@ pub(super) async fn run(settings: &Settings, args: &ShowArgs) -> Result<Exit, Fa
     }
     if settings.output == OutputFormat::Text {
         let spec = Lead::read(&journal, &run.lead().agent).await?.spec;
-        stdio::put(&(head(run, spec.map(|spec| spec.confinement)) + &overview(run, stdio::width())))?;
+        let programs = program::overview(&journal, run, stdio::width()).await?;
+        stdio::put(&(head(run, spec.map(|spec| spec.confinement)) + &programs + &overview(run, stdio::width())))?;
     }
     for entry in &agents {
         let mut shown = Shown::new(settings, &entry.agent.to_string());
@@ -155,6 +162,11 @@ async fn object(journal: &Journal, run: &Run, agents: &[&Entry]) -> Result<Value
         let events = events(journal, &StreamId::new(summary.run.as_str())?).await?;
         workflows.push(json!({"workflow": summary.run, "events": events}));
     }
+    let mut programs = Vec::new();
+    for summary in &run.programs {
+        let events = events(journal, &StreamId::new(summary.run.as_str())?).await?;
+        programs.push(json!({"program": summary, "events": events}));
+    }
     let spec = Lead::read(journal, &run.lead().agent).await?.spec;
     let confinement = spec.map(|spec| Confined::from(spec.confinement));
     Ok(json!({
@@ -163,6 +175,7 @@ async fn object(journal: &Journal, run: &Run, agents: &[&Entry]) -> Result<Value
         "confinement": confinement,
         "agents": told,
         "workflows": workflows,
+        "programs": programs,
     }))
 }
 
@@ -183,7 +196,7 @@ fn head(run: &Run, confinement: Option<Confinement>) -> String {
             clean(&format!("sandbox {} · {network} · {layers}\n", held.sandbox.name()))
         }
     };
-    format!("run {} · {} · {when} UTC\n{model} in {dir}\n{held}", run.session, run.state().words())
+    format!("run {} · {} · {when} UTC\n{model} in {dir}\n{held}", run.session, run.words())
 }
 
 fn foot(run: &Run) -> String {
@@ -192,7 +205,7 @@ fn foot(run: &Run) -> String {
     let time = Duration::from_millis(run.updated_at().saturating_sub(summary.started_at));
     format!(
         "\n{} · {turns} · {commands} · {} tokens · {} · {}\n",
-        run.state().words(),
+        run.words(),
         tokens(bill.tokens()),
         bill.dollars(),
         crate::render::seconds(time)

@@ -41,6 +41,7 @@ impl Teller {
         match event {
             Event::AgentStarted(e) => self.started(at, &e.spec),
             Event::ExchangeOpened(e) => block(at, &format!("prompt {}", e.exchange), &e.text),
+            Event::CallMade(e) => block(at, &format!("call {}", e.exchange), &e.text),
             Event::ExchangeReopened(e) => block(at, &format!("exchange {} goes on", e.exchange), ""),
             Event::ModelCalled(e) => {
                 self.called_at = at;
@@ -178,6 +179,12 @@ fn request_text(name: &str, input: &str) -> String {
     let value: Value = serde_json::from_str(input).unwrap_or_default();
     match (name, value["command"].as_str()) {
         ("bash", Some(command)) => format!("$ {}", command.replace('\n', "\n> ")),
+        ("Workflow", _) if value["script"].is_string() => {
+            let (script, mut rest) = (value["script"].as_str().unwrap_or_default(), value.clone());
+            rest.as_object_mut().map(|rest| rest.remove("script"));
+            // A program is read by its lines.
+            format!("{name} {rest}, script:\n> {}", script.trim_end().replace('\n', "\n> "))
+        }
         _ => format!("{name} {input}"),
     }
 }

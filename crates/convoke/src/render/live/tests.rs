@@ -175,8 +175,7 @@ fn d4_4_what_was_said_before_a_call_stays_and_the_command_follows_with_its_outco
         is_error: true,
         ran: Ran::Done,
         exit_code: Some(2),
-        shell: None,
-        full_output: None,
+        ..ToolResult::done("")
     };
     seen.recorded(1_500, &ToolFinished { id: "t0".into(), result }.into());
     seen.live.close();

@@ -1,9 +1,12 @@
 //! How the ends of runs are judged.
 
+use convoke_kernel::Outcome;
+
 use super::*;
+use crate::work::Short;
 
 fn ended_with(outcome: Option<Outcome>) -> Ended {
-    Ended { outcome, summary: None, report: None, ballot: None, degraded: None, parked: false }
+    Ended { outcome, ..Ended::default() }
 }
 
 fn exit(kind: FailureKind, text: &str) -> Exit {
@@ -65,4 +68,31 @@ fn a_run_that_waits_for_a_person_exits_with_five_unless_a_signal_stopped_it() {
     assert_eq!((status, exit, reason.as_str()), (Status::Waiting, Exit::NeedsPerson, "approval"));
     assert!(message.unwrap().starts_with("2 calls wait for your answer"));
     assert_eq!(judge(parked(), Some(Caught::Interrupt), 2).1, Exit::Interrupted);
+}
+
+#[test]
+fn a_persons_program_is_judged_by_what_became_of_it_and_its_answer_is_its_value() {
+    let mut program = crate::report::program_for_tests();
+    let digest = || Outcome::Failed { kind: FailureKind::InvalidOutput, message: "m".into(), text: "a digest".into() };
+    let mut check = |status: &'static str, exit: Exit, reason: &str, answers: bool| {
+        program.status = status;
+        let (_, code, why, answer, _) = judge_program(judge_outcome(digest()), Some(&program));
+        let expected = if answers { program.value_text() } else { String::new() };
+        assert_eq!((code, why.as_str(), answer), (exit, reason, expected), "{status}");
+    };
+    check("complete", Exit::Done, "done", true);
+    check("partial", Exit::Partial, "program_partial", true);
+    check("failed", Exit::Failed, "program_failed", false);
+    check("declined", Exit::Budget, "budget", false);
+    check("stopped", Exit::Failed, "cancelled", false);
+    // One that could not even be begun has no value, and what was said of it is no answer.
+    let (_, code, _, answer, failure) = judge_program(judge_outcome(digest()), None);
+    assert_eq!((code, answer, failure), (Exit::Failed, String::new(), Some("m".to_owned())));
+    let parked = judge(Ok(Ended { parked: true, ..ended_with(None) }), None, 0);
+    program.status = "waiting";
+    let (_, code, _, _, message) = judge_program(parked, Some(&program));
+    assert_eq!(code, Exit::NeedsPerson);
+    assert!(message.unwrap().starts_with("1 question waits for your answer"));
+    let stopped = judge(Ok(ended_with(None)), Some(Caught::Interrupt), 0);
+    assert_eq!(judge_program(stopped, Some(&program)).1, Exit::Interrupted);
 }

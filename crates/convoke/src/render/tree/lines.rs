@@ -48,11 +48,17 @@ impl Tree {
         }
         let there = |phase: &Phase| {
             State::ALL.iter().any(|state| self.count(*phase, *state) > 0)
-                || (*phase == Phase::Working && !self.runs.is_empty())
+                || (*phase == Phase::WORKING && !self.runs.is_empty())
+                || self.programs.shows(*phase)
         };
-        let mut phases: Vec<Phase> = Phase::ALL.into_iter().filter(there).collect();
+        let mut phases: Vec<Phase> = self.phases().filter(there).collect();
+        // Phases that are over go first when there is no room for the agents of those that are not.
+        while phases.len() > (height - 2).div_ceil(2).max(3) {
+            let Some(over) = phases.iter().position(|phase| self.is_over(*phase)) else { break };
+            phases.remove(over);
+        }
         phases.truncate(height - 2);
-        let (shown, rest) = self.pick(height - 2 - phases.len());
+        let (shown, rest) = self.pick(height - 2 - phases.len(), &phases);
         let columns = Columns::fit(width, self.draining, &shown);
         let mut lines = vec![line(lead.to_owned(), Tone::Bold)];
         for (index, phase) in phases.iter().enumerate() {
@@ -73,9 +79,9 @@ impl Tree {
     }
 
     /// The agents that fit into this many rows, the most interesting first, and what is said of the others.
-    fn pick(&self, rows: usize) -> (Vec<&Node>, Vec<String>) {
-        let all = self.nodes.len();
-        let kinds = State::ALL.map(|state| Phase::ALL.iter().map(|phase| self.count(*phase, state)).sum::<usize>());
+    fn pick(&self, rows: usize, phases: &[Phase]) -> (Vec<&Node>, Vec<String>) {
+        let kinds = State::ALL.map(|state| phases.iter().map(|phase| self.count(*phase, state)).sum::<usize>());
+        let all: usize = kinds.iter().sum();
         let one_line = rows < FEW_ROWS;
         let mut left = match all <= rows {
             true => rows,
@@ -85,7 +91,7 @@ impl Tree {
         let (mut shown, mut hidden) = (Vec::new(), Vec::new());
         for (state, many) in State::ALL.into_iter().zip(kinds) {
             let mut nodes: Vec<&Node> = Vec::with_capacity(left.min(many));
-            for lane in self.lanes.each_ref().map(|lanes| &lanes[state as usize]) {
+            for lane in phases.iter().map(|phase| &self.lanes[phase.0][state as usize]) {
                 // Those who run are seen in the order in which they began, the others with the latest first.
                 match state {
                     State::Running | State::Waiting => nodes.extend(self.found(lane.values().take(left))),
@@ -121,7 +127,11 @@ impl Tree {
         let many = |state| u32::try_from(self.count(phase, state)).unwrap_or(u32::MAX);
         let (running, waiting) = (many(State::Running), many(State::Waiting));
         match phase {
-            Phase::Working if !self.runs.is_empty() => {
+            Phase(Phase::PROGRAMS..) => {
+                let (head, others) = self.programs.heading(phase, running);
+                fitted(head, &others, width)
+            }
+            Phase::WORKING if !self.runs.is_empty() => {
                 let counts = self.counts();
                 // An agent has ended a moment before its item has.
                 let failed = counts.failed.max(many(State::Failed));
@@ -136,18 +146,24 @@ impl Tree {
                 ];
                 fitted(format!("working: {done} of {} done", counts.items), &others, width)
             }
-            Phase::Working | Phase::Verifying | Phase::Tasks => {
+            phase => {
                 let name = match phase {
-                    Phase::Working => "working",
-                    Phase::Verifying => "verifying",
-                    Phase::Tasks => "tasks",
+                    Phase::WORKING => "working",
+                    Phase::VERIFYING => "verifying",
+                    _ => "tasks",
                 };
-                let reused = if phase == Phase::Verifying { self.counts().reused_votes } else { 0 };
+                let reused = if phase == Phase::VERIFYING { self.counts().reused_votes } else { 0 };
                 let others =
                     [(running, "running"), (many(State::Failed), "failed"), (waiting, "waiting"), (reused, "reused")];
                 fitted(format!("{name}: {} done", many(State::Done)), &others, width)
             }
         }
+    }
+
+    /// Whether everything of a program's phase has ended.
+    fn is_over(&self, phase: Phase) -> bool {
+        let at_it = self.count(phase, State::Running) + self.count(phase, State::Waiting);
+        phase.0 >= Phase::PROGRAMS && at_it == 0 && self.programs.is_over(phase)
     }
 
     /// What the session has spent and found, as much of it as fits.

@@ -16,22 +16,22 @@ const MOST_CHARS: usize = 160;
 /// A command that runs longer than this says for how long.
 const LONG: Duration = Duration::from_secs(10);
 
-/// What agents are there for, in the order in which the tree shows them.
+/// What agents are there for, in the order in which the tree shows them: the phases of programs come behind these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
-    Working,
-    Verifying,
-    Tasks,
-}
+pub(super) struct Phase(pub(super) usize);
 
 impl Phase {
-    pub(super) const ALL: [Phase; 3] = [Phase::Working, Phase::Verifying, Phase::Tasks];
+    pub(super) const WORKING: Phase = Phase(0);
+    pub(super) const VERIFYING: Phase = Phase(1);
+    pub(super) const TASKS: Phase = Phase(2);
+    /// The first of a program's.
+    pub(super) const PROGRAMS: usize = 3;
 
     pub(super) fn of(role: Role) -> Self {
         match role {
-            Role::Worker => Self::Working,
-            Role::Verifier => Self::Verifying,
-            Role::Lead | Role::Task => Self::Tasks,
+            Role::Worker => Self::WORKING,
+            Role::Verifier => Self::VERIFYING,
+            Role::Lead | Role::Task | Role::Callee => Self::TASKS,
         }
     }
 }
@@ -175,6 +175,7 @@ impl Node {
             | Event::RoomRefused(_)
             | Event::ExchangeOpened(_)
             | Event::ExchangeReopened(_)
+            | Event::CallMade(_)
             | Event::NoteAppended(_)
             | Event::ResultsAppended(_)
             | Event::Resumed(_) => {}

@@ -6,6 +6,10 @@ use convoke_kernel::{
     ModelReplied, Outcome, Purpose, Reply, Report, RunSpec, RunStarted, Segment, SessionId, Severity, StopReason,
     Thinking, ToolStarted, Usage, Verdict, WorkerStarted,
 };
+use convoke_kernel::{
+    CallAnswer, CallEnded, CallKind, CallResult, MadeCall, ProgramClosed, ProgramSpec, ProgramStarted, ProgramStatus,
+    StepTaken,
+};
 use convoke_kernel::{Kept, ResultsAppended};
 
 use super::super::clean::text_columns;
@@ -291,7 +295,7 @@ fn a_session_that_is_taken_up_again_shows_who_is_still_at_it() {
         (id(1), summary(Role::Worker, Status::Done, "ended long ago")),
         (id(2), summary(Role::Worker, Status::Open, "cut off")),
     ];
-    let mut stage = Stage(Tree::known(id(0), &agents, Vec::new(), Ledger::default()));
+    let mut stage = Stage(Tree::known(id(0), &agents, Vec::new(), Vec::new(), Ledger::default()));
     assert_eq!((stage.0.done, stage.0.running()), (1, 0));
     assert!(stage.picture((80, 24)).contains("· cut off waiting   turn 2     500"), "{}", stage.picture((80, 24)));
     stage.agent(2, convoke_kernel::Resumed { changed: Vec::new() });
@@ -323,4 +327,91 @@ fn a_thousand_events_of_five_hundred_agents_cost_no_more_than_their_own() {
         stage.picture((80, 24));
     }
     println!("one picture of 500 agents: {:?}", started.elapsed() / 100);
+}
+
+/// A call of a program in this phase.
+fn made(call: u32, kind: CallKind, phase: &str, within: Option<&str>) -> MadeCall {
+    MadeCall {
+        call,
+        kind,
+        label: format!("call {call}"),
+        phase: Some(phase.to_owned()),
+        within: within.map(str::to_owned),
+        path: String::new(),
+        key: format!("key {call}"),
+        occurrence: 0,
+        agents: 1,
+        schema: None,
+        attempt: 0,
+        want: Segment::encode(&serde_json::Value::Null),
+    }
+}
+
+/// A program of a person or of a lead, with a step that makes these calls.
+fn program(background: bool, calls: Vec<MadeCall>) -> Stage {
+    let spec = serde_json::json!({
+        "run": "wf_p", "session": SessionId::from_bits([1; 10]), "lead": id(0), "call": "", "dir": "/", "base": "", "voters": 1,
+        "name": "tidy", "description": "", "phases": ["Never", "Look"], "source": "", "digest": "", "background": background, "consent": "",
+    });
+    let spec: ProgramSpec = serde_json::from_value(spec).unwrap();
+    let mut stage = Stage::new();
+    stage.0.program("wf_p", 1_000, &ProgramStarted { spec }.into());
+    let step = StepTaken { fed: None, calls, cleared: Vec::new(), said: Vec::new(), end: None };
+    stage.0.program("wf_p", 1_000, &step.into());
+    stage
+}
+
+fn callee(stage: &mut Stage, made: &MadeCall, role: Role, voter: u32) -> AgentId {
+    let agent = convoke_runtime::callee_id("wf_p", made, voter);
+    stage.0.recorded(&agent, 1_000, &AgentStarted { spec: lead().child(role, &made.label, 1).unwrap() }.into());
+    agent
+}
+
+#[test]
+fn the_agents_of_a_program_stand_in_their_phases_and_never_among_tasks() {
+    let look = [1, 2, 3].map(|call| made(call, CallKind::Agent, "Look", None));
+    let check = made(4, CallKind::Verify, "Check", Some("child"));
+    let asks = made(5, CallKind::Checkpoint, "Check", Some("child"));
+    let mut stage = program(false, [look.to_vec(), vec![check.clone(), asks]].concat());
+    callee(&mut stage, &look[0], Role::Task, 0);
+    callee(&mut stage, &check, Role::Verifier, 1);
+    let dead = ItemStatus::Failed { kind: FailureKind::Api, message: "no".into() };
+    let ended = CallEnded { call: 3, result: CallResult::bare(dead, CallAnswer::null()), spent_total: 0 };
+    stage.0.program("wf_p", 1_000, &ended.into());
+    let lines: Vec<String> = stage.0.lines("", (60, 20), 61_000).into_iter().map(|line| line.text).collect();
+    assert_eq!(lines[1], "├ Look: 0 of 3 done, 1 running, 1 failed, 1 waiting", "{lines:#?}");
+    assert!(lines[2].starts_with("│ ▸ call 1"), "{lines:#?}");
+    assert_eq!(lines[3], "└ ▸ child: Check: 0 of 1 done, 1 waiting for you, 1 running", "{lines:#?}");
+    assert!(lines[4].starts_with("  ▸ call 4"), "{lines:#?}");
+    assert_eq!(stage.0.own_program(61_000).unwrap(), "workflow tidy · Check · 1 min 0 s");
+    for width in [20, 40, 80, 120] {
+        let wide = stage.0.lines("lead", (width, 20), 61_000);
+        assert!(wide.iter().all(|line| text_columns(&line.text) <= width), "{wide:#?}");
+    }
+}
+
+#[test]
+fn a_leads_program_is_named_with_its_phases_and_leaves_when_it_is_over() {
+    let look = made(1, CallKind::Agent, "Look", None);
+    let mut stage = program(true, vec![look.clone()]);
+    callee(&mut stage, &look, Role::Task, 0);
+    let lines = stage.0.lines("lead", (60, 20), 0);
+    assert_eq!(lines[1].text, "└ tidy · Look: 0 of 1 done, 1 running");
+    assert_eq!(stage.0.own_program(0), None);
+    stage.0.program("wf_p", 1_000, &ProgramClosed { status: ProgramStatus::Complete }.into());
+    assert!(!stage.0.programs.are_open());
+}
+
+#[test]
+fn phases_that_are_over_make_room_for_those_that_are_not() {
+    let calls: Vec<MadeCall> = (1..=12).map(|call| made(call, CallKind::Agent, &format!("P{call}"), None)).collect();
+    let mut stage = program(false, calls.clone());
+    for call in 1..=11 {
+        let result = CallResult::bare(ItemStatus::Ok, CallAnswer::null());
+        stage.0.program("wf_p", 1_000, &CallEnded { call, result, spent_total: 0 }.into());
+    }
+    callee(&mut stage, &calls[11], Role::Task, 0);
+    let lines: Vec<String> = stage.0.lines("lead", (60, 10), 0).into_iter().map(|line| line.text).collect();
+    assert!(lines.len() <= 10 && lines.iter().any(|line| line.contains("call 12")), "{lines:#?}");
+    assert!(!lines.iter().any(|line| line.contains("P1:")), "{lines:#?}");
 }

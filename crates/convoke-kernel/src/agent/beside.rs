@@ -1,0 +1,68 @@
+//! What goes on beside the conversation: runs in the background and what is told of them, and calls that a person makes
+//! without the model. Neither is ever consent to anything else.
+
+use super::Unexpected;
+use super::control::Control;
+use super::decide::Draft;
+use super::state::{Exchange, Slot, Stage};
+use crate::event::CallMade;
+use crate::outcome::{Outcome, ToolResult};
+use crate::segment::Segment;
+use crate::tools;
+use crate::wire::{FailureKind, ToolCall};
+
+impl Draft {
+    /// A run in the background has ended, and the agent is told.
+    pub(super) fn told(&mut self, key: String, run: String, text: String) -> Result<(), Unexpected> {
+        if self.control.stage != Stage::Idle {
+            return Err(Unexpected::Busy);
+        }
+        if !self.control.running.contains(&run) {
+            return Err(Unexpected::Stale);
+        }
+        self.open(key, text, Some(run))
+    }
+
+    /// A person calls `Workflow`. No history is written and no model asked.
+    pub(super) fn call(&mut self, key: String, text: String, input: Segment) -> Result<(), Unexpected> {
+        if self.control.stage != Stage::Idle {
+            return Err(Unexpected::Busy);
+        }
+        if text.trim().is_empty() {
+            return Err(Unexpected::Blank);
+        }
+        let exchange = self.control.exchange.as_ref().map_or(0, |exchange| exchange.number) + 1;
+        // No API gives such an id, so no call of the model's can have it.
+        let call = ToolCall { id: format!("person_{exchange}"), name: tools::WORKFLOW.to_owned(), input };
+        self.emit(CallMade { exchange, input: key, text, call })?;
+        Ok(())
+    }
+}
+
+impl Control {
+    pub(super) fn call_made(&mut self, e: &CallMade) -> Stage {
+        if self.task.is_empty() {
+            self.task = e.text.clone();
+        }
+        let exchange = Exchange::new(e.exchange, &e.input, &e.text, self.mark);
+        self.exchange = Some(Exchange { call: Some(e.call.clone()), ..exchange });
+        Stage::Tools(vec![Slot::queued(&e.call)])
+    }
+
+    /// A call launched this run, which goes on by itself until the agent is told of its end.
+    pub(super) fn launched(&mut self, run: &str) {
+        if !self.running.iter().any(|known| known == run) {
+            self.running.push(run.to_owned());
+        }
+    }
+}
+
+/// What a person's own call comes to.
+pub(super) fn outcome_of(result: &ToolResult) -> Outcome {
+    let text = result.text.clone();
+    if !result.is_error {
+        return Outcome::Ok { text };
+    }
+    let message = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("the call failed").to_owned();
+    Outcome::Failed { kind: result.failure.unwrap_or(FailureKind::Internal), message, text }
+}

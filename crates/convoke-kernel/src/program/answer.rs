@@ -1,0 +1,122 @@
+//! What an agent's end means to the program that asked for it, and when no more agents are sent into the same wall.
+
+use std::collections::BTreeMap;
+
+use super::event::{CallAnswer, CallResult, MadeCall};
+use crate::run::ItemStatus;
+use crate::segment::Segment;
+use crate::wire::FailureKind;
+
+/// After so many agents in a row that the API turned down, no further one is sent.
+const API_FAILURES: u32 = 5;
+
+/// After so many agents that could not fit a schema, and none that could, no further one is asked for it.
+const SCHEMA_FAILURES: u32 = 3;
+
+/// What the program is told of an agent that ended so. A dead agent is `null`; what the program itself has to know of, because
+/// asking again the same way cannot help, is thrown.
+pub fn answer_to(status: &ItemStatus, value: Option<&Segment>, with_schema: bool) -> CallAnswer {
+    match status {
+        ItemStatus::Ok => value.cloned().map_or_else(CallAnswer::null, CallAnswer::Value),
+        ItemStatus::Skipped { .. } => CallAnswer::null(),
+        ItemStatus::Failed { kind, message } => match kind {
+            FailureKind::InvalidOutput if with_schema => CallAnswer::Throw(format!("agent failed: {message}")),
+            FailureKind::Budget => CallAnswer::Throw(format!("budget exhausted: {message}")),
+            FailureKind::Deadline => CallAnswer::Throw(format!("agent failed: {message}")),
+            FailureKind::Sandbox => CallAnswer::Throw(format!("agent failed: {message}")),
+            _ => CallAnswer::null(),
+        },
+    }
+}
+
+/// Whether an agent that ended so can go on where it stands when somebody tries again; otherwise a new one begins.
+pub(super) fn goes_on(kind: FailureKind) -> bool {
+    matches!(
+        kind,
+        FailureKind::Api
+            | FailureKind::RateLimited
+            | FailureKind::Transport
+            | FailureKind::Budget
+            | FailureKind::Interrupted
+            | FailureKind::Cancelled
+    )
+}
+
+/// Counts what goes wrong in the same way.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Breaker {
+    /// Agents in a row that the API turned down, and what it said last.
+    api: u32,
+    said: String,
+    /// By schema: agents that could not fit it, and whether one could.
+    schemas: BTreeMap<String, (u32, bool)>,
+}
+
+impl Breaker {
+    pub(super) fn count(&mut self, call: &MadeCall, result: &CallResult) {
+        if !call.kind.is_agents() || result.reused.is_some() || result.kept.is_some() || result.agents.is_empty() {
+            return;
+        }
+        let schema = call.schema.as_ref().map(|schema| self.schemas.entry(schema.clone()).or_default());
+        match &result.status {
+            ItemStatus::Ok => {
+                self.api = 0;
+                if let Some(schema) = schema {
+                    schema.1 = true;
+                }
+            }
+            ItemStatus::Failed { kind: FailureKind::InvalidOutput, message } => {
+                self.api = 0;
+                if let Some(schema) = schema {
+                    schema.0 += 1;
+                    self.said.clone_from(message);
+                }
+            }
+            ItemStatus::Failed {
+                kind: FailureKind::RateLimited | FailureKind::Api | FailureKind::Transport,
+                message,
+            } => {
+                self.api += 1;
+                self.said.clone_from(message);
+            }
+            ItemStatus::Failed { .. } | ItemStatus::Skipped { .. } => {}
+        }
+    }
+
+    /// What becomes of a call that is not started, because those before it all failed in the same way.
+    pub(super) fn refuses(&self, call: &MadeCall) -> Option<CallResult> {
+        if !call.kind.is_agents() {
+            return None;
+        }
+        let failed = |kind, message: String| {
+            let status = ItemStatus::Failed { kind, message };
+            let answer = answer_to(&status, None, call.schema.is_some());
+            Some(CallResult::bare(status, answer))
+        };
+        if self.api >= API_FAILURES {
+            let (count, said) = (self.api, &self.said);
+            return failed(
+                FailureKind::Api,
+                format!(
+                    "not started: the last {count} agents were turned down by the API ({said}); retry the run when it answers again"
+                ),
+            );
+        }
+        let (bad, any) = call.schema.as_ref().and_then(|schema| self.schemas.get(schema)).copied().unwrap_or_default();
+        if bad >= SCHEMA_FAILURES && !any {
+            let said = &self.said;
+            return failed(
+                FailureKind::InvalidOutput,
+                format!(
+                    "not started: {bad} agents could not fit this schema and none could ({said}); mend the schema or the prompt"
+                ),
+            );
+        }
+        None
+    }
+
+    /// Why nothing more is sent, if that is so for every agent.
+    pub(super) fn is_open(&self) -> bool {
+        self.api >= API_FAILURES
+    }
+}

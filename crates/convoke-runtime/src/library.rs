@@ -1,0 +1,240 @@
+//! The library: workflows and kinds of agents that people wrote down, found by name.
+//!
+//! Files stand on shelves, nearest first, and are read anew every time, so that an edit counts at once. It is told where its shelves
+//! are: it reads no environment, decides nothing about trust, runs nothing and writes nothing.
+
+mod agents;
+mod checker;
+mod error;
+mod front_matter;
+mod paths;
+mod shelf;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use convoke_script::{Meta, Problem};
+
+pub use agents::{AgentKind, KindEntry};
+pub use checker::{Checked, Checker, source_digest};
+pub use error::LibraryError;
+pub use paths::{Source, read_source};
+pub use shelf::{Origin, Shelf};
+
+use shelf::{AGENT_ENDINGS, Contents, WORKFLOW_ENDINGS};
+
+/// Workflows and kinds of agents that people wrote down.
+#[derive(Debug, Clone)]
+pub struct Library {
+    workflows: Vec<Shelf>,
+    agents: Vec<Shelf>,
+    shipped: &'static [(&'static str, &'static str)],
+    checker: Checker,
+}
+
+/// A workflow that was found by its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Its name.
+    pub name: String,
+    /// Its source.
+    pub source: String,
+    /// Where it stands; `None` for one that is shipped.
+    pub path: Option<PathBuf>,
+    /// Whose it is.
+    pub origin: Origin,
+    /// What it says of itself.
+    pub meta: Meta,
+}
+
+impl Found {
+    /// The SHA-256 of its source, in hexadecimal.
+    pub fn digest(&self) -> String {
+        source_digest(&self.source)
+    }
+}
+
+/// One file of a shelf, or one shipped workflow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name: what its `meta` says or, if that cannot be read, its file's name without the ending.
+    pub name: String,
+    /// Whose it is.
+    pub origin: Origin,
+    /// Where it stands; `None` for one that is shipped.
+    pub path: Option<PathBuf>,
+    /// Whether it can be run.
+    pub reading: Reading,
+    /// Whether a nearer one of the same name takes its place.
+    pub hidden: bool,
+}
+
+/// Whether a workflow can be run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reading {
+    /// It can, and says this of itself.
+    Sound(Meta),
+    /// It cannot: this is wrong with its source.
+    Unsound(Vec<Problem>),
+    /// It could not be read or checked.
+    Unreadable(String),
+}
+
+impl Library {
+    /// A library of these shelves, nearest first, and of what is shipped as pairs of a name and a source.
+    pub fn new(
+        workflows: Vec<Shelf>,
+        agents: Vec<Shelf>,
+        shipped: &'static [(&'static str, &'static str)],
+        checker: Checker,
+    ) -> Self {
+        Self { workflows, agents, shipped, checker }
+    }
+
+    /// The workflow of this name: the nearest one whose `meta` says so. A nearer file that is called so and cannot be used is an
+    /// error and is not passed over, because whoever wrote it means that one.
+    pub async fn find(&self, name: &str) -> Result<Option<Found>, LibraryError> {
+        for shelf in &self.workflows {
+            let mut unusable = None;
+            for file in Contents::read(shelf, WORKFLOW_ENDINGS).await.files {
+                let called_so = file.stem == name;
+                let error = match file.text {
+                    Err(why) => LibraryError::Unreadable { path: file.path, why },
+                    Ok(source) => match self.checker.check(&source).await {
+                        Ok(Checked::Sound { meta, .. }) if meta.name == name => {
+                            let (path, origin) = (Some(file.path), shelf.origin);
+                            return Ok(Some(Found { name: name.to_owned(), source, path, origin, meta }));
+                        }
+                        Ok(Checked::Sound { .. }) => continue,
+                        Ok(Checked::Unsound { problems }) => LibraryError::Unsound { path: file.path, problems },
+                        // Then nothing can be said about any file, and none is taken for missing.
+                        Err(error) => return Err(error),
+                    },
+                };
+                if called_so {
+                    unusable.get_or_insert(error);
+                }
+            }
+            if let Some(error) = unusable {
+                return Err(error);
+            }
+        }
+        let Some((name, source)) = self.shipped.iter().find(|(shipped, _)| *shipped == name) else { return Ok(None) };
+        match self.checker.check(source).await? {
+            Checked::Sound { meta, .. } => {
+                let (name, source) = ((*name).to_owned(), (*source).to_owned());
+                Ok(Some(Found { name, source, path: None, origin: Origin::Shipped, meta }))
+            }
+            Checked::Unsound { problems } => Err(LibraryError::Unsound { path: PathBuf::from(name), problems }),
+        }
+    }
+
+    /// Every workflow, nearest first: also those that cannot be used, with the reason, and those that a nearer one hides.
+    pub async fn list(&self) -> Vec<Entry> {
+        let mut entries = Vec::new();
+        for shelf in &self.workflows {
+            let contents = Contents::read(shelf, WORKFLOW_ENDINGS).await;
+            for file in contents.files {
+                let (name, reading) = match &file.text {
+                    Err(why) => (file.stem, Reading::Unreadable(why.clone())),
+                    Ok(source) => self.reading(source, file.stem).await,
+                };
+                let (origin, path) = (shelf.origin, Some(file.path));
+                entries.push(Entry { name, origin, path, reading, hidden: false });
+            }
+            entries.extend(contents.problem.map(|why| Entry {
+                name: shelf.name(),
+                origin: shelf.origin,
+                path: Some(shelf.dir.clone()),
+                reading: Reading::Unreadable(why),
+                hidden: false,
+            }));
+        }
+        for (name, source) in self.shipped {
+            let (name, reading) = self.reading(source, (*name).to_owned()).await;
+            entries.push(Entry { name, origin: Origin::Shipped, path: None, reading, hidden: false });
+        }
+        let mut taken = BTreeSet::new();
+        for entry in &mut entries {
+            if matches!(entry.reading, Reading::Sound(_)) {
+                entry.hidden = !taken.insert(entry.name.clone());
+            }
+        }
+        entries
+    }
+
+    async fn reading(&self, source: &str, stem: String) -> (String, Reading) {
+        match self.checker.check(source).await {
+            Ok(Checked::Sound { meta, .. }) => (meta.name.clone(), Reading::Sound(meta)),
+            Ok(Checked::Unsound { problems }) => (stem, Reading::Unsound(problems)),
+            Err(error) => (stem, Reading::Unreadable(error.to_string())),
+        }
+    }
+
+    /// The file of a `scriptPath`. A relative path is one from the working directory `dir`. What is read must be a regular file
+    /// below that directory, below a shelf or below `scripts`, where runs keep their scripts; links are followed as far as they
+    /// stay there.
+    pub async fn read_path(&self, path: &Path, dir: &Path, scripts: Option<&Path>) -> Result<Source, LibraryError> {
+        let shelves = self.workflows.iter().map(|shelf| shelf.dir.as_path());
+        let below: Vec<PathBuf> = [dir].into_iter().chain(scripts).chain(shelves).map(Path::to_owned).collect();
+        paths::read_below(path.to_owned(), dir.to_owned(), below).await
+    }
+
+    /// The kind of agent of this name: the nearest file that says so, or a built-in one. A nearer file that is called so and cannot
+    /// be read is an error.
+    pub async fn agent_kind(&self, name: &str) -> Result<Option<AgentKind>, LibraryError> {
+        for shelf in &self.agents {
+            let mut unusable = None;
+            for file in Contents::read(shelf, AGENT_ENDINGS).await.files {
+                let called_so = file.stem == name;
+                match agents::read(file) {
+                    Ok(kind) if kind.name == name => return Ok(Some(kind)),
+                    Ok(_) => {}
+                    Err(error) if called_so => drop(unusable.get_or_insert(error)),
+                    Err(_) => {}
+                }
+            }
+            if let Some(error) = unusable {
+                return Err(error);
+            }
+        }
+        Ok(agents::built_in().into_iter().find(|kind| kind.name == name))
+    }
+
+    /// Every kind of agent, nearest first, the built-in ones last.
+    pub async fn agent_kinds(&self) -> Vec<KindEntry> {
+        let mut entries = Vec::new();
+        for shelf in &self.agents {
+            let contents = Contents::read(shelf, AGENT_ENDINGS).await;
+            entries.extend(contents.files.into_iter().filter_map(|file| KindEntry::of(file, shelf.origin)));
+            entries.extend(contents.problem.map(|why| KindEntry {
+                name: shelf.name(),
+                description: String::new(),
+                origin: shelf.origin,
+                path: Some(shelf.dir.clone()),
+                problem: Some(why),
+                hidden: false,
+            }));
+        }
+        entries.extend(agents::built_in().into_iter().map(|kind| KindEntry {
+            name: kind.name,
+            description: kind.description,
+            origin: Origin::Shipped,
+            path: None,
+            problem: None,
+            hidden: false,
+        }));
+        let mut taken = BTreeSet::new();
+        for entry in entries.iter_mut().filter(|entry| entry.problem.is_none()) {
+            entry.hidden = !taken.insert(entry.name.clone());
+        }
+        entries
+    }
+
+    /// Who checks sources here.
+    pub fn checker(&self) -> &Checker {
+        &self.checker
+    }
+}

@@ -1,0 +1,99 @@
+//! Files that are named by their path: by a model, which may name only some, or by a person, who may name any. What was opened is
+//! looked at again by its handle, so that nobody can put a link in its place in between.
+
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::path::{Component, Path, PathBuf};
+
+use super::LibraryError;
+use super::shelf::{open, text_of};
+
+/// A script that was named by its path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// Where it really is.
+    pub path: PathBuf,
+    /// What stands in it.
+    pub text: String,
+}
+
+/// The file that a person names, wherever it is.
+pub async fn read_source(path: &Path) -> Result<Source, LibraryError> {
+    let path = path.to_owned();
+    blocking(path.clone(), move || {
+        let unreadable = |why: String| LibraryError::Unreadable { path: path.clone(), why };
+        regular(&path).map_err(unreadable)?;
+        let file = open(&path, 0).map_err(|error| unreadable(error.to_string()))?;
+        let real = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
+        Ok(Source { path: real, text: text_of(file).map_err(unreadable)? })
+    })
+    .await
+}
+
+/// The file at a path, which is one from `dir` if it is relative, if it lies below one of these directories.
+pub(super) async fn read_below(path: PathBuf, dir: PathBuf, below: Vec<PathBuf>) -> Result<Source, LibraryError> {
+    blocking(path.clone(), move || {
+        let outside = || LibraryError::Outside { path: path.clone() };
+        // Names of another system's devices and servers, which must not become names here by chance.
+        if path.to_string_lossy().starts_with("\\\\") {
+            return Err(outside());
+        }
+        let whole = dir.join(&path);
+        let unreadable = |why: String| LibraryError::Unreadable { path: path.clone(), why };
+        let roots: Vec<PathBuf> = below.iter().filter_map(|dir| fs::canonicalize(dir).ok()).collect();
+        let inside = |real: &Path| roots.iter().any(|root| real.starts_with(root));
+        let real = match fs::canonicalize(&whole) {
+            Ok(real) if inside(&real) => real,
+            Ok(_) => return Err(outside()),
+            // Whether something is there is told only of what may be read.
+            Err(error) if inside(&lexical(&whole)) || below.iter().any(|dir| lexical(&whole).starts_with(dir)) => {
+                return Err(unreadable(error.to_string()));
+            }
+            Err(_) => return Err(outside()),
+        };
+        regular(&real).map_err(unreadable)?;
+        let file = open(&real, libc::O_NOFOLLOW).map_err(|error| unreadable(error.to_string()))?;
+        let opened = place_of(&file).map_err(unreadable)?;
+        if !inside(&opened) {
+            return Err(outside());
+        }
+        Ok(Source { path: opened, text: text_of(file).map_err(unreadable)? })
+    })
+    .await
+}
+
+async fn blocking(
+    path: PathBuf,
+    read: impl FnOnce() -> Result<Source, LibraryError> + Send + 'static,
+) -> Result<Source, LibraryError> {
+    let gone = |_| LibraryError::Unreadable { path, why: "it could not be read: try again".to_owned() };
+    tokio::task::spawn_blocking(read).await.map_err(gone)?
+}
+
+/// Looked at before it is opened: opening a device may do something.
+fn regular(path: &Path) -> Result<(), String> {
+    match fs::metadata(path) {
+        Ok(meta) if meta.is_file() => Ok(()),
+        Ok(_) => Err("it is no regular file".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Where an opened file is.
+fn place_of(file: &File) -> Result<PathBuf, String> {
+    fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
+        .map_err(|error| format!("it cannot be told where it really is ({error}): is /proc mounted?"))
+}
+
+/// A path without `.` and `..`, by its words alone.
+fn lexical(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            Component::CurDir => {}
+            part => plain.push(part),
+        }
+    }
+    plain
+}

@@ -1,0 +1,272 @@
+//! The library on real directories, with an interpreter that only looks for a name.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use convoke_script::{Meta, Problem, Told};
+use tempfile::TempDir;
+
+use super::*;
+
+const SHIPPED: &[(&str, &str)] = &[("review", "name: review (shipped)")];
+
+/// A project with a directory in it, a user's shelf, and how often the interpreter was asked.
+struct Place {
+    root: TempDir,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Place {
+    fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("project/sub")).unwrap();
+        Self { root, asked: Arc::default() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.root.path().canonicalize().unwrap().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) -> &Self {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+        self
+    }
+
+    fn shelves(&self, what: &str) -> Vec<Shelf> {
+        let project = ["project/sub/.convoke", "project/sub/.claude", "project/.convoke", "project/.claude"];
+        let shelf = |dir: &str, origin| Shelf { dir: self.path(dir).join(what), origin };
+        let project = project.iter().map(|dir| shelf(dir, Origin::Project));
+        project.chain([shelf("user", Origin::User)]).collect()
+    }
+
+    fn library(&self) -> Library {
+        let asked = Arc::clone(&self.asked);
+        let checker = Checker::new(move |source| {
+            asked.fetch_add(1, Ordering::SeqCst);
+            async move { Ok(told(&source)) }
+        });
+        Library::new(self.shelves("workflows"), self.shelves("agents"), SHIPPED, checker)
+    }
+
+    fn short(&self, path: &Path) -> String {
+        path.strip_prefix(self.path("")).unwrap_or(path).to_string_lossy().into_owned()
+    }
+}
+
+/// Sound is what begins with a name.
+fn told(source: &str) -> Told {
+    match source.strip_prefix("name: ").and_then(|rest| rest.split_whitespace().next()) {
+        Some(name) => Told::Sound { meta: Meta { name: name.into(), ..Meta::default() }, warnings: Vec::new() },
+        None => Told::Unsound { problems: vec![Problem { message: "no meta".into(), place: None }] },
+    }
+}
+
+#[tokio::test]
+async fn the_nearest_workflow_of_a_name_wins_and_edits_count_at_once() {
+    let place = Place::new();
+    let library = place.library();
+    let check = async |expected: &str, origin: Origin| {
+        let found = library.find("review").await.unwrap().unwrap();
+        let path = found.path.as_ref().map(|path| place.short(path)).unwrap_or_default();
+        assert_eq!((path.as_str(), found.origin), (expected, origin));
+    };
+    check("", Origin::Shipped).await;
+    place.write("user/workflows/a.js", "name: review");
+    check("user/workflows/a.js", Origin::User).await;
+    place.write("project/.claude/workflows/b.mjs", "name: review");
+    check("project/.claude/workflows/b.mjs", Origin::Project).await;
+    place.write("project/.convoke/workflows/c.js", "name: review");
+    check("project/.convoke/workflows/c.js", Origin::Project).await;
+    place.write("project/sub/.claude/workflows/d.js", "name: review");
+    check("project/sub/.claude/workflows/d.js", Origin::Project).await;
+    place.write("project/sub/.claude/workflows/d.js", "name: another");
+    check("project/.convoke/workflows/c.js", Origin::Project).await;
+    assert_eq!(library.find("nobody").await, Ok(None));
+}
+
+#[tokio::test]
+async fn a_workflow_is_called_what_its_meta_says_and_never_as_its_file() {
+    let place = Place::new();
+    place.write("user/workflows/file.js", "name: meta");
+    place.write("user/workflows/readme.txt", "name: text").write("user/workflows/dir.js/x.js", "name: deep");
+    let library = place.library();
+    assert_eq!(library.find("meta").await.unwrap().unwrap().source, "name: meta");
+    for name in ["file", "text", "deep", "x"] {
+        assert_eq!(library.find(name).await, Ok(None), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_nearer_file_of_that_name_that_cannot_be_used_is_not_passed_over() {
+    let place = Place::new();
+    place.write("user/workflows/review.js", "nonsense");
+    let error = place.library().find("review").await.unwrap_err();
+    assert_eq!(error.to_string(), format!("{}: no meta", place.path("user/workflows/review.js").display()));
+    place.write("user/workflows/same.js", "name: review");
+    assert_eq!(place.library().find("review").await.unwrap().unwrap().source, "name: review");
+    place.write("project/.convoke/workflows/other.js", "nonsense");
+    assert_eq!(place.library().find("review").await.unwrap().unwrap().source, "name: review");
+}
+
+#[tokio::test]
+async fn everything_is_listed_with_what_is_wrong_and_what_is_hidden() {
+    let place = Place::new();
+    place.write("user/workflows/one.js", "name: review").write("user/workflows/two.js", "nonsense");
+    place.write("project/.convoke/workflows/long.js", &"x".repeat(524_289));
+    place.write("project/.convoke/workflows/umlaut.js", &format!("name: full {}", "ä".repeat(524_277)));
+    fs::write(place.path("project/.convoke/workflows/raw.js"), [0x6e, 0xff]).unwrap();
+    symlink(place.path("user/workflows/one.js"), place.path("project/.convoke/workflows/link.js")).unwrap();
+    let listed: Vec<String> = place.library().list().await.into_iter().map(row).collect();
+    let expected = [
+        "project link: it is a symbolic link and is not followed: put the file itself in its place",
+        "project long: it is longer than 524288 characters: split it, or pass data in args",
+        "project raw: it is not UTF-8 text: save it as UTF-8",
+        "project full: sound",
+        "user review: sound",
+        "user two: no meta",
+        "shipped review: sound, hidden",
+    ];
+    assert_eq!(listed, expected);
+}
+
+fn row(entry: Entry) -> String {
+    let reading = match entry.reading {
+        Reading::Sound(_) => "sound".to_owned(),
+        Reading::Unsound(problems) => problems[0].message.clone(),
+        Reading::Unreadable(why) => why,
+    };
+    let hidden = if entry.hidden { ", hidden" } else { "" };
+    format!("{} {}: {reading}{hidden}", entry.origin.word(), entry.name)
+}
+
+#[tokio::test]
+async fn a_shelf_that_is_a_link_is_refused_and_says_so() {
+    let place = Place::new();
+    place.write("elsewhere/workflows/a.js", "name: stolen").write("elsewhere/agents/b.md", "---\nname: b\n---\n");
+    symlink(place.path("elsewhere"), place.path("project/.claude")).unwrap();
+    fs::create_dir_all(place.path("user")).unwrap();
+    symlink(place.path("elsewhere/workflows"), place.path("user/workflows")).unwrap();
+    let library = place.library();
+    assert_eq!(library.find("stolen").await, Ok(None));
+    assert_eq!(library.agent_kind("b").await, Ok(None));
+    let rows: Vec<String> = library.list().await.into_iter().map(row).collect();
+    assert!(rows[0].starts_with("project .claude/workflows: ") && rows[0].contains("is a symbolic link"), "{rows:?}");
+    assert!(rows[1].starts_with("user user/workflows: ") && rows[1].contains("is a symbolic link"), "{rows:?}");
+    assert!(library.workflows.iter().all(|shelf| shelf.workflows().is_empty()));
+}
+
+#[tokio::test]
+async fn the_same_source_is_checked_once() {
+    let place = Place::new();
+    place.write("user/workflows/one.js", "name: one").write("project/.claude/workflows/one.js", "name: one");
+    let library = place.library();
+    for _ in 0..3 {
+        library.list().await;
+        library.find("review").await.unwrap();
+    }
+    assert_eq!(place.asked.load(Ordering::SeqCst), 2, "one file twice, and what is shipped");
+}
+
+#[tokio::test]
+async fn where_nothing_can_be_checked_nothing_is_taken_for_missing() {
+    let place = Place::new();
+    place.write("user/workflows/one.js", "name: one");
+    let checker = Checker::new(|_| async { Err("there is no helper".to_owned()) });
+    let library = Library::new(place.shelves("workflows"), Vec::new(), SHIPPED, checker);
+    let expected = LibraryError::Unchecked { why: "there is no helper".to_owned() };
+    for name in ["one", "other", "review"] {
+        assert_eq!(library.find(name).await, Err(expected.clone()), "{name}");
+    }
+    let rows: Vec<String> = library.list().await.into_iter().map(row).collect();
+    let why = "the source cannot be checked: there is no helper";
+    assert_eq!(rows, [format!("user one: {why}"), format!("shipped review: {why}")]);
+}
+
+#[tokio::test]
+async fn a_script_is_read_from_the_working_directory_the_shelves_and_the_runs_and_nowhere_else() {
+    let place = Place::new();
+    place.write("project/sub/a.js", "here").write("user/workflows/b.js", "shelf").write("runs/c.js", "run");
+    place.write("secret.txt", "secret").write("project/above.js", "above");
+    symlink(place.path("secret.txt"), place.path("project/sub/out.js")).unwrap();
+    symlink(place.path("project/sub/a.js"), place.path("project/sub/in.js")).unwrap();
+    let (library, dir, runs) = (place.library(), place.path("project/sub"), place.path("runs"));
+    let read = async |path: &str| {
+        let path = path.replace("ROOT", &place.path("").to_string_lossy());
+        library.read_path(Path::new(&path), &dir, Some(&runs)).await.map(|source| source.text)
+    };
+    for (path, expected) in [
+        ("a.js", "here"),
+        ("./x/../a.js", "here"),
+        ("ROOT/project/sub/a.js", "here"),
+        ("in.js", "here"),
+        ("../../user/workflows/b.js", "shelf"),
+        ("ROOT/runs/c.js", "run"),
+    ] {
+        fs::create_dir_all(place.path("project/sub/x")).unwrap();
+        assert_eq!(read(path).await.as_deref(), Ok(expected), "{path}");
+    }
+    for path in
+        ["../above.js", "ROOT/secret.txt", "out.js", "/etc/passwd", "/nowhere", "../nothing.js", "\\\\server\\share"]
+    {
+        let refused = read(path).await.unwrap_err();
+        assert!(matches!(refused, LibraryError::Outside { .. }), "{path}: {refused}");
+        assert!(refused.to_string().contains("is refused"), "{refused}");
+    }
+    for (path, says) in [("missing.js", "No such file"), (".", "no regular file")] {
+        let refused = read(path).await.unwrap_err();
+        assert!(matches!(&refused, LibraryError::Unreadable { why, .. } if why.contains(says)), "{path}: {refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_person_may_name_any_file() {
+    let place = Place::new();
+    place.write("any.txt", "text");
+    symlink(place.path("any.txt"), place.path("link")).unwrap();
+    let read = read_source(&place.path("link")).await.unwrap();
+    assert_eq!((read.text.as_str(), place.short(&read.path).as_str()), ("text", "any.txt"));
+    assert!(read_source(&place.path("project")).await.unwrap_err().to_string().contains("no regular file"));
+}
+
+#[tokio::test]
+async fn the_nearest_kind_of_agent_wins_and_two_are_built_in() {
+    let place = Place::new();
+    let library = place.library();
+    let kind = async |name: &str| library.agent_kind(name).await.unwrap();
+    let general = kind("general-purpose").await.unwrap();
+    assert_eq!((general.tools, general.instructions.as_str(), general.read_only), (None, "", false));
+    let explore = kind("Explore").await.unwrap();
+    assert_eq!(explore.tools.unwrap(), ["view", "glob", "grep", "bash"]);
+    assert!(explore.read_only && !explore.instructions.is_empty());
+    assert_eq!(kind("nobody").await, None);
+    place.write("user/agents/x.md", "---\nname: Explore\n---\nMine.").write("user/agents/README.md", "# Kinds\n");
+    assert_eq!(kind("Explore").await.unwrap().instructions, "Mine.");
+    place.write("project/.claude/agents/x.md", "---\nname: Explore\n---\nTheirs.");
+    assert_eq!(kind("Explore").await.unwrap().instructions, "Theirs.");
+    let listed: Vec<String> = library
+        .agent_kinds()
+        .await
+        .iter()
+        .map(|entry| format!("{} {}{}", entry.origin.word(), entry.name, if entry.hidden { " hidden" } else { "" }))
+        .collect();
+    assert_eq!(listed, ["project Explore", "user Explore hidden", "shipped general-purpose", "shipped Explore hidden"]);
+}
+
+#[tokio::test]
+async fn a_kind_that_cannot_be_read_is_told_with_file_and_line_if_it_is_the_one_that_is_meant() {
+    let place = Place::new();
+    place.write("project/.claude/agents/auditor.md", "---\nname: auditor\nmodel: \"opus\n---\n");
+    place.write("user/agents/other.md", "---\nname: other\n---\n");
+    let library = place.library();
+    let path = place.path("project/.claude/agents/auditor.md");
+    let expected = format!("{}:3: 'model': the quotes are not closed: end it with \"", path.display());
+    assert_eq!(library.agent_kind("auditor").await.unwrap_err().to_string(), expected);
+    assert_eq!(library.agent_kind("other").await.unwrap().unwrap().name, "other");
+    let listed = library.agent_kinds().await;
+    assert_eq!(listed[0].problem.as_deref(), Some(expected.as_str()));
+}

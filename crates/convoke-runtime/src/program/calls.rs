@@ -1,0 +1,365 @@
+//! Does what a program's calls want: starts agents, has findings verified, runs commands that read, waits. Each call is one task
+//! that ends with what the program is told.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use convoke_journal::Flight;
+use convoke_kernel::{
+    AgentId, CallAnswer, CallResult, FailureKind, Isolation, ItemStatus, Network, Outcome, Ran, Report, Reused, Role,
+    Segment, Spent, ToolRequest, Verdict, VoterResult, answer_to, judge_report,
+};
+use serde_json::{Value, json};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::sync::CancellationToken;
+
+use super::prepare::{Prepared, Prompted, digest};
+use crate::bash::Bash;
+use crate::children::{self, Parent};
+use crate::confine::remove_private;
+use crate::error::Error;
+use crate::fan_out::{Remembered, Trace, check_citations, still_stands, voter_result};
+use crate::keep::Place;
+use crate::stop::StopLevel;
+use crate::take::Ended;
+use crate::workspace::Snapshot;
+
+/// What a call's task came to.
+pub(super) enum Done {
+    /// The call has its result. What is to be remembered under which key goes with it.
+    Ended { call: u32, result: Box<CallResult>, trace: Option<Trace>, memory: Vec<Memory>, flights: Vec<Flight> },
+    /// Somebody asked to stop, or a person has to answer: nothing is lost, and it goes on when somebody resumes it.
+    Left { call: u32, parked: bool },
+    /// Others may be at a key again.
+    Landed,
+}
+
+/// A result that others may take for an equal one.
+pub(super) enum Memory {
+    /// Of an agent: the result itself, under this key.
+    Call { key: String },
+    /// Of a verifier.
+    Vote { key: String, vote: Box<VoterResult> },
+}
+
+/// One call, and what doing it needs.
+pub(super) struct Doing {
+    pub(super) parent: Parent,
+    pub(super) run: String,
+    /// The run under whose name its agents are known.
+    pub(super) origin: String,
+    pub(super) call: u32,
+    /// The key of its content, which of the equal ones it is, and how often agents for it were given up.
+    pub(super) key: String,
+    pub(super) occurrence: u32,
+    pub(super) attempt: u32,
+    pub(super) fresh: bool,
+    /// Whether an agent that had failed is to try again from where it stands.
+    pub(super) again: bool,
+    pub(super) before: Arc<Snapshot>,
+}
+
+impl Doing {
+    pub(super) async fn perform(self, prepared: Prepared) -> Result<Done, Error> {
+        match prepared {
+            Prepared::Agent(prompted) => self.agent(*prompted).await,
+            Prepared::Verify { each, report, voters } => self.verify(*each, *report, voters).await,
+            Prepared::Sh { command } => self.sh(command).await,
+            Prepared::Checkpoint { question } => self.checkpoint(question).await,
+            Prepared::Workflow { name, path } => self.workflow(name, path).await,
+            Prepared::Timer { ms } => self.timer(ms).await,
+        }
+    }
+
+    /// The agent that does this call, whoever asks for it again.
+    pub(super) fn agent_id(&self, voter: u32) -> AgentId {
+        let numbers = [self.occurrence, self.attempt, voter].map(|number| number.to_string());
+        AgentId::derived(&["call", &self.origin, &self.key, &numbers[0], &numbers[1], &numbers[2]])
+    }
+
+    fn left(&self, parked: bool) -> Done {
+        Done::Left { call: self.call, parked }
+    }
+
+    fn ended(&self, result: CallResult) -> Done {
+        Done::Ended { call: self.call, result: Box::new(result), trace: None, memory: Vec::new(), flights: Vec::new() }
+    }
+
+    /// Waits for a place to work. `None` when somebody asks to stop first.
+    async fn place(&self) -> Result<Option<OwnedSemaphorePermit>, Error> {
+        let mut stop = self.parent.stop.clone();
+        let places = Arc::clone(&self.parent.session.places);
+        let broke = |_| Error::EffectBroke(self.parent.id.clone());
+        tokio::select! {
+            place = places.acquire_owned() => place.map(Some).map_err(broke),
+            _ = stop.above(StopLevel::Run) => Ok(None),
+        }
+    }
+
+    /// Waits for whoever is at the same key. `None` when somebody asks to stop first.
+    async fn flight(&self, key: &str) -> Result<Option<Flight>, Error> {
+        let mut stop = self.parent.stop.clone();
+        tokio::select! {
+            flight = self.parent.config.journal.single_flight(key) => Ok(Some(flight?)),
+            _ = stop.above(StopLevel::Run) => Ok(None),
+        }
+    }
+
+    async fn agent(self, prompted: Prompted) -> Result<Done, Error> {
+        let key = result_key(&self.key, self.occurrence);
+        let Some(place) = self.place().await? else { return Ok(self.left(false)) };
+        let Some(flight) = self.flight(&key).await? else { return Ok(self.left(false)) };
+        if !self.fresh
+            && let Some(result) = remembered(&self.parent, &key).await?
+        {
+            flight.land().await?;
+            return Ok(self.ended(result));
+        }
+        let Prompted { mut spec, prompt, isolation } = prompted;
+        let id = self.agent_id(0);
+        let schema = spec.output.is_some();
+        let tree = match isolation {
+            Isolation::Worktree => match Place::make(&self.parent, &id).await {
+                Ok(tree) => Some(tree),
+                // Never the main checkout in its stead.
+                Err(why) => {
+                    flight.land().await?;
+                    let kind = FailureKind::Sandbox;
+                    let status = ItemStatus::Failed { kind, message: format!("no worktree could be made: {why}") };
+                    let answer = answer_to(&status, None, schema);
+                    return Ok(self.ended(CallResult::bare(status, answer)));
+                }
+            },
+            Isolation::None | Isolation::Copy => None,
+        };
+        if let Some(tree) = &tree {
+            spec.dir = tree.dir();
+        }
+        let (dir, stays) = (PathBuf::from(&self.parent.spec.dir), spec.confinement.sandbox.writes() && tree.is_none());
+        let ended = children::drive_on(&self.parent, &id, spec, &prompt, self.again).await?;
+        drop(place);
+        let Some(outcome) = &ended.outcome else {
+            flight.land().await?;
+            return Ok(self.left(ended.parked));
+        };
+        let ran = ended.summary.as_ref().is_some_and(|summary| summary.commands > 0);
+        let trace = if ran && stays { Some(Trace::since(&self.before, &dir).await?) } else { None };
+        let mut result = call_result(id, &ended, outcome, schema);
+        if let Some(tree) = &tree {
+            result.note = Some(tree.finish().await);
+        }
+        // What it changed in a worktree is not there for anybody else.
+        let memory = if tree.is_none() { vec![Memory::Call { key }] } else { Vec::new() };
+        Ok(Done::Ended { call: self.call, result: Box::new(result), trace, memory, flights: vec![flight] })
+    }
+
+    async fn verify(self, each: Prompted, report: Report, voters: u32) -> Result<Done, Error> {
+        let name = format!("check_{}_{}", self.run, self.call);
+        let checks = check_citations(&self.parent, &name, None, &report).await?;
+        // All of them are held until the verdict is recorded, so they are taken in one order by everybody, and before any place:
+        // two processes that each had one and waited for the other's would wait for ever.
+        let mut held = Vec::new();
+        for voter in 1..=voters {
+            let key = vote_key(&self.key, self.occurrence, voter);
+            let Some(flight) = self.flight(&key).await? else { return Ok(self.left(false)) };
+            held.push((voter, key, flight));
+        }
+        let one = |(voter, key, flight): (u32, String, Flight)| {
+            let (this, each) = (&self, each.clone());
+            async move { this.vote(voter, key, flight, each).await }
+        };
+        let looked = futures_of(held.into_iter().map(one)).await;
+        let (mut votes, mut memory, mut flights, mut spent) = (Vec::new(), Vec::new(), Vec::new(), Spent::default());
+        for vote in looked {
+            match vote? {
+                Voted::Left { parked } => return Ok(self.left(parked)),
+                Voted::Done { key, vote, flight } => {
+                    add(&mut spent, &vote.spent);
+                    if vote.ballot.is_some() && vote.failure.is_none() && vote.reused.is_none() {
+                        memory.push(Memory::Vote { key, vote: vote.clone() });
+                    }
+                    flights.push(flight);
+                    votes.push(*vote);
+                }
+            }
+        }
+        let by: Vec<&VoterResult> = votes.iter().collect();
+        let verdict = judge_report(&report, &checks, voters, &by).into_iter().next();
+        let verdict = verdict.unwrap_or(Verdict::Unverified { reason: "there is no verdict".to_owned() });
+        let status = match &verdict {
+            Verdict::Unverified { reason } => {
+                ItemStatus::Failed { kind: FailureKind::Api, message: format!("nobody could look: {reason}") }
+            }
+            _ => ItemStatus::Ok,
+        };
+        let mut value = serde_json::to_value(&verdict)?;
+        value["claim"] = json!(report.findings.first().map(|finding| finding.claim.clone()));
+        value["votes"] = json!(votes.iter().filter(|vote| vote.failure.is_none()).count());
+        let mut result = CallResult::bare(status, CallAnswer::Value(Segment::encode(&value)));
+        result.agents =
+            votes.iter().filter(|vote| vote.reused.is_none()).filter_map(|vote| vote.agent.clone()).collect();
+        result.reused = votes.iter().all(|vote| vote.reused.is_some()).then(|| votes.first()?.reused.clone()).flatten();
+        result.spent = spent;
+        Ok(Done::Ended { call: self.call, result: Box::new(result), trace: None, memory, flights })
+    }
+
+    async fn vote(&self, voter: u32, key: String, flight: Flight, each: Prompted) -> Result<Voted, Error> {
+        let Some(_place) = self.place().await? else { return Ok(Voted::Left { parked: false }) };
+        if !self.fresh
+            && let Some(vote) = remembered_vote(&self.parent, &key).await?
+        {
+            return Ok(Voted::Done { key, vote: Box::new(vote), flight });
+        }
+        let id = self.agent_id(voter);
+        let ended = children::drive_on(&self.parent, &id, each.spec, &each.prompt, self.again).await?;
+        let Some(outcome) = &ended.outcome else {
+            flight.land().await?;
+            return Ok(Voted::Left { parked: ended.parked });
+        };
+        let vote = Box::new(voter_result(id, &ended, outcome));
+        Ok(Voted::Done { key, vote, flight })
+    }
+
+    /// A command in the read-only policy, on a throwaway copy of the tree, without a network.
+    async fn sh(self, command: String) -> Result<Done, Error> {
+        let throw = |why: String| {
+            let status = ItemStatus::Skipped { reason: why.clone() };
+            self.ended(CallResult::bare(status, CallAnswer::Throw(format!("sh: {why}"))))
+        };
+        let Some(mut spec) = self.parent.spec.child(Role::Verifier, "sh", 0) else {
+            return Ok(throw("this session may start nothing".to_owned()));
+        };
+        spec.confinement.network = Network::Off;
+        let request = ToolRequest::Bash { command: command.clone() };
+        if let Some(why) = self.parent.config.forbidden.forbids(&request, &spec.dir) {
+            return Ok(throw(why));
+        }
+        if !spec.approvals.allows(&request, &spec.dir) {
+            return Ok(throw(
+                "a rule wants a person to be asked about this command, and a program cannot ask".to_owned(),
+            ));
+        }
+        let name = format!("sh_{}_{}_{}", self.run, self.key.get(..16).unwrap_or_default(), self.occurrence);
+        let (cut, mut stop) = (CancellationToken::new(), self.parent.stop.clone());
+        let mut bash = Bash::new(Arc::clone(&self.parent.config), &name, spec, None);
+        let result = tokio::select! {
+            result = bash.run("sh", command, cut.clone()) => Some(result),
+            _ = stop.above(StopLevel::Run) => None,
+        };
+        cut.cancel();
+        bash.end().await;
+        remove_private(self.parent.config.confine.private_of(&name)).await;
+        let Some(result) = result else { return Ok(self.left(false)) };
+        if result.ran != Ran::Done {
+            return Ok(throw(result.text));
+        }
+        let value = json!({"ok": !result.is_error, "code": result.exit_code, "output": result.text});
+        Ok(self.ended(CallResult::bare(ItemStatus::Ok, CallAnswer::Value(Segment::encode(&value)))))
+    }
+
+    async fn workflow(self, name: Option<String>, path: Option<String>) -> Result<Done, Error> {
+        let library = &self.parent.config.programs.library;
+        let dir = PathBuf::from(&self.parent.spec.dir);
+        let found = match (&name, &path) {
+            (_, Some(path)) => {
+                let scripts = self.parent.config.outputs.join("scripts");
+                let read = library.read_path(path.as_ref(), &dir, Some(&scripts)).await;
+                read.map(|source| (path.clone(), source.text)).map_err(|error| error.to_string())
+            }
+            (Some(name), None) => match library.find(name).await {
+                Ok(Some(found)) => Ok((found.name, found.source)),
+                Ok(None) => Err(format!("there is no workflow '{name}'; `convoke workflow list` shows what there is")),
+                Err(error) => Err(error.to_string()),
+            },
+            (None, None) => Err("workflow wants a name or {scriptPath}".to_owned()),
+        };
+        Ok(self.ended(match found {
+            Ok((name, source)) => CallResult::bare(ItemStatus::Ok, CallAnswer::Program { name, source }),
+            Err(why) => CallResult::bare(ItemStatus::Skipped { reason: why.clone() }, CallAnswer::Throw(why)),
+        }))
+    }
+
+    async fn timer(self, ms: u64) -> Result<Done, Error> {
+        let clock = &self.parent.config.clock;
+        let mut stop = self.parent.stop.clone();
+        tokio::select! {
+            () = clock.sleep_until(clock.now().saturating_add(ms)) => {}
+            _ = stop.above(StopLevel::Run) => return Ok(self.left(false)),
+        }
+        Ok(self.ended(CallResult::bare(ItemStatus::Ok, CallAnswer::null())))
+    }
+}
+
+enum Voted {
+    Left { parked: bool },
+    Done { key: String, vote: Box<VoterResult>, flight: Flight },
+}
+
+/// Runs futures beside each other and gives what they came to in their order.
+async fn futures_of<F: Future>(all: impl Iterator<Item = F>) -> Vec<F::Output> {
+    futures_util::future::join_all(all).await
+}
+
+fn add(sum: &mut Spent, other: &Spent) {
+    sum.calls += other.calls;
+    sum.turns += other.turns;
+    sum.commands += other.commands;
+    sum.usage.add(&other.usage);
+    sum.cost_nano = sum.cost_nano.zip(other.cost_nano).map(|(sum, cost)| sum.saturating_add(cost));
+}
+
+/// What an agent's end comes to for the program.
+fn call_result(agent: AgentId, ended: &Ended, outcome: &Outcome, schema: bool) -> CallResult {
+    let status = match outcome {
+        Outcome::Ok { .. } => ItemStatus::Ok,
+        Outcome::Failed { kind, message, .. } => ItemStatus::Failed { kind: *kind, message: message.clone() },
+    };
+    let value = match (&ended.output, schema) {
+        (Some(output), true) => Some(Segment::encode(output)),
+        (None, true) => None,
+        (_, false) => Some(Segment::encode(&Value::from(outcome.text()))),
+    };
+    let mut result = CallResult::bare(status.clone(), answer_to(&status, value.as_ref(), schema));
+    result.agents = vec![agent];
+    result.degraded = ended.degraded.clone();
+    result.spent = ended.summary.as_ref().map(Spent::from).unwrap_or_default();
+    result
+}
+
+/// The key of an agent's result: its content, and which of the equal ones it is.
+pub(super) fn result_key(key: &str, occurrence: u32) -> String {
+    digest(&["program-1", key, &occurrence.to_string()])
+}
+
+fn vote_key(key: &str, occurrence: u32, voter: u32) -> String {
+    digest(&["program-vote-1", key, &occurrence.to_string(), &voter.to_string()])
+}
+
+/// A sound result that somebody else left under this key.
+pub(super) async fn remembered(parent: &Parent, key: &str) -> Result<Option<CallResult>, Error> {
+    let Some((text, at)) = parent.config.journal.result_at(key).await? else { return Ok(None) };
+    let Ok(Remembered { session, result }) = serde_json::from_str::<Remembered<CallResult>>(&text) else {
+        return Ok(None);
+    };
+    let stands = still_stands(&result.changes, &PathBuf::from(&parent.spec.dir)).await;
+    let reused = Some(Reused { session, at });
+    Ok((result.is_sound() && stands).then_some(CallResult { reused, ..result }))
+}
+
+async fn remembered_vote(parent: &Parent, key: &str) -> Result<Option<VoterResult>, Error> {
+    let Some((text, at)) = parent.config.journal.result_at(key).await? else { return Ok(None) };
+    let Ok(Remembered { session, result }) = serde_json::from_str::<Remembered<VoterResult>>(&text) else {
+        return Ok(None);
+    };
+    let sound = result.ballot.is_some() && result.failure.is_none();
+    Ok(sound.then_some(VoterResult { reused: Some(Reused { session, at }), ..result }))
+}
+
+/// How many of these votes are not remembered.
+pub(super) async fn missing_votes(parent: &Parent, key: &str, occurrence: u32, voters: u32) -> Result<u32, Error> {
+    let mut missing = 0;
+    for voter in 1..=voters {
+        missing += u32::from(remembered_vote(parent, &vote_key(key, occurrence, voter)).await?.is_none());
+    }
+    Ok(missing)
+}

@@ -1,0 +1,326 @@
+//! Drives one program's run under its lease. The interpreter computes, the kernel decides, the journal remembers; the program is
+//! given its answers in the order in which they were recorded, so that another process comes to the same calls.
+
+mod record;
+mod steps;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use convoke_journal::{KeyedInput, Lease, StreamId};
+use convoke_kernel::{
+    CallAnswer, CallResult, ItemStatus, MadeCall, Program, ProgramEvent, ProgramInput, RunId, Segment,
+};
+use convoke_script::Want;
+use serde_json::Value;
+use tokio::task::JoinSet;
+
+use super::calls::{Doing, Done, Memory};
+use super::prepare::prepare;
+use super::{Message, load};
+use crate::children::Parent;
+use crate::error::Error;
+use crate::fan_out::{Remembered, Tree};
+use crate::interpreter::Interpreter;
+use crate::stop::StopLevel;
+use crate::workspace::digests;
+
+/// How driving a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Driven {
+    /// The run is closed.
+    Closed,
+    /// Somebody asked to stop.
+    Stopped,
+    /// It waits for a person: for an answer, or for a larger envelope.
+    Waits,
+}
+
+pub(super) struct Runner {
+    parent: Parent,
+    id: RunId,
+    stream: StreamId,
+    lease: Lease,
+    seq: u64,
+    /// With what is decided and not recorded yet.
+    program: Program,
+    /// Whether the journal has its end.
+    closed: bool,
+    unsaved: Vec<ProgramEvent>,
+    results: Vec<(String, String)>,
+    acks: Vec<String>,
+    interpreter: Option<Interpreter>,
+    tasks: JoinSet<Result<Done, Error>>,
+    begun: BTreeSet<u32>,
+    parked: BTreeSet<u32>,
+    /// A step that did not fit: nothing new begins.
+    declined: bool,
+    tree: Tree,
+}
+
+impl Runner {
+    pub(super) async fn own(parent: &Parent, id: RunId) -> Result<Self, Error> {
+        let stream = StreamId::new(id.as_str())?;
+        let lease = parent.config.journal.own(&stream).await?;
+        let (program, seq) = load(&parent.config, &id).await?;
+        Ok(Self {
+            parent: parent.clone(),
+            id,
+            stream,
+            lease,
+            seq,
+            closed: program.is_closed(),
+            program,
+            unsaved: Vec::new(),
+            results: Vec::new(),
+            acks: Vec::new(),
+            interpreter: None,
+            tasks: JoinSet::new(),
+            begun: BTreeSet::new(),
+            parked: BTreeSet::new(),
+            declined: false,
+            tree: Tree::default(),
+        })
+    }
+
+    pub(super) fn program(&self) -> &Program {
+        &self.program
+    }
+
+    pub(super) async fn start(&mut self, input: ProgramInput) -> Result<(), Error> {
+        self.hear(input)?;
+        self.save(Vec::new()).await.map(drop)
+    }
+
+    pub(super) async fn finish(mut self) {
+        self.tasks.shutdown().await;
+        if let Some(interpreter) = self.interpreter.take() {
+            interpreter.stop().await;
+        }
+        // A lease that cannot be given back ends with its process.
+        let _ = self.parent.config.journal.release(&self.lease).await;
+    }
+
+    /// Drives until the run is closed, somebody asks to stop, or only a person can help.
+    pub(super) async fn drive(&mut self) -> Result<Driven, Error> {
+        self.take_messages().await?;
+        if self.program.is_closed() {
+            return Ok(Driven::Closed);
+        }
+        let Some(spec) = self.program.spec().cloned() else { return Ok(Driven::Closed) };
+        let dir = PathBuf::from(&spec.dir);
+        self.tree = Tree::again(&dir, &spec.base).await?;
+        if let Some(from) = spec.from.as_ref().and_then(|from| from.parse().ok())
+            && let Some(from) = super::served_from(&self.parent.config, &from).await?
+        {
+            self.program.serve_from(&from, self.parent.config.clock.now());
+        }
+        if !self.replay().await? {
+            let why = "the program does not come to the same calls any more".to_owned();
+            self.hear(ProgramInput::Again { why })?;
+            self.save(Vec::new()).await?;
+            self.restart_interpreter().await;
+        }
+        let mut stop = self.parent.stop.clone();
+        loop {
+            let level = stop.level();
+            if level == StopLevel::Run {
+                self.advance().await?;
+                if self.program.is_closed() {
+                    break;
+                }
+                self.begin_what_can_be_begun().await?;
+                // What could not be begun has ended at once, and the program goes on with that.
+                if self.has_answers() {
+                    continue;
+                }
+            }
+            if self.tasks.is_empty() {
+                return Ok(if level == StopLevel::Run { Driven::Waits } else { Driven::Stopped });
+            }
+            tokio::select! {
+                Some(done) = self.tasks.join_next() => {
+                    let mut all = vec![self.done(done)?];
+                    while let Some(done) = self.tasks.try_join_next() {
+                        all.push(self.done(done)?);
+                    }
+                    self.take(all).await?;
+                }
+                _ = stop.above(level), if level == StopLevel::Run => {}
+            }
+            if self.program.is_closed() {
+                break;
+            }
+        }
+        while let Some(landed) = self.tasks.join_next().await {
+            self.done(landed)?;
+        }
+        Ok(Driven::Closed)
+    }
+
+    fn done(&self, done: Result<Result<Done, Error>, tokio::task::JoinError>) -> Result<Done, Error> {
+        done.map_err(|_| Error::EffectBroke(self.parent.id.clone()))?
+    }
+
+    fn has_answers(&self) -> bool {
+        !self.declined
+            && self.program.end().is_none()
+            && self.program.answers().len() + 1 > self.program.steps() as usize
+    }
+
+    /// Takes in what was sent to the run: answers to its questions, and a person's wish to run or stop it.
+    async fn take_messages(&mut self) -> Result<(), Error> {
+        for KeyedInput { key, body, .. } in self.parent.config.journal.inputs(&self.stream).await? {
+            let bad = |cause| Error::BadInput { agent: self.parent.id.clone(), key: key.clone(), cause };
+            let message: Message = serde_json::from_str(&body).map_err(bad)?;
+            let open = |program: &Program, call| program.questions().iter().any(|question| question.call == call);
+            match message {
+                Message::Answer { call, text } if open(&self.program, call) => {
+                    let value = CallAnswer::Value(Segment::encode(&Value::from(text)));
+                    self.end(call, CallResult::bare(ItemStatus::Ok, value), Vec::new())?;
+                }
+                Message::Skip { call } if self.program.pending().contains(&call) => {
+                    let status = ItemStatus::Skipped { reason: "a person skipped it".to_owned() };
+                    let result = CallResult { by_person: true, ..CallResult::bare(status, CallAnswer::null()) };
+                    self.end(call, result, Vec::new())?;
+                }
+                Message::Again { why } => self.hear(ProgramInput::Again { why })?,
+                Message::Stop { by } if !self.program.is_closed() => self.hear(ProgramInput::Stop { by })?,
+                // An answer to what nobody asks any more changes nothing.
+                Message::Answer { .. } | Message::Skip { .. } | Message::Stop { .. } => {}
+            }
+            self.acks.push(key);
+        }
+        self.save(Vec::new()).await.map(drop)
+    }
+
+    fn fresh(&self) -> bool {
+        self.parent.spec.fan_out.as_ref().is_some_and(|fan_out| fan_out.fresh)
+    }
+
+    async fn begin_what_can_be_begun(&mut self) -> Result<(), Error> {
+        let most = self.parent.config.agents_at_once.max(1);
+        let mut agents = self.begun.iter().filter(|call| self.is_agents(**call)).count();
+        for call in self.program.pending() {
+            if self.begun.contains(&call) || self.parked.contains(&call) {
+                continue;
+            }
+            let Some(made) = self.program.call(call).map(|state| state.made.clone()) else { continue };
+            if made.kind.is_agents() {
+                if agents >= most {
+                    continue;
+                }
+                if let Some(refused) = self.program.refuses(call) {
+                    self.end(call, refused, Vec::new())?;
+                    continue;
+                }
+            }
+            let doing = self.doing(&made);
+            if self.program.end().is_some() && !self.has_begun(&doing).await? {
+                let reason = "the program returned without waiting for it".to_owned();
+                self.end(call, CallResult::bare(ItemStatus::Skipped { reason }, CallAnswer::null()), Vec::new())?;
+                continue;
+            }
+            if self.begin(doing, &made).await? {
+                agents += usize::from(made.kind.is_agents());
+            }
+        }
+        self.save(Vec::new()).await.map(drop)
+    }
+
+    fn is_agents(&self, call: u32) -> bool {
+        self.program.call(call).is_some_and(|state| state.made.kind.is_agents())
+    }
+
+    /// Whether an earlier process had set somebody to work on it.
+    async fn has_begun(&self, doing: &Doing) -> Result<bool, Error> {
+        let stream = StreamId::from(&doing.agent_id(0));
+        Ok(!self.parent.config.journal.load(&stream, 0).await?.is_empty())
+    }
+
+    fn doing(&self, made: &MadeCall) -> Doing {
+        Doing {
+            parent: self.parent.clone(),
+            run: self.id.to_string(),
+            origin: self.program.origin().to_owned(),
+            call: made.call,
+            key: made.key.clone(),
+            occurrence: made.occurrence,
+            attempt: made.attempt,
+            fresh: self.fresh(),
+            again: self.program.goes_on(&made.key, made.occurrence),
+            before: self.tree.latest(),
+        }
+    }
+
+    /// Sets somebody to work. False when that could not be, and the call has ended with the reason.
+    async fn begin(&mut self, doing: Doing, made: &MadeCall) -> Result<bool, Error> {
+        let want: Want = serde_json::from_str(made.want.as_str())?;
+        let (base, voters) = self.program.spec().map(|spec| (spec.base.clone(), spec.voters)).unwrap_or_default();
+        match prepare(&self.parent, &want, &base, voters).await {
+            Ok(ready) => {
+                self.begun.insert(made.call);
+                self.tasks.spawn(doing.perform(ready.prepared));
+                Ok(true)
+            }
+            Err(unready) => {
+                let status = ItemStatus::Skipped { reason: unready.why.clone() };
+                self.end(made.call, CallResult::bare(status, CallAnswer::Throw(unready.why)), Vec::new())?;
+                Ok(false)
+            }
+        }
+    }
+
+    async fn take(&mut self, all: Vec<Done>) -> Result<(), Error> {
+        let mut over = Vec::new();
+        for done in all {
+            match done {
+                Done::Landed => {}
+                Done::Left { call, parked } => {
+                    self.begun.remove(&call);
+                    if parked {
+                        self.parked.insert(call);
+                    }
+                }
+                Done::Ended { call, mut result, trace, memory, flights } => {
+                    self.begun.remove(&call);
+                    let mut kept = self.tree.began_as_keyed();
+                    if let Some(trace) = trace {
+                        let all = self.tree.moved_by(&trace);
+                        result.changes = digests(&PathBuf::from(&self.parent.spec.dir), &all).await;
+                        result.changed = trace.changed;
+                    }
+                    kept &= result.is_sound() && result.reused.is_none();
+                    let session = self.parent.session.id.to_string();
+                    let mut results = Vec::new();
+                    for memory in memory {
+                        match memory {
+                            Memory::Call { key } if kept => {
+                                let text = Remembered { session: session.clone(), result: &*result };
+                                results.push((key, serde_json::to_string(&text)?));
+                            }
+                            Memory::Vote { key, vote } if self.tree.is_as_keyed() => {
+                                let text = Remembered { session: session.clone(), result: vote };
+                                results.push((key, serde_json::to_string(&text)?));
+                            }
+                            Memory::Call { .. } | Memory::Vote { .. } => {}
+                        }
+                    }
+                    // A timer that was cleared, or a call that a person skipped meanwhile, has nothing to say any more.
+                    if self.program.pending().contains(&call) {
+                        self.end(call, *result, results)?;
+                    }
+                    over.extend(flights);
+                }
+            }
+        }
+        self.save(Vec::new()).await?;
+        for flight in over {
+            self.tasks.spawn(async move {
+                flight.land().await?;
+                Ok(Done::Landed)
+            });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,90 @@
+//! What was decided goes into the journal: events, results to remember, the ledger's entries and the lead's notice in one append.
+
+use std::sync::Arc;
+
+use convoke_journal::{Batch, KeyedInput, StreamId};
+use convoke_kernel::{CallResult, ProgramEvent, ProgramInput};
+
+use super::Runner;
+use crate::crash::Moment;
+use crate::error::Error;
+use crate::inputs::Waiting;
+use crate::notice::Notice;
+use crate::program::NOTICE_CHARS;
+use crate::purse::Entry;
+
+impl Runner {
+    /// A call has its result.
+    pub(super) fn end(&mut self, call: u32, result: CallResult, results: Vec<(String, String)>) -> Result<(), Error> {
+        let spent = self.parent.session.purse.ledger().spent().tokens.saturating_sub(self.program.kept_tokens());
+        self.results.extend(results);
+        self.hear(ProgramInput::Ended { call, result: Box::new(result), spent_total: spent })
+    }
+
+    pub(super) fn hear(&mut self, input: ProgramInput) -> Result<(), Error> {
+        let at = self.parent.config.clock.now();
+        let bad = |cause: convoke_kernel::IllegalProgramEvent| Error::BadRun {
+            run: self.id.clone(),
+            seq: self.seq,
+            cause: cause.to_string(),
+        };
+        let events = self.program.hear(input, at).map_err(bad)?;
+        // A new pass opens a run that had ended.
+        self.closed &= !events.iter().any(|event| matches!(event, ProgramEvent::PassBegan(_)));
+        self.unsaved.extend(events);
+        Ok(())
+    }
+
+    /// Records what was decided, in one append. The answer is why the envelope declines it; then nothing is recorded.
+    pub(super) async fn save(&mut self, mut entries: Vec<Entry>) -> Result<Option<String>, Error> {
+        if self.unsaved.is_empty() && self.acks.is_empty() {
+            return Ok(None);
+        }
+        let (config, session) = (Arc::clone(&self.parent.config), Arc::clone(&self.parent.session));
+        let at = config.clock.now();
+        let closes = self.program.is_closed() && !self.closed;
+        let mut inputs = Vec::new();
+        if closes {
+            entries.push(Entry::CloseRun { run: self.id.to_string(), used: self.program.counts().agents });
+            inputs.extend(self.notice()?);
+        }
+        let updates = if entries.is_empty() { Vec::new() } else { vec![session.purse.update(entries, at)] };
+        let encoded = self.unsaved.iter().map(ProgramEvent::encode).collect::<Result<Vec<_>, _>>()?;
+        let summary = self.program.summary().map(|summary| serde_json::to_string(&summary)).transpose()?;
+        let (acks, results) = (self.acks.clone(), self.results.clone());
+        let batch = Batch { at, events: encoded, acks, inputs, summary, results, updates };
+        self.crash(Moment::BeforeCommit)?;
+        let appended = match config.journal.append_shared(&self.lease, self.seq, &batch).await {
+            Ok(appended) => appended,
+            Err(convoke_journal::Error::Declined { reason, .. }) => return Ok(Some(reason)),
+            Err(error) => return Err(error.into()),
+        };
+        session.adopt(&appended.states)?;
+        let first = self.seq + 1;
+        self.seq = appended.seq;
+        self.closed = self.program.is_closed();
+        (self.acks, self.results) = (Vec::new(), Vec::new());
+        self.crash(Moment::AfterCommit)?;
+        for (event, seq) in std::mem::take(&mut self.unsaved).into_iter().zip(first..) {
+            session.tell(Notice::Program { run: self.id.clone(), seq, at, event: Box::new(event) });
+        }
+        Ok(None)
+    }
+
+    /// What the lead is told at the end, if it went on meanwhile.
+    fn notice(&self) -> Result<Option<KeyedInput>, Error> {
+        let Some(spec) = self.program.spec().filter(|spec| spec.background) else { return Ok(None) };
+        let text = self.program.digest(NOTICE_CHARS);
+        let waiting = Waiting::told(&spec.run, text);
+        let body = serde_json::to_string(&waiting)?;
+        let key = format!("told:{}:{}", spec.run, self.program.pass());
+        Ok(Some(KeyedInput { stream: StreamId::from(&spec.lead), key, body }))
+    }
+
+    fn crash(&self, moment: Moment) -> Result<(), Error> {
+        match &self.parent.config.crash {
+            Some(crash) if crash.dies(moment, &[]) => Err(Error::Crashed),
+            _ => Ok(()),
+        }
+    }
+}

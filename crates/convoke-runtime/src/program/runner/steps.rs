@@ -1,0 +1,237 @@
+//! From the program's answers to its next calls: the interpreter is brought to where the journal is, given what it has not had, and
+//! what it wants is admitted and recorded step by step.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use convoke_kernel::{
+    CallAnswer, CallKind, CallResult, ItemStatus, MadeCall, ProgramEnd, ProgramInput, ProgramSaid, Segment, StepTaken,
+};
+use convoke_script::{Answer, Ask, Call, Fault, FaultKind, Said, Start, State, Step, Told};
+use serde_json::Value;
+
+use super::Runner;
+use crate::error::Error;
+use crate::interpreter::{Interpreter, InterpreterError};
+use crate::program::calls::{missing_votes, remembered, result_key};
+use crate::program::prepare::prepare;
+use crate::purse::Entry;
+
+impl Runner {
+    pub(super) async fn restart_interpreter(&mut self) {
+        if let Some(interpreter) = self.interpreter.take() {
+            interpreter.stop().await;
+        }
+    }
+
+    async fn ask(&mut self, ask: &Ask) -> Result<Told, InterpreterError> {
+        if self.interpreter.is_none() {
+            let (config, wall) = (&self.parent.config, self.parent.config.programs.wall());
+            self.interpreter = Some(Interpreter::start(&config.helper, wall).await?);
+        }
+        match &mut self.interpreter {
+            Some(interpreter) => interpreter.ask(ask).await,
+            None => Ok(Told::Confused { why: "there is no interpreter".to_owned() }),
+        }
+    }
+
+    /// The question that leads to this step: the first one starts the program, every other one answers a call.
+    fn question(&self, step: usize) -> Option<(Option<u32>, Ask)> {
+        let spec = self.program.spec()?;
+        let Some(before) = step.checked_sub(1) else {
+            let parse = |args: &Segment| serde_json::from_str(args.as_str()).unwrap_or(Value::Null);
+            let start = Start {
+                source: spec.source.clone(),
+                args: spec.args.as_ref().map(parse),
+                budget_total: spec.budget_total,
+                spent: spec.spent_before,
+                limits: self.parent.config.programs.limits,
+            };
+            return Some((None, Ask::Start(Box::new(start))));
+        };
+        let (call, spent) = *self.program.answers().get(before)?;
+        let answer = match &self.program.call(call)?.result.as_ref()?.answer {
+            CallAnswer::Value(value) => {
+                Answer::Value { value: serde_json::from_str(value.as_str()).unwrap_or(Value::Null) }
+            }
+            CallAnswer::Throw(message) => Answer::Throw { message: message.clone() },
+            CallAnswer::Program { name, source } => Answer::Program { name: name.clone(), source: source.clone() },
+        };
+        Some((Some(call), Ask::Answer { call, answer, spent }))
+    }
+
+    /// Brings the interpreter to where the journal is. False when the program does not make the same calls any more.
+    pub(super) async fn replay(&mut self) -> Result<bool, Error> {
+        for step in 0..self.program.steps() as usize {
+            if self.program.end().is_some() {
+                // Nothing is asked of a program that has ended.
+                return Ok(true);
+            }
+            let Some((_, ask)) = self.question(step) else { return Ok(false) };
+            let told = match self.ask(&ask).await {
+                Ok(Told::Stepped(told)) => told,
+                Ok(_) | Err(InterpreterError::Deadline { .. } | InterpreterError::Died { .. }) => return Ok(false),
+                Err(error) => return Err(Error::Interpreter(error)),
+            };
+            for call in &told.calls {
+                let recorded = self.program.call(call.call).map(|state| &state.made);
+                if recorded.is_some_and(|made| made.want != want_text(call)) {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Gives the program every answer it has not had, and records what comes of it.
+    pub(super) async fn advance(&mut self) -> Result<(), Error> {
+        while self.has_answers() && !self.program.is_closed() {
+            let Some((fed, ask)) = self.question(self.program.steps() as usize) else { break };
+            let step = match self.ask(&ask).await {
+                Ok(Told::Stepped(step)) => *step,
+                Ok(Told::Unsound { problems }) => {
+                    let first = problems.first().map(|problem| problem.message.clone()).unwrap_or_default();
+                    failed_step("unsound", first)
+                }
+                Ok(Told::Confused { why }) => return Err(Error::Confused(why)),
+                Ok(Told::Sound { .. }) => return Err(Error::Confused("it checked where it was to run".to_owned())),
+                Err(InterpreterError::Deadline { step }) => {
+                    failed_step("deadline", InterpreterError::Deadline { step }.to_string())
+                }
+                Err(InterpreterError::Died { how }) => failed_step("died", InterpreterError::Died { how }.to_string()),
+                Err(error) => return Err(Error::Interpreter(error)),
+            };
+            if !self.step(fed, step).await? {
+                self.declined = true;
+            }
+        }
+        self.save(Vec::new()).await.map(drop)
+    }
+
+    /// Takes one step of the program in: what it wants is admitted whole, or none of it begins. False when it does not fit.
+    async fn step(&mut self, fed: Option<u32>, step: Step) -> Result<bool, Error> {
+        let (base, voters) = self.program.spec().map(|spec| (spec.base.clone(), spec.voters)).unwrap_or_default();
+        let mut taken = StepTaken {
+            fed,
+            calls: Vec::new(),
+            cleared: step.cleared,
+            said: step.said.into_iter().map(said).collect(),
+            end: end(step.state),
+        };
+        let mut beside: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
+        let (mut at_once, mut agents) = (Vec::new(), 0u32);
+        let fresh = self.fresh();
+        // Only what wants something can be declined and taken back.
+        let before = (!step.calls.is_empty()).then(|| self.program.clone());
+        for call in step.calls {
+            let want = want_text(&call);
+            let (mut made, ready) = match prepare(&self.parent, &call.want, &base, voters).await {
+                Ok(ready) => {
+                    taken.said.extend(ready.warnings.iter().map(|text| ProgramSaid::Log(text.clone())));
+                    (made(&call, ready.kind, ready.label.clone(), ready.key.clone(), want), Some(ready))
+                }
+                Err(unready) => {
+                    let status = ItemStatus::Skipped { reason: unready.why.clone() };
+                    at_once.push((call.call, CallResult::bare(status, CallAnswer::Throw(unready.why))));
+                    (made(&call, unready.kind, unready.label, unready.key, want), None)
+                }
+            };
+            let beside = beside.entry(made.key.clone()).or_default();
+            let stand = self.program.stand(&made.key, &made.path, beside);
+            beside.insert(stand.occurrence);
+            (made.occurrence, made.attempt) = (stand.occurrence, stand.attempt);
+            if let Some(ready) = ready {
+                (made.agents, made.schema) = (ready.agents, ready.schema);
+                match self.served(&made, stand.served, fresh).await? {
+                    Some(result) => at_once.push((made.call, result)),
+                    None if made.kind == CallKind::Verify && !fresh => {
+                        made.agents = missing_votes(&self.parent, &made.key, made.occurrence, made.agents).await?;
+                        agents = agents.saturating_add(made.agents);
+                    }
+                    None => agents = agents.saturating_add(made.agents),
+                }
+            }
+            taken.calls.push(made);
+        }
+        let unsaved = self.unsaved.len();
+        self.hear(ProgramInput::Step(Box::new(taken)))?;
+        for (call, result) in at_once {
+            self.end(call, result, Vec::new())?;
+        }
+        if agents == 0 {
+            return Ok(true);
+        }
+        let admit = Entry::Admit { run: self.id.to_string(), count: agents };
+        let Some(reason) = self.save(vec![admit]).await? else { return Ok(true) };
+        // What stood before the step is recorded, the step is not: whoever takes the run up comes to it again.
+        self.program = before.unwrap_or_default();
+        self.unsaved.truncate(unsaved);
+        self.hear(ProgramInput::Declined { agents, reason })?;
+        self.save(Vec::new()).await?;
+        Ok(false)
+    }
+
+    /// A result that stands for this call, so that nobody has to be asked: of an earlier pass or of the run that is resumed, or of
+    /// anybody who did the same over the same directory.
+    async fn served(
+        &self,
+        made: &MadeCall,
+        earlier: Option<CallResult>,
+        fresh: bool,
+    ) -> Result<Option<CallResult>, Error> {
+        if earlier.is_some() || fresh || made.kind != CallKind::Agent {
+            return Ok(earlier.filter(|_| made.kind.is_kept()));
+        }
+        remembered(&self.parent, &result_key(&made.key, made.occurrence)).await
+    }
+}
+
+fn want_text(call: &Call) -> Segment {
+    Segment::encode(&serde_json::to_value(&call.want).unwrap_or_default())
+}
+
+fn made(call: &Call, kind: CallKind, label: String, key: String, want: Segment) -> MadeCall {
+    MadeCall {
+        call: call.call,
+        kind,
+        label,
+        phase: call.phase.clone(),
+        within: call.within.clone(),
+        path: call.path.clone(),
+        key,
+        occurrence: 0,
+        agents: 0,
+        schema: None,
+        attempt: 0,
+        want,
+    }
+}
+
+fn said(said: Said) -> ProgramSaid {
+    match said {
+        Said::Phase { title, within: None } => ProgramSaid::Phase(title),
+        Said::Phase { title, within: Some(child) } => ProgramSaid::Phase(format!("▸ {child}: {title}")),
+        Said::Log { text } => ProgramSaid::Log(text),
+    }
+}
+
+fn end(state: State) -> Option<ProgramEnd> {
+    match state {
+        State::Waiting => None,
+        State::Returned { value, replaced } => {
+            Some(ProgramEnd::Returned { value: Segment::encode(&value.unwrap_or(Value::Null)), replaced })
+        }
+        State::Failed { fault } => {
+            let kind = serde_json::to_value(fault.kind).ok().and_then(|kind| kind.as_str().map(str::to_owned));
+            let place =
+                fault.place.map(|place| format!("\nline {}, column {}: {}", place.line, place.column, place.text));
+            let message = format!("{}{}", fault.message, place.unwrap_or_default());
+            Some(ProgramEnd::Failed { kind: kind.unwrap_or_default(), message })
+        }
+    }
+}
+
+/// The step of a program whose interpreter is gone.
+fn failed_step(kind: &str, message: String) -> Step {
+    let fault = Fault { kind: FaultKind::Ticks, message: format!("{kind}: {message}"), place: None };
+    Step { state: State::Failed { fault }, ..Step::default() }
+}

@@ -1,0 +1,67 @@
+//! The flags of `convoke runs pause|stop|watch|retry`, which are about a run that another process drives or has left. They are
+//! parsed here; what they mean is decided in `commands/runs`.
+
+use clap::Args;
+
+use super::approval::AnswerArgs;
+use super::{BudgetArgs, ConfineArgs, EndArgs, ResumeArgs, RunFlags, SettingFlags, TrustArgs, refuse};
+use crate::failure::Failure;
+
+/// The examples of `convoke runs --help`.
+pub(super) const RUNS_EXAMPLES: &str = "\
+Examples:
+  convoke runs list --all
+  convoke runs watch s_k3       what another process does
+  convoke runs pause s_k3       it finishes what is under
+                                way and ends with code 5
+  convoke runs stop s_k3        the same, and its workflow
+                                is recorded as stopped
+  convoke runs retry s_k3       the failed agents of a
+                                workflow, and them alone
+  convoke resume s_k3           goes on after all of them";
+
+#[derive(Debug, Args)]
+pub(crate) struct ControlArgs {
+    /// The run, by any unique prefix of its id, of one of its agents or of its workflow.
+    #[arg(value_name = "RUN")]
+    pub(crate) run: String,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct RetryArgs {
+    /// The run, by any unique prefix of its id or of its workflow's.
+    #[arg(value_name = "RUN")]
+    pub(crate) run: String,
+    #[command(flatten)]
+    pub(crate) budget: BudgetArgs,
+    #[command(flatten)]
+    pub(crate) confine: ConfineArgs,
+    #[command(flatten)]
+    pub(crate) trust: TrustArgs,
+    #[command(flatten)]
+    pub(crate) end: EndArgs,
+}
+
+/// The flags of a command that goes on with a run.
+type GoOn<'a> = (&'a mut BudgetArgs, &'a mut ConfineArgs, &'a mut TrustArgs, &'a mut EndArgs);
+
+/// Adds what stood before the command to the flags of one that goes on with a run, and makes settings of them. What a run
+/// keeps from its beginning is refused.
+pub(super) fn go_on(before: RunFlags, (budget, confine, trust, end): GoOn<'_>) -> Result<SettingFlags, Failure> {
+    let RunFlags { settings, task, end: wanted } = before;
+    refuse(settings.agent.first_flag().or(settings.crew.first_flag()).or(task.first_flag()))?;
+    refuse(settings.approval.first_flag())?;
+    *budget = budget.merged(settings.budget);
+    *end = std::mem::take(end).merged(wanted);
+    *trust = trust.merged(settings.trust);
+    let confine = std::mem::take(confine).over(settings.confine)?;
+    Ok(SettingFlags { budget: *budget, confine, trust: *trust, ..SettingFlags::default() })
+}
+
+impl RetryArgs {
+    /// What resumes that session with these flags.
+    pub(crate) fn resume(&self, session: &str) -> ResumeArgs {
+        let Self { budget, confine, trust, end, .. } = self.clone();
+        ResumeArgs { run: Some(session.to_owned()), answers: AnswerArgs::default(), budget, confine, trust, end }
+    }
+}

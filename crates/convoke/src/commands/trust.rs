@@ -1,0 +1,108 @@
+//! What a project brings along is loaded only if somebody trusts it: by configuration, by flag, or when asked in a terminal. What is
+//! left out is said, and only if there is something. Where nobody sits, nobody is asked and the answer is no.
+
+use std::path::Path;
+
+use convoke_runtime::{Checker, HelperPath, Library, Origin, Shelf};
+
+use super::ask::{Said, read, remember, said};
+use crate::failure::Failure;
+use crate::paths;
+use crate::render::{Look, revealed};
+use crate::settings::{Settings, Shelves};
+use crate::shipped;
+use crate::stdio::tell;
+
+/// More names than this are counted.
+const MOST_NAMES: usize = 6;
+
+/// The library of a run in this directory, without what nobody trusts.
+pub(super) fn library(settings: &Settings, look: Look, dir: &Path) -> Result<Library, Failure> {
+    let shelves = settings.saved.shelves(dir);
+    let shelves = if shelves.trusted || agreed(settings, look, &shelves) { shelves } else { shelves.without_project() };
+    of(shelves)
+}
+
+/// The library of these shelves, all of them.
+pub(super) fn of(shelves: Shelves) -> Result<Library, Failure> {
+    let checker = Checker::of(HelperPath::new(paths::own_executable()?));
+    Ok(Library::new(shelves.workflows, shelves.agents, shipped::WORKFLOWS, checker))
+}
+
+/// Whether a person trusts the project now. What is left out is told.
+fn agreed(settings: &Settings, look: Look, shelves: &Shelves) -> bool {
+    let Some(brought) = brought(shelves) else { return false };
+    let root = revealed(&shelves.root.to_string_lossy());
+    if look.is_interactive() {
+        tell(&look.fit(&format!("{root} brings along {brought}; `convoke workflow list` shows where they are\n")));
+        let file = settings.user_file();
+        tell(&look.fit(&format!("y: for this once, a: for good (in {})\n", revealed(&file.to_string_lossy()))));
+        match ask(&format!("Trust the workflows and agents of {root}? [y/N/a] ")) {
+            Some(Said::Once) => return true,
+            Some(Said::Always) => {
+                if let Err(why) = remember::trust(&file, &shelves.root.to_string_lossy()) {
+                    tell(&look.fit(&format!("warning: this could not be remembered: {}\n", revealed(&why))));
+                }
+                return true;
+            }
+            Some(Said::No | Said::Show | Said::Else) | None => {}
+        }
+    }
+    tell(&look.fit(&format!("warning: {}\n", left_out(&root, &brought))));
+    false
+}
+
+/// What is left out, and what would load it.
+fn left_out(root: &str, brought: &str) -> String {
+    format!(
+        "not loaded, because nobody has trusted {root}: {brought}; --trust-project loads them for this once, `trusted` in your \
+         configuration for good"
+    )
+}
+
+/// What a project brings along, in words; `None` if that is nothing.
+fn brought(shelves: &Shelves) -> Option<String> {
+    let of_project = |shelf: &&Shelf| shelf.origin == Origin::Project;
+    let workflows: Vec<String> = shelves.workflows.iter().filter(of_project).flat_map(Shelf::workflows).collect();
+    let agents: Vec<String> = shelves.agents.iter().filter(of_project).flat_map(Shelf::agents).collect();
+    let parts = [named("workflow", workflows), named("agent", agents)];
+    let said: Vec<String> = parts.into_iter().flatten().collect();
+    (!said.is_empty()).then(|| said.join(" and "))
+}
+
+/// `the workflows a, b and 3 more`.
+fn named(noun: &str, mut names: Vec<String>) -> Option<String> {
+    let plural = if names.len() == 1 { "" } else { "s" };
+    let more = names.len().saturating_sub(MOST_NAMES);
+    names.truncate(MOST_NAMES);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let list = names.iter().map(|name| revealed(name).replace('\n', " ")).collect::<Vec<_>>().join(", ");
+    (!names.is_empty()).then(|| format!("the {noun}{plural} {list}{more}"))
+}
+
+/// Asks until there is an answer; `None` if nobody types any more.
+fn ask(prompt: &str) -> Option<Said> {
+    loop {
+        match said(&read(prompt)?) {
+            Said::Show | Said::Else => tell("That is none of the answers.\n"),
+            said => return Some(said),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_brought_along_is_named_and_the_rest_counted() {
+        let check = |names: &[&str], expected: Option<&str>| {
+            let names = names.iter().map(|name| (*name).to_owned()).collect();
+            assert_eq!(named("workflow", names).as_deref(), expected);
+        };
+        check(&[], None);
+        check(&["a"], Some("the workflow a"));
+        check(&["a", "b\u{1b}[2J"], Some("the workflows a, b\\u{1b}[2J"));
+        check(&["a", "b", "c", "d", "e", "f", "g", "h"], Some("the workflows a, b, c, d, e, f and 2 more"));
+    }
+}

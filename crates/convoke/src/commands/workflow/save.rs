@@ -1,0 +1,175 @@
+//! `convoke workflow save`: puts a workflow where it is found by its name. Only what can be run is saved; nothing is replaced unasked,
+//! and no link is followed.
+
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use convoke_runtime::{Checked, Origin, Shelf, Source, read_source, source_digest};
+use serde_json::json;
+
+use super::{Desk, places, short};
+use crate::args::{OutputFormat, WorkflowSaveArgs};
+use crate::failure::{Exit, Failure};
+use crate::render::clean;
+use crate::stdio;
+
+/// Longer names are no names.
+const LONGEST_NAME: usize = 64;
+
+/// Saves a workflow.
+pub(super) async fn run(desk: &Desk<'_>, args: &WorkflowSaveArgs) -> Result<Exit, Failure> {
+    check_name(&args.name)?;
+    let source = source(&args.from).await?;
+    let name = match desk.library.checker().check(&source.text).await? {
+        Checked::Sound { meta, .. } => meta.name,
+        Checked::Unsound { problems } => {
+            let file = args.from.to_string_lossy();
+            let lines: String =
+                problems.iter().map(|problem| places::lines(&file, "", problem, stdio::width())).collect();
+            stdio::tell(&lines);
+            return Err(Failure::usage("it cannot be run, so it was not saved"));
+        }
+    };
+    if name != args.name {
+        return Err(Failure::usage(format!("its meta says that its name is '{name}', and by that it would be found"))
+            .hint(format!("save it as '{name}', or write name: '{}' in its meta", args.name)));
+    }
+    let dir = shelf(desk, args.user)?;
+    let path = dir.join(format!("{name}.js"));
+    let put = put(&dir, &path, &source.text, args.force)?;
+    let digest = source_digest(&source.text);
+    let entries = desk.library.list().await;
+    let hidden = entries.iter().any(|entry| entry.path.as_deref() == Some(&path) && entry.hidden);
+    if desk.settings.output == OutputFormat::Json {
+        let object = json!({
+            "schema_version": 1,
+            "name": name,
+            "path": path.to_string_lossy(),
+            "digest": short(&digest),
+            "sha256": digest,
+            "replaced": put == Put::Replaced,
+            "hidden": hidden,
+        });
+        stdio::put_json(&format!("{object:#}\n"))?;
+    } else {
+        stdio::put(&format!("{}\n", clean(&path.to_string_lossy())))?;
+    }
+    if put == Put::Already && !desk.settings.quiet {
+        stdio::tell("it was there already, the very same\n");
+    }
+    if hidden {
+        let other = entries.iter().find(|entry| entry.name == name && !entry.hidden);
+        let other = other.and_then(|entry| entry.path.as_deref());
+        stdio::tell(&format!("warning: {} has the same name and is found first\n", clean(&desk.shown(other))));
+    }
+    if !args.user && !desk.shelves.trusted && !desk.settings.quiet {
+        stdio::tell("nobody has trusted this project yet: a run loads it with --trust-project\n");
+    }
+    Ok(Exit::Done)
+}
+
+/// A name that can be a file's and stand on a command line.
+fn check_name(name: &str) -> Result<(), Failure> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let begins = name.starts_with(|c: char| c.is_ascii_alphanumeric());
+    match begins && name.chars().all(plain) && name.len() <= LONGEST_NAME {
+        true => Ok(()),
+        false => Err(Failure::usage(format!("'{name}' cannot be a name of a workflow")).hint(format!(
+            "write letters, digits, - _ and ., at most {LONGEST_NAME}, beginning with a letter or digit"
+        ))),
+    }
+}
+
+async fn source(from: &Path) -> Result<Source, Failure> {
+    let text = from.to_string_lossy();
+    let is_run = ["s_", "a_", "wf_"].iter().any(|kind| text.starts_with(kind));
+    if is_run && !from.exists() {
+        return Err(Failure::usage(format!("there is no file '{text}', and only files can be saved for now"))
+            .hint("give the file that holds the script"));
+    }
+    Ok(read_source(from).await?)
+}
+
+/// The directory to save in. In a project the nearest one that is there, else a new one at its root.
+fn shelf(desk: &Desk<'_>, user: bool) -> Result<PathBuf, Failure> {
+    let wanted = if user { Origin::User } else { Origin::Project };
+    let fits: Vec<&Shelf> = desk.shelves.workflows.iter().filter(|shelf| shelf.origin == wanted).collect();
+    let there = fits.iter().find(|shelf| !user && shelf.dir.symlink_metadata().is_ok());
+    let new = match user {
+        true => fits.first().map(|shelf| shelf.dir.clone()),
+        false => Some(desk.shelves.root.join(".convoke/workflows")),
+    };
+    let dir = there.map(|shelf| shelf.dir.clone()).or(new);
+    let dir = dir.ok_or_else(|| Failure::usage("there is no place to save workflows in"))?;
+    // A link in a project leads wherever the project likes.
+    let checked = [dir.parent().filter(|_| !user), Some(dir.as_path())];
+    for part in checked.into_iter().flatten() {
+        if part.symlink_metadata().is_ok_and(|meta| meta.is_symlink()) {
+            return Err(Failure::usage(format!(
+                "{} is a symbolic link, and nothing is saved through one",
+                part.display()
+            ))
+            .hint("put the directory itself in its place, or save it with --user"));
+        }
+    }
+    Ok(dir)
+}
+
+/// What putting it there came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Put {
+    New,
+    Already,
+    Replaced,
+}
+
+fn put(dir: &Path, path: &Path, text: &str, force: bool) -> Result<Put, Failure> {
+    let cannot = |error: std::io::Error| Failure::failed(format!("{} cannot be saved: {error}", path.display()));
+    fs::create_dir_all(dir).map_err(cannot)?;
+    let there = match path.symlink_metadata() {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            // Whatever appears there meanwhile is somebody else's.
+            let mut file = OpenOptions::new().write(true).create_new(true).open(path).map_err(cannot)?;
+            let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+            if written.is_err() {
+                // Half a workflow is worse than none; that it cannot be removed is the lesser trouble.
+                let _ = fs::remove_file(path);
+            }
+            return written.map(|()| Put::New).map_err(cannot);
+        }
+        Err(error) => return Err(cannot(error)),
+        Ok(meta) => meta,
+    };
+    if !there.is_file() {
+        return Err(Failure::usage(format!("{} is no regular file and stays as it is", path.display())));
+    }
+    if fs::read(path).is_ok_and(|old| old == text.as_bytes()) {
+        return Ok(Put::Already);
+    }
+    if !force {
+        return Err(Failure::usage(format!("{} is there already and says something else", path.display()))
+            .hint("--force replaces it; `convoke workflow show NAME` shows it"));
+    }
+    let mut new = tempfile::NamedTempFile::new_in(dir).map_err(cannot)?;
+    new.write_all(text.as_bytes()).map_err(cannot)?;
+    new.as_file().set_permissions(there.permissions()).map_err(cannot)?;
+    new.as_file().sync_all().map_err(cannot)?;
+    new.persist(path).map_err(|error| cannot(error.error))?;
+    Ok(Put::Replaced)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_word_that_can_be_a_file() {
+        for name in ["review", "nightly-2", "a.b_c", "9to5"] {
+            assert_eq!(check_name(name), Ok(()), "{name}");
+        }
+        for name in ["", "-x", ".hidden", "a/b", "a b", "../x", "grün", &"x".repeat(65)] {
+            assert!(check_name(name).is_err(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The shipped workflows with the offline model, from the command line to the end, in a small repository.
+
+use serde_json::Value;
+
+use crate::repo::{git, read, repository};
+use crate::stage::{Seen, Stage};
+
+const FILES: &[(&str, &str)] = &[
+    (
+        "src/main.rs",
+        "fn main() {\n    // TODO: this loses data\n    let x = std::fs::read(\"a\").unwrap();\n    println!(\"{x:?}\");\n}\n",
+    ),
+    ("a.py", "colour = 1\nprint(colour)\n"),
+    ("b.txt", "the colour\n"),
+];
+
+/// Whether what a finding quotes stands where it says.
+fn holds(stage: &Stage, finding: &Value) -> bool {
+    let text = read(&stage.work(), finding["path"].as_str().unwrap());
+    let line = text.lines().nth(finding["first"].as_u64().unwrap() as usize - 1).unwrap_or_default();
+    line.contains(finding["quote"].as_str().unwrap().trim())
+}
+
+#[track_caller]
+fn confirmed(stage: &Stage, seen: &Seen) -> usize {
+    let value = &seen.json()["value"];
+    let confirmed = value["confirmed"].as_array().unwrap();
+    for finding in confirmed {
+        assert!(holds(stage, finding), "{finding:#}");
+        assert!(!finding["evidence"].as_str().unwrap().is_empty() && !finding["why"].as_str().unwrap().is_empty());
+    }
+    confirmed.len()
+}
+
+#[tokio::test]
+async fn the_shipped_review_confirms_what_is_there_with_evidence() {
+    let stage = Stage::bare();
+    repository(&stage, FILES);
+    let seen = stage.run(&["workflow", "run", "review", "--offline", "-o", "json"]).await.exits(0);
+    assert!(confirmed(&stage, &seen) >= 2, "{}", seen.stdout);
+    let report = seen.json();
+    assert_eq!(report["programs"][0]["status"], "complete");
+    assert!(report["agents"].as_array().unwrap().iter().skip(1).all(|agent| agent["status"] == "ok"), "{report:#}");
+    // The same again is served from before, whoever asks, and costs nothing.
+    let again = stage.run(&["review", "--offline", "-o", "json"]).await.exits(0);
+    let counts = &again.json()["programs"][0]["counts"];
+    assert_eq!((&counts["agents"], &counts["reused"]), (&Value::from(0), &counts["agent_calls"]), "{counts}");
+    assert_eq!(again.json()["value"], report["value"]);
+    assert!(again.stderr.contains("'review' is a workflow and is run as one"), "{}", again.stderr);
+}
+
+#[tokio::test]
+async fn the_shipped_audit_ends_after_two_dry_rounds() {
+    let stage = Stage::bare();
+    repository(&stage, FILES);
+    let seen = stage.run(&["workflow", "run", "audit", "--offline", "-o", "json"]).await.exits(0);
+    assert_eq!(confirmed(&stage, &seen), 1, "{}", seen.stdout);
+    assert_eq!(seen.json()["value"]["dry"], true);
+}
+
+#[tokio::test]
+async fn the_shipped_migrate_leaves_worktrees_that_are_taken_over_by_a_command() {
+    let stage = Stage::bare();
+    let dir = repository(&stage, FILES);
+    let goal = "replace `colour` with `color`";
+    let seen = stage.run(&["workflow", "run", "migrate", "--arg-text", goal, "--offline", "-o", "json"]).await.exits(0);
+    let report = seen.json();
+    assert_eq!(report["value"]["apply"].as_array().unwrap().len(), 2, "{}", seen.stdout);
+    assert_eq!(git(&dir, &["status", "--porcelain"]), "", "nothing in the checkout is touched");
+    let trees = report["worktrees"].as_array().unwrap();
+    assert_eq!(trees.len(), 2);
+    assert_eq!(report["programs"][0]["notes"].as_array().unwrap().len(), 2);
+    for tree in trees {
+        let (run, agent) = (report["run"].as_str().unwrap(), tree["agent"].as_str().unwrap());
+        stage.run(&["worktrees", "apply", run, agent]).await.exits(0);
+    }
+    assert_eq!(read(&dir, "a.py"), "color = 1\nprint(color)\n");
+    assert_eq!(read(&dir, "b.txt"), "the color\n");
+}
+
+#[tokio::test]
+async fn migrate_without_a_goal_fails_and_says_what_to_write() {
+    let stage = Stage::bare();
+    repository(&stage, FILES);
+    let seen = stage.run(&["workflow", "run", "migrate", "--offline"]).await.exits(1);
+    assert_eq!(seen.stdout, "");
+    assert!(seen.stderr.contains("say what to change: --args"), "{}", seen.stderr);
+}
