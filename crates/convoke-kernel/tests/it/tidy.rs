@@ -61,8 +61,9 @@ const BUDGETS: &[(&str, usize)] = &[
     ("convoke-runtime", 11_000),
     // Three things in one: every rule of the API, its cache, limits and bill, and the offline model, which plays four roles.
     ("convoke-sim", 10_500),
-    // Settings with origins, the live tree, one report in four forms, approvals, what can be taken back, and workflow commands.
-    ("convoke", 17_000),
+    // Settings with origins, the live tree, one report in four forms, approvals, what can be taken back, and workflow programs: saved,
+    // planned, agreed to, run, shown, and steered from another process.
+    ("convoke", 19_000),
 ];
 
 const LONGEST_FILE: usize = 500;

@@ -29,7 +29,8 @@ async fn controlled(rig: &Rig, control: Control) -> (AgentId, Ended) {
     let runtime = rig.live().await;
     let drive = runtime.drive(&lead, Take::New, Stop::never(), Some(watcher));
     let ask = async {
-        (first.entered().await, second.entered().await);
+        first.entered().await;
+        second.entered().await;
         let controller = rig.controller().await;
         let key = controller.ask(&lead, control).await.unwrap();
         assert!(!controller.is_heard(&lead, &key).await.unwrap());
@@ -38,7 +39,8 @@ async fn controlled(rig: &Rig, control: Control) -> (AgentId, Ended) {
                 break;
             }
         }
-        (first.release(), second.release());
+        first.release();
+        second.release();
         (controller, key)
     };
     let (ended, (controller, key)) = within(async { tokio::join!(drive, ask) }).await;
@@ -98,7 +100,7 @@ async fn a_program_that_nobody_drives_is_stopped_by_whoever_says_so() {
     let spec = waiting.spec().unwrap();
     let controller = rig.controller().await;
     let stopped = controller.stop_programs(&spec.session, STOPPED_BY).await.unwrap();
-    assert_eq!(stopped.iter().map(|run| run.to_string()).collect::<Vec<_>>(), [spec.run.clone()]);
+    assert_eq!(stopped.iter().map(|run| run.to_string()).collect::<Vec<_>>(), std::slice::from_ref(&spec.run));
     assert_eq!(program(&rig, &lead).await.status(), Some(ProgramStatus::Stopped));
     assert!(controller.stop_programs(&spec.session, STOPPED_BY).await.unwrap().is_empty(), "it is stopped once");
     let asked_again = rig.resume(&lead).await.unwrap();

@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use convoke_journal::{Batch, KeyedInput, StreamId};
+use convoke_journal::Batch;
 use convoke_kernel::{CallResult, ProgramEvent, ProgramInput};
 
 use super::Runner;
 use crate::crash::Moment;
 use crate::error::Error;
-use crate::inputs::Waiting;
 use crate::notice::Notice;
-use crate::program::NOTICE_CHARS;
+use crate::program::closing_notice;
 use crate::purse::Entry;
 
 impl Runner {
@@ -46,7 +45,7 @@ impl Runner {
         let mut inputs = Vec::new();
         if closes {
             entries.push(Entry::CloseRun { run: self.id.to_string(), used: self.program.counts().agents });
-            inputs.extend(self.notice()?);
+            inputs.extend(closing_notice(&self.program)?);
         }
         let updates = if entries.is_empty() { Vec::new() } else { vec![session.purse.update(entries, at)] };
         let encoded = self.unsaved.iter().map(ProgramEvent::encode).collect::<Result<Vec<_>, _>>()?;
@@ -69,16 +68,6 @@ impl Runner {
             session.tell(Notice::Program { run: self.id.clone(), seq, at, event: Box::new(event) });
         }
         Ok(None)
-    }
-
-    /// What the lead is told at the end, if it went on meanwhile.
-    fn notice(&self) -> Result<Option<KeyedInput>, Error> {
-        let Some(spec) = self.program.spec().filter(|spec| spec.background) else { return Ok(None) };
-        let text = self.program.digest(NOTICE_CHARS);
-        let waiting = Waiting::told(&spec.run, text);
-        let body = serde_json::to_string(&waiting)?;
-        let key = format!("told:{}:{}", spec.run, self.program.pass());
-        Ok(Some(KeyedInput { stream: StreamId::from(&spec.lead), key, body }))
     }
 
     fn crash(&self, moment: Moment) -> Result<(), Error> {
