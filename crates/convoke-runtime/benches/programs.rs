@@ -31,11 +31,17 @@ async fn run() {
     })
     .await;
     let check = best(20, || async { drop(check_program(&helper, SMALL).await.unwrap()) }).await;
-    println!("start-up: a locked process, the engine and a check of a small program: {check:?}, {:.1} of a plain spawn ({spawn:?})", ratio(check, spawn));
+    println!(
+        "start-up: a locked process, the engine and a check of a small program: {check:?}, {:.1} of a plain spawn ({spawn:?})",
+        ratio(check, spawn)
+    );
     let small = best(10, || async { drop(planned(&helper, SMALL).await) }).await;
     let wide = best(5, || async { assert_eq!(planned(&helper, WIDE).await.high.agents, 1_000) }).await;
     let each = (wide.saturating_sub(small)) / 2_000;
-    println!("parallel over 1,000 stub agents through the process: {each:?} for each ({wide:?} for two passes, {:.1} of an empty program)", ratio(wide, small));
+    println!(
+        "parallel over 1,000 stub agents through the process: {each:?} for each ({wide:?} for two passes, {:.1} of an empty program)",
+        ratio(wide, small)
+    );
     for (name, source) in SHIPPED {
         let lines = source.lines().count();
         let took = best(10, || async { drop(planned(&helper, source).await) }).await;

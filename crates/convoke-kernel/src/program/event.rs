@@ -207,6 +207,15 @@ pub struct MadeCall {
     pub want: Segment,
 }
 
+impl MadeCall {
+    /// The agent that does it in the run with this origin (`Program::origin`), whoever asks for it again: `voter` is 0 for the agent
+    /// of `agent()`, and counts the verifiers of `verify()` from 1.
+    pub fn agent(&self, origin: &str, voter: u32) -> AgentId {
+        let numbers = [self.occurrence, self.attempt, voter].map(|number| number.to_string());
+        AgentId::derived(&["call", origin, &self.key, &numbers[0], &numbers[1], &numbers[2]])
+    }
+}
+
 fn is_zero(number: &u32) -> bool {
     *number == 0
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use convoke_journal::Flight;
 use convoke_kernel::{
-    AgentId, CallAnswer, CallResult, FailureKind, Isolation, ItemStatus, Network, Outcome, Ran, Report, Reused, Role,
-    Segment, Spent, ToolRequest, Verdict, VoterResult, answer_to, judge_report,
+    AgentId, CallAnswer, CallResult, FailureKind, Isolation, ItemStatus, MadeCall, Network, Outcome, Ran, Report,
+    Reused, Role, Segment, Spent, ToolRequest, Verdict, VoterResult, answer_to, judge_report,
 };
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
@@ -48,11 +48,8 @@ pub(super) struct Doing {
     pub(super) run: String,
     /// The run under whose name its agents are known.
     pub(super) origin: String,
-    pub(super) call: u32,
-    /// The key of its content, which of the equal ones it is, and how often agents for it were given up.
-    pub(super) key: String,
-    pub(super) occurrence: u32,
-    pub(super) attempt: u32,
+    /// The call, and what identifies it.
+    pub(super) made: MadeCall,
     pub(super) fresh: bool,
     /// Whether an agent that had failed is to try again from where it stands.
     pub(super) again: bool,
@@ -73,16 +70,21 @@ impl Doing {
 
     /// The agent that does this call, whoever asks for it again.
     pub(super) fn agent_id(&self, voter: u32) -> AgentId {
-        let numbers = [self.occurrence, self.attempt, voter].map(|number| number.to_string());
-        AgentId::derived(&["call", &self.origin, &self.key, &numbers[0], &numbers[1], &numbers[2]])
+        self.made.agent(&self.origin, voter)
     }
 
     fn left(&self, parked: bool) -> Done {
-        Done::Left { call: self.call, parked }
+        Done::Left { call: self.made.call, parked }
     }
 
     fn ended(&self, result: CallResult) -> Done {
-        Done::Ended { call: self.call, result: Box::new(result), trace: None, memory: Vec::new(), flights: Vec::new() }
+        Done::Ended {
+            call: self.made.call,
+            result: Box::new(result),
+            trace: None,
+            memory: Vec::new(),
+            flights: Vec::new(),
+        }
     }
 
     /// Waits for a place to work. `None` when somebody asks to stop first.
@@ -106,7 +108,7 @@ impl Doing {
     }
 
     async fn agent(self, prompted: Prompted) -> Result<Done, Error> {
-        let key = result_key(&self.key, self.occurrence);
+        let key = result_key(&self.made.key, self.made.occurrence);
         let Some(place) = self.place().await? else { return Ok(self.left(false)) };
         let Some(flight) = self.flight(&key).await? else { return Ok(self.left(false)) };
         if !self.fresh
@@ -150,17 +152,17 @@ impl Doing {
         }
         // What it changed in a worktree is not there for anybody else.
         let memory = if tree.is_none() { vec![Memory::Call { key }] } else { Vec::new() };
-        Ok(Done::Ended { call: self.call, result: Box::new(result), trace, memory, flights: vec![flight] })
+        Ok(Done::Ended { call: self.made.call, result: Box::new(result), trace, memory, flights: vec![flight] })
     }
 
     async fn verify(self, each: Prompted, report: Report, voters: u32) -> Result<Done, Error> {
-        let name = format!("check_{}_{}", self.run, self.call);
+        let name = format!("check_{}_{}", self.run, self.made.call);
         let checks = check_citations(&self.parent, &name, None, &report).await?;
         // All of them are held until the verdict is recorded, so they are taken in one order by everybody, and before any place:
         // two processes that each had one and waited for the other's would wait for ever.
         let mut held = Vec::new();
         for voter in 1..=voters {
-            let key = vote_key(&self.key, self.occurrence, voter);
+            let key = vote_key(&self.made.key, self.made.occurrence, voter);
             let Some(flight) = self.flight(&key).await? else { return Ok(self.left(false)) };
             held.push((voter, key, flight));
         }
@@ -200,7 +202,7 @@ impl Doing {
             votes.iter().filter(|vote| vote.reused.is_none()).filter_map(|vote| vote.agent.clone()).collect();
         result.reused = votes.iter().all(|vote| vote.reused.is_some()).then(|| votes.first()?.reused.clone()).flatten();
         result.spent = spent;
-        Ok(Done::Ended { call: self.call, result: Box::new(result), trace: None, memory, flights })
+        Ok(Done::Ended { call: self.made.call, result: Box::new(result), trace: None, memory, flights })
     }
 
     async fn vote(&self, voter: u32, key: String, flight: Flight, each: Prompted) -> Result<Voted, Error> {
@@ -239,7 +241,7 @@ impl Doing {
                 "a rule wants a person to be asked about this command, and a program cannot ask".to_owned(),
             ));
         }
-        let name = format!("sh_{}_{}_{}", self.run, self.key.get(..16).unwrap_or_default(), self.occurrence);
+        let name = format!("sh_{}_{}_{}", self.run, self.made.key.get(..16).unwrap_or_default(), self.made.occurrence);
         let (cut, mut stop) = (CancellationToken::new(), self.parent.stop.clone());
         let mut bash = Bash::new(Arc::clone(&self.parent.config), &name, spec, None);
         let result = tokio::select! {

@@ -12,7 +12,7 @@ use crate::stop::StopLevel;
 impl Doing {
     /// Asks, and waits for the answer. Without one the call waits until somebody answers it with a resume; others go on.
     pub(super) async fn checkpoint(self, question: String) -> Result<Done, Error> {
-        let (call, run) = (self.call, self.run.clone());
+        let (call, run) = (self.made.call, self.run.clone());
         let Some(asker) = &self.parent.config.asker else { return Ok(Done::Left { call, parked: true }) };
         let mut stop = self.parent.stop.clone();
         let answer = tokio::select! {

@@ -13,15 +13,15 @@ use std::time::Duration;
 use convoke_claude::Endpoint;
 use convoke_journal::{Journal, KeyedInput, StreamId};
 use convoke_kernel::{
-    By, Consent, FailureKind, NO_CONSENT, Program, ProgramCall, ProgramEvent, ProgramInput, ProgramSpec, ProgramStatus,
-    RunId, Segment, ToolResult,
+    By, CallResult, Consent, FailureKind, NO_CONSENT, Program, ProgramCall, ProgramEvent, ProgramInput, ProgramSpec,
+    ProgramStatus, RunId, Segment, ToolResult,
 };
 use convoke_sandbox::HelperPath;
 use convoke_script::{Limits, Meta, Told};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use plan::{Assumed, Plan, PlanEnd, PlanFor, PlanGroup, PlanPass, callee_id, plan};
+pub use plan::{Assumed, Plan, PlanEnd, PlanFor, PlanGroup, PlanPass, plan};
 pub(crate) use runner::Driven;
 use runner::Runner;
 
@@ -38,6 +38,9 @@ use crate::workspace::fingerprint;
 
 /// Characters of what the lead is told at a run's end.
 const NOTICE_CHARS: usize = 30_000;
+
+/// Nano-dollars in a dollar.
+const NANO: u64 = 1_000_000_000;
 
 /// What programs are run with.
 #[derive(Clone)]
@@ -111,7 +114,7 @@ pub(crate) async fn workflow(
     let mut runner = Runner::own(parent, id.clone()).await?;
     let begun = begin(parent, &mut runner, &id, call, wanted, (consent, background)).await;
     let result = match begun {
-        Ok(Begun::Stands) if background => Ok(Some(launched(runner.program()))),
+        Ok(Begun::Stands) if background => Ok(Some(launched(parent, runner.program()))),
         Ok(Begun::Stands) => run_to_its_end(parent, &mut runner).await,
         Ok(Begun::Refused(result)) => Ok(Some(result)),
         Ok(Begun::Stopped) => Ok(None),
@@ -162,12 +165,15 @@ async fn run_to_its_end(parent: &Parent, runner: &mut Runner) -> Result<Option<T
     })
 }
 
-fn launched(program: &Program) -> ToolResult {
+fn launched(parent: &Parent, program: &Program) -> ToolResult {
     let (run, name) = program.spec().map(|spec| (spec.run.clone(), spec.name.clone())).unwrap_or_default();
+    let file = prepare::script_file(&parent.config.outputs, &name, &run);
     let text = format!(
         "Workflow {name} runs in the background as {run}. You are told by itself when it ends: end your turn unless there is \
 other work. run_status shows how it stands. To run it again with what is done served from before, call Workflow with \
-resumeFromRunId {run}, and a changed script or args if need be."
+resumeFromRunId {run}, and a changed script or args if need be. Its source is kept in {}; a file with a changed one is \
+given by scriptPath.",
+        file.display()
     );
     ToolResult { launched: Some(run), ..ToolResult::done(text) }
 }
@@ -362,9 +368,48 @@ pub(crate) async fn load_from(journal: &Journal, id: &RunId) -> Result<(Program,
 /// What the lead is told at the end of a run, if it went on meanwhile.
 pub(crate) fn closing_notice(program: &Program) -> Result<Option<KeyedInput>, Error> {
     let Some(spec) = program.spec().filter(|spec| spec.background) else { return Ok(None) };
-    let body = serde_json::to_string(&Waiting::told(&spec.run, program.digest(NOTICE_CHARS)))?;
+    let text = program.digest(NOTICE_CHARS) + &usage(program) + &how_to_resume(program);
+    let body = serde_json::to_string(&Waiting::told(&spec.run, text))?;
     let key = format!("told:{}:{}", spec.run, program.pass());
     Ok(Some(KeyedInput { stream: StreamId::from(&spec.lead), key, body }))
+}
+
+/// What this pass took, with what was read and what was written apart, because they do not cost the same.
+fn usage(program: &Program) -> String {
+    let Some(summary) = program.summary() else { return String::new() };
+    let (usage, agents) = (&summary.usage, summary.counts.agents);
+    let commands: u32 = program.calls().filter_map(|call| call.result.as_ref()).filter(paid).map(commands_of).sum();
+    let cost = match summary.cost_nano {
+        Some(nano) => format!("${}.{:04}", nano / NANO, nano % NANO / (NANO / 10_000)),
+        None => "cost unknown".to_owned(),
+    };
+    let took = summary.closed_at.unwrap_or(summary.started_at).saturating_sub(summary.started_at) / 1_000;
+    format!(
+        "usage: {agents} agents, {} input tokens ({} of them from the cache), {} output tokens, {commands} commands, {cost}, \
+{took} s since it was started\n",
+        usage.prompt_tokens(),
+        usage.cache_read_tokens,
+        usage.output_tokens
+    )
+}
+
+fn how_to_resume(program: &Program) -> String {
+    match (program.status(), program.spec()) {
+        (Some(ProgramStatus::Complete) | None, _) | (_, None) => String::new(),
+        (Some(_), Some(spec)) => format!(
+            "To try again what failed and nothing else, call Workflow with resumeFromRunId {}, and a changed script if it was at \
+fault.\n",
+            spec.run
+        ),
+    }
+}
+
+fn paid(result: &&CallResult) -> bool {
+    result.reused.is_none() && result.kept.is_none()
+}
+
+fn commands_of(result: &CallResult) -> u32 {
+    result.spent.commands
 }
 
 /// A run whose results are to be served to another one.

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 
 use convoke_claude::Models;
-use convoke_kernel::{AgentId, CallKind, MadeCall, check_schema};
+use convoke_kernel::{CallKind, check_schema};
 use convoke_sandbox::HelperPath;
 use convoke_script::{AgentWant, Answer, Ask, Call, Limits, Place, Said, Start, State, Told, Want};
 use serde_json::{Value, json};
@@ -117,13 +117,6 @@ pub enum PlanEnd {
 /// Draws up a plan. What goes wrong with the program stands in it; the error is that no program can be run here.
 pub async fn plan(asked: &PlanFor<'_>) -> Result<Plan, InterpreterError> {
     Ok(Plan { low: pass(asked, false).await?, high: pass(asked, true).await? })
-}
-
-/// The agent that does a call of the run with this origin (`Program::origin`): `voter` is 0 for the agent of `agent()`, and counts
-/// the verifiers of `verify()` from 1.
-pub fn callee_id(origin: &str, made: &MadeCall, voter: u32) -> AgentId {
-    let numbers = [made.occurrence, made.attempt, voter].map(|number| number.to_string());
-    AgentId::derived(&["call", origin, &made.key, &numbers[0], &numbers[1], &numbers[2]])
 }
 
 async fn pass(asked: &PlanFor<'_>, high: bool) -> Result<PlanPass, InterpreterError> {

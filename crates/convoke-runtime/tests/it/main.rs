@@ -10,6 +10,7 @@
 mod bash;
 mod cache;
 mod confined;
+mod conformance;
 mod consent;
 mod control;
 mod crash;

@@ -121,6 +121,8 @@ fn help_fits_the_terminal_and_names_every_exit_code() {
         &["workflow", "--help"],
         &["workflow", "check", "--help"],
         &["workflow", "save", "--help"],
+        &["workflow", "run", "--help"],
+        &["workflow", "plan", "--help"],
         &["sim", "--help"],
         &["doctor", "--help"],
     ];

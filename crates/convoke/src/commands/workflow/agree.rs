@@ -9,7 +9,7 @@ use convoke_runtime::Plan;
 use serde::{Deserialize, Serialize};
 
 use super::chosen::Chosen;
-use super::planned::{agents, cost};
+use super::planned::{agents, cost, remarks};
 use crate::commands::ask::{Said, read, said};
 use crate::failure::Failure;
 use crate::render::{Look, clean, hanging, revealed};
@@ -83,6 +83,7 @@ fn about(look: Look, chosen: &Chosen, plan: &Plan) -> String {
         rows.push(one_line(&format!("phase {}. {}{detail}", number + 1, phase.title)));
     }
     rows.push(format!("plan: {}, {}", agents(plan), cost(plan)));
+    rows.extend(remarks(chosen, plan, Some(width)).lines().map(str::to_owned));
     rows.push(
         "y: run it · n or Enter: no · a: always, as long as the script is this one · s: show the script".to_owned(),
     );

@@ -57,6 +57,7 @@ pub(super) fn agents(plan: &Plan) -> String {
 /// `$0.10 to $3.40 by a rough assumption`.
 pub(super) fn cost(plan: &Plan) -> String {
     match (plan.low.cost_nano, plan.high.cost_nano) {
+        (Some(0), Some(0)) => "no cost".to_owned(),
         (Some(low), Some(high)) => {
             format!("{} to {} by a rough assumption", dollars(Some(low.min(high))), dollars(Some(low.max(high))))
         }

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use convoke_kernel::{AgentId, CallState, ItemStatus, Program, ProgramEvent};
-use convoke_runtime::callee_id;
 
 use super::super::clean::flat;
 use super::super::figures::seconds;
+use super::lines::listed;
 use super::node::Phase;
 
 /// Verifiers of one finding that are looked for, whatever the program says.
@@ -103,7 +103,7 @@ impl Programs {
             // An agent keeps the name it was given in the run where it began.
             let open = self.open.iter().find(|open| open.run == run);
             let origin = open.map_or(run, |open| open.program.origin()).to_owned();
-            self.callees.extend((0..=voters).map(|voter| (callee_id(&origin, &call.made, voter), phase)));
+            self.callees.extend((0..=voters).map(|voter| (call.made.agent(&origin, voter), phase)));
         }
     }
 
@@ -184,7 +184,24 @@ impl Programs {
             (skipped, "skipped"),
             (served, "served from before"),
         ];
-        (format!("{}: {done} of {all} done", self.title(phase)), others)
+        let head = match all {
+            // Commands, children and timers are nobody's work.
+            0 => format!("{}: {}", self.title(phase), self.without_agents(phase)),
+            all => format!("{}: {done} of {all} done", self.title(phase)),
+        };
+        (head, others)
+    }
+
+    /// What a phase did without agents: `2 sh, 1 workflow`.
+    fn without_agents(&self, phase: Phase) -> String {
+        let mut kinds: Vec<(u32, &str)> = Vec::new();
+        for word in self.calls(phase).map(|call| call.made.kind.word()) {
+            match kinds.iter_mut().find(|(_, known)| *known == word) {
+                Some((many, _)) => *many += 1,
+                None => kinds.push((1, word)),
+            }
+        }
+        listed(&kinds)
     }
 
     fn title(&self, phase: Phase) -> String {

@@ -362,7 +362,7 @@ fn program(background: bool, calls: Vec<MadeCall>) -> Stage {
 }
 
 fn callee(stage: &mut Stage, made: &MadeCall, role: Role, voter: u32) -> AgentId {
-    let agent = convoke_runtime::callee_id("wf_p", made, voter);
+    let agent = made.agent("wf_p", voter);
     stage.0.recorded(&agent, 1_000, &AgentStarted { spec: lead().child(role, &made.label, 1).unwrap() }.into());
     agent
 }
@@ -384,6 +384,8 @@ fn the_agents_of_a_program_stand_in_their_phases_and_never_among_tasks() {
     assert_eq!(lines[3], "└ ▸ child: Check: 0 of 1 done, 1 waiting for you, 1 running", "{lines:#?}");
     assert!(lines[4].starts_with("  ▸ call 4"), "{lines:#?}");
     assert_eq!(stage.0.own_program(61_000).unwrap(), "workflow tidy · Check · 1 min 0 s");
+    let alone = program(false, vec![made(1, CallKind::Sh, "Look", None)]);
+    assert_eq!(alone.0.lines("lead", (60, 20), 0)[1].text, "└ Look: 1 sh");
     for width in [20, 40, 80, 120] {
         let wide = stage.0.lines("lead", (width, 20), 61_000);
         assert!(wide.iter().all(|line| text_columns(&line.text) <= width), "{wide:#?}");
