@@ -11,7 +11,7 @@ type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
 
 /** What a script says of itself: a plain literal, the first statement, read and never run. */
 interface WorkflowMeta {
-  /** Its name, by which it is found and run. */
+  /** Its name, by which it is found and run: one line, at most 100 characters. */
   name: string;
   /** What it does, in a sentence. */
   description: string;
@@ -25,7 +25,7 @@ interface WorkflowMeta {
 
 /** A phase, for display. */
 interface WorkflowPhase {
-  /** Its title. */
+  /** Its title: one line. */
   title: string;
   /** More about it. */
   detail?: string;
@@ -104,7 +104,7 @@ declare function log(message: string): void;
 /** What the caller gave, as a value; `undefined` if nothing. A person may give a bare string. */
 declare const args: any;
 
-/** What may be spent, in output tokens over the lead and all agents. */
+/** What may be spent, in tokens in and out, over the lead and all agents. */
 declare const budget: {
   /** What was granted; `null` if there is no such cap. */
   readonly total: number | null;
@@ -157,7 +157,8 @@ interface Verified {
 }
 
 /**
- * Ours. Has the harness look the citations up, and agents that saw none of the reasoning try to refute the claim.
+ * Ours. Has the harness look the citations up, and agents that saw none of the reasoning try to refute the claim. Every voter
+ * counts as an agent, and one is counted where no number is given. Rejects like `agent()` when a cap is reached.
  */
 declare function verify(finding: Finding | string, opts?: { voters?: number; label?: string }): Promise<Verified>;
 

@@ -113,13 +113,17 @@ impl Controller {
             program.apply(event, at).map_err(|error| bad(error.to_string()))?;
         }
         let purse = Purse::open(self.journal.clone(), session, self.clock.clone()).await?;
-        let close = Entry::CloseRun { run: run.to_string(), used: program.counts().agents };
+        // Nobody goes on with these agents but a new pass, so nothing stays held for them.
+        let open = program.calls().filter(|call| call.result.is_none() && call.made.kind.is_agents());
+        let agents = open.flat_map(|call| (0..=call.made.agents).map(|voter| call.made.agent(program.origin(), voter)));
+        let mut entries: Vec<Entry> = agents.map(|agent| Entry::Release { agent: agent.to_string() }).collect();
+        entries.push(Entry::CloseRun { run: run.to_string(), used: program.agents_used() });
         let batch = Batch {
             at,
             events: events.iter().map(ProgramEvent::encode).collect::<Result<_, _>>()?,
             inputs: program::closing_notice(&program)?.into_iter().collect(),
             summary: program.summary().map(|summary| serde_json::to_string(&summary)).transpose()?,
-            updates: vec![purse.update(vec![close], at)],
+            updates: vec![purse.update(entries, at)],
             ..Batch::default()
         };
         self.journal.append_shared(lease, seq, &batch).await?;

@@ -101,11 +101,6 @@ pub enum Error {
     /// The interpreter of programs cannot be had.
     #[error(transparent)]
     Interpreter(crate::interpreter::InterpreterError),
-    /// The interpreter of programs did not understand what it was asked.
-    #[error(
-        "the interpreter was asked something it cannot answer ({0}); this is a fault of convoke, and the run can be resumed"
-    )]
-    Confused(String),
     /// A test asked for a crash here.
     #[error("crashed on request")]
     Crashed,

@@ -1,7 +1,7 @@
 //! The library: workflows and kinds of agents that people wrote down, found by name.
 //!
 //! Files stand on shelves, nearest first, and are read anew every time, so that an edit counts at once. It is told where its shelves
-//! are: it reads no environment, decides nothing about trust, runs nothing and writes nothing.
+//! are, and which ones nobody trusts: it reads no environment, decides nothing about trust, runs nothing and writes nothing.
 
 mod agents;
 mod checker;
@@ -23,6 +23,7 @@ pub use error::LibraryError;
 pub use paths::{Source, read_source};
 pub use shelf::{Origin, Shelf};
 
+use paths::Opened;
 use shelf::{AGENT_ENDINGS, Contents, WORKFLOW_ENDINGS};
 
 /// Workflows and kinds of agents that people wrote down.
@@ -30,6 +31,8 @@ use shelf::{AGENT_ENDINGS, Contents, WORKFLOW_ENDINGS};
 pub struct Library {
     workflows: Vec<Shelf>,
     agents: Vec<Shelf>,
+    /// Shelves of workflows that nobody trusts: nothing on them is run, by whatever way it is named.
+    left_out: Vec<Shelf>,
     shipped: &'static [(&'static str, &'static str)],
     checker: Checker,
 }
@@ -90,7 +93,13 @@ impl Library {
         shipped: &'static [(&'static str, &'static str)],
         checker: Checker,
     ) -> Self {
-        Self { workflows, agents, shipped, checker }
+        Self { workflows, agents, left_out: Vec::new(), shipped, checker }
+    }
+
+    /// The same library, which also knows these shelves of workflows as such that nobody trusts: what stands there is refused with
+    /// the reason, whether it is named or its path is.
+    pub fn without(self, left_out: Vec<Shelf>) -> Self {
+        Self { left_out, ..self }
     }
 
     /// The workflow of this name: the nearest one whose `meta` says so. A nearer file that is called so and cannot be used is an
@@ -121,7 +130,9 @@ impl Library {
                 return Err(error);
             }
         }
-        let Some((name, source)) = self.shipped.iter().find(|(shipped, _)| *shipped == name) else { return Ok(None) };
+        let Some((name, source)) = self.shipped.iter().find(|(shipped, _)| *shipped == name) else {
+            return self.untrusted(name).await.map_or(Ok(None), Err);
+        };
         match self.checker.check(source).await? {
             Checked::Sound { meta, .. } => {
                 let (name, source) = ((*name).to_owned(), (*source).to_owned());
@@ -129,6 +140,19 @@ impl Library {
             }
             Checked::Unsound { problems } => Err(LibraryError::Unsound { path: PathBuf::from(name), problems }),
         }
+    }
+
+    /// Why a name that nothing else has cannot be used, if that is for want of trust.
+    async fn untrusted(&self, name: &str) -> Option<LibraryError> {
+        for shelf in &self.left_out {
+            for file in Contents::read(shelf, WORKFLOW_ENDINGS).await.files {
+                let Ok(source) = file.text else { continue };
+                if matches!(self.checker.check(&source).await, Ok(Checked::Sound { meta, .. }) if meta.name == name) {
+                    return Some(LibraryError::Untrusted { named: name.to_owned(), path: file.path });
+                }
+            }
+        }
+        None
     }
 
     /// Every workflow, nearest first: also those that cannot be used, with the reason, and those that a nearer one hides.
@@ -175,11 +199,26 @@ impl Library {
 
     /// The file of a `scriptPath`. A relative path is one from the working directory `dir`. What is read must be a regular file
     /// below that directory, below a shelf or below `scripts`, where runs keep their scripts; links are followed as far as they
-    /// stay there.
-    pub async fn read_path(&self, path: &Path, dir: &Path, scripts: Option<&Path>) -> Result<Source, LibraryError> {
-        let shelves = self.workflows.iter().map(|shelf| shelf.dir.as_path());
+    /// stay there. What nobody trusts is refused. `may` is asked about the path as it is written and about where the file really is,
+    /// before anything of it is read; its error is why not.
+    pub async fn read_path(
+        &self,
+        path: &Path,
+        dir: &Path,
+        scripts: Option<&Path>,
+        may: impl Fn(&Path) -> Result<(), String>,
+    ) -> Result<Source, LibraryError> {
+        let refused = |why: String| LibraryError::Forbidden { path: path.to_owned(), why };
+        may(&paths::lexical(&dir.join(path))).map_err(refused)?;
+        let shelves = self.workflows.iter().chain(&self.left_out).map(|shelf| shelf.dir.as_path());
         let below: Vec<PathBuf> = [dir].into_iter().chain(scripts).chain(shelves).map(Path::to_owned).collect();
-        paths::read_below(path.to_owned(), dir.to_owned(), below).await
+        let opened = Opened::below(path, dir, below).await?;
+        if self.left_out.iter().any(|shelf| opened.is_below(&shelf.dir)) {
+            let (named, path) = (path.display().to_string(), opened.path().to_owned());
+            return Err(LibraryError::Untrusted { named, path });
+        }
+        may(opened.path()).map_err(refused)?;
+        opened.read().await
     }
 
     /// The kind of agent of this name: the nearest file that says so, or a built-in one. A nearer file that is called so and cannot

@@ -11,6 +11,9 @@ use crate::notice::{Notice, Watcher};
 use crate::purse::{Entry, Purse};
 use crate::runtime::Config;
 
+/// Commands of programs that run at once.
+const COMMANDS_AT_ONCE: usize = 4;
+
 /// A session that this process drives.
 pub(crate) struct Session {
     pub(crate) id: SessionId,
@@ -18,6 +21,8 @@ pub(crate) struct Session {
     pub(crate) purse: Purse,
     /// Places for workers and verifiers.
     pub(crate) places: Arc<Semaphore>,
+    /// Turns for programs' commands.
+    pub(crate) commands: Semaphore,
     /// The directory that those who take turns share.
     pub(crate) dir: String,
     /// Who writes in the directory, among those that take turns.
@@ -39,7 +44,8 @@ impl Session {
         let places = Arc::new(Semaphore::new(config.agents_at_once.max(1)));
         let keep = config.trees.as_ref().map(|trees| Keep::new(trees.clone(), &spec.dir, lead.as_str()));
         let (id, dir) = (spec.session.clone(), spec.dir.clone());
-        Ok(Self { id, process, purse, places, dir, pen: Mutex::new(()), keep, watcher })
+        let commands = Semaphore::new(COMMANDS_AT_ONCE);
+        Ok(Self { id, process, purse, places, commands, dir, pen: Mutex::new(()), keep, watcher })
     }
 
     /// The minutes count from here, and what the last holder had in flight is lost.

@@ -69,6 +69,11 @@ pub(crate) fn check(source: &str, limits: &Limits) -> Result<Sound, Vec<Problem>
             let message = "the source is nested too deeply: give the inner parts names".to_owned();
             return Err(vec![Problem { message, place: None }]);
         }
+        Err(Refusal { full: true, .. }) => {
+            let message =
+                format!("the source cannot be read with {} bytes of memory: make it smaller", limits.heap_bytes);
+            return Err(vec![Problem { message, place: None }]);
+        }
         Err(refusal) => Some((refusal_offset(&refusal, source, &places), refusal.message)),
         Ok(()) => None,
     };

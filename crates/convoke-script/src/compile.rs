@@ -13,6 +13,8 @@ pub(crate) struct Refusal {
     pub(crate) place: Option<(u32, u32)>,
     /// Whether its stack was used up.
     pub(crate) deep: bool,
+    /// Whether its memory was used up.
+    pub(crate) full: bool,
 }
 
 /// The engine parses nothing without these.
@@ -22,7 +24,7 @@ const HEAD: &str = "export default async()=>{";
 
 /// Compiles a body as the body of an async function.
 pub(crate) fn try_out(body: &str, limits: &Limits, stack_bytes: usize) -> Result<(), Refusal> {
-    let fault = |_| Refusal { message: "there is not enough memory to read it".to_owned(), place: None, deep: false };
+    let fault = |error: Error| Refusal { message: error.to_string(), place: None, deep: false, full: true };
     let runtime = Runtime::new().map_err(fault)?;
     runtime.set_memory_limit(limits.heap_bytes);
     runtime.set_max_stack_size(stack_bytes);
@@ -36,14 +38,15 @@ pub(crate) fn try_out(body: &str, limits: &Limits, stack_bytes: usize) -> Result
 fn refusal(ctx: &Ctx<'_>, error: &Error) -> Refusal {
     let caught = ctx.catch();
     let Some(exception) = caught.as_exception() else {
-        return Refusal { message: error.to_string(), place: None, deep: false };
+        // Without room for an error the engine throws null.
+        return Refusal { message: error.to_string(), place: None, deep: false, full: caught.is_null() };
     };
     let message = exception.message().unwrap_or_default();
     let place = exception.stack().and_then(|stack| place(&stack, "workflow.js")).map(|(line, column)| {
         let head = if line == 1 { HEAD.len() } else { 0 };
         (line, column.saturating_sub(u32::try_from(head).unwrap_or_default()).max(1))
     });
-    Refusal { deep: message.contains("Maximum call stack"), message, place }
+    Refusal { deep: message.contains("Maximum call stack"), full: message.contains("out of memory"), message, place }
 }
 
 /// The line and column of the first frame of a stack that is in a file.

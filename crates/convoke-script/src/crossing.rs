@@ -60,9 +60,7 @@ pub(crate) fn line(text: &str, max_chars: usize) -> String {
                 continue;
             }
             '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}' => ' ',
-            // Marks that turn the direction of text around can make a line show what it does not say.
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => continue,
-            char if char.is_control() => continue,
+            char if !is_plain(char) => continue,
             char => char,
         };
         if count == max_chars {
@@ -73,6 +71,17 @@ pub(crate) fn line(text: &str, max_chars: usize) -> String {
         count += 1;
     }
     clean
+}
+
+/// Whether a text is one line for people as it stands.
+pub(crate) fn is_line(text: &str) -> bool {
+    text.chars().all(is_plain)
+}
+
+/// Whether a character neither ends a line nor controls anything. Marks that turn the direction of text around can make a line
+/// show what it does not say.
+fn is_plain(char: char) -> bool {
+    !char.is_control() && !matches!(char, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// What follows an escape character: a bracketed sequence up to its final letter, or one character.

@@ -79,6 +79,14 @@ impl Desk {
 
     /// Notes a call and numbers it. The error is for the program to read.
     pub(crate) fn call(&mut self, want: String, at: CallSite) -> Result<u32, String> {
+        // A program may still run for a moment after a limit, and nothing more of it is heard.
+        if self.stop.get().is_some() {
+            return Err("the program is being stopped".to_owned());
+        }
+        if self.is_used_up() {
+            self.stop.set(FaultKind::Pending);
+            return Err(format!("more than {} calls in one run", self.limits.calls));
+        }
         // Timers that are cleared at once do not wait, but they are told to the host all the same.
         if self.pending.len().max(self.calls.len()) >= self.limits.pending {
             self.stop.set(FaultKind::Pending);
@@ -126,6 +134,11 @@ impl Desk {
     /// Whether a call was made and wants no answer any more.
     pub(crate) fn is_forgotten(&self, call: u32) -> bool {
         self.forgotten.contains(&call)
+    }
+
+    /// Whether the program has made all the calls it may ever make.
+    pub(crate) fn is_used_up(&self) -> bool {
+        self.made as usize >= self.limits.calls
     }
 
     /// Whether nothing is pending.

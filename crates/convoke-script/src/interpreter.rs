@@ -100,12 +100,8 @@ impl Interpreter {
         let engine = match Engine::new(&start, &desk, stop.clone()) {
             Ok(engine) => engine,
             Err(message) => {
-                let fault = Fault {
-                    kind: FaultKind::Heap,
-                    message: format!("the engine cannot start: {message}"),
-                    place: None,
-                };
-                return Told::Stepped(Box::new(Step { state: State::Failed { fault }, ..Step::default() }));
+                let state = unstarted(&message, &start.limits);
+                return Told::Stepped(Box::new(Step { state, ..Step::default() }));
             }
         };
         let source = check::unmarked(&start.source).to_owned();
@@ -245,19 +241,26 @@ impl Running {
     }
 
     fn limit(&self, kind: FaultKind) -> State {
-        let Limits { heap_bytes, stack_bytes, ticks, pending, log_lines, value_bytes, .. } = self.limits;
+        let Limits { heap_bytes, stack_bytes, ticks, pending, calls, log_lines, value_bytes, .. } = self.limits;
         let message = match kind {
             FaultKind::Ticks => {
                 format!("the program computed for {ticks} ticks without waiting for anything, and was stopped")
             }
-            FaultKind::Heap => format!("the program needed more than its {heap_bytes} bytes of memory"),
+            FaultKind::Heap => {
+                format!("the program needed more than its {heap_bytes} bytes of memory: keep less of it at once")
+            }
             FaultKind::Stack => format!("the program recursed deeper than its {stack_bytes} bytes of stack allow"),
+            FaultKind::Pending if self.desk.borrow().is_used_up() => {
+                format!("more than {calls} calls in one run: do it in fewer calls, or in several runs")
+            }
             FaultKind::Pending => format!("more than {pending} calls waited at once: make them in batches"),
             FaultKind::Logs => format!("the program logged more than {log_lines} lines"),
             FaultKind::Value => {
                 format!("a value that crosses the border is larger than {value_bytes} bytes: hand over less")
             }
-            FaultKind::Thrown | FaultKind::Deadlock => "the program ended".to_owned(),
+            FaultKind::Thrown | FaultKind::Deadlock | FaultKind::Deadline | FaultKind::Died | FaultKind::Unsound => {
+                "the program ended".to_owned()
+            }
         };
         fault(kind, message, None)
     }
@@ -276,6 +279,24 @@ impl Running {
             desk.said.push(Said::Log { text: crate::crossing::line(&text, self.limits.log_chars) });
         }
     }
+}
+
+/// The names around a program, or its arguments, did not fit.
+fn unstarted(message: &str, limits: &Limits) -> State {
+    let Limits { heap_bytes, stack_bytes, .. } = limits;
+    // Without room for an error the engine throws null, which says nothing to anybody.
+    if message.contains("Maximum call stack") {
+        let message = format!("the engine cannot start with {stack_bytes} bytes of stack: allow it more");
+        return fault(FaultKind::Stack, message, None);
+    }
+    let why = match message {
+        "" | "null" | "out of memory" => String::new(),
+        other => format!(" ({other})"),
+    };
+    let message = format!(
+        "the engine cannot start with {heap_bytes} bytes of memory{why}: hand over smaller arguments, or a path to read"
+    );
+    fault(FaultKind::Heap, message, None)
 }
 
 fn fault(kind: FaultKind, message: String, place: Option<Place>) -> State {

@@ -8,7 +8,11 @@ use oxc_span::{GetSpan, Span};
 use oxc_syntax::operator::{BinaryOperator, UnaryOperator};
 use serde_json::{Map, Number, Value};
 
+use crate::crossing;
 use crate::protocol::{Meta, Phase};
+
+/// How many characters a name may have.
+const NAME_CHARS: usize = 100;
 
 /// Something odd at an offset.
 pub(crate) type Remark = (u32, String);
@@ -57,6 +61,12 @@ pub(crate) fn read(init: &Expression) -> Read {
     };
     let name = required("name");
     let description = required("description");
+    if !crossing::is_line(&name) || name.chars().count() > NAME_CHARS {
+        let message = format!(
+            "`name` in `meta` must be one line of at most {NAME_CHARS} characters, without control characters: put more into the `description`"
+        );
+        read.problems.push((at, message));
+    }
     let when_to_use = match members.get("whenToUse") {
         Some(Value::String(text)) => Some(text.clone()),
         None | Some(Value::Null) => None,
@@ -65,17 +75,17 @@ pub(crate) fn read(init: &Expression) -> Read {
             None
         }
     };
-    let phases = phases(members.get("phases"), at, &mut read.warnings);
+    let phases = phases(members.get("phases"), at, &mut read);
     read.meta = Meta { name, description, when_to_use, phases };
     read
 }
 
-fn phases(value: Option<&Value>, at: u32, warnings: &mut Vec<Remark>) -> Vec<Phase> {
+fn phases(value: Option<&Value>, at: u32, read: &mut Read) -> Vec<Phase> {
     let items = match value {
         None | Some(Value::Null) => return Vec::new(),
         Some(Value::Array(items)) => items,
         Some(_) => {
-            warnings.push((at, "`phases` in `meta` is no array and is left out".to_owned()));
+            read.warnings.push((at, "`phases` in `meta` is no array and is left out".to_owned()));
             return Vec::new();
         }
     };
@@ -84,8 +94,15 @@ fn phases(value: Option<&Value>, at: u32, warnings: &mut Vec<Remark>) -> Vec<Pha
     for (index, item) in items.iter().enumerate() {
         let title = item.as_str().map(str::to_owned).or_else(|| text(item, "title"));
         match title {
+            Some(title) if !crossing::is_line(&title) => {
+                let message = format!(
+                    "the title of phase {} in `meta` must be one line without control characters: put more into its `detail`",
+                    index + 1
+                );
+                read.problems.push((at, message));
+            }
             Some(title) => phases.push(Phase { title, detail: text(item, "detail"), model: text(item, "model") }),
-            None => warnings.push((at, format!("phase {} in `meta` has no title and is left out", index + 1))),
+            None => read.warnings.push((at, format!("phase {} in `meta` has no title and is left out", index + 1))),
         }
     }
     phases

@@ -23,7 +23,7 @@ pub enum Ask {
         call: u32,
         /// What it came to.
         answer: Answer,
-        /// Output tokens spent so far, as `budget.spent()` is to say from now on.
+        /// Tokens spent so far, in and out, as `budget.spent()` is to say from now on.
         spent: u64,
     },
 }
@@ -39,7 +39,7 @@ pub struct Start {
     /// `budget.total`.
     #[serde(default)]
     pub budget_total: Option<u64>,
-    /// Output tokens spent before the program starts.
+    /// Tokens spent before the program starts, in and out.
     #[serde(default)]
     pub spent: u64,
     /// What it is held to.
@@ -75,11 +75,13 @@ pub struct Limits {
     pub ticks: u64,
     /// Calls that wait for an answer.
     pub pending: usize,
+    /// Calls of every kind over the whole life of the program, timers and children's included.
+    pub calls: usize,
     /// Lines of `log`.
     pub log_lines: usize,
     /// Characters of one such line; what is longer is cut, and says so.
     pub log_chars: usize,
-    /// Agents over the whole life of the run, children included.
+    /// Agents over the whole life of the run, children and the voters of `verify` included.
     pub agents: u32,
     /// Items of one `parallel` or `pipeline`.
     pub items: usize,
@@ -95,6 +97,7 @@ impl Default for Limits {
             stack_bytes: 1 << 20,
             ticks: 20_000,
             pending: 10_000,
+            calls: 100_000,
             log_lines: 10_000,
             log_chars: 4_000,
             agents: 1_000,
@@ -235,12 +238,18 @@ pub enum FaultKind {
     Stack,
     /// It waits for something that nobody will answer.
     Deadlock,
-    /// Too many calls at once.
+    /// Too many calls, at once or over the whole run.
     Pending,
     /// It said too much.
     Logs,
     /// A value that crosses the border is too large or too deep.
     Value,
+    /// It was killed at the host's deadline. Only the host says so.
+    Deadline,
+    /// Its process ended without an answer. Only the host says so.
+    Died,
+    /// Its source cannot be run. The interpreter says [`Told::Unsound`] instead; this is for a host that has to call it an end.
+    Unsound,
 }
 
 /// A place in a source.

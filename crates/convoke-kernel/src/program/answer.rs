@@ -37,9 +37,15 @@ pub(super) fn goes_on(kind: FailureKind) -> bool {
             | FailureKind::RateLimited
             | FailureKind::Transport
             | FailureKind::Budget
+            | FailureKind::Deadline
             | FailureKind::Interrupted
             | FailureKind::Cancelled
     )
+}
+
+/// Whether the API turned down this request and not whoever sends it.
+fn is_about_one_request(message: &str) -> bool {
+    ["answered 400", "answered 413"].iter().any(|status| message.contains(status))
 }
 
 /// Counts what goes wrong in the same way.
@@ -72,6 +78,8 @@ impl Breaker {
                     self.said.clone_from(message);
                 }
             }
+            // What is wrong with one request says nothing about the next.
+            ItemStatus::Failed { kind: FailureKind::Api, message } if is_about_one_request(message) => {}
             ItemStatus::Failed {
                 kind: FailureKind::RateLimited | FailureKind::Api | FailureKind::Transport,
                 message,

@@ -463,6 +463,19 @@ impl Program {
         self.declined.as_ref()
     }
 
+    /// How many agents of this pass count against the envelope: those that worked, and those that may have begun when somebody
+    /// skipped them or stopped the run.
+    pub fn agents_used(&self) -> u32 {
+        let used = |call: &CallState| match &call.result {
+            None => call.made.agents,
+            Some(result) if result.by_person => call.made.agents,
+            Some(result) if result.reused.is_some() || result.kept.is_some() => 0,
+            Some(result) => result.agents.len() as u32,
+        };
+        let calls = self.calls().filter(|call| call.made.kind.is_agents());
+        calls.map(used).fold(0, u32::saturating_add)
+    }
+
     /// The questions a person has not answered: the call, and what is asked.
     pub fn questions(&self) -> Vec<&MadeCall> {
         let pending = self.pending();

@@ -203,6 +203,13 @@ fn no_more_agents_are_sent_into_a_dead_quota() {
         matches!(&refused.status, ItemStatus::Failed { kind: FailureKind::Api, message } if message.contains("not started"))
     );
     assert_eq!(refused.answer, CallAnswer::null());
+    // What is wrong with one request says nothing about the next.
+    let mut one = started((1..=8).map(|call| made(call, &format!("k{call}"))).collect());
+    for call in 1..=7 {
+        let status = ItemStatus::Failed { kind: FailureKind::Api, message: "the API answered 400 (bad)".into() };
+        hear(&mut one, ended(call, CallResult { status, ..failed(FailureKind::Api) }));
+    }
+    assert_eq!(one.refuses(8), None);
     // One that works again closes it.
     hear(&mut program, ended(6, ok("fine")));
     assert_eq!(program.refuses(8), None);

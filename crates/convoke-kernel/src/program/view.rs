@@ -209,8 +209,12 @@ impl Program {
         if counts.reused > 0 {
             line.push_str(&format!(", {} of them served from before", counts.reused));
         }
-        let spent: u64 =
-            self.calls().filter_map(|call| call.result.as_ref()).filter(|r| r.kept.is_none()).map(tokens).sum();
+        let spent: u64 = self
+            .calls()
+            .filter_map(|call| call.result.as_ref())
+            .filter(|r| r.kept.is_none() && r.reused.is_none())
+            .map(tokens)
+            .sum();
         line.push_str(&format!("; {spent} tokens."));
         line
     }

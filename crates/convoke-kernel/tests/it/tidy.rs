@@ -281,17 +281,23 @@ fn ids_in(name: &str) -> BTreeSet<String> {
     ids
 }
 
+/// The names of the tests in a file.
+fn tests_in(text: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        let is_test = line.trim().starts_with("#[test]") || line.trim().starts_with("#[tokio::test");
+        let name = lines.peek().filter(|_| is_test).and_then(|next| next.split("fn ").nth(1)?.split('(').next());
+        names.extend(name.map(str::to_owned));
+    }
+    names
+}
+
 #[test]
 fn the_mission_table_and_the_tests_name_each_other() {
     let mut tests: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (_, text) in all_files() {
-        let mut lines = text.lines().peekable();
-        while let Some(line) = lines.next() {
-            let is_test = line.trim().starts_with("#[test]") || line.trim().starts_with("#[tokio::test");
-            let Some(name) = lines.peek().filter(|_| is_test).and_then(|next| next.split("fn ").nth(1)) else {
-                continue;
-            };
-            let name = name.split('(').next().unwrap().to_owned();
+        for name in tests_in(&text) {
             for id in ids_in(&name) {
                 tests.entry(id).or_default().insert(name.clone());
             }
@@ -324,6 +330,51 @@ fn the_mission_table_and_the_tests_name_each_other() {
         }
     }
     no_complaints(complaints);
+}
+
+/// Whether there is a test that a page names as `crate: file::name`: in `tests/it` of the crate, or else below its `src`.
+fn is_a_test(reference: &str) -> bool {
+    let Some((name, (file, test))) =
+        reference.split_once(": ").and_then(|(name, rest)| Some((name, rest.split_once("::")?)))
+    else {
+        return false;
+    };
+    let dir = root().join("crates").join(if name == "convoke" { name.to_owned() } else { format!("convoke-{name}") });
+    let files = ["tests/it", "src"].map(|part| dir.join(part).join(format!("{file}.rs")));
+    files.iter().filter_map(|file| fs::read_to_string(file).ok()).any(|text| tests_in(&text).contains(test))
+}
+
+#[test]
+fn every_row_of_the_conformance_table_names_tests_that_exist_or_says_what_is_not_here() {
+    let page = fs::read_to_string(root().join("docs/conformance.md")).unwrap();
+    let (mut complaints, mut rows) = (Vec::new(), 0);
+    for line in page.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| the contract ")) {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        let (contract, tests, here) = match cells[..] {
+            [contract, tests, here] => (contract, tests, here),
+            // What differs, and why.
+            [_, _] => continue,
+            _ => panic!("two or three cells a row: {line}"),
+        };
+        rows += 1;
+        let named: Vec<&str> = tests.split('`').skip(1).step_by(2).collect();
+        if named.is_empty() && !(tests == "none" && here.starts_with("differs: ")) {
+            complaints.push(format!("{contract}: names no test"));
+        }
+        let missing = named.iter().filter(|test| !is_a_test(test));
+        complaints.extend(missing.map(|test| format!("{contract}: there is no test {test}")));
+    }
+    assert!(rows > 120, "{rows} rows");
+    no_complaints(complaints);
+}
+
+#[test]
+fn a_named_test_is_looked_for_in_its_own_file() {
+    assert!(is_a_test("kernel: tidy::a_named_test_is_looked_for_in_its_own_file"));
+    assert!(is_a_test("kernel: program/tests::no_more_agents_are_sent_into_a_dead_quota"));
+    for none in ["kernel: tidy::nobody_wrote_this", "runtime: tidy::ids_are_read_off_test_names", "kernel: tidy", "?"] {
+        assert!(!is_a_test(none), "{none}");
+    }
 }
 
 #[test]

@@ -329,9 +329,10 @@ impl Runner {
         let (parent, before, dir) = (self.parent.clone(), self.tree.latest(), self.dir());
         self.tasks.spawn(async move {
             let ended = children::drive(&parent, &ticket.agent, ticket.spec.clone(), &ticket.prompt).await?;
-            let ran = ended.summary.as_ref().is_some_and(|summary| summary.commands > 0);
+            // Whoever took more than one turn has looked around, with whatever tool.
+            let looked = ended.summary.as_ref().is_some_and(|summary| summary.turns > 1);
             let works = matches!(ticket.effect, RunEffect::Work { .. });
-            let trace = if ran && works { Some(Trace::since(&before, &dir).await?) } else { None };
+            let trace = if looked && works { Some(Trace::since(&before, &dir).await?) } else { None };
             Ok(Done::Ended(ticket, Box::new(ended), trace))
         });
     }

@@ -3,6 +3,8 @@
 
 use std::path::PathBuf;
 
+use convoke_kernel::{Tools, known_tools};
+
 use super::LibraryError;
 use super::front_matter::{self, Fault, Field, Page};
 use super::shelf::{Origin, ShelvedFile};
@@ -61,8 +63,9 @@ impl KindEntry {
 /// The efforts there are.
 const EFFORTS: &[&str] = &["low", "medium", "high", "xhigh", "max"];
 
-/// Every tool that an agent of a program can have.
-const ALL_TOOLS: &[&str] = &["bash", "view", "edit", "glob", "grep"];
+/// What agents elsewhere can be denied and no agent here has: denying it takes nothing away.
+const ELSEWHERE: &[&str] =
+    &["agent", "askuserquestion", "notebookread", "skill", "task", "todowrite", "webfetch", "websearch", "workflow"];
 
 /// The kinds that are always there.
 pub(super) fn built_in() -> Vec<AgentKind> {
@@ -110,10 +113,12 @@ fn kind(stem: &str, text: &str) -> Result<AgentKind, Fault> {
         return Err(field.fault(format!("'{effort}' is no effort: write one of {}", EFFORTS.join(", "))));
     }
     let mut tools = field("tools").map_or(Ok(None), Field::list)?.filter(|tools| tools != &["*"]);
-    if let Some(denied) = field("disallowedTools").map_or(Ok(None), Field::list)? {
-        let left = tools.unwrap_or_else(|| ALL_TOOLS.iter().map(|tool| (*tool).to_owned()).collect());
-        let is_denied = |tool: &String| denied.iter().any(|denied| ours(denied) == ours(tool));
-        tools = Some(left.into_iter().filter(|tool| !is_denied(tool)).collect());
+    if let Some(field) = field("disallowedTools")
+        && let Some(names) = field.list()?
+    {
+        let denied = denied(&names).map_err(|name| field.fault(unknown_denied(&name)))?;
+        let given = tools.unwrap_or_else(|| own(&Tools::all()));
+        tools = Some(given.into_iter().flat_map(|tool| left_of(tool, &denied)).collect());
     }
     Ok(AgentKind {
         name: one("name")?.unwrap_or_else(|| stem.to_owned()),
@@ -126,16 +131,44 @@ fn kind(stem: &str, text: &str) -> Result<AgentKind, Fault> {
     })
 }
 
-/// Our name of a tool that people know by another. What may be done to some arguments only is denied altogether.
-fn ours(tool: &str) -> &str {
-    match tool.split('(').next().unwrap_or(tool).trim() {
-        "Bash" => "bash",
-        "Read" | "LS" => "view",
-        "Write" | "Edit" | "MultiEdit" | "NotebookEdit" => "edit",
-        "Glob" => "glob",
-        "Grep" => "grep",
-        other => other,
+/// The tools that these names deny. The error is a name that nobody knows: whoever wrote it meant to take something away, and
+/// nobody can say what.
+fn denied(names: &[String]) -> Result<Vec<String>, String> {
+    let mut denied = Vec::new();
+    for name in names {
+        let plain = plain(name);
+        let (tools, unknown) = known_tools(std::slice::from_ref(&plain));
+        if !unknown.is_empty() && !ELSEWHERE.contains(&plain.as_str()) && !plain.starts_with("mcp__") {
+            return Err(name.clone());
+        }
+        denied.extend(own(&tools));
     }
+    Ok(denied)
+}
+
+fn unknown_denied(name: &str) -> String {
+    let known = own(&Tools::all()).join(", ");
+    format!("'{name}' is no tool, so it cannot be denied: write one of {known}, or * for all of them")
+}
+
+/// What is left of a tool as it is written: itself, if nothing of it is denied.
+fn left_of(tool: String, denied: &[String]) -> Vec<String> {
+    let tools = own(&known_tools(&[plain(&tool)]).0);
+    if tools.iter().any(|tool| denied.contains(tool)) {
+        tools.into_iter().filter(|tool| !denied.contains(tool)).collect()
+    } else {
+        vec![tool]
+    }
+}
+
+/// A name as it can be looked up. What is denied for some arguments only is denied altogether.
+fn plain(name: &str) -> String {
+    let name = name.split('(').next().unwrap_or(name).trim().to_ascii_lowercase();
+    if name == "notebookedit" { "edit".to_owned() } else { name }
+}
+
+fn own(tools: &Tools) -> Vec<String> {
+    tools.names().into_iter().map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -191,6 +224,14 @@ mod tests {
         check("disallowedTools: Write", |kind| kind.tools = names(&["bash", "view", "glob", "grep"]));
         check("disallowedTools: Bash(rm:*)", |kind| kind.tools = names(&["view", "edit", "glob", "grep"]));
         check("tools: Read, Bash\ndisallowedTools: [Bash]", |kind| kind.tools = names(&["Read"]));
+        check("disallowedTools: bASH, write, LS", |kind| kind.tools = names(&["glob", "grep"]));
+        check("disallowedTools: NotebookEdit", |kind| kind.tools = names(&["bash", "view", "glob", "grep"]));
+        check("disallowedTools: str_replace_based_edit_tool", |kind| kind.tools = names(&["bash", "glob", "grep"]));
+        check("tools: str_replace_based_edit_tool\ndisallowedTools: Edit", |kind| kind.tools = names(&["view"]));
+        check("tools: Read, Grep\ndisallowedTools: \"*\"", |kind| kind.tools = names(&[]));
+        check("disallowedTools: [\"*\"]", |kind| kind.tools = names(&[]));
+        // What nobody here has need not be taken away.
+        check("tools: Read\ndisallowedTools: WebFetch, Task, mcp__x__y", |kind| kind.tools = names(&["Read"]));
     }
 
     #[test]
@@ -206,6 +247,12 @@ mod tests {
             assert!(fault.why.contains(says), "{text}: {}", fault.why);
         };
         fault("---\nname: a\neffort: huge\n---\n", 3, "'huge' is no effort: write one of low");
+        fault(
+            "---\nname: a\ndisallowedTools: Read, Bahs\n---\n",
+            3,
+            "'Bahs' is no tool, so it cannot be denied: write one of bash",
+        );
+        fault("---\nname: a\ndisallowedTools: Everything(x)\n---\n", 3, "'Everything(x)' is no tool");
         fault("---\nname: a\nmodel: [a, b]\n---\n", 3, "quotes");
         fault("no front matter", 1, "begin the file with ---");
     }

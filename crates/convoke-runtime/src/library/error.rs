@@ -43,6 +43,27 @@ pub enum LibraryError {
         /// The path as it was given.
         path: PathBuf,
     },
+    /// It is a project's that nobody trusts.
+    #[error(
+        "the workflow '{named}' is the project's ({}), and nobody has trusted the project: with --trust-project a person loads what \
+         it brings along, `convoke workflow run {}` trusts this file alone",
+        path.display(),
+        path.display()
+    )]
+    Untrusted {
+        /// How it was named.
+        named: String,
+        /// Where it stands.
+        path: PathBuf,
+    },
+    /// A rule keeps whoever asks from reading it.
+    #[error("{} is refused: {why}", path.display())]
+    Forbidden {
+        /// The path as it was given.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
     /// Nobody could say whether a source can be run.
     #[error("the source cannot be checked: {why}")]
     Unchecked {

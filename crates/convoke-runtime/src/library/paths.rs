@@ -30,42 +30,75 @@ pub async fn read_source(path: &Path) -> Result<Source, LibraryError> {
     .await
 }
 
-/// The file at a path, which is one from `dir` if it is relative, if it lies below one of these directories.
-pub(super) async fn read_below(path: PathBuf, dir: PathBuf, below: Vec<PathBuf>) -> Result<Source, LibraryError> {
-    blocking(path.clone(), move || {
-        let outside = || LibraryError::Outside { path: path.clone() };
-        // Names of another system's devices and servers, which must not become names here by chance.
-        if path.to_string_lossy().starts_with("\\\\") {
-            return Err(outside());
-        }
-        let whole = dir.join(&path);
-        let unreadable = |why: String| LibraryError::Unreadable { path: path.clone(), why };
-        let roots: Vec<PathBuf> = below.iter().filter_map(|dir| fs::canonicalize(dir).ok()).collect();
-        let inside = |real: &Path| roots.iter().any(|root| real.starts_with(root));
-        let real = match fs::canonicalize(&whole) {
-            Ok(real) if inside(&real) => real,
-            Ok(_) => return Err(outside()),
-            // Whether something is there is told only of what may be read.
-            Err(error) if inside(&lexical(&whole)) || below.iter().any(|dir| lexical(&whole).starts_with(dir)) => {
-                return Err(unreadable(error.to_string()));
-            }
-            Err(_) => return Err(outside()),
-        };
-        regular(&real).map_err(unreadable)?;
-        let file = open(&real, libc::O_NOFOLLOW).map_err(|error| unreadable(error.to_string()))?;
-        let opened = place_of(&file).map_err(unreadable)?;
-        if !inside(&opened) {
-            return Err(outside());
-        }
-        Ok(Source { path: opened, text: text_of(file).map_err(unreadable)? })
-    })
-    .await
+/// A file that was opened and of which nothing is read yet.
+pub(super) struct Opened {
+    /// As it was given.
+    given: PathBuf,
+    /// Where it really is.
+    path: PathBuf,
+    file: File,
 }
 
-async fn blocking(
+impl Opened {
+    /// The file at a path, which is one from `dir` if it is relative, if it lies below one of these directories.
+    pub(super) async fn below(path: &Path, dir: &Path, below: Vec<PathBuf>) -> Result<Self, LibraryError> {
+        let (path, dir) = (path.to_owned(), dir.to_owned());
+        blocking(path.clone(), move || open_below(path, &dir, &below)).await
+    }
+
+    /// Where it really is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether it lies below a directory, wherever that really is.
+    pub(super) fn is_below(&self, dir: &Path) -> bool {
+        fs::canonicalize(dir).is_ok_and(|dir| self.path.starts_with(dir))
+    }
+
+    /// What stands in it.
+    pub(super) async fn read(self) -> Result<Source, LibraryError> {
+        let Self { given, path, file } = self;
+        blocking(given.clone(), move || {
+            let text = text_of(file).map_err(|why| LibraryError::Unreadable { path: given, why })?;
+            Ok(Source { path, text })
+        })
+        .await
+    }
+}
+
+fn open_below(path: PathBuf, dir: &Path, below: &[PathBuf]) -> Result<Opened, LibraryError> {
+    let outside = || LibraryError::Outside { path: path.clone() };
+    // Names of another system's devices and servers, which must not become names here by chance.
+    if path.to_string_lossy().starts_with("\\\\") {
+        return Err(outside());
+    }
+    let whole = dir.join(&path);
+    let unreadable = |why: String| LibraryError::Unreadable { path: path.clone(), why };
+    let roots: Vec<PathBuf> = below.iter().filter_map(|dir| fs::canonicalize(dir).ok()).collect();
+    let inside = |real: &Path| roots.iter().any(|root| real.starts_with(root));
+    let real = match fs::canonicalize(&whole) {
+        Ok(real) if inside(&real) => real,
+        Ok(_) => return Err(outside()),
+        // Whether something is there is told only of what may be read.
+        Err(error) if inside(&lexical(&whole)) || below.iter().any(|dir| lexical(&whole).starts_with(dir)) => {
+            return Err(unreadable(error.to_string()));
+        }
+        Err(_) => return Err(outside()),
+    };
+    regular(&real).map_err(unreadable)?;
+    let file = open(&real, libc::O_NOFOLLOW).map_err(|error| unreadable(error.to_string()))?;
+    let opened = place_of(&file).map_err(unreadable)?;
+    if !inside(&opened) {
+        return Err(outside());
+    }
+    Ok(Opened { given: path.clone(), path: opened, file })
+}
+
+async fn blocking<T: Send + 'static>(
     path: PathBuf,
-    read: impl FnOnce() -> Result<Source, LibraryError> + Send + 'static,
-) -> Result<Source, LibraryError> {
+    read: impl FnOnce() -> Result<T, LibraryError> + Send + 'static,
+) -> Result<T, LibraryError> {
     let gone = |_| LibraryError::Unreadable { path, why: "it could not be read: try again".to_owned() };
     tokio::task::spawn_blocking(read).await.map_err(gone)?
 }
@@ -86,7 +119,7 @@ fn place_of(file: &File) -> Result<PathBuf, String> {
 }
 
 /// A path without `.` and `..`, by its words alone.
-fn lexical(path: &Path) -> PathBuf {
+pub(super) fn lexical(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {

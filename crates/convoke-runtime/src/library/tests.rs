@@ -197,7 +197,7 @@ async fn a_script_is_read_from_the_working_directory_the_shelves_and_the_runs_an
     let (library, dir, runs) = (place.library(), place.path("project/sub"), place.path("runs"));
     let read = async |path: &str| {
         let path = path.replace("ROOT", &place.path("").to_string_lossy());
-        library.read_path(Path::new(&path), &dir, Some(&runs)).await.map(|source| source.text)
+        library.read_path(Path::new(&path), &dir, Some(&runs), |_| Ok(())).await.map(|source| source.text)
     };
     for (path, expected) in [
         ("a.js", "here"),
@@ -221,6 +221,65 @@ async fn a_script_is_read_from_the_working_directory_the_shelves_and_the_runs_an
         let refused = read(path).await.unwrap_err();
         assert!(matches!(&refused, LibraryError::Unreadable { why, .. } if why.contains(says)), "{path}: {refused}");
     }
+}
+
+#[tokio::test]
+async fn what_nobody_trusts_is_refused_in_the_same_words_by_its_name_and_by_its_path() {
+    let place = Place::new();
+    place.write("project/.claude/workflows/a.js", "name: theirs").write("project/flows/b.js", "name: linked");
+    place.write("user/workflows/c.js", "name: mine").write("project/sub/d.js", "here");
+    fs::create_dir_all(place.path("project/sub/.convoke")).unwrap();
+    symlink(place.path("project/flows"), place.path("project/sub/.convoke/workflows")).unwrap();
+    symlink(place.path("project/.claude/workflows/a.js"), place.path("project/sub/link.js")).unwrap();
+    let all = place.shelves("workflows");
+    let (left_out, kept): (Vec<Shelf>, Vec<Shelf>) = all.into_iter().partition(|shelf| shelf.origin == Origin::Project);
+    let checker = Checker::new(|source| async move { Ok(told(&source)) });
+    let library = Library::new(kept, Vec::new(), SHIPPED, checker).without(left_out);
+    let dir = place.path("project/sub");
+    let read = async |path: &str| library.read_path(Path::new(path), &dir, None, |_| Ok(())).await;
+    let refused = |named: &str, real: &str, error: LibraryError| {
+        let path = place.path(real);
+        assert_eq!(error, LibraryError::Untrusted { named: named.to_owned(), path: path.clone() });
+        let words =
+            format!("the workflow '{named}' is the project's ({}), and nobody has trusted the project", path.display());
+        assert!(error.to_string().starts_with(&words) && error.to_string().contains("--trust-project"), "{error}");
+    };
+    refused("theirs", "project/.claude/workflows/a.js", library.find("theirs").await.unwrap_err());
+    for (named, real) in [
+        ("../.claude/workflows/a.js", "project/.claude/workflows/a.js"),
+        ("link.js", "project/.claude/workflows/a.js"),
+        (".convoke/workflows/b.js", "project/flows/b.js"),
+    ] {
+        refused(named, real, read(named).await.unwrap_err());
+    }
+    assert_eq!(read("d.js").await.unwrap().text, "here");
+    assert_eq!(read("../../user/workflows/c.js").await.unwrap().text, "name: mine");
+    assert_eq!(library.find("mine").await.unwrap().unwrap().origin, Origin::User);
+    assert_eq!(library.find("review").await.unwrap().unwrap().origin, Origin::Shipped);
+    assert_eq!(library.find("nobody").await, Ok(None));
+    // One of the same name that somebody trusts is taken before it.
+    place.write("project/.claude/workflows/e.js", "name: review");
+    assert_eq!(library.find("review").await.unwrap().unwrap().origin, Origin::Shipped);
+}
+
+#[tokio::test]
+async fn nothing_is_read_that_a_rule_forbids_by_its_name_or_by_where_it_really_is() {
+    let place = Place::new();
+    place.write("project/sub/secret/a.js", "secret").write("project/sub/b.js", "open");
+    symlink(place.path("project/sub/secret/a.js"), place.path("project/sub/by-link.js")).unwrap();
+    symlink(place.path("project/sub/b.js"), place.path("project/sub/named.js")).unwrap();
+    let (library, dir) = (place.library(), place.path("project/sub"));
+    let (below, named) = (dir.join("secret"), dir.join("named.js"));
+    let may = |path: &Path| match path.starts_with(&below) || path == named {
+        true => Err("a rule forbids it".to_owned()),
+        false => Ok(()),
+    };
+    let read = async |path: &str| library.read_path(Path::new(path), &dir, None, may).await;
+    for path in ["secret/a.js", "./x/../secret/a.js", "by-link.js", "named.js", "secret/nothing.js"] {
+        let expected = LibraryError::Forbidden { path: PathBuf::from(path), why: "a rule forbids it".to_owned() };
+        assert_eq!(read(path).await, Err(expected), "{path}");
+    }
+    assert_eq!(read("b.js").await.unwrap().text, "open");
 }
 
 #[tokio::test]

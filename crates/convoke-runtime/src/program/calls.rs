@@ -7,12 +7,13 @@ use std::sync::Arc;
 use convoke_journal::Flight;
 use convoke_kernel::{
     AgentId, CallAnswer, CallResult, FailureKind, Isolation, ItemStatus, MadeCall, Network, Outcome, Ran, Report,
-    Reused, Role, Segment, Spent, ToolRequest, Verdict, VoterResult, answer_to, judge_report,
+    Reused, Role, Sandbox, Segment, Spent, ToolRequest, ToolResult, Verdict, VoterResult, answer_to, judge_report,
 };
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
+use super::is_too_deep;
 use super::prepare::{Prepared, Prompted, digest};
 use crate::bash::Bash;
 use crate::children::{self, Parent};
@@ -23,6 +24,9 @@ use crate::keep::Place;
 use crate::stop::StopLevel;
 use crate::take::Ended;
 use crate::workspace::Snapshot;
+
+/// More of a command's output than this is not given to a program.
+const MOST_PRINTED: usize = 1 << 20;
 
 /// What a call's task came to.
 pub(super) enum Done {
@@ -109,8 +113,12 @@ impl Doing {
 
     async fn agent(self, prompted: Prompted) -> Result<Done, Error> {
         let key = result_key(&self.made.key, self.made.occurrence);
-        let Some(place) = self.place().await? else { return Ok(self.left(false)) };
+        // Whoever waits for somebody else's work takes no place from those who can begin.
         let Some(flight) = self.flight(&key).await? else { return Ok(self.left(false)) };
+        let Some(place) = self.place().await? else {
+            flight.land().await?;
+            return Ok(self.left(false));
+        };
         if !self.fresh
             && let Some(result) = remembered(&self.parent, &key).await?
         {
@@ -137,15 +145,16 @@ impl Doing {
         if let Some(tree) = &tree {
             spec.dir = tree.dir();
         }
-        let (dir, stays) = (PathBuf::from(&self.parent.spec.dir), spec.confinement.sandbox.writes() && tree.is_none());
+        let dir = PathBuf::from(&self.parent.spec.dir);
         let ended = children::drive_on(&self.parent, &id, spec, &prompt, self.again).await?;
         drop(place);
         let Some(outcome) = &ended.outcome else {
             flight.land().await?;
             return Ok(self.left(ended.parked));
         };
-        let ran = ended.summary.as_ref().is_some_and(|summary| summary.commands > 0);
-        let trace = if ran && stays { Some(Trace::since(&self.before, &dir).await?) } else { None };
+        // Whoever took more than one turn has looked around, and may have written, with whatever tool.
+        let looked = ended.summary.as_ref().is_some_and(|summary| summary.turns > 1);
+        let trace = if looked && tree.is_none() { Some(Trace::since(&self.before, &dir).await?) } else { None };
         let mut result = call_result(id, &ended, outcome, schema);
         if let Some(tree) = &tree {
             result.note = Some(tree.finish().await);
@@ -172,10 +181,12 @@ impl Doing {
         };
         let looked = futures_of(held.into_iter().map(one)).await;
         let (mut votes, mut memory, mut flights, mut spent) = (Vec::new(), Vec::new(), Vec::new(), Spent::default());
+        let mut failed = None;
         for vote in looked {
             match vote? {
                 Voted::Left { parked } => return Ok(self.left(parked)),
-                Voted::Done { key, vote, flight } => {
+                Voted::Done { key, vote, flight, kind } => {
+                    failed = failed.or(kind);
                     add(&mut spent, &vote.spent);
                     if vote.ballot.is_some() && vote.failure.is_none() && vote.reused.is_none() {
                         memory.push(Memory::Vote { key, vote: vote.clone() });
@@ -189,9 +200,10 @@ impl Doing {
         let verdict = judge_report(&report, &checks, voters, &by).into_iter().next();
         let verdict = verdict.unwrap_or(Verdict::Unverified { reason: "there is no verdict".to_owned() });
         let status = match &verdict {
-            Verdict::Unverified { reason } => {
-                ItemStatus::Failed { kind: FailureKind::Api, message: format!("nobody could look: {reason}") }
-            }
+            Verdict::Unverified { reason } => ItemStatus::Failed {
+                kind: failed.unwrap_or(FailureKind::InvalidOutput),
+                message: format!("nobody could look: {reason}"),
+            },
             _ => ItemStatus::Ok,
         };
         let mut value = serde_json::to_value(&verdict)?;
@@ -210,7 +222,7 @@ impl Doing {
         if !self.fresh
             && let Some(vote) = remembered_vote(&self.parent, &key).await?
         {
-            return Ok(Voted::Done { key, vote: Box::new(vote), flight });
+            return Ok(Voted::Done { key, vote: Box::new(vote), flight, kind: None });
         }
         let id = self.agent_id(voter);
         let ended = children::drive_on(&self.parent, &id, each.spec, &each.prompt, self.again).await?;
@@ -219,7 +231,7 @@ impl Doing {
             return Ok(Voted::Left { parked: ended.parked });
         };
         let vote = Box::new(voter_result(id, &ended, outcome));
-        Ok(Voted::Done { key, vote, flight })
+        Ok(Voted::Done { key, vote, flight, kind: outcome.failure() })
     }
 
     /// A command in the read-only policy, on a throwaway copy of the tree, without a network.
@@ -231,6 +243,9 @@ impl Doing {
         let Some(mut spec) = self.parent.spec.child(Role::Verifier, "sh", 0) else {
             return Ok(throw("this session may start nothing".to_owned()));
         };
+        if spec.confinement.sandbox != Sandbox::ReadOnly {
+            return Ok(throw("a command that only reads needs the sandbox, and this session has it off".to_owned()));
+        }
         spec.confinement.network = Network::Off;
         let request = ToolRequest::Bash { command: command.clone() };
         if let Some(why) = self.parent.config.forbidden.forbids(&request, &spec.dir) {
@@ -241,6 +256,12 @@ impl Doing {
                 "a rule wants a person to be asked about this command, and a program cannot ask".to_owned(),
             ));
         }
+        // Each is a shell of its own; a thousand at once would be a thousand shells.
+        let mut waits = self.parent.stop.clone();
+        let _turn = tokio::select! {
+            turn = self.parent.session.commands.acquire() => turn.map_err(|_| Error::EffectBroke(self.parent.id.clone()))?,
+            _ = waits.above(StopLevel::Run) => return Ok(self.left(false)),
+        };
         let name = format!("sh_{}_{}_{}", self.run, self.made.key.get(..16).unwrap_or_default(), self.made.occurrence);
         let (cut, mut stop) = (CancellationToken::new(), self.parent.stop.clone());
         let mut bash = Bash::new(Arc::clone(&self.parent.config), &name, spec, None);
@@ -251,11 +272,17 @@ impl Doing {
         cut.cancel();
         bash.end().await;
         remove_private(self.parent.config.confine.private_of(&name)).await;
+        let output = match &result {
+            Some(result) => printed(result).await,
+            None => String::new(),
+        };
+        // Nobody reads the file again: the program has it all.
+        let _ = tokio::fs::remove_dir_all(self.parent.config.outputs.join(&name)).await;
         let Some(result) = result else { return Ok(self.left(false)) };
         if result.ran != Ran::Done {
             return Ok(throw(result.text));
         }
-        let value = json!({"ok": !result.is_error, "code": result.exit_code, "output": result.text});
+        let value = json!({"ok": !result.is_error, "code": result.exit_code, "output": output});
         Ok(self.ended(CallResult::bare(ItemStatus::Ok, CallAnswer::Value(Segment::encode(&value)))))
     }
 
@@ -265,7 +292,7 @@ impl Doing {
         let found = match (&name, &path) {
             (_, Some(path)) => {
                 let scripts = self.parent.config.outputs.join("scripts");
-                let read = library.read_path(path.as_ref(), &dir, Some(&scripts)).await;
+                let read = library.read_path(path.as_ref(), &dir, Some(&scripts), |_| Ok(())).await;
                 read.map(|source| (path.clone(), source.text)).map_err(|error| error.to_string())
             }
             (Some(name), None) => match library.find(name).await {
@@ -292,9 +319,26 @@ impl Doing {
     }
 }
 
+/// What a command printed, whole as far as a program can use it.
+async fn printed(result: &ToolResult) -> String {
+    let whole = match &result.full_output {
+        Some(file) => tokio::fs::read(file).await.ok(),
+        None => None,
+    };
+    match whole {
+        Some(bytes) => String::from_utf8_lossy(&bytes[..bytes.len().min(MOST_PRINTED)]).into_owned(),
+        // The code has a place of its own.
+        None => match result.text.split_once('\n') {
+            Some((first, rest)) if first.starts_with("(exit code ") => rest.to_owned(),
+            _ if result.text.starts_with("(exit code ") => String::new(),
+            _ => result.text.clone(),
+        },
+    }
+}
+
 enum Voted {
     Left { parked: bool },
-    Done { key: String, vote: Box<VoterResult>, flight: Flight },
+    Done { key: String, vote: Box<VoterResult>, flight: Flight, kind: Option<FailureKind> },
 }
 
 /// Runs futures beside each other and gives what they came to in their order.
@@ -313,6 +357,10 @@ fn add(sum: &mut Spent, other: &Spent) {
 /// What an agent's end comes to for the program.
 fn call_result(agent: AgentId, ended: &Ended, outcome: &Outcome, schema: bool) -> CallResult {
     let status = match outcome {
+        Outcome::Ok { .. } if ended.output.as_ref().is_some_and(is_too_deep) => ItemStatus::Failed {
+            kind: FailureKind::InvalidOutput,
+            message: "its value is nested too deep to be handed to a program".to_owned(),
+        },
         Outcome::Ok { .. } => ItemStatus::Ok,
         Outcome::Failed { kind, message, .. } => ItemStatus::Failed { kind: *kind, message: message.clone() },
     };

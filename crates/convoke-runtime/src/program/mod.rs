@@ -74,6 +74,26 @@ impl Programs {
     }
 }
 
+/// Levels of a value that crosses to a program; what is deeper cannot be read on the other side.
+const DEEPEST: usize = 100;
+
+/// Whether a value is deeper than what can cross to a program.
+fn is_too_deep(value: &Value) -> bool {
+    let mut level = vec![value];
+    for _ in 0..DEEPEST {
+        let below = level.into_iter().flat_map(|value| match value {
+            Value::Array(items) => items.iter().collect::<Vec<_>>(),
+            Value::Object(members) => members.values().collect(),
+            _ => Vec::new(),
+        });
+        level = below.collect();
+        if level.is_empty() {
+            return false;
+        }
+    }
+    true
+}
+
 /// Something that is sent to a program's run from outside.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -82,10 +102,6 @@ pub(crate) enum Message {
     Answer { call: u32, text: String },
     /// A person skips a call.
     Skip { call: u32 },
-    /// A person wants it run from its beginning again, with everything served that was done.
-    Again { why: String },
-    /// A person ends it.
-    Stop { by: String },
 }
 
 /// A source, and where it came from.
@@ -281,7 +297,7 @@ async fn resolve(parent: &Parent, wanted: ProgramCall) -> Result<Result<Script, 
     let (source, path) = match (script, script_path, name) {
         (_, Some(path), _) => {
             let scripts = parent.config.outputs.join("scripts");
-            match library.read_path(path.as_ref(), &PathBuf::from(&parent.spec.dir), Some(&scripts)).await {
+            match library.read_path(path.as_ref(), &PathBuf::from(&parent.spec.dir), Some(&scripts), |_| Ok(())).await {
                 Ok(source) => (source.text, Some(source.path.to_string_lossy().into_owned())),
                 Err(error) => return Ok(Err(error.to_string())),
             }
@@ -317,6 +333,9 @@ async fn resolve(parent: &Parent, wanted: ProgramCall) -> Result<Result<Script, 
     // Arguments are remembered: whoever resumes a run need not say them again.
     let before = || earlier.as_ref().and_then(Program::spec).and_then(|spec| spec.args.as_ref());
     let args = args.or_else(|| before().and_then(|args| serde_json::from_str(args.as_str()).ok()));
+    if args.as_ref().is_some_and(is_too_deep) {
+        return Ok(Err(format!("args are nested more than {DEEPEST} levels deep.")));
+    }
     let base = earlier.as_ref().and_then(Program::spec).map(|spec| spec.base.clone());
     // Agents of another session are paid from another envelope: they cannot go on in this one.
     let same_session = |program: &&Program| program.spec().is_some_and(|spec| spec.session == parent.spec.session);
@@ -336,11 +355,31 @@ async fn asked(parent: &Parent, script: &Script) -> Option<bool> {
         source_digest(&script.source).get(..12).unwrap_or_default(),
         script.source.lines().count()
     ));
+    details.extend(planned(parent, script).await);
     let mut stop = parent.stop.clone();
     tokio::select! {
         agrees = asker.agrees(Question { what, details, call: None }) => Some(agrees),
         _ = stop.above(StopLevel::Run) => None,
     }
+}
+
+/// What the program would start, in one line; `None` when no plan can be drawn up.
+async fn planned(parent: &Parent, script: &Script) -> Option<String> {
+    let (config, fan_out) = (&parent.config, parent.spec.fan_out.as_ref()?);
+    let asked = PlanFor {
+        helper: &config.helper,
+        programs: &config.programs,
+        models: &config.models,
+        model: &fan_out.child.model,
+        dir: parent.spec.dir.as_ref(),
+        source: &script.source,
+        args: script.args.as_ref(),
+        budget_total: parent.session.purse.ledger().caps().tokens,
+        voters: fan_out.voters,
+        verifier_turns: fan_out.child.limits.max_turns,
+    };
+    let Plan { low, high } = plan(&asked).await.ok()?;
+    Some(format!("by its plan {} to {} agents; what they find may take it further", low.agents, high.agents))
 }
 
 /// A program's run as the journal has it, and the number of its last event. A stream that is no program's is one without a spec.

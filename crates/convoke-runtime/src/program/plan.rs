@@ -313,7 +313,7 @@ impl Way<'_> {
     async fn child(&mut self, name: Option<&str>, path: Option<&str>) -> Answer {
         let library = &self.asked.programs.library;
         let found = match (path, name) {
-            (Some(path), _) => match library.read_path(Path::new(path), self.asked.dir, None).await {
+            (Some(path), _) => match library.read_path(Path::new(path), self.asked.dir, None, |_| Ok(())).await {
                 Ok(source) => Ok((path.to_owned(), source.text)),
                 Err(error) => Err(error.to_string()),
             },

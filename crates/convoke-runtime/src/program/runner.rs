@@ -4,16 +4,16 @@
 mod record;
 mod steps;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use convoke_journal::{KeyedInput, Lease, StreamId};
 use convoke_kernel::{
-    CallAnswer, CallResult, ItemStatus, MadeCall, Program, ProgramEvent, ProgramInput, RunId, Segment,
+    CallAnswer, CallKind, CallResult, ItemStatus, MadeCall, Program, ProgramEvent, ProgramInput, RunId, Segment,
 };
 use convoke_script::Want;
 use serde_json::Value;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinError, JoinSet};
 
 use super::calls::{Doing, Done, Memory};
 use super::prepare::prepare;
@@ -22,6 +22,7 @@ use crate::children::Parent;
 use crate::error::Error;
 use crate::fan_out::{Remembered, Tree};
 use crate::interpreter::Interpreter;
+use crate::purse::Entry;
 use crate::stop::StopLevel;
 use crate::workspace::digests;
 
@@ -52,9 +53,13 @@ pub(super) struct Runner {
     interpreter: Option<Interpreter>,
     tasks: JoinSet<Result<Done, Error>>,
     begun: BTreeSet<u32>,
+    /// Calls under way that no agent does.
+    asides: BTreeMap<u32, AbortHandle>,
     parked: BTreeSet<u32>,
     /// A step that did not fit: nothing new begins.
     declined: bool,
+    /// Something could not be begun because the time granted is used up.
+    out_of_time: bool,
     tree: Tree,
 }
 
@@ -77,8 +82,10 @@ impl Runner {
             interpreter: None,
             tasks: JoinSet::new(),
             begun: BTreeSet::new(),
+            asides: BTreeMap::new(),
             parked: BTreeSet::new(),
             declined: false,
+            out_of_time: false,
             tree: Tree::default(),
         })
     }
@@ -117,8 +124,10 @@ impl Runner {
         }
         if !self.replay().await? {
             let why = "the program does not come to the same calls any more".to_owned();
+            // What this pass has admitted and used stays used.
+            let close = Entry::CloseRun { run: self.id.to_string(), used: self.program.agents_used() };
             self.hear(ProgramInput::Again { why })?;
-            self.save(Vec::new()).await?;
+            self.save(vec![close]).await?;
             self.restart_interpreter().await;
         }
         let mut stop = self.parent.stop.clone();
@@ -136,6 +145,11 @@ impl Runner {
                 }
             }
             if self.tasks.is_empty() {
+                if std::mem::take(&mut self.out_of_time) {
+                    let reason = "the time granted is used up; grant a new total with --budget-minutes".to_owned();
+                    self.hear(ProgramInput::Declined { agents: 0, reason })?;
+                    self.save(Vec::new()).await?;
+                }
                 return Ok(if level == StopLevel::Run { Driven::Waits } else { Driven::Stopped });
             }
             tokio::select! {
@@ -152,13 +166,19 @@ impl Runner {
                 break;
             }
         }
+        // Nobody waits for what the program does not want any more: a timer, a command, a question.
+        for (_, aside) in std::mem::take(&mut self.asides) {
+            aside.abort();
+        }
         while let Some(landed) = self.tasks.join_next().await {
-            self.done(landed)?;
+            if !landed.as_ref().is_err_and(JoinError::is_cancelled) {
+                self.done(landed)?;
+            }
         }
         Ok(Driven::Closed)
     }
 
-    fn done(&self, done: Result<Result<Done, Error>, tokio::task::JoinError>) -> Result<Done, Error> {
+    fn done(&self, done: Result<Result<Done, Error>, JoinError>) -> Result<Done, Error> {
         done.map_err(|_| Error::EffectBroke(self.parent.id.clone()))?
     }
 
@@ -170,6 +190,7 @@ impl Runner {
 
     /// Takes in what was sent to the run: answers to its questions, and a person's wish to run or stop it.
     async fn take_messages(&mut self) -> Result<(), Error> {
+        let mut released = Vec::new();
         for KeyedInput { key, body, .. } in self.parent.config.journal.inputs(&self.stream).await? {
             let bad = |cause| Error::BadInput { agent: self.parent.id.clone(), key: key.clone(), cause };
             let message: Message = serde_json::from_str(&body).map_err(bad)?;
@@ -180,18 +201,24 @@ impl Runner {
                     self.end(call, CallResult::bare(ItemStatus::Ok, value), Vec::new())?;
                 }
                 Message::Skip { call } if self.program.pending().contains(&call) => {
+                    released.extend(self.holds_of(call));
                     let status = ItemStatus::Skipped { reason: "a person skipped it".to_owned() };
                     let result = CallResult { by_person: true, ..CallResult::bare(status, CallAnswer::null()) };
                     self.end(call, result, Vec::new())?;
                 }
-                Message::Again { why } => self.hear(ProgramInput::Again { why })?,
-                Message::Stop { by } if !self.program.is_closed() => self.hear(ProgramInput::Stop { by })?,
                 // An answer to what nobody asks any more changes nothing.
-                Message::Answer { .. } | Message::Skip { .. } | Message::Stop { .. } => {}
+                Message::Answer { .. } | Message::Skip { .. } => {}
             }
             self.acks.push(key);
         }
-        self.save(Vec::new()).await.map(drop)
+        self.save(released).await.map(drop)
+    }
+
+    /// Gives back what the agents of a call hold, for a call that ends without them.
+    fn holds_of(&self, call: u32) -> Vec<Entry> {
+        let Some(made) = self.program.call(call).map(|state| &state.made) else { return Vec::new() };
+        let origin = self.program.origin();
+        (0..=made.agents).map(|voter| Entry::Release { agent: made.agent(origin, voter).to_string() }).collect()
     }
 
     fn fresh(&self) -> bool {
@@ -214,6 +241,12 @@ impl Runner {
                     self.end(call, refused, Vec::new())?;
                     continue;
                 }
+            }
+            let needs_time = matches!(made.kind, CallKind::Sh | CallKind::Timer | CallKind::Workflow);
+            if needs_time && self.parent.session.purse.is_out_of_time() {
+                // It waits like a step that does not fit, and goes on when somebody grants more.
+                self.out_of_time = true;
+                continue;
             }
             let doing = self.doing(&made);
             if self.program.end().is_some() && !self.has_begun(&doing).await? {
@@ -257,7 +290,10 @@ impl Runner {
         match prepare(&self.parent, &want, &base, voters).await {
             Ok(ready) => {
                 self.begun.insert(made.call);
-                self.tasks.spawn(doing.perform(ready.prepared));
+                let task = self.tasks.spawn(doing.perform(ready.prepared));
+                if !made.kind.is_agents() {
+                    self.asides.insert(made.call, task);
+                }
                 Ok(true)
             }
             Err(unready) => {
@@ -275,12 +311,14 @@ impl Runner {
                 Done::Landed => {}
                 Done::Left { call, parked } => {
                     self.begun.remove(&call);
+                    self.asides.remove(&call);
                     if parked {
                         self.parked.insert(call);
                     }
                 }
                 Done::Ended { call, mut result, trace, memory, flights } => {
                     self.begun.remove(&call);
+                    self.asides.remove(&call);
                     let mut kept = self.tree.began_as_keyed();
                     if let Some(trace) = trace {
                         let all = self.tree.moved_by(&trace);

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use convoke_claude::Models;
-use convoke_kernel::{AgentId, NO_CONSENT, Outcome, Program, ProgramSaid, ProgramStatus, RunId};
+use convoke_kernel::{
+    AgentId, Approvals, Decision, NO_CONSENT, Outcome, Program, ProgramSaid, ProgramStatus, Rule, RunId, Sandbox,
+};
 use convoke_runtime::{
     Asker, HelperPath, PlanEnd, PlanFor, Programs, Question, Stop, StopLevel, Stopper, Take, plan, source_digest,
 };
@@ -85,7 +87,8 @@ async fn a_calls_own_model_and_effort_reach_its_request_and_phases_have_no_say_i
     let rig = rig(says_its_prompt).await;
     let source = "export const meta = {name: 'm', description: 'd', phases: [{title: 'P', model: 'haiku'}]}\n\
         phase('P')\nawait agent('plain')\nawait agent('alias', {model: 'haiku'})\nawait agent('effort', {effort: 'low'})\n\
-        return await agent('neither', {model: 'claude-haiku-4-5', effort: 'max'})";
+        const old = {model: 'claude-haiku-4-5', effort: 'max'}\n\
+        await parallel([() => agent('neither', old), () => agent('nor', old)])\nreturn await agent('again', old)";
     let done = call(&rig, &json!({"script": source})).await;
     assert_eq!(done.status(), Some(ProgramStatus::Complete), "{}", done.digest(60_000));
     let check = |prompt: &str, model: &str, effort: Option<&str>| {
@@ -101,7 +104,9 @@ async fn a_calls_own_model_and_effort_reach_its_request_and_phases_have_no_say_i
     check("alias", &haiku, Some("xhigh"));
     check("effort", MODEL, Some("low"));
     check("neither", &old, None);
-    assert!(logs(&done).iter().any(|line| line.contains("has no effort 'max'")), "{:?}", logs(&done));
+    let warnings = logs(&done);
+    assert_eq!(warnings.len(), 1, "said once: {warnings:?}");
+    assert!(warnings[0].contains("has no effort 'max'"), "{warnings:?}");
 }
 
 #[tokio::test]
@@ -281,7 +286,7 @@ async fn as_many_agents_work_at_once_as_the_session_allows_and_the_rest_wait_in_
     let runtime = rig.life(None).await;
     let lead = runtime.start_call(rig.start(), "workflow probe", &input).await.unwrap();
     let lets_go = async {
-        for item in 0..9 {
+        for item in 0..9usize {
             // Three are at work; only when the first of them is done does the next one begin.
             if let Some(done) = item.checked_sub(3) {
                 assert_eq!(rig.sim.requests().len(), item, "nobody else while three are at work");
@@ -383,4 +388,17 @@ async fn a_person_who_is_asked_about_a_leads_program_sees_its_name_its_phases_an
         assert_eq!(requests(&rig, "task").len(), usize::from(agrees));
         assert_eq!(lead_read(&rig)[0].0 == NO_CONSENT, !agrees);
     }
+}
+
+#[tokio::test]
+async fn what_is_forbidden_to_the_session_is_forbidden_to_a_programs_agents() {
+    let touch = |_: &str| vec![calls("bash", json!({"command": "touch made.txt"})), says("tried")];
+    let mut rig = rig(touch).await.confined(Sandbox::Workspace);
+    let rule = Rule { tool: None, command: Some("touch".into()), path: None, decision: Decision::Deny };
+    rig.approvals = Approvals { rules: vec![rule], ..Approvals::default() };
+    let (_, _, done) = run(&rig, "return await agent('make it', {agentType: 'general-purpose'})", None).await;
+    assert_eq!(value(&done), json!("tried"), "{}", done.digest(60_000));
+    assert!(!rig.work.path().join("made.txt").exists());
+    let last = requests(&rig, "task").pop().unwrap()["messages"].to_string();
+    assert!(last.contains("\"is_error\":true"), "it is told so: {last}");
 }

@@ -29,7 +29,7 @@ const BODY: &str = "phase('together')\n\
     ])\n\
     log(`looked: ${looked}`)\n\
     phase('one by one')\n\
-    const fact = (await sh('cat fact')).output.trim()\n\
+    const fact = await sh('cat fact').then(ran => ran.output.trim(), () => 'it is so')\n\
     await new Promise(done => setTimeout(done, 5))\n\
     const child = await workflow('child', {n: 1})\n\
     const who = await checkpoint('Who decides?')\n\

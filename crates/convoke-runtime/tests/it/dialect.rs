@@ -1,7 +1,7 @@
 //! The scripts in `convoke-script/tests/scripts`, written as people write them, run to the end on the simulator: with every
 //! agent well, with every agent dead, and with half of them failing.
 
-use convoke_kernel::{AgentId, Caps, Program, ProgramEnd, ProgramStatus, RunId};
+use convoke_kernel::{AgentId, Caps, Program, ProgramEnd, ProgramStatus, RunId, Sandbox};
 use convoke_runtime::{Runtime, Stop, Take};
 use convoke_sim::{Brain, Context, Script, Scripted, SimConfig, calls, refuses, says};
 use serde_json::{Value, json};
@@ -65,7 +65,8 @@ fn header<'a>(source: &'a str, key: &str) -> Option<&'a str> {
 }
 
 async fn rig(mode: Mode) -> Rig {
-    let mut rig = Rig::new(SimConfig::new(Answers(mode))).await;
+    // Confined, because a program's commands are run in no other way.
+    let mut rig = Rig::new(SimConfig::new(Answers(mode))).await.confined(Sandbox::Workspace);
     rig.fan_out = Some(Rig::fanning_out());
     rig.keeps = true;
     rig.same_words = true;

@@ -25,6 +25,7 @@ mod modes;
 mod money;
 mod parked;
 mod programs;
+mod programs_held;
 mod remembered;
 mod resume_programs;
 mod schedules;

@@ -297,3 +297,30 @@ async fn an_agent_in_a_worktree_leaves_the_checkout_alone_and_says_where_its_wor
     let note = program.call(1).unwrap().result.as_ref().unwrap().note.clone().unwrap();
     assert!(note.contains("convoke worktrees apply"), "{note}");
 }
+
+#[tokio::test]
+async fn without_consent_a_person_is_shown_what_a_program_would_do_and_no_is_no() {
+    use std::sync::{Arc, Mutex};
+
+    let lead = [
+        calls(
+            "Workflow",
+            json!({"script": script("phase('Look')\nreturn await parallel([1, 2].map(n => () => agent(`n ${n}`)))")}),
+        ),
+        says("Then I do it alone."),
+    ];
+    let mut rig = Rig::new(SimConfig::new(Team::new(lead).callees(says_its_prompt))).await;
+    rig.fan_out = Some(convoke_kernel::FanOut { mode: false, ..Rig::fanning_out() });
+    let shown = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&shown);
+    rig.asker = Some(convoke_runtime::Asker::new(move |question: convoke_runtime::Question| {
+        seen.lock().unwrap().push(question);
+        async { false }
+    }));
+    rig.ask("think about it").await;
+    let shown = shown.lock().unwrap();
+    let details = shown[0].details.join("\n");
+    assert!(shown[0].what.contains("probe") && details.contains("tries something"), "{shown:?}");
+    assert!(details.contains("script ") && details.contains("by its plan 2 to 2 agents"), "{details}");
+    assert!(rig.sim.requests().iter().all(|request| role(&request.body) == "lead"), "nobody was started");
+}

@@ -334,3 +334,31 @@ fn long_chains_are_no_depth() {
 fn unlimited() -> Limits {
     Limits { source_chars: usize::MAX, ..Limits::default() }
 }
+
+#[test]
+fn names_and_titles_are_one_line_and_a_name_is_short() {
+    let source = |name: &str, more: &str| format!("export const meta = {{name: '{name}', description: 'd'{more}}}");
+    check_problems(&source(&"é".repeat(100), ""), &[]);
+    check_problems(&source("n", ", phases: ['A', {title: 'B', detail: 'x\\ny'}]"), &[]);
+    check_problems("export const meta = {name: 'n', description: `two\nlines`}", &[]);
+    for name in
+        [&"é".repeat(101), "a\\nb", "a\\rb", "a\\tb", "a\\u2028b", "a\\x1b[2Jb", "a\\x00b", "a\\u0085b", "a\\u202eb"]
+    {
+        check_problems(&source(name, ""), &["1:21 `name` in `meta` must be one line of at most 100 characters"]);
+    }
+    check_problems(
+        &source("a\\nb", ", phases: ['one', 'a\\nb', {title: 'c\\x07'}]"),
+        &["`name` in `meta`", "the title of phase 2", "the title of phase 3"],
+    );
+}
+
+#[test]
+fn a_source_that_does_not_fit_into_memory_is_told_as_that() {
+    let source =
+        body(&"const a = [1, 2, 3].map((x) => `${x}`).join();\n".repeat(200).replace("const a", "globalThis.a"));
+    for heap_bytes in [64 << 10, 200 << 10, 300 << 10] {
+        let told = check(&source, &Limits { heap_bytes, ..Limits::default() }).err().unwrap_or_default();
+        assert_eq!(told.len(), 1, "{heap_bytes}: {told:#?}");
+        assert!(told[0].message.contains("bytes of memory"), "{heap_bytes}: {told:#?}");
+    }
+}

@@ -459,8 +459,5 @@ fn the_budget_is_what_the_host_says() {
     let step =
         stepped(interpreter.hear(Ask::Answer { call: 1, answer: Answer::Value { value: Value::Null }, spent: 120 }));
     let State::Returned { value: Some(value), .. } = step.state else { panic!("{step:#?}") };
-    assert_eq!(
-        value,
-        json!([100, 120, 70, 0, "this agent was not started: the budget of 100 output tokens is spent (120)"])
-    );
+    assert_eq!(value, json!([100, 120, 70, 0, "this agent was not started: the budget of 100 tokens is spent (120)"]));
 }

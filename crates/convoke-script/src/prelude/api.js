@@ -156,8 +156,13 @@
   };
   const affordable = (what) => {
     if (total !== null && spent >= total) {
-      throw new Error(`${what} was not started: the budget of ${total} output tokens is spent (${spent})`);
+      throw new Error(`${what} was not started: the budget of ${total} tokens is spent (${spent})`);
     }
+  };
+  const admit = (what, count) => {
+    if (agents + count <= limits.agents) return;
+    const has = agents >= limits.agents ? 'has had them' : `has had ${agents} and would need ${count} more`;
+    throw new Error(`${what} was not started: a run may have ${limits.agents} agents, and this one ${has}`);
   };
   const options = (what, value) => {
     if (value === undefined || value === null) return {};
@@ -203,7 +208,7 @@
       const tools = optional('agent', given, 'tools', (value) => isArray(value) && value.every(isText), 'an array of strings');
       known('agent', given, AGENT_OPTIONS);
       affordable('this agent');
-      if (agents >= limits.agents) throw new Error(`this agent was not started: a run may have ${limits.agents} agents, and this one has had them`);
+      admit('this agent', 1);
       call(frame, { want: 'agent', prompt, label, schema, model, effort, isolation, agent_type: agentType, tools }, phase ?? frame.phase, { resolve, reject });
       agents += 1;
     });
@@ -217,7 +222,11 @@
       const label = optional('verify', given, 'label', isText, 'a string');
       known('verify', given, ['voters', 'label']);
       affordable('this verification');
+      // Every voter is an agent; without a number it is one here, whatever the session's own is.
+      const count = voters ?? 1;
+      admit('this verification', count);
       call(frame, { want: 'verify', finding, voters, label }, frame.phase, { resolve, reject });
+      agents += count;
     });
     const asked = (what, field) => (text) => promised((resolve, reject) => {
       required(what, field, text);

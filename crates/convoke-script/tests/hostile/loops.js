@@ -110,16 +110,30 @@ await new Promise(() => {})
 //# ends: deadlock or thrown
 const p = (async () => { await null; return await p })()
 return await p
-//# an endless wait for timers is the host's to end
-//# ends: waiting
+//# an endless wait for timers ends at the cap on calls
+//# ends: pending
 while (true) await new Promise(r => setTimeout(r, 1))
 //# an endless row of agents ends at the cap
 //# ends: thrown
 let n = 0
 while (true) { await agent(`number ${n++}`) }
 //# an endless row of agents whose refusals are caught
-//# ends: ticks or waiting or heap or pending or logs
+//# ends: ticks
 while (true) { try { await agent('x') } catch {} }
+//# an endless row of verifications ends at the cap on agents
+//# ends: thrown
+while (true) await verify('it holds', { voters: 3 })
+//# an endless row of commands ends at the cap on calls
+//# ends: pending
+while (true) await sh('ls')
+//# the cap on calls is caught and the program goes on
+//# ends: pending
+while (true) { try { await checkpoint('more?') } catch {} }
+//# timers that set the next timer
+//# ends: pending
+const again = () => setTimeout(again, 1)
+again()
+await new Promise(() => {})
 //# the limit is caught in a thunk and the program goes on
 //# ends: ticks
 const r = await parallel([() => { while (true) {} }])

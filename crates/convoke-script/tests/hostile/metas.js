@@ -166,13 +166,23 @@ export const meta = { name: 'x', description: 'y', @@count(1000000,"k#:1,")@@ }
 return 1
 //# a name of a hundred thousand pieces
 //# raw
-//# ends: unsound or returned
+//# ends: unsound
 export const meta = { name: 'x'@@repeat(100000,"+'x'")@@, description: 'y' }
 return 1
 //# a name with control characters
 //# raw
-//# ends: unsound or returned
+//# ends: unsound
 export const meta = { name: 'x\u001b[2J\n\u0000/../../etc', description: 'y\u202e' }
+return 1
+//# a name that turns the direction of text around
+//# raw
+//# ends: unsound
+export const meta = { name: 'safe\u202ecod.exe', description: 'y' }
+return 1
+//# a title of two lines
+//# raw
+//# ends: unsound
+export const meta = { name: 'x', description: 'y', phases: [{ title: 'one\nforged: done' }] }
 return 1
 //# a hundred phases that are no phases
 //# raw

@@ -39,9 +39,9 @@ pub(crate) enum Expected {
     Any,
 }
 
-/// What attacks are held to: small, so that reaching a limit is quick.
+/// What attacks are held to: small, so that reaching a limit is quick; more calls than agents, so that both limits are reached.
 pub(crate) fn limits() -> Limits {
-    Limits { heap_bytes: 32 << 20, ticks: 100, ..Limits::default() }
+    Limits { heap_bytes: 32 << 20, ticks: 100, calls: 1_200, ..Limits::default() }
 }
 
 impl Attack {

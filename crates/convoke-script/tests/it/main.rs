@@ -11,6 +11,7 @@ mod drive;
 mod fuzz;
 mod hostile;
 mod language;
+mod limits;
 mod mutate;
 mod paths;
 mod protocol;

@@ -44,7 +44,7 @@ impl Runner {
         let closes = self.program.is_closed() && !self.closed;
         let mut inputs = Vec::new();
         if closes {
-            entries.push(Entry::CloseRun { run: self.id.to_string(), used: self.program.counts().agents });
+            entries.push(Entry::CloseRun { run: self.id.to_string(), used: self.program.agents_used() });
             inputs.extend(closing_notice(&self.program)?);
         }
         let updates = if entries.is_empty() { Vec::new() } else { vec![session.purse.update(entries, at)] };

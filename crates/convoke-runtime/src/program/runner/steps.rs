@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use convoke_kernel::{
     CallAnswer, CallKind, CallResult, ItemStatus, MadeCall, ProgramEnd, ProgramInput, ProgramSaid, Segment, StepTaken,
 };
-use convoke_script::{Answer, Ask, Call, Fault, FaultKind, Said, Start, State, Step, Told};
+use convoke_script::{Answer, Ask, Call, Said, Start, State, Step, Told, Want};
 use serde_json::Value;
 
 use super::Runner;
@@ -35,72 +35,85 @@ impl Runner {
     }
 
     /// The question that leads to this step: the first one starts the program, every other one answers a call.
-    fn question(&self, step: usize) -> Option<(Option<u32>, Ask)> {
-        let spec = self.program.spec()?;
+    fn question(&self, step: usize) -> Result<Option<(Option<u32>, Ask)>, Error> {
+        let parse = |text: &Segment| serde_json::from_str::<Value>(text.as_str());
+        let Some(spec) = self.program.spec() else { return Ok(None) };
         let Some(before) = step.checked_sub(1) else {
-            let parse = |args: &Segment| serde_json::from_str(args.as_str()).unwrap_or(Value::Null);
             let start = Start {
                 source: spec.source.clone(),
-                args: spec.args.as_ref().map(parse),
+                args: spec.args.as_ref().map(parse).transpose()?,
                 budget_total: spec.budget_total,
                 spent: spec.spent_before,
                 limits: self.parent.config.programs.limits,
             };
-            return Some((None, Ask::Start(Box::new(start))));
+            return Ok(Some((None, Ask::Start(Box::new(start)))));
         };
-        let (call, spent) = *self.program.answers().get(before)?;
-        let answer = match &self.program.call(call)?.result.as_ref()?.answer {
-            CallAnswer::Value(value) => {
-                Answer::Value { value: serde_json::from_str(value.as_str()).unwrap_or(Value::Null) }
-            }
+        let Some((call, spent)) = self.program.answers().get(before).copied() else { return Ok(None) };
+        let Some(result) = self.program.call(call).and_then(|state| state.result.as_ref()) else { return Ok(None) };
+        let answer = match &result.answer {
+            CallAnswer::Value(value) => Answer::Value { value: parse(value)? },
             CallAnswer::Throw(message) => Answer::Throw { message: message.clone() },
             CallAnswer::Program { name, source } => Answer::Program { name: name.clone(), source: source.clone() },
         };
-        Some((Some(call), Ask::Answer { call, answer, spent }))
+        Ok(Some((Some(call), Ask::Answer { call, answer, spent })))
     }
 
     /// Brings the interpreter to where the journal is. False when the program does not make the same calls any more.
     pub(super) async fn replay(&mut self) -> Result<bool, Error> {
+        if self.program.end().is_some() {
+            // Nothing is asked of a program that has ended.
+            return Ok(true);
+        }
+        let mut made = 0;
         for step in 0..self.program.steps() as usize {
-            if self.program.end().is_some() {
-                // Nothing is asked of a program that has ended.
-                return Ok(true);
-            }
-            let Some((_, ask)) = self.question(step) else { return Ok(false) };
+            let Some((_, ask)) = self.question(step)? else { return Ok(false) };
             let told = match self.ask(&ask).await {
                 Ok(Told::Stepped(told)) => told,
                 Ok(_) | Err(InterpreterError::Deadline { .. } | InterpreterError::Died { .. }) => return Ok(false),
                 Err(error) => return Err(Error::Interpreter(error)),
             };
-            for call in &told.calls {
-                let recorded = self.program.call(call.call).map(|state| &state.made);
-                if recorded.is_some_and(|made| made.want != want_text(call)) {
-                    return Ok(false);
-                }
+            let recorded =
+                |call: &Call| self.program.call(call.call).is_some_and(|state| state.made.want == want_text(call));
+            if told.state != State::Waiting || !told.calls.iter().all(recorded) {
+                return Ok(false);
             }
+            made += told.calls.len();
         }
-        Ok(true)
+        Ok(made == self.program.calls().count())
     }
 
     /// Gives the program every answer it has not had, and records what comes of it.
     pub(super) async fn advance(&mut self) -> Result<(), Error> {
         while self.has_answers() && !self.program.is_closed() {
-            let Some((fed, ask)) = self.question(self.program.steps() as usize) else { break };
-            let step = match self.ask(&ask).await {
-                Ok(Told::Stepped(step)) => *step,
+            let Some((fed, ask)) = self.question(self.program.steps() as usize)? else { break };
+            let mut told = self.ask(&ask).await;
+            if matches!(told, Err(InterpreterError::Died { .. })) {
+                // Somebody may have killed it who had nothing to do with the program: it is brought back once.
+                self.restart_interpreter().await;
+                if self.replay().await? {
+                    told = self.ask(&ask).await;
+                }
+            }
+            let failed = |kind: &str, message: String| ProgramEnd::Failed { kind: kind.to_owned(), message };
+            let (step, end) = match told {
+                Ok(Told::Stepped(step)) => (*step, None),
                 Ok(Told::Unsound { problems }) => {
                     let first = problems.first().map(|problem| problem.message.clone()).unwrap_or_default();
-                    failed_step("unsound", first)
+                    (Step::default(), Some(failed("unsound", first)))
                 }
-                Ok(Told::Confused { why }) => return Err(Error::Confused(why)),
-                Ok(Told::Sound { .. }) => return Err(Error::Confused("it checked where it was to run".to_owned())),
-                Err(InterpreterError::Deadline { step }) => {
-                    failed_step("deadline", InterpreterError::Deadline { step }.to_string())
+                Ok(Told::Confused { why }) => (Step::default(), Some(failed("confused", why))),
+                Ok(Told::Sound { .. }) => {
+                    (Step::default(), Some(failed("confused", "it was checked and not run".to_owned())))
                 }
-                Err(InterpreterError::Died { how }) => failed_step("died", InterpreterError::Died { how }.to_string()),
+                Err(error @ InterpreterError::Deadline { .. }) => {
+                    (Step::default(), Some(failed("deadline", error.to_string())))
+                }
+                Err(error @ InterpreterError::Died { .. }) => {
+                    (Step::default(), Some(failed("died", error.to_string())))
+                }
                 Err(error) => return Err(Error::Interpreter(error)),
             };
-            if !self.step(fed, step).await? {
+            if !self.step(fed, step, end).await? {
                 self.declined = true;
             }
         }
@@ -108,25 +121,31 @@ impl Runner {
     }
 
     /// Takes one step of the program in: what it wants is admitted whole, or none of it begins. False when it does not fit.
-    async fn step(&mut self, fed: Option<u32>, step: Step) -> Result<bool, Error> {
+    async fn step(&mut self, fed: Option<u32>, step: Step, failed: Option<ProgramEnd>) -> Result<bool, Error> {
         let (base, voters) = self.program.spec().map(|spec| (spec.base.clone(), spec.voters)).unwrap_or_default();
         let mut taken = StepTaken {
             fed,
             calls: Vec::new(),
             cleared: step.cleared,
             said: step.said.into_iter().map(said).collect(),
-            end: end(step.state),
+            end: failed.or_else(|| end(step.state)),
         };
         let mut beside: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
         let (mut at_once, mut agents) = (Vec::new(), 0u32);
         let fresh = self.fresh();
-        // Only what wants something can be declined and taken back.
-        let before = (!step.calls.is_empty()).then(|| self.program.clone());
+        // Only what wants agents can be declined and taken back.
+        let wants_agents = step.calls.iter().any(|call| matches!(call.want, Want::Agent(_) | Want::Verify { .. }));
+        let before = wants_agents.then(|| self.program.clone());
         for call in step.calls {
             let want = want_text(&call);
             let (mut made, ready) = match prepare(&self.parent, &call.want, &base, voters).await {
                 Ok(ready) => {
-                    taken.said.extend(ready.warnings.iter().map(|text| ProgramSaid::Log(text.clone())));
+                    for warning in ready.warnings.iter().cloned().map(ProgramSaid::Log) {
+                        // A hundred agents of one make are no hundred warnings.
+                        if !self.program.said().contains(&warning) && !taken.said.contains(&warning) {
+                            taken.said.push(warning);
+                        }
+                    }
                     (made(&call, ready.kind, ready.label.clone(), ready.key.clone(), want), Some(ready))
                 }
                 Err(unready) => {
@@ -228,10 +247,4 @@ fn end(state: State) -> Option<ProgramEnd> {
             Some(ProgramEnd::Failed { kind: kind.unwrap_or_default(), message })
         }
     }
-}
-
-/// The step of a program whose interpreter is gone.
-fn failed_step(kind: &str, message: String) -> Step {
-    let fault = Fault { kind: FaultKind::Ticks, message: format!("{kind}: {message}"), place: None };
-    Step { state: State::Failed { fault }, ..Step::default() }
 }

@@ -1,0 +1,100 @@
+//! What programs may not do to their host: keep it waiting, keep its money, or be told what is no longer so.
+
+use convoke_kernel::{Caps, Outcome, ProgramStatus, RunId, Sandbox};
+use convoke_runtime::{Stop, Take};
+use convoke_sim::{calls, says};
+use serde_json::{Value, json};
+
+use crate::programs::{program, rig, run, value};
+use crate::support::within;
+
+#[tokio::test]
+async fn a_result_whose_file_was_taken_back_is_not_served_though_it_came_by_the_editor() {
+    let mut rig = rig(|_| {
+        let edit = json!({"command": "create", "path": "made.txt", "file_text": "x\n"});
+        vec![calls("str_replace_based_edit_tool", edit), says("made it")]
+    })
+    .await;
+    rig.same_words = true;
+    for asked in [2, 4] {
+        let (_, _, program) = run(&rig, "return await agent('make it')", None).await;
+        assert_eq!(value(&program), json!("made it"));
+        assert_eq!((rig.read("made.txt").as_str(), rig.sim.requests().len()), ("x\n", asked));
+        std::fs::remove_file(rig.work.path().join("made.txt")).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_has_ended_waits_for_no_timer() {
+    let rig = rig(|_| vec![says("quick")]).await;
+    let body =
+        "setTimeout(() => log('late'), 3_600_000)\nreturn await Promise.race([agent('a'), new Promise(() => {})])";
+    let (_, _, program) = within(run(&rig, body, None)).await;
+    assert_eq!((value(&program), program.status()), (json!("quick"), Some(ProgramStatus::Complete)));
+}
+
+#[tokio::test]
+async fn a_value_that_cannot_cross_is_a_failed_agent_and_the_run_goes_on() {
+    let deep = (0..120).fold(json!(1), |value, _| json!([value]));
+    let rig = rig(move |_| vec![calls("StructuredOutput", json!({"a": deep.clone()}))]).await;
+    let body = "return await agent('dig', {schema: {type: 'object'}}).catch(e => e.message)";
+    let (_, _, deep) = run(&rig, body, None).await;
+    assert!(value(&deep).as_str().unwrap().contains("nested too deep"), "{}", deep.digest(9_000));
+    let args = (0..120).fold(json!(1), |value, _| json!([value]));
+    let (_, ended, _) = run(&rig, "return 1", Some(args)).await;
+    assert!(matches!(&ended.outcome, Some(Outcome::Failed { text, .. }) if text.contains("levels deep")), "{ended:?}");
+}
+
+#[tokio::test]
+async fn a_program_that_only_waits_ends_with_the_time_that_was_granted() {
+    let mut rig = rig(|_| vec![says("x")]).await;
+    rig.caps = Caps { ms: Some(1), ..Caps::default() };
+    let body = "let n = 0\nfor (;;) { await new Promise(done => setTimeout(done, 1)); n += 1 }";
+    let (_, ended, program) = within(run(&rig, body, None)).await;
+    let Some(Outcome::Failed { message, .. }) = ended.outcome else { panic!("{:?}", ended.outcome) };
+    assert!(message.contains("the time granted is used up"), "{message}");
+    assert_eq!(program.status(), None, "it goes on when more is granted");
+}
+
+#[tokio::test]
+async fn without_the_sandbox_no_command_of_a_program_runs() {
+    let mut rig = rig(|_| vec![says("x")]).await;
+    rig.confinement.sandbox = Sandbox::Off;
+    let (_, _, program) = run(&rig, "return await sh('touch made.txt').catch(e => e.message)", None).await;
+    assert!(value(&program).as_str().unwrap().contains("needs the sandbox"), "{}", program.digest(9_000));
+    assert!(!rig.work.path().join("made.txt").exists());
+}
+
+#[tokio::test]
+async fn a_skipped_call_gives_back_what_its_agent_held() {
+    let rig = rig(|prompt| match prompt {
+        "stuck" => vec![calls("bash", json!({"command": "sleep 300"}))],
+        _ => vec![says("fine")],
+    })
+    .await;
+    let runtime = rig.life(None).await;
+    let script = crate::programs::script("return [await agent('stuck'), await agent('free')]");
+    let lead = runtime.start_call(rig.start(), "w", &json!({ "script": script })).await.unwrap();
+    let (stopper, stop) = convoke_runtime::Stopper::new();
+    let driving = tokio::spawn({
+        let (runtime, lead) = (runtime.clone(), lead.clone());
+        async move { runtime.drive(&lead, Take::New, stop, None).await }
+    });
+    within(async {
+        while rig.sim.requests().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    stopper.ask(convoke_runtime::StopLevel::Cut);
+    within(driving).await.unwrap().unwrap();
+    let id = RunId::derived(&["workflow", lead.as_str(), "person_1"]);
+    let stopped = program(&rig, &lead).await;
+    runtime.skip_call(&id, 1).await.unwrap();
+    within(runtime.drive(&lead, Take::Resume { changed: Vec::new() }, Stop::never(), None)).await.unwrap();
+    let done = program(&rig, &lead).await;
+    assert_eq!((value(&done), done.status()), (json!([Value::Null, "fine"]), Some(ProgramStatus::Complete)));
+    let ledger = runtime.ledger(&stopped.spec().unwrap().session).await.unwrap();
+    assert_eq!(ledger.held(), convoke_kernel::Amount::ZERO, "nothing stays held for nobody");
+    assert_eq!(ledger.agents(), 2, "both had begun");
+}
