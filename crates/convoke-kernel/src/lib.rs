@@ -55,7 +55,7 @@ pub use output::{Output, check_schema};
 pub use program::{
     CallAnswer, CallEnded, CallKind, CallResult, CallState, IllegalProgramEvent, KeptFrom, MadeCall, PassBegan,
     Program, ProgramClosed, ProgramCounts, ProgramEnd, ProgramEvent, ProgramInput, ProgramSaid, ProgramSpec,
-    ProgramStarted, ProgramStatus, ProgramStopped, ProgramSummary, StepDeclined, StepTaken, answer_to,
+    ProgramStarted, ProgramStatus, ProgramStopped, ProgramSummary, StepDeclined, StepTaken, answer_to, unverified,
 };
 pub use prompts::NO_CONSENT;
 pub use run::{

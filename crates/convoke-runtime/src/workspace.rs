@@ -11,7 +11,7 @@ mod snapshot;
 mod tests;
 
 pub(crate) use content::digests;
-pub(crate) use fingerprint::fingerprint;
+pub(crate) use fingerprint::{fingerprint, fingerprint_beside};
 pub use listing::WorkspaceError;
 pub(crate) use look::{Looked, read_lines};
 pub use since::changed_since;

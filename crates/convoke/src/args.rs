@@ -18,7 +18,7 @@ pub(crate) use self::flags::SandboxFlag;
 pub(crate) use self::flags::{BudgetArgs, ConfineArgs, CrewArgs, EndArgs, RunFlags, SettingFlags, Switch};
 pub(crate) use self::trees::{DiffArgs, DiffFlags, IsolationFlag, UndoArgs, WorktreeArgs, WorktreesCommand};
 pub(crate) use self::workflow::{
-    GivenArgs, NamedArgs, TrustArgs, WorkflowCheckArgs, WorkflowCommand, WorkflowPlanArgs, WorkflowRunArgs,
+    EditArgs, GivenArgs, NamedArgs, TrustArgs, WorkflowCheckArgs, WorkflowCommand, WorkflowPlanArgs, WorkflowRunArgs,
     WorkflowSaveArgs, WorkflowShowArgs,
 };
 use crate::failure::Failure;
@@ -74,6 +74,8 @@ Examples:
                                 answers what it asked
   convoke resume s_k3 --answer 4=yes --skip 7
                                 to calls of its workflow
+  convoke resume s_k3 --script flow.js
+                                its workflow, edited
   convoke resume s_k3 --sandbox off
                                 a run that was begun so";
 
@@ -201,6 +203,8 @@ pub(crate) struct ResumeArgs {
     pub(crate) run: Option<String>,
     #[command(flatten)]
     pub(crate) answers: AnswerArgs,
+    #[command(flatten)]
+    pub(crate) edit: EditArgs,
     #[command(flatten)]
     pub(crate) budget: BudgetArgs,
     #[command(flatten)]

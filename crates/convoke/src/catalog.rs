@@ -15,6 +15,7 @@ use crate::open;
 use crate::questions;
 use crate::render::kind_word;
 use crate::settings::Settings;
+use crate::work;
 
 /// The runs of a journal, newest first.
 #[derive(Debug, Default)]
@@ -39,6 +40,8 @@ pub(crate) struct Run {
     pub(crate) workflows: Vec<RunSummary>,
     /// Its programs' runs, in the order they were started.
     pub(crate) programs: Vec<ProgramSummary>,
+    /// The program that a person ran last by a command, among them.
+    pub(crate) own: Option<usize>,
     /// How many of its calls wait for a person; nothing is known of that before somebody has looked.
     pub(crate) questions: usize,
 }
@@ -133,16 +136,35 @@ impl Run {
         }
     }
 
-    /// The program that a person ran by a command, if the run is one.
+    /// The program that a person ran by a command, if the run is one; the last of several.
     pub(crate) fn own_program(&self) -> Option<&ProgramSummary> {
-        let own = RunId::derived(&["workflow", self.lead().agent.as_str(), "person_1"]);
-        self.programs.iter().find(|program| program.run == own.as_str())
+        self.programs.get(self.own?)
     }
 
-    /// The program's run that is meant: the one that is named, or the only one.
+    /// Looks which of its programs a person ran last.
+    async fn look_for_own(&mut self, journal: &Journal) -> Result<(), Failure> {
+        let first = RunId::derived(&["workflow", self.lead().agent.as_str(), "person_1"]);
+        let Some(first) = self.programs.iter().position(|program| program.run == first.as_str()) else { return Ok(()) };
+        self.own = Some(first);
+        // Rows do not say whose they are. There are several only where a script was edited, and then the runs themselves do.
+        for at in (first + 1..self.programs.len()).rev() {
+            let program = work::program(journal, &self.programs[at].run).await?;
+            if program.spec().is_some_and(|spec| !spec.background) {
+                self.own = Some(at);
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The program's run that is meant: the one that is named, a person's last, or the only one.
     pub(crate) fn program(&self, given: &str) -> Result<&ProgramSummary, Failure> {
         let named: Vec<&ProgramSummary> = self.programs.iter().filter(|program| names(given, &program.run)).collect();
-        let meant = if named.is_empty() { self.programs.iter().collect() } else { named };
+        let meant = match (named.is_empty(), self.own_program()) {
+            (true, Some(own)) => vec![own],
+            (true, None) => self.programs.iter().collect(),
+            (false, _) => named,
+        };
         match meant.as_slice() {
             [program] => Ok(program),
             [] => Err(Failure::usage(format!("{} ran no workflow program", self.session))),
@@ -214,6 +236,9 @@ impl Catalog {
                 catalog.runs[place].workflows.insert(0, summary);
             }
         }
+        for run in &mut catalog.runs {
+            run.look_for_own(journal).await?;
+        }
         Ok(catalog)
     }
 
@@ -225,7 +250,7 @@ impl Catalog {
             None => {
                 self.places.insert(session.clone(), self.runs.len());
                 let (workflows, programs) = (Vec::new(), Vec::new());
-                self.runs.push(Run { session, agents: vec![entry], workflows, programs, questions: 0 });
+                self.runs.push(Run { session, agents: vec![entry], workflows, programs, own: None, questions: 0 });
             }
         }
     }

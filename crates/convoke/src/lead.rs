@@ -2,7 +2,7 @@
 //! that. It reads; it changes nothing.
 
 use convoke_journal::{Journal, Record, StreamId};
-use convoke_kernel::{AgentId, AgentSpec, Event, Outcome};
+use convoke_kernel::{AgentId, AgentSpec, Event, Outcome, RunId};
 use serde::Deserialize;
 
 use crate::failure::Failure;
@@ -35,6 +35,14 @@ pub(crate) struct Exchange {
     pub(crate) mode: Option<bool>,
     /// What it came to, if it has ended.
     pub(crate) outcome: Option<Outcome>,
+}
+
+impl Exchange {
+    /// The workflow's run that it is the call of, if it is one.
+    pub(crate) fn called(&self, lead: &AgentId) -> Option<RunId> {
+        let call = format!("person_{}", self.number);
+        self.is_call.then(|| RunId::derived(&["workflow", lead.as_str(), &call]))
+    }
 }
 
 /// The beginning of a lead that waits to be driven.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::event::{CallAnswer, CallResult, MadeCall};
+use super::event::{CallAnswer, CallKind, CallResult, MadeCall};
 use crate::run::ItemStatus;
 use crate::segment::Segment;
 use crate::wire::FailureKind;
@@ -41,6 +41,16 @@ pub(super) fn goes_on(kind: FailureKind) -> bool {
             | FailureKind::Interrupted
             | FailureKind::Cancelled
     )
+}
+
+/// The verdict on a finding that nobody looked into.
+pub fn unverified(status: &ItemStatus) -> CallAnswer {
+    let reason = match status {
+        ItemStatus::Failed { message, .. } => message.as_str(),
+        ItemStatus::Skipped { reason } => reason.as_str(),
+        ItemStatus::Ok => "nobody looked",
+    };
+    CallAnswer::Value(Segment::encode(&serde_json::json!({"verdict": "unverified", "reason": reason, "votes": 0})))
 }
 
 /// Whether the API turned down this request and not whoever sends it.
@@ -98,7 +108,11 @@ impl Breaker {
         }
         let failed = |kind, message: String| {
             let status = ItemStatus::Failed { kind, message };
-            let answer = answer_to(&status, None, call.schema.is_some());
+            let answer = match call.kind {
+                // Whoever asks for a verdict always gets one.
+                CallKind::Verify => unverified(&status),
+                _ => answer_to(&status, None, call.schema.is_some()),
+            };
             Some(CallResult::bare(status, answer))
         };
         if self.api >= API_FAILURES {

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use answer::Breaker;
-pub use answer::answer_to;
+pub use answer::{answer_to, unverified};
 pub use event::{
     CallAnswer, CallEnded, CallKind, CallResult, KeptFrom, MadeCall, PassBegan, ProgramClosed, ProgramEnd,
     ProgramEvent, ProgramSaid, ProgramSpec, ProgramStarted, ProgramStatus, ProgramStopped, StepDeclined, StepTaken,

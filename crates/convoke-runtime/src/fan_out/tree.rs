@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::workspace::{Snapshot, fingerprint};
+use crate::workspace::{Snapshot, fingerprint, fingerprint_beside};
 
 /// The directory as one life of a run has seen it.
 #[derive(Default)]
@@ -40,6 +40,12 @@ impl Tree {
     pub(crate) async fn new(dir: &Path) -> Result<Self, Error> {
         let start = Snapshot::take(dir).await?;
         Ok(Self { latest: Arc::new(start.clone()), start, as_keyed: true, moved: false })
+    }
+
+    /// The directory of a program's run; mending the program is no change of it.
+    pub(crate) async fn beside(dir: &Path, base: &str, source: &str) -> Result<Self, Error> {
+        let as_keyed = fingerprint_beside(dir, source).await? == base;
+        Ok(Self { as_keyed, ..Self::new(dir).await? })
     }
 
     /// The directory of a run that is taken up again: what its workers changed before is known only if nothing did.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use convoke_journal::Flight;
 use convoke_kernel::{
-    AgentId, CallAnswer, CallResult, FailureKind, Isolation, ItemStatus, MadeCall, Network, Outcome, Ran, Report,
-    Reused, Role, Sandbox, Segment, Spent, ToolRequest, ToolResult, Verdict, VoterResult, answer_to, judge_report,
+    AgentId, CallAnswer, CallResult, FailureKind, Isolation, ItemStatus, MadeCall, Network, Outcome, Report, Reused,
+    Role, Sandbox, Segment, Spent, ToolRequest, ToolResult, Verdict, VoterResult, answer_to, judge_report,
 };
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
@@ -265,24 +265,28 @@ impl Doing {
         let name = format!("sh_{}_{}_{}", self.run, self.made.key.get(..16).unwrap_or_default(), self.made.occurrence);
         let (cut, mut stop) = (CancellationToken::new(), self.parent.stop.clone());
         let mut bash = Bash::new(Arc::clone(&self.parent.config), &name, spec, None);
+        // In a shell below, so that `exit` ends that one; and with its code behind a mark, so that nothing of ours stands in what
+        // it printed.
+        let mark = format!("convoke-{}", digest(&["mark", &name, &command]));
+        let wrapped = format!("(\n{command}\n)\nprintf '\\n%s %s' '{mark}' \"$?\"");
         let result = tokio::select! {
-            result = bash.run("sh", command, cut.clone()) => Some(result),
+            result = bash.run("sh", wrapped, cut.clone()) => Some(result),
             _ = stop.above(StopLevel::Run) => None,
         };
         cut.cancel();
         bash.end().await;
         remove_private(self.parent.config.confine.private_of(&name)).await;
-        let output = match &result {
-            Some(result) => printed(result).await,
-            None => String::new(),
+        let printed = match &result {
+            Some(result) => printed(result, &mark).await,
+            None => None,
         };
         // Nobody reads the file again: the program has it all.
         let _ = tokio::fs::remove_dir_all(self.parent.config.outputs.join(&name)).await;
         let Some(result) = result else { return Ok(self.left(false)) };
-        if result.ran != Ran::Done {
-            return Ok(throw(result.text));
-        }
-        let value = json!({"ok": !result.is_error, "code": result.exit_code, "output": output});
+        let Some((output, code)) = printed else { return Ok(throw(result.text)) };
+        let truncated = output.len() > MOST_PRINTED;
+        let cut = output.floor_char_boundary(MOST_PRINTED);
+        let value = json!({"ok": code == 0, "code": code, "output": &output[..cut], "truncated": truncated});
         Ok(self.ended(CallResult::bare(ItemStatus::Ok, CallAnswer::Value(Segment::encode(&value)))))
     }
 
@@ -319,21 +323,14 @@ impl Doing {
     }
 }
 
-/// What a command printed, whole as far as a program can use it.
-async fn printed(result: &ToolResult) -> String {
+/// What a command printed before its mark, and its code behind it; `None` for one that did not come to its end.
+async fn printed(result: &ToolResult, mark: &str) -> Option<(String, i32)> {
     let whole = match &result.full_output {
-        Some(file) => tokio::fs::read(file).await.ok(),
-        None => None,
+        Some(file) => String::from_utf8_lossy(&tokio::fs::read(file).await.ok()?).into_owned(),
+        None => result.text.clone(),
     };
-    match whole {
-        Some(bytes) => String::from_utf8_lossy(&bytes[..bytes.len().min(MOST_PRINTED)]).into_owned(),
-        // The code has a place of its own.
-        None => match result.text.split_once('\n') {
-            Some((first, rest)) if first.starts_with("(exit code ") => rest.to_owned(),
-            _ if result.text.starts_with("(exit code ") => String::new(),
-            _ => result.text.clone(),
-        },
-    }
+    let (output, code) = whole.rsplit_once(&format!("\n{mark} "))?;
+    Some((output.to_owned(), code.trim().parse().ok()?))
 }
 
 enum Voted {

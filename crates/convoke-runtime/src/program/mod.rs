@@ -34,7 +34,7 @@ use crate::library::{Checker, Library, source_digest};
 use crate::room::digest_chars;
 use crate::runtime::Config;
 use crate::stop::StopLevel;
-use crate::workspace::fingerprint;
+use crate::workspace::fingerprint_beside;
 
 /// Characters of what the lead is told at a run's end.
 const NOTICE_CHARS: usize = 30_000;
@@ -233,7 +233,7 @@ async fn begin(
         },
     };
     // A run that goes on from another one looks at the same directory as that one did: what its agents changed there is theirs.
-    let base = match (script.base, fingerprint(&PathBuf::from(&parent.spec.dir)).await) {
+    let base = match (script.base, fingerprint_beside(&PathBuf::from(&parent.spec.dir), &script.source).await) {
         (Some(base), _) => base,
         (None, Ok(base)) => base,
         (None, Err(error)) => return refused(error.to_string()),

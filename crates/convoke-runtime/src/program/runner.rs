@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use convoke_journal::{KeyedInput, Lease, StreamId};
 use convoke_kernel::{
     CallAnswer, CallKind, CallResult, ItemStatus, MadeCall, Program, ProgramEvent, ProgramInput, RunId, Segment,
+    unverified,
 };
 use convoke_script::Want;
 use serde_json::Value;
@@ -116,7 +117,7 @@ impl Runner {
         }
         let Some(spec) = self.program.spec().cloned() else { return Ok(Driven::Closed) };
         let dir = PathBuf::from(&spec.dir);
-        self.tree = Tree::again(&dir, &spec.base).await?;
+        self.tree = Tree::beside(&dir, &spec.base, &spec.source).await?;
         if let Some(from) = spec.from.as_ref().and_then(|from| from.parse().ok())
             && let Some(from) = super::served_from(&self.parent.config, &from).await?
         {
@@ -203,7 +204,11 @@ impl Runner {
                 Message::Skip { call } if self.program.pending().contains(&call) => {
                     released.extend(self.holds_of(call));
                     let status = ItemStatus::Skipped { reason: "a person skipped it".to_owned() };
-                    let result = CallResult { by_person: true, ..CallResult::bare(status, CallAnswer::null()) };
+                    let answer = match self.program.call(call).map(|state| state.made.kind) {
+                        Some(CallKind::Verify) => unverified(&status),
+                        _ => CallAnswer::null(),
+                    };
+                    let result = CallResult { by_person: true, ..CallResult::bare(status, answer) };
                     self.end(call, result, Vec::new())?;
                 }
                 // An answer to what nobody asks any more changes nothing.

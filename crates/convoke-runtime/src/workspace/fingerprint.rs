@@ -17,7 +17,22 @@ const FORMAT: &[u8] = b"convoke workspace 2";
 /// git, else of every file. Equal trees have equal fingerprints wherever and whenever they
 /// were made; files that git ignores do not count.
 pub(crate) async fn fingerprint(dir: &Path) -> Result<String, WorkspaceError> {
-    let (files, head) = (list(dir).await?, head_tree(dir).await?);
+    named(dir, None).await
+}
+
+/// The same without saved workflows and without the files that hold this program: mending a program changes nothing of what
+/// its agents look at.
+pub(crate) async fn fingerprint_beside(dir: &Path, source: &str) -> Result<String, WorkspaceError> {
+    named(dir, Some(source)).await
+}
+
+async fn named(dir: &Path, source: Option<&str>) -> Result<String, WorkspaceError> {
+    let (mut files, head) = (list(dir).await?, head_tree(dir).await?);
+    if source.is_some() {
+        files.retain(|path| !is_saved_workflow(path));
+    }
+    let own =
+        source.map(|source| [b"f", b"x"].map(|kind| finished(Sha256::new_with_prefix(kind).chain_update(source))));
     let dir = dir.to_owned();
     off_thread(move |abandoned| {
         let mut hasher = Sha256::new_with_prefix(FORMAT);
@@ -29,7 +44,7 @@ pub(crate) async fn fingerprint(dir: &Path) -> Result<String, WorkspaceError> {
             }
             let whole = dir.join(&path);
             let held = held_by(&whole, abandoned).map_err(WorkspaceError::unreadable(&whole))?;
-            let Some(held) = held else { continue };
+            let Some(held) = held.filter(|held| own.is_none_or(|own| !own.contains(held))) else { continue };
             let name = path.as_os_str().as_bytes();
             // With its length before it, no name can be mistaken for a piece of another entry.
             hasher.update((name.len() as u64).to_le_bytes());
@@ -39,4 +54,9 @@ pub(crate) async fn fingerprint(dir: &Path) -> Result<String, WorkspaceError> {
         Ok(hex(&finished(hasher)))
     })
     .await
+}
+
+fn is_saved_workflow(path: &Path) -> bool {
+    let parts: Vec<&[u8]> = path.iter().map(OsStrExt::as_bytes).collect();
+    parts.windows(2).any(|pair| matches!(pair[0], b".convoke" | b".claude") && pair[1] == b"workflows")
 }

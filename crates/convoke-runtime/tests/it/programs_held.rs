@@ -98,3 +98,46 @@ async fn a_skipped_call_gives_back_what_its_agent_held() {
     assert_eq!(ledger.held(), convoke_kernel::Amount::ZERO, "nothing stays held for nobody");
     assert_eq!(ledger.agents(), 2, "both had begun");
 }
+
+#[tokio::test]
+async fn mending_a_script_that_lies_in_the_directory_pays_for_nothing_again() {
+    let rig = rig(|prompt| vec![says(&format!("did {prompt}"))]).await;
+    let bodies =
+        ["return [await agent('a'), await agent('b'), no.such]", "return [await agent('a'), await agent('b')]"];
+    for body in bodies {
+        // Where people keep it: in the directory itself, saved or not.
+        std::fs::write(rig.work.path().join("mine.js"), crate::programs::script(body)).unwrap();
+        std::fs::create_dir_all(rig.work.path().join(".convoke/workflows")).unwrap();
+        std::fs::write(rig.work.path().join(".convoke/workflows/mine.js"), crate::programs::script(body)).unwrap();
+        let (_, _, program) = run(&rig, body, None).await;
+        assert_eq!(program.counts().ok, 2);
+    }
+    assert_eq!(rig.sim.requests().len(), 2, "each was asked once");
+}
+
+#[tokio::test]
+async fn a_command_gives_a_program_all_it_printed_and_nothing_else() {
+    let rig = rig(|_| vec![says("x")]).await.confined(Sandbox::Workspace);
+    let body = "const long = await sh('seq 1 5000'), none = await sh('grep -c zzz /dev/null'), out = await sh('echo a; exit 3')\n\
+        return {lines: long.output.split('\\n').length, none: Number(none.output), code: none.code, out, cut: long.truncated}";
+    let (_, _, program) = run(&rig, body, None).await;
+    let out = json!({"ok": false, "code": 3, "output": "a\n", "truncated": false});
+    let whole = json!({"lines": 5001, "none": 0, "code": 1, "out": out, "cut": false});
+    assert_eq!(value(&program), whole, "{}", program.digest(9_000));
+    assert!(
+        !std::fs::read_dir(rig.scratch.path().join("outputs"))
+            .unwrap()
+            .flatten()
+            .any(|entry| { entry.file_name().to_string_lossy().starts_with("sh_") })
+    );
+}
+
+#[tokio::test]
+async fn a_loop_over_the_budget_ends_when_no_request_fits_any_more() {
+    let mut rig = rig(|prompt| vec![says(&format!("did {prompt}"))]).await;
+    rig.caps = Caps { tokens: Some(120_000), ..Caps::default() };
+    let body = "let n = 0\nwhile (budget.total && budget.remaining() > 1000 && n < 200) { n += 1; await agent(`n ${n}`).catch(() => null) }\nreturn n";
+    let (_, _, program) = run(&rig, body, None).await;
+    let (asked, wanted) = (rig.sim.requests().len() as u64, value(&program).as_u64().unwrap());
+    assert!(wanted <= asked + 1, "{wanted} agents were wanted, {asked} could be asked");
+}

@@ -356,7 +356,7 @@ fn names_and_titles_are_one_line_and_a_name_is_short() {
 fn a_source_that_does_not_fit_into_memory_is_told_as_that() {
     let source =
         body(&"const a = [1, 2, 3].map((x) => `${x}`).join();\n".repeat(200).replace("const a", "globalThis.a"));
-    for heap_bytes in [64 << 10, 200 << 10, 300 << 10] {
+    for heap_bytes in [64 << 10, 100 << 10, 200 << 10] {
         let told = check(&source, &Limits { heap_bytes, ..Limits::default() }).err().unwrap_or_default();
         assert_eq!(told.len(), 1, "{heap_bytes}: {told:#?}");
         assert!(told[0].message.contains("bytes of memory"), "{heap_bytes}: {told:#?}");

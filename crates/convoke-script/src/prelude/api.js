@@ -10,6 +10,7 @@
   const { isInteger } = Number;
   const Promised = Promise;
   const then = Promise.prototype.then;
+  const { withResolvers } = Promise;
   const OutOfMemory = globalThis.InternalError.prototype;
 
   let current = { path: '', count: 0 };
@@ -78,7 +79,11 @@
     if (value === null) threwNull = true;
     return value;
   };
-  const executor = (f) => typeof f !== 'function' ? f : (resolve, reject) => f(resolve, (reason) => reject(thrown(reason)));
+  const executor = (f) => {
+    // The constructor swallows an interrupt that comes while it runs. Where that has happened, the next one is waited for out here.
+    if (host.stopped()) for (;;);
+    return typeof f !== 'function' ? f : (resolve, reject) => f(resolve, (reason) => reject(thrown(reason)));
+  };
   const nativeReject = Promise.reject;
   defineProperty(Promise, 'reject', {
     value: { reject(reason) { return apply(nativeReject, this, [thrown(reason)]); } }.reject,
@@ -132,14 +137,17 @@
 
   // ---- calls
 
-  // A promise that rejects where an async function would; the body runs at once.
-  const promised = (body) => new Promised((resolve, reject) => {
+  // A promise that rejects where an async function would; the body runs at once. It does not run inside the constructor, which
+  // would take the interrupt that ends a program for an ordinary error.
+  const promised = (body) => {
+    const { promise, resolve, reject } = apply(withResolvers, Promised, []);
     try {
       body(resolve, reject);
     } catch (error) {
       reject(error);
     }
-  });
+    return promise;
+  };
   const fault = (kind, error) => {
     faults.set(error, kind);
     return error;

@@ -129,12 +129,31 @@ fn awaits_that_wait_for_nothing_are_charged() {
 }
 
 #[test]
+fn a_loop_whose_every_round_makes_promises_is_ended_wherever_the_interrupt_comes() {
+    let limits = Limits { ticks: 20, calls: 30, ..Limits::default() };
+    // The engine asks every ten thousand steps whether to go on, so loops of many lengths are tried.
+    for more in 0..12 {
+        let steps = "f();".repeat(more);
+        for round in ["sh('x')", "agent('x')", "parallel([])", "new Promise(() => { f() })", "new Promise(r => r(f()))"]
+        {
+            let ran = held_to(&format!("const f = () => 1\nfor (;;) {{ {steps}{round} }}"), limits);
+            assert!(
+                matches!(fault(&ran).kind, FaultKind::Ticks | FaultKind::Pending),
+                "{more} {round}: {:?}",
+                fault(&ran)
+            );
+        }
+    }
+}
+
+#[test]
 fn a_wide_program_does_not_run_out_of_work() {
     let body = "
         const wide = await parallel(Array.from({ length: 4096 }, (_, i) => async () => { await null; await null; return i }))
         const long = await pipeline(wide, async x => x + 1, async x => x * 2, x => x - 1, async x => { await null; return x })
         return long.reduce((a, b) => a + b, 0)";
-    assert_eq!(held_to(body, Limits::default()).value(), json!(4096 * 4096));
+    let quarter = Limits { ticks: Limits::default().ticks / 4, ..Limits::default() };
+    assert_eq!(held_to(body, quarter).value(), json!(4096 * 4096));
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use clap::Args;
 
 use super::approval::AnswerArgs;
-use super::{BudgetArgs, ConfineArgs, EndArgs, ResumeArgs, RunFlags, SettingFlags, TrustArgs, refuse};
+use super::{BudgetArgs, ConfineArgs, EditArgs, EndArgs, ResumeArgs, RunFlags, SettingFlags, TrustArgs, refuse};
 use crate::failure::Failure;
 
 /// The examples of `convoke runs --help`.
@@ -62,6 +62,7 @@ impl RetryArgs {
     /// What resumes that session with these flags.
     pub(crate) fn resume(&self, session: &str) -> ResumeArgs {
         let Self { budget, confine, trust, end, .. } = self.clone();
-        ResumeArgs { run: Some(session.to_owned()), answers: AnswerArgs::default(), budget, confine, trust, end }
+        let (run, answers, edit) = (Some(session.to_owned()), AnswerArgs::default(), EditArgs::default());
+        ResumeArgs { run, answers, edit, budget, confine, trust, end }
     }
 }

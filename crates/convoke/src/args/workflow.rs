@@ -114,6 +114,30 @@ pub(crate) struct GivenArgs {
     pub(crate) arg_text: Option<String>,
 }
 
+/// An edited script, for `resume`.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct EditArgs {
+    /// Go on with this script in the place of the one the workflow was run with: what is done and unchanged is served.
+    #[arg(long, value_name = "FILE", help_heading = "Program", conflicts_with_all = ["allow", "deny", "answer", "skip", "say"])]
+    pub(crate) script: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) given: GivenArgs,
+    /// Do not ask first, whatever it is and however many agents it may start.
+    #[arg(long, short = 'y', help_heading = "Program", requires = "script")]
+    pub(crate) yes: bool,
+}
+
+impl EditArgs {
+    /// The first flag that means nothing without a script, if one was given and no script is.
+    pub(crate) fn astray(&self) -> Option<&'static str> {
+        match (&self.script, &self.given.args, &self.given.arg_text) {
+            (None, Some(_), _) => Some("--args"),
+            (None, None, Some(_)) => Some("--arg-text"),
+            _ => None,
+        }
+    }
+}
+
 /// The same behind the name of a workflow that stands alone; the help of `workflow run` explains them.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct NamedArgs {

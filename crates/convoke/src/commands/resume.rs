@@ -12,6 +12,7 @@ use convoke_runtime::{Ended, Ids, Runtime, Take, changed_since};
 
 use super::banner::Banner;
 use super::drive::{Job, drive, say};
+use super::workflow::{Edited, edited};
 use super::{ask, trust};
 use crate::again::Naming;
 use crate::args::{EndArgs, ResumeArgs};
@@ -33,6 +34,10 @@ const MOST_NAMED: usize = 5;
 
 /// Goes on with a run.
 pub(crate) async fn run(settings: &Settings, args: ResumeArgs) -> Result<Exit, Failure> {
+    if let Some(flag) = args.edit.astray() {
+        let hint = "a workflow goes on with the arguments it was begun with; `--script FILE` runs an edited one";
+        return Err(Failure::usage(format!("{flag} has no meaning without --script")).hint(hint));
+    }
     let journal = catalog::open_existing(settings).await?;
     let catalog = Catalog::load(settings, journal.as_ref()).await?;
     let here = Process::current(Ids::random().bits()?);
@@ -45,10 +50,14 @@ pub(crate) async fn run(settings: &Settings, args: ResumeArgs) -> Result<Exit, F
         false => Vec::new(),
     };
     let replies = checkpoints::replies(&journal, &run.session, &args.answers).await?;
+    let earlier = match &args.edit.script {
+        Some(_) => Some(edited::earlier(&journal, run).await?),
+        None => None,
+    };
     let told = Lead::read(&journal, &lead.agent).await?;
     let short = Work::of_run(settings, &journal, run, run.updated_at()).await?.short;
-    let again = args.budget.is_given() && short != Short::default();
-    if !lead.summary.can_go_on && !again && args.answers.say.is_none() {
+    let again = args.budget.is_given() && short != Short::default() && earlier.is_none();
+    if !lead.summary.can_go_on && !again && args.answers.say.is_none() && earlier.is_none() {
         if args.budget.is_given() {
             say(settings, "nothing is left to spend on, so no new total is granted");
         }
@@ -58,7 +67,11 @@ pub(crate) async fn run(settings: &Settings, args: ResumeArgs) -> Result<Exit, F
     let source = source(settings, run)?;
     // Before anything looks at the directory: it may have been taken away when its content was stored.
     let tree = LeadTree::again(settings, Path::new(&summary.dir)).await?;
-    let changed = changed_since(Path::new(&summary.dir), lead.updated_at).await;
+    let changed = match earlier {
+        // Nobody goes on in the middle of a conversation who would have to be told.
+        Some(_) => Vec::new(),
+        None => changed_since(Path::new(&summary.dir), lead.updated_at).await,
+    };
     let look = Look::detect(settings.output, settings.quiet);
     let dir = Path::new(&summary.dir);
     let recorded = told.spec.as_ref().map(|spec| spec.confinement.clone()).unwrap_or_default();
@@ -67,6 +80,10 @@ pub(crate) async fn run(settings: &Settings, args: ResumeArgs) -> Result<Exit, F
     let kept = keeping::places_for(settings, dir).await;
     let rules = told.spec.as_ref().map(|spec| spec.approvals.clone()).unwrap_or_default();
     let library = trust::library(settings, look, &Checkout::of_run(settings, run))?;
+    let edited = match &earlier {
+        Some(earlier) => Some(Edited::read(settings, look, &source, &library, earlier, &args.edit).await?),
+        None => None,
+    };
     let asker = ask::asker(look, settings, &rules);
     let opened = open::runtime(settings, journal, &source, asker, held.confine, kept.clone().ok(), library).await?;
     let caps = opened.runtime.ledger(&run.session).await?.caps();
@@ -113,7 +130,7 @@ pub(crate) async fn run(settings: &Settings, args: ResumeArgs) -> Result<Exit, F
     let (agent, progress) = (lead.agent.clone(), Progress::from_summary(summary));
     // An agent that was never driven simply begins: the runtime sees that there is nothing to go on from.
     let asked = Asked { caps: granted, confinement: Some(confinement), ..asked(settings, run) };
-    let take = if summary.can_go_on { Take::Resume { changed } } else { Take::New };
+    let take = if summary.can_go_on && edited.is_none() { Take::Resume { changed } } else { Take::New };
     if let (true, true, Some(task)) = (again, granted != caps, told.exchanges.first()) {
         // The lead is asked anew: what is done is remembered, and what was left out is done now.
         let key = format!("{ASKED_AGAIN}{}", opened.clock.now());
@@ -122,6 +139,10 @@ pub(crate) async fn run(settings: &Settings, args: ResumeArgs) -> Result<Exit, F
             settings,
             "what the budget had left out is taken up: the task is asked again, and equal results are reused",
         );
+    }
+    if let Some(Edited { heading, text, input }) = &edited {
+        opened.runtime.call(&agent, &format!("script-{}", opened.clock.now()), text, input).await?;
+        say(settings, &look.fit(&format!("{heading}; what is done and unchanged is served")));
     }
     if let Some(text) = &args.answers.say {
         opened.runtime.say(&agent, &format!("say-{}", opened.clock.now()), text).await?;

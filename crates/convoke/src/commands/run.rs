@@ -9,7 +9,7 @@ use super::banner::Banner;
 use super::drive::{Job, drive, say};
 use super::{ask, resume, trust};
 use crate::again::Naming;
-use crate::args::{AnswerArgs, IsolationFlag, ResumeArgs, RunArgs, RunFlags, Switch};
+use crate::args::{AnswerArgs, EditArgs, IsolationFlag, ResumeArgs, RunArgs, RunFlags, Switch};
 use crate::catalog::{self, Catalog};
 use crate::confine;
 use crate::failure::{Exit, Failure};
@@ -35,7 +35,11 @@ pub(crate) async fn run(settings: &Settings, args: RunArgs) -> Result<Exit, Fail
     if let (true, Some(run)) = (flags.take_up, &unfinished) {
         let (run, answers) = (Some(run.clone()), AnswerArgs::default());
         let (budget, confine, trust) = (given.budget, given.confine, given.trust);
-        return resume::run(settings, ResumeArgs { run, answers, budget, confine, trust, end: wanted }).await;
+        return resume::run(
+            settings,
+            ResumeArgs { run, answers, edit: EditArgs::default(), budget, confine, trust, end: wanted },
+        )
+        .await;
     }
     let source = choose(settings, look)?;
     // Before anything is written or spent: what cannot be held is not begun.

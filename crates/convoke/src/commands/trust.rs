@@ -16,11 +16,14 @@ use crate::stdio::tell;
 /// More names than this are counted.
 const MOST_NAMES: usize = 6;
 
-/// The library of a run in this directory, without what nobody trusts.
+/// The library of a run in this directory, without what nobody trusts; that it knows as such.
 pub(super) fn library(settings: &Settings, look: Look, dir: &Path) -> Result<Library, Failure> {
     let shelves = settings.saved.shelves(dir);
-    let shelves = if shelves.trusted || agreed(settings, look, &shelves) { shelves } else { shelves.without_project() };
-    of(shelves)
+    if shelves.trusted || agreed(settings, look, &shelves) {
+        return of(shelves);
+    }
+    let left_out = shelves.workflows.iter().filter(|shelf| shelf.origin == Origin::Project).cloned().collect();
+    Ok(of(shelves.without_project())?.without(left_out))
 }
 
 /// The library of these shelves, all of them.

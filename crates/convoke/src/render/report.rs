@@ -2,11 +2,13 @@
 //! It never makes a failure look like an answer.
 
 mod judge;
+mod raise;
 
 use convoke_kernel::{AgentId, Confinement, FailureKind};
 use convoke_runtime::{Ended, Error};
 
-use judge::{Judged, judge, judge_all, judge_outcome, judge_program, judge_work};
+use judge::{Judged, judge, judge_all, judge_outcome, judge_program, judge_waiting, judge_work};
+use raise::raised;
 
 use super::clean::clean;
 use super::figures::{count, dollars, tokens};
@@ -104,7 +106,7 @@ impl Status {
 impl Report {
     /// Judges how a run ended.
     pub(crate) fn new(end: End) -> Self {
-        let End { agent, result, caught, mut progress, ended_at, warnings, journal, asked, exchanges, .. } = end;
+        let End { agent, result, caught, mut progress, ended_at, warnings, journal, asked, mut exchanges, .. } = end;
         let (work, questions, left, wanted) = (end.work, end.questions, end.left, end.wanted);
         // What came back and could not be recorded is paid for all the same.
         let summary = match &result {
@@ -124,25 +126,27 @@ impl Report {
         let programs: Vec<ProgramReport> =
             work.programs.iter().filter_map(|program| ProgramReport::of(program, &journal, &run)).collect();
         let broke = result.is_err();
+        // A person's call is judged by itself: what an earlier one came to, such as that of a script that was edited since, is past.
+        let call = exchanges.last().and_then(|exchange| exchange.called(&agent));
+        if call.is_some() {
+            exchanges.drain(..exchanges.len() - 1);
+        }
         let mut judged = judge_all(judge(result, caught, questions.len()), &exchanges);
-        let own = programs.iter().find(|program| program.by_person);
-        let is_call = matches!(exchanges.as_slice(), [one] if one.is_call);
-        if is_call && !broke {
+        let own = call.as_ref().and_then(|run| programs.iter().find(|program| program.run == run.as_str()));
+        if call.is_some() && !broke {
             judged = judge_program(judged, own);
         }
-        let value = own.filter(|_| is_call).and_then(|program| program.value.clone());
+        let value = own.and_then(|program| program.value.clone());
         let lead = lead(&agent, &judged, &progress);
+        let judged = judge_waiting(judged, &programs, questions.len());
         let (status, mut exit, mut reason, answer, failure) = judge_work(judged, work.short);
         let resume = journal.resume(&run).filter(|_| can_go_on && status != Status::Done);
-        // A step that did not fit is begun by a larger envelope, and how large is known.
-        let declined = own.and_then(|program| program.declined.as_ref()).filter(|_| exit == Exit::Budget);
-        let resume = match (resume, declined) {
-            (Some(resume), Some(step)) => {
-                let used = work.spend.as_ref().map_or(0, |spend| spend.agents);
-                Some(format!("{resume} --budget-agents {}", used.saturating_add(step.agents)))
-            }
-            (resume, _) => resume,
+        let raise = match (exit, &work.spend, own) {
+            (Exit::Budget, Some(spend), Some(own)) => raised(std::slice::from_ref(own), spend),
+            (Exit::Budget, Some(spend), None) => raised(&programs, spend),
+            _ => String::new(),
         };
+        let resume = resume.map(|resume| resume + &raise);
         let failure = failure.map(|message| Failed { kind: reason.clone(), message });
         // A run that could not do its work says so first; what it found is in its report all the same.
         let has_result = matches!(exit, Exit::Done | Exit::Partial);

@@ -21,8 +21,14 @@ pub(crate) use model::{
     Severity, Skipped, Spend, Tokens, Verdict, Waits,
 };
 pub(crate) use order::fail_on;
-pub(crate) use program::{Checkpoint, ProgramReport, calls_line, value_text};
+pub(crate) use program::{Checkpoint, Declined, ProgramReport, calls_line, value_text};
 pub(crate) use text::text;
+
+/// What a run spent.
+#[cfg(test)]
+pub(crate) fn spend_for_tests() -> Spend {
+    tests::program().spend
+}
 
 /// A program's run with everything that can be in one.
 #[cfg(test)]

@@ -1,13 +1,19 @@
 //! What a workflow program's run came to, as plain data and in words: its value, what was lost, declined or never awaited, and what
 //! waits for a person. It reads the folded run and decides nothing.
 
-use convoke_kernel::{CallState, Program, ProgramCounts, ProgramEnd, ProgramSaid, ProgramStatus};
+use convoke_kernel::{
+    CallState, FailureKind, ItemStatus, Program, ProgramCounts, ProgramEnd, ProgramSaid, ProgramStatus,
+};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::model::{Failed, Tokens};
 use crate::again::Naming;
 use crate::render::{clean, count};
+
+/// What a program throws that goes on where the envelope has no room: the kernel's words for a request, the interpreter's for the
+/// program's own total.
+const NO_ROOM: [&str; 2] = ["budget exhausted: ", "was not started: the budget of "];
 
 /// A program's run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -58,6 +64,9 @@ pub(crate) struct Loss {
     pub(crate) within: Option<String>,
     pub(crate) why: String,
     pub(crate) agents: Vec<String>,
+    /// What went wrong, if it was begun and failed; the words above begin with it.
+    #[serde(skip)]
+    pub(crate) failure: Option<FailureKind>,
 }
 
 /// A step that was not begun.
@@ -150,6 +159,19 @@ impl ProgramReport {
         })
     }
 
+    /// What was said where the envelope had no room for one of its agents; empty if it had.
+    pub(crate) fn shortages(&self) -> Vec<&str> {
+        let is_short = |loss: &&Loss| loss.failure == Some(FailureKind::Budget);
+        let lost = self.losses.iter().filter(is_short).map(|loss| loss.why.as_str());
+        let thrown = self.failure.iter().map(|failure| failure.message.as_str());
+        lost.chain(thrown.filter(|said| NO_ROOM.iter().any(|words| said.contains(words)))).collect()
+    }
+
+    /// The step that waits for a larger envelope.
+    pub(crate) fn waiting_step(&self) -> Option<&Declined> {
+        self.declined.as_ref().filter(|_| self.status == "declined")
+    }
+
     /// The value as people read it: a text as it is, anything else as JSON.
     pub(crate) fn value_text(&self) -> String {
         value_text(self.value.as_ref())
@@ -236,6 +258,10 @@ fn loss(call: &CallState) -> Loss {
         within: made.within.clone(),
         why: call.why_lost(),
         agents: call.result.iter().flat_map(|result| &result.agents).map(ToString::to_string).collect(),
+        failure: call.result.as_ref().and_then(|result| match &result.status {
+            ItemStatus::Failed { kind, .. } => Some(*kind),
+            ItemStatus::Ok | ItemStatus::Skipped { .. } => None,
+        }),
     }
 }
 

@@ -5,7 +5,7 @@ use super::file::Form;
 use super::model::{Citation, Reused, Verdict, Waits};
 use super::program::{Declined, Loss, Note};
 use super::*;
-use convoke_kernel::ProgramCounts;
+use convoke_kernel::{FailureKind, ProgramCounts};
 
 use crate::render::{Look, Talk, text_columns};
 use crate::settings::OutputFormat;
@@ -119,6 +119,7 @@ pub(crate) fn program() -> RunReport {
         within: Some("child".into()),
         why: "api: overloaded".into(),
         agents: vec!["a_bbbbbbbbbbbbbbbb".into()],
+        failure: Some(FailureKind::Api),
     };
     let value = serde_json::json!({"found": ["one", WILD], "none": null});
     let report = ProgramReport {

@@ -82,7 +82,7 @@ impl Unit {
     }
 
     /// Writes a cap so that reading it gives the same.
-    pub(super) fn show(self, cap: Cap) -> String {
+    pub(crate) fn show(self, cap: Cap) -> String {
         let Some(amount) = cap.0 else { return NO_CAP.to_owned() };
         let scale = self.scale();
         let (whole, rest) = (amount / scale, amount % scale);

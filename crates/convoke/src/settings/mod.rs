@@ -25,7 +25,7 @@ use convoke_claude::{Auth, ClientConfig, Endpoint, Model, Models, Proxy, Secret,
 use convoke_kernel::{Capabilities, Limits};
 
 pub(crate) use crate::args::OutputFormat;
-pub(crate) use caps::{Cap, Caps, minutes, words as caps_words};
+pub(crate) use caps::{Cap, Caps, Unit, minutes, words as caps_words};
 pub(crate) use confine::Wanted;
 pub(crate) use environment::Environment;
 pub(crate) use fan_out::FanOut;

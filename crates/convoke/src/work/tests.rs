@@ -39,7 +39,8 @@ fn entry(number: u8, role: Role, status: Status) -> Entry {
 }
 
 fn session(agents: Vec<Entry>) -> Run {
-    Run { session: SessionId::from_bits([1; 10]), agents, workflows: Vec::new(), programs: Vec::new(), questions: 0 }
+    let session = SessionId::from_bits([1; 10]);
+    Run { session, agents, workflows: Vec::new(), programs: Vec::new(), own: None, questions: 0 }
 }
 
 /// A workflow of these subtasks to which these inputs happened.

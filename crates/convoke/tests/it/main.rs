@@ -34,6 +34,8 @@ mod terminal;
 mod tree;
 mod undo;
 mod workflow;
+mod workflow_edited;
+mod workflow_envelope;
 mod workflow_plan;
 mod workflow_run;
 mod workflow_shipped;

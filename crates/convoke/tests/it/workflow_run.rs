@@ -10,10 +10,10 @@ use crate::stage::{Seen, Stage};
 use crate::team::{requests, role};
 
 /// What an agent says to its prompt.
-type Says = fn(&str) -> Vec<Reply>;
+pub(crate) type Says = fn(&str) -> Vec<Reply>;
 
 /// Answers what a program's agents are asked, by their prompt.
-struct Callees(Says);
+pub(crate) struct Callees(pub(crate) Says);
 
 impl Brain for Callees {
     fn reply(&self, request: &Value, context: &Context) -> Scripted {
@@ -23,7 +23,7 @@ impl Brain for Callees {
 }
 
 /// A lead with these replies; everybody else says its prompt back.
-struct Led(Vec<Reply>);
+pub(crate) struct Led(pub(crate) Vec<Reply>);
 
 impl Brain for Led {
     fn reply(&self, request: &Value, context: &Context) -> Scripted {
@@ -35,18 +35,18 @@ impl Brain for Led {
 }
 
 /// Agents that say their prompt back.
-fn callees() -> SimConfig {
+pub(crate) fn callees() -> SimConfig {
     SimConfig::new(Callees(|prompt| vec![says(&format!("did {prompt}"))]))
 }
 
-fn script(body: &str) -> String {
+pub(crate) fn script(body: &str) -> String {
     format!(
         "export const meta = {{ name: 'probe', description: 'Tries something.', phases: [{{ title: 'Look' }}] }}\n{body}\n"
     )
 }
 
 /// A stage with this program, on which an agent that is told to die does.
-async fn stage(body: &str) -> Stage {
+pub(crate) async fn stage(body: &str) -> Stage {
     let stage = Stage::with(callees()).await;
     stage.sim().push_fault(Fault::new(FaultKind::BadRequest400("no such luck".into())).on("die").times(u32::MAX));
     write(&stage.work(), "flow.js", &script(body));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use convoke_journal::Batch;
-use convoke_kernel::{CallResult, ProgramEvent, ProgramInput};
+use convoke_kernel::{CallResult, FailureKind, ItemStatus, ProgramEvent, ProgramInput};
 
 use super::Runner;
 use crate::crash::Moment;
@@ -15,7 +15,11 @@ use crate::purse::Entry;
 impl Runner {
     /// A call has its result.
     pub(super) fn end(&mut self, call: u32, result: CallResult, results: Vec<(String, String)>) -> Result<(), Error> {
+        let short = matches!(result.status, ItemStatus::Failed { kind: FailureKind::Budget, .. });
         let spent = self.parent.session.purse.ledger().spent().tokens.saturating_sub(self.program.kept_tokens());
+        // Once a request does not fit any more, nothing remains that a program could spend: its loops end.
+        let total = self.program.spec().and_then(|spec| spec.budget_total).filter(|_| short);
+        let spent = total.map_or(spent, |total| spent.max(total));
         self.results.extend(results);
         self.hear(ProgramInput::Ended { call, result: Box::new(result), spent_total: spent })
     }

@@ -16,6 +16,7 @@ use crate::args::{ControlArgs, OutputFormat};
 use crate::catalog::State;
 use crate::failure::{Exit, Failure};
 use crate::render::{Look, Screen};
+use crate::report::ProgramReport;
 use crate::settings::Settings;
 use crate::stdio::{self, Reader};
 use crate::work::{Short, Work};
@@ -74,11 +75,16 @@ pub(super) async fn run(settings: &Settings, args: &ControlArgs) -> Result<Exit,
 async fn came_to(settings: &Settings, target: &Target, said: &mut String) -> Result<Exit, Failure> {
     let run = target.run()?;
     let session = run.session.as_str();
+    let work = Work::of_run(settings, &target.journal, run, run.updated_at()).await?;
+    let naming = Naming::of(settings);
+    let programs: Vec<ProgramReport> =
+        work.programs.iter().filter_map(|program| ProgramReport::of(program, &naming, session)).collect();
+    let own = run.own_program().and_then(|own| programs.iter().find(|program| program.run == own.run));
     let exit = match run.state() {
-        State::Done => {
-            let short = Work::of_run(settings, &target.journal, run, run.updated_at()).await?.short;
-            if short == Short::default() { Exit::Done } else { Exit::Budget }
-        }
+        State::Done if work.short == Short::default() => Exit::Done,
+        State::Done => Exit::Budget,
+        State::Partial(_) | State::Failed(_) if own.is_some_and(|own| !own.shortages().is_empty()) => Exit::Budget,
+        State::Open if programs.iter().any(|program| program.waiting_step().is_some()) => Exit::Budget,
         State::Partial(FailureKind::Budget) | State::Failed(FailureKind::Budget) => Exit::Budget,
         State::Partial(_) => Exit::Partial,
         State::Failed(_) => Exit::Failed,
@@ -89,7 +95,7 @@ async fn came_to(settings: &Settings, target: &Target, said: &mut String) -> Res
         _ => run.words(),
     };
     said.push_str(&format!("{session}: {words}\n"));
-    if let Some(command) = Naming::of(settings).resume(session) {
+    if let Some(command) = naming.resume(session) {
         let what = if exit == Exit::Done { "its answer" } else { "resume" };
         said.push_str(&format!("{what}: {command}\n"));
     }

@@ -1,5 +1,6 @@
 //! Whether a person agrees to run a workflow. Asked at a terminal alone: who starts one elsewhere has said so by starting it. What is
-//! agreed to for good is bound to the digest of the source and to how many agents were spoken of, never to a name.
+//! agreed to for good is bound to the digest of the source, to those of the workflows that its plan saw it call, and to how many agents
+//! were spoken of, never to a name.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::chosen::Chosen;
 use super::planned::{agents, cost, remarks};
+use super::short;
 use crate::commands::ask::{Said, read, said};
 use crate::failure::Failure;
 use crate::render::{Look, clean, hanging, revealed};
@@ -28,22 +30,34 @@ struct Terms {
     name: String,
     /// The most agents that the plan spoke of.
     agents: u32,
+    /// The workflows that the plan saw it call, each with its digest.
+    #[serde(default)]
+    children: Children,
 }
 
+/// Workflows by how a program names them, each with the digest of its source.
+pub(super) type Children = BTreeMap<String, String>;
+
 /// Asks, if there is anything to ask; an error if the person does not agree.
-pub(super) fn ask(settings: &Settings, look: Look, chosen: &Chosen, plan: &Plan) -> Result<(), Failure> {
+pub(super) fn ask(
+    settings: &Settings,
+    look: Look,
+    chosen: &Chosen,
+    plan: &Plan,
+    children: Children,
+) -> Result<(), Failure> {
     let file = settings.state_dir.join("agreed-workflows.json");
     let most = plan.low.agents.max(plan.high.agents);
-    if !is_asked(chosen.is_shipped(), most, load(&file).0.get(&chosen.digest)) {
+    if !is_asked(chosen.is_shipped(), most, &children, load(&file).0.get(&chosen.digest)) {
         return Ok(());
     }
-    tell(&about(look, chosen, plan));
+    tell(&about(look, chosen, plan, &children));
     loop {
         let answer = read("Run it? [y/N/a/s] ").map(|line| said(&line));
         match answer {
             Some(Said::Once) => return Ok(()),
             Some(Said::Always) => {
-                let terms = Terms { name: chosen.meta.name.clone(), agents: most };
+                let terms = Terms { name: chosen.meta.name.clone(), agents: most, children };
                 if let Err(why) = remember(&file, &chosen.digest, terms) {
                     tell(&look.fit(&format!("warning: this could not be remembered: {}\n", clean(&why))));
                 }
@@ -60,14 +74,17 @@ pub(super) fn ask(settings: &Settings, look: Look, chosen: &Chosen, plan: &Plan)
 }
 
 /// Whether there is something to ask.
-fn is_asked(shipped: bool, agents: u32, agreed: Option<&Terms>) -> bool {
+fn is_asked(shipped: bool, agents: u32, children: &Children, agreed: Option<&Terms>) -> bool {
     match agreed {
-        Some(terms) => agents > terms.agents.max(MANY),
+        Some(terms) => {
+            let is_other = |(name, digest): (&String, &String)| terms.children.get(name) != Some(digest);
+            agents > terms.agents.max(MANY) || children.iter().any(is_other)
+        }
         None => !shipped || agents > MANY,
     }
 }
 
-fn about(look: Look, chosen: &Chosen, plan: &Plan) -> String {
+fn about(look: Look, chosen: &Chosen, plan: &Plan, children: &Children) -> String {
     let width = look.width().unwrap_or(80);
     let one_line = |text: &str| clean(text).split_whitespace().collect::<Vec<_>>().join(" ");
     let whose = match chosen.origin {
@@ -82,10 +99,11 @@ fn about(look: Look, chosen: &Chosen, plan: &Plan) -> String {
         let detail = phase.detail.as_deref().map(|detail| format!(": {detail}")).unwrap_or_default();
         rows.push(one_line(&format!("phase {}. {}{detail}", number + 1, phase.title)));
     }
+    rows.extend(children.iter().map(|(name, digest)| one_line(&format!("calls {name}, digest {}", short(digest)))));
     rows.push(format!("plan: {}, {}", agents(plan), cost(plan)));
     rows.extend(remarks(chosen, plan, Some(width)).lines().map(str::to_owned));
     rows.push(
-        "y: run it · n or Enter: no · a: always, as long as the script is this one · s: show the script".to_owned(),
+        "y: run it · n or Enter: no · a: always, as long as the scripts are these · s: show the script".to_owned(),
     );
     let row = |text: String| hanging(&text, width, "  ") + "\n";
     format!("\n{}", rows.into_iter().map(row).collect::<String>())
@@ -116,9 +134,10 @@ mod tests {
 
     #[test]
     fn a_person_is_asked_about_what_is_foreign_or_large_and_not_twice_about_the_same() {
-        let terms = |agents| Terms { name: "n".into(), agents };
+        let terms = |agents| Terms { name: "n".into(), agents, children: Children::new() };
         let check = |shipped, agents, agreed: Option<&Terms>, expected| {
-            assert_eq!(is_asked(shipped, agents, agreed), expected, "{shipped} {agents} {agreed:?}");
+            let asked = is_asked(shipped, agents, &Children::new(), agreed);
+            assert_eq!(asked, expected, "{shipped} {agents} {agreed:?}");
         };
         check(true, 25, None, false);
         check(true, 26, None, true);
@@ -130,11 +149,31 @@ mod tests {
     }
 
     #[test]
+    fn a_person_is_asked_again_when_a_workflow_that_it_calls_is_another_one() {
+        let children =
+            |all: &[(&str, &str)]| all.iter().map(|(name, digest)| ((*name).into(), (*digest).into())).collect();
+        let agreed = Terms { name: "n".into(), agents: 1, children: children(&[("a", "d1"), ("b", "d2")]) };
+        let check = |now: &[(&str, &str)], expected| {
+            assert_eq!(is_asked(false, 1, &children(now), Some(&agreed)), expected, "{now:?}");
+        };
+        check(&[("a", "d1"), ("b", "d2")], false);
+        check(&[("a", "d1")], false);
+        check(&[("a", "d9"), ("b", "d2")], true);
+        check(&[("a", "d1"), ("c", "d2")], true);
+        // What was agreed to before this was recorded names none.
+        let old: Terms = serde_json::from_str(r#"{"name": "n", "agents": 1}"#).unwrap();
+        assert!(
+            is_asked(false, 1, &children(&[("a", "d1")]), Some(&old))
+                && !is_asked(false, 1, &children(&[]), Some(&old))
+        );
+    }
+
+    #[test]
     fn what_is_agreed_to_is_found_again_by_its_digest() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("state/agreed.json");
-        remember(&file, "d1", Terms { name: "one".into(), agents: 3 }).unwrap();
-        remember(&file, "d2", Terms { name: "one".into(), agents: 4 }).unwrap();
+        remember(&file, "d1", Terms { name: "one".into(), agents: 3, children: Children::new() }).unwrap();
+        remember(&file, "d2", Terms { name: "one".into(), agents: 4, children: Children::new() }).unwrap();
         let agreed = load(&file);
         assert_eq!((agreed.0["d1"].agents, agreed.0["d2"].agents, agreed.0.len()), (3, 4, 2));
         std::fs::write(&file, "nonsense").unwrap();

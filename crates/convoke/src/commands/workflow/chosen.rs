@@ -23,18 +23,7 @@ impl Chosen {
     /// Finds it, by name in this library or as a file, and checks it.
     pub(super) async fn find(desk: &Desk<'_>, library: &Library, given: &str) -> Result<Self, Failure> {
         if is_file(given) {
-            let source = read_source(Path::new(given)).await?;
-            return match library.checker().check(&source.text).await? {
-                Checked::Sound { meta, .. } => Ok(Self {
-                    named: given.to_owned(),
-                    meta,
-                    digest: source_digest(&source.text),
-                    source: source.text,
-                    origin: None,
-                    path: Some(source.path),
-                }),
-                Checked::Unsound { problems } => Err(unsound(given, &problems)),
-            };
+            return Self::file(library, given).await;
         }
         match library.find(given).await {
             Ok(Some(found)) => Ok(Self {
@@ -45,9 +34,25 @@ impl Chosen {
                 origin: Some(found.origin),
                 path: found.path,
             }),
-            Ok(None) => Err(desk.missing(given).await),
+            Ok(None) | Err(LibraryError::Untrusted { .. }) => Err(desk.missing(given).await),
             Err(LibraryError::Unsound { path, problems }) => Err(unsound(&desk.shown(Some(&path)), &problems)),
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The file that a person names, checked.
+    pub(super) async fn file(library: &Library, given: &str) -> Result<Self, Failure> {
+        let source = read_source(Path::new(given)).await?;
+        match library.checker().check(&source.text).await? {
+            Checked::Sound { meta, .. } => Ok(Self {
+                named: given.to_owned(),
+                meta,
+                digest: source_digest(&source.text),
+                source: source.text,
+                origin: None,
+                path: Some(source.path),
+            }),
+            Checked::Unsound { problems } => Err(unsound(given, &problems)),
         }
     }
 

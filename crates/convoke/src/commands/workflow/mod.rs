@@ -4,6 +4,7 @@
 mod agree;
 mod check;
 mod chosen;
+pub(super) mod edited;
 mod given;
 mod list;
 mod places;
@@ -12,6 +13,8 @@ mod planned;
 mod run;
 mod save;
 mod show;
+
+pub(super) use edited::Edited;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

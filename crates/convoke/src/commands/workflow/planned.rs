@@ -1,12 +1,16 @@
 //! What a workflow would do, drawn up and put into words: phases with their agents, and a bracket for the cost. Figures are always
 //! given as low and high, with what was assumed.
 
+use std::path::Path;
+
 use convoke_claude::OFFLINE_MODEL;
 use convoke_runtime::{
     HelperPath, Library, Place, Plan, PlanEnd, PlanFor, PlanGroup, PlanPass, Problem, Programs, plan as draw_up,
+    source_digest,
 };
 use serde_json::{Value, json};
 
+use super::agree::Children;
 use super::chosen::Chosen;
 use super::places;
 use crate::commands::table::{Column, Table};
@@ -42,6 +46,23 @@ pub(super) async fn plan(
     draw_up(&asked)
         .await
         .map_err(|error| Failure::failed(error.to_string()).hint("`convoke doctor` says what is missing"))
+}
+
+/// The workflows that the plan saw the program call, each with the digest of its source. They are read when they are called, so
+/// this is what they are now.
+pub(super) async fn children(settings: &Settings, library: &Library, plan: &Plan) -> Children {
+    let mut children = Children::new();
+    for name in plan.low.groups.iter().chain(&plan.high.groups).filter_map(|group| group.within.as_ref()) {
+        let digest = match library.find(name).await {
+            Ok(Some(found)) => Some(found.digest()),
+            _ => {
+                let read = library.read_path(Path::new(name), &settings.dir, None, |_| Ok(())).await;
+                read.ok().map(|source| source_digest(&source.text))
+            }
+        };
+        children.extend(digest.map(|digest| (name.clone(), digest)));
+    }
+    children
 }
 
 /// `6 to 21 agents`, or that there may be more.

@@ -5,10 +5,10 @@ use convoke_runtime::{Take, source_digest};
 use serde_json::{Value, json};
 
 use super::chosen::Chosen;
-use super::planned::plan;
+use super::planned::{children, plan};
 use super::{Desk, agree, given};
 use crate::again::Naming;
-use crate::args::{AnswerArgs, ResumeArgs, WorkflowRunArgs, nearest, no_command};
+use crate::args::{AnswerArgs, EditArgs, ResumeArgs, WorkflowRunArgs, nearest, no_command};
 use crate::commands::banner::Banner;
 use crate::commands::drive::{Job, drive, say};
 use crate::commands::run::{choose, unfinished};
@@ -47,7 +47,11 @@ pub(super) async fn run(desk: &Desk<'_>, args: WorkflowRunArgs) -> Result<Exit, 
     if let (true, Some(run)) = (args.take_up, &begun) {
         let (run, answers) = (Some(run.clone()), AnswerArgs::default());
         let (budget, confine, trust) = (args.settings.budget, args.settings.confine, args.settings.trust);
-        return resume::run(settings, ResumeArgs { run, answers, budget, confine, trust, end: args.end }).await;
+        return resume::run(
+            settings,
+            ResumeArgs { run, answers, edit: EditArgs::default(), budget, confine, trust, end: args.end },
+        )
+        .await;
     }
     let source = choose(settings, look)?;
     // Before anything is written or spent: what cannot be held is not begun.
@@ -64,7 +68,8 @@ pub(super) async fn run(desk: &Desk<'_>, args: WorkflowRunArgs) -> Result<Exit, 
     settings.check_prices(&[&start.model, worker])?;
     if look.is_interactive() && !args.yes {
         let plan = plan(settings, &source, library.clone(), &chosen, value.as_ref()).await?;
-        agree::ask(settings, look, &chosen, &plan)?;
+        let children = children(settings, &library, &plan).await;
+        agree::ask(settings, look, &chosen, &plan, children)?;
     }
     let kept = keeping::places_for(settings, &settings.dir).await;
     let journal = open::journal(settings).await?;
@@ -142,7 +147,7 @@ async fn is_known(desk: &Desk<'_>, word: &str) -> Result<(), Failure> {
 const LIKE: f64 = 0.85;
 
 /// How people read the call; two calls are the same if this is.
-fn text(chosen: &Chosen, args: Option<&Value>) -> String {
+pub(super) fn text(chosen: &Chosen, args: Option<&Value>) -> String {
     let given = match args.map(Value::to_string) {
         None => String::new(),
         Some(text) if text.chars().count() <= MOST_ARGS => format!(" {text}"),
@@ -154,7 +159,7 @@ fn text(chosen: &Chosen, args: Option<&Value>) -> String {
     format!("workflow {}{given} (script {})", chosen.meta.name, chosen.short())
 }
 
-fn heading(chosen: &Chosen) -> String {
+pub(super) fn heading(chosen: &Chosen) -> String {
     let whose = match (chosen.origin, &chosen.path) {
         (Some(origin), _) => origin.word().to_owned(),
         (None, path) => path.as_ref().map(|path| path.display().to_string()).unwrap_or_default(),

@@ -7,7 +7,7 @@ use super::super::figures::count;
 use super::{Status, kind_word};
 use crate::failure::Exit;
 use crate::lead::Exchange;
-use crate::report::ProgramReport;
+use crate::report::{Declined, ProgramReport};
 use crate::signals::Caught;
 use crate::work::Short;
 
@@ -120,6 +120,14 @@ pub(super) fn judge_program(judged: Judged, program: Option<&ProgramReport>) -> 
             (status, exit, reason, String::new(), Some(message))
         }
         (_, "complete") => (Status::Done, Exit::Done, "done".to_owned(), answer, None),
+        (_, "partial" | "failed") if !program.shortages().is_empty() => {
+            let (status, answer) = match program.status {
+                "partial" => (Status::Partial, answer),
+                _ => (Status::Failed, String::new()),
+            };
+            let message = no_room(program);
+            (status, Exit::Budget, kind_word(FailureKind::Budget), answer, Some(message))
+        }
         (_, "partial") => {
             let (lost, all) = (program.losses.len(), program.counts.agent_calls);
             let message = format!(
@@ -140,11 +148,38 @@ pub(super) fn judge_program(judged: Judged, program: Option<&ProgramReport>) -> 
             (Status::Failed, Exit::Failed, kind_word(FailureKind::Cancelled), String::new(), Some(message))
         }
         (_, "declined") => {
-            let why = program.declined.as_ref().map(|declined| declined.reason.as_str()).unwrap_or_default();
-            let message =
-                format!("the envelope has no room for the next step: {why}; nothing of that step was started");
-            (Status::Partial, Exit::Budget, kind_word(FailureKind::Budget), String::new(), Some(message))
+            let steps: Vec<&Declined> = program.declined.iter().collect();
+            declined(&steps)
         }
         _ => (status, exit, reason, String::new(), failure),
+    }
+}
+
+/// The judgement of a lead that waits: for a larger envelope, if none of its workflows and nobody below it waits for an answer.
+pub(super) fn judge_waiting(judged: Judged, programs: &[ProgramReport], questions: usize) -> Judged {
+    let steps: Vec<&Declined> = programs.iter().filter_map(ProgramReport::waiting_step).collect();
+    let asked = questions > 0 || programs.iter().any(|program| !program.questions.is_empty());
+    if judged.0 == Status::Waiting && !asked && !steps.is_empty() { declined(&steps) } else { judged }
+}
+
+fn declined(steps: &[&Declined]) -> Judged {
+    let why: Vec<&str> = steps.iter().map(|step| step.reason.as_str()).collect();
+    let why = why.join("; ");
+    let message = format!("the envelope has no room for the next step: {why}; nothing of that step was started");
+    (Status::Partial, Exit::Budget, kind_word(FailureKind::Budget), String::new(), Some(message))
+}
+
+/// What is said of a program that did not get everything because the envelope had no room.
+fn no_room(program: &ProgramReport) -> String {
+    let said = program.shortages();
+    let why = said.first().map(|why| why.strip_prefix("budget: ").unwrap_or(why)).unwrap_or_default();
+    let calls = |number: usize| count(u32::try_from(number).unwrap_or(u32::MAX), "agent call");
+    match program.status {
+        "partial" => format!(
+            "the workflow is partial: the envelope had no room for {} of {}: {why}; its value stands as far as it goes",
+            said.len(),
+            calls(program.counts.agent_calls as usize)
+        ),
+        _ => format!("the workflow failed, because the envelope had no room: {why}"),
     }
 }

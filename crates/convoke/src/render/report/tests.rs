@@ -96,3 +96,48 @@ fn a_persons_program_is_judged_by_what_became_of_it_and_its_answer_is_its_value(
     let stopped = judge(Ok(ended_with(None)), Some(Caught::Interrupt), 0);
     assert_eq!(judge_program(stopped, Some(&program)).1, Exit::Interrupted);
 }
+
+#[test]
+fn a_program_that_the_envelope_had_no_room_for_stops_by_the_budget_and_a_part_of_it_is_still_its_answer() {
+    let mut program = crate::report::program_for_tests();
+    let digest = || Outcome::Failed { kind: FailureKind::InvalidOutput, message: "m".into(), text: "a digest".into() };
+    let mut check = |status: &'static str, kind: FailureKind, thrown: &str, exit: Exit, says: &str| {
+        (program.status, program.losses[0].failure) = (status, Some(kind));
+        program.losses[0].why = "budget: $0.01 of $1.00 left; grant a new total with --budget-usd".into();
+        program.failure = Some(Failed { kind: "thrown".into(), message: thrown.into() });
+        let (_, code, reason, answer, message) = judge_program(judge_outcome(digest()), Some(&program));
+        let message = message.unwrap();
+        assert_eq!((code, reason == "budget"), (exit, exit == Exit::Budget), "{message}");
+        assert_eq!(answer.is_empty(), status == "failed", "{message}");
+        assert!(message.contains(says), "{message}");
+    };
+    let thrown = "line 3: Error: budget exhausted: $0.01 of $1.00 left";
+    check("partial", FailureKind::Budget, "", Exit::Budget, "no room for 1 of 3 agent calls: $0.01 of $1.00 left");
+    check("partial", FailureKind::Api, "", Exit::Partial, "1 of 3 agent calls did not end well");
+    check("failed", FailureKind::Api, thrown, Exit::Budget, "because the envelope had no room: line 3");
+    check("failed", FailureKind::Budget, "TypeError", Exit::Budget, "because the envelope had no room: $0.01");
+    check("failed", FailureKind::Api, "TypeError", Exit::Failed, "the workflow failed (thrown): TypeError");
+}
+
+#[test]
+fn a_lead_whose_program_waits_for_a_larger_envelope_alone_is_stopped_by_the_budget() {
+    let parked = || judge(Ok(Ended { parked: true, ..ended_with(None) }), None, 0);
+    let mut program = crate::report::program_for_tests();
+    let mut check = |status: &'static str, asks: bool, questions: usize, expected: Exit| {
+        program.status = status;
+        if !asks {
+            program.questions.clear();
+        }
+        let (_, exit, reason, _, message) = judge_waiting(parked(), std::slice::from_ref(&program), questions);
+        let message = message.unwrap();
+        assert_eq!(exit, expected, "{status}: {message}");
+        assert_eq!(reason == "budget" && message.contains("needs 547 agents"), expected == Exit::Budget, "{message}");
+    };
+    check("declined", true, 0, Exit::NeedsPerson);
+    check("declined", false, 1, Exit::NeedsPerson);
+    check("declined", false, 0, Exit::Budget);
+    check("stopped", false, 0, Exit::NeedsPerson);
+    let done = judge_outcome(Outcome::Ok { text: "a".into() });
+    program.status = "declined";
+    assert_eq!(judge_waiting(done, std::slice::from_ref(&program), 0).1, Exit::Done, "it waits for nothing");
+}
