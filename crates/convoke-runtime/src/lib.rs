@@ -64,7 +64,7 @@ pub use library::{
     read_source, source_digest,
 };
 pub use notice::{Notice, Piece, Watcher};
-pub use program::{Assumed, Plan, PlanEnd, PlanFor, PlanGroup, PlanPass, Programs, plan};
+pub use program::{Assumed, Plan, PlanEnd, PlanFor, PlanGroup, PlanPass, Programs, plan, read_finding};
 pub use runtime::{Config, Runtime, Start};
 pub use stop::{Stop, StopLevel, Stopper};
 pub use take::{Ended, Take};

@@ -3,6 +3,7 @@
 mod approval;
 mod control;
 mod flags;
+mod near;
 mod trees;
 mod workflow;
 
@@ -41,7 +42,8 @@ Examples:
 
 Exit codes:
   0 done                 4 stopped by a budget
-  1 failed               5 waits for a person
+  1 failed               5 waits for a person, was
+                           paused or stopped
   2 wrong usage          6 a finding the caller
   3 finished in part       asked to fail on
   130, 143, 129: stopped by SIGINT, SIGTERM, SIGHUP;
@@ -269,6 +271,9 @@ pub(crate) struct ShowArgs {
     /// One call of its workflow: the prompt, the answer and who gave it.
     #[arg(long, value_name = "N", conflicts_with_all = ["agent", "follow", "value"])]
     pub(crate) call: Option<u32>,
+    /// Every phase and every line of its workflow's log, in order.
+    #[arg(long, conflicts_with_all = ["agent", "follow", "value", "call"])]
+    pub(crate) log: bool,
 }
 
 #[derive(Debug, Args)]
@@ -459,20 +464,4 @@ fn only_word(task: &[String]) -> Option<&str> {
     let [word] = task else { return None };
     let other_form = word == "-" || word.starts_with('@');
     (!other_form && !word.trim().contains(char::is_whitespace)).then_some(word)
-}
-
-/// A single word that is neither a command nor a workflow.
-pub(crate) fn no_command(word: &str) -> Failure {
-    let failure = Failure::usage(format!("'{word}' is no command of convoke"));
-    let failure = match nearest(word, COMMANDS.iter().copied()) {
-        Some(command) => failure.hint(format!("the nearest command is `convoke {command}`")),
-        None => failure,
-    };
-    failure.hint(format!("if it is a task, write `convoke run {word}`"))
-}
-
-/// The candidate that is most like the word.
-pub(crate) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let scored = candidates.map(|candidate| (strsim::jaro_winkler(word, candidate), candidate));
-    scored.max_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, candidate)| candidate)
 }

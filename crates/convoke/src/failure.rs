@@ -16,7 +16,7 @@ pub(crate) enum Exit {
     Partial = 3,
     /// A budget stopped it.
     Budget = 4,
-    /// It waits for a person's answer and can be resumed with one.
+    /// It waits for a person's answer, or a person paused or stopped it; it can be resumed.
     NeedsPerson = 5,
     /// There is a finding that the caller asked to fail on.
     Finding = 6,

@@ -16,6 +16,8 @@ pub(crate) struct Lead {
     pub(crate) mode: Option<bool>,
     /// What was said to it, the task first.
     pub(crate) exchanges: Vec<Exchange>,
+    /// When the last thing happened to it.
+    pub(crate) last_at: u64,
 }
 
 /// What the key of an input begins with that asks the task again.
@@ -69,6 +71,7 @@ impl Lead {
     fn fold(records: &[Record]) -> Self {
         let mut lead = Self::default();
         for record in records {
+            lead.last_at = lead.last_at.max(record.at);
             match Event::decode(&record.event) {
                 Ok(Event::AgentStarted(started)) => lead.started(started.spec),
                 Ok(Event::ModeSet(set)) => lead.mode = Some(set.on),

@@ -2,6 +2,7 @@
 //! by outcome, subtasks nobody reached, what was not new, and what all of it cost. It reads; it changes nothing.
 
 mod agents;
+mod verified;
 
 pub(crate) use agents::role;
 
@@ -111,6 +112,7 @@ impl Work {
         let ledger: Option<Ledger> = ledger.and_then(|state| serde_json::from_str(&state).ok());
         let mut work = Self::new(run, &flows, ledger.as_ref(), &settings.models, now);
         work.agents = agents::agents(run, &flows, &programs);
+        work.findings.extend(verified::findings(&programs));
         work.programs = programs;
         Ok(work)
     }
@@ -193,6 +195,7 @@ fn findings(flow: &kernel::Run, run: &str, item: &ItemView) -> Vec<Finding> {
             citations: finding.citations.iter().map(citation).collect(),
             run: Some(run.to_owned()),
             item: Some(item.item),
+            is_call: false,
             label: item.label.clone(),
             agent: result.agent.as_ref().map(ToString::to_string),
         }

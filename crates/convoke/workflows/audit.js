@@ -1,4 +1,4 @@
-// audit: look for one kind of defect again and again, from different sides, until two rounds in a row bring nothing new.
+// audit: look for one kind of defect again and again, from different sides, until two rounds bring nothing new.
 //
 // Read it as a lesson about loops. Nobody knows beforehand how much there is to find, so the script asks until it stops paying:
 // it remembers what is known in a Map, tells the next round, and keeps an eye on the budget while it does.
@@ -8,7 +8,7 @@
 
 export const meta = {
   name: 'audit',
-  description: 'Hunts for one kind of defect in rounds until two rounds in a row find nothing new, then tests what was found',
+  description: 'Hunts for one kind of defect in rounds until two of them find nothing new, then tests what was found',
   whenToUse: 'When it matters that nothing of one kind is left over, and nobody knows how much of it there is',
   phases: [
     { title: 'Hunt', detail: 'rounds of finders that know what is known' },
@@ -67,10 +67,16 @@ const FINDINGS = {
 const ROUND = 8000 * width
 const canGoOn = () => budget.total === null || budget.remaining() > ROUND * 2
 
+// A finder that died has not looked, so a round with one of them is never a dry one, whatever the others brought. The next round
+// looks again, but not for ever: so many rounds in a row that are not whole, and it ends without a conclusion.
+const PATIENCE = 3
+
 const known = new Map()
 let round = 0
 let dry = 0
-let why = 'two rounds in a row found nothing new'
+let gaps = 0
+let dead = 0
+let why = 'two rounds in which every finder looked found nothing new'
 while (dry < 2) {
   if (round >= most) {
     why = `the limit of ${most} rounds was reached`
@@ -93,11 +99,6 @@ while (dry < 2) {
       ),
     ),
   )
-  // A finder that died is no dry round: nothing can be concluded from somebody who did not look.
-  if (found.every(one => one === null)) {
-    why = `all finders of round ${round} died`
-    break
-  }
   let fresh = 0
   for (const one of found.flatMap(report => report?.findings ?? [])) {
     const key = `${one.path}:${one.first}`
@@ -106,8 +107,19 @@ while (dry < 2) {
     fresh += 1
   }
   const looked = found.filter(Boolean).length
-  dry = fresh > 0 ? 0 : dry + 1
-  log(`round ${round}: ${fresh} new from ${looked} of ${width} finders, ${known.size} in all`)
+  const whole = looked === width
+  if (fresh > 0) dry = 0
+  else if (whole) dry += 1
+  gaps = whole ? 0 : gaps + 1
+  dead += width - looked
+  log(
+    `round ${round}: ${fresh} new from ${looked} of ${width} finders, ${known.size} in all` +
+      (whole || fresh > 0 ? '' : '; not everybody looked, so this says nothing'),
+  )
+  if (gaps >= PATIENCE) {
+    why = `finders died in ${gaps} rounds in a row, so nobody knows what is left`
+    break
+  }
 }
 log(`ended after ${round} rounds: ${why}`)
 
@@ -127,10 +139,12 @@ const open = all.filter(one => !['confirmed', 'refuted'].includes(one.verdict))
 return {
   summary:
     `${of('confirmed').length} confirmed, ${of('refuted').length} refuted, ${open.length} open after ${round} rounds; ` +
-    `ended because ${why}.`,
+    `ended because ${why}.` +
+    (dead > 0 ? ` ${dead} finders died and did not look.` : ''),
   goal,
   rounds: round,
   dry: dry >= 2,
+  dead,
   confirmed: of('confirmed'),
   refuted: of('refuted'),
   open,

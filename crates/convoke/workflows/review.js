@@ -5,7 +5,7 @@
 // `pipeline`. The only agents are those you see being called; everything between them is ordinary code and costs nothing.
 //
 //   convoke workflow run review
-//   convoke workflow run review --args '"src/"'
+//   convoke workflow run review --args '"src/"'            # there alone; a path that is not there is an error
 //   convoke workflow run review --args '{"paths": ["src/", "lib/"], "lenses": ["Locks that are held while waiting"]}'
 
 export const meta = {
@@ -29,8 +29,41 @@ if (typeof given === 'string' && given.trim().startsWith('{')) {
   }
 }
 if (typeof given === 'string') given = { paths: [given] }
-const paths = [given?.paths ?? []].flat().filter(path => typeof path === 'string' && path.trim() !== '')
-const where = paths.length ? 'in ' + paths.map(path => '`' + path + '`').join(', ') : 'in the whole directory'
+// `src`, `./src/` and `src//` are one place; the directory itself means everything.
+const tidy = path => path.trim().replace(/\/+/g, '/').replace(/^(\.\/)+/, '').replace(/\/$/, '')
+let paths = [given?.paths ?? []].flat()
+if (!paths.every(path => typeof path === 'string')) throw new Error(`paths are texts: --args '{"paths": ["src/", "lib/"]}'`)
+const astray = paths.filter(path => /^\s*[/~]/.test(path) || path.split('/').includes('..'))
+if (astray.length) {
+  throw new Error(`only what lies below the working directory is reviewed, and ${astray.join(', ')} may not: name it from there, such as 'src/'`)
+}
+paths = [...new Set(paths.map(tidy).filter(path => path !== ''))]
+if (paths.includes('.')) paths = []
+
+// What was named has to be there, and that is known before anybody is paid: `sh` is Convoke's own, a command that only reads.
+// It throws where there is no sandbox to run it in. Then nobody knows, and the result says so.
+const quoted = text => `'${text.replaceAll("'", `'\\''`)}'`
+let unsure = ''
+let folders = []
+if (paths.length) {
+  const asked = paths.map((path, i) => {
+    const place = quoted('./' + path)
+    return `if [ -d ${place} ]; then echo folder ${i}; elif ! [ -e ${place} ]; then echo missing ${i}; fi`
+  })
+  const told = await sh(asked.join('\n')).catch(error => {
+    unsure = ` Whether these paths are there could not be looked up: ${error.message}.`
+    log(unsure.trim())
+    return null
+  })
+  const said = word => paths.filter((_, i) => (told?.output ?? '').split('\n').includes(`${word} ${i}`))
+  const missing = said('missing')
+  if (missing.length) throw new Error(`there is no ${missing.join(', no ')} here; nothing was reviewed. \`git ls-files\` shows what there is`)
+  folders = said('folder')
+}
+const named = paths.map(path => '`' + path + (folders.includes(path) ? '/' : '') + '`')
+const where = named.length ? 'in ' + named.join(', ') : 'in the whole directory'
+// An agent may look where it likes; what it says counts only where it was asked to look.
+const inside = path => paths.length === 0 || paths.some(one => tidy(path) === one || tidy(path).startsWith(`${one}/`))
 
 // A lens is one question, asked of all the code. Few and different ones find more than many that overlap.
 const LENSES = [
@@ -86,8 +119,9 @@ const scout = await agent(
   `Which parts of the code ${where} deserve a review first?\nName at most eight areas by their path, with a word why. Change nothing.`,
   { schema: AREAS, label: 'scout' },
 ).catch(() => null)
-const parts = [...new Set((scout?.areas ?? []).map(area => area.path))]
-log(parts.length ? `worth a look first: ${parts.join(', ')}` : 'no scout: the reviewers find their own way')
+const parts = [...new Set((scout?.areas ?? []).map(area => area.path))].filter(inside)
+const lost = scout === null ? 'the scout died' : 'the scout named nothing'
+log(parts.length ? `worth a look first: ${parts.join(', ')}` : `${lost}: the reviewers find their own way`)
 
 // A barrier is right here: findings of different lenses are to be compared before anything is spent on checking them.
 phase('Review')
@@ -106,15 +140,17 @@ const blind = lenses.filter((_, i) => reports[i] === null)
 // Two lenses often see one defect: one finding per place and claim is enough.
 const seen = new Set()
 const findings = []
+const outside = []
 for (const [i, report] of reports.entries()) {
   for (const found of report?.findings ?? []) {
     const key = `${found.path}:${found.first}:${found.claim.toLowerCase()}`
     if (seen.has(key)) continue
     seen.add(key)
-    findings.push({ ...found, lens: lenses[i] })
+    ;(inside(found.path) ? findings : outside).push({ ...found, lens: lenses[i] })
   }
 }
 log(`${findings.length} findings from ${lenses.length - blind.length} of ${lenses.length} lenses`)
+if (outside.length) log(`${outside.length} findings lie elsewhere and were left out`)
 
 // `verify` is Convoke's own: the harness looks the citation up, then an agent that saw none of the reasoning tries to refute the
 // claim. A verifier that died has refuted nothing: such a finding is unverified.
@@ -132,14 +168,18 @@ const of = verdict =>
   all.filter(one => one.verdict === verdict).sort((a, b) => RANK.indexOf(a.severity) - RANK.indexOf(b.severity))
 const [confirmed, refuted, uncertain] = ['confirmed', 'refuted', 'uncertain'].map(of)
 const unverified = all.filter(one => ![...confirmed, ...refuted, ...uncertain].includes(one))
-const missing = blind.length ? ` Nobody looked through: ${blind.join('; ')}.` : ''
+const gaps =
+  (blind.length ? ` Nobody looked through: ${blind.join('; ')}.` : '') +
+  (outside.length ? ` ${outside.length} findings elsewhere were left out and not tested.` : '') +
+  unsure
 return {
   summary:
     `${confirmed.length} confirmed, ${refuted.length} refuted, ${uncertain.length} uncertain, ` +
-    `${unverified.length} unverified ${where}.${missing}`,
+    `${unverified.length} unverified ${where}.${gaps}`,
   confirmed,
   refuted,
   uncertain,
   unverified,
   blind,
+  outside,
 }

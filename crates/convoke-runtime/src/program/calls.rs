@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::is_too_deep;
 use super::prepare::{Prepared, Prompted, digest};
+use super::start::may_read;
 use crate::bash::Bash;
 use crate::children::{self, Parent};
 use crate::confine::remove_private;
@@ -296,7 +297,7 @@ impl Doing {
         let found = match (&name, &path) {
             (_, Some(path)) => {
                 let scripts = self.parent.config.outputs.join("scripts");
-                let read = library.read_path(path.as_ref(), &dir, Some(&scripts), |_| Ok(())).await;
+                let read = library.read_path(path.as_ref(), &dir, Some(&scripts), may_read(&self.parent)).await;
                 read.map(|source| (path.clone(), source.text)).map_err(|error| error.to_string())
             }
             (Some(name), None) => match library.find(name).await {

@@ -214,8 +214,9 @@ fn verify(parent: &Parent, finding: &Value, voters: u32, named: Option<&str>, ba
     Ok(Ready { kind, label, key, agents: voters, schema: None, prepared, warnings: Vec::new() })
 }
 
-/// Reads a finding as generously as it can be: people name the same things differently.
-fn read_finding(value: &Value) -> Result<Finding, String> {
+/// Reads what a program gave to `verify`, as generously as it can be: people name the same things differently. The error says what is
+/// missing.
+pub fn read_finding(value: &Value) -> Result<Finding, String> {
     if let Some(claim) = value.as_str().filter(|claim| !claim.trim().is_empty()) {
         return Ok(Finding {
             claim: claim.to_owned(),

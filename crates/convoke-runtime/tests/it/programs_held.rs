@@ -141,3 +141,15 @@ async fn a_loop_over_the_budget_ends_when_no_request_fits_any_more() {
     let (asked, wanted) = (rig.sim.requests().len() as u64, value(&program).as_u64().unwrap());
     assert!(wanted <= asked + 1, "{wanted} agents were wanted, {asked} could be asked");
 }
+
+#[tokio::test]
+async fn a_path_that_a_rule_forbids_to_show_is_not_read_as_a_script() {
+    let mut rig = rig(|_| vec![says("x")]).await;
+    std::fs::write(rig.work.path().join("secret.env"), "PASSWORD=hunter2\n").unwrap();
+    rig.approvals.rules =
+        vec![serde_json::from_value(json!({"tool": "view", "path": "secret.env", "decision": "deny"})).unwrap()];
+    let body = "return await workflow({scriptPath: 'secret.env'}).catch(e => e.message)";
+    let (_, _, program) = run(&rig, body, None).await;
+    let told = value(&program).as_str().unwrap().to_owned();
+    assert!(told.contains("rule") && !told.contains("hunter2"), "{told}");
+}

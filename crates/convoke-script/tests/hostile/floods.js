@@ -35,7 +35,7 @@ for (let i = 0; i < 20000; i++) checkpoint(`q ${i}`).catch(() => {})
 await agent('x')
 return 'too many'
 //# twenty thousand verifications
-//# ends: pending or thrown
+//# ends: thrown or ticks
 await Promise.all(Array.from({ length: 20000 }, (_, i) => verify({ claim: `c ${i}`, evidence: 'e' })))
 return 'too many'
 //# twenty thousand children

@@ -14,8 +14,9 @@ Examples:
   convoke runs watch s_k3       what another process does
   convoke runs pause s_k3       it finishes what is under
                                 way and ends with code 5
-  convoke runs stop s_k3        the same, and its workflow
-                                is recorded as stopped
+  convoke runs stop s_k3        the same, code 5 too, and its
+                                workflow is recorded as
+                                stopped
   convoke runs retry s_k3       the failed agents of a
                                 workflow, and them alone
   convoke resume s_k3           goes on after all of them";

@@ -49,7 +49,8 @@ Examples:
 
 The value it returns is on stdout. Exit codes: 0 complete,
 1 failed, 3 partial, 4 a step did not fit the envelope,
-5 waits for your answer.";
+5 waits for your answer, or was paused or stopped:
+`convoke resume` goes on.";
 
 const PLAN_EXAMPLES: &str = "\
 Examples:
@@ -233,8 +234,8 @@ pub(crate) struct WorkflowSaveArgs {
     /// Its name, which is also the file's.
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// The file to save.
-    #[arg(long, value_name = "FILE")]
+    /// The file to save, or a run whose script is saved: its id, or any unique beginning of it.
+    #[arg(long, value_name = "RUN|FILE")]
     pub(crate) from: PathBuf,
     /// Save it for yourself, in every directory.
     #[arg(long, conflicts_with = "project")]

@@ -67,10 +67,11 @@ pub(crate) async fn run(settings: &Settings, args: ResumeArgs) -> Result<Exit, F
     let source = source(settings, run)?;
     // Before anything looks at the directory: it may have been taken away when its content was stored.
     let tree = LeadTree::again(settings, Path::new(&summary.dir)).await?;
+    let since = last_event(run, &told);
     let changed = match earlier {
         // Nobody goes on in the middle of a conversation who would have to be told.
         Some(_) => Vec::new(),
-        None => changed_since(Path::new(&summary.dir), lead.updated_at).await,
+        None => changed_since(Path::new(&summary.dir), since).await,
     };
     let look = Look::detect(settings.output, settings.quiet);
     let dir = Path::new(&summary.dir);
@@ -114,8 +115,8 @@ pub(crate) async fn run(settings: &Settings, args: ResumeArgs) -> Result<Exit, F
     let state = run.state().words();
     say(settings, &look.fit(&format!("resuming {} ({state}, turns so far: {turns}): {task}", run.session)));
     if !changed.is_empty() {
-        let ago = opened.clock.now().saturating_sub(lead.updated_at);
-        say(settings, &look.fit(&clean(&changed_line(&changed, ago))));
+        let ago = opened.clock.now().saturating_sub(since);
+        say(settings, &look.fit(&clean(&changed_line(&changed, ago, run.own_program().is_none()))));
     }
     let mut warnings: Vec<String> = match (&kept, &source) {
         (Err(why), ModelSource::Api { .. }) if recorded.sandbox.writes() => vec![keeping::cannot_take_back(why)],
@@ -338,7 +339,15 @@ fn source(settings: &Settings, run: &Run) -> Result<ModelSource, Failure> {
     }
 }
 
-fn changed_line(changed: &[String], ago: u64) -> String {
+/// When anything last happened in a run. What the listing says of a stream moves when something is only taken note of there, and
+/// then it says nothing about time.
+fn last_event(run: &Run, told: &Lead) -> u64 {
+    let programs = run.programs.iter().map(|program| program.closed_at.unwrap_or(program.started_at));
+    programs.chain([run.updated_at(), told.last_at]).max().unwrap_or_default()
+}
+
+/// Files that changed meanwhile; nobody is told who leads nothing.
+fn changed_line(changed: &[String], ago: u64, leads: bool) -> String {
     const NAMED: usize = 8;
     let names = changed.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
     let more = match changed.len().saturating_sub(NAMED) {
@@ -347,7 +356,8 @@ fn changed_line(changed: &[String], ago: u64) -> String {
     };
     let minutes = Duration::from_millis(ago).as_secs() / 60;
     let since = if minutes == 0 { "meanwhile".to_owned() } else { format!("in the last {minutes} min") };
-    format!("changed {since}: {names}{more} (the agent is told)")
+    let told = if leads { " (the agent is told)" } else { "" };
+    format!("changed {since}: {names}{more}{told}")
 }
 
 #[cfg(test)]
@@ -374,8 +384,9 @@ mod tests {
     #[test]
     fn changed_files_are_named_up_to_a_point() {
         let names: Vec<String> = (0..10).map(|n| format!("f{n}")).collect();
-        assert_eq!(changed_line(&names[..2], 0), "changed meanwhile: f0, f1 (the agent is told)");
-        let many = changed_line(&names, 120_000);
+        assert_eq!(changed_line(&names[..2], 0, true), "changed meanwhile: f0, f1 (the agent is told)");
+        assert_eq!(changed_line(&names[..1], 0, false), "changed meanwhile: f0");
+        let many = changed_line(&names, 120_000, true);
         assert_eq!(many, "changed in the last 2 min: f0, f1, f2, f3, f4, f5, f6, f7 and 2 more (the agent is told)");
     }
 }

@@ -23,7 +23,7 @@ use crate::keeping::Left;
 use crate::lead::Exchange;
 use crate::questions::Question;
 use crate::report::{
-    Agent, AgentStatus, Cache, Checkpoint, Confined, Failed, FollowUp, ProgramReport, ReportFile, RunReport,
+    Agent, AgentStatus, Cache, Checkpoint, Confined, Failed, FollowUp, MENDED, ProgramReport, ReportFile, RunReport,
     SCHEMA_VERSION, Spend, Tokens, Waits, enter_changes, fail_on, json, text,
 };
 use crate::settings::{Caps, OutputFormat, switch_word};
@@ -74,6 +74,8 @@ pub(crate) struct Report {
     pub(crate) exit: Exit,
     told: RunReport,
     files: Vec<ReportFile>,
+    /// Whether its script has to be mended before it can go on.
+    mends: bool,
 }
 
 /// What a run came to, in one word.
@@ -146,7 +148,8 @@ impl Report {
             (Exit::Budget, Some(spend), None) => raised(&programs, spend),
             _ => String::new(),
         };
-        let resume = resume.map(|resume| resume + &raise);
+        let mends = exit == Exit::Failed && own.is_some_and(ProgramReport::wants_mending);
+        let resume = resume.map(|resume| resume + if mends { MENDED } else { &raise });
         let failure = failure.map(|message| Failed { kind: reason.clone(), message });
         // A run that could not do its work says so first; what it found is in its report all the same.
         let has_result = matches!(exit, Exit::Done | Exit::Partial);
@@ -198,7 +201,7 @@ impl Report {
             questions: questions.into_iter().map(|question| told(question, &journal, &run)).collect(),
             warnings,
         };
-        Self { exit, told, files: wanted.report }
+        Self { exit, told, files: wanted.report, mends }
     }
 
     /// Writes the report files, puts the answer or the data on stdout and the rest on stderr. A file that cannot be
@@ -261,7 +264,8 @@ impl Report {
             lines.push_str(&ended(look.dim(&look.fit(&self.summary()))));
         }
         if let (Some(resume), true) = (&self.told.resume, self.told.questions.is_empty() && asked.is_empty()) {
-            lines.push_str(&ended(format!("resume: {resume}")));
+            let how = if self.mends { "mend the script, then" } else { "resume" };
+            lines.push_str(&ended(format!("{how}: {resume}")));
         }
         lines
     }
@@ -301,7 +305,7 @@ fn told(question: Question, journal: &Naming, run: &str) -> Waits {
     let command = |flag: &str| journal.resume(run).map(|resume| format!("{resume} {flag} {}", question.id));
     let (allow, deny) = (command("--allow"), command("--deny"));
     let Question { id, agent, label, wanted, why, since, .. } = question;
-    Waits { id, agent: agent.to_string(), label, wanted, why, since, allow, deny }
+    Waits { id, agent: agent.to_string(), label, wanted, why, since: Some(since), allow, deny, answer: None }
 }
 
 fn follow_up(exchange: &Exchange) -> FollowUp {

@@ -1,5 +1,7 @@
 //! What a run left behind in files, as data and as lines for people. It looks nothing up.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::model::{Agent, RunReport};
@@ -61,13 +63,35 @@ pub(super) fn files_head(report: &RunReport) -> String {
     format!("changed files: {}", report.changed.len())
 }
 
-/// `M src/a.rs (lead, task a_…)`.
+/// More agents than this are counted.
+const MOST_AGENTS: usize = 3;
+
+/// `M src/a.rs (lead, task a_…)`, or `M src/a.rs (14 agents)`.
 pub(super) fn file_line(report: &RunReport, file: &Changed) -> String {
-    let by: Vec<String> = file.agents.iter().map(|id| who(&report.agents, id)).collect();
+    let by: Vec<String> = match file.agents.len() {
+        many if many > MOST_AGENTS => vec![count(u32::try_from(many).unwrap_or(u32::MAX), "agent")],
+        _ => file.agents.iter().map(|id| who(&report.agents, id)).collect(),
+    };
     let mode = if file.how == "mode" { ", its mode" } else { "" };
     let mixed = if file.mixed { "; somebody else changed it in between" } else { "" };
     format!("{} {} ({}{mode}{mixed})", file.letter(), file.path, by.join(", "))
 }
+
+/// The files that changed while agents of programs were at work and that are in no list of the run's own, each once, with how many
+/// agents there were: they are many, and work at the same time.
+pub(super) fn callee_lines(report: &RunReport) -> Vec<String> {
+    let mut files: BTreeMap<&str, u32> = BTreeMap::new();
+    let callees = report.agents.iter().filter(|agent| agent.role == CALLEE);
+    for path in callees.flat_map(|agent| &agent.changed) {
+        if !report.changed.iter().any(|file| file.path == *path) {
+            *files.entry(path.as_str()).or_default() += 1;
+        }
+    }
+    files.into_iter().map(|(path, agents)| format!("changed while {} worked: {path}", count(agents, "agent"))).collect()
+}
+
+/// The role of an agent that a program asked for.
+pub(super) const CALLEE: &str = "callee";
 
 /// `task a_… (label): 3 files, not applied, cut from HEAD (…)`.
 pub(super) fn tree_line(report: &RunReport, tree: &Tree) -> String {

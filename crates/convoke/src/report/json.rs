@@ -1,15 +1,36 @@
-//! The report as JSON: the value itself, its findings in the order in which they are read.
+//! The report as JSON: the value itself, its findings in the order in which they are read, everything that waits for a person in
+//! one list, and what a program returned in one place.
 
 use serde_json::Value;
 
-use super::model::RunReport;
+use super::model::{RunReport, Waits};
 use super::order::in_order;
+use super::program::Checkpoint;
 
 /// The report as one JSON object.
 pub(crate) fn json(report: &RunReport) -> Value {
     let findings = in_order(&report.findings).into_iter().cloned().collect();
+    let asked = report.programs.iter().flat_map(|program| &program.questions).map(|asked| waits(report, asked));
+    let questions = report.questions.iter().cloned().chain(asked).collect();
+    // Whoever reads data has the value itself; large ones are large enough once.
+    let answer = if report.value.is_some() { String::new() } else { report.answer.clone() };
     // Plain data without maps or non-text keys always has a JSON form.
-    serde_json::to_value(RunReport { findings, ..report.clone() }).unwrap_or_default()
+    serde_json::to_value(RunReport { findings, questions, answer, ..report.clone() }).unwrap_or_default()
+}
+
+/// A program's question among everything else that waits. It is asked in the name of the lead.
+fn waits(report: &RunReport, asked: &Checkpoint) -> Waits {
+    Waits {
+        id: asked.id.clone(),
+        agent: report.agent.clone(),
+        label: asked.workflow.clone(),
+        wanted: format!("answer: {}", asked.question),
+        why: "the workflow asks".to_owned(),
+        since: None,
+        allow: None,
+        deny: None,
+        answer: asked.answer.clone(),
+    }
 }
 
 #[cfg(test)]
@@ -31,6 +52,17 @@ mod tests {
                 schema().iter_errors(&object).map(|error| format!("{}: {error}", error.instance_path())).collect();
             assert!(errors.is_empty(), "{errors:?}\n{object:#}");
         }
+    }
+
+    #[test]
+    fn a_programs_question_waits_with_all_others_and_its_value_stands_in_one_place() {
+        let (report, object) = (program(), json(&program()));
+        let asked = &object["questions"][0];
+        assert_eq!((&asked["id"], &asked["wanted"]), (&"wf_aaaaaaaaaaaaaaaa:4".into(), &"answer: Go on?".into()));
+        assert_eq!(asked["answer"], object["programs"][0]["questions"][0]["answer"]);
+        assert_eq!((&object["answer"], &object["value"]), (&"".into(), report.value.as_ref().unwrap()));
+        let plain = json(&fan_out());
+        assert_eq!((&plain["answer"], plain["questions"].as_array().unwrap().len()), (&fan_out().answer.into(), 1));
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub(crate) use model::{
     Severity, Skipped, Spend, Tokens, Verdict, Waits,
 };
 pub(crate) use order::fail_on;
-pub(crate) use program::{Checkpoint, Declined, ProgramReport, calls_line, value_text};
+pub(crate) use program::{Checkpoint, Declined, MENDED, ProgramReport, calls_line, value_text};
 pub(crate) use text::text;
 
 /// What a run spent.

@@ -110,14 +110,16 @@ pub(crate) struct Waits {
     pub(crate) agent: String,
     /// Empty for the lead.
     pub(crate) label: String,
-    /// `run: COMMAND`, `change: PATH`.
+    /// `run: COMMAND`, `change: PATH`, `answer: QUESTION`.
     pub(crate) wanted: String,
     pub(crate) why: String,
-    /// When it was asked.
-    pub(crate) since: u64,
-    /// The commands that answer it; `None` if the journal is gone.
+    /// When it was asked; `None` for a program's question.
+    pub(crate) since: Option<u64>,
+    /// The commands that answer it; `None` if the journal is gone, and where there is nothing to allow.
     pub(crate) allow: Option<String>,
     pub(crate) deny: Option<String>,
+    /// The command that answers a program's question.
+    pub(crate) answer: Option<String>,
 }
 
 /// Why a run, or an agent, did not do what it was asked for.
@@ -169,11 +171,14 @@ pub(crate) struct Finding {
     pub(crate) citations: Vec<Citation>,
     /// The workflow run it came out of.
     pub(crate) run: Option<String>,
-    /// The subtask, from 1.
+    /// The subtask, or the call of a program that had it judged, from 1.
     pub(crate) item: Option<u32>,
-    /// What people call the subtask.
+    /// Whether it is a program's.
+    #[serde(skip)]
+    pub(crate) is_call: bool,
+    /// What people call the subtask or the call.
     pub(crate) label: String,
-    /// The worker.
+    /// The worker; nobody knows whom a program had it from.
     pub(crate) agent: Option<String>,
 }
 
@@ -358,9 +363,10 @@ impl Citation {
 }
 
 impl Finding {
-    /// Where it came from: `item 2: the subtask (a_…)`.
+    /// Where it came from: `item 2: the subtask (a_…)`, `call 3: a.rs:7`.
     pub(crate) fn source(&self) -> Option<String> {
-        let item = self.item.map(|item| format!("item {item}"));
+        let noun = if self.is_call { "call" } else { "item" };
+        let item = self.item.map(|item| format!("{noun} {item}"));
         let label = Some(self.label.clone()).filter(|label| !label.trim().is_empty());
         let named = match (item, label) {
             (Some(item), Some(label)) => Some(format!("{item}: {label}")),

@@ -15,6 +15,12 @@ use crate::render::{clean, count};
 /// program's own total.
 const NO_ROOM: [&str; 2] = ["budget exhausted: ", "was not started: the budget of "];
 
+/// The kinds of faults that are nothing a script could mend.
+const NOT_THE_SCRIPT: [&str; 2] = ["deadline", "died"];
+
+/// What a resume is given that puts a mended script in the place of one that fails by itself.
+pub(crate) const MENDED: &str = " --script FILE";
+
 /// A program's run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct ProgramReport {
@@ -165,6 +171,12 @@ impl ProgramReport {
         let lost = self.losses.iter().filter(is_short).map(|loss| loss.why.as_str());
         let thrown = self.failure.iter().map(|failure| failure.message.as_str());
         lost.chain(thrown.filter(|said| NO_ROOM.iter().any(|words| said.contains(words)))).collect()
+    }
+
+    /// Whether it failed by its script alone: as it is it would fail again, and nobody died whom a resume would ask again.
+    pub(crate) fn wants_mending(&self) -> bool {
+        let by_script = self.failure.as_ref().is_some_and(|failure| !NOT_THE_SCRIPT.contains(&failure.kind.as_str()));
+        by_script && self.status == "failed" && self.losses.is_empty() && self.shortages().is_empty()
     }
 
     /// The step that waits for a larger envelope.

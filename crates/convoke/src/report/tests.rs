@@ -28,6 +28,7 @@ pub(crate) fn finding(claim: &str, severity: Severity, verdict: Verdict) -> Find
         citations: Vec::new(),
         run: None,
         item: None,
+        is_call: false,
         label: String::new(),
         agent: None,
     }
@@ -192,6 +193,21 @@ fn what_a_program_lost_is_told_in_every_form_and_its_value_is_whole() {
     assert_eq!(json(&report)["value"], report.programs[0].value.clone().unwrap());
 }
 
+#[test]
+fn a_file_that_many_agents_changed_is_told_once_with_their_number() {
+    let callee = |n: u32| Agent {
+        changed: vec!["src/a.rs".into(), "log.txt".into()],
+        ..agent("callee", "tidy", &format!("a_{n}"), AgentStatus::Ok)
+    };
+    let agents: Vec<Agent> = (0..14).map(callee).collect();
+    let ids = agents.iter().filter_map(|agent| agent.agent.clone()).collect();
+    let file = Changed { path: "src/a.rs".into(), how: "modified", agents: ids, mixed: false };
+    let told = text(&RunReport { agents, changed: vec![file], ..solo() }, piped(), 120);
+    assert!(told.contains("M src/a.rs (14 agents)"), "{told}");
+    assert_eq!(told.matches("log.txt").count(), 1, "{told}");
+    assert!(told.contains("changed while 14 agents worked: log.txt") && !told.contains("a_3"), "{told}");
+}
+
 /// A run with everything that can be in one.
 pub(crate) fn fan_out() -> RunReport {
     let with = |finding: Finding, item: u32, label: &str, citations: Vec<Citation>| Finding {
@@ -296,9 +312,10 @@ pub(crate) fn fan_out() -> RunReport {
             label: "tidy up".into(),
             wanted: "run: rm -r x\u{1b}[2J".into(),
             why: "a rule asks for it".into(),
-            since: 1,
+            since: Some(1),
             allow: Some("convoke resume s_aaaaaaaaaaaaaaaa --allow q_abcd2345".into()),
             deny: None,
+            answer: None,
         }],
         warnings: vec!["the price table is of 2026-01-01".into()],
         ..solo()

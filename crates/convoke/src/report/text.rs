@@ -1,7 +1,7 @@
 //! The report for a person at a terminal or a log: what counts first, long texts shortened and said to be. Everything that
 //! a model wrote is cleaned, so that no terminal obeys it. The whole of it is in the other forms.
 
-use super::changes::{file_line, files_head, tree_line};
+use super::changes::{CALLEE, callee_lines, file_line, files_head, tree_line};
 use super::model::{Agent, AgentStatus, Finding, RunReport, Verdict};
 use super::order::{counts, in_order};
 use super::program::ProgramReport;
@@ -178,7 +178,8 @@ impl Page {
         }
         if let Some(source) = finding.source() {
             let source = self.flat(&source);
-            self.line("      ", &format!("by {source}"));
+            let by = if finding.is_call { "judged by" } else { "by" };
+            self.line("      ", &format!("{by} {source}"));
         }
     }
 
@@ -224,7 +225,7 @@ impl Page {
         }
         self.more(MOST_LINES, bad.len());
         // What the others changed is listed by file.
-        let reports = |agent: &&Agent| !agent.changed.is_empty() && !matches!(agent.role, "lead" | "task");
+        let reports = |agent: &&Agent| !agent.changed.is_empty() && !matches!(agent.role, "lead" | "task" | CALLEE);
         let changed: Vec<&Agent> = agents.iter().filter(reports).collect();
         for agent in changed.iter().take(MOST_LINES) {
             let files: Vec<&str> = agent.changed.iter().take(MOST_FILES).map(String::as_str).collect();
@@ -240,6 +241,12 @@ impl Page {
             self.line("  ", &format!("changed while {name} worked: {files}{more}"));
         }
         self.more(MOST_LINES, changed.len());
+        let files = callee_lines(report);
+        for line in files.iter().take(MOST_LINES) {
+            let line = self.flat(line);
+            self.line("  ", &line);
+        }
+        self.more(MOST_LINES, files.len());
     }
 
     /// What the run left behind in files, and how to see it and take it back.

@@ -1,6 +1,6 @@
 //! `convoke resume --script` with the real binary: an edited script goes on in the same session, and only what is new or dead is asked.
 
-use convoke_sim::{SimConfig, says};
+use convoke_sim::{Fault, FaultKind, SimConfig, says};
 use serde_json::{Value, json};
 
 use crate::pty::Terminal;
@@ -10,6 +10,16 @@ use crate::workflow_run::{Callees, script, stage};
 
 const FIVE: &str =
     "return { all: await parallel(['a', 'b', 'die 1', 'die 2', 'die 3'].map(x => () => agent(x))), args }";
+
+/// A stage on which three of the five die.
+async fn three_dead() -> Stage {
+    let stage = stage(FIVE).await;
+    for prompt in ["die 1", "die 2", "die 3"] {
+        let fault = Fault::new(FaultKind::BadRequest400("no such luck".into()));
+        stage.sim().push_fault(fault.on(prompt).times(u32::MAX));
+    }
+    stage
+}
 
 fn healed() -> SimConfig {
     SimConfig::new(Callees(|prompt| vec![says(&format!("healed {prompt}"))]))
@@ -24,7 +34,7 @@ fn asked(stage: &Stage) -> Vec<String> {
 
 #[tokio::test]
 async fn an_edited_script_goes_on_in_its_session_and_only_the_edited_and_the_dead_are_asked() {
-    let mut stage = stage(FIVE).await;
+    let mut stage = three_dead().await;
     let seen = stage.run(&["workflow", "run", "flow.js", "--args", "{\"n\": 1}", "-o", "json"]).await.exits(3);
     let first = seen.json();
     let session = first["run"].as_str().unwrap().to_owned();
@@ -59,7 +69,7 @@ async fn an_edited_script_goes_on_in_its_session_and_only_the_edited_and_the_dea
 
 #[tokio::test]
 async fn an_edited_script_that_is_partial_is_resumed_and_retried_itself() {
-    let mut stage = stage(FIVE).await;
+    let mut stage = three_dead().await;
     let seen = stage.run(&["workflow", "run", "flow.js"]).await.exits(3);
     let session = seen.resume_args()[1].clone();
     write(&stage.work(), "edited.js", &script(&FIVE.replace("'die 3'", "'c'")));

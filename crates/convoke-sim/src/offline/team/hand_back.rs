@@ -6,10 +6,9 @@ use std::fmt::Write as _;
 
 use super::digest::items;
 use super::facts::Sight;
-use super::look::Look;
 use super::many;
 use crate::offline::intent::Ask;
-use crate::offline::read::Exchange;
+use crate::offline::read::{Exchange, SCOUT};
 
 /// What is handed back: the note that asked for it, why the task could not be done anyway, and what it asked to look at.
 pub(in crate::offline) fn hand_back(exchange: &Exchange, note: &str, beyond: Option<&str>, asks: &[&str]) -> String {
@@ -51,8 +50,7 @@ pub(in crate::offline) fn refused_fan_out(exchange: &Exchange) -> Option<String>
 
 /// The files and lines that the scouting command counted, by language.
 fn scouted(exchange: &Exchange) -> Option<String> {
-    let title = Look::Scout.title();
-    let scouts = exchange.calls.iter().rev().filter(|call| call.title() == title);
+    let scouts = exchange.calls.iter().rev().filter(|call| call.title() == SCOUT);
     let sight = scouts.filter_map(|call| Sight::parse(call.result.as_deref()?)).next()?;
     let mut languages: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for area in &sight.areas {

@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 
 use super::digest::{items, rests};
 use super::facts::Sight;
-use super::look::Look;
+use super::look::{Look, Place};
 use super::plan::plan;
 use super::small_talk::{self, asks_for_workflow, forbids_team, without_workflow};
 use super::{many, named, synthesis};
 use crate::offline::intent::{Ask, Intent, Wanted, classify};
 use crate::offline::policy::{Answer, call_tools, text};
-use crate::offline::read::{Call, Exchange, said};
+use crate::offline::read::{Call, Exchange, SCOUT, said};
 
 /// The reply of a lead; none if it is to work alone.
 pub(super) fn answer(request: &Value) -> Option<Answer> {
@@ -28,7 +28,7 @@ pub(super) fn answer(request: &Value) -> Option<Answer> {
         return None;
     }
     let wanted = substantive(&without_workflow(&exchange.task))?;
-    let scout = exchange.calls.iter().rfind(|call| call.title() == Look::Scout.title());
+    let scout = exchange.calls.iter().rfind(|call| call.title() == SCOUT);
     let sight = scout.and_then(|call| Sight::parse(call.result.as_deref()?));
     if let Some(run) = exchange.calls.iter().rfind(|call| call.name == "Workflow") {
         return finish(&exchange, run, sight.as_ref(), &wanted);
@@ -38,7 +38,7 @@ pub(super) fn answer(request: &Value) -> Option<Answer> {
     }
     match (scout, sight) {
         (None, _) => {
-            let calls = vec![("bash", json!({"command": Look::Scout.command()}))];
+            let calls = vec![("bash", json!({"command": Look::Scout(Place::default()).command()}))];
             Some(call_tools("Scouting: what is here, and where.", calls, exchange.calls_so_far))
         }
         (Some(_), None) => None,

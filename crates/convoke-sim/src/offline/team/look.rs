@@ -15,8 +15,8 @@ pub(super) const MOST: usize = 8;
 /// Something that is looked at with one command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Look {
-    /// Files and lines by directory and language.
-    Scout,
+    /// Files and lines by directory and language, in a part of the tree.
+    Scout(Place),
     /// One concern in a part of the tree.
     Check { concern: Concern, place: Place },
     /// The same rule again, at these lines of these files alone.
@@ -138,7 +138,7 @@ impl Look {
     /// The first line of the command, by which its result is recognised.
     pub(super) fn title(&self) -> String {
         match self {
-            Look::Scout => SCOUT_TITLE.to_owned(),
+            Look::Scout(_) => SCOUT_TITLE.to_owned(),
             Look::Check { concern, .. } => format!("# {}", concern.about().title),
             Look::Again { concern, .. } => format!("# {}, looked up again", concern.about().title),
             Look::Words { .. } => "# Lines that hold words of the subtask".to_owned(),
@@ -149,7 +149,7 @@ impl Look {
     pub(super) fn command(&self) -> String {
         match self {
             Look::Cite(cited) => self.cite(cited),
-            Look::Scout => self.over(
+            Look::Scout(place) => self.over(
                 &Recipe {
                     programs: vec![("P", vec![BASE, SCOUT]), ("SUM", vec![SUM]), ("AREAS", vec![AREAS])],
                     shell: "",
@@ -157,9 +157,9 @@ impl Look {
                     pipeline: "noting every | awk \"$SUM\" | sort -t\"$T\" -k5,5nr -k2,2 -k3,3 | awk \"$AREAS\""
                         .to_owned(),
                     modules: false,
-                    whole: true,
+                    whole: false,
                 },
-                &Place::default(),
+                place,
                 "",
                 &[],
             ),

@@ -28,13 +28,25 @@ pub(super) fn write(concern: Concern, place: &Place) -> String {
 /// How a subtask is looked into.
 pub(super) fn read(subtask: &str) -> Look {
     let place = place(subtask);
-    match Concern::of_text(subtask) {
+    match Concern::of_text(&without_paths(subtask)) {
         Some(concern) => Look::Check { concern, place },
         None => {
             let (terms, least) = terms(subtask);
             Look::Words { terms, least, place }
         }
     }
+}
+
+/// The text without the paths in it: `README.md` names a file and is no wish for one.
+fn without_paths(text: &str) -> String {
+    let is_one = |token: &str| {
+        let bare = token.trim_matches(|c: char| "`,;:!?()\"'".contains(c)).trim_end_matches('.');
+        bare.contains('.') && is_path(bare)
+    };
+    let lines = text.lines().map(|line| {
+        line.split(' ').filter(|token| !is_one(token)).collect::<Vec<_>>().join(" ")
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// The paths that the first line names.
@@ -131,6 +143,10 @@ mod tests {
         };
         assert_eq!((terms.join(" ").as_str(), least), ("governor paces requests limits", 2));
         assert_eq!(place.within, ["src/limits"]);
+        let Look::Words { place, .. } = read("Which statements of README.md does the code contradict?") else {
+            panic!("a file's name was taken for a wish");
+        };
+        assert_eq!(place.within, ["README.md"]);
         let Look::Words { terms, least, .. } = read("Where is `retry_after` honoured?") else { panic!("no search") };
         assert_eq!((terms, least), (vec!["retry_after".to_owned()], 1));
     }

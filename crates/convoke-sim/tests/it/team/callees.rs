@@ -93,8 +93,48 @@ async fn a_verdict_follows_from_whether_the_named_place_can_be_read() {
         let told = value(&tree, &format!("Try to refute: {place}: a TODO was left."), &schema).await;
         assert_eq!((&told["refuted"], &told["verdict"]), (&json!(refuted), &json!(verdict)), "{place}: {told:#}");
     }
+    let told = value(&tree, "Try to refute: src/a.py:1: the sky is green.", &schema).await;
+    assert_eq!((&told["refuted"], &told["verdict"]), (&json!(false), &json!("uncertain")), "{told:#}");
     let told = value(&tree, "Try to refute: the sky is green.", &schema).await;
     assert_eq!((&told["refuted"], &told["verdict"]), (&json!(false), &json!("uncertain")), "{told:#}");
+}
+
+#[tokio::test]
+async fn what_nobody_looked_at_is_never_said_to_be_right_or_done() {
+    let tree = small();
+    let yes = json!({"type": "boolean"});
+    let schema = object(&json!({
+        "ok": yes, "passed": yes, "valid": yes, "approved": yes, "tests_passed": yes, "done": yes, "fixed": yes, "tested": yes,
+        "verdict": {"enum": ["pass", "fail"]}, "status": {"enum": ["ok", "error"]}, "outcome": {"enum": ["done", "blocked"]},
+        "sound": {"enum": [true, false]}, "tests": {"type": "array", "items": {"type": "string"}},
+        "commands": {"type": "array", "items": object(&json!({"command": {"type": "string"}, "passed": yes}))}
+    }));
+    for prompt in ["Is the new cache sound? Run the tests.", "Find leftover TODO markers and fix them", "Discuss zebras"] {
+        let told = value(&tree, prompt, &schema).await;
+        let expected = json!({
+            "ok": false, "passed": false, "valid": false, "approved": false, "tests_passed": false, "done": false, "fixed": false,
+            "tested": false, "verdict": "fail", "status": "error", "outcome": "blocked", "sound": false, "tests": [], "commands": []
+        });
+        assert_eq!(told, expected, "{prompt}");
+    }
+}
+
+#[tokio::test]
+async fn only_what_lies_below_the_named_paths_is_looked_at() {
+    let tree = Tree::new(&[("src/a.py", "# TODO: one\n"), ("lib/b.py", "# TODO: two\n"), ("c.py", "# TODO: three\n")]);
+    let row = object(&json!({"path": {"type": "string"}, "why": {"type": "string"}}));
+    let areas = object(&json!({"areas": {"type": "array", "items": row}}));
+    for (place, within) in [("`lib/`", vec!["lib"]), ("`src/`, `lib/`", vec!["src", "lib"]), ("`c.py`", vec!["c.py"])] {
+        let told = value(&tree, &format!("Leftover TODO markers in {place}.\nBegin with src/, c.py."), &findings()).await;
+        let files = told["findings"].as_array().expect("findings").iter().map(|row| row["file"].as_str().expect("a file"));
+        let outside: Vec<&str> = files.filter(|file| !within.iter().any(|path| file.starts_with(path))).collect();
+        assert_eq!((outside, told["findings"].as_array().map(Vec::len)), (vec![], Some(within.len())), "{told:#}");
+        let told = value(&tree, &format!("Which parts of the code in {place} deserve a review first?"), &areas).await;
+        assert_eq!(told["areas"].as_array().map(Vec::len), Some(within.len()), "{told:#}");
+    }
+    let told = value(&tree, "Leftover TODO markers in `gone/`.", &findings()).await;
+    assert_eq!(told["findings"], json!([]));
+    assert!(told["summary"].as_str().is_some_and(|said| said.contains("Not to be found: 1 path")), "{told:#}");
 }
 
 #[tokio::test]
@@ -193,11 +233,20 @@ async fn a_text_is_replaced_word_for_word_where_the_prompt_names_the_file_and_th
     let told = value(&tree, &format!("Migrate `notes.txt`.\nGoal: {goal}"), &schema).await;
     assert_eq!(told["changed"], true, "{told:#}");
     assert_eq!(tree.run("cat notes.txt src/b.py"), "the col&or's of things\n# FIXME: two\nx = 'colour'\n");
-    let check = object(&json!({"ok": {"type": "boolean"}, "why": text}));
-    for (patch, ok) in [("-the colour\n+the col&or's", true), ("-the colour\n+the colours", false)] {
+    let check = object(&json!({"ok": {"type": "boolean"}, "why": text, "ran": text, "tests_passed": {"type": "boolean"}}));
+    let fits = "--- a/src/b.py\n+++ b/src/b.py\n@@ -1,2 +1,2 @@\n # FIXME: two\n-x = 'colour'\n+x = 'col&or's'";
+    let wrong = fits.replace("col&or's", "colours");
+    let elsewhere = fits.replace(" # FIXME: two", " # FIXME: three");
+    for (patch, ok, why) in [
+        (fits, true, "it fits, and nothing in its files says `colour`"),
+        (&wrong, false, "1 line in its files still say `colour`"),
+        (&elsewhere, false, "cannot be put on"),
+    ] {
         let told = value(&tree, &format!("Change nothing. Goal: {goal}\n<patch>\n{patch}\n</patch>"), &check).await;
-        assert_eq!(told["ok"], ok, "{told:#}");
+        assert_eq!((&told["ok"], &told["ran"], &told["tests_passed"]), (&json!(ok), &json!(""), &json!(false)), "{told:#}");
+        assert!(told["why"].as_str().is_some_and(|said| said.contains(why) && said.contains("No test was run")), "{told:#}");
     }
+    assert!(tree.run("cat src/b.py").contains("x = 'colour'"), "whoever judges changes nothing");
     let told = value(&tree, "Migrate `notes.txt` to the new style.", &schema).await;
     assert_eq!((&told["changed"], &told["patch"]), (&json!(false), &json!("")), "nothing is changed by guessing");
 }

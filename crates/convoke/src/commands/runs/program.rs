@@ -1,8 +1,8 @@
-//! What `convoke runs show` says of workflow programs: a line and a table of calls for each, the whole value of one, or one call with
-//! its prompt, its answer and who gave it. Nothing of a value is ever cut.
+//! What `convoke runs show` says of workflow programs: a line and a table of calls for each, the whole value of one, all that it
+//! logged, or one call with its prompt, its answer and who gave it. Nothing of a value is ever cut.
 
 use convoke_journal::Journal;
-use convoke_kernel::{CallAnswer, CallState, ItemStatus, Program, ProgramEnd, ProgramSummary};
+use convoke_kernel::{CallAnswer, CallState, ItemStatus, Program, ProgramEnd, ProgramSaid, ProgramSummary};
 use serde_json::{Value, json};
 
 use crate::args::OutputFormat;
@@ -34,6 +34,24 @@ pub(super) async fn value(settings: &Settings, journal: &Journal, run: &Run, giv
     match settings.output {
         OutputFormat::Text => stdio::put_more(&format!("{}\n", printable(&value_text(value.as_ref()))))?,
         OutputFormat::Json | OutputFormat::Jsonl => stdio::put_json(&format!("{text}\n"))?,
+    };
+    Ok(Exit::Done)
+}
+
+/// Prints what a program said in its last pass: the phases it began and the lines it logged, in order.
+pub(super) async fn log(settings: &Settings, journal: &Journal, run: &Run, given: &str) -> Result<Exit, Failure> {
+    let summary = run.program(given)?;
+    let program = work::program(journal, &summary.run).await?;
+    let line = |said: &ProgramSaid| match said {
+        ProgramSaid::Phase(title) => format!("phase: {title}\n"),
+        ProgramSaid::Log(text) => format!("{text}\n"),
+    };
+    match settings.output {
+        OutputFormat::Text => stdio::put_more(&printable(&program.said().iter().map(line).collect::<String>()))?,
+        OutputFormat::Json | OutputFormat::Jsonl => {
+            let object = json!({"schema_version": 1, "run": summary.run, "pass": program.pass(), "said": program.said()});
+            stdio::put_json(&format!("{object:#}\n"))?
+        }
     };
     Ok(Exit::Done)
 }

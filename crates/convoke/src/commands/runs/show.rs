@@ -37,6 +37,9 @@ pub(super) async fn run(settings: &Settings, args: &ShowArgs) -> Result<Exit, Fa
     if args.value {
         return program::value(settings, &journal, run, &args.run).await;
     }
+    if args.log {
+        return program::log(settings, &journal, run, &args.run).await;
+    }
     if let Some(call) = args.call {
         return program::call(settings, &journal, run, (&args.run, call)).await;
     }

@@ -16,7 +16,7 @@ use crate::args::{ControlArgs, OutputFormat};
 use crate::catalog::State;
 use crate::failure::{Exit, Failure};
 use crate::render::{Look, Screen};
-use crate::report::ProgramReport;
+use crate::report::{MENDED, ProgramReport};
 use crate::settings::Settings;
 use crate::stdio::{self, Reader};
 use crate::work::{Short, Work};
@@ -96,8 +96,12 @@ async fn came_to(settings: &Settings, target: &Target, said: &mut String) -> Res
     };
     said.push_str(&format!("{session}: {words}\n"));
     if let Some(command) = naming.resume(session) {
-        let what = if exit == Exit::Done { "its answer" } else { "resume" };
-        said.push_str(&format!("{what}: {command}\n"));
+        let (what, flags) = match exit {
+            Exit::Done => ("its answer", ""),
+            Exit::Failed if own.is_some_and(ProgramReport::wants_mending) => ("mend the script, then", MENDED),
+            _ => ("resume", ""),
+        };
+        said.push_str(&format!("{what}: {command}{flags}\n"));
     }
     Ok(exit)
 }

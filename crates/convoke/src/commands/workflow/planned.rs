@@ -174,16 +174,29 @@ pub(super) fn text(settings: &Settings, chosen: &Chosen, plan: &Plan, width: Opt
     let mut page = table.render(width);
     let of = |cap: Option<String>| cap.map(|cap| format!("; the envelope has {cap}")).unwrap_or_default();
     let (low, high) = (plan.low.tokens.min(plan.high.tokens), plan.low.tokens.max(plan.high.tokens));
-    let lines = [
+    let mut lines = vec![
         String::new(),
         format!("in all: {}{}", agents(plan), of(settings.caps.agents.map(|cap| cap.to_string()))),
         format!("tokens: {} to {}{}", tokens(low), tokens(high), of(settings.caps.tokens.map(tokens))),
         format!("cost: {}{}", cost(plan), of(settings.caps.nano.map(|cap| dollars(Some(cap))))),
         assumption(plan),
     ];
+    lines.extend(refused(settings, plan).map(|why| format!("will be refused: {why}")));
     let width = width.unwrap_or(WIDE);
     lines.iter().for_each(|line| page.push_str(&(hanging(line, width, "  ") + "\n")));
     page
+}
+
+/// Why the envelope has no room for it, even if every answer is short; `None` if it may fit.
+fn refused(settings: &Settings, plan: &Plan) -> Option<String> {
+    let (least, cap) = (plan.low.agents.min(plan.high.agents), settings.caps.agents?);
+    (least > cap).then(|| {
+        format!(
+            "it starts at least {} and the envelope has {cap}, so a step of it will not be begun; --budget-agents {least} \
+             grants them",
+            count(least, "agent")
+        )
+    })
 }
 
 /// What a line may take where nobody says how long a line is.
@@ -284,5 +297,6 @@ pub(super) fn object(settings: &Settings, chosen: &Chosen, plan: &Plan) -> Value
         "low": way(&plan.low),
         "high": way(&plan.high),
         "cap_agents": settings.caps.agents,
+        "refused": refused(settings, plan),
     })
 }

@@ -135,16 +135,8 @@ async fn is_known(desk: &Desk<'_>, word: &str) -> Result<(), Failure> {
         return Ok(());
     }
     let entries = desk.library.list().await;
-    let near = nearest(word, entries.iter().map(|entry| entry.name.as_str()));
-    let near = near.filter(|near| strsim::jaro_winkler(word, near) > LIKE);
-    Err(match near {
-        Some(near) => no_command(word).hint(format!("the nearest workflow is `convoke {near}`")),
-        None => no_command(word),
-    })
+    Err(no_command(word, entries.iter().map(|entry| entry.name.as_str())))
 }
-
-/// A name is spoken of only if it is as much like the word as a slip of the finger leaves it.
-const LIKE: f64 = 0.85;
 
 /// How people read the call; two calls are the same if this is.
 pub(super) fn text(chosen: &Chosen, args: Option<&Value>) -> String {

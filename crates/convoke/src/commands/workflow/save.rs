@@ -1,18 +1,20 @@
-//! `convoke workflow save`: puts a workflow where it is found by its name. Only what can be run is saved; nothing is replaced unasked,
+//! `convoke workflow save`: puts a workflow, from a file or as a run was made of it, where it is found by its name. Only what can be run is saved; nothing is replaced unasked,
 //! and no link is followed.
 
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use convoke_runtime::{Checked, Origin, Shelf, Source, read_source, source_digest};
+use convoke_runtime::{Checked, Origin, Shelf, read_source, source_digest};
 use serde_json::json;
 
-use super::{Desk, places, short};
+use super::{Desk, is_file, places, short};
 use crate::args::{OutputFormat, WorkflowSaveArgs};
+use crate::catalog::{self, Catalog};
 use crate::failure::{Exit, Failure};
 use crate::render::clean;
 use crate::stdio;
+use crate::work;
 
 /// Longer names are no names.
 const LONGEST_NAME: usize = 64;
@@ -20,8 +22,8 @@ const LONGEST_NAME: usize = 64;
 /// Saves a workflow.
 pub(super) async fn run(desk: &Desk<'_>, args: &WorkflowSaveArgs) -> Result<Exit, Failure> {
     check_name(&args.name)?;
-    let source = source(&args.from).await?;
-    let name = match desk.library.checker().check(&source.text).await? {
+    let source = source(desk, &args.from).await?;
+    let name = match desk.library.checker().check(&source).await? {
         Checked::Sound { meta, .. } => meta.name,
         Checked::Unsound { problems } => {
             let file = args.from.to_string_lossy();
@@ -37,8 +39,8 @@ pub(super) async fn run(desk: &Desk<'_>, args: &WorkflowSaveArgs) -> Result<Exit
     }
     let dir = shelf(desk, args.user)?;
     let path = dir.join(format!("{name}.js"));
-    let put = put(&dir, &path, &source.text, args.force)?;
-    let digest = source_digest(&source.text);
+    let put = put(&dir, &path, &source, args.force)?;
+    let digest = source_digest(&source);
     let entries = desk.library.list().await;
     let hidden = entries.iter().any(|entry| entry.path.as_deref() == Some(&path) && entry.hidden);
     if desk.settings.output == OutputFormat::Json {
@@ -81,14 +83,21 @@ fn check_name(name: &str) -> Result<(), Failure> {
     }
 }
 
-async fn source(from: &Path) -> Result<Source, Failure> {
-    let text = from.to_string_lossy();
-    let is_run = ["s_", "a_", "wf_"].iter().any(|kind| text.starts_with(kind));
-    if is_run && !from.exists() {
-        return Err(Failure::usage(format!("there is no file '{text}', and only files can be saved for now"))
-            .hint("give the file that holds the script"));
+/// The script in a file, or the one that a run was made of.
+async fn source(desk: &Desk<'_>, from: &Path) -> Result<String, Failure> {
+    let given = from.to_string_lossy();
+    if from.exists() || is_file(&given) {
+        return Ok(read_source(from).await?.text);
     }
-    Ok(read_source(from).await?)
+    let unknown = |failure: Failure| failure.hint(format!("there is no file '{given}' either"));
+    let journal = catalog::open_existing(desk.settings).await?;
+    let catalog = Catalog::load(desk.settings, journal.as_ref()).await?;
+    let run = catalog.find(&given).map_err(unknown)?;
+    let summary = run.program(&given)?;
+    let Some(journal) = &journal else { return Err(Failure::failed("the journal has gone")) };
+    let program = work::program(journal, &summary.run).await?;
+    let source = program.spec().map(|spec| spec.source.clone());
+    source.ok_or_else(|| Failure::failed(format!("{} was never begun, and holds no script", summary.run)))
 }
 
 /// The directory to save in. In a project the nearest one that is there, else a new one at its root.

@@ -144,8 +144,9 @@ pub(super) fn judge_program(judged: Judged, program: Option<&ProgramReport>) -> 
             (Status::Failed, Exit::Failed, "program_failed".to_owned(), String::new(), Some(message))
         }
         (_, "stopped") => {
+            // As after the stop itself: it is unfinished and goes on when a person says so.
             let message = "the workflow was stopped before its end".to_owned();
-            (Status::Failed, Exit::Failed, kind_word(FailureKind::Cancelled), String::new(), Some(message))
+            (Status::Interrupted, Exit::NeedsPerson, "stopped".to_owned(), String::new(), Some(message))
         }
         (_, "declined") => {
             let steps: Vec<&Declined> = program.declined.iter().collect();

@@ -84,7 +84,7 @@ fn a_persons_program_is_judged_by_what_became_of_it_and_its_answer_is_its_value(
     check("partial", Exit::Partial, "program_partial", true);
     check("failed", Exit::Failed, "program_failed", false);
     check("declined", Exit::Budget, "budget", false);
-    check("stopped", Exit::Failed, "cancelled", false);
+    check("stopped", Exit::NeedsPerson, "stopped", false);
     // One that could not even be begun has no value, and what was said of it is no answer.
     let (_, code, _, answer, failure) = judge_program(judge_outcome(digest()), None);
     assert_eq!((code, answer, failure), (Exit::Failed, String::new(), Some("m".to_owned())));

@@ -128,8 +128,10 @@ impl Tree {
         let (running, waiting) = (many(State::Running), many(State::Waiting));
         match phase {
             Phase(Phase::PROGRAMS..) => {
-                let (head, others) = self.programs.heading(phase, running);
-                fitted(head, &others, width)
+                let (head, others, rest) = self.programs.heading(phase, running);
+                let line = fitted(head, &others, width);
+                let longer = format!("{line}{rest}");
+                if text_columns(&longer) > width { line } else { longer }
             }
             Phase::WORKING if !self.runs.is_empty() => {
                 let counts = self.counts();

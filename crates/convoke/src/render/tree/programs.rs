@@ -3,11 +3,10 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use convoke_kernel::{AgentId, CallState, ItemStatus, Program, ProgramEvent};
+use convoke_kernel::{AgentId, CallKind, CallState, ItemStatus, Program, ProgramEvent};
 
 use super::super::clean::flat;
-use super::super::figures::seconds;
-use super::lines::listed;
+use super::super::figures::{count, seconds};
 use super::node::Phase;
 
 /// Verifiers of one finding that are looked for, whatever the program says.
@@ -157,13 +156,12 @@ impl Programs {
         self.calls(phase).all(|call| call.result.is_some() || call.cleared)
     }
 
-    /// A phase in numbers: its head, and what may follow.
-    pub(super) fn heading(&self, phase: Phase, running: u32) -> (String, Vec<(u32, &'static str)>) {
+    /// A phase in numbers: its head, what may follow, and what was done without agents, behind a dot.
+    pub(super) fn heading(&self, phase: Phase, running: u32) -> (String, Vec<(u32, &'static str)>, String) {
         let (mut all, mut done, mut failed, mut skipped, mut served, mut asked) = (0u32, 0u32, 0u32, 0u32, 0u32, 0u32);
         for call in self.calls(phase) {
             if !call.made.kind.is_agents() {
-                let open = call.result.is_none() && !call.cleared;
-                asked += u32::from(open && call.made.kind == convoke_kernel::CallKind::Checkpoint);
+                asked += u32::from(waits(call));
                 continue;
             }
             all += 1;
@@ -175,6 +173,11 @@ impl Programs {
                 ItemStatus::Skipped { .. } => skipped += 1,
             }
         }
+        let rest = self.without_agents(phase);
+        if all == 0 {
+            let asks = if asked > 0 { format!(": {asked} waiting for you") } else { String::new() };
+            return (format!("{}{asks}", self.title(phase, "workflow")), Vec::new(), rest);
+        }
         let waiting = all.saturating_sub(done + failed + skipped).saturating_sub(running);
         let others = vec![
             (asked, "waiting for you"),
@@ -184,29 +187,26 @@ impl Programs {
             (skipped, "skipped"),
             (served, "served from before"),
         ];
-        let head = match all {
-            // Commands, children and timers are nobody's work.
-            0 => format!("{}: {}", self.title(phase), self.without_agents(phase)),
-            all => format!("{}: {done} of {all} done", self.title(phase)),
-        };
-        (head, others)
+        (format!("{}: {done} of {all} done", self.title(phase, "agents")), others, rest)
     }
 
-    /// What a phase did without agents: `2 sh, 1 workflow`.
+    /// What a phase did without agents: ` · 14 timers · 2 commands`.
     fn without_agents(&self, phase: Phase) -> String {
         let mut kinds: Vec<(u32, &str)> = Vec::new();
-        for word in self.calls(phase).map(|call| call.made.kind.word()) {
-            match kinds.iter_mut().find(|(_, known)| *known == word) {
+        let others = self.calls(phase).filter(|call| !call.made.kind.is_agents() && !waits(call));
+        for noun in others.map(|call| noun(call.made.kind)) {
+            match kinds.iter_mut().find(|(_, known)| *known == noun) {
                 Some((many, _)) => *many += 1,
-                None => kinds.push((1, word)),
+                None => kinds.push((1, noun)),
             }
         }
-        listed(&kinds)
+        kinds.into_iter().map(|(many, noun)| format!(" · {}", count(many, noun))).collect()
     }
 
-    fn title(&self, phase: Phase) -> String {
-        let Some((open, group)) = self.of(phase) else { return "agents".to_owned() };
-        let phase = group.phase.as_deref().unwrap_or("agents");
+    /// What a phase is called; `unnamed` where the program gave no name.
+    fn title(&self, phase: Phase, unnamed: &str) -> String {
+        let Some((open, group)) = self.of(phase) else { return unnamed.to_owned() };
+        let phase = group.phase.as_deref().unwrap_or(unnamed);
         let own = group.within.as_ref().map_or_else(|| phase.to_owned(), |within| format!("▸ {within}: {phase}"));
         // Several programs may have phases of the same name.
         let named = if open.by_person { own } else { format!("{} · {own}", open.name) };
@@ -222,5 +222,21 @@ impl Programs {
         let phase = phase.map(|phase| format!(" · {}", flat(phase, MOST_CHARS).0)).unwrap_or_default();
         let took = seconds(Duration::from_millis(now.saturating_sub(open.since)));
         Some(format!("workflow {}{phase} · {took}", open.name))
+    }
+}
+
+/// Whether it is a question that waits for a person.
+fn waits(call: &CallState) -> bool {
+    call.made.kind == CallKind::Checkpoint && call.result.is_none() && !call.cleared
+}
+
+/// What people call a call of this kind.
+fn noun(kind: CallKind) -> &'static str {
+    match kind {
+        CallKind::Agent | CallKind::Verify => "agent",
+        CallKind::Sh => "command",
+        CallKind::Checkpoint => "question",
+        CallKind::Workflow => "workflow",
+        CallKind::Timer => "timer",
     }
 }

@@ -385,11 +385,25 @@ fn the_agents_of_a_program_stand_in_their_phases_and_never_among_tasks() {
     assert!(lines[4].starts_with("  ▸ call 4"), "{lines:#?}");
     assert_eq!(stage.0.own_program(61_000).unwrap(), "workflow tidy · Check · 1 min 0 s");
     let alone = program(false, vec![made(1, CallKind::Sh, "Look", None)]);
-    assert_eq!(alone.0.lines("lead", (60, 20), 0)[1].text, "└ Look: 1 sh");
+    assert_eq!(alone.0.lines("lead", (60, 20), 0)[1].text, "└ Look · 1 command");
     for width in [20, 40, 80, 120] {
         let wide = stage.0.lines("lead", (width, 20), 61_000);
         assert!(wide.iter().all(|line| text_columns(&line.text) <= width), "{wide:#?}");
     }
+}
+
+#[test]
+fn timers_and_commands_stand_behind_a_dot_and_are_no_agents() {
+    let check = |calls: Vec<MadeCall>, expected: &str| {
+        let lines = program(false, calls).0.lines("lead", (60, 20), 0);
+        assert_eq!(lines[1].text, format!("└ {expected}"));
+    };
+    let timers = || (1..=14).map(|call| MadeCall { phase: None, ..made(call, CallKind::Timer, "", None) });
+    let late = |call: u32, kind: CallKind| MadeCall { phase: None, ..made(call, kind, "", None) };
+    check(timers().collect(), "workflow · 14 timers");
+    let both = timers().chain([late(15, CallKind::Agent), late(16, CallKind::Sh)]).collect();
+    check(both, "agents: 0 of 1 done, 1 waiting · 14 timers · 1 command");
+    check(vec![late(1, CallKind::Checkpoint)], "workflow: 1 waiting for you");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::leaf;
-use super::names::{AREAS, FILES, FINDINGS, is_one_of};
+use super::names::{AREAS, FILES, FINDINGS, RAN, ends_in, is_one_of};
 use super::pattern;
 use super::seen::{Row, Seen};
 
@@ -74,7 +74,7 @@ impl<'a> Filler<'a> {
         if let Some(choices) = schema["enum"].as_array().filter(|choices| !choices.is_empty()) {
             return match self.manner {
                 Manner::Telling => leaf::choice(choices, name, row, self.seen),
-                Manner::Bare => choices[0].clone(),
+                Manner::Bare => leaf::least(choices),
             };
         }
         match kind(schema) {
@@ -138,6 +138,9 @@ impl<'a> Filler<'a> {
     fn rows(&self, name: &str, row: Row<'a>, texts: bool) -> (Vec<Row<'a>>, usize) {
         if !matches!(row, Row::None) {
             return (vec![row], 1);
+        }
+        if ends_in(name, RAN) {
+            return (Vec::new(), 0);
         }
         let rows = self.seen.rows();
         if texts && is_one_of(name, &format!("{FILES} {AREAS}")) {

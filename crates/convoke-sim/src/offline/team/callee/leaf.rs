@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::names::{
     AGAINST, CLAIM, CONFIDENCE, COUNT, DONE, EVIDENCE, FINDINGS, FIRST, KEY, KIND, LANGUAGE, LAST, PATCH, PATH, PLACE,
-    QUOTE, REASON, REMEDY, SEVERITY, SUMMARY, THERE, VERDICTS, ends_in, is_one_of,
+    QUOTE, RAN, REASON, REMEDY, SEVERITY, SUMMARY, THERE, VERDICTS, ends_in, is_one_of,
 };
 use super::seen::{Row, Seen};
 
@@ -56,6 +56,8 @@ fn whole(name: &str, seen: &Seen) -> String {
     let is = |table: &str| ends_in(name, table);
     if is(PATCH) {
         seen.patch().to_owned()
+    } else if is(RAN) {
+        String::new()
     } else if is(PATH) || is(PLACE) {
         seen.paths().first().map_or_else(|| topic(&seen.prompt), |path| (*path).to_owned())
     } else if is(SUMMARY) || is(REASON) || is(EVIDENCE) || is(QUOTE) || is_one_of(name, SUMMARY) {
@@ -115,7 +117,9 @@ impl Middle for f64 {
 /// A switch.
 pub(super) fn switch(name: &str, row: Row<'_>, seen: &Seen) -> bool {
     let something = !matches!(row, Row::None) || !seen.spots().is_empty();
-    if is_one_of(name, AGAINST) {
+    if is_one_of(name, RAN) {
+        false
+    } else if is_one_of(name, AGAINST) {
         seen.holds() == Some(false)
     } else if is_one_of(name, DONE) {
         seen.replaced() > 0
@@ -131,11 +135,19 @@ const FOR: &str = "accept accepted approve approved confirm confirmed correct ho
 const REFUSING: &str = "disproved fail failed false invalid no reject rejected refute refuted unsupported wrong";
 const OPEN: &str = "inconclusive open partial partially uncertain undecided unclear unknown unproven unsure unverified";
 
-/// One of some choices: the one that says what was seen, else the first.
+/// The choice that claims least: the first that says neither that something is right nor that it was done.
+pub(super) fn least(choices: &[Value]) -> Value {
+    let claims = |choice: &Value| choice.as_str().is_some_and(|word| is_one_of(word, FOR) || is_one_of(word, DONE));
+    let modest = choices.iter().find(|choice| !claims(choice) && **choice != Value::Bool(true));
+    modest.or(choices.first()).cloned().unwrap_or(Value::Null)
+}
+
+/// One of some choices: the one that says what was seen, else the one that claims least.
 pub(super) fn choice(choices: &[Value], name: &str, row: Row<'_>, seen: &Seen) -> Value {
-    let first = choices.first().cloned().unwrap_or(Value::Null);
     let among = |table: &str| choices.iter().find(|choice| choice.as_str().is_some_and(|word| is_one_of(word, table)));
-    let wanted = if ends_in(name, SEVERITY) && !matches!(row, Row::None) {
+    let wanted = if ends_in(name, RAN) {
+        among("none skipped untested no").or_else(|| among(OPEN))
+    } else if ends_in(name, SEVERITY) && !matches!(row, Row::None) {
         let known = match row.severity() {
             "high" => "high critical major p1",
             "medium" => "medium moderate p2",
@@ -149,7 +161,7 @@ pub(super) fn choice(choices: &[Value], name: &str, row: Row<'_>, seen: &Seen) -
             Some(true) => among(FOR),
             Some(false) => among(REFUSING),
             None if seen.replaced() > 0 => among(DONE),
-            None => among(OPEN),
+            None => among(OPEN).or_else(|| among(REFUSING)),
         }
     } else if ends_in(name, CONFIDENCE) {
         among("medium moderate")
@@ -157,5 +169,5 @@ pub(super) fn choice(choices: &[Value], name: &str, row: Row<'_>, seen: &Seen) -
         let kind = row.kind();
         choices.iter().find(|choice| choice.as_str() == Some(kind.as_str()))
     };
-    wanted.cloned().unwrap_or(first)
+    wanted.cloned().unwrap_or_else(|| least(choices))
 }

@@ -18,6 +18,8 @@ pub(super) const AGAINST: &str = "broken false invalid refuted reject rejected w
 /// Whether something was done.
 pub(super) const DONE: &str = "applied changed changes complete completed converted done edited fixed migrated modified replaced success \
     succeeded updated written";
+/// Whether something was run to test it, and what: nothing ever is.
+pub(super) const RAN: &str = "command commands executed ran run runs test tested testing tests";
 /// Whether there is something.
 pub(super) const THERE: &str = "any exists found has present";
 

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::step::Step;
-use super::swap;
+use super::swap::{self, Swap, Trial};
 use crate::offline::read::{Call, Exchange, Facts, short};
 use crate::offline::team::facts::{Area, Cited, Sight, Spot};
 use crate::offline::team::kind::{Kind, hit_claim};
@@ -48,7 +48,7 @@ impl Seen {
     fn take(&mut self, step: &Step, call: &Call) {
         let Some(text) = call.result.as_deref() else { return };
         let came = match step {
-            Step::Look(_) | Step::Swap(_) => {
+            Step::Look(_) | Step::Swap(_) | Step::Try(_) => {
                 let sight = Sight::parse(text);
                 let came = sight.is_some();
                 self.sight = sight.or_else(|| self.sight.take());
@@ -141,11 +141,15 @@ impl Seen {
         self.sight.as_ref().is_none_or(|sight| sight.items.is_empty() && sight.areas.is_empty())
     }
 
-    /// Whether what the prompt says is so: none if no rule can tell. Places that it names can be read or cannot, and a patch does
-    /// what was to be replaced or does not.
+    /// Whether what the prompt says is so: none if no rule can tell, or nobody looked. A patch can be put on and does what was to be
+    /// replaced, or not. A place that is named can be read, and what is said of it has a word in common with what stands there.
     pub(super) fn holds(&self) -> Option<bool> {
         if let Some(holds) = swap::patch_holds(&self.prompt) {
-            return Some(holds);
+            if !self.steps.iter().any(|step| matches!(step, Step::Try(_))) {
+                return Some(holds);
+            }
+            let sight = self.sight.as_ref()?;
+            return Some(holds && sight.count("applied") == 1 && sight.count("left") == 0);
         }
         let sight = self.sight.as_ref()?;
         let cited = self.cited();
@@ -157,7 +161,8 @@ impl Seen {
             match sight.cited(index) {
                 Cited::NoFile | Cited::TooShort => return Some(false),
                 Cited::Nothing => all = None,
-                Cited::Lines(_) => {}
+                Cited::Lines(lines) if shares_a_word(&self.prompt, lines) => {}
+                Cited::Lines(_) => all = None,
             }
         }
         all
@@ -189,28 +194,33 @@ impl Seen {
         let sight = self.sight.as_ref();
         let within = step.place().map(|place| place.within.join(", ")).filter(|within| !within.is_empty());
         let within = within.map(|within| format!(" in {within}")).unwrap_or_default();
+        let missing = match sight.map(|sight| sight.count("scope_missing")).unwrap_or_default() {
+            0 => String::new(),
+            number => format!(" Not to be found: {}.", many(number, "path")),
+        };
         let looked = many(self.files_seen(), "file");
         let found = many(self.total(), "finding");
         match step {
-            Step::Look(Look::Scout) => {
+            Step::Look(Look::Scout(_)) => {
                 let (files, lines) =
                     sight?.areas.iter().fold((0, 0), |sum, area| (sum.0 + area.files, sum.1 + area.lines));
-                Some(format!("There are {} with {}.", many(files, "file"), many(lines, "line")))
+                Some(format!("There are {} with {}{within}.", many(files, "file"), many(lines, "line")))
             }
             Step::Look(Look::Cite(lines)) => Some(self.about_cited(sight?, lines)),
             Step::Look(Look::Check { concern, .. } | Look::Again { concern, .. }) => {
                 sight?;
-                Some(format!("{}: looked into {looked}{within}; {found}.", concern.about().title))
+                Some(format!("{}: looked into {looked}{within}; {found}.{missing}", concern.about().title))
             }
             Step::Look(Look::Words { terms, .. }) => {
                 sight?;
                 let lines = many(self.total(), "line");
-                Some(format!("Searched {looked}{within} for {}: {lines}.", terms.join(", ")))
+                Some(format!("Searched {looked}{within} for {}: {lines}.{missing}", terms.join(", ")))
             }
             Step::Swap(swap) => {
                 sight?;
                 Some(format!("Replaced `{}` by `{}` in {}.", swap.old, swap.new, many(self.replaced(), "file")))
             }
+            Step::Try(trial) => Some(about_trial(trial, sight?)),
             Step::List { .. } | Step::Glob if self.files.is_empty() => None,
             Step::List { .. } | Step::Glob => Some(format!("Listed {}.", many(self.files.len() as u64, "file"))),
         }
@@ -259,6 +269,32 @@ impl Seen {
         }
         out
     }
+}
+
+/// What came of putting a patch on.
+fn about_trial(trial: &Trial, sight: &Sight) -> String {
+    let Swap { old, new, .. } = &trial.swap;
+    if sight.count("applied") == 0 {
+        return "The patch cannot be put on here, so what it does is not known. No test was run.".to_owned();
+    }
+    let left = match sight.count("left") {
+        0 => "nothing in its files says".to_owned(),
+        left => format!("{} in its files still say", many(left, "line")),
+    };
+    format!("Put the patch on in a place of its own: it fits, and {left} `{old}` instead of `{new}`. No test was run.")
+}
+
+/// Whether lines hold a word of the prompt: one of at least four letters that is no part of a place. All that can be told without
+/// understanding either.
+fn shares_a_word(prompt: &str, lines: &[String]) -> bool {
+    let low = prompt.to_lowercase();
+    let tokens = low.split_whitespace().filter(|token| !token.trim_end_matches(':').contains(['/', ':']));
+    let words = |text: &str| -> Vec<String> {
+        let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.chars().count() > 3);
+        words.map(str::to_lowercase).collect()
+    };
+    let said: Vec<String> = tokens.flat_map(words).collect();
+    lines.iter().flat_map(|line| words(line)).any(|word| said.contains(&word))
 }
 
 impl<'a> Row<'a> {

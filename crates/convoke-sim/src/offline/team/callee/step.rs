@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::names::{AREAS, FILES, FINDINGS, VERDICTS, is_one_of, property_names};
 use super::seen::Seen;
-use super::swap::{self, Swap};
+use super::swap::{self, Swap, Trial};
 use crate::offline::probes::{Probe, View};
 use crate::offline::read::{Call, Exchange, Facts};
 use crate::offline::team::facts::Sight;
@@ -24,6 +24,8 @@ pub(super) enum Step {
     List { within: Option<String>, only_if_nothing: bool },
     /// Replace a text in these files.
     Swap(Swap),
+    /// Put a patch on that was to replace a text, in a place of its own.
+    Try(Trial),
     /// List the files without a shell.
     Glob,
 }
@@ -42,6 +44,9 @@ pub(super) fn steps(prompt: &str, schema: Option<&Value>, declares: impl Fn(&str
     if asks_for(VERDICTS) && !cited.is_empty() {
         return vec![Step::Look(Look::Cite(cited))];
     }
+    if let Some(trial) = swap::trial(prompt).filter(|_| asks_for(VERDICTS)) {
+        return vec![Step::Try(trial)];
+    }
     if let Some(swap) = swap {
         let changes = !place.within.is_empty() && !swap::forbids(prompt);
         if changes {
@@ -50,7 +55,7 @@ pub(super) fn steps(prompt: &str, schema: Option<&Value>, declares: impl Fn(&str
         return vec![Step::Look(Look::Words { terms: vec![swap.old], least: 1, place })];
     }
     if asks_for(AREAS) {
-        return vec![Step::Look(Look::Scout)];
+        return vec![Step::Look(Look::Scout(place))];
     }
     let look = subtask::read(prompt);
     // Somebody who asks for findings and gets none is not helped by a list of files.
@@ -93,11 +98,12 @@ impl Step {
     /// What is said beside it.
     pub(super) fn say(&self) -> &'static str {
         match self {
-            Step::Look(Look::Scout) => "Looking at what is here, and where.",
+            Step::Look(Look::Scout(_)) => "Looking at what is here, and where.",
             Step::Look(Look::Cite(_)) => "Reading the places that are named.",
             Step::Look(_) => "Looking into it.",
             Step::List { .. } | Step::Glob => "Listing the files.",
             Step::Swap(_) => "Replacing it.",
+            Step::Try(_) => "Putting the patch on, in a place of its own.",
         }
     }
 
@@ -107,6 +113,7 @@ impl Step {
             Step::Look(look) => look.command(),
             Step::List { within, .. } => Probe::List.command(&View { scope: within.clone(), language: None }),
             Step::Swap(swap) => swap.command(),
+            Step::Try(trial) => trial.command(),
             Step::Glob => return ("glob", json!({"pattern": "**/*"})),
         };
         ("bash", json!({"command": command}))
@@ -118,6 +125,7 @@ impl Step {
             Step::Look(look) => look.title(),
             Step::List { .. } => Probe::List.title().to_owned(),
             Step::Swap(_) => swap::TITLE.to_owned(),
+            Step::Try(_) => swap::TRIAL.to_owned(),
             Step::Glob => return call.name == "glob",
         };
         call.name == "bash" && call.title() == title
@@ -132,7 +140,7 @@ impl Step {
     pub(super) fn has_come(&self, exchange: &Exchange) -> bool {
         let mut results = exchange.calls.iter().filter(|call| self.is(call)).filter_map(|call| call.result.as_deref());
         match self {
-            Step::Look(_) | Step::Swap(_) => results.any(|text| Sight::parse(text).is_some()),
+            Step::Look(_) | Step::Swap(_) | Step::Try(_) => results.any(|text| Sight::parse(text).is_some()),
             Step::List { .. } => results.any(|text| Facts::parse(text).is_some()),
             Step::Glob => results.next().is_some(),
         }
@@ -141,7 +149,7 @@ impl Step {
     /// Where it looks.
     pub(super) fn place(&self) -> Option<&Place> {
         match self {
-            Step::Look(Look::Check { place, .. } | Look::Words { place, .. }) => Some(place),
+            Step::Look(Look::Scout(place) | Look::Check { place, .. } | Look::Words { place, .. }) => Some(place),
             _ => None,
         }
     }
@@ -171,7 +179,16 @@ mod tests {
             of(&["findings"]),
             |steps| matches!(steps, [Step::Look(Look::Check { concern: Concern::Markers, place })] if place.within == ["src"]),
         );
-        check("Which parts has this project?", of(&["areas"]), |steps| matches!(steps, [Step::Look(Look::Scout)]));
+        check(
+            "Which parts of the code in `src/` come first?",
+            of(&["areas"]),
+            |steps| matches!(steps, [Step::Look(Look::Scout(place))] if place.within == ["src"]),
+        );
+        check(
+            "Change nothing. Somebody was to replace `old` with `new` in `a.txt`\n<patch>\n-old\n+new\n</patch>",
+            of(&["ok"]),
+            |steps| matches!(steps, [Step::Try(trial)] if trial.patch == "-old\n+new\n"),
+        );
         check(
             "Is it true? src/a.rs:3-4: it panics",
             of(&["refuted"]),

@@ -3,7 +3,13 @@
 
 use crate::offline::probes::quoted;
 
-/// The first line of the command.
+/// The first line of the command that puts a patch on.
+pub(super) const TRIAL: &str = "# Putting a patch on, in a place of its own";
+
+/// Longer ones are not put on: the command would not fit into a reply.
+const LONGEST_PATCH: usize = 12_000;
+
+/// The first line of the command that replaces.
 pub(super) const TITLE: &str = "# Replacing a text, word for word";
 
 /// A replacement that a prompt asks for.
@@ -12,6 +18,13 @@ pub(super) struct Swap {
     pub(super) old: String,
     pub(super) new: String,
     pub(super) files: Vec<String>,
+}
+
+/// A patch in a prompt, and what it was to replace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Trial {
+    pub(super) swap: Swap,
+    pub(super) patch: String,
 }
 
 /// Words by which a prompt says that nothing is to be changed.
@@ -38,7 +51,7 @@ pub(super) fn forbids(prompt: &str) -> bool {
 /// Whether a patch in the prompt does what the prompt wants replaced; none if there is no patch or nothing to hold it to.
 pub(super) fn patch_holds(prompt: &str) -> Option<bool> {
     let swap = read(prompt)?;
-    let patch = prompt.split_once("<patch>")?.1.rsplit_once("</patch>")?.0;
+    let patch = patch_in(prompt)?;
     let lines = |sign: char, header: &'static str| {
         patch.lines().filter(move |line| line.starts_with(sign) && !line.starts_with(header))
     };
@@ -46,6 +59,18 @@ pub(super) fn patch_holds(prompt: &str) -> Option<bool> {
     let added = lines('+', "+++").any(|line| line.contains(&swap.new));
     let left = lines('+', "+++").any(|line| line.contains(&swap.old) && !swap.new.contains(&swap.old));
     Some(removed && added && !left)
+}
+
+/// The patch that a prompt holds, with what it was to replace; none if there is nothing to hold it to, or it is too long.
+pub(super) fn trial(prompt: &str) -> Option<Trial> {
+    let swap = read(prompt)?;
+    let patch = patch_in(prompt)?.trim_start_matches('\n');
+    let files = patch.lines().filter_map(|line| line.strip_prefix("+++ b/")).map(str::to_owned).collect();
+    (patch.len() <= LONGEST_PATCH).then(|| Trial { swap: Swap { files, ..swap }, patch: patch.to_owned() })
+}
+
+fn patch_in(prompt: &str) -> Option<&str> {
+    Some(prompt.split_once("<patch>")?.1.rsplit_once("</patch>")?.0)
 }
 
 fn in_quotes(text: &str) -> Option<(&str, &str)> {
@@ -74,6 +99,34 @@ impl Swap {
             "echo end".to_owned(),
             "git --no-pager diff --no-color --no-ext-diff --no-textconv 2>/dev/null | head -c 6000".to_owned(),
             ":".to_owned(),
+            ")".to_owned(),
+        ]
+        .join("\n")
+    }
+}
+
+impl Trial {
+    /// Copies the files that the patch names to an empty directory, puts it on there, and counts the lines that still hold what was to
+    /// be replaced. Nothing in the working directory is touched.
+    pub(super) fn command(&self) -> String {
+        let files = self.swap.files.iter().map(|path| quoted(path)).collect::<Vec<_>>().join(" ");
+        // What is put in may hold what was taken out: then nothing can be concluded from what is left.
+        let left = if self.swap.new.contains(&self.swap.old) { "" } else { &self.swap.old };
+        [
+            TRIAL.to_owned(),
+            "(".to_owned(),
+            format!("export LC_ALL=C GIT_OPTIONAL_LOCKS=0; X={}; P={}; a=0; l=0", quoted(left), quoted(&self.patch)),
+            "d=$(mktemp -d) || exit".to_owned(),
+            "export GIT_CEILING_DIRECTORIES=${d%/*}".to_owned(),
+            format!("for f in {files}; do"),
+            "  case /$f/ in */../*) continue ;; esac".to_owned(),
+            "  [ -f \"./$f\" ] && mkdir -p \"$d/./$(dirname \"./$f\")\" && cp \"./$f\" \"$d/./$f\"".to_owned(),
+            "done".to_owned(),
+            "cd \"$d\" || exit".to_owned(),
+            "printf %s \"$P\" | git apply --recount --whitespace=nowarn - 2>/dev/null && a=1".to_owned(),
+            "[ -z \"$X\" ] || l=$(grep -rhF -- \"$X\" . 2>/dev/null | wc -l)".to_owned(),
+            "cd / && rm -rf \"$d\"".to_owned(),
+            "printf 'N\\tapplied\\t%d\\t.\\nN\\tleft\\t%d\\t.\\nend\\n' \"$a\" \"$l\"".to_owned(),
             ")".to_owned(),
         ]
         .join("\n")
