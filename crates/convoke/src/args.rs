@@ -17,6 +17,7 @@ pub(crate) use self::control::{ControlArgs, RetryArgs};
 #[cfg(test)]
 pub(crate) use self::flags::SandboxFlag;
 pub(crate) use self::flags::{BudgetArgs, ConfineArgs, CrewArgs, EndArgs, RunFlags, SettingFlags, Switch};
+pub(crate) use self::near::{nearest, no_command};
 pub(crate) use self::trees::{DiffArgs, DiffFlags, IsolationFlag, UndoArgs, WorktreeArgs, WorktreesCommand};
 pub(crate) use self::workflow::{
     EditArgs, GivenArgs, NamedArgs, TrustArgs, WorkflowCheckArgs, WorkflowCommand, WorkflowPlanArgs, WorkflowRunArgs,

@@ -28,7 +28,7 @@ if (typeof given === 'string' && given.trim().startsWith('{')) {
     // Then it is a strange path, and the reviewers will say so.
   }
 }
-if (typeof given === 'string') given = { paths: [given] }
+if (typeof given === 'string' || Array.isArray(given)) given = { paths: [given].flat() }
 // `src`, `./src/` and `src//` are one place; the directory itself means everything.
 const tidy = path => path.trim().replace(/\/+/g, '/').replace(/^(\.\/)+/, '').replace(/\/$/, '')
 let paths = [given?.paths ?? []].flat()

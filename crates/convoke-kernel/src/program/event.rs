@@ -25,6 +25,9 @@ events! {
         pass: u32,
         /// Why.
         why: String,
+        /// `budget.total` from now on; absent is as it was.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        budget_total: Option<u64>,
     }
     /// The program computed up to its next wait or to its end.
     StepTaken = "step_taken" {

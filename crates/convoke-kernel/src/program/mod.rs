@@ -32,6 +32,8 @@ pub enum ProgramInput {
     Again {
         /// Why.
         why: String,
+        /// `budget.total` from now on; absent is as it was.
+        budget_total: Option<u64>,
     },
     /// The program took a step.
     Step(Box<StepTaken>),
@@ -113,6 +115,7 @@ pub struct Program {
     spec: Option<Arc<ProgramSpec>>,
     pass: u32,
     why: Option<String>,
+    budget_total: Option<u64>,
     // Shared, so that a decision on one call copies that call and not all of them.
     calls: Vec<Arc<CallState>>,
     /// Calls in the order of their answers, with what `budget.spent()` says from each on.
@@ -145,7 +148,7 @@ impl Program {
     pub fn hear(&mut self, input: ProgramInput, at: u64) -> Result<Vec<ProgramEvent>, IllegalProgramEvent> {
         let event: ProgramEvent = match input {
             ProgramInput::Start(spec) => ProgramStarted { spec: *spec }.into(),
-            ProgramInput::Again { why } => PassBegan { pass: self.pass + 1, why }.into(),
+            ProgramInput::Again { why, budget_total } => PassBegan { pass: self.pass + 1, why, budget_total }.into(),
             ProgramInput::Step(step) => step.as_ref().clone().into(),
             ProgramInput::Declined { agents, reason } => StepDeclined { agents, reason }.into(),
             ProgramInput::Ended { call, result, spent_total } => {
@@ -179,6 +182,7 @@ impl Program {
                     return Err(illegal("a run starts once"));
                 }
                 self.spec = Some(Arc::new(e.spec.clone()));
+                self.budget_total = e.spec.budget_total;
                 (self.pass, self.started_at) = (1, at);
             }
             ProgramEvent::PassBegan(e) => self.begin_pass(e)?,
@@ -202,6 +206,7 @@ impl Program {
             }
         }
         (self.pass, self.why) = (e.pass, Some(e.why.clone()));
+        self.budget_total = e.budget_total.or(self.budget_total);
         (self.answers, self.steps, self.fed, self.said) = (Vec::new(), 0, 0, Vec::new());
         (self.end, self.declined, self.stopped, self.status, self.closed_at) = (None, None, None, None, None);
         (self.taken, self.breaker) = (BTreeMap::new(), Breaker::default());
@@ -322,6 +327,11 @@ impl Program {
     /// What the run is made of; `None` before it started.
     pub fn spec(&self) -> Option<&ProgramSpec> {
         self.spec.as_deref()
+    }
+
+    /// `budget.total` in this pass.
+    pub fn budget_total(&self) -> Option<u64> {
+        self.budget_total
     }
 
     /// The run under whose name its agents are known.

@@ -159,8 +159,8 @@ fn a_new_pass_serves_what_was_done_by_content_and_the_same_place_first() {
         hear(&mut program, step(Some(call), Vec::new(), end));
     }
     assert_eq!(program.status(), Some(ProgramStatus::Partial));
-    hear(&mut program, ProgramInput::Again { why: "retry".into() });
-    assert_eq!((program.pass(), program.status(), program.steps()), (2, None, 0));
+    hear(&mut program, ProgramInput::Again { why: "retry".into(), budget_total: Some(7) });
+    assert_eq!((program.pass(), program.status(), program.steps(), program.budget_total()), (2, None, 0, Some(7)));
     assert_eq!(stands(&program, "same", "1[2]"), (2, value("third")));
     // The dead one of three equal ones is done again, and the others are not served in its place.
     assert_eq!(stands(&program, "same", "1[1]"), (1, None));
@@ -179,7 +179,7 @@ fn a_new_pass_serves_what_was_done_by_content_and_the_same_place_first() {
 fn another_runs_results_are_served_behind_the_own_ones() {
     let mut earlier = started(vec![made(1, "a"), MadeCall { occurrence: 1, ..made(2, "a") }]);
     hear(&mut earlier, ended(1, ok("theirs")));
-    hear(&mut earlier, ProgramInput::Again { why: "served".into() });
+    hear(&mut earlier, ProgramInput::Again { why: "served".into(), budget_total: None });
     let mut program = Program::new();
     hear(&mut program, ProgramInput::Start(Box::new(spec())));
     program.serve_from(&earlier, 9);

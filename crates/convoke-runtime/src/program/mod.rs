@@ -130,7 +130,7 @@ pub(crate) async fn load_from(journal: &Journal, id: &RunId) -> Result<(Program,
 /// A run whose results are to be served to another one.
 async fn served_from(config: &Config, id: &RunId) -> Result<Option<Program>, Error> {
     let (mut program, seq) = load(config, id).await?;
-    let again = program.decide(ProgramInput::Again { why: "served to another run".to_owned() });
+    let again = program.decide(ProgramInput::Again { why: "served to another run".to_owned(), budget_total: None });
     let Ok(events) = again else { return Ok(None) };
     for event in &events {
         let bad = |cause: convoke_kernel::IllegalProgramEvent| Error::BadRun {

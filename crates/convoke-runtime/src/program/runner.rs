@@ -127,7 +127,8 @@ impl Runner {
             let why = "the program does not come to the same calls any more".to_owned();
             // What this pass has admitted and used stays used.
             let close = Entry::CloseRun { run: self.id.to_string(), used: self.program.agents_used() };
-            self.hear(ProgramInput::Again { why })?;
+            let budget_total = self.parent.session.purse.ledger().caps().tokens;
+            self.hear(ProgramInput::Again { why, budget_total })?;
             self.save(vec![close]).await?;
             self.restart_interpreter().await;
         }

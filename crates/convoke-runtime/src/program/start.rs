@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use convoke_journal::StreamId;
 use convoke_kernel::{
     By, Consent, FailureKind, FileEdit, NO_CONSENT, Program, ProgramCall, ProgramInput, ProgramSpec, ProgramStatus,
     RunId, Segment, ToolRequest, ToolResult,
@@ -15,6 +16,7 @@ use super::{DEEPEST, Driven, Plan, PlanFor, is_too_deep, load, plan, prepare};
 use crate::asker::Question;
 use crate::children::Parent;
 use crate::error::Error;
+use crate::inputs::Waiting;
 use crate::interpreter::check;
 use crate::library::source_digest;
 use crate::room::digest_chars;
@@ -53,8 +55,17 @@ async fn run_to_its_end(parent: &Parent, runner: &mut Runner) -> Result<Option<T
         Some(ProgramStatus::Stopped) => Some("taken up after it was stopped"),
         Some(ProgramStatus::Complete) | None => None,
     };
+    if again.is_some() && is_replaced(parent, runner.program()).await? {
+        let text = runner.program().digest(digest_chars(&parent.spec, &parent.session.purse.ledger()));
+        return Ok(Some(ToolResult {
+            is_error: true,
+            failure: Some(FailureKind::Cancelled),
+            ..ToolResult::done(text)
+        }));
+    }
     if let Some(why) = again {
-        runner.start(ProgramInput::Again { why: why.to_owned() }).await?;
+        let budget_total = parent.session.purse.ledger().caps().tokens;
+        runner.start(ProgramInput::Again { why: why.to_owned(), budget_total }).await?;
     }
     let driven = runner.drive().await?;
     let program = runner.program();
@@ -72,6 +83,18 @@ async fn run_to_its_end(parent: &Parent, runner: &mut Runner) -> Result<Option<T
         }
         (Driven::Waits | Driven::Stopped, ..) => None,
     })
+}
+
+/// Whether the person has another script run in the place of this one: that call waits for the end of this.
+async fn is_replaced(parent: &Parent, program: &Program) -> Result<bool, Error> {
+    let names = |body: &str| {
+        let call = serde_json::from_str::<Waiting>(body).ok()?.call?;
+        let input: Value = serde_json::from_str(call.input.as_str()).ok()?;
+        input.get("resumeFromRunId")?.as_str().map(str::to_owned)
+    };
+    let run = program.spec().map(|spec| spec.run.clone());
+    let waiting = parent.config.journal.inputs(&StreamId::from(&parent.id)).await?;
+    Ok(waiting.iter().any(|input| names(&input.body).is_some_and(|from| Some(from) == run)))
 }
 
 fn launched(parent: &Parent, program: &Program) -> ToolResult {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use convoke_claude::OFFLINE_MODEL;
 use convoke_journal::{Journal, LiveOwner, Process};
-use convoke_kernel::{AgentSpec, Decision, Rule};
+use convoke_kernel::{AgentSpec, Decision, Rule, Status};
 use convoke_runtime::{Ended, Ids, Runtime, Take, changed_since};
 
 use super::banner::Banner;
@@ -131,7 +131,8 @@ pub(crate) async fn run(settings: &Settings, args: ResumeArgs) -> Result<Exit, F
     let (agent, progress) = (lead.agent.clone(), Progress::from_summary(summary));
     // An agent that was never driven simply begins: the runtime sees that there is nothing to go on from.
     let asked = Asked { caps: granted, confinement: Some(confinement), ..asked(settings, run) };
-    let take = if summary.can_go_on && edited.is_none() { Take::Resume { changed } } else { Take::New };
+    let open = summary.status == Status::Open;
+    let take = if summary.can_go_on && (edited.is_none() || open) { Take::Resume { changed } } else { Take::New };
     if let (true, true, Some(task)) = (again, granted != caps, told.exchanges.first()) {
         // The lead is asked anew: what is done is remembered, and what was left out is done now.
         let key = format!("{ASKED_AGAIN}{}", opened.clock.now());

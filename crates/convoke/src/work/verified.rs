@@ -78,7 +78,8 @@ mod tests {
 
     fn made(call: u32, finding: &Value) -> MadeCall {
         let want = json!({"want": "verify", "finding": finding});
-        let told = json!({"call": call, "kind": "verify", "label": "verify: it", "key": format!("key {call}"), "want": want});
+        let told =
+            json!({"call": call, "kind": "verify", "label": "verify: it", "key": format!("key {call}"), "want": want});
         serde_json::from_value(told).unwrap()
     }
 

@@ -51,8 +51,12 @@ async fn id(stage: &Stage) -> String {
 
 /// A run both of whose first agents are held, its id, and what holds them.
 async fn held(stage: &Stage) -> (Started, String, [Hold; 2]) {
+    held_with(stage, &[]).await
+}
+
+async fn held_with(stage: &Stage, args: &[&str]) -> (Started, String, [Hold; 2]) {
     let holds = ["first", "second"].map(|prompt| stage.sim().hold(prompt, 0, 1));
-    let run = stage.start(&RUN);
+    let run = stage.start(&[&RUN[..], args].concat());
     for hold in &holds {
         patiently("the agents to be at work", hold.entered()).await;
     }
@@ -142,6 +146,27 @@ async fn a_run_is_stopped_from_another_process_and_a_resume_begins_a_new_pass() 
 }
 
 #[tokio::test]
+async fn after_a_stop_or_a_pause_a_resume_names_what_changed_since_and_tells_nobody() {
+    for word in ["stop", "pause"] {
+        let stage = stage(TWO_STEPS).await;
+        let (mut run, id, holds) = held_with(&stage, &["-o", "json"]).await;
+        let asking = stage.start(&["runs", word, &id]);
+        run.says("nothing new starts").await;
+        release(holds);
+        let report = run.end().await.exits(5).json();
+        let schema: Value = serde_json::from_str(include_str!("../../../../docs/schema/run.schema.json")).unwrap();
+        let errors: Vec<String> =
+            jsonschema::validator_for(&schema).unwrap().iter_errors(&report).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{errors:?}");
+        asking.end().await.exits(0);
+        std::fs::write(stage.work().join("new.txt"), "new").unwrap();
+        let seen = stage.run(&["resume", &id]).await.exits(0);
+        assert!(seen.stderr.contains("changed meanwhile: new.txt\n"), "{word}: {}", seen.stderr);
+        assert_eq!(seen.json(), json!(VALUE));
+    }
+}
+
+#[tokio::test]
 async fn a_run_that_nobody_drives_is_stopped_without_anybody_to_ask() {
     let stage = stage(ASKS).await;
     stage.run(&RUN).await.exits(5);
@@ -188,6 +213,10 @@ async fn a_question_waits_is_listed_and_is_answered_by_its_id() {
     let seen = stage.run(&RUN).await.exits(5);
     let (id, workflow) = (id(&stage).await, newest(&stage).await["programs"][0]["run"].as_str().unwrap().to_owned());
     assert!(seen.stderr.contains(&format!("--answer {workflow}:1=")), "{}", seen.stderr);
+    let waiting = stage.run(&["resume", &id, "-o", "json"]).await.exits(5).json();
+    let asked = &waiting["questions"][0];
+    assert_eq!((&asked["id"], &asked["wanted"]), (&json!(format!("{workflow}:1")), &json!("answer: Who decides?")));
+    assert_eq!(asked["answer"], json!(format!("convoke resume {id} --answer {workflow}:1=TEXT")));
     let listed = stage.run(&["approvals", "list", &id, "--output", "json"]).await.exits(0).json();
     assert_eq!(listed["questions"], json!([]));
     let asked = &listed["checkpoints"][0];

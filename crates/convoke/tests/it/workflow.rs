@@ -230,7 +230,7 @@ fn nothing_is_replaced_unasked_and_nothing_is_saved_that_cannot_be_run() {
     check(&["daily", "--from", "flow.js"], "its meta says that its name is 'nightly'");
     check(&["broken", "--from", "broken.js"], "broken.js:2:13: ");
     check(&["../up", "--from", "flow.js"], "cannot be a name");
-    check(&["nightly", "--from", "wf_0123456789abcdef"], "only files can be saved for now");
+    check(&["nightly", "--from", "wf_0123456789abcdef"], "there is no run 'wf_0123456789abcdef'");
     check(&["nightly", "--from", "nowhere.js"], "nowhere.js");
     let old = place.path("work/.convoke/workflows/nightly.js");
     assert_eq!(std::fs::read_to_string(&old).unwrap(), "old");

@@ -105,12 +105,18 @@ async fn what_has_not_ended_or_is_nobodys_own_and_what_cannot_be_run_is_refused_
     refused(&["resume", &session, "--script", "edited.js", "--say", "x"], &["cannot be used with"]).await;
     let seen = stage.run(&edited).await.exits(0);
     assert_eq!((seen.json(), stage.sim().requests().len()), (json!(["did a", "did c"]), 2));
-    // One that was left in the middle waits for its own end first.
+    // One that was left in the middle does not make way by itself.
     write(&stage.work(), "ask.js", &script("await agent('d')\nreturn await checkpoint('Go on?')"));
     let seen = stage.run(&["workflow", "run", "ask.js", "-o", "json"]).await.exits(5);
     let waits = seen.json()["run"].as_str().unwrap().to_owned();
     refused(&["resume", &waits, "--script", "edited.js"], &["was left in the middle", "goes on with it as it is"])
         .await;
+    // Until the person stops it: then the edited one takes its place, and nobody who had ended is asked again.
+    stage.run(&["runs", "stop", &waits]).await;
+    write(&stage.work(), "edited.js", &script("return [await agent('d'), await agent('e')]"));
+    let before = stage.sim().requests().len();
+    let seen = stage.run(&["resume", &waits, "--script", "edited.js"]).await.exits(0);
+    assert_eq!((seen.json(), stage.sim().requests().len()), (json!(["did d", "did e"]), before + 1));
     // And a task's session has no workflow of the person's.
     let offline = ["run", "--offline", "look around", "-o", "json"];
     let task = stage.run(&offline).await.json()["run"].as_str().unwrap().to_owned();

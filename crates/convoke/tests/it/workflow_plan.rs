@@ -125,6 +125,19 @@ fn arguments_children_commands_and_questions_have_their_part_in_a_plan() {
 }
 
 #[test]
+fn a_plan_says_when_even_its_least_does_not_fit_the_envelope() {
+    let body = "return await parallel([1, 2, 3, 4].map(x => () => agent(`look ${x}`)))";
+    let got = plan(body, &["--budget-agents", "3"]);
+    let joined = got.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    let expected = "will be refused: it starts at least 4 agents and the envelope has 3";
+    assert!(joined.contains(expected) && joined.contains("--budget-agents 4 grants them"), "{}", got.out);
+    let told = object(body, &["--budget-agents", "3"]);
+    assert!(told["refused"].as_str().unwrap().contains("at least 4 agents"), "{told:#}");
+    assert_eq!(object(body, &["--budget-agents", "4"])["refused"], Value::Null);
+    assert!(!plan(body, &["--budget-agents", "4"]).out.contains("refused"));
+}
+
+#[test]
 fn what_is_shipped_can_be_planned() {
     let place = Place::new();
     let check = |args: &[&str], low: u64, high: u64| {

@@ -65,7 +65,14 @@ async fn the_shipped_migrate_leaves_worktrees_that_are_taken_over_by_a_command()
     let goal = "replace `colour` with `color`";
     let seen = stage.run(&["workflow", "run", "migrate", "--arg-text", goal, "--offline", "-o", "json"]).await.exits(0);
     let report = seen.json();
-    assert_eq!(report["value"]["apply"].as_array().unwrap().len(), 2, "{}", seen.stdout);
+    let apply = report["value"]["apply"].as_array().unwrap();
+    assert_eq!(apply.len(), 2, "{}", seen.stdout);
+    // The second agent put each patch on, and nobody says that a test was run.
+    for one in apply {
+        assert_eq!(one["checked"], "no test was run; looked at by a second agent");
+        assert!(one["why"].as_str().unwrap().contains("it fits, and nothing in its files says `colour`"), "{one:#}");
+    }
+    assert!(report["value"]["summary"].as_str().unwrap().contains("without a test"), "{}", seen.stdout);
     assert_eq!(git(&dir, &["status", "--porcelain"]), "", "nothing in the checkout is touched");
     let trees = report["worktrees"].as_array().unwrap();
     assert_eq!(trees.len(), 2);
@@ -76,6 +83,44 @@ async fn the_shipped_migrate_leaves_worktrees_that_are_taken_over_by_a_command()
     }
     assert_eq!(read(&dir, "a.py"), "color = 1\nprint(color)\n");
     assert_eq!(read(&dir, "b.txt"), "the color\n");
+}
+
+#[tokio::test]
+async fn a_test_that_is_named_is_run_on_a_patched_copy_and_decides() {
+    let stage = Stage::bare();
+    let dir = repository(&stage, FILES);
+    let goal = "replace `colour` with `color`";
+    // The test sees the change and nothing but one of them: what it needs of the other file is not there.
+    let args = serde_json::json!({"goal": goal, "test": "grep -q 'color = 1' a.py"}).to_string();
+    let seen = stage.run(&["workflow", "run", "migrate", "--args", &args, "--offline", "-o", "json"]).await.exits(0);
+    let value = &seen.json()["value"];
+    assert_eq!(
+        (&value["apply"][0]["item"], &value["apply"][0]["tested"]),
+        (&"a.py".into(), &"by the harness".into()),
+        "{value:#}"
+    );
+    assert_eq!(value["failed"][0]["item"], "b.txt", "{value:#}");
+    assert_eq!(git(&dir, &["status", "--porcelain"]), "", "nothing in the checkout is touched");
+}
+
+#[tokio::test]
+async fn a_review_of_a_path_looks_there_alone_and_at_no_price_where_nothing_is() {
+    let stage = Stage::bare();
+    repository(&stage, &[FILES, &[("lib/b.py", "# TODO: this too\n")]].concat());
+    let review = |args: &'static str| ["workflow", "run", "review", "--args", args, "--offline", "-o", "json"];
+    let seen = stage.run(&review("\"lib\"")).await.exits(0);
+    assert_eq!(confirmed(&stage, &seen), 1, "{}", seen.stdout);
+    let value = &seen.json()["value"];
+    assert_eq!(
+        (&value["confirmed"][0]["path"], &value["outside"]),
+        (&"lib/b.py".into(), &serde_json::json!([])),
+        "{value:#}"
+    );
+    let seen = stage.run(&review("[\"lib\"]")).await.exits(0);
+    assert!(seen.json()["value"]["summary"].as_str().unwrap().contains("in `lib/`"), "{}", seen.stdout);
+    let seen = stage.run(&review("\"gone\"")).await.exits(1);
+    assert!(seen.stderr.contains("there is no gone here; nothing was reviewed"), "{}", seen.stderr);
+    assert_eq!(seen.json()["programs"][0]["counts"]["agent_calls"], 0, "{}", seen.stdout);
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ impl Runner {
         let short = matches!(result.status, ItemStatus::Failed { kind: FailureKind::Budget, .. });
         let spent = self.parent.session.purse.ledger().spent().tokens.saturating_sub(self.program.kept_tokens());
         // Once a request does not fit any more, nothing remains that a program could spend: its loops end.
-        let total = self.program.spec().and_then(|spec| spec.budget_total).filter(|_| short);
+        let total = self.program.budget_total().filter(|_| short);
         let spent = total.map_or(spent, |total| spent.max(total));
         self.results.extend(results);
         self.hear(ProgramInput::Ended { call, result: Box::new(result), spent_total: spent })

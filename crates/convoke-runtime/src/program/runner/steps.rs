@@ -42,7 +42,7 @@ impl Runner {
             let start = Start {
                 source: spec.source.clone(),
                 args: spec.args.as_ref().map(parse).transpose()?,
-                budget_total: spec.budget_total,
+                budget_total: self.program.budget_total(),
                 spent: spec.spent_before,
                 limits: self.parent.config.programs.limits,
             };

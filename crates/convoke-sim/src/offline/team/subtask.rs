@@ -43,9 +43,7 @@ fn without_paths(text: &str) -> String {
         let bare = token.trim_matches(|c: char| "`,;:!?()\"'".contains(c)).trim_end_matches('.');
         bare.contains('.') && is_path(bare)
     };
-    let lines = text.lines().map(|line| {
-        line.split(' ').filter(|token| !is_one(token)).collect::<Vec<_>>().join(" ")
-    });
+    let lines = text.lines().map(|line| line.split(' ').filter(|token| !is_one(token)).collect::<Vec<_>>().join(" "));
     lines.collect::<Vec<_>>().join("\n")
 }
 

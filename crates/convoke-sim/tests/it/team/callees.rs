@@ -109,7 +109,9 @@ async fn what_nobody_looked_at_is_never_said_to_be_right_or_done() {
         "sound": {"enum": [true, false]}, "tests": {"type": "array", "items": {"type": "string"}},
         "commands": {"type": "array", "items": object(&json!({"command": {"type": "string"}, "passed": yes}))}
     }));
-    for prompt in ["Is the new cache sound? Run the tests.", "Find leftover TODO markers and fix them", "Discuss zebras"] {
+    for prompt in
+        ["Is the new cache sound? Run the tests.", "Find leftover TODO markers and fix them", "Discuss zebras"]
+    {
         let told = value(&tree, prompt, &schema).await;
         let expected = json!({
             "ok": false, "passed": false, "valid": false, "approved": false, "tests_passed": false, "done": false, "fixed": false,
@@ -125,8 +127,10 @@ async fn only_what_lies_below_the_named_paths_is_looked_at() {
     let row = object(&json!({"path": {"type": "string"}, "why": {"type": "string"}}));
     let areas = object(&json!({"areas": {"type": "array", "items": row}}));
     for (place, within) in [("`lib/`", vec!["lib"]), ("`src/`, `lib/`", vec!["src", "lib"]), ("`c.py`", vec!["c.py"])] {
-        let told = value(&tree, &format!("Leftover TODO markers in {place}.\nBegin with src/, c.py."), &findings()).await;
-        let files = told["findings"].as_array().expect("findings").iter().map(|row| row["file"].as_str().expect("a file"));
+        let told =
+            value(&tree, &format!("Leftover TODO markers in {place}.\nBegin with src/, c.py."), &findings()).await;
+        let files =
+            told["findings"].as_array().expect("findings").iter().map(|row| row["file"].as_str().expect("a file"));
         let outside: Vec<&str> = files.filter(|file| !within.iter().any(|path| file.starts_with(path))).collect();
         assert_eq!((outside, told["findings"].as_array().map(Vec::len)), (vec![], Some(within.len())), "{told:#}");
         let told = value(&tree, &format!("Which parts of the code in {place} deserve a review first?"), &areas).await;
@@ -233,7 +237,8 @@ async fn a_text_is_replaced_word_for_word_where_the_prompt_names_the_file_and_th
     let told = value(&tree, &format!("Migrate `notes.txt`.\nGoal: {goal}"), &schema).await;
     assert_eq!(told["changed"], true, "{told:#}");
     assert_eq!(tree.run("cat notes.txt src/b.py"), "the col&or's of things\n# FIXME: two\nx = 'colour'\n");
-    let check = object(&json!({"ok": {"type": "boolean"}, "why": text, "ran": text, "tests_passed": {"type": "boolean"}}));
+    let check =
+        object(&json!({"ok": {"type": "boolean"}, "why": text, "ran": text, "tests_passed": {"type": "boolean"}}));
     let fits = "--- a/src/b.py\n+++ b/src/b.py\n@@ -1,2 +1,2 @@\n # FIXME: two\n-x = 'colour'\n+x = 'col&or's'";
     let wrong = fits.replace("col&or's", "colours");
     let elsewhere = fits.replace(" # FIXME: two", " # FIXME: three");
@@ -243,8 +248,15 @@ async fn a_text_is_replaced_word_for_word_where_the_prompt_names_the_file_and_th
         (&elsewhere, false, "cannot be put on"),
     ] {
         let told = value(&tree, &format!("Change nothing. Goal: {goal}\n<patch>\n{patch}\n</patch>"), &check).await;
-        assert_eq!((&told["ok"], &told["ran"], &told["tests_passed"]), (&json!(ok), &json!(""), &json!(false)), "{told:#}");
-        assert!(told["why"].as_str().is_some_and(|said| said.contains(why) && said.contains("No test was run")), "{told:#}");
+        assert_eq!(
+            (&told["ok"], &told["ran"], &told["tests_passed"]),
+            (&json!(ok), &json!(""), &json!(false)),
+            "{told:#}"
+        );
+        assert!(
+            told["why"].as_str().is_some_and(|said| said.contains(why) && said.contains("No test was run")),
+            "{told:#}"
+        );
     }
     assert!(tree.run("cat src/b.py").contains("x = 'colour'"), "whoever judges changes nothing");
     let told = value(&tree, "Migrate `notes.txt` to the new style.", &schema).await;

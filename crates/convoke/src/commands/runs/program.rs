@@ -49,7 +49,8 @@ pub(super) async fn log(settings: &Settings, journal: &Journal, run: &Run, given
     match settings.output {
         OutputFormat::Text => stdio::put_more(&printable(&program.said().iter().map(line).collect::<String>()))?,
         OutputFormat::Json | OutputFormat::Jsonl => {
-            let object = json!({"schema_version": 1, "run": summary.run, "pass": program.pass(), "said": program.said()});
+            let object =
+                json!({"schema_version": 1, "run": summary.run, "pass": program.pass(), "said": program.said()});
             stdio::put_json(&format!("{object:#}\n"))?
         }
     };

@@ -81,6 +81,8 @@ async fn came_to(settings: &Settings, target: &Target, said: &mut String) -> Res
         work.programs.iter().filter_map(|program| ProgramReport::of(program, &naming, session)).collect();
     let own = run.own_program().and_then(|own| programs.iter().find(|program| program.run == own.run));
     let exit = match run.state() {
+        // It is unfinished, whatever its session says, and goes on when a person says so.
+        State::Partial(_) | State::Failed(_) if own.is_some_and(|own| own.status == "stopped") => Exit::NeedsPerson,
         State::Done if work.short == Short::default() => Exit::Done,
         State::Done => Exit::Budget,
         State::Partial(_) | State::Failed(_) if own.is_some_and(|own| !own.shortages().is_empty()) => Exit::Budget,

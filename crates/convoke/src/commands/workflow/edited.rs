@@ -2,7 +2,7 @@
 //! It says whether that can be and what is called for; the driving is `resume`'s.
 
 use convoke_journal::Journal;
-use convoke_kernel::{Program, Segment, Status};
+use convoke_kernel::{Program, ProgramStatus, Segment, Status};
 use convoke_runtime::Library;
 use serde_json::{Value, json};
 
@@ -37,10 +37,14 @@ pub(in crate::commands) async fn earlier(journal: &Journal, run: &Run) -> Result
     };
     let goes_on = format!("`convoke resume {session}` goes on with it as it is");
     match (own.status, run.lead().summary.status) {
-        // The session itself waits for the end of that run, and hears nothing else before.
+        // The session was left in the middle of a run that a person then stopped: it makes way for the edited script.
+        (Some(ProgramStatus::Stopped), Status::Open) => work::program(journal, &own.run).await,
         (_, Status::Open) => {
-            let message = format!("{} was left in the middle and has to come to its end first", own.run);
-            Err(Failure::usage(message).hint(goes_on).hint("then an edited script can take its place"))
+            let message = format!("{} was left in the middle", own.run);
+            let stop = format!(
+                "`convoke runs stop {session}` first: what is done stays done, and the edited script goes on from it"
+            );
+            Err(Failure::usage(message).hint(stop).hint(goes_on))
         }
         (None, _) => Err(Failure::usage(format!("{} has not ended", own.run))
             .hint(format!("`convoke runs stop {session}` first: what is done stays done"))

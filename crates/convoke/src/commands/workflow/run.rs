@@ -8,7 +8,7 @@ use super::chosen::Chosen;
 use super::planned::{children, plan};
 use super::{Desk, agree, given};
 use crate::again::Naming;
-use crate::args::{AnswerArgs, EditArgs, ResumeArgs, WorkflowRunArgs, nearest, no_command};
+use crate::args::{AnswerArgs, EditArgs, ResumeArgs, WorkflowRunArgs, no_command};
 use crate::commands::banner::Banner;
 use crate::commands::drive::{Job, drive, say};
 use crate::commands::run::{choose, unfinished};
