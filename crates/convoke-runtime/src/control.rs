@@ -139,10 +139,11 @@ async fn asked(journal: &Journal, stream: &StreamId) -> Result<Vec<(String, Cont
 }
 
 /// Says that what was asked of this lead has been heard, or came when there was nothing left to ask of it.
-pub(crate) async fn acknowledge(journal: &Journal, lease: &Lease, seq: u64) {
+pub(crate) async fn acknowledge(journal: &Journal, clock: &Clock, lease: &Lease, seq: u64) {
     let Ok(asked) = asked(journal, lease.stream()).await else { return };
     if !asked.is_empty() {
-        let batch = Batch { acks: asked.into_iter().map(|(key, _)| key).collect(), ..Batch::default() };
+        let acks = asked.into_iter().map(|(key, _)| key).collect();
+        let batch = Batch { at: clock.now(), acks, ..Batch::default() };
         // What stays is old when the session is taken up again, and old things are passed over.
         let _ = journal.append(lease, seq, &batch).await;
     }

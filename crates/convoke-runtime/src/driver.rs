@@ -167,7 +167,7 @@ impl Driver {
             return Err(Error::Crashed);
         }
         if self.leads && driven.is_ok() {
-            control::acknowledge(&self.config.journal, &self.lease, self.seq).await;
+            control::acknowledge(&self.config.journal, &self.config.clock, &self.lease, self.seq).await;
         }
         let ended = self.finish().await;
         driven.map(|()| ended)

@@ -45,10 +45,11 @@ if (paths.includes('.')) paths = []
 const quoted = text => `'${text.replaceAll("'", `'\\''`)}'`
 let unsure = ''
 let folders = []
+let planned = false
 if (paths.length) {
   const asked = paths.map((path, i) => {
     const place = quoted('./' + path)
-    return `if [ -d ${place} ]; then echo folder ${i}; elif ! [ -e ${place} ]; then echo missing ${i}; fi`
+    return `if [ -d ${place} ]; then echo folder ${i}; elif [ -e ${place} ]; then echo file ${i}; else echo missing ${i}; fi`
   })
   const told = await sh(asked.join('\n')).catch(error => {
     unsure = ` Whether these paths are there could not be looked up: ${error.message}.`
@@ -59,11 +60,14 @@ if (paths.length) {
   const missing = said('missing')
   if (missing.length) throw new Error(`there is no ${missing.join(', no ')} here; nothing was reviewed. \`git ls-files\` shows what there is`)
   folders = said('folder')
+  // `convoke workflow plan` answers with stubs, here too. They lie nowhere, so none is left out, or the plan would hide what
+  // the verifiers cost.
+  planned = told !== null && folders.length + said('file').length === 0
 }
 const named = paths.map(path => '`' + path + (folders.includes(path) ? '/' : '') + '`')
 const where = named.length ? 'in ' + named.join(', ') : 'in the whole directory'
 // An agent may look where it likes; what it says counts only where it was asked to look.
-const inside = path => paths.length === 0 || paths.some(one => tidy(path) === one || tidy(path).startsWith(`${one}/`))
+const inside = path => paths.length === 0 || planned || paths.some(one => tidy(path) === one || tidy(path).startsWith(`${one}/`))
 
 // A lens is one question, asked of all the code. Few and different ones find more than many that overlap.
 const LENSES = [

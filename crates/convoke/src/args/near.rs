@@ -40,9 +40,11 @@ fn near<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<(us
     let close = |slips: usize, candidate: &str| slips <= allowed && slips * 2 < letters.max(candidate.chars().count());
     let found = scored.filter(|(slips, candidate)| close(*slips, candidate));
     found.min_by(|(one, first), (other, second)| {
-        // Of several that are as near the one that begins alike.
+        // Of several that are as near the one that begins alike, then the one with as many letters.
         let alike = |candidate: &str| strsim::jaro_winkler(word, candidate);
-        one.cmp(other).then_with(|| alike(second).total_cmp(&alike(first)))
+        let longer = |candidate: &str| candidate.chars().count().abs_diff(letters);
+        let order = one.cmp(other).then_with(|| alike(second).total_cmp(&alike(first)));
+        order.then_with(|| longer(first).cmp(&longer(second)))
     })
 }
 
@@ -60,6 +62,7 @@ mod tests {
         check("completins", Some("completions"));
         check("aproval", Some("approvals"));
         check("cots", Some("cost"));
+        assert_eq!(nearest("modell", ["models", "model"].into_iter()), Some("model"), "it begins alike");
         for far in ["deploy", "test", "ls", "x", "refactor", "migrate", ""] {
             check(far, None);
         }

@@ -24,7 +24,7 @@ one.";
 const SAVE_EXAMPLES: &str = "\
 Examples:
   convoke workflow save nightly --from flow.js
-  convoke workflow save nightly --from flow.js --user
+  convoke workflow save nightly --from wf_k3 --user
   convoke workflow save nightly --from flow.js --force
 
 The name must be the one that its meta says.";
@@ -235,7 +235,7 @@ pub(crate) struct WorkflowSaveArgs {
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
     /// The file to save, or a run whose script is saved: its id, or any unique beginning of it.
-    #[arg(long, value_name = "RUN|FILE")]
+    #[arg(long, value_name = "FROM")]
     pub(crate) from: PathBuf,
     /// Save it for yourself, in every directory.
     #[arg(long, conflicts_with = "project")]

@@ -70,7 +70,7 @@ async fn the_shipped_migrate_leaves_worktrees_that_are_taken_over_by_a_command()
     // The second agent put each patch on, and nobody says that a test was run.
     for one in apply {
         assert_eq!(one["checked"], "no test was run; looked at by a second agent");
-        assert!(one["why"].as_str().unwrap().contains("it fits, and nothing in its files says `colour`"), "{one:#}");
+        assert!(one["why"].as_str().unwrap().contains("it fits, and `colour` is gone from its files"), "{one:#}");
     }
     assert!(report["value"]["summary"].as_str().unwrap().contains("without a test"), "{}", seen.stdout);
     assert_eq!(git(&dir, &["status", "--porcelain"]), "", "nothing in the checkout is touched");
@@ -121,6 +121,56 @@ async fn a_review_of_a_path_looks_there_alone_and_at_no_price_where_nothing_is()
     let seen = stage.run(&review("\"gone\"")).await.exits(1);
     assert!(seen.stderr.contains("there is no gone here; nothing was reviewed"), "{}", seen.stderr);
     assert_eq!(seen.json()["programs"][0]["counts"]["agent_calls"], 0, "{}", seen.stdout);
+    // A plan knows nothing of the paths, and shows what the verifiers may cost all the same.
+    let plan = stage.run(&["workflow", "plan", "review", "--args", "\"lib\""]).await.exits(0).stdout;
+    let row = plan.lines().find(|line| line.starts_with("Verify")).unwrap();
+    assert_ne!(row.split_whitespace().nth(1), Some("0"), "{plan}");
+}
+
+/// The words of a command line; what stands in single quotes is one.
+fn words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for (at, piece) in line.split('\'').enumerate() {
+        match at % 2 {
+            0 => words.extend(piece.split_whitespace().map(str::to_owned)),
+            _ => words.push(piece.to_owned()),
+        }
+    }
+    words
+}
+
+#[tokio::test]
+async fn every_command_of_the_tutorial_does_what_it_says_in_an_empty_repository() {
+    let page = include_str!("../../../../docs/workflows.md");
+    let (_, page) = page.split_once("Save this as `.convoke/workflows/stale.js`").unwrap();
+    let (_, page) = page.split_once("```js\n").unwrap();
+    let (source, page) = page.split_once("\n```\n").unwrap();
+    let (_, page) = page.split_once("```\n").unwrap();
+    let (commands, _) = page.split_once("\n```\n").unwrap();
+    let stage = Stage::bare();
+    git(&stage.work(), &["init", "-q"]);
+    crate::repo::write(&stage.work(), ".convoke/workflows/stale.js", source);
+    let mut seen = Vec::new();
+    for line in commands.lines() {
+        let line = line.split(" #").next().unwrap().trim().strip_prefix("convoke ").unwrap();
+        // There is no key here, and nobody pays for a test.
+        let offline = if line.contains(" run ") && !line.contains("--offline") { " --offline" } else { "" };
+        let args = words(&format!("{line}{offline}"));
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        seen.push((args[1].to_owned(), stage.run(&args).await.exits(0)));
+    }
+    let of = |word: &str| seen.iter().filter(|(name, _)| name == word).map(|(_, seen)| seen).collect::<Vec<_>>();
+    assert_eq!((of("check").len(), of("plan").len(), of("run").len()), (1, 1, 2));
+    // Every phase that is declared has agents.
+    let plan = &of("plan")[0].stdout;
+    for phase in ["Compare", "Verify"] {
+        let row = plan.lines().find(|line| line.starts_with(phase)).unwrap();
+        assert_ne!(row.split_whitespace().nth(1), Some("0"), "{plan}");
+    }
+    assert!(!plan.contains("no phase"), "{plan}");
+    for run in of("run") {
+        assert!(serde_json::from_str::<Value>(&run.stdout).unwrap()["stale"].is_array(), "{}", run.stdout);
+    }
 }
 
 #[tokio::test]

@@ -150,7 +150,7 @@ fn printed(output: &str) -> Answer {
 
 #[test]
 fn a_review_of_paths_leaves_out_what_lies_elsewhere_and_says_how_much() {
-    let ran = review(json!({"paths": ["./lib//", "a.rs"]}), printed("folder 0\n"));
+    let ran = review(json!({"paths": ["./lib//", "a.rs"]}), printed("folder 0\nfile 1\n"));
     let value = ran.value.as_ref().unwrap();
     let paths = |name: &str| -> Vec<String> {
         value[name].as_array().unwrap().iter().map(|one| one["path"].as_str().unwrap().to_owned()).collect()

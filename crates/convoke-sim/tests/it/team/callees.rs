@@ -243,8 +243,8 @@ async fn a_text_is_replaced_word_for_word_where_the_prompt_names_the_file_and_th
     let wrong = fits.replace("col&or's", "colours");
     let elsewhere = fits.replace(" # FIXME: two", " # FIXME: three");
     for (patch, ok, why) in [
-        (fits, true, "it fits, and nothing in its files says `colour`"),
-        (&wrong, false, "1 line in its files still say `colour`"),
+        (fits, true, "it fits, and `colour` is gone from its files"),
+        (&wrong, false, "but `colour` still stands in 1 line of its files"),
         (&elsewhere, false, "cannot be put on"),
     ] {
         let told = value(&tree, &format!("Change nothing. Goal: {goal}\n<patch>\n{patch}\n</patch>"), &check).await;

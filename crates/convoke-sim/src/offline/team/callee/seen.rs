@@ -278,10 +278,12 @@ fn about_trial(trial: &Trial, sight: &Sight) -> String {
         return "The patch cannot be put on here, so what it does is not known. No test was run.".to_owned();
     }
     let left = match sight.count("left") {
-        0 => "nothing in its files says".to_owned(),
-        left => format!("{} in its files still say", many(left, "line")),
+        // What is put in may hold what was taken out, and then nothing can be said of it.
+        0 if new.contains(old.as_str()) => String::new(),
+        0 => format!(", and `{old}` is gone from its files"),
+        left => format!(", but `{old}` still stands in {} of its files", many(left, "line")),
     };
-    format!("Put the patch on in a place of its own: it fits, and {left} `{old}` instead of `{new}`. No test was run.")
+    format!("Put the patch on in a place of its own: it fits{left}. No test was run.")
 }
 
 /// Whether lines hold a word of the prompt: one of at least four letters that is no part of a place. All that can be told without
