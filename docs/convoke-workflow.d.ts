@@ -166,7 +166,7 @@ declare function verify(finding: Finding | string, opts?: { voters?: number; lab
  * Ours. Runs a command that only reads, on a throwaway copy of the directory, without an agent and without a network. Standard
  * output and standard error come together in `output`. Rejects if it cannot be run.
  */
-declare function sh(command: string): Promise<{ ok: boolean; code: number | null; output: string }>;
+declare function sh(command: string): Promise<{ ok: boolean; code: number; output: string; truncated: boolean }>;
 
 /** Ours. Asks a person and waits: `convoke resume RUN --answer ID=TEXT`. Resolves to the text. */
 declare function checkpoint(question: string): Promise<string>;

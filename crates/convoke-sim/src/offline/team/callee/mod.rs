@@ -29,15 +29,16 @@ const TRIES: usize = 2;
 /// How often a value is given back before it is left at words.
 const OFFERS: usize = 5;
 
-/// Whether this is a request of a callee: one that has to fill a schema, or one with hands that nobody below it helps. An
-/// agent with bash alone may be anybody, so its system prompt has to say whom it speaks to.
+/// Whether this is a request of a callee: one that has to fill a schema, or one with hands that nobody below it helps, unless it is
+/// a lead that works alone. An agent with bash alone may be anybody, so its system prompt has to say whom it speaks to.
 pub(super) fn is_callee(request: &Value) -> bool {
     let hands = ["glob", "grep", "str_replace_based_edit_tool"].iter().any(|name| declares(request, name));
-    declares(request, OUTPUT) || hands || spoken_to_as_one(request)
+    declares(request, OUTPUT) || (hands && !is_told(request, "lead agent")) || is_told(request, "return value")
 }
 
-fn spoken_to_as_one(request: &Value) -> bool {
-    let says = |text: &str| text.contains("return value");
+/// Whether the system prompt says this.
+fn is_told(request: &Value, words: &str) -> bool {
+    let says = |text: &str| text.contains(words);
     match &request["system"] {
         Value::String(text) => says(text),
         system => system.as_array().into_iter().flatten().any(|block| block["text"].as_str().is_some_and(says)),
