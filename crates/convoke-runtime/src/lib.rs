@@ -15,6 +15,7 @@
 //! under which commands live and in which workflow programs are interpreted, and passes its own executable as [`HelperPath`].
 
 mod accounts;
+mod agreed;
 mod asker;
 mod bash;
 mod children;

@@ -10,14 +10,14 @@ mod seek;
 mod tree;
 
 use convoke_journal::StreamId;
-use convoke_kernel::{By, Consent, NO_CONSENT, Run, RunEvent, RunId, ToolResult, normalise};
+use convoke_kernel::{Consent, Run, RunEvent, RunId, ToolResult, normalise};
 use serde_json::Value;
 
+use crate::agreed::{Agreed, agreed};
 use crate::asker::Question;
 use crate::children::Parent;
 use crate::error::Error;
 use crate::runtime::Config;
-use crate::stop::StopLevel;
 pub(crate) use check::citations as check_citations;
 pub(crate) use keys::{Remembered, content_key};
 pub(crate) use results::voter_result;
@@ -46,7 +46,7 @@ pub(crate) async fn workflow(
     result
 }
 
-enum Begun {
+pub(crate) enum Begun {
     /// The run is there and can be driven.
     Stands,
     /// It cannot be started, and this is why.
@@ -73,29 +73,17 @@ async fn begin(
         text.extend(wanted.notes);
         return Ok(Begun::Refused(ToolResult::refused(text.join("\n"))));
     }
-    let by = match consent {
-        Consent::Given(By::Mode) => "orchestration mode",
-        Consent::Given(By::Word) => "the person's request",
-        Consent::Given(By::Flag) => "--workflow",
-        Consent::Given(By::Command) => "the person's command",
-        Consent::Missing => match asked(parent, &wanted.subtasks).await {
-            Some(true) => "the person's answer",
-            Some(false) => return Ok(Begun::Refused(ToolResult::refused(NO_CONSENT))),
-            None => return Ok(Begun::Stopped),
-        },
+    let by = match agreed(parent, consent, async { question(&wanted.subtasks) }).await {
+        Agreed::By(by) => by,
+        Agreed::No(result) => return Ok(Begun::Refused(result)),
+        Agreed::Stopped => return Ok(Begun::Stopped),
     };
     Ok(runner.start(call, wanted, by).await?.map_or(Begun::Stands, Begun::Refused))
 }
 
-/// Whether a person agrees; `None` when somebody asked to stop before there was an answer.
-async fn asked(parent: &Parent, subtasks: &[String]) -> Option<bool> {
-    let Some(asker) = &parent.config.asker else { return Some(false) };
+fn question(subtasks: &[String]) -> Question {
     let what = format!("The lead wants to run a workflow of {} workers. Nobody has agreed to one yet.", subtasks.len());
-    let mut stop = parent.stop.clone();
-    tokio::select! {
-        agrees = asker.agrees(Question { what, details: subtasks.to_vec(), call: None }) => Some(agrees),
-        _ = stop.above(StopLevel::Run) => None,
-    }
+    Question { what, details: subtasks.to_vec(), call: None }
 }
 
 /// Reads the rest of a result of one of this lead's runs.

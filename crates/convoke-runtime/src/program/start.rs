@@ -5,22 +5,23 @@ use std::path::{Path, PathBuf};
 
 use convoke_journal::StreamId;
 use convoke_kernel::{
-    By, Consent, FailureKind, FileEdit, NO_CONSENT, Program, ProgramCall, ProgramInput, ProgramSpec, ProgramStatus,
-    RunId, Segment, ToolRequest, ToolResult,
+    By, Consent, FailureKind, FileEdit, Program, ProgramCall, ProgramInput, ProgramSpec, ProgramStatus, RunId, Segment,
+    ToolRequest, ToolResult,
 };
 use convoke_script::{Meta, Told};
 use serde_json::Value;
 
 use super::runner::Runner;
 use super::{DEEPEST, Driven, Plan, PlanFor, is_too_deep, load, plan, prepare};
+use crate::agreed::{Agreed, agreed};
 use crate::asker::Question;
 use crate::children::Parent;
 use crate::error::Error;
+use crate::fan_out::Begun;
 use crate::inputs::Waiting;
 use crate::interpreter::check;
 use crate::library::source_digest;
 use crate::room::digest_chars;
-use crate::stop::StopLevel;
 use crate::workspace::fingerprint_beside;
 
 /// Starts a program's run, or goes on with it: in the background for a lead, to its end for a person. `None` when it was stopped
@@ -110,12 +111,6 @@ given by scriptPath.",
     ToolResult { launched: Some(run), ..ToolResult::done(text) }
 }
 
-enum Begun {
-    Stands,
-    Refused(ToolResult),
-    Stopped,
-}
-
 /// Starts the run, unless it stands already.
 async fn begin(
     parent: &Parent,
@@ -137,16 +132,10 @@ async fn begin(
         Ok(script) => script,
         Err(why) => return refused(why),
     };
-    let by = match consent {
-        Consent::Given(By::Mode) => "orchestration mode",
-        Consent::Given(By::Word) => "the person's request",
-        Consent::Given(By::Flag) => "--workflow",
-        Consent::Given(By::Command) => "the person's command",
-        Consent::Missing => match asked(parent, &script).await {
-            Some(true) => "the person's answer",
-            Some(false) => return Ok(Begun::Refused(ToolResult::refused(NO_CONSENT))),
-            None => return Ok(Begun::Stopped),
-        },
+    let by = match agreed(parent, consent, question(parent, &script)).await {
+        Agreed::By(by) => by,
+        Agreed::No(result) => return Ok(Begun::Refused(result)),
+        Agreed::Stopped => return Ok(Begun::Stopped),
     };
     // A run that goes on from another one looks at the same directory as that one did: what its agents changed there is theirs.
     let base = match (script.base, fingerprint_beside(&PathBuf::from(&parent.spec.dir), &script.source).await) {
@@ -262,9 +251,8 @@ async fn resolve(parent: &Parent, wanted: ProgramCall) -> Result<Result<Script, 
     Ok(Ok(Script { source, meta, path, args, from: resume_from, base, origin }))
 }
 
-/// Whether a person agrees; `None` when somebody asked to stop before there was an answer.
-async fn asked(parent: &Parent, script: &Script) -> Option<bool> {
-    let Some(asker) = &parent.config.asker else { return Some(false) };
+/// What a person is shown of a program that nobody has agreed to.
+async fn question(parent: &Parent, script: &Script) -> Question {
     let what =
         format!("The lead wants to run the workflow program {:?}. Nobody has agreed to one yet.", script.meta.name);
     let mut details = vec![script.meta.description.clone()];
@@ -275,11 +263,7 @@ async fn asked(parent: &Parent, script: &Script) -> Option<bool> {
         script.source.lines().count()
     ));
     details.extend(planned(parent, script).await);
-    let mut stop = parent.stop.clone();
-    tokio::select! {
-        agrees = asker.agrees(Question { what, details, call: None }) => Some(agrees),
-        _ = stop.above(StopLevel::Run) => None,
-    }
+    Question { what, details, call: None }
 }
 
 /// What the program would start, in one line; `None` when no plan can be drawn up.
