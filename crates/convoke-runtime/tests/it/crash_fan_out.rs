@@ -15,7 +15,7 @@ use convoke_runtime::{Crash, Error, Moment, Stop, Take};
 use convoke_sim::{Fault, FaultKind, Reply, SimConfig, calls, says};
 use serde_json::{Value, json};
 
-use crate::support::{Rig, postgres, within};
+use crate::support::{Rig, postgres, shuffled, within};
 use crate::team::{Team, finding, report, verdicts, workflow};
 
 /// What the kernel writes into a result that was cut off.
@@ -175,14 +175,10 @@ async fn collect(rig: &Rig, lead: &AgentId, outcome: Outcome, in_flight: usize, 
 
 /// All cuts in a random order.
 fn cuts(commits: usize, seed: u64) -> Vec<(Moment, usize)> {
-    let mut all: Vec<_> =
-        (0..commits).flat_map(|number| [(Moment::BeforeCommit, number), (Moment::AfterCommit, number)]).collect();
-    let mut state = seed;
-    for last in (1..all.len()).rev() {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        all.swap(last, (state >> 33) as usize % (last + 1));
-    }
-    all
+    shuffled(
+        (0..commits).flat_map(|number| [(Moment::BeforeCommit, number), (Moment::AfterCommit, number)]).collect(),
+        seed,
+    )
 }
 
 async fn check(location: &Location, some: usize) {

@@ -15,7 +15,7 @@ use convoke_sim::{Fault, FaultKind, Reply, SimConfig, calls, says};
 use serde_json::{Value, json};
 
 use crate::programs::{self, program, script, value};
-use crate::support::{Rig, postgres, within};
+use crate::support::{Rig, postgres, shuffled, within};
 use crate::team::{Team, looks_and_judges};
 
 const CHILD: &str =
@@ -200,14 +200,7 @@ async fn collect(rig: &Rig, lead: &AgentId) -> Ran {
 fn cuts(commits: usize, seed: u64) -> Vec<Cut> {
     // What ends at the same time is committed together, so that another run may have a few commits more.
     let numbers = 0..commits + 4;
-    let mut all: Vec<Cut> =
-        numbers.flat_map(|n| [Cut::At(Moment::BeforeCommit, n), Cut::At(Moment::AfterCommit, n)]).collect();
-    let mut state = seed;
-    for last in (1..all.len()).rev() {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        all.swap(last, (state >> 33) as usize % (last + 1));
-    }
-    all
+    shuffled(numbers.flat_map(|n| [Cut::At(Moment::BeforeCommit, n), Cut::At(Moment::AfterCommit, n)]).collect(), seed)
 }
 
 async fn check(location: &Location, some: usize) {

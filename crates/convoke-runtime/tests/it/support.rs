@@ -305,3 +305,13 @@ pub(crate) fn postgres(test: &str) -> Option<Location> {
     }
     url.map(|url| url.into_string().unwrap().parse().unwrap())
 }
+
+/// These in an order that follows from the seed.
+pub(crate) fn shuffled<T>(mut all: Vec<T>, seed: u64) -> Vec<T> {
+    let mut state = seed;
+    for last in (1..all.len()).rev() {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        all.swap(last, (state >> 33) as usize % (last + 1));
+    }
+    all
+}
