@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::runtime::Config;
 pub(crate) use check::citations as check_citations;
 pub(crate) use keys::{Remembered, content_key};
-pub(crate) use results::voter_result;
+pub(crate) use results::{NOT_ADMITTED, voter_result};
 use runner::Runner;
 pub(crate) use seek::still_stands;
 pub(crate) use tree::{Trace, Tree};

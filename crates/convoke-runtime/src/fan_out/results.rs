@@ -42,16 +42,19 @@ fn spent(ended: &Ended) -> Spent {
     ended.summary.as_ref().map(Spent::from).unwrap_or_default()
 }
 
+/// Why nobody is at work on something that was to be taken from elsewhere.
+pub(crate) const NOT_ADMITTED: &str =
+    "a remembered result was no longer there, and no agent had been admitted to work it out again";
+
 /// What becomes of an item or a vote for which no agent was admitted.
 pub(super) fn not_admitted(effect: RunEffect) -> Option<RunInput> {
-    const WHY: &str = "a remembered result was no longer there, and no agent had been admitted to work it out again";
     match effect {
         RunEffect::Work { item } => {
-            let result = ItemResult::bare(ItemStatus::Skipped { reason: format!("budget: {WHY}") });
+            let result = ItemResult::bare(ItemStatus::Skipped { reason: format!("budget: {NOT_ADMITTED}") });
             Some(RunInput::Ended { item, result: Box::new(result) })
         }
         RunEffect::Verify { item, voter } => {
-            let result = VoterResult { failure: Some(WHY.to_owned()), ..VoterResult::default() };
+            let result = VoterResult { failure: Some(NOT_ADMITTED.to_owned()), ..VoterResult::default() };
             Some(RunInput::VoterEnded { item, voter, result: Box::new(result) })
         }
         RunEffect::Check { .. } => None,

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use convoke_journal::Flight;
 use convoke_kernel::{
@@ -20,7 +21,7 @@ use crate::bash::Bash;
 use crate::children::{self, Parent};
 use crate::confine::remove_private;
 use crate::error::Error;
-use crate::fan_out::{Remembered, Trace, check_citations, still_stands, voter_result};
+use crate::fan_out::{NOT_ADMITTED, Remembered, Trace, check_citations, still_stands, voter_result};
 use crate::keep::Place;
 use crate::stop::StopLevel;
 use crate::take::Ended;
@@ -176,9 +177,10 @@ impl Doing {
             let Some(flight) = self.flight(&key).await? else { return Ok(self.left(false)) };
             held.push((voter, key, flight));
         }
+        let admitted = AtomicU32::new(self.made.agents);
         let one = |(voter, key, flight): (u32, String, Flight)| {
-            let (this, each) = (&self, each.clone());
-            async move { this.vote(voter, key, flight, each).await }
+            let (this, each, admitted) = (&self, each.clone(), &admitted);
+            async move { this.vote(voter, key, flight, each, admitted).await }
         };
         let looked = futures_of(held.into_iter().map(one)).await;
         let (mut votes, mut memory, mut flights, mut spent) = (Vec::new(), Vec::new(), Vec::new(), Spent::default());
@@ -218,12 +220,25 @@ impl Doing {
         Ok(Done::Ended { call: self.made.call, result: Box::new(result), trace: None, memory, flights })
     }
 
-    async fn vote(&self, voter: u32, key: String, flight: Flight, each: Prompted) -> Result<Voted, Error> {
+    /// One vote; `admitted` are the agents that may still be started for this call.
+    async fn vote(
+        &self,
+        voter: u32,
+        key: String,
+        flight: Flight,
+        each: Prompted,
+        admitted: &AtomicU32,
+    ) -> Result<Voted, Error> {
         let Some(_place) = self.place().await? else { return Ok(Voted::Left { parked: false }) };
         if !self.fresh
             && let Some(vote) = remembered_vote(&self.parent, &key).await?
         {
             return Ok(Voted::Done { key, vote: Box::new(vote), flight, kind: None });
+        }
+        // It was to be taken from elsewhere, so nobody was admitted for it, and now it is not there.
+        if admitted.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_err() {
+            let vote = Box::new(VoterResult { failure: Some(NOT_ADMITTED.to_owned()), ..VoterResult::default() });
+            return Ok(Voted::Done { key, vote, flight, kind: Some(FailureKind::Budget) });
         }
         let id = self.agent_id(voter);
         let ended = children::drive_on(&self.parent, &id, each.spec, &each.prompt, self.again).await?;

@@ -2,11 +2,12 @@
 
 use convoke_kernel::{Caps, Outcome, ProgramStatus, RunId, Sandbox};
 use convoke_runtime::{Stop, Take};
-use convoke_sim::{calls, says};
+use convoke_sim::{SimConfig, calls, says};
 use serde_json::{Value, json};
 
 use crate::programs::{program, rig, run, value};
-use crate::support::within;
+use crate::support::{Rig, within};
+use crate::team::{Team, looks_and_judges, role};
 
 #[tokio::test]
 async fn a_result_whose_file_was_taken_back_is_not_served_though_it_came_by_the_editor() {
@@ -152,4 +153,44 @@ async fn a_path_that_a_rule_forbids_to_show_is_not_read_as_a_script() {
     let (_, _, program) = run(&rig, body, None).await;
     let told = value(&program).as_str().unwrap().to_owned();
     assert!(told.contains("rule") && !told.contains("hunter2"), "{told}");
+}
+
+#[tokio::test]
+async fn a_vote_that_is_gone_when_it_is_wanted_starts_nobody_who_was_not_admitted() {
+    let team = Team::new([says("never asked")])
+        .callees(|_| vec![calls("bash", json!({"command": "sleep 300"}))])
+        .verifiers(|findings| looks_and_judges(findings, "confirmed"));
+    let mut rig = Rig::new(SimConfig::new(team)).await;
+    rig.fan_out = Some(Rig::fanning_out());
+    rig.agents_at_once = Some(1);
+    let (_, _, first) = run(&rig, "return (await verify('it is so')).verdict", None).await;
+    assert_eq!(value(&first), json!("confirmed"));
+    let asked = rig.sim.requests().len();
+    // The vote is remembered, so the step admits nobody for it; but it has to wait, and meanwhile it is forgotten.
+    let body = "return (await parallel([() => agent('slow'), () => verify('it is so')]))[1].verdict";
+    let runtime = rig.life(None).await;
+    let script = crate::programs::script(body);
+    let lead = runtime.start_call(rig.start(), "w", &json!({ "script": script })).await.unwrap();
+    let (stopper, stop) = convoke_runtime::Stopper::new();
+    let driving = tokio::spawn({
+        let (runtime, lead) = (runtime.clone(), lead.clone());
+        async move { runtime.drive(&lead, Take::New, stop, None).await }
+    });
+    within(async {
+        while rig.sim.requests().len() == asked {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    stopper.ask(convoke_runtime::StopLevel::Cut);
+    within(driving).await.unwrap().unwrap();
+    rig.journal.forget_results(u64::MAX).await.unwrap();
+    let id = RunId::derived(&["workflow", lead.as_str(), "person_1"]);
+    runtime.skip_call(&id, 1).await.unwrap();
+    within(runtime.drive(&lead, Take::Resume { changed: Vec::new() }, Stop::never(), None)).await.unwrap();
+    let done = program(&rig, &lead).await;
+    assert_eq!((value(&done), done.status()), (json!("unverified"), Some(ProgramStatus::Partial)));
+    assert!(done.losses()[0].why_lost().contains("no agent had been admitted"), "{}", done.losses()[0].why_lost());
+    let verifiers = rig.sim.requests().iter().filter(|r| role(&r.body) == "verifier").count();
+    assert_eq!(verifiers, 2, "only the first run's verifier was ever asked");
 }

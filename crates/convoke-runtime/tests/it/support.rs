@@ -25,7 +25,7 @@ pub(crate) struct Rig {
     pub(crate) sim: Simulator,
     pub(crate) work: TempDir,
     pub(crate) scratch: TempDir,
-    journal: Journal,
+    pub(crate) journal: Journal,
     pub(crate) clock: Clock,
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
