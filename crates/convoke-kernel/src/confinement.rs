@@ -81,7 +81,7 @@ impl Confinement {
         let wanted = match (role, isolation) {
             (Role::Worker | Role::Verifier, _) | (_, Isolation::Copy) => Sandbox::ReadOnly,
             (Role::Lead | Role::Task, Isolation::None | Isolation::Worktree) => self.sandbox,
-            (Role::Callee, Isolation::None | Isolation::Worktree) => self.sandbox,
+            (Role::Callee | Role::Teammate, Isolation::None | Isolation::Worktree) => self.sandbox,
         };
         let sandbox = match (self.sandbox, wanted) {
             // A person said that nothing holds commands here, so nothing is promised further down either.

@@ -4,10 +4,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::findings::{Ballot, Report};
+use crate::ids::TaskId;
 use crate::mode::Section;
 use crate::outcome::{Outcome, ToolResult};
 use crate::segment::Segment;
 use crate::spec::AgentSpec;
+use crate::team::Letter;
 use crate::wire::{Failure, Reply, ToolCall};
 
 /// Why a journaled event cannot be read.
@@ -112,6 +114,51 @@ events! {
         /// The run whose end it tells of; then nobody said it, and it is no consent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         notice: Option<String>,
+        /// The letters it brings; then nobody said it, either.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        letters: Vec<Letter>,
+        /// The task from the board that it is about.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        work: Option<TaskId>,
+        /// Whether it tells the agent who it is.
+        #[serde(default, skip_serializing_if = "is_false")]
+        capsule: bool,
+    }
+    /// Letters became part of the history between two turns.
+    MailDelivered = "mail_delivered" {
+        /// The user message that carries them.
+        message: Segment,
+        /// The letters.
+        letters: Vec<Letter>,
+    }
+    /// Somebody wants the agent to begin a new history.
+    CompactionAsked = "compaction_asked" {
+        /// What is to be kept in mind; blank is nothing in particular.
+        focus: String,
+    }
+    /// The agent goes on with a new history; the old one stays in the events before this.
+    HistoryCompacted = "history_compacted" {
+        /// The user message it begins with.
+        message: Segment,
+        /// The system message that follows it, on models that take one there.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        system: Option<Segment>,
+        /// What it tells the model about orchestration mode.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        section: Option<Section>,
+        /// What the agent wrote about what was before.
+        summary: String,
+        /// Tokens of the history that was left behind, as far as they are known.
+        tokens: u64,
+    }
+    /// Something that waited for the agent could not be read, and is kept here instead of being offered again and again.
+    InputRejected = "input_rejected" {
+        /// Its key.
+        input: String,
+        /// What is wrong with it.
+        why: String,
+        /// What it held.
+        body: String,
     }
     /// A person made a call without the model: an exchange that leaves the history as it is.
     CallMade = "call_made" {
@@ -190,6 +237,12 @@ events! {
         /// The changed files it tells of.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         changed: Vec<String>,
+        /// Whether it tells the agent who it is.
+        #[serde(default, skip_serializing_if = "is_false")]
+        capsule: bool,
+        /// Whether it asks for the summary with which a new history begins.
+        #[serde(default, skip_serializing_if = "is_false")]
+        summary: bool,
     }
     /// A person has to agree before a call is run.
     ApprovalAsked = "approval_asked" {
@@ -232,6 +285,9 @@ events! {
         /// Whether it also asks the agent to hand back what it has.
         #[serde(default)]
         hand_back: bool,
+        /// Whether it reminds the agent of its list.
+        #[serde(default, skip_serializing_if = "is_false")]
+        reminded: bool,
     }
     /// The exchange is over.
     ExchangeClosed = "exchange_closed" {
@@ -250,13 +306,23 @@ events! {
         /// Why the result is worth less than it seems.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         degraded: Option<String>,
+        /// Letters that left the history with it and wait once more.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        returned: Vec<Letter>,
     }
     /// Another process took the agent up.
     Resumed = "resumed" {
         /// Files that changed while nobody was looking, as far as that can be told.
         #[serde(default)]
         changed: Vec<String>,
+        /// What the agent is to be told of itself with the next thing it reads.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        capsule: Option<String>,
     }
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// What a reply is wanted for.
@@ -267,6 +333,8 @@ pub enum Purpose {
     Turn,
     /// The one turn beyond the limit, in which the agent says what it has.
     HandBack,
+    /// The summary with which a new history begins.
+    Summary,
 }
 
 /// Whether a reply became part of the history.
@@ -285,4 +353,6 @@ pub enum Kept {
     WindowFull,
     /// Its tool calls are missing or repeat an id, so no legal history can hold it.
     Unusable,
+    /// It was asked for as a summary: the next history begins with it.
+    Summary,
 }

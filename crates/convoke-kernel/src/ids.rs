@@ -127,6 +127,16 @@ id!(
     RunId,
     "wf_"
 );
+id!(
+    /// One letter between members of a team, and the request it carries if it carries one.
+    MessageId,
+    "m_"
+);
+id!(
+    /// One task on a board.
+    TaskId,
+    "t_"
+);
 
 #[cfg(test)]
 mod tests {

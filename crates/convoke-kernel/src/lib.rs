@@ -10,6 +10,7 @@
 mod agent;
 mod approval;
 mod callee;
+mod capsule;
 mod citation;
 mod confinement;
 mod consent;
@@ -26,6 +27,9 @@ mod run;
 mod segment;
 mod spec;
 mod subtasks;
+mod team;
+mod teammate;
+mod todo;
 mod tools;
 mod wire;
 
@@ -34,16 +38,17 @@ pub use agent::{
 };
 pub use approval::{Approvals, AskWhen, Decision, NOBODY_TO_ASK, Rule, is_simple_command};
 pub use callee::{CALLEE_TURNS, Callee};
+pub use capsule::{Capsule, Facts, TaskBrief};
 pub use citation::{Checked, Seen, check_citation};
 pub use confinement::{Confinement, Isolation, Network, Sandbox};
 pub use consent::{By, Consent, consents};
 pub use event::{
-    AgentStarted, ApprovalAsked, ApprovalGiven, BadEvent, CallMade, Event, ExchangeClosed, ExchangeOpened,
-    ExchangeReopened, Kept, ModeSet, ModelCalled, ModelFailed, ModelReplied, NoteAppended, Purpose, ResultsAppended,
-    Resumed, RoomRefused, ToolFinished, ToolStarted,
+    AgentStarted, ApprovalAsked, ApprovalGiven, BadEvent, CallMade, CompactionAsked, Event, ExchangeClosed,
+    ExchangeOpened, ExchangeReopened, HistoryCompacted, InputRejected, Kept, MailDelivered, ModeSet, ModelCalled,
+    ModelFailed, ModelReplied, NoteAppended, Purpose, ResultsAppended, Resumed, RoomRefused, ToolFinished, ToolStarted,
 };
 pub use findings::{Ballot, Citation, Finding, Judgement, Report, Severity, Verdict, Vote};
-pub use ids::{AgentId, BadId, RunId, SessionId};
+pub use ids::{AgentId, BadId, MessageId, RunId, SessionId, TaskId};
 pub use ledger::{
     AdmissionClosed, AgentsAdmitted, AgentsReturned, Amount, Answer, Ask, AttemptSettled, Cap, Caps, EnvelopeGranted,
     HandBackLowered, Hold, HoldReleased, Ledger, LedgerEvent, RateTier, Rates, Room, RoomReserved, SessionHeld,
@@ -57,7 +62,7 @@ pub use program::{
     Program, ProgramClosed, ProgramCounts, ProgramEnd, ProgramEvent, ProgramInput, ProgramSaid, ProgramSpec,
     ProgramStarted, ProgramStatus, ProgramStopped, ProgramSummary, StepDeclined, StepTaken, answer_to, unverified,
 };
-pub use prompts::NO_CONSENT;
+pub use prompts::{NO_CONSENT, claimed_text};
 pub use run::{
     CitationsChecked, IllegalRunEvent, ItemEnded, ItemJudged, ItemResult, ItemState, ItemStatus, ItemView, Reused, Run,
     RunClosed, RunCounts, RunEffect, RunEvent, RunInput, RunRefused, RunSpec, RunStarted, RunSummary, Spent,
@@ -69,7 +74,20 @@ pub use spec::{
     AgentSpec, CHILD_TURNS, Child, FIRST_MAX_TOKENS, FanOut, LEAST_MAX_TOKENS, LeadSettings, Limits, Param, Role,
 };
 pub use subtasks::{MAX_TOTAL_SUBTASKS, Normalised, normalise};
-pub use tools::{FileEdit, GlobCall, GrepCall, ProgramCall, ToolRequest, Tools, WorkflowCall, known_tools};
+pub use team::{
+    ATTEMPTS, BadName, Board, BoardEntry, BoardEvent, BoardRefusal, CONVOKE, Claimant, LEAD, Letter, LetterKind, LetterPosted,
+    LettersPutBack, LettersTaken, MAX_LETTER, Member, MemberAsleep, MemberAwake, MemberFailed, MemberName,
+    MemberRecovered, MemberSpawned, MemberState, MemberStopped, MemberView, NewTask, Next, PERSON, Postmark, QUEUE,
+    Request, RequestAnswered, RequestAsked, RequestKind, RequestState, RestsTold, Roster, RosterEntry, RosterEvent,
+    RosterOpened, RosterRefusal, Standing, Task, TaskClaimed, TaskCreated, TaskEdit, TaskEdited, TaskFailed,
+    TaskFinished, TaskOffered, TaskReleased, TaskRenewed, TaskRetried, TASKS, TaskState, in_order, next, state_of,
+};
+pub use teammate::{Membership, TEAMMATE_TURNS, Teammate};
+pub use todo::{TodoItem, TodoStatus};
+pub use tools::{
+    FileEdit, GlobCall, GrepCall, ProgramCall, SpawnCall, TaskCreateCall, TaskStatusCall, TaskUpdateCall, TeamCall,
+    ToolRequest, Tools, WorkflowCall, known_tools,
+};
 pub use wire::{
     Capabilities, Failure, FailureKind, INVALID_INPUT, Reply, Retry, StopReason, Thinking, ToolCall, Usage,
 };

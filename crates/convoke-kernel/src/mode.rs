@@ -62,6 +62,11 @@ impl Mode {
         }
     }
 
+    /// A new history begins, in which nothing of the mode has been said.
+    pub(crate) fn forget(&mut self) {
+        *self = Self::new(self.on);
+    }
+
     /// The first reply to a user turn that carried this is recorded.
     pub(crate) fn answered(&mut self, carried: Option<Section>) {
         match carried {

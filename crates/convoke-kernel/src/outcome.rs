@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::ids::TaskId;
 use crate::wire::FailureKind;
 
 /// What an exchange came to. A failure is never dressed up as an answer.
@@ -100,6 +101,12 @@ pub struct ToolResult {
     /// The kind of failure, where a person made the call and is to be told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureKind>,
+    /// The task from the board that the call put into the agent's hands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claimed: Option<TaskId>,
+    /// Whether the work ends with it for now.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ends: bool,
 }
 
 impl ToolResult {
@@ -119,6 +126,8 @@ impl ToolResult {
             full_output: None,
             launched: None,
             failure: None,
+            claimed: None,
+            ends: false,
         }
     }
 

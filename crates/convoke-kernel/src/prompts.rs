@@ -1,10 +1,14 @@
 //! Every text that a model reads and that is not its task, a tool's output or a tool's declaration. In our own words; a
 //! change here is a change of behaviour and shows in the snapshot tests.
 
+pub(crate) mod team;
+
 use crate::confinement::{Confinement, Network, Sandbox};
 use crate::mode::Section;
 use crate::run::untrusted::quoted;
 use crate::tools::{Hand, STRUCTURED_OUTPUT, Tools};
+
+pub use team::claimed as claimed_text;
 
 /// The system prompt of the lead.
 pub(crate) fn lead(bash_timeout_ms: u64, confinement: &Confinement) -> String {

@@ -11,6 +11,7 @@ use crate::ledger::Rates;
 use crate::output::{self, Output};
 use crate::prompts;
 use crate::segment::Segment;
+use crate::teammate::Membership;
 use crate::tools::{self, Tools};
 use crate::wire::{Capabilities, Thinking};
 
@@ -28,13 +29,15 @@ pub enum Role {
     Task,
     /// One agent that a program asked for; what it returns is a value.
     Callee,
+    /// One that lives on, with a name and mail.
+    Teammate,
 }
 
 impl Role {
     /// The tool whose call ends an agent of this role, whatever else it is made of.
     pub fn final_tool(self) -> Option<&'static str> {
         match self {
-            Role::Lead | Role::Task | Role::Callee => None,
+            Role::Lead | Role::Task | Role::Callee | Role::Teammate => None,
             Role::Worker => Some(tools::REPORT_FINDINGS),
             Role::Verifier => Some(tools::REPORT_VERDICTS),
         }
@@ -45,7 +48,7 @@ impl Role {
     pub fn depth(self) -> u32 {
         match self {
             Role::Lead => 0,
-            Role::Worker | Role::Verifier | Role::Task | Role::Callee => 1,
+            Role::Worker | Role::Verifier | Role::Task | Role::Callee | Role::Teammate => 1,
         }
     }
 }
@@ -121,6 +124,9 @@ pub struct AgentSpec {
     /// How a lead fans out; absent for everybody else, and for leads from before there was a mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fan_out: Option<Box<FanOut>>,
+    /// The team it belongs to, as its lead or as a teammate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub team: Option<Box<Membership>>,
     /// The `system` member of every request.
     pub system: Segment,
     /// The `tools` member of every request.
@@ -197,6 +203,8 @@ pub struct LeadSettings {
     pub approvals: Approvals,
     /// How it fans out.
     pub fan_out: Option<FanOut>,
+    /// The team it leads.
+    pub team: Option<Membership>,
     /// Text the person adds to the system prompt.
     pub extra_system: Option<String>,
 }
@@ -214,14 +222,20 @@ impl AgentSpec {
             confinement,
             approvals,
             fan_out,
+            team,
             extra_system,
         } = settings;
         let mut system = vec![prompts::lead(limits.bash_timeout_ms, &confinement)];
+        system.extend(team.as_ref().map(|_| prompts::team::lead_of_team().to_owned()));
+        system.extend(team.as_ref().and_then(|team| team.project.clone()));
         system.extend(extra_system.filter(|text| !text.trim().is_empty()));
         let mut tools = tools::hands(capabilities.anthropic_tools, &Tools::all());
         if let Some(fan_out) = &fan_out {
             let workflow = tools::workflow(fan_out.max_subtasks);
             tools.extend([tools::task(), workflow, tools::read_result(), tools::run_status()]);
+        }
+        if team.is_some() {
+            tools.extend(tools::declare_lead());
         }
         Self {
             session,
@@ -237,6 +251,7 @@ impl AgentSpec {
             confinement,
             approvals,
             fan_out: fan_out.map(Box::new),
+            team: team.map(Box::new),
             system: system_blocks(system, &capabilities),
             tools: Segment::encode(&tools.into()),
             params: params(&capabilities),
@@ -260,14 +275,14 @@ impl AgentSpec {
                 limits: Limits { max_turns: TASK_TURNS.min(self.limits.max_turns), ..self.limits },
                 rates: self.rates.clone(),
             },
-            Role::Lead | Role::Worker | Role::Verifier | Role::Callee => child,
+            Role::Lead | Role::Worker | Role::Verifier | Role::Callee | Role::Teammate => child,
         };
         let confinement = self.confinement.of_child(role, isolation);
         let mut tools = tools::hands(child.capabilities.anthropic_tools, &Tools::all());
         let timeout = self.limits.bash_timeout_ms;
         let system = match role {
-            // What a callee is made of is more than its role: see `AgentSpec::callee`.
-            Role::Lead | Role::Callee => return None,
+            // What these are made of is more than their role: see `AgentSpec::callee` and `AgentSpec::teammate`.
+            Role::Lead | Role::Callee | Role::Teammate => return None,
             Role::Worker => prompts::worker(timeout, &confinement),
             Role::Verifier => prompts::verifier(timeout, &confinement),
             Role::Task => prompts::task(timeout, &confinement),
@@ -275,7 +290,7 @@ impl AgentSpec {
         match role {
             Role::Worker => tools.push(tools::report_findings()),
             Role::Verifier => tools.push(tools::report_verdicts()),
-            Role::Lead | Role::Task | Role::Callee => {}
+            Role::Lead | Role::Task | Role::Callee | Role::Teammate => {}
         }
         let below = self.below(role, label, child, confinement, vec![system], tools);
         Some(Self { findings, ..below })
@@ -306,6 +321,7 @@ impl AgentSpec {
             confinement,
             approvals: self.approvals.clone(),
             fan_out: None,
+            team: None,
             system: system_blocks(system, &capabilities),
             tools: Segment::encode(&tools.into()),
             params: params(&capabilities),

@@ -177,6 +177,7 @@ async fn runtime(url: &str, dir: &Path, at_once: usize) -> (Runtime, Governor) {
         agents_at_once: 2 * at_once,
         confine: Confine::nothing(dir.join("private")),
         forbidden: Default::default(),
+        team: convoke_runtime::TeamConfig::default(),
         programs: convoke_runtime::Programs::without_library(&HelperPath::new(std::env::current_exe().unwrap())),
         trees: None,
         asker: None,

@@ -77,6 +77,7 @@ fn spec() -> AgentSpec {
         confinement: Default::default(),
         approvals: Default::default(),
         fan_out: None,
+        team: None,
         extra_system: None,
     })
 }
@@ -179,6 +180,7 @@ async fn drive(turns: u32) {
         agents_at_once: 1,
         confine: Confine::nothing(dir.path().join("private")),
         forbidden: Default::default(),
+        team: convoke_runtime::TeamConfig::default(),
         programs: convoke_runtime::Programs::without_library(&HelperPath::new("/nonexistent".into())),
         trees: None,
         asker: None,

@@ -50,6 +50,7 @@ async fn review() -> Result<(), Box<dyn std::error::Error>> {
         agents_at_once: 20,
         confine: Confine { set: held.set, ..Confine::nothing(scratch.path().join("private")) },
         forbidden: Default::default(),
+        team: convoke_runtime::TeamConfig::default(),
         programs: Programs::without_library(&helper),
         trees: None,
         asker: None,

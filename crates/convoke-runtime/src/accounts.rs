@@ -73,6 +73,7 @@ mod tests {
             confinement: Default::default(),
             approvals: Default::default(),
             fan_out: None,
+            team: None,
             extra_system: None,
         });
         let mut agent = Agent::new();

@@ -46,7 +46,8 @@ pub(crate) async fn perform(parent: &Parent, call: &str, request: ToolRequest) -
         | ToolRequest::RestartBash
         | ToolRequest::Edit(_)
         | ToolRequest::Glob(_)
-        | ToolRequest::Grep(_) => Ok(Some(ToolResult::refused("a command is no agent; this is a fault of convoke"))),
+        | ToolRequest::Grep(_)
+        | ToolRequest::Team(_) => Ok(Some(ToolResult::refused("a command is no agent; this is a fault of convoke"))),
     }
 }
 

@@ -1,18 +1,19 @@
 //! Drives one agent's stream under its lease: decide, commit, act, report. It translates and has no policy of its own:
 //! what follows from what is the kernel's business.
 
+mod commit;
+mod member;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use convoke_journal::{Batch, Lease, StreamId, Update};
-use convoke_kernel::{Agent, AgentId, Effect, Event, Input, Pace, Room};
+use convoke_journal::{Lease, StreamId};
+use convoke_kernel::{Agent, AgentId, Effect, Event, Input, Pace, Role, ToolRequest};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::accounts;
 use crate::children::Parent;
 use crate::control;
-use crate::crash::Moment;
 use crate::effects::{self, Done, Key};
 use crate::error::Error;
 use crate::governor::Permit;
@@ -24,9 +25,12 @@ use crate::purse::Doing;
 use crate::recovery::{first_spec, load};
 use crate::runtime::Config;
 use crate::session::Session;
-use crate::spool;
 use crate::stop::{Stop, StopLevel};
 use crate::take::{Ended, Take};
+use crate::team::Crew;
+
+pub(crate) use commit::Beside;
+use member::rung;
 
 pub(crate) struct Driver {
     config: Arc<Config>,
@@ -47,6 +51,14 @@ pub(crate) struct Driver {
     /// Whether it opened the session.
     leads: bool,
     cut: CancellationToken,
+    /// Cuts the commands off that run right now, and nothing else.
+    hurry: CancellationToken,
+    /// Whether an urgent letter did that.
+    hurried: bool,
+    /// Whether it was taken up by this process, and told so.
+    taken_up: bool,
+    /// Whether the agent will not work again.
+    for_good: bool,
     pace: Pace,
 }
 
@@ -94,6 +106,7 @@ impl Driver {
             }
         };
         session.purse.set(id.as_str(), Some(Doing::Working));
+        let cut = CancellationToken::new();
         let mut driver = Self {
             config,
             id,
@@ -109,7 +122,11 @@ impl Driver {
             waiting: None,
             stop,
             leads,
-            cut: CancellationToken::new(),
+            hurry: cut.child_token(),
+            cut,
+            hurried: false,
+            taken_up: false,
+            for_good: false,
             pace: Pace::Go,
         };
         // What an earlier process received and could not record is paid for as it was billed, before the rest counts as lost.
@@ -123,6 +140,43 @@ impl Driver {
     /// The session it works in.
     pub(crate) fn session(&self) -> Arc<Session> {
         Arc::clone(&self.session)
+    }
+
+    /// Whose stream it drives.
+    pub(crate) fn id(&self) -> &AgentId {
+        &self.id
+    }
+
+    /// Where the agent works.
+    pub(crate) fn dir(&self) -> Option<String> {
+        self.agent.spec().map(|spec| spec.dir.clone())
+    }
+
+    /// Whether the agent exists.
+    pub(crate) fn is_started(&self) -> bool {
+        self.agent.is_started()
+    }
+
+    /// Whether this process has driven the agent already.
+    pub(crate) fn was_taken_up(&self) -> bool {
+        self.taken_up
+    }
+
+    /// Tells an idle agent that another process has taken it up.
+    pub(crate) async fn take_up(&mut self) -> Result<(), Error> {
+        self.taken_up = true;
+        let resume = self.resume(Vec::new()).await?;
+        self.input(resume, Beside::default()).await
+    }
+
+    /// Nothing is under way: the agent wants no money for now.
+    pub(crate) fn rests(&self) {
+        self.session.purse.set(self.id.as_str(), None);
+    }
+
+    /// The agent will not work again: what it has for itself goes with it.
+    pub(crate) fn ends_for_good(&mut self) {
+        self.for_good = true;
     }
 
     /// Whether the agent was left in the middle of something.
@@ -140,25 +194,6 @@ impl Driver {
         Ok(())
     }
 
-    /// Records what an earlier process had received and could not record.
-    async fn unspool(&mut self) -> Result<(), Error> {
-        let Some((path, spooled)) = spool::find(&self.config.spools, &self.stream, self.seq) else { return Ok(()) };
-        // What cannot follow what has happened must not be stored, whoever wrote the file; it is left for a person to see.
-        let decoded: Result<Vec<Event>, _> = spooled.events.iter().map(|text| Event::decode(text)).collect();
-        let Ok(events) = decoded else { return Ok(()) };
-        let Ok(summary) = self.agent.summary_after(&events, spooled.at) else { return Ok(()) };
-        let summary = summary.map(|summary| serde_json::to_string(&summary)).transpose()?;
-        let updates = self.updates(&events, spooled.at, None);
-        let (at, acks) = (spooled.at, spooled.acks);
-        let batch = Batch { at, events: spooled.events, acks, summary, updates, ..Batch::default() };
-        let appended = self.config.journal.append_shared(&self.lease, self.seq, &batch).await?;
-        self.session.adopt(&appended.states)?;
-        self.load().await?;
-        // The batch is recorded now; a file that stays would merely not fit any more.
-        let _ = std::fs::remove_file(path);
-        Ok(())
-    }
-
     /// Drives until the inputs are used up and the exchange is closed, or until somebody asks to stop.
     pub(crate) async fn run(mut self, take: Take) -> Result<Ended, Error> {
         let driven = self.drive(take).await;
@@ -173,8 +208,10 @@ impl Driver {
         driven.map(|()| ended)
     }
 
-    async fn drive(&mut self, take: Take) -> Result<(), Error> {
+    /// Drives until nothing is left to do for now.
+    pub(crate) async fn drive(&mut self, take: Take) -> Result<(), Error> {
         let mut stop = self.stop.clone();
+        let mut bell = self.session.crew.as_ref().map(Crew::listen);
         let mut deadline: Option<tokio::time::Instant> = None;
         // A stop that came while the stream was loaded counts before anything is started.
         self.heed(stop.level(), &mut deadline);
@@ -183,10 +220,13 @@ impl Driver {
             let pace = std::mem::replace(&mut self.pace, Pace::Hold);
             while pace == Pace::Go && self.take_input(true).await? {}
             self.pace = pace;
-            self.input(Input::Resume { changed }, Vec::new(), None).await?;
+            let resume = self.resume(changed).await?;
+            self.input(resume, Beside::default()).await?;
         }
+        self.taken_up = true;
         let mut pulse = JoinSet::new();
         // A process has one heartbeat, and its lead keeps it going for all.
+        self.session.purse.set(self.id.as_str(), Some(Doing::Working));
         if self.leads {
             pulse.spawn(keep_the_lease(Arc::clone(&self.config), self.lease.clone()));
         }
@@ -195,7 +235,7 @@ impl Driver {
             self.heed(level, &mut deadline);
             // A switch that is turned starts nothing: what was said after it is taken at once.
             while self.pace == Pace::Go && self.take_input(false).await? {}
-            if self.tasks.is_empty() {
+            if self.tasks.is_empty() && !self.waits_for_team().await? {
                 return Ok(());
             }
             // Above the level that was heeded, not the one there is now: a stop may have come in between.
@@ -212,6 +252,7 @@ impl Driver {
                     self.report(done).await?;
                 }
                 _ = stop.above(level) => {}
+                () = rung(bell.as_mut()) => self.heed_urgent(),
                 () = until(deadline), if deadline.is_some() => {
                     deadline = None;
                     self.cut.cancel();
@@ -237,10 +278,12 @@ impl Driver {
         }
     }
 
-    async fn finish(mut self) -> Ended {
+    pub(crate) async fn finish(mut self) -> Ended {
         self.tasks.shutdown().await;
+        // What a teammate has in its own place is there when it wakes.
+        let lives_on = self.agent.spec().is_some_and(|spec| spec.role == Role::Teammate);
         if let Some(hands) = self.hands.take() {
-            hands.stop(self.agent.is_idle()).await;
+            hands.stop(self.for_good || self.agent.is_idle() && !lives_on).await;
         }
         // A lease that cannot be given back ends with its process; that is no reason to keep the answer back.
         let _ = self.config.journal.release(&self.lease).await;
@@ -268,9 +311,28 @@ impl Driver {
         if waiting.is_empty() && !self.agent.is_started() {
             return Err(Error::NoSuchAgent(self.id.clone()));
         }
-        let Some((input, key)) = inputs::next(&self.id, &self.agent, waiting, switches)? else { return Ok(false) };
-        self.input(input, vec![key], None).await?;
+        let Some((input, keys)) = inputs::next(&self.agent, waiting, switches) else { return Ok(false) };
+        let input = match input {
+            Input::Mail { key, letters, .. } => self.mail(key, letters),
+            input => input,
+        };
+        self.input(input, Beside::acks(keys)).await?;
         Ok(true)
+    }
+
+    /// Whether a lead without anything to do stays, because its team has.
+    async fn waits_for_team(&self) -> Result<bool, Error> {
+        let Some(crew) = self.session.crew.as_ref().filter(|_| self.leads_team()) else { return Ok(false) };
+        if self.pace == Pace::Hold || !self.agent.is_idle() || !self.leads {
+            return Ok(false);
+        }
+        crew.reload().await?;
+        Ok(crew.is_there() && !crew.is_quiet())
+    }
+
+    fn runs_commands(&self) -> bool {
+        let own = |effect: &Effect| matches!(effect, Effect::RunTool { request, .. } if request.is_own_work());
+        self.agent.pending().iter().any(own)
     }
 
     fn start_effects(&mut self) {
@@ -322,10 +384,16 @@ impl Driver {
             }
             Effect::RunTool { id, request } if request.is_own_work() => {
                 let Some(hands) = self.hands() else { return };
+                let cut = self.hurry.clone();
                 self.tasks.spawn(async move {
                     let result = hands.perform(&id, request, cut).await;
                     Done::Tool { id, result }
                 });
+            }
+            Effect::RunTool { id, request: ToolRequest::Team(call) } => {
+                let Some(spec) = self.agent.spec().cloned() else { return };
+                let parent = Parent { config, session, id: self.id.clone(), spec, stop: self.stop.clone() };
+                self.tasks.spawn(effects::act(parent, id, self.order(), call));
             }
             Effect::RunTool { id, request } => {
                 let Some(spec) = self.agent.spec().cloned() else { return };
@@ -360,18 +428,24 @@ impl Driver {
                     return Ok(());
                 }
                 self.permit = granted.permit;
-                return self.input(Input::Room { call, answer: granted.answer }, Vec::new(), granted.room).await;
+                let beside = Beside { room: granted.room, ..Beside::default() };
+                return self.input(Input::Room { call, answer: granted.answer }, beside).await;
             }
             Done::Model { call, attempt, result } => {
                 self.running.remove(&Key::Model(call, attempt));
                 match *result {
+                    Ok(reply) if self.agent.is_summarising() => self.summarised(call, reply).await?,
                     Ok(reply) => Input::Replied { call, reply: Box::new(reply) },
                     Err(failure) => Input::Failed { call, attempt, failure },
                 }
             }
             Done::Tool { id, result } => {
                 self.running.remove(&Key::Tool(id.clone()));
-                Input::ToolDone { id, result }
+                Input::ToolDone { id, result: self.in_a_hurry(result) }
+            }
+            Done::Acted { id, act } => {
+                self.running.remove(&Key::Tool(id.clone()));
+                return self.acted(id, act?).await;
             }
             Done::Answered { id, allow, by } => {
                 self.running.remove(&Key::Person(id.clone()));
@@ -392,75 +466,7 @@ impl Driver {
                 Input::ToolDone { id, result }
             }
         };
-        self.input(input, Vec::new(), None).await
-    }
-
-    /// One round of the circle: decide, commit, fold, tell. `room` is what a request was granted.
-    async fn input(&mut self, input: Input, acks: Vec<String>, room: Option<Room>) -> Result<(), Error> {
-        let at = self.config.clock.now();
-        let events = self.agent.decide(input, at, self.pace)?;
-        let called = events.iter().any(|event| matches!(event, Event::ModelCalled(_)));
-        if room.is_some() && !called {
-            self.permit = None;
-            self.session.purse.withdraw(self.id.as_str());
-        }
-        if events.is_empty() && acks.is_empty() {
-            return Ok(());
-        }
-        let encoded = events.iter().map(Event::encode).collect::<Result<Vec<_>, _>>()?;
-        let bad = |cause| Error::BadHistory { agent: self.id.clone(), seq: self.seq + 1, cause };
-        let summary = self.agent.summary_after(&events, at).map_err(bad)?;
-        let summary = summary.map(|summary| serde_json::to_string(&summary)).transpose()?;
-        let updates = self.updates(&events, at, room);
-        let batch = Batch { at, events: encoded, acks, summary, updates, ..Batch::default() };
-        self.crash(Moment::BeforeCommit, &events)?;
-        let appended = match self.config.journal.append_shared(&self.lease, self.seq, &batch).await {
-            Ok(appended) => appended,
-            Err(convoke_journal::Error::Declined { .. }) if called => return self.ask_again().await,
-            Err(cause) => {
-                let spools = &self.config.spools;
-                return Err(spool::unrecorded(spools, &self.stream, self.seq, &self.agent, cause, (&events, &batch)));
-            }
-        };
-        let seq = appended.seq;
-        self.session.adopt(&appended.states)?;
-        let first = self.seq + 1;
-        for (event, seq) in events.iter().zip(first..) {
-            self.fold(seq, at, event)?;
-        }
-        debug_assert_eq!(self.seq, seq, "the journal and the driver count alike");
-        self.crash(Moment::AfterCommit, &events)?;
-        for (event, seq) in events.into_iter().zip(first..) {
-            self.notify(Notice::Recorded { agent: self.id.clone(), seq, at, event: Box::new(event) });
-        }
-        // What was decided is begun at once: a stop in between would leave it decided and never done, and the next
-        // resume would have to call its outcome unknown.
-        if self.pace == Pace::Go {
-            self.start_effects();
-        }
-        Ok(())
-    }
-
-    /// What these events mean for the ledger, to be committed with them.
-    fn updates(&self, events: &[Event], at: u64, room: Option<Room>) -> Vec<Update> {
-        let entries = accounts::entries(&self.id, &self.agent, events, room);
-        if entries.is_empty() { Vec::new() } else { vec![self.session.purse.update(entries, at)] }
-    }
-
-    /// Somebody in another process spent what was granted here: the newest ledger is asked.
-    async fn ask_again(&mut self) -> Result<(), Error> {
-        self.permit = None;
-        self.session.purse.withdraw(self.id.as_str());
-        self.session.purse.reload().await?;
-        self.start_effects();
-        Ok(())
-    }
-
-    fn crash(&self, moment: Moment, events: &[Event]) -> Result<(), Error> {
-        match &self.config.crash {
-            Some(crash) if crash.dies(moment, events) => Err(Error::Crashed),
-            _ => Ok(()),
-        }
+        self.input(input, Beside::default()).await
     }
 
     fn notify(&self, notice: Notice) {

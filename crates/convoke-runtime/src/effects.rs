@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use convoke_claude::{Live, Request};
 use convoke_kernel::{
-    AgentId, AgentSpec, Effect, Failure, FailureKind, ModelRequest, NOBODY_TO_ASK, Reply, Retry, RoomAsk, ToolRequest,
-    ToolResult,
+    AgentId, AgentSpec, Effect, Failure, FailureKind, ModelRequest, NOBODY_TO_ASK, Reply, Retry, RoomAsk, TeamCall,
+    ToolRequest, ToolResult,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -22,6 +22,7 @@ use crate::room::{self, Granted};
 use crate::runtime::Config;
 use crate::session::Session;
 use crate::stop::{Stop, StopLevel};
+use crate::team::{self, Act};
 
 /// What a task came to.
 pub(crate) enum Done {
@@ -51,6 +52,10 @@ pub(crate) enum Done {
     },
     Run {
         driven: Result<Driven, Error>,
+    },
+    Acted {
+        id: String,
+        act: Result<Act, Error>,
     },
 }
 
@@ -174,6 +179,12 @@ pub(crate) fn child(parent: Parent, id: String, request: ToolRequest) -> Pin<Box
 /// Boxed for the same reason.
 pub(crate) fn run(parent: Parent, run: String) -> Pin<Box<dyn Future<Output = Done> + Send>> {
     Box::pin(async move { Done::Run { driven: program::drive(&parent, &run).await } })
+}
+
+/// What a call of the team's comes to, and what has to be committed with it.
+pub(crate) async fn act(parent: Parent, id: String, order: u64, call: TeamCall) -> Done {
+    let act = team::act(&parent, &id, order, &call).await;
+    Done::Acted { id, act }
 }
 
 fn fate(result: &Result<Reply, Failure>) -> Fate {

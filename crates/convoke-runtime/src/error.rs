@@ -101,6 +101,9 @@ pub enum Error {
     /// The interpreter of programs cannot be had.
     #[error(transparent)]
     Interpreter(crate::interpreter::InterpreterError),
+    /// The roster or the board does not allow it; the text says why and what to do.
+    #[error("{0}")]
+    TeamRefused(String),
     /// A test asked for a crash here.
     #[error("crashed on request")]
     Crashed,

@@ -46,7 +46,7 @@ impl Hands {
         let stays = request.writes() && self.spec.confinement.sandbox.writes();
         let shares = stays && self.spec.dir == self.session.dir;
         // A task holds the pen for as long as it works; whoever else writes in the same directory takes it for each command.
-        let takes_turns = shares && matches!(self.spec.role, Role::Lead | Role::Callee);
+        let takes_turns = shares && matches!(self.spec.role, Role::Lead | Role::Callee | Role::Teammate);
         let _pen = tokio::select! {
             pen = self.session.pen.lock(), if takes_turns => Some(pen),
             () = cut.cancelled(), if takes_turns => return ToolResult::refused("(not run: a person stopped Convoke)"),
@@ -118,7 +118,8 @@ impl Hands {
             ToolRequest::Task { .. }
             | ToolRequest::Workflow { .. }
             | ToolRequest::ReadResult { .. }
-            | ToolRequest::RunStatus { .. } => {
+            | ToolRequest::RunStatus { .. }
+            | ToolRequest::Team(_) => {
                 ToolResult::refused("an agent is no command; this is a fault of convoke")
             }
         }

@@ -1,11 +1,10 @@
 //! Inputs as they wait in the journal, and which of them an agent can hear now.
 
 use convoke_journal::KeyedInput;
-use convoke_kernel::{Agent, AgentId, AgentSpec, Effect, Input, Segment, Summary};
+use convoke_kernel::{Agent, AgentSpec, Effect, Input, Letter, Segment, Summary, in_order};
 use serde::{Deserialize, Serialize};
 
 use crate::control::Control;
-use crate::error::Error;
 
 /// An input as it waits in the journal.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -32,6 +31,12 @@ pub(crate) struct Waiting {
     /// Somebody in another process wants something of whoever drives the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) control: Option<Control>,
+    /// A letter for a member of a team.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) letter: Option<Letter>,
+    /// The agent is to begin a new history, with this in mind; blank is nothing in particular.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) compact: Option<String>,
 }
 
 impl Waiting {
@@ -92,21 +97,27 @@ pub(crate) fn asks(agent: &Agent) -> impl Iterator<Item = String> {
     })
 }
 
-/// The first of the inputs that the agent can hear now, and its key. With `switches` it takes a turn of the switch or an
-/// answer and nothing else.
-pub(crate) fn next(
-    id: &AgentId,
-    agent: &Agent,
-    inputs: Vec<KeyedInput>,
-    switches: bool,
-) -> Result<Option<(Input, String)>, Error> {
+/// Letters that are read at once: more wait for the next time.
+const LETTERS: usize = 20;
+const LETTERS_BYTES: usize = 64 * 1024;
+
+/// The first of the inputs that the agent can hear now, and the keys of all that are taken with it. With `switches` it takes a turn of
+/// the switch or an answer and nothing else. What cannot be read is taken out of the queue and recorded as that.
+pub(crate) fn next(agent: &Agent, inputs: Vec<KeyedInput>, switches: bool) -> Option<(Input, Vec<String>)> {
     let busy = agent.is_started() && !agent.is_idle();
     let asked: Vec<String> = asks(agent).collect();
     // One at a time: the agent may be busy with it then.
-    for input in inputs {
-        let bad = |cause| Error::BadInput { agent: id.clone(), key: input.key.clone(), cause };
-        let waiting: Waiting = serde_json::from_str(&input.body).map_err(bad)?;
+    for input in &inputs {
         let key = input.key.clone();
+        let waiting: Waiting = match serde_json::from_str(&input.body) {
+            Ok(waiting) => waiting,
+            // Without a start there is no agent to record anything.
+            Err(_) if !agent.is_started() => continue,
+            Err(error) => {
+                let body = input.body.chars().take(REJECTED_CHARS).collect();
+                return Some((Input::Reject { input: key.clone(), why: error.to_string(), body }, vec![key]));
+            }
+        };
         let heard = match waiting {
             Waiting { answer: Some(answer), .. } if asked.contains(&answer.id) => {
                 Input::Answered { id: answer.id, allow: answer.allow, by: answer.by }
@@ -121,11 +132,19 @@ pub(crate) fn next(
             Waiting { start: Some(spec), call: Some(call), .. } if !agent.is_started() => {
                 Input::StartCall { spec: Box::new(spec), key, text: call.text, input: call.input }
             }
+            // Letters to one that does not exist yet are read when it does.
+            Waiting { letter: Some(_), .. } if !agent.is_started() => continue,
             Waiting { say: Some(_), .. } | Waiting { call: Some(_), .. } | Waiting { told: Some(_), .. }
                 if switches =>
             {
-                return Ok(None);
+                return None;
             }
+            Waiting { letter: Some(_), .. } if switches => return None,
+            Waiting { letter: Some(_), .. } => {
+                let (key, letters, keys) = letters(inputs)?;
+                return Some((Input::Mail { key, letters, rests: Vec::new() }, keys));
+            }
+            Waiting { compact: Some(focus), .. } => Input::Compact { focus },
             Waiting { call: Some(call), .. } => Input::Call { key, text: call.text, input: call.input },
             Waiting { told: Some(told), .. } if agent.running().contains(&told.run) => {
                 Input::Told { key, run: told.run, text: told.text }
@@ -134,7 +153,29 @@ pub(crate) fn next(
             // An answer that nobody waits for any more changes nothing, as does a switch that stands there already.
             Waiting { mode, .. } => Input::SetMode { on: mode.unwrap_or_else(|| agent.mode() == Some(true)) },
         };
-        return Ok(Some((heard, input.key)));
+        return Some((heard, vec![input.key.clone()]));
     }
-    Ok(None)
+    None
+}
+
+/// Characters of something unreadable that are kept.
+const REJECTED_CHARS: usize = 2_000;
+
+/// The letters among these inputs that are read next, in their order: the key of the first, the letters, and the keys of all of them.
+pub(crate) fn letters(inputs: Vec<KeyedInput>) -> Option<(String, Vec<Letter>, Vec<String>)> {
+    let letter = |input: &KeyedInput| serde_json::from_str::<Waiting>(&input.body).ok()?.letter;
+    let waiting: Vec<(Letter, String)> =
+        inputs.iter().filter_map(|input| Some((letter(input)?, input.key.clone()))).collect();
+    let all = in_order(waiting.iter().map(|(letter, _)| letter.clone()).collect());
+    let mut bytes = 0;
+    let fits = |letter: &Letter| {
+        bytes += letter.text.len();
+        bytes <= LETTERS_BYTES
+    };
+    let first = usize::from(!all.is_empty());
+    let fitting = all.iter().take(LETTERS).map(fits).take_while(|fits| *fits).count().max(first);
+    let read: Vec<Letter> = all.into_iter().take(fitting).collect();
+    let keys_of = |letter: &Letter| waiting.iter().find(|(one, _)| one.id == letter.id).map(|(_, key)| key.clone());
+    let keys: Vec<String> = read.iter().filter_map(keys_of).collect();
+    Some((keys.first()?.clone(), read, keys))
 }

@@ -46,6 +46,7 @@ mod session;
 mod spool;
 mod stop;
 mod take;
+mod team;
 mod workspace;
 
 pub use asker::{AskedCall, Asker, Checkpoint, Question};
@@ -64,9 +65,10 @@ pub use library::{
     AgentKind, Checked, Checker, Entry, Found, KindEntry, Library, LibraryError, Origin, Reading, Shelf, Source,
     read_source, source_digest,
 };
-pub use notice::{Notice, Piece, Watcher};
+pub use notice::{Notice, Piece, TeamEvent, Watcher};
 pub use program::{Assumed, Plan, PlanEnd, PlanFor, PlanGroup, PlanPass, Programs, plan, read_finding};
 pub use runtime::{Config, Runtime, Start};
 pub use stop::{Stop, StopLevel, Stopper};
 pub use take::{Ended, Take};
+pub use team::{Desk, MemberRow, TeamConfig};
 pub use workspace::{WorkspaceError, changed_since};

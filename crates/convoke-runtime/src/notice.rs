@@ -1,7 +1,7 @@
 //! What a run tells whoever watches: recorded events, and live text that is no event.
 
 use convoke_claude::Live;
-use convoke_kernel::{AgentId, Event, Ledger, ProgramEvent, RunEvent, RunId, SessionId};
+use convoke_kernel::{AgentId, BoardEvent, Event, Ledger, ProgramEvent, RosterEvent, RunEvent, RunId, SessionId};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::control::Control;
@@ -49,6 +49,17 @@ pub enum Notice {
         /// The event.
         event: Box<ProgramEvent>,
     },
+    /// An event of a session's roster or board is in the journal.
+    Team {
+        /// The stream.
+        stream: String,
+        /// Its number in the stream.
+        seq: u64,
+        /// When.
+        at: u64,
+        /// The event.
+        event: Box<TeamEvent>,
+    },
     /// The ledger has moved.
     Ledger {
         /// Of which session.
@@ -66,6 +77,34 @@ pub enum Notice {
         /// How many.
         under_way: usize,
     },
+}
+
+/// An event of a session's roster or board.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TeamEvent {
+    /// Of its roster.
+    Roster(RosterEvent),
+    /// Of its board.
+    Board(BoardEvent),
+}
+
+impl TeamEvent {
+    /// Reads an event of either stream back; `None` if it is of neither, or of a newer version.
+    pub fn read(stream: &str, text: &str) -> Option<Self> {
+        match stream.split_once(':')?.0 {
+            "roster" => RosterEvent::decode(text).ok().map(TeamEvent::Roster),
+            "board" => BoardEvent::decode(text).ok().map(TeamEvent::Board),
+            _ => None,
+        }
+    }
+
+    /// The event as one JSON object, `type` first.
+    pub fn encode(&self) -> Result<String, serde_json::Error> {
+        match self {
+            TeamEvent::Roster(event) => event.encode(),
+            TeamEvent::Board(event) => event.encode(),
+        }
+    }
 }
 
 /// A piece of a reply that is still being written.

@@ -28,6 +28,16 @@ pub(crate) async fn keep_the_lease(config: Arc<Config>, lease: Lease) -> Error {
     }
 }
 
+/// The same for a process that leads nothing: it ends with whoever wants it.
+pub(crate) async fn keep_alive(config: Arc<Config>) {
+    let mut beats = tokio::time::interval(HEARTBEAT);
+    beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        beats.tick().await;
+        let _ = config.journal.heartbeat().await;
+    }
+}
+
 /// Waits for a moment, or for ever if there is none.
 pub(crate) async fn until(deadline: Option<tokio::time::Instant>) {
     match deadline {

@@ -9,11 +9,12 @@ use convoke_claude::{Client, Models, ceilings};
 use convoke_journal::{Filter, Journal, KeyedInput, Listing, StreamId};
 use convoke_kernel::{
     Agent, AgentId, AgentSpec, Approvals, Capabilities, Caps, Confinement, Effect, FanOut, LeadSettings, Ledger,
-    Limits, Network, Program, ProgramSummary, Run, RunId, RunSummary, Sandbox, Segment, SessionId, Status, Summary,
+    Limits, Membership, Network, Program, ProgramSummary, Run, RunId, RunSummary, Sandbox, Segment, SessionId, Status, Summary,
     Thinking,
 };
 use convoke_sandbox::HelperPath;
 use convoke_trees::Places;
+use tokio::task::JoinHandle;
 
 use crate::asker::{AskedCall, Asker};
 use crate::clock::Clock;
@@ -29,9 +30,12 @@ use crate::inputs::{Answer, PersonsCall, Waiting};
 use crate::notice::Watcher;
 use crate::program::{self, Message, Programs};
 use crate::purse::{Entry, Purse};
-use crate::recovery::load;
-use crate::stop::Stop;
+use crate::pulse::keep_alive;
+use crate::recovery::{first_spec, load};
+use crate::session::Session;
+use crate::stop::{Stop, StopLevel, Stopper};
 use crate::take::{Ended, Take};
+use crate::team::{Host, TeamConfig};
 
 /// Everything the runtime needs. It reads no environment, no flags and no files of its own accord.
 #[derive(Clone)]
@@ -69,6 +73,8 @@ pub struct Config {
     pub trees: Option<Places>,
     /// What workflow programs are run with.
     pub programs: Programs,
+    /// How teams are run.
+    pub team: TeamConfig,
     /// Who is asked when a workflow wants to run and nobody has agreed to it; without one the answer is no.
     pub asker: Option<Asker>,
     /// Where a test wants the process to die.
@@ -94,6 +100,8 @@ pub struct Start {
     pub approvals: Approvals,
     /// How the lead fans out; without it, it works alone.
     pub fan_out: Option<FanOut>,
+    /// The team it can make; without it, it has no tools for one.
+    pub team: Option<Membership>,
     /// Text added to the system prompt.
     pub system: Option<String>,
 }
@@ -120,6 +128,7 @@ impl Start {
             confinement: Confinement { sandbox: Sandbox::Workspace, network: Network::Off, ..Confinement::default() },
             approvals: Approvals::default(),
             fan_out: None,
+            team: None,
             system: None,
         }
     }
@@ -158,6 +167,7 @@ impl Runtime {
             confinement: start.confinement,
             approvals: start.approvals,
             fan_out: start.fan_out,
+            team: start.team,
             model: start.model,
             extra_system: start.system,
         });
@@ -316,7 +326,9 @@ impl Runtime {
         let driver = Driver::own(Arc::clone(&self.0), agent.clone(), None, watcher.clone(), ear.stop()).await?;
         ear.listen(stop, watcher);
         let session = driver.session();
+        let hosted = Hosted::beside(&self.0, &session);
         let ended = driver.run(take).await;
+        let ended = hosted.end(ended).await;
         if !matches!(ended, Err(Error::Crashed)) {
             session.leave().await;
         }
@@ -326,5 +338,59 @@ impl Runtime {
             controller.stop_programs(&session.id, STOPPED_BY).await?;
         }
         Ok(ended)
+    }
+
+    /// Drives teammates of a session that somebody leads, here or on another machine: all of them, or only these. Ends when somebody asks to
+    /// stop, or when nothing is left to do and nobody leads the session any more.
+    pub async fn host(
+        &self,
+        lead: &AgentId,
+        only: Option<Vec<String>>,
+        stop: Stop,
+        watcher: Option<Watcher>,
+    ) -> Result<(), Error> {
+        let (mut agent, mut seq) = (Agent::new(), 0);
+        let stream = StreamId::from(lead);
+        load(&self.0, lead, &stream, &mut agent, &mut seq).await?;
+        let spec = match agent.spec() {
+            Some(spec) => spec.clone(),
+            None => first_spec(&self.0, lead, &stream).await?,
+        };
+        let session = Arc::new(Session::open(&self.0, lead, &spec, watcher).await?);
+        if session.crew.is_none() {
+            return Err(Error::TeamRefused("this session was started without a team (--no-team)".to_owned()));
+        }
+        let pulse = tokio::spawn(keep_alive(Arc::clone(&self.0)));
+        let hosted = Host::new(Arc::clone(&self.0), session, stop, only, false).run().await;
+        pulse.abort();
+        hosted
+    }
+}
+
+/// The host of a lead's own team, which ends with the lead.
+struct Hosted(Option<(Stopper, JoinHandle<Result<(), Error>>)>);
+
+impl Hosted {
+    fn beside(config: &Arc<Config>, session: &Arc<Session>) -> Self {
+        Self(session.crew.is_some().then(|| {
+            let (stopper, stop) = Stopper::new();
+            let host = Host::new(Arc::clone(config), Arc::clone(session), stop, None, true);
+            (stopper, tokio::spawn(host.run()))
+        }))
+    }
+
+    /// The lead has ended like this: so does everybody else. A fault of theirs is one of the whole.
+    async fn end(self, ended: Result<Ended, Error>) -> Result<Ended, Error> {
+        let Some((stopper, host)) = self.0 else { return ended };
+        if matches!(ended, Err(Error::Crashed)) {
+            host.abort();
+            let _ = host.await;
+            return ended;
+        }
+        stopper.ask(StopLevel::Drain);
+        match host.await {
+            Ok(Ok(())) | Err(_) => ended,
+            Ok(Err(error)) => ended.and(Err(error)),
+        }
     }
 }

@@ -10,6 +10,7 @@ use crate::keep::Keep;
 use crate::notice::{Notice, Watcher};
 use crate::purse::{Entry, Purse};
 use crate::runtime::Config;
+use crate::team::Crew;
 
 /// Commands of programs that run at once.
 const COMMANDS_AT_ONCE: usize = 4;
@@ -30,6 +31,10 @@ pub(crate) struct Session {
     /// What is changed there, so that it can be shown and taken back.
     pub(crate) keep: Option<Keep>,
     pub(crate) watcher: Option<Watcher>,
+    /// Who leads it.
+    pub(crate) lead: AgentId,
+    /// Its team, if it can have one.
+    pub(crate) crew: Option<Crew>,
 }
 
 impl Session {
@@ -45,7 +50,12 @@ impl Session {
         let keep = config.trees.as_ref().map(|trees| Keep::new(trees.clone(), &spec.dir, lead.as_str()));
         let (id, dir) = (spec.session.clone(), spec.dir.clone());
         let commands = Semaphore::new(COMMANDS_AT_ONCE);
-        Ok(Self { id, process, purse, places, commands, dir, pen: Mutex::new(()), keep, watcher })
+        let crew = match &spec.team {
+            Some(_) => Some(Crew::open(config.journal.clone(), &id).await?),
+            None => None,
+        };
+        let (pen, lead) = (Mutex::new(()), lead.clone());
+        Ok(Self { id, process, purse, places, commands, dir, pen, keep, watcher, lead, crew })
     }
 
     /// The minutes count from here, and what the last holder had in flight is lost.
@@ -67,11 +77,9 @@ impl Session {
     }
 
     /// Takes over the ledger an append led to, and shows it.
-    pub(crate) fn adopt(&self, states: &[String]) -> Result<(), Error> {
-        for state in states {
+    pub(crate) fn adopt(&self, ledger: Option<&String>) -> Result<(), Error> {
+        if let Some(state) = ledger {
             self.purse.adopt(state)?;
-        }
-        if !states.is_empty() {
             self.tell_ledger();
         }
         Ok(())

@@ -4,11 +4,12 @@ mod approval;
 mod control;
 mod flags;
 mod near;
+mod runs;
+mod team;
 mod trees;
 mod workflow;
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -16,15 +17,19 @@ pub(crate) use self::approval::{AnswerArgs, ApprovalArgs};
 pub(crate) use self::control::{ControlArgs, RetryArgs};
 #[cfg(test)]
 pub(crate) use self::flags::SandboxFlag;
-pub(crate) use self::flags::{BudgetArgs, ConfineArgs, CrewArgs, EndArgs, RunFlags, SettingFlags, Switch};
+pub(crate) use self::flags::{BudgetArgs, ConfineArgs, CrewArgs, EndArgs, RunFlags, SettingFlags, Switch, TeamArgs};
 pub(crate) use self::near::{nearest, no_command};
+pub(crate) use self::runs::{ExportArgs, ListArgs, PruneArgs, RunsCommand, ShowArgs};
+pub(crate) use self::team::{
+    FilesArgs, MailCommand, MailListArgs, MailSendArgs, TaskAddArgs, TaskClaimArgs, TaskFinishArgs, TaskNamedArgs,
+    TasksCommand, TeamCommand, TeamCompactArgs, TeamHostArgs, TeamPlanArgs, TeamStopArgs,
+};
 pub(crate) use self::trees::{DiffArgs, DiffFlags, IsolationFlag, UndoArgs, WorktreeArgs, WorktreesCommand};
 pub(crate) use self::workflow::{
     EditArgs, GivenArgs, NamedArgs, TrustArgs, WorkflowCheckArgs, WorkflowCommand, WorkflowPlanArgs, WorkflowRunArgs,
     WorkflowSaveArgs, WorkflowShowArgs,
 };
 use crate::failure::Failure;
-use crate::settings::parse_duration;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -40,6 +45,8 @@ Examples:
   convoke runs diff s_k3        what it changed
   convoke runs undo s_k3        takes that back
   convoke workflow run review   a program that starts agents
+  convoke team list             who is in the team
+  convoke tasks list            and what there is to do
 
 Exit codes:
   0 done                 4 stopped by a budget
@@ -87,12 +94,6 @@ Examples:
   convoke approvals list s_k3
   convoke resume s_k3 --allow q_7f3k2m4x
   convoke resume s_k3 --deny all";
-
-const PRUNE_EXAMPLES: &str = "\
-Examples:
-  convoke runs prune s_k3 --dry-run
-  convoke runs prune --older-than 30d --finished
-  convoke runs prune --finished --yes";
 
 const SIM_EXAMPLES: &str = "\
 Examples:
@@ -176,6 +177,18 @@ pub(crate) enum Command {
     /// Run, plan, list, show, check and save workflows: programs that start agents.
     #[command(subcommand, after_help = workflow::WORKFLOW_EXAMPLES)]
     Workflow(WorkflowCommand),
+    /// The team of a run: list, show and stop teammates, answer plans, drive them from here.
+    #[command(subcommand, after_help = team::TEAM_EXAMPLES)]
+    Team(TeamCommand),
+    /// The board of a run: add, list, show, claim, finish, cancel and retry tasks.
+    #[command(subcommand, after_help = team::TASKS_EXAMPLES)]
+    Tasks(TasksCommand),
+    /// Write to members of a team, and look at their mail without taking it from them.
+    #[command(subcommand, after_help = team::MAIL_EXAMPLES)]
+    Mail(MailCommand),
+    /// Write a team, its mail and its tasks as files.
+    #[command(after_help = team::EXPORT_EXAMPLES)]
+    Export(FilesArgs),
     /// Tokens and dollars, by run and by model.
     Cost(CostArgs),
     /// Start the simulator: a strict Messages API server on this machine.
@@ -216,94 +229,6 @@ pub(crate) struct ResumeArgs {
     pub(crate) trust: TrustArgs,
     #[command(flatten)]
     pub(crate) end: EndArgs,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum RunsCommand {
-    /// The runs of this directory, newest first.
-    List(ListArgs),
-    /// Everything that happened in a run.
-    Show(ShowArgs),
-    /// What another process does in a run, as it happens.
-    Watch(ControlArgs),
-    /// Have the process that drives a run finish what is under way and end.
-    Pause(ControlArgs),
-    /// The same, and record the run's workflow as stopped.
-    Stop(ControlArgs),
-    /// Try what failed in a workflow again, and nothing else.
-    Retry(Box<RetryArgs>),
-    /// A run's events as JSON lines.
-    Export(ExportArgs),
-    /// What a run changed in its directory, as a patch.
-    #[command(after_help = trees::DIFF_EXAMPLES)]
-    Diff(DiffArgs),
-    /// Take back what a run changed, where nobody changed it since.
-    #[command(after_help = trees::UNDO_EXAMPLES)]
-    Undo(UndoArgs),
-    /// Remove runs and their output files for good.
-    #[command(after_help = PRUNE_EXAMPLES)]
-    Prune(PruneArgs),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ListArgs {
-    /// Runs of every directory.
-    #[arg(long, short = 'a', conflicts_with = "dir")]
-    pub(crate) all: bool,
-    /// Runs of this directory.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) dir: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ShowArgs {
-    /// The run, by any unique prefix of its id.
-    #[arg(value_name = "RUN")]
-    pub(crate) run: String,
-    /// One agent of it, by any unique prefix of its id.
-    #[arg(value_name = "AGENT")]
-    pub(crate) agent: Option<String>,
-    /// Go on showing what happens until the run ends.
-    #[arg(long, short = 'f')]
-    pub(crate) follow: bool,
-    /// The whole value that its workflow returned, and nothing else.
-    #[arg(long, conflicts_with_all = ["agent", "follow"])]
-    pub(crate) value: bool,
-    /// One call of its workflow: the prompt, the answer and who gave it.
-    #[arg(long, value_name = "N", conflicts_with_all = ["agent", "follow", "value"])]
-    pub(crate) call: Option<u32>,
-    /// Every phase and every line of its workflow's log, in order.
-    #[arg(long, conflicts_with_all = ["agent", "follow", "value", "call"])]
-    pub(crate) log: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ExportArgs {
-    /// The run, by any unique prefix of its id.
-    #[arg(value_name = "RUN")]
-    pub(crate) run: String,
-    /// Write to this file, which must not exist yet.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) to: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct PruneArgs {
-    /// Runs to remove, by any unique prefix of their ids.
-    #[arg(value_name = "RUN", conflicts_with_all = ["older_than", "finished"])]
-    pub(crate) runs: Vec<String>,
-    /// Runs whose last event is older than this, such as 30d or 12h.
-    #[arg(long, value_name = "AGE", value_parser = parse_duration)]
-    pub(crate) older_than: Option<Duration>,
-    /// Runs that are done or failed; together with --older-than: only those of that age.
-    #[arg(long)]
-    pub(crate) finished: bool,
-    /// Say what would go and remove nothing.
-    #[arg(long)]
-    pub(crate) dry_run: bool,
-    /// Do not ask.
-    #[arg(long, short = 'y')]
-    pub(crate) yes: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -372,6 +297,10 @@ const COMMANDS: &[&str] = &[
     "approvals",
     "worktrees",
     "workflow",
+    "team",
+    "tasks",
+    "mail",
+    "export",
     "cost",
     "sim",
     "config",
@@ -438,7 +367,12 @@ impl Cli {
                 refuse(flags.task.first_flag().or(flags.end.first_flag()))?;
                 GlobalArgs { place, settings: std::mem::take(&mut args.settings).over(flags.settings)? }
             }
+            Command::Team(TeamCommand::Host(args)) => GlobalArgs { place, settings: control::host(flags, args)? },
             Command::Runs(_)
+            | Command::Team(_)
+            | Command::Tasks(_)
+            | Command::Mail(_)
+            | Command::Export(_)
             | Command::Approvals(_)
             | Command::Worktrees(_)
             | Command::Workflow(_)

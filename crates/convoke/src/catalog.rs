@@ -7,7 +7,7 @@ use convoke_journal::{Filter, Journal, Listing, LiveOwner, Location, StreamId};
 use convoke_kernel::{
     AgentId, FailureKind, ProgramStatus, ProgramSummary, Role, RunId, RunSummary, SessionId, Status, Summary,
 };
-use convoke_runtime::summary_of_waiting;
+use convoke_runtime::{Desk, summary_of_waiting};
 
 use crate::checkpoints;
 use crate::failure::Failure;
@@ -172,13 +172,13 @@ impl Run {
         }
     }
 
-    /// Everything of it that is in the journal: its agents, its workflows and its ledger.
+    /// Everything of it that is in the journal: its agents, its workflows, its ledger and its team.
     pub(crate) fn streams(&self) -> Vec<StreamId> {
         let runs = self.workflows.iter().map(|summary| &summary.run);
         let runs = runs.chain(self.programs.iter().map(|summary| &summary.run));
         let workflows = runs.filter_map(|run| StreamId::new(run.as_str()).ok());
         let agents = self.agents.iter().map(|entry| StreamId::from(&entry.agent));
-        agents.chain(workflows).chain([StreamId::from(&self.session)]).collect()
+        agents.chain(workflows).chain([StreamId::from(&self.session)]).chain(Desk::streams(&self.session)).collect()
     }
 
     /// When anything of it was last written to.

@@ -11,6 +11,7 @@ mod doc_test;
 mod failure;
 mod keeping;
 mod lead;
+mod memory;
 mod open;
 mod paths;
 mod questions;
@@ -92,6 +93,10 @@ async fn dispatch(settings: &Settings, command: Command) -> Result<Exit, Failure
         Command::Approvals(command) => commands::approvals::run(settings, &command).await,
         Command::Worktrees(command) => commands::worktrees::run(settings, &command).await,
         Command::Workflow(command) => commands::workflow::run(settings, command).await,
+        Command::Team(command) => commands::team::run(settings, command).await,
+        Command::Tasks(command) => commands::tasks::run(settings, command).await,
+        Command::Mail(command) => commands::mail::run(settings, command).await,
+        Command::Export(args) => commands::export::run(settings, &args).await,
         Command::Cost(args) => commands::cost::run(settings, &args).await,
         Command::Sim(args) => commands::sim::run(settings, args).await,
         Command::Config(command) => commands::config::run(settings, &command),

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use convoke_claude::{Auth, Client, Endpoint, Models, OFFLINE_MODEL, Proxy};
 use convoke_journal::{Journal, Options, Process};
-use convoke_kernel::{Capabilities, Child, Confinement, FanOut, Limits};
-use convoke_runtime::{Asker, Clock, Config, Confine, Governor, HelperPath, Ids, Library, Programs, Runtime, Start};
+use convoke_kernel::{Capabilities, Child, Confinement, FanOut, LEAD, Limits, Membership};
+use convoke_runtime::{
+    Asker, Clock, Config, Confine, Governor, HelperPath, Ids, Library, Programs, Runtime, Start, TeamConfig,
+};
 use convoke_sim::{Keep, Offline, SimConfig, Simulator};
 use convoke_trees::Places;
 
@@ -20,6 +22,12 @@ pub(crate) const DRAIN: Duration = Duration::from_secs(10);
 /// Workers and verifiers at work for each request that may be under way: while one of them runs a command, another can
 /// ask the model.
 const AGENTS_PER_REQUEST: usize = 2;
+
+/// What a team is called.
+const TEAM: &str = "default";
+
+/// Percent of a model's window above which a member begins a new history: the summary of the old one needs room too.
+const COMPACT_AT: u64 = 75;
 
 /// A runtime and what it stands on.
 pub(crate) struct Opened {
@@ -80,6 +88,7 @@ pub(crate) async fn runtime(
         agents_at_once: settings.fan_out.max_concurrent as usize * AGENTS_PER_REQUEST,
         confine,
         forbidden: settings.asking.forbidden(),
+        team: TeamConfig { idle: settings.team.idle, ..TeamConfig::default() },
         programs: Programs {
             one_model: matches!(source, ModelSource::Offline),
             ..Programs::new(library, settings.endpoint.clone())
@@ -121,7 +130,31 @@ pub(crate) fn start(
     };
     let (limits, caps) = (settings.limits(), settings.caps);
     let approvals = Default::default();
-    Ok(Start { model, dir, capabilities, limits, caps, confinement, approvals, fan_out: Some(fan_out), system })
+    Ok(Start {
+        model,
+        dir,
+        capabilities,
+        limits,
+        caps,
+        confinement,
+        approvals,
+        fan_out: Some(fan_out),
+        team: None,
+        system,
+    })
+}
+
+/// Gives a new lead its team, if it is to have one, and what the project's memory files say.
+pub(crate) fn give_team(settings: &Settings, start: &mut Start, project: Option<String>) {
+    if settings.team.on {
+        let compact_at = start.capabilities.window / 100 * COMPACT_AT;
+        let (name, role, team) = (LEAD.to_owned(), LEAD.to_owned(), TEAM.to_owned());
+        start.team = Some(Membership { name, role, team, requires_plan: false, compact_at, project });
+    } else if let Some(memory) = project {
+        // Without a team there is nobody to pass it on to.
+        let own = start.system.take().map(|own| format!("\n\n{own}")).unwrap_or_default();
+        start.system = Some(memory + &own);
+    }
 }
 
 /// What workers and verifiers are made of: the lead's own kind, unless somebody chose otherwise.

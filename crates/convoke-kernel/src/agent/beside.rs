@@ -4,6 +4,7 @@
 use super::Unexpected;
 use super::control::Control;
 use super::decide::Draft;
+use super::mail::Opening;
 use super::state::{Exchange, Slot, Stage};
 use crate::event::CallMade;
 use crate::outcome::{Outcome, ToolResult};
@@ -20,7 +21,7 @@ impl Draft {
         if !self.control.running.contains(&run) {
             return Err(Unexpected::Stale);
         }
-        self.open(key, text, Some(run))
+        self.open(Opening { key, text, notice: Some(run), ..Opening::default() })
     }
 
     /// A person calls `Workflow`. No history is written and no model asked.

@@ -3,16 +3,17 @@
 
 use std::sync::Arc;
 
-use super::beside::outcome_of;
-use super::judge::{handed_back, judge, never_called, never_fitted};
-use super::state::{Asked, Asking, Exchange, LastTurn, Mark, Slot, SlotState, Stage, Tail};
+use super::judge::{judge, never_called};
+use super::lasting::{Lasting, Plan};
+use super::rounds::{answered, asked};
+use super::state::{Asking, Exchange, LastTurn, Mark, Slot, Stage, Tail};
 use crate::consent::{self, By, Consent};
 use crate::event::{
-    AgentStarted, ApprovalAsked, ApprovalGiven, Event, ExchangeClosed, ExchangeOpened, Kept, ModelCalled, ModelFailed,
-    ModelReplied, NoteAppended, ResultsAppended, RoomRefused, ToolFinished, ToolStarted,
+    AgentStarted, Event, ExchangeClosed, ExchangeOpened, Kept, ModelCalled, ModelFailed, ModelReplied, NoteAppended,
+    RoomRefused,
 };
 use crate::mode::Mode;
-use crate::outcome::{Outcome, Ran, ShellState};
+use crate::outcome::{Outcome, ShellState};
 use crate::segment::Segment;
 use crate::spec::{AgentSpec, Role};
 use crate::tools::{self, Caller, Wanted};
@@ -58,6 +59,9 @@ pub(super) struct Control {
     pub(super) changed: Vec<String>,
     /// Runs in the background, launched by calls and not yet told of.
     pub(super) running: Vec<String>,
+    /// What every history of the agent begins with.
+    pub(super) base: Mark,
+    pub(super) lasting: Lasting,
 }
 
 impl Control {
@@ -80,6 +84,8 @@ impl Control {
             shell: None,
             changed: Vec::new(),
             running: Vec::new(),
+            base: Mark::new(),
+            lasting: Lasting::default(),
         }
     }
 
@@ -88,7 +94,8 @@ impl Control {
         match self.stage {
             Stage::New => false,
             Stage::Idle => !self.running.is_empty() || self.exchange.as_ref().is_some_and(Exchange::reopenable),
-            Stage::Ready(_) | Stage::Calling(_) | Stage::Waiting(..) | Stage::Tools(_) | Stage::Ending => true,
+            Stage::Ready(_) | Stage::Calling(_) | Stage::Waiting(..) | Stage::Tools(_) | Stage::Compacting => true,
+            Stage::Ending => true,
         }
     }
 
@@ -105,6 +112,7 @@ impl Control {
             hands: spec.and_then(|spec| spec.hands.as_ref()),
             output: spec.and_then(|spec| spec.output.as_ref()),
             consent: self.consent(),
+            in_team: spec.is_some_and(|spec| spec.team.is_some()),
         };
         tools::read(call, &caller)
     }
@@ -116,7 +124,9 @@ impl Control {
         if self.exchange.as_ref().is_some_and(|exchange| exchange.call.is_some()) {
             return Consent::Given(By::Command);
         }
-        let said_it = |exchange: &&Exchange| exchange.notice.is_none() && !(quoted && exchange.text == self.task);
+        let said_it = |exchange: &&Exchange| {
+            exchange.notice.is_none() && !exchange.brought && !(quoted && exchange.text == self.task)
+        };
         let own = self.exchange.as_ref().filter(said_it);
         let said = own.map_or("", |exchange| exchange.text.as_str());
         let flag = fan_out.is_some_and(|fan_out| fan_out.consent);
@@ -129,16 +139,17 @@ impl Control {
         (marks && self.added_blocks > MANY_BLOCKS).then(|| self.answered.checked_sub(1)).flatten()
     }
 
-    fn ready(&self, max_tokens: u32) -> Stage {
+    pub(super) fn ready(&self, max_tokens: u32) -> Stage {
         Stage::Ready(Asking { call: self.calls + 1, attempt: 0, failures: 0, max_tokens })
     }
 
-    fn first_room(&self) -> u32 {
+    pub(super) fn first_room(&self) -> u32 {
         self.spec.as_ref().map_or(0, |spec| spec.first_max_tokens())
     }
 
-    fn push(&mut self, segment: &Segment, tail: Tail) {
+    pub(super) fn push(&mut self, segment: &Segment, tail: Tail) {
         self.mark.push(segment, tail);
+        self.lasting.since = self.lasting.since.saturating_add(segment.as_str().len() as u64);
         self.added_blocks += segment.blocks();
     }
 
@@ -164,7 +175,12 @@ impl Control {
             (Stage::Ready(asking) | Stage::Waiting(asking, _), Event::ModelCalled(e)) => self.called(asking, e),
             (Stage::Ready(asking) | Stage::Waiting(asking, _), Event::RoomRefused(e)) => self.refused(&asking, e),
             (Stage::Ready(asking) | Stage::Waiting(asking, _), Event::NoteAppended(e)) => self.noted(asking, e),
+            (Stage::Ready(asking), Event::MailDelivered(e)) => self.mail_delivered(asking, e),
             (Stage::Calling(asking), Event::ModelFailed(e)) => self.failed(asking, e),
+            (Stage::Calling(asking), Event::ModelReplied(e)) if self.lasting.summarising => {
+                self.summary_came(&asking, e)
+            }
+            (Stage::Compacting, Event::HistoryCompacted(e)) => self.compacted(e),
             (Stage::Calling(asking), Event::ModelReplied(e)) => self.replied(&asking, e),
             (Stage::Tools(slots), Event::ApprovalAsked(e)) => asked(slots, e),
             (Stage::Tools(slots), Event::ApprovalGiven(e)) => answered(slots, e),
@@ -174,8 +190,14 @@ impl Control {
             (Stage::Ending, Event::ExchangeClosed(e)) => self.closed(e),
             (stage, Event::Resumed(e)) => {
                 owe(&mut self.changed, e.changed.iter().cloned());
+                self.lasting.capsule = e.capsule.clone().or(self.lasting.capsule.take());
                 Some(stage)
             }
+            (stage, Event::CompactionAsked(e)) => {
+                self.ask_compaction(&e.focus);
+                Some(stage)
+            }
+            (stage, Event::InputRejected(_)) => Some(stage),
             _ => None,
         }
     }
@@ -187,6 +209,11 @@ impl Control {
         let fixed = [e.spec.model.as_str(), e.spec.system.as_str(), e.spec.tools.as_str()];
         self.mark.begin(&fixed.into_iter().chain(params).collect::<Vec<_>>());
         self.prefix = self.mark.digest;
+        self.base = self.mark;
+        self.lasting.since = self.mark.tokens;
+        if e.spec.team.as_ref().is_some_and(|team| team.requires_plan) {
+            self.lasting.plan = Plan::Needed;
+        }
         self.mode = e.spec.fan_out.as_ref().map(|fan_out| Mode::new(fan_out.mode));
         self.spec = Some(Arc::new(e.spec.clone()));
         Stage::Idle
@@ -199,7 +226,17 @@ impl Control {
         let exchange = Exchange::new(e.exchange, &e.input, &e.text, self.mark);
         let (section, told, notice) = (e.section, e.changed.clone(), e.notice.clone());
         self.running.retain(|run| notice.as_ref() != Some(run));
-        self.exchange = Some(Exchange { section, told, notice, ..exchange });
+        let brought = !e.letters.is_empty() || e.work.is_some();
+        let read = brought.then(|| Mark::texts(&e.message));
+        let letters = e.letters.clone();
+        self.exchange = Some(Exchange { section, told, notice, letters, brought, read, ..exchange });
+        if let Some(task) = &e.work {
+            self.take_work(task.clone());
+        }
+        self.hear_letters(&e.letters);
+        if e.capsule {
+            self.lasting.capsule = None;
+        }
         self.changed.retain(|file| !e.changed.contains(file));
         self.push(&e.message, Tail::User);
         if let Some(system) = &e.system {
@@ -217,6 +254,7 @@ impl Control {
         exchange.widened = false;
         (exchange.filed, exchange.degraded) = (None, None);
         (exchange.asked_to_report, exchange.misfits) = (0, 0);
+        exchange.ends = false;
         if let Some(call) = &exchange.call {
             return Some(Stage::Tools(vec![Slot::queued(call)]));
         }
@@ -270,10 +308,15 @@ impl Control {
         });
         Some(match e.kept {
             Kept::Yes => {
-                if let Some(mode) = self.mode.as_mut().filter(|_| exchange.kept == 0) {
+                if let Some(mode) = self.mode.as_mut().filter(|_| exchange.kept == 0 || exchange.announces) {
                     mode.answered(exchange.section);
                 }
+                exchange.announces = false;
                 exchange.kept += 1;
+                if !e.reply.text.trim().is_empty() {
+                    exchange.said = e.reply.text.clone();
+                }
+                exchange.letters.clear();
                 exchange.widened = false;
                 let next = after_kept(exchange, &e.reply, &spec);
                 self.turns += 1;
@@ -293,7 +336,18 @@ impl Control {
                 self.ready(asking.max_tokens)
             }
             Kept::Cut | Kept::Empty | Kept::Unusable | Kept::Refused | Kept::WindowFull => Stage::Ending,
+            // Only a summary that was asked for is one.
+            Kept::Summary => return None,
         })
+    }
+
+    fn summary_came(&mut self, asking: &Asking, e: &ModelReplied) -> Option<Stage> {
+        if e.call != asking.call || e.kept != Kept::Summary {
+            return None;
+        }
+        self.pay(&e.reply.usage, e.reply.cost_nano);
+        self.turns += 1;
+        Some(Stage::Compacting)
     }
 
     /// A reply becomes part of the history, and its usage says how long the history is now.
@@ -306,7 +360,9 @@ impl Control {
         // Half a usage would make the next request look shorter than it is.
         if read > 0 && written > 0 {
             self.mark.tokens = read.saturating_add(written);
+            (self.lasting.known, self.lasting.since) = (self.mark.tokens, 0);
         }
+        self.lasting.replies = self.lasting.replies.saturating_add(1);
     }
 
     fn noted(&mut self, asking: Asking, e: &NoteAppended) -> Option<Stage> {
@@ -321,62 +377,10 @@ impl Control {
         }
         exchange.told.extend(e.changed.iter().cloned());
         self.changed.retain(|file| !e.changed.contains(file));
-        Some(Stage::Ready(asking))
-    }
-
-    fn tool_started(&mut self, mut slots: Vec<Slot>, e: &ToolStarted) -> Option<Stage> {
-        let slot = slots.iter_mut().find(|slot| slot.call.id == e.id && slot.is_due())?;
-        slot.state = SlotState::Running;
-        self.commands += u32::from(tools::is_command(&slot.call.name));
-        Some(Stage::Tools(slots))
-    }
-
-    fn tool_finished(&mut self, mut slots: Vec<Slot>, e: &ToolFinished) -> Option<Stage> {
-        let slot = slots.iter_mut().find(|slot| slot.call.id == e.id && !slot.is_finished())?;
-        slot.state = SlotState::Finished(e.result.clone());
-        if let Some(shell) = &e.result.shell {
-            self.shell = Some(shell.clone());
+        if e.capsule {
+            self.lasting.capsule = None;
         }
-        if let Some(run) = &e.result.launched {
-            self.launched(run);
-        }
-        let taken = self.taken(&slot.call, &e.result);
-        let exchange = self.exchange.as_mut()?;
-        if exchange.call.is_some() {
-            exchange.so_far = Some(outcome_of(&e.result));
-            return Some(Stage::Ending);
-        }
-        exchange.take(taken);
-        Some(Stage::Tools(slots))
-    }
-
-    fn results_appended(&mut self, slots: &[Slot], e: &ResultsAppended) -> Option<Stage> {
-        if !slots.iter().all(Slot::is_finished) {
-            return None;
-        }
-        self.push(&e.message, Tail::User);
-        // Only a report the agent has read back counts: a second one in the same reply was not sent back to it yet.
-        let reported =
-            slots.iter().any(|slot| matches!(self.read(&slot.call), Ok(Wanted::Report(_) | Wanted::Ballot(_))));
-        let exchange = self.exchange.as_mut()?;
-        exchange.looked |= slots.iter().any(looked_at_something);
-        exchange.sent_back |= reported && exchange.filed.is_none();
-        if let Some(filed) = &exchange.filed {
-            exchange.so_far = Some(match &exchange.last_turn {
-                None => Outcome::Ok { text: filed.text() },
-                Some(last) => handed_back(last, &filed.text()),
-            });
-            return Some(Stage::Ending);
-        }
-        if exchange.last_turn.is_some() {
-            return Some(Stage::Ending);
-        }
-        if exchange.is_settled() {
-            exchange.so_far = Some(never_fitted(&exchange.misfit));
-            return Some(Stage::Ending);
-        }
-        exchange.last_turn = e.hand_back.then_some(LastTurn::Turns);
-        Some(self.ready(self.first_room()))
+        Some(if e.summary { self.summarise(asking) } else { Stage::Ready(asking) })
     }
 
     fn closed(&mut self, e: &ExchangeClosed) -> Option<Stage> {
@@ -386,7 +390,10 @@ impl Control {
         if e.taken_back {
             self.mark = exchange.start;
             owe(&mut self.changed, exchange.told.drain(..));
+            exchange.letters.clear();
+            self.unhear_letters(&e.returned);
         }
+        self.lasting.summarising = false;
         Some(Stage::Idle)
     }
 
@@ -402,26 +409,6 @@ fn cut_by_the_envelope(room: u32, reply: &Reply) -> Outcome {
         "the reply was cut at {room} tokens, which is all the room the envelope had left; --budget-usd or --budget-tokens raise it"
     );
     Outcome::Failed { kind: FailureKind::Budget, message, text: reply.text.clone() }
-}
-
-fn looked_at_something(slot: &Slot) -> bool {
-    let ran = matches!(&slot.state, SlotState::Finished(result) if result.ran != Ran::Refused);
-    ran && tools::looks(&slot.call.name)
-}
-
-fn asked(mut slots: Vec<Slot>, e: &ApprovalAsked) -> Option<Stage> {
-    let slot = slots.iter_mut().find(|slot| slot.call.id == e.id && slot.state == SlotState::Queued)?;
-    slot.state = SlotState::Asked(Asked { what: e.what.clone(), why: e.why.clone() });
-    Some(Stage::Tools(slots))
-}
-
-/// A refusal leaves the call where it is: the result that says so follows in the same decision.
-fn answered(mut slots: Vec<Slot>, e: &ApprovalGiven) -> Option<Stage> {
-    let slot = slots.iter_mut().find(|slot| slot.call.id == e.id && matches!(slot.state, SlotState::Asked(_)))?;
-    if e.allow {
-        slot.state = SlotState::Allowed;
-    }
-    Some(Stage::Tools(slots))
 }
 
 /// Adds files to those the agent is to be told of, each once.

@@ -4,18 +4,17 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::control::{Control, IllegalEvent};
+use super::mail::Opening;
 use super::state::{Exchange, Filed, LastTurn, Slot, SlotState, Stage, Tail};
 use super::{Input, Pace, RoomAnswer, Unexpected};
-use crate::approval::Ruling;
 use crate::event::{
-    AgentStarted, ApprovalAsked, ApprovalGiven, Event, ExchangeClosed, ExchangeOpened, ExchangeReopened, Kept, ModeSet,
-    ModelCalled, ModelFailed, ModelReplied, NoteAppended, Purpose, ResultsAppended, Resumed, RoomRefused, ToolFinished,
-    ToolStarted,
+    AgentStarted, CompactionAsked, Event, ExchangeClosed, ExchangeOpened, ExchangeReopened, InputRejected, Kept,
+    ModeSet, ModelCalled, ModelFailed, ModelReplied, NoteAppended, Purpose, Resumed, RoomRefused, ToolFinished,
 };
 use crate::outcome::{Outcome, ToolResult};
 use crate::prompts;
 use crate::segment::Segment;
-use crate::tools::{STRUCTURED_OUTPUT, ToolRequest, Wanted};
+use crate::tools::STRUCTURED_OUTPUT;
 use crate::wire::{Failure, FailureKind, Reply, Retry, StopReason};
 
 /// Events under way, with the state they lead to.
@@ -56,13 +55,23 @@ impl Draft {
             Input::Say { key, text } => self.say(key, text)?,
             Input::Told { key, run, text } => self.told(key, run, text)?,
             Input::Call { key, text, input } => self.call(key, text, input)?,
+            Input::Replied { .. } if self.control.lasting.summarising => return Err(Unexpected::Stale),
             Input::Replied { call, reply } => self.replied(call, *reply, reused)?,
             Input::Failed { call, attempt, failure } => self.failed(call, attempt, failure)?,
             Input::ToolDone { id, result } => self.emit(ToolFinished { id, result })?,
             Input::Answered { id, allow, by } => self.answered(id, allow, by)?,
             Input::SetMode { on } => self.set_mode(on)?,
             Input::Room { call, answer } => self.room(call, answer)?,
-            Input::Resume { changed } => self.resume(changed)?,
+            Input::Resume { changed } => self.resume(changed, None)?,
+            Input::ResumeAs { changed, facts } => {
+                let capsule = self.resumed_as(*facts)?;
+                self.resume(changed, capsule)?;
+            }
+            Input::Mail { key, letters, rests } => self.mail(key, letters, &rests)?,
+            Input::Work { key, brief, again } => self.work(key, &brief, again)?,
+            Input::Summarised { call, reply, facts } => self.summarised(call, *reply, *facts)?,
+            Input::Compact { focus } => self.emit(CompactionAsked { focus })?,
+            Input::Reject { input, why, body } => self.emit(InputRejected { input, why, body })?,
         }
         if pace == Pace::Go {
             self.settle()?;
@@ -79,23 +88,42 @@ impl Draft {
         if blank(&text) {
             return Err(Unexpected::Blank);
         }
-        self.open(key, text, None)
+        self.open(Opening { key, text, ..Opening::default() })
     }
 
-    /// Opens an exchange with what somebody said, or with what there is to tell of a run.
-    pub(super) fn open(&mut self, key: String, text: String, notice: Option<String>) -> Result<(), Unexpected> {
+    /// Opens an exchange with what somebody said, or with what there is to tell.
+    pub(super) fn open(&mut self, opening: Opening) -> Result<(), Unexpected> {
+        let Opening { key, text, body, notice, letters, work } = opening;
         let exchange = self.control.exchange.as_ref().map_or(0, |e| e.number) + 1;
-        let section = self.control.mode.and_then(|mode| mode.owed());
+        // What a new history is about to begin with says it in any case, and a request for a summary could not stand behind it.
+        let section = self.control.mode.and_then(|mode| mode.owed()).filter(|_| !self.control.compaction_due());
         let by_role = self.control.spec.as_ref().is_some_and(|spec| spec.capabilities.system_role);
         let changed = self.control.changed.clone();
-        let mut blocks = vec![notice.as_ref().map_or_else(|| text.clone(), |run| prompts::notice(run, &text))];
+        let told = || notice.as_ref().map_or_else(|| text.clone(), |run| prompts::notice(run, &text));
+        let mut blocks = vec![body.unwrap_or_else(told)];
+        let capsule = self.control.lasting.capsule.clone();
+        let carries = capsule.is_some();
+        blocks.extend(capsule);
         if !changed.is_empty() {
             blocks.push(prompts::changed(&changed));
         }
         blocks.extend(section.filter(|_| !by_role).map(prompts::reminder));
         let message = message("user", &blocks);
         let system = section.filter(|_| by_role).map(|section| self::message("system", &[prompts::section(section)]));
-        self.emit(ExchangeOpened { exchange, input: key, text, message, system, section, changed, notice })?;
+        let opened = ExchangeOpened {
+            exchange,
+            input: key,
+            text,
+            message,
+            system,
+            section,
+            changed,
+            notice,
+            letters,
+            work,
+            capsule: carries,
+        };
+        self.emit(opened)?;
         Ok(())
     }
 
@@ -122,10 +150,8 @@ impl Draft {
         match answer {
             RoomAnswer::Go { max_tokens } => {
                 // A repeat stays as it was, so what changed meanwhile is told with the next request that is new.
-                if is_new && !self.control.changed.is_empty() && self.control.mark.tail != Tail::System {
-                    let changed = self.control.changed.clone();
-                    let message = user_text(&prompts::changed(&changed));
-                    self.emit(NoteAppended { message, hand_back: false, short: None, changed })?;
+                if is_new && self.control.mark.tail != Tail::System {
+                    self.tell_what_is_owed()?;
                 }
                 self.call_model(max_tokens)
             }
@@ -138,12 +164,25 @@ impl Draft {
                 }
                 if !asked {
                     let message = user_text(&prompts::hand_back_short(self.final_tool(), &why));
-                    self.emit(NoteAppended { message, hand_back: true, short: Some(why), changed: Vec::new() })?;
+                    self.emit(NoteAppended { hand_back: true, short: Some(why), ..NoteAppended::of(message) })?;
                 }
                 self.call_model(max_tokens)
             }
             RoomAnswer::Refused { why } => self.refuse(call, why),
         }
+    }
+
+    /// Puts what the agent is to be told into the history: files that changed, and who it is.
+    fn tell_what_is_owed(&mut self) -> Result<(), Unexpected> {
+        let (changed, capsule) = (self.control.changed.clone(), self.control.lasting.capsule.clone());
+        if changed.is_empty() && capsule.is_none() {
+            return Ok(());
+        }
+        let carries = capsule.is_some();
+        let told = (!changed.is_empty()).then(|| prompts::changed(&changed));
+        let texts: Vec<String> = told.into_iter().chain(capsule).collect();
+        self.emit(NoteAppended { changed, capsule: carries, ..NoteAppended::of(message("user", &texts)) })?;
+        Ok(())
     }
 
     fn refuse(&mut self, call: u32, message: String) -> Result<(), Unexpected> {
@@ -178,7 +217,7 @@ impl Draft {
                 Some(tool) if prose || tool == STRUCTURED_OUTPUT => prompts::end_with(tool),
                 Some(_) | None => prompts::NUDGE.to_owned(),
             };
-            self.emit(NoteAppended { message: user_text(&text), hand_back, short: None, changed: Vec::new() })?;
+            self.emit(NoteAppended { hand_back, ..NoteAppended::of(user_text(&text)) })?;
         }
         Ok(())
     }
@@ -196,8 +235,8 @@ impl Draft {
         Ok(())
     }
 
-    fn resume(&mut self, changed: Vec<String>) -> Result<(), Unexpected> {
-        self.emit(Resumed { changed })?;
+    fn resume(&mut self, changed: Vec<String>, capsule: Option<String>) -> Result<(), Unexpected> {
+        self.emit(Resumed { changed, capsule })?;
         match &self.control.stage {
             Stage::Calling(asking) => {
                 let failure = Failure {
@@ -219,7 +258,7 @@ impl Draft {
                 }
             }
             Stage::Idle => self.reopen()?,
-            Stage::New | Stage::Ready(_) | Stage::Waiting(..) | Stage::Ending => {}
+            Stage::New | Stage::Ready(_) | Stage::Waiting(..) | Stage::Compacting | Stage::Ending => {}
         }
         Ok(())
     }
@@ -228,7 +267,12 @@ impl Draft {
     fn reopen(&mut self) -> Result<(), Unexpected> {
         let Some(exchange) = self.control.exchange.clone().filter(Exchange::reopenable) else { return Ok(()) };
         if exchange.taken_back {
-            return self.open(exchange.input, exchange.text, exchange.notice);
+            // Letters wait in the queue again, and a task that is held is offered again.
+            if exchange.brought {
+                return Ok(());
+            }
+            let Exchange { input: key, text, notice, .. } = exchange;
+            return self.open(Opening { key, text, notice, ..Opening::default() });
         }
         self.emit(ExchangeReopened { exchange: exchange.number })?;
         if exchange.call.is_some() {
@@ -243,7 +287,7 @@ impl Draft {
                 Some(tool @ STRUCTURED_OUTPUT) => prompts::end_with(tool),
                 Some(_) | None => prompts::NUDGE.to_owned(),
             };
-            self.emit(NoteAppended { message: user_text(&text), hand_back: false, short: None, changed: Vec::new() })?;
+            self.emit(NoteAppended::of(user_text(&text)))?;
         }
         Ok(())
     }
@@ -258,7 +302,8 @@ impl Draft {
                     }
                 }
                 Stage::Ending => self.finish_if_ending()?,
-                Stage::New | Stage::Idle | Stage::Ready(_) | Stage::Calling(_) | Stage::Waiting(..) => return Ok(()),
+                Stage::Ready(_) => return self.summarise_if_due(),
+                Stage::New | Stage::Idle | Stage::Calling(_) | Stage::Waiting(..) | Stage::Compacting => return Ok(()),
             }
         }
     }
@@ -275,156 +320,22 @@ impl Draft {
             segments: self.control.mark.segments,
             max_tokens,
             digest: hex(&hasher.finalize()),
-            purpose: if last_turn { Purpose::HandBack } else { Purpose::Turn },
+            purpose: match last_turn {
+                true => Purpose::HandBack,
+                false if self.control.lasting.summarising => Purpose::Summary,
+                false => Purpose::Turn,
+            },
         };
         self.emit(event)?;
         Ok(())
     }
 
-    /// A person has answered. A refusal is an outcome and is recorded as one at once.
-    fn answered(&mut self, id: String, allow: bool, by: String) -> Result<(), Unexpected> {
-        let Stage::Tools(slots) = &self.control.stage else { return Err(Unexpected::Stale) };
-        if !slots.iter().any(|slot| slot.call.id == id && matches!(slot.state, SlotState::Asked(_))) {
-            return Err(Unexpected::Stale);
-        }
-        self.emit(ApprovalGiven { id: id.clone(), allow, by: by.clone() })?;
-        if !allow {
-            self.emit(ToolFinished { id, result: ToolResult::refused(prompts::not_allowed(&by)) })?;
-        }
-        Ok(())
-    }
-
-    /// What rules and people have to say about a call.
-    fn ruling(&self, slot: &Slot) -> Ruling {
-        let Some(spec) = &self.control.spec else { return Ruling::Allow };
-        match (&slot.state, self.control.read(&slot.call)) {
-            (SlotState::Queued, Ok(Wanted::Run(request))) => {
-                request.subject(&spec.dir).map_or(Ruling::Allow, |subject| spec.approvals.rule_on(&subject))
-            }
-            _ => Ruling::Allow,
-        }
-    }
-
-    fn writes(&self, slot: &Slot) -> bool {
-        matches!(self.control.read(&slot.call), Ok(Wanted::Run(request)) if request.writes())
-    }
-
-    /// Takes one step of the open tool calls; false when there is nothing to do but wait. What writes runs in the order it
-    /// was written, one at a time and alone; what only reads, and agents, run beside each other. A call that waits for
-    /// a person holds up what stands behind it.
-    fn step_tools(&mut self) -> Result<bool, Unexpected> {
-        let Stage::Tools(slots) = &self.control.stage else { return Ok(false) };
-        let queued = || slots.iter().filter(|slot| slot.is_due());
-        let running = || slots.iter().filter(|slot| slot.state == SlotState::Running);
-        if slots.iter().any(|slot| matches!(slot.state, SlotState::Asked(_))) {
-            return Ok(false);
-        }
-        if let Some(report) = queued().find(|slot| self.ends_the_work(slot)) {
-            let text = match self.control.read(&report.call) {
-                Ok(Wanted::Ballot(_)) => prompts::JUDGED,
-                Ok(Wanted::Output(_)) => prompts::RETURNED,
-                Ok(Wanted::Report(_) | Wanted::Run(_)) | Err(_) => prompts::REPORTED,
-            };
-            let id = report.call.id.clone();
-            self.emit(ToolFinished { id, result: ToolResult::done(text) })?;
-            return Ok(true);
-        }
-        let Some(next) = queued().next() else {
-            if running().next().is_none() {
-                self.append_results()?;
-                return Ok(true);
-            }
-            return Ok(false);
-        };
-        let call = next.call.clone();
-        if let Some(text) = self.refusal(next) {
-            self.emit(ToolFinished { id: call.id, result: ToolResult::refused(text) })?;
-            return Ok(true);
-        }
-        match self.ruling(next) {
-            Ruling::Allow => {}
-            Ruling::Deny(why) => {
-                self.emit(ToolFinished { id: call.id, result: ToolResult::refused(prompts::forbidden(&why)) })?;
-                return Ok(true);
-            }
-            Ruling::Ask(why) => {
-                let what = self.describe(next);
-                self.emit(ApprovalAsked { id: call.id, what, why })?;
-                return Ok(true);
-            }
-        }
-        let alone = self.writes(next);
-        if running().any(|slot| alone || self.writes(slot)) {
-            return Ok(false);
-        }
-        self.emit(ToolStarted { id: call.id, name: call.name, input: call.input })?;
-        Ok(true)
-    }
-
-    /// What a call would do, as a person reads it.
-    fn describe(&self, slot: &Slot) -> String {
-        match self.control.read(&slot.call) {
-            Ok(Wanted::Run(ToolRequest::Bash { command })) => format!("run: {command}"),
-            Ok(Wanted::Run(ToolRequest::Edit(edit))) if edit.writes() => format!("change: {}", edit.path()),
-            Ok(Wanted::Run(ToolRequest::Edit(edit))) => format!("read: {}", edit.path()),
-            _ => format!("{}: {}", slot.call.name, slot.call.input.as_str()),
-        }
-    }
-
-    /// Whether this call is the one that ends the work: the first valid report of an agent that has looked at something,
-    /// or that was sent back once to look; or the first value that fits, because not everything has to be looked at.
-    fn ends_the_work(&self, slot: &Slot) -> bool {
-        let Some(exchange) = &self.control.exchange else { return false };
-        let due = exchange.looked || exchange.sent_back || exchange.last_turn.is_some();
-        let reports = matches!(self.control.read(&slot.call), Ok(Wanted::Report(_) | Wanted::Ballot(_)));
-        let returns = matches!(self.control.read(&slot.call), Ok(Wanted::Output(_)));
-        (returns || (reports && due)) && exchange.filed.is_none()
-    }
-
-    /// Why a call is answered without being run.
-    fn refusal(&self, slot: &Slot) -> Option<String> {
-        let exchange = self.control.exchange.as_ref()?;
-        if exchange.filed.is_some() {
-            return Some(prompts::REPORT_ENDS.to_owned());
-        }
-        match self.control.read(&slot.call) {
-            Err(why) => Some(why),
-            Ok(_) if exchange.last_turn.is_some() => Some(prompts::REFUSED_AT_LIMIT.to_owned()),
-            Ok(Wanted::Report(_) | Wanted::Ballot(_)) => Some(prompts::LOOK_FIRST.to_owned()),
-            Ok(Wanted::Run(_) | Wanted::Output(_)) => None,
-        }
-    }
-
-    fn append_results(&mut self) -> Result<(), Unexpected> {
-        let Stage::Tools(slots) = &self.control.stage else { return Ok(()) };
-        let mut blocks: Vec<Value> = Vec::with_capacity(slots.len() + 1);
-        for slot in slots {
-            let SlotState::Finished(result) = &slot.state else { return Ok(()) };
-            let mut block = json!({"type": "tool_result", "tool_use_id": slot.call.id});
-            if !blank(&result.text) {
-                block["content"] = result.text.clone().into();
-            }
-            if result.is_error {
-                block["is_error"] = true.into();
-            }
-            blocks.push(block);
-        }
-        let settled = self.control.exchange.as_ref().is_some_and(Exchange::is_settled);
-        let hand_back = !settled && self.is_at_limit();
-        if hand_back {
-            blocks.push(json!({"type": "text", "text": prompts::hand_back(self.final_tool())}));
-        }
-        let message = Segment::encode(&json!({"role": "user", "content": blocks}));
-        self.emit(ResultsAppended { message, hand_back })?;
-        Ok(())
-    }
-
-    fn final_tool(&self) -> Option<&'static str> {
+    pub(super) fn final_tool(&self) -> Option<&'static str> {
         self.control.spec.as_ref().and_then(|spec| spec.final_tool())
     }
 
     /// Whether the turns are used up and the hand-back has not been asked for.
-    fn is_at_limit(&self) -> bool {
+    pub(super) fn is_at_limit(&self) -> bool {
         let max_turns = self.control.spec.as_ref().map_or(0, |spec| spec.limits.max_turns);
         let exchange = self.control.exchange.as_ref();
         exchange.is_some_and(|exchange| exchange.last_turn.is_none() && exchange.kept >= max_turns)
@@ -442,12 +353,13 @@ impl Draft {
         // A person's own call has put nothing into the history that could leave it again.
         let taken_back = taken_back && exchange.call.is_none();
         let degraded = exchange.degraded.clone();
+        let returned = if taken_back { exchange.letters.clone() } else { Vec::new() };
         let (report, ballot) = match exchange.filed.clone() {
             Some(Filed::Report(report)) => (Some(report), None),
             Some(Filed::Ballot(ballot)) => (None, Some(ballot)),
             Some(Filed::Output(_)) | None => (None, None),
         };
-        self.emit(ExchangeClosed { exchange: number, outcome, taken_back, report, ballot, degraded })?;
+        self.emit(ExchangeClosed { exchange: number, outcome, taken_back, report, ballot, degraded, returned })?;
         Ok(())
     }
 }
@@ -469,16 +381,24 @@ fn backoff(failures: u32, digest: &[u8; 32]) -> u64 {
     full - full * spread / 1024
 }
 
+impl NoteAppended {
+    /// A note that is nothing but its message.
+    pub(super) fn of(message: Segment) -> Self {
+        let (hand_back, short, changed) = (false, None, Vec::new());
+        Self { message, hand_back, short, changed, capsule: false, summary: false }
+    }
+}
+
 fn user_text(text: &str) -> Segment {
     message("user", &[text])
 }
 
-fn message(role: &str, texts: &[impl AsRef<str>]) -> Segment {
+pub(super) fn message(role: &str, texts: &[impl AsRef<str>]) -> Segment {
     let blocks: Vec<Value> = texts.iter().map(|text| json!({"type": "text", "text": text.as_ref()})).collect();
     Segment::encode(&json!({"role": role, "content": blocks}))
 }
 
-fn blank(text: &str) -> bool {
+pub(super) fn blank(text: &str) -> bool {
     text.trim().is_empty()
 }
 

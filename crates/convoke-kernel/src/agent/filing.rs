@@ -33,7 +33,7 @@ impl Control {
         match self.read(call) {
             Ok(Wanted::Report(report)) => Taken::Filed(Filed::Report(report)),
             Ok(Wanted::Ballot(ballot)) => Taken::Filed(Filed::Ballot(ballot)),
-            Ok(Wanted::Run(_) | Wanted::Output(_)) | Err(_) => Taken::Nothing,
+            Ok(_) | Err(_) => Taken::Nothing,
         }
     }
 }

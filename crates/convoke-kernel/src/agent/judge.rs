@@ -26,6 +26,7 @@ pub(super) fn judge(last_turn: Option<&LastTurn>, kept: Kept, reply: &Reply) -> 
         Kept::Empty => {
             failed(FailureKind::InvalidOutput, "the model gave no usable reply twice in a row; the last one was empty")
         }
+        Kept::Summary => failed(FailureKind::Internal, "a summary ended the work; this is a fault of convoke"),
         Kept::Unusable => failed(
             FailureKind::InvalidOutput,
             "the model gave no usable reply twice in a row; the tool calls of the last one were missing or repeated an id",

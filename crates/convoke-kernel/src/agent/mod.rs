@@ -6,7 +6,11 @@ mod beside;
 mod control;
 mod decide;
 mod filing;
+mod input;
 mod judge;
+mod lasting;
+mod mail;
+mod rounds;
 mod state;
 mod summary;
 #[cfg(test)]
@@ -30,247 +34,21 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use control::Control;
-use decide::Draft;
+use decide::{Draft, blank};
 use state::{Asking, Filed, LastTurn, SlotState, Stage};
 
 use crate::event::{Event, Kept};
 use crate::findings::{Ballot, Report};
-use crate::outcome::{Outcome, ShellState, ToolResult};
+use crate::ids::TaskId;
+use crate::outcome::{Outcome, ShellState};
 use crate::segment::Segment;
-use crate::spec::{AgentSpec, Param};
-use crate::tools::{ToolRequest, Wanted};
-use crate::wire::{Failure, Reply};
+use crate::spec::AgentSpec;
+use crate::todo::TodoItem;
+use crate::tools::Wanted;
 
 pub use control::IllegalEvent;
+pub use input::{Effect, Input, ModelRequest, Pace, RoomAnswer, RoomAsk, Unexpected};
 pub use summary::{Status, Summary};
-
-/// Something that came from outside the kernel.
-#[derive(Debug, Clone)]
-pub enum Input {
-    /// The agent is to exist, and this is said to it: one decision, so that no agent exists without a task.
-    Start {
-        /// What it is made of.
-        spec: Box<AgentSpec>,
-        /// The key of the input.
-        key: String,
-        /// What is said.
-        text: String,
-    },
-    /// The agent is to exist, and a person makes this call without the model.
-    StartCall {
-        /// What it is made of.
-        spec: Box<AgentSpec>,
-        /// The key of the input.
-        key: String,
-        /// The call, as people read it.
-        text: String,
-        /// The input of `Workflow`.
-        input: Segment,
-    },
-    /// Somebody said something to an idle agent.
-    Say {
-        /// The key of the input.
-        key: String,
-        /// What was said.
-        text: String,
-    },
-    /// A run in the background has ended, and an idle agent is told.
-    Told {
-        /// The key of the input.
-        key: String,
-        /// The run.
-        run: String,
-        /// What it came to.
-        text: String,
-    },
-    /// A person makes a call of an idle agent's, without the model.
-    Call {
-        /// The key of the input.
-        key: String,
-        /// The call, as people read it.
-        text: String,
-        /// The input of `Workflow`.
-        input: Segment,
-    },
-    /// The model answered.
-    Replied {
-        /// Which request.
-        call: u32,
-        /// The reply.
-        reply: Box<Reply>,
-    },
-    /// The model did not answer.
-    Failed {
-        /// Which request.
-        call: u32,
-        /// Which attempt.
-        attempt: u32,
-        /// Why not.
-        failure: Failure,
-    },
-    /// A tool ended.
-    ToolDone {
-        /// Which call.
-        id: String,
-        /// What it came to.
-        result: ToolResult,
-    },
-    /// A person answered a question about a call.
-    Answered {
-        /// Which call.
-        id: String,
-        /// Whether it may be run.
-        allow: bool,
-        /// Who said so, and how.
-        by: String,
-    },
-    /// A person turned the switch of orchestration mode of an idle agent.
-    SetMode {
-        /// Where to.
-        on: bool,
-    },
-    /// The envelope and the governor answered.
-    Room {
-        /// Which request.
-        call: u32,
-        /// What they said.
-        answer: RoomAnswer,
-    },
-    /// Another process took the agent up, or a person asked it to go on.
-    Resume {
-        /// Files that changed meanwhile.
-        changed: Vec<String>,
-    },
-}
-
-/// Whether new work may be decided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pace {
-    /// It may.
-    Go,
-    /// Outcomes are recorded and nothing new starts: somebody asked Convoke to stop.
-    Hold,
-}
-
-/// Why an input cannot be taken.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unexpected {
-    /// An exchange is open; the input waits in the journal until it is closed.
-    #[error("the agent is busy with another exchange")]
-    Busy,
-    /// It says nothing, and the API takes no empty message.
-    #[error("the input is empty")]
-    Blank,
-    /// It answers something that is not pending.
-    #[error("the input answers something that is not pending")]
-    Stale,
-    /// A fault of the kernel: it decided something illegal.
-    #[error(transparent)]
-    Illegal(#[from] IllegalEvent),
-}
-
-/// Whether there is room for a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RoomAnswer {
-    /// There is.
-    Go {
-        /// The room for the reply.
-        max_tokens: u32,
-    },
-    /// There is room for one last turn.
-    HandBack {
-        /// The room for the reply.
-        max_tokens: u32,
-        /// What is short.
-        why: String,
-    },
-    /// There is none.
-    Refused {
-        /// What is short.
-        why: String,
-    },
-}
-
-/// What a request needs to be sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RoomAsk {
-    /// The number of the request.
-    pub call: u32,
-    /// The number of the attempt.
-    pub attempt: u32,
-    /// The room for the reply that is wanted.
-    pub wanted: u32,
-    /// At most this many tokens are sent, what the API adds by itself left out.
-    pub prompt_tokens: u64,
-    /// Whether the agent has said something that it could hand back.
-    pub started: bool,
-    /// Whether it was already asked to hand back because the envelope is short.
-    pub last_turn: bool,
-    /// What all agents of this make begin their requests with, as a digest, and how many bytes that is.
-    pub prefix: (String, usize),
-}
-
-/// Something to be done outside.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Effect {
-    /// Ask the envelope and the governor for room. Asking changes nothing and can be repeated.
-    AskRoom {
-        /// The request.
-        call: u32,
-        /// The attempt.
-        attempt: u32,
-        /// Not before this time.
-        not_before: u64,
-    },
-    /// Ask the model. Repeating it is safe, and paid for again.
-    CallModel {
-        /// The request.
-        call: u32,
-        /// The attempt.
-        attempt: u32,
-    },
-    /// Ask a person whether a call may be run. Asking changes nothing and can be repeated.
-    AskPerson {
-        /// The call.
-        id: String,
-        /// What is wanted.
-        what: String,
-        /// Why it is asked.
-        why: String,
-    },
-    /// Run a tool. A command is not safe to repeat: nobody knows what the first time did. What has a stream of its own
-    /// (a task, a workflow) goes on there however often it is started.
-    RunTool {
-        /// The call.
-        id: String,
-        /// What to do.
-        request: ToolRequest,
-    },
-    /// Drive a run that a call launched, until its end can be told. It has a stream of its own and goes on there however often
-    /// it is started.
-    DriveRun {
-        /// The run.
-        run: String,
-    },
-}
-
-/// A request as it is sent, in shared pieces.
-#[derive(Debug, Clone)]
-pub struct ModelRequest {
-    /// The members that stay the same.
-    pub spec: Arc<AgentSpec>,
-    /// The room for the reply.
-    pub max_tokens: u32,
-    /// The history.
-    pub messages: Vec<Segment>,
-}
-
-impl ModelRequest {
-    /// The members beside model, room, system, tools and messages.
-    pub fn params(&self) -> &[Param] {
-        &self.spec.params
-    }
-}
 
 /// More than any note of the harness is long, the names of changed files left out.
 const NOTE_BYTES: usize = 1_024;
@@ -308,6 +86,10 @@ impl Agent {
             Event::AgentStarted(_) => self.started_at = at,
             Event::ExchangeOpened(e) => self.segments.extend(std::iter::once(&e.message).chain(&e.system).cloned()),
             Event::NoteAppended(e) => self.segments.push(e.message.clone()),
+            Event::MailDelivered(e) => self.segments.push(e.message.clone()),
+            Event::HistoryCompacted(e) => {
+                self.segments = std::iter::once(&e.message).chain(&e.system).cloned().collect();
+            }
             Event::ResultsAppended(e) => self.segments.push(e.message.clone()),
             Event::ModelReplied(e) if e.kept == Kept::Yes => {
                 self.segments.push(e.reply.content.as_assistant_message());
@@ -326,6 +108,8 @@ impl Agent {
             | Event::ApprovalGiven(_)
             | Event::ToolStarted(_)
             | Event::ToolFinished(_)
+            | Event::CompactionAsked(_)
+            | Event::InputRejected(_)
             | Event::Resumed(_) => {}
         }
         Ok(())
@@ -354,7 +138,7 @@ impl Agent {
                     SlotState::Queued | SlotState::Allowed | SlotState::Finished(_) => None,
                 })
                 .collect(),
-            Stage::New | Stage::Idle | Stage::Ending => Vec::new(),
+            Stage::New | Stage::Idle | Stage::Compacting | Stage::Ending => Vec::new(),
         };
         pending.extend(self.control.running.iter().map(|run| Effect::DriveRun { run: run.clone() }));
         pending
@@ -377,6 +161,7 @@ impl Agent {
         let (spec, exchange) = (self.control.spec.as_ref()?, self.control.exchange.as_ref()?);
         // What the harness may still put in front of the request: a hand-back, or the files that changed.
         let notes: usize = self.control.changed.iter().map(|file| file.len() + 2).sum::<usize>() + NOTE_BYTES;
+        let notes = notes + self.control.lasting.capsule.as_ref().map_or(0, String::len);
         Some(RoomAsk {
             call: asking.call,
             attempt: asking.attempt + 1,
@@ -440,6 +225,31 @@ impl Agent {
     /// The runs in the background that the agent has not been told of, in the order they were launched.
     pub fn running(&self) -> &[String] {
         &self.control.running
+    }
+
+    /// Whether letters can be put into its history right now.
+    pub fn takes_mail(&self) -> bool {
+        self.control.membership().is_some() && self.control.takes_mail()
+    }
+
+    /// Whether the request under way asks for the summary with which a new history begins.
+    pub fn is_summarising(&self) -> bool {
+        self.control.lasting.summarising
+    }
+
+    /// The task from the board that it worked on last.
+    pub fn work(&self) -> Option<&TaskId> {
+        self.control.lasting.work.as_ref()
+    }
+
+    /// Its own list of what there is to do.
+    pub fn todo(&self) -> &[TodoItem] {
+        &self.control.lasting.todo
+    }
+
+    /// Whether the open or last exchange began with something that was said, and not with letters or a task from the board.
+    pub fn was_spoken_to(&self) -> bool {
+        self.control.exchange.as_ref().is_some_and(|exchange| !exchange.brought)
     }
 
     /// Whether a resume would go on with something.

@@ -8,6 +8,7 @@ use crate::mode::Section;
 use crate::outcome::{Outcome, ToolResult};
 use crate::output;
 use crate::segment::Segment;
+use crate::team::Letter;
 use crate::wire::{FailureKind, ToolCall};
 
 /// A request that is being asked, over all its attempts.
@@ -77,6 +78,8 @@ pub(super) enum Stage {
     Waiting(Asking, u64),
     /// Tools are running.
     Tools(Vec<Slot>),
+    /// The summary has come; the new history follows in the same step.
+    Compacting,
     /// Nothing follows but the end of the exchange.
     Ending,
 }
@@ -90,6 +93,7 @@ impl Stage {
             Stage::Calling(_) => "calling",
             Stage::Waiting(..) => "waiting",
             Stage::Tools(_) => "running tools",
+            Stage::Compacting => "beginning a new history",
             Stage::Ending => "ending",
         }
     }
@@ -205,6 +209,18 @@ pub(super) struct Exchange {
     pub(super) notice: Option<String>,
     /// The call a person made, if that is all there is to it.
     pub(super) call: Option<ToolCall>,
+    /// What the model read at its beginning, where that is not what was said.
+    pub(super) read: Option<String>,
+    /// Letters that would wait again if it were taken back.
+    pub(super) letters: Vec<Letter>,
+    /// Whether it began with letters or a task from the board, and not with something that was said.
+    pub(super) brought: bool,
+    /// Whether the next reply is the first to what it tells about the mode, though not its first.
+    pub(super) announces: bool,
+    /// The last words of the agent in it.
+    pub(super) said: String,
+    /// Whether a call ended the work for now.
+    pub(super) ends: bool,
     pub(super) filed: Option<Filed>,
     pub(super) degraded: Option<String>,
     /// Changed files it was told of; owed again if it is taken back.
@@ -235,6 +251,12 @@ impl Exchange {
             misfit: String::new(),
             notice: None,
             call: None,
+            read: None,
+            letters: Vec::new(),
+            brought: false,
+            announces: false,
+            said: String::new(),
+            ends: false,
             filed: None,
             degraded: None,
             told: Vec::new(),
@@ -242,6 +264,11 @@ impl Exchange {
             outcome: None,
             taken_back: false,
         }
+    }
+
+    /// What was asked, as the model read it.
+    pub(super) fn asked(&self) -> String {
+        self.read.clone().unwrap_or_else(|| self.text.clone())
     }
 
     /// Whether nothing is asked of the model any more: it filed what it was to file, or has tried often enough.

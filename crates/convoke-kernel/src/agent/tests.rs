@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::ids::SessionId;
-use crate::outcome::Ran;
+use crate::outcome::{Ran, ToolResult};
 use crate::spec::{LeadSettings, Limits};
-use crate::wire::{Capabilities, FailureKind, Retry, StopReason, Thinking, ToolCall, Usage};
+use crate::wire::{Capabilities, Failure, FailureKind, Reply, Retry, StopReason, Thinking, ToolCall, Usage};
 
 /// An agent, its events, and a clock that moves when told.
 pub(super) struct Bench {
@@ -34,6 +34,7 @@ pub(super) fn spec(max_turns: u32) -> AgentSpec {
         confinement: Default::default(),
         approvals: Default::default(),
         fan_out: None,
+        team: None,
         extra_system: None,
     })
 }

@@ -6,7 +6,7 @@ use super::tests::{Bench, done};
 use super::tests_roles::{lead, of, tool_calls};
 use super::*;
 use crate::approval::{Approvals, AskWhen, Decision, Rule};
-use crate::outcome::Ran;
+use crate::outcome::{Ran, ToolResult};
 
 fn asking(ask: AskWhen, rules: &[(&str, Decision)]) -> Bench {
     let mut spec = lead(true, false, 10);

@@ -7,7 +7,8 @@ use super::tests::{Bench, done, says};
 use super::tests_roles::{call, lead, message, of, say, tool_calls};
 use super::*;
 use crate::consent::{By, Consent};
-use crate::tools::{ProgramCall, WorkflowCall};
+use crate::outcome::ToolResult;
+use crate::tools::{ProgramCall, ToolRequest, WorkflowCall};
 use crate::wire::{FailureKind, Retry};
 
 const RUN: &str = "wf_abcdefgh23456789";

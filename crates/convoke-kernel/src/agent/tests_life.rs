@@ -8,7 +8,8 @@ use super::tests::{Bench, calls, done, reply, says};
 use super::tests_roles::{lead, of, tool_calls};
 use super::*;
 use crate::approval::AskWhen;
-use crate::wire::{FailureKind, Retry, StopReason};
+use crate::outcome::ToolResult;
+use crate::wire::{Failure, FailureKind, Reply, Retry, StopReason};
 
 /// Plays a random life of a lead and checks every request it makes.
 struct Life {

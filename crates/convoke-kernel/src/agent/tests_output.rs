@@ -9,6 +9,7 @@ use super::*;
 use crate::callee::{CALLEE_TURNS, Callee};
 use crate::confinement::{Isolation, Sandbox};
 use crate::event::AgentStarted;
+use crate::outcome::ToolResult;
 use crate::output::Output;
 use crate::prompts;
 use crate::spec::{Child, Role};

@@ -8,7 +8,7 @@ use super::*;
 use crate::mode::Section;
 use crate::prompts;
 use crate::spec::{CHILD_TURNS, Child, FanOut, Limits, Role};
-use crate::wire::{FailureKind, Retry, StopReason};
+use crate::wire::{FailureKind, Reply, Retry, StopReason};
 
 /// A lead that can fan out, in a session that starts with the mode as told.
 pub(super) fn lead(mode: bool, system_role: bool, max_turns: u32) -> AgentSpec {
@@ -28,6 +28,7 @@ pub(super) fn lead(mode: bool, system_role: bool, max_turns: u32) -> AgentSpec {
         confinement: Default::default(),
         approvals: Default::default(),
         fan_out: Some(fan_out),
+        team: None,
         extra_system: None,
     })
 }

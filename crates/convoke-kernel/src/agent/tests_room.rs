@@ -4,8 +4,9 @@ use super::tests::{Bench, calls, reply, says, spec};
 use super::tests_roles::{lead, of};
 use super::*;
 use crate::consent::{By, Consent};
+use crate::outcome::ToolResult;
 use crate::tools::ToolRequest;
-use crate::wire::{FailureKind, Retry, StopReason};
+use crate::wire::{FailureKind, Reply, Retry, StopReason};
 
 fn cut(text: &str) -> Box<Reply> {
     reply(serde_json::json!([{"type": "text", "text": text}]), StopReason::MaxTokens)

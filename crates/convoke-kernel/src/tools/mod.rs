@@ -3,6 +3,7 @@
 mod declare;
 mod files;
 mod narrow;
+mod team;
 mod workflow;
 
 use serde_json::Value;
@@ -13,6 +14,7 @@ use crate::consent::Consent;
 use crate::findings::{Ballot, Report};
 use crate::output::Output;
 use crate::spec::Role;
+use crate::todo::TodoItem;
 use crate::wire::{INVALID_INPUT, ToolCall};
 
 pub(crate) use declare::{
@@ -22,6 +24,9 @@ pub(crate) use declare::{
 pub use files::{FileEdit, GlobCall, GrepCall};
 pub(crate) use narrow::Hand;
 pub use narrow::{Tools, known_tools};
+use team::TeamWanted;
+pub use team::{SpawnCall, TaskCreateCall, TaskStatusCall, TaskUpdateCall, TeamCall};
+pub(crate) use team::{declare_lead, declare_teammate};
 pub(crate) use workflow::workflow;
 pub use workflow::{ProgramCall, WorkflowCall};
 
@@ -69,6 +74,8 @@ pub enum ToolRequest {
         /// The run.
         run: String,
     },
+    /// Do something with the team, its mail or its board.
+    Team(TeamCall),
 }
 
 /// What a call asks for, before anybody has agreed to anything.
@@ -82,6 +89,12 @@ pub(crate) enum Wanted {
     Ballot(Ballot),
     /// A value that fits the schema that was asked for.
     Output(Value),
+    /// To end the work for now.
+    Idle,
+    /// To write down what there is to do.
+    Todo(Vec<TodoItem>),
+    /// To begin a new history, with this in mind.
+    Compact(Option<String>),
 }
 
 /// Who makes a call, as far as it matters to what the call means.
@@ -96,6 +109,8 @@ pub(crate) struct Caller<'a> {
     pub(crate) output: Option<&'a Output>,
     /// Whether somebody agreed to a workflow.
     pub(crate) consent: Consent,
+    /// Whether it belongs to a team.
+    pub(crate) in_team: bool,
 }
 
 impl ToolRequest {
@@ -107,7 +122,7 @@ impl ToolRequest {
             ToolRequest::Edit(edit) => edit.writes(),
             ToolRequest::Glob(_) | ToolRequest::Grep(_) => false,
             ToolRequest::Task { .. } | ToolRequest::Workflow { .. } => false,
-            ToolRequest::ReadResult { .. } | ToolRequest::RunStatus { .. } => false,
+            ToolRequest::ReadResult { .. } | ToolRequest::RunStatus { .. } | ToolRequest::Team(_) => false,
         }
     }
 
@@ -117,7 +132,7 @@ impl ToolRequest {
             ToolRequest::Bash { .. } | ToolRequest::RestartBash => true,
             ToolRequest::Edit(_) | ToolRequest::Glob(_) | ToolRequest::Grep(_) => true,
             ToolRequest::Task { .. } | ToolRequest::Workflow { .. } => false,
-            ToolRequest::ReadResult { .. } | ToolRequest::RunStatus { .. } => false,
+            ToolRequest::ReadResult { .. } | ToolRequest::RunStatus { .. } | ToolRequest::Team(_) => false,
         }
     }
 
@@ -135,8 +150,14 @@ impl ToolRequest {
             | ToolRequest::Task { .. }
             | ToolRequest::Workflow { .. }
             | ToolRequest::ReadResult { .. }
-            | ToolRequest::RunStatus { .. } => None,
+            | ToolRequest::RunStatus { .. }
+            | ToolRequest::Team(_) => None,
         }
+    }
+
+    /// Whether calls of this kind are done one after the other, in the order they were written: letters arrive as they were sent.
+    pub(crate) fn takes_turns(&self) -> bool {
+        matches!(self, ToolRequest::Team(_))
     }
 }
 
@@ -196,7 +217,15 @@ fn read_any(call: &ToolCall, caller: &Caller<'_>) -> Result<Wanted, String> {
             caller.output.map_or(Ok(()), |output| output.fits(&input))?;
             Ok(Wanted::Output(input))
         }
-        (other, _) => Err(format!("unknown tool: {other}")),
+        (other, role) => {
+            let read = caller.in_team.then(|| team::read_team(other, &input, role == Role::Lead)).flatten();
+            match read.unwrap_or_else(|| Err(format!("unknown tool: {other}")))? {
+                TeamWanted::Run(call) => Ok(Wanted::Run(ToolRequest::Team(call))),
+                TeamWanted::Idle => Ok(Wanted::Idle),
+                TeamWanted::Todo(items) => Ok(Wanted::Todo(items)),
+                TeamWanted::Compact(focus) => Ok(Wanted::Compact(focus)),
+            }
+        }
     }
 }
 
@@ -248,7 +277,7 @@ mod tests {
     use crate::segment::Segment;
 
     fn caller(role: Role) -> Caller<'static> {
-        Caller { role, findings: 0, hands: None, output: None, consent: Consent::Missing }
+        Caller { role, findings: 0, hands: None, output: None, consent: Consent::Missing, in_team: false }
     }
 
     fn check(name: &str, input: &str, expected: Result<ToolRequest, &str>) {
@@ -295,7 +324,7 @@ mod tests {
     #[test]
     fn a1_d3_4_only_the_lead_can_start_agents_whatever_a_child_calls() {
         for name in ["task", "Workflow", "read_result", "run_status"] {
-            for role in [Role::Worker, Role::Verifier, Role::Task, Role::Callee] {
+            for role in [Role::Worker, Role::Verifier, Role::Task, Role::Callee, Role::Teammate] {
                 let input = Segment::from_json(r#"{"prompt":"p","subtasks":["s"],"run":"wf_1","item":1}"#).unwrap();
                 let call = ToolCall { id: "t".into(), name: name.into(), input };
                 let given = crate::consent::By::Mode;

@@ -84,7 +84,8 @@ impl Tools {
             ToolRequest::Task { .. }
             | ToolRequest::Workflow { .. }
             | ToolRequest::ReadResult { .. }
-            | ToolRequest::RunStatus { .. } => return None,
+            | ToolRequest::RunStatus { .. }
+            | ToolRequest::Team(_) => return None,
         };
         (!self.has(hand)).then(|| {
             let names = self.names();

@@ -1,8 +1,8 @@
 //! What the model sees of an agent before anybody speaks. A change here is a change of behaviour: read the difference.
 
 use convoke_kernel::{
-    AgentSpec, CHILD_TURNS, Callee, Capabilities, Child, Confinement, FanOut, Isolation, LeadSettings, Limits, Network,
-    Role, Sandbox, Segment, SessionId, Thinking,
+    AgentSpec, CHILD_TURNS, Callee, Capabilities, Child, Confinement, FanOut, Isolation, LeadSettings, Limits,
+    Membership, Network, Role, Sandbox, Segment, SessionId, Teammate, Thinking,
 };
 
 fn capabilities(anthropic: bool) -> Capabilities {
@@ -18,6 +18,10 @@ fn capabilities(anthropic: bool) -> Capabilities {
 }
 
 fn lead(anthropic: bool) -> AgentSpec {
+    lead_of(anthropic, None)
+}
+
+fn lead_of(anthropic: bool, team: Option<Membership>) -> AgentSpec {
     let child = Child {
         model: "claude-opus-4-8".into(),
         capabilities: capabilities(anthropic),
@@ -42,6 +46,7 @@ fn lead(anthropic: bool) -> AgentSpec {
             fresh: false,
             child,
         }),
+        team,
         extra_system: Some("Speak plainly.".into()),
     })
 }
@@ -114,4 +119,44 @@ fn a_callee_with_a_schema_and_few_tools_is_told_that_only_the_call_counts() {
     let schema = r#"{"properties":{"defects":{"type":"array","items":{"type":"string"}}},"required":["defects"]}"#;
     let callee = callee(Some(schema), Some(&["Read", "Grep"]));
     check(&callee, "callee_value", include_str!("snapshots/callee_value.txt"));
+}
+
+fn team_lead() -> AgentSpec {
+    let membership = Membership {
+        name: "lead".into(),
+        role: "lead".into(),
+        team: "default".into(),
+        requires_plan: false,
+        compact_at: 100_000,
+        project: Some("Use tabs.".into()),
+    };
+    lead_of(true, Some(membership))
+}
+
+fn teammate(plan: bool, tools: Option<&[&str]>) -> AgentSpec {
+    let settings = Teammate {
+        name: "alice".into(),
+        role: "coder".into(),
+        requires_plan: plan,
+        tools: tools.map(|tools| tools.iter().map(|tool| (*tool).to_owned()).collect()),
+        isolation: Isolation::None,
+    };
+    team_lead().teammate(settings).unwrap()
+}
+
+#[test]
+fn b17_the_lead_of_a_team_has_its_tools_and_is_told_when_to_use_them() {
+    check(&team_lead(), "team_lead", include_str!("snapshots/team_lead.txt"));
+}
+
+#[test]
+fn b10_b11_c18_a_teammate_has_its_name_its_role_its_hands_and_its_mail() {
+    check(&teammate(false, None), "teammate", include_str!("snapshots/teammate.txt"));
+    assert_eq!(teammate(false, None).child(Role::Worker, "deeper", 0), None);
+    assert_eq!(lead(true).team, None);
+}
+
+#[test]
+fn a_teammate_whose_plan_is_required_is_told_to_hand_it_in() {
+    check(&teammate(true, Some(&["Read", "Edit"])), "teammate_plan", include_str!("snapshots/teammate_plan.txt"));
 }

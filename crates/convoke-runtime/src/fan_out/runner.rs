@@ -401,7 +401,7 @@ impl Runner {
         let batch = Batch { at, events: encoded, summary, results, updates, ..Batch::default() };
         self.crash(Moment::BeforeCommit)?;
         let appended = config.journal.append_shared(&self.lease, self.seq, &batch).await?;
-        session.adopt(&appended.states)?;
+        session.adopt(appended.states.first())?;
         let first = self.seq + 1;
         (self.run, self.seq) = (after, appended.seq);
         self.crash(Moment::AfterCommit)?;

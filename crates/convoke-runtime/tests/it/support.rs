@@ -7,12 +7,12 @@ use std::time::Duration;
 use convoke_claude::{Client, ClientConfig, Endpoint, Models, Proxy, Timeouts, capabilities, ceilings};
 use convoke_journal::{Batch, Journal, Location, Options, Process, StreamId};
 use convoke_kernel::{
-    Agent, AgentId, Approvals, CHILD_TURNS, Caps, Child, Confinement, Event, FanOut, Limits, Network, Run, RunEvent,
-    RunId, Sandbox,
+    Agent, AgentId, Approvals, CHILD_TURNS, Caps, Child, Confinement, Event, FanOut, Limits, Membership, Network, Run,
+    RunEvent, RunId, Sandbox,
 };
 use convoke_runtime::{
     Asker, Checker, Clock, Config, Confine, Controller, Crash, Ended, Error, Governor, HelperPath, Ids, Library,
-    Origin, Programs, Runtime, Shelf, Start, Stop, Take,
+    Origin, Programs, Runtime, Shelf, Start, Stop, Take, TeamConfig,
 };
 use convoke_sandbox::LayerSet;
 use convoke_sim::{SimConfig, Simulator};
@@ -51,6 +51,9 @@ pub(crate) struct Rig {
     pub(crate) lost_replies: bool,
     /// Whether agents of different make are told the same, so that their requests cannot be told apart by how they begin.
     pub(crate) same_words: bool,
+    /// How teams are run, and the team that a new lead has.
+    pub(crate) team: TeamConfig,
+    pub(crate) membership: Option<Membership>,
 }
 
 impl Rig {
@@ -88,6 +91,8 @@ impl Rig {
             keeps: false,
             lost_replies: false,
             same_words: false,
+            team: TeamConfig::default(),
+            membership: None,
         }
     }
 
@@ -146,6 +151,7 @@ impl Rig {
             },
             forbidden: self.forbidden.clone(),
             programs: self.programs(),
+            team: self.team,
             trees: self
                 .keeps
                 .then(|| Places { path: self.env["PATH"].clone(), state: self.scratch.path().join("state") }),
@@ -165,6 +171,7 @@ impl Rig {
             confinement: self.confinement.clone(),
             approvals: self.approvals.clone(),
             fan_out: self.fan_out.clone(),
+            team: self.membership.clone(),
             system: None,
         }
     }

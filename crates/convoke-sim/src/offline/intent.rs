@@ -6,7 +6,8 @@ mod judge;
 mod words;
 
 use super::probes::{LANGUAGES, View};
-use clauses::{clauses, is_join, mask, quote_number, small, unmask};
+pub(super) use clauses::mask;
+use clauses::{clauses, is_join, quote_number, small, unmask};
 use judge::{Verdict, judge};
 use words::{GREETINGS, IDIOMS, NAMES, is};
 

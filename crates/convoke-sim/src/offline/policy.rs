@@ -35,7 +35,7 @@ pub(super) struct Answer {
 
 /// The reply to a Messages API request, in the part that its declared tools say it plays.
 pub(super) fn answer(request: &Value) -> Answer {
-    team::answer(request).unwrap_or_else(|| alone(request))
+    team::finish(request, team::answer(request).unwrap_or_else(|| alone(request)))
 }
 
 /// What it replies when it works alone: commands to look with, the report, or a refusal. Whoever asks for the last reply

@@ -11,8 +11,14 @@ use super::probes::Probe;
 const MOST_QUOTES: usize = 50;
 
 /// How texts of the harness begin that ask for nothing new.
-const NOTES: [&str; 3] =
-    ["Your last reply held no answer", "While this work was interrupted, files", "End with one call of"];
+const NOTES: [&str; 6] = [
+    "Your last reply held no answer",
+    "While this work was interrupted, files",
+    "End with one call of",
+    "[mail]",
+    "[todo]",
+    "[who you are]",
+];
 
 /// How the harness asks to go on after a hand-back.
 const GO_ON: &str = "The work was cut short by its budget";
@@ -61,13 +67,23 @@ pub(super) struct Call {
 }
 
 impl Call {
-    fn new(block: &Value) -> Self {
+    pub(super) fn new(block: &Value) -> Self {
         let (name, id) = (text_of(&block["name"]), text_of(&block["id"]));
         Self { name, input: block["input"].clone(), id, result: None, is_error: false }
     }
 
     fn is_probe(&self) -> bool {
         self.name == "bash" && self.title() != SCOUT
+    }
+
+    /// Whether this is the result of the call; then it is kept.
+    pub(super) fn take(&mut self, result: &Value) -> bool {
+        let ours = result["tool_use_id"] == self.id;
+        if ours {
+            self.result = Some(said(&result["content"]));
+            self.is_error = result["is_error"] == true;
+        }
+        ours
     }
 
     /// The first line of a command.
@@ -160,10 +176,7 @@ impl Exchange {
     fn take_results(&mut self, content: &Value, running: &mut BTreeMap<String, String>) {
         for result in blocks(content, "tool_result") {
             let text = said(&result["content"]);
-            if let Some(call) = self.calls.iter_mut().rfind(|call| result["tool_use_id"] == call.id) {
-                call.result = Some(text.clone());
-                call.is_error = result["is_error"] == true;
-            }
+            self.calls.iter_mut().rev().any(|call| call.take(result));
             let facts = Facts::parse(&text).ok_or_else(|| short(&text));
             let low = if facts.is_err() { text.to_lowercase() } else { String::new() };
             self.handing_back |= low.contains("turn limit") || low.contains("this is the last reply");
@@ -200,6 +213,7 @@ impl Exchange {
 
     fn take_text(&mut self, text: &str) {
         let text = without_reminders(text);
+        let text = super::team::asked_last(text.trim()).unwrap_or(text);
         let text = text.trim();
         self.handing_back |= text.starts_with("End with one call of");
         if text.is_empty() || NOTES.iter().any(|note| text.starts_with(note)) {
@@ -363,12 +377,36 @@ pub(super) fn said(content: &Value) -> String {
     }
 }
 
-fn text_of(value: &Value) -> String {
+pub(super) fn text_of(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
+/// What a text of the harness is for an agent whose later texts are read one by one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Note {
+    /// It asks for nothing new.
+    Nothing,
+    /// It asks for the last reply.
+    LastReply,
+    /// It takes that back.
+    GoOn,
+}
+
+/// What a text is, if it is a note of the harness.
+pub(super) fn note(text: &str) -> Option<Note> {
+    let text = text.trim_start();
+    let low = text.to_lowercase();
+    if HAND_BACK.iter().any(|sign| text.starts_with(sign)) || LAST_TURN.iter().any(|sign| low.contains(sign)) {
+        Some(Note::LastReply)
+    } else if text.starts_with(GO_ON) {
+        Some(Note::GoOn)
+    } else {
+        NOTES.iter().any(|sign| text.starts_with(sign)).then_some(Note::Nothing)
+    }
+}
+
 /// The text without what the harness put in as a marked reminder.
-fn without_reminders(text: &str) -> String {
+pub(super) fn without_reminders(text: &str) -> String {
     let mut kept = String::new();
     let mut rest = text;
     while let Some(start) = rest.find("<system-reminder>") {

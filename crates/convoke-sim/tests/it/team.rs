@@ -2,6 +2,8 @@
 //! commands and compares what they report with what was planted.
 
 mod callees;
+mod crew;
+mod crew_host;
 mod harness;
 mod planted;
 mod roles;

@@ -4,7 +4,10 @@
 use clap::Args;
 
 use super::approval::AnswerArgs;
-use super::{BudgetArgs, ConfineArgs, EditArgs, EndArgs, ResumeArgs, RunFlags, SettingFlags, TrustArgs, refuse};
+use super::{
+    BudgetArgs, ConfineArgs, EditArgs, EndArgs, ResumeArgs, RunFlags, SettingFlags, TeamArgs, TeamHostArgs, TrustArgs,
+    refuse,
+};
 use crate::failure::Failure;
 
 /// The examples of `convoke runs --help`.
@@ -51,12 +54,24 @@ type GoOn<'a> = (&'a mut BudgetArgs, &'a mut ConfineArgs, &'a mut TrustArgs, &'a
 pub(super) fn go_on(before: RunFlags, (budget, confine, trust, end): GoOn<'_>) -> Result<SettingFlags, Failure> {
     let RunFlags { settings, task, end: wanted } = before;
     refuse(settings.agent.first_flag().or(settings.crew.first_flag()).or(task.first_flag()))?;
-    refuse(settings.approval.first_flag())?;
+    refuse(settings.approval.first_flag().or(settings.team.first_flag()))?;
     *budget = budget.merged(settings.budget);
     *end = std::mem::take(end).merged(wanted);
     *trust = trust.merged(settings.trust);
     let confine = std::mem::take(confine).over(settings.confine)?;
     Ok(SettingFlags { budget: *budget, confine, trust: *trust, ..SettingFlags::default() })
+}
+
+/// The settings of a process that drives the teammates of a run. What the run keeps from its beginning is refused.
+pub(super) fn host(before: RunFlags, args: &mut TeamHostArgs) -> Result<SettingFlags, Failure> {
+    let RunFlags { settings, task, end } = before;
+    refuse(settings.agent.first_flag().or(settings.crew.first_flag()).or(settings.budget.first_flag()))?;
+    refuse(settings.approval.first_flag().or(task.first_flag()).or(end.first_flag()))?;
+    refuse(settings.team.kept_flag())?;
+    let confine = std::mem::take(&mut args.confine).over(settings.confine)?;
+    let trust = args.trust.merged(settings.trust);
+    let team = TeamArgs { idle: args.idle.or(settings.team.idle), ..TeamArgs::default() };
+    Ok(SettingFlags { confine, trust, team, ..SettingFlags::default() })
 }
 
 impl RetryArgs {

@@ -87,6 +87,21 @@ pub(crate) struct CrewArgs {
     pub(crate) worker_turns: Option<u32>,
 }
 
+/// Flags about the team that a lead can make.
+#[derive(Debug, Clone, Copy, Default, Args)]
+#[command(next_help_heading = "Team (docs/teams.md)")]
+pub(crate) struct TeamArgs {
+    /// A lead without teammates, mail and a board.
+    #[arg(long)]
+    pub(crate) no_team: bool,
+    /// How long a teammate without work keeps its shell before it sleeps [default: 60s].
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) idle: Option<Duration>,
+    /// Do not read CLAUDE.md and AGENTS.md, even of a project that is trusted.
+    #[arg(long)]
+    pub(crate) no_memory: bool,
+}
+
 /// Flags about what commands may touch. A run keeps what it was started with.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Sandbox")]
@@ -218,6 +233,8 @@ pub(crate) struct SettingFlags {
     #[command(flatten)]
     pub(crate) crew: CrewArgs,
     #[command(flatten)]
+    pub(crate) team: TeamArgs,
+    #[command(flatten)]
     pub(crate) confine: ConfineArgs,
     #[command(flatten)]
     pub(crate) approval: ApprovalArgs,
@@ -228,6 +245,7 @@ pub(crate) struct SettingFlags {
 impl SettingFlags {
     fn first_flag(&self) -> Option<&'static str> {
         let first = self.agent.first_flag().or(self.budget.first_flag()).or(self.crew.first_flag());
+        let first = first.or(self.team.first_flag());
         first.or(self.confine.first_flag()).or(self.approval.first_flag()).or(self.trust.first_flag())
     }
 
@@ -237,6 +255,7 @@ impl SettingFlags {
             agent: self.agent.over(below.agent)?,
             budget: self.budget.merged(below.budget),
             crew: self.crew.merged(below.crew),
+            team: self.team.merged(below.team),
             confine: self.confine.over(below.confine)?,
             approval: self.approval.merged(below.approval),
             trust: self.trust.merged(below.trust),
@@ -313,6 +332,7 @@ group!(CrewArgs {
     worker_effort: "--worker-effort",
     worker_turns: "--worker-turns",
 });
+group!(TeamArgs { no_team: "--no-team", idle: "--idle", no_memory: "--no-memory" });
 group!(ConfineArgs {
     sandbox: "--sandbox",
     network: "--network",
@@ -336,6 +356,13 @@ impl AgentArgs {
             (Some(_), true) => Err(Failure::usage("--offline and --model cannot be used together")),
             _ => Ok(merged),
         }
+    }
+}
+
+impl TeamArgs {
+    /// The first flag that was given about what a run keeps from its beginning.
+    pub(super) fn kept_flag(&self) -> Option<&'static str> {
+        Self { idle: None, ..*self }.first_flag()
     }
 }
 

@@ -65,7 +65,7 @@ little and once with as much as they allow.";
 #[derive(Debug, Clone, Copy, Default, Args)]
 #[command(next_help_heading = "Trust")]
 pub(crate) struct TrustArgs {
-    /// Load the workflows and agents that this project brings along, for this once; `trusted` in your configuration does so
+    /// Load the workflows, agents and memory files (CLAUDE.md, AGENTS.md) that this project brings along, for this once; `trusted` in your configuration does so
     /// for good.
     #[arg(long)]
     pub(crate) trust_project: bool,

@@ -2,18 +2,19 @@
 //! again. It finds the run, says which one it is
 //! and what changed meanwhile, and drives its lead.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
 use convoke_claude::OFFLINE_MODEL;
 use convoke_journal::{Journal, LiveOwner, Process};
-use convoke_kernel::{AgentSpec, Decision, Rule, Status};
+use convoke_kernel::{AgentSpec, Decision, Rule, SessionId, Status};
 use convoke_runtime::{Ended, Ids, Runtime, Take, changed_since};
 
 use super::banner::Banner;
 use super::drive::{Job, drive, say};
 use super::workflow::{Edited, edited};
-use super::{ask, trust};
+use super::{ask, team, trust};
 use crate::again::Naming;
 use crate::args::{EndArgs, ResumeArgs};
 use crate::catalog::{self, Catalog, Run};
@@ -41,8 +42,17 @@ pub(crate) async fn run(settings: &Settings, args: ResumeArgs) -> Result<Exit, F
     let journal = catalog::open_existing(settings).await?;
     let catalog = Catalog::load(settings, journal.as_ref()).await?;
     let here = Process::current(Ids::random().bits()?);
-    let run = pick(settings, &catalog, args.run.as_deref(), &here)?;
+    let left = match (&journal, &args.run) {
+        (Some(journal), Some(id)) => team::left(journal, catalog.find(id).into_iter()).await?,
+        (Some(journal), None) => {
+            team::left(journal, catalog.runs.iter().filter(|run| Checkout::of_run(settings, run) == settings.dir))
+                .await?
+        }
+        (None, _) => HashMap::new(),
+    };
+    let run = pick(settings, &catalog, args.run.as_deref(), &left, &here)?;
     let journal = journal.ok_or_else(|| Failure::failed("the journal has gone"))?;
+    let left = left.get(&run.session);
     let lead = run.lead();
     // What is answered must be a question of this run; nothing is driven otherwise.
     let answers = match args.answers.is_given() {
@@ -57,7 +67,8 @@ pub(crate) async fn run(settings: &Settings, args: ResumeArgs) -> Result<Exit, F
     let told = Lead::read(&journal, &lead.agent).await?;
     let short = Work::of_run(settings, &journal, run, run.updated_at()).await?.short;
     let again = args.budget.is_given() && short != Short::default() && earlier.is_none();
-    if !lead.summary.can_go_on && !again && args.answers.say.is_none() && earlier.is_none() {
+    let goes_on = lead.summary.can_go_on || left.is_some();
+    if !goes_on && !again && args.answers.say.is_none() && earlier.is_none() {
         if args.budget.is_given() {
             say(settings, "nothing is left to spend on, so no new total is granted");
         }
@@ -114,6 +125,9 @@ pub(crate) async fn run(settings: &Settings, args: ResumeArgs) -> Result<Exit, F
     let (turns, task) = (summary.turns, first_line(&summary.task, 100));
     let state = run.state().words();
     say(settings, &look.fit(&format!("resuming {} ({state}, turns so far: {turns}): {task}", run.session)));
+    if let Some(left) = left {
+        say(settings, &look.fit(&clean(&format!("its lead had ended, but its team has not: {left}"))));
+    }
     if !changed.is_empty() {
         let ago = opened.clock.now().saturating_sub(since);
         say(settings, &look.fit(&clean(&changed_line(&changed, ago, run.own_program().is_none()))));
@@ -256,11 +270,12 @@ fn pick<'a>(
     settings: &Settings,
     catalog: &'a Catalog,
     given: Option<&str>,
+    left: &HashMap<SessionId, String>,
     here: &Process,
 ) -> Result<&'a Run, Failure> {
     match given {
         Some(id) => not_running(catalog.find(id)?, here),
-        None => newest(settings, catalog, here),
+        None => newest(settings, catalog, left, here),
     }
 }
 
@@ -296,11 +311,18 @@ fn is_here(process: &Process, here: &Process) -> bool {
     known && process.boot == here.boot && process.pid_namespace == here.pid_namespace
 }
 
-/// The newest unfinished run of this directory that nobody works on.
-fn newest<'a>(settings: &Settings, catalog: &'a Catalog, this: &Process) -> Result<&'a Run, Failure> {
+/// The newest unfinished run of this directory that nobody works on. One whose lead has ended is unfinished too if something is left to
+/// do for its team.
+fn newest<'a>(
+    settings: &Settings,
+    catalog: &'a Catalog,
+    left: &HashMap<SessionId, String>,
+    this: &Process,
+) -> Result<&'a Run, Failure> {
     let dir = &settings.dir;
     let here = || catalog.runs.iter().filter(|run| Checkout::of_run(settings, run) == *dir);
-    let waits = |run: &&Run| run.lead().summary.can_go_on && run.lead().owner.is_none();
+    let goes_on = |run: &Run| run.lead().summary.can_go_on || left.contains_key(&run.session);
+    let waits = |run: &&Run| goes_on(run) && run.lead().owner.is_none();
     if let Some(run) = here().find(waits) {
         return Ok(run);
     }
@@ -325,7 +347,7 @@ fn line(run: &Run, here: &Process) -> String {
 }
 
 /// Who goes on with it: an offline run stays offline, any other one needs a server.
-fn source(settings: &Settings, run: &Run) -> Result<ModelSource, Failure> {
+pub(super) fn source(settings: &Settings, run: &Run) -> Result<ModelSource, Failure> {
     let (session, model) = (&run.session, &run.lead().summary.model);
     match &settings.source {
         _ if model == OFFLINE_MODEL => Ok(ModelSource::Offline),

@@ -45,10 +45,11 @@ pub(crate) async fn run(settings: &Settings, args: RunArgs) -> Result<Exit, Fail
     // Before anything is written or spent: what cannot be held is not begun.
     let held = confine::hold(settings, &settings.dir).await?;
     paths::check_writable(settings)?;
-    let library = trust::library(settings, look, &settings.dir)?;
+    let project = trust::project(settings, look, &settings.dir)?;
     let confinement = held.confinement.clone();
     let mut start = open::start(settings, &source, flags.fresh, is_quoted(&args.task), confinement.clone())?;
     start.approvals = settings.asking.approvals(look.is_interactive());
+    open::give_team(settings, &mut start, project.memory);
     let worker = match source {
         ModelSource::Offline => &start.model,
         ModelSource::Api { .. } | ModelSource::Nothing => &settings.fan_out.worker.model,
@@ -63,7 +64,7 @@ pub(crate) async fn run(settings: &Settings, args: RunArgs) -> Result<Exit, Fail
         ask::asker(look, settings, &start.approvals),
         held.confine,
         kept.clone().ok(),
-        library,
+        project.library,
     )
     .await?;
     let effort = start.capabilities.effort.clone();

@@ -7,6 +7,7 @@ use convoke_runtime::{Checker, HelperPath, Library, Origin, Shelf};
 
 use super::ask::{Said, read, remember, said};
 use crate::failure::Failure;
+use crate::memory::Memory;
 use crate::paths;
 use crate::render::{Look, revealed};
 use crate::settings::{Settings, Shelves};
@@ -16,12 +17,38 @@ use crate::stdio::tell;
 /// More names than this are counted.
 const MOST_NAMES: usize = 6;
 
+/// What a project brings along, as far as it is trusted.
+pub(super) struct Project {
+    /// The workflows and kinds of agents; what nobody trusts it knows as such.
+    pub(super) library: Library,
+    /// What its memory files say to every agent.
+    pub(super) memory: Option<String>,
+}
+
+/// What a new run in this directory is given of the project.
+pub(super) fn project(settings: &Settings, look: Look, dir: &Path) -> Result<Project, Failure> {
+    let shelves = settings.saved.shelves(dir);
+    let memory = if settings.team.memory { Memory::find(dir, &shelves.root) } else { Memory::default() };
+    if !(shelves.trusted || agreed(settings, look, &shelves, memory.names())) {
+        return Ok(Project { library: without_project(shelves)?, memory: None });
+    }
+    let said = memory.read();
+    for warning in &said.warnings {
+        tell(&look.fit(&format!("warning: {warning}\n")));
+    }
+    Ok(Project { library: of(shelves)?, memory: said.text })
+}
+
 /// The library of a run in this directory, without what nobody trusts; that it knows as such.
 pub(super) fn library(settings: &Settings, look: Look, dir: &Path) -> Result<Library, Failure> {
     let shelves = settings.saved.shelves(dir);
-    if shelves.trusted || agreed(settings, look, &shelves) {
+    if shelves.trusted || agreed(settings, look, &shelves, Vec::new()) {
         return of(shelves);
     }
+    without_project(shelves)
+}
+
+fn without_project(shelves: Shelves) -> Result<Library, Failure> {
     let left_out = shelves.workflows.iter().filter(|shelf| shelf.origin == Origin::Project).cloned().collect();
     Ok(of(shelves.without_project())?.without(left_out))
 }
@@ -32,11 +59,13 @@ pub(super) fn of(shelves: Shelves) -> Result<Library, Failure> {
     Ok(Library::new(shelves.workflows, shelves.agents, shipped::WORKFLOWS, checker))
 }
 
-/// Whether a person trusts the project now. What is left out is told.
-fn agreed(settings: &Settings, look: Look, shelves: &Shelves) -> bool {
-    let Some(brought) = brought(shelves) else { return false };
+/// Whether a person trusts the project now. What is left out is told. Nobody is asked about memory files alone: most projects have
+/// one, and somebody who is asked every day stops reading.
+fn agreed(settings: &Settings, look: Look, shelves: &Shelves, files: Vec<String>) -> bool {
+    let asks = look.is_interactive() && brought(shelves, Vec::new()).is_some();
+    let Some(brought) = brought(shelves, files) else { return false };
     let root = revealed(&shelves.root.to_string_lossy());
-    if look.is_interactive() {
+    if asks {
         tell(&look.fit(&format!("{root} brings along {brought}; `convoke workflow list` shows where they are\n")));
         let file = settings.user_file();
         tell(&look.fit(&format!("y: for this once, a: for good (in {})\n", revealed(&file.to_string_lossy()))));
@@ -64,13 +93,14 @@ fn left_out(root: &str, brought: &str) -> String {
 }
 
 /// What a project brings along, in words; `None` if that is nothing.
-fn brought(shelves: &Shelves) -> Option<String> {
+fn brought(shelves: &Shelves, files: Vec<String>) -> Option<String> {
     let of_project = |shelf: &&Shelf| shelf.origin == Origin::Project;
     let workflows: Vec<String> = shelves.workflows.iter().filter(of_project).flat_map(Shelf::workflows).collect();
     let agents: Vec<String> = shelves.agents.iter().filter(of_project).flat_map(Shelf::agents).collect();
-    let parts = [named("workflow", workflows), named("agent", agents)];
-    let said: Vec<String> = parts.into_iter().flatten().collect();
-    (!said.is_empty()).then(|| said.join(" and "))
+    let parts = [named("workflow", workflows), named("agent", agents), named("file", files)];
+    let mut said: Vec<String> = parts.into_iter().flatten().collect();
+    let last = said.pop()?;
+    Some(if said.is_empty() { last } else { format!("{} and {last}", said.join(", ")) })
 }
 
 /// `the workflows a, b and 3 more`.

@@ -192,6 +192,10 @@ impl<W: Write> Live<W> {
             | Event::ExchangeReopened(_)
             | Event::CallMade(_)
             | Event::NoteAppended(_)
+            | Event::MailDelivered(_)
+            | Event::CompactionAsked(_)
+            | Event::HistoryCompacted(_)
+            | Event::InputRejected(_)
             | Event::ApprovalAsked(_)
             | Event::ApprovalGiven(_)
             | Event::ToolStarted(_)
@@ -260,6 +264,7 @@ impl<W: Write> Live<W> {
             Kept::Refused => "the model declined",
             Kept::WindowFull => "the context window is full",
             Kept::Unusable => "the reply reused the id of an earlier call",
+            Kept::Summary => "it sums up what was before and begins a new history",
         };
         let what = if shown.is_empty() { "" } else { "reply withdrawn: " };
         self.remark(&format!("… ({what}{note})"));

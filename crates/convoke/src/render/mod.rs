@@ -2,6 +2,7 @@
 //! none of them decides anything.
 
 mod clean;
+mod crier;
 mod figures;
 mod flows;
 mod jsonl;

@@ -137,6 +137,10 @@ impl Progress {
             | Event::ExchangeReopened(_)
             | Event::CallMade(_)
             | Event::NoteAppended(_)
+            | Event::MailDelivered(_)
+            | Event::CompactionAsked(_)
+            | Event::HistoryCompacted(_)
+            | Event::InputRejected(_)
             | Event::ResultsAppended(_)
             | Event::Resumed(_) => {}
         }

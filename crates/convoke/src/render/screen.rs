@@ -9,6 +9,7 @@ use convoke_runtime::{Clock, Notice, Runtime, Watcher};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use super::crier::Crier;
 use super::flows::Flows;
 use super::jsonl;
 use super::live::{Live, Shown};
@@ -61,8 +62,8 @@ impl Screen {
         let handle = Handle::current();
         let thread = std::thread::spawn(move || {
             let live = Live::new(std::io::stderr(), look, terminal_size, shown, Instant::now());
-            let (signalled, draining, flows) = (None, false, Flows::default());
-            Shower { live, look, clock, handle, signalled, draining, flows, narrator }.show(notices, told)
+            let (signalled, draining, flows, crier) = (None, false, Flows::default(), Crier::default());
+            Shower { live, look, clock, handle, signalled, draining, flows, narrator, crier }.show(notices, told)
         });
         Self { watcher, messages, thread }
     }
@@ -111,6 +112,8 @@ struct Shower {
     flows: Flows,
     /// What is said of programs.
     narrator: Narrator,
+    /// What is said of a team.
+    crier: Crier,
     /// Whether it has been said that nothing new starts.
     draining: bool,
 }
@@ -185,6 +188,16 @@ impl Shower {
                     && let Ok(text) = event.encode()
                 {
                     let _ = put_json(&format!("{}\n", jsonl::event_line(run.as_str(), seq, at, &text)));
+                }
+            }
+            Notice::Team { stream, seq, at, event } => {
+                if let Some(line) = self.crier.heard(&event) {
+                    self.live.say(&line);
+                }
+                if self.look.output == OutputFormat::Jsonl
+                    && let Ok(text) = event.encode()
+                {
+                    let _ = put_json(&format!("{}\n", jsonl::event_line(&stream, seq, at, &text)));
                 }
             }
             Notice::Ledger { ledger, .. } => self.live.ledger(ledger),

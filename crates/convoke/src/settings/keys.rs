@@ -84,6 +84,10 @@ pub(super) const KEYS: &[Key] = &[
     key("worker.model", Kind::Text, Project::May),
     key("worker.effort", Kind::Text, Project::May),
     key("worker.turns", Kind::Count(MOST), Project::Lower),
+    // A team costs money and memory files are words to every agent: a project may do without either.
+    key("team", Kind::Switch, Project::Lower),
+    key("team_idle", Kind::Time, Project::Lower),
+    key("memory", Kind::Switch, Project::Lower),
     // A project may ask to be looked at only; what it may reach and change is not its own to widen.
     key("sandbox", Kind::Sandbox, Project::Lower),
     key("network", Kind::Switch, Project::Lower),

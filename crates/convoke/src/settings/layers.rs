@@ -11,6 +11,7 @@ use super::confine;
 use super::file::Stated;
 use super::keys::{self, Project};
 use super::origin::Origin;
+use super::team;
 use super::time::show_duration;
 use super::value::Value;
 use crate::failure::Failure;
@@ -43,6 +44,9 @@ impl Layers {
             ("max_concurrent", Value::Count(10)),
             ("max_subtasks", Value::Count(200)),
             ("worker.turns", Value::Count(15)),
+            ("team", Value::Switch(true)),
+            ("team_idle", Value::Time(team::IDLE)),
+            ("memory", Value::Switch(true)),
             ("version", Value::Text(DEFAULT_VERSION.to_owned())),
             ("proxy", Value::Text("environment".to_owned())),
             ("timeouts.connect", Value::Time(timeouts.connect)),

@@ -14,6 +14,7 @@ mod paths;
 mod resolve;
 mod rules;
 mod saved;
+mod team;
 mod time;
 mod value;
 
@@ -33,6 +34,7 @@ pub(crate) use file::check_user_file;
 pub(crate) use origin::{ConfigFile, Origin, Row};
 pub(crate) use rules::{Asking, is_simple};
 pub(crate) use saved::{Saved, Shelves};
+pub(crate) use team::Team;
 pub(crate) use time::parse_duration;
 pub(crate) use value::{parse_host, parse_voters, switch_word};
 
@@ -68,6 +70,8 @@ pub(crate) struct Settings {
     pub(crate) caps: Caps,
     /// How the lead fans out.
     pub(crate) fan_out: FanOut,
+    /// How its team is run.
+    pub(crate) team: Team,
     /// How commands are to be confined.
     pub(crate) confine: Wanted,
     /// What the environment says about where people's things are.

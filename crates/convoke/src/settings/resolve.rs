@@ -16,7 +16,7 @@ use super::keys::{self, KEYS, Kind};
 use super::layers::Layers;
 use super::origin::{ConfigFile, Origin, Row};
 use super::value::{self, Value};
-use super::{DOC_TEST_MODE, Environment, ModelSource, Settings, paths, rules, saved};
+use super::{DOC_TEST_MODE, Environment, ModelSource, Settings, paths, rules, saved, team};
 use crate::args::GlobalArgs;
 use crate::failure::Failure;
 
@@ -35,6 +35,7 @@ impl Settings {
         put_environment(&mut layers, env)?;
         put_flags(&mut layers, args);
         fan_out::put_flags(&mut layers, &args.settings.budget, &args.settings.crew);
+        team::put_flags(&mut layers, &args.settings.team);
         rules::put_flags(&mut layers, &args.settings.approval);
         confine::put_flags(&mut layers, &args.settings.confine);
 
@@ -76,6 +77,7 @@ impl Settings {
             max_attempts: layers.count("max_attempts"),
             caps: layers.caps(),
             fan_out,
+            team: team::team(&layers),
             asking: rules::asking(&layers, &args.settings.approval)?,
             confine: confine::wanted(&layers, &args.settings.confine)?,
             saved: saved::saved(&layers, &args.settings.trust, env)?,

@@ -209,5 +209,6 @@ pub(crate) fn role(role: Role) -> &'static str {
         Role::Verifier => "verifier",
         Role::Task => "task",
         Role::Callee => "callee",
+        Role::Teammate => "teammate",
     }
 }

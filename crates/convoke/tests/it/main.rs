@@ -30,6 +30,8 @@ mod sim;
 mod stage;
 mod support;
 mod team;
+mod team_cli;
+mod team_memory;
 mod terminal;
 mod tree;
 mod undo;

@@ -231,6 +231,7 @@ fn spec(session: SessionId, dir: &Path) -> AgentSpec {
         confinement: Default::default(),
         approvals: Default::default(),
         fan_out: None,
+        team: None,
         extra_system: None,
     })
 }

@@ -62,7 +62,7 @@ impl Runner {
             Err(convoke_journal::Error::Declined { reason, .. }) => return Ok(Some(reason)),
             Err(error) => return Err(error.into()),
         };
-        session.adopt(&appended.states)?;
+        session.adopt(appended.states.first())?;
         let first = self.seq + 1;
         self.seq = appended.seq;
         self.closed = self.program.is_closed();

@@ -472,6 +472,7 @@ fn lead_spec(model: &Model, session: &SessionId) -> AgentSpec {
         confinement: Default::default(),
         approvals: Default::default(),
         fan_out: Some(fan_out),
+        team: None,
         extra_system: None,
     })
 }

@@ -105,7 +105,7 @@ pub(super) fn is_verb(word: &str) -> bool {
 }
 
 /// Replaces what stands in quotes by numbered marks.
-pub(super) fn mask(task: &str) -> (String, Vec<String>) {
+pub(in crate::offline) fn mask(task: &str) -> (String, Vec<String>) {
     let (mut masked, mut quotes): (String, Vec<String>) = Default::default();
     let mut rest = task;
     while let Some(c) = rest.chars().next() {

@@ -1,10 +1,11 @@
 //! The parts it plays in a team: the lead that scouts, fans out and puts together; the worker that checks one concern with
 //! commands and reports what they printed; the verifier that runs the evidence again; the callee of a program, which fills a
-//! schema. Which part is read from the declared tools. Nothing here guesses: a finding is a line that a rule found, a verdict is
-//! that rule run again.
+//! schema; the lead of a team that lives on, and its teammates. Which part is read from the declared tools. Nothing here guesses:
+//! a finding is a line that a rule found, a verdict is that rule run again.
 
 mod callee;
 mod concern;
+mod crew;
 mod digest;
 mod facts;
 mod hand_back;
@@ -23,12 +24,15 @@ use serde_json::Value;
 
 use super::policy::Answer;
 
+pub(super) use crew::{asked_last, finish};
 pub(super) use hand_back::{hand_back, refused_fan_out};
 pub(super) use small_talk::without_workflow;
 
 /// The reply in a team; none if it works alone.
 pub(super) fn answer(request: &Value) -> Option<Answer> {
-    if declares(request, "report_findings") {
+    if let Some(answer) = crew::answer(request) {
+        Some(answer)
+    } else if declares(request, "report_findings") {
         Some(worker::answer(request))
     } else if declares(request, "report_verdicts") {
         Some(verifier::answer(request))

@@ -179,6 +179,24 @@ impl<'a> Agent<'a> {
         Self { sim, ask, commands: 0 }
     }
 
+    /// An agent with these tools, whose system prompt says this.
+    pub(super) fn with(sim: &'a Simulator, system: &str, tools: Value, input: &str) -> Self {
+        let mut agent = Self::new(sim, "member", input);
+        agent.ask.body["tools"] = tools;
+        agent.ask.body["system"] = json!(system);
+        agent
+    }
+
+    /// Its messages so far.
+    pub(super) fn messages(&self) -> &[Value] {
+        self.ask.body["messages"].as_array().expect("messages")
+    }
+
+    /// Leaves its history behind for another that begins like this.
+    pub(super) fn begin_again(&mut self, input: &str) {
+        self.ask.body["messages"] = json!([{"role": "user", "content": input}]);
+    }
+
     pub(super) fn worker(sim: &'a Simulator, subtask: &str) -> Self {
         Self::new(sim, "worker", &format!("Your subtask:\n<subtask>\n{subtask}\n</subtask>\nEnd with one call."))
     }

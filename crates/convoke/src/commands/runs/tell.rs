@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use convoke_journal::Record;
 use convoke_kernel::{
-    AgentSpec, Event, Kept, ModelFailed, ModelReplied, Outcome, Purpose, Ran, ToolFinished, ToolStarted,
+    AgentSpec, Event, Kept, Letter, ModelFailed, ModelReplied, Outcome, Purpose, Ran, ToolFinished, ToolStarted,
 };
 use serde_json::Value;
 
@@ -40,7 +40,18 @@ impl Teller {
     fn event(&mut self, at: u64, event: &Event) -> String {
         match event {
             Event::AgentStarted(e) => self.started(at, &e.spec),
-            Event::ExchangeOpened(e) => block(at, &format!("prompt {}", e.exchange), &e.text),
+            Event::ExchangeOpened(e) if e.letters.is_empty() => block(at, &format!("prompt {}", e.exchange), &e.text),
+            Event::ExchangeOpened(e) => {
+                block(at, &format!("prompt {}: mail from {}", e.exchange, senders(&e.letters)), &e.text)
+            }
+            Event::MailDelivered(e) => {
+                block(at, &format!("mail from {}", senders(&e.letters)), &message_text(e.message.as_str()))
+            }
+            Event::CompactionAsked(e) => block(at, "a new history is asked for", &e.focus),
+            Event::HistoryCompacted(e) => {
+                block(at, &format!("new history; {} tokens were left behind", tokens(e.tokens)), &e.summary)
+            }
+            Event::InputRejected(e) => block(at, &format!("set aside, because it cannot be read: {}", e.input), &e.why),
             Event::CallMade(e) => block(at, &format!("call {}", e.exchange), &e.text),
             Event::ExchangeReopened(e) => block(at, &format!("exchange {} goes on", e.exchange), ""),
             Event::ModelCalled(e) => {
@@ -50,6 +61,7 @@ impl Teller {
                     (1, Purpose::HandBack) => {
                         block(at, &format!("request {}: the agent is to hand back what it has", e.call), "")
                     }
+                    (1, Purpose::Summary) => block(at, &format!("request {}: a summary for a new history", e.call), ""),
                     (attempt, _) => block(at, &format!("request {} again, attempt {attempt}", e.call), ""),
                 }
             }
@@ -102,6 +114,7 @@ impl Teller {
             Kept::Refused => " · not kept: refused",
             Kept::WindowFull => " · not kept: the window was full",
             Kept::Unusable => " · not kept: its tool calls reuse ids",
+            Kept::Summary => " · the summary of a new history",
         };
         let title = format!(
             "reply {call} · {} · {} in ({} from cache), {} out · {} · {}{dropped}",
@@ -153,6 +166,14 @@ impl Teller {
     fn took(&self, at: u64) -> String {
         span(self.called_at, at)
     }
+}
+
+/// Who wrote letters, each once.
+fn senders(letters: &[Letter]) -> String {
+    let mut names: Vec<&str> = letters.iter().map(|letter| letter.from.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.join(", ")
 }
 
 fn span(from: u64, to: u64) -> String {

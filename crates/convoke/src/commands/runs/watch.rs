@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use convoke_journal::{Filter, Journal, Record, StreamId};
 use convoke_kernel::{AgentId, Event, FailureKind, Ledger, ProgramEvent, RunEvent, RunId, SessionId};
-use convoke_runtime::{Clock, Notice, Watcher};
+use convoke_runtime::{Clock, Desk, Notice, TeamEvent, Watcher};
 use serde::Deserialize;
 
 use super::line;
@@ -181,6 +181,13 @@ impl Feed {
                 }
             }
         }
+        for stream in Desk::streams(&self.session) {
+            let after = self.seen.get(&stream).copied().flatten().unwrap_or(0);
+            for record in self.journal.load(&stream, after).await? {
+                self.seen.insert(stream.clone(), Some(record.seq));
+                dated.push((record.at, record));
+            }
+        }
         dated.sort_by_key(|(at, _)| *at);
         Ok(dated.into_iter().map(|(_, record)| record).collect())
     }
@@ -188,6 +195,9 @@ impl Feed {
 
 fn notice(record: &Record) -> Option<Notice> {
     let (seq, at, text) = (record.seq, record.at, &record.event);
+    if let Some(event) = TeamEvent::read(record.stream.as_str(), text) {
+        return Some(Notice::Team { stream: record.stream.to_string(), seq, at, event: Box::new(event) });
+    }
     if let Ok(agent) = record.stream.as_str().parse::<AgentId>() {
         return Some(Notice::Recorded { agent, seq, at, event: Box::new(Event::decode(text).ok()?) });
     }

@@ -31,7 +31,7 @@ impl Phase {
         match role {
             Role::Worker => Self::WORKING,
             Role::Verifier => Self::VERIFYING,
-            Role::Lead | Role::Task | Role::Callee => Self::TASKS,
+            Role::Lead | Role::Task | Role::Callee | Role::Teammate => Self::TASKS,
         }
     }
 }
@@ -177,6 +177,10 @@ impl Node {
             | Event::ExchangeReopened(_)
             | Event::CallMade(_)
             | Event::NoteAppended(_)
+            | Event::MailDelivered(_)
+            | Event::CompactionAsked(_)
+            | Event::HistoryCompacted(_)
+            | Event::InputRejected(_)
             | Event::ResultsAppended(_)
             | Event::Resumed(_) => {}
         }

@@ -42,6 +42,7 @@ fn lead() -> AgentSpec {
         confinement: Default::default(),
         approvals: Default::default(),
         fan_out: Some(fan_out),
+        team: None,
         extra_system: None,
     })
 }
@@ -109,7 +110,15 @@ impl Stage {
         let report = (!failed).then(|| report(findings));
         self.agent(
             number,
-            ExchangeClosed { exchange: 1, outcome, taken_back: false, report, ballot: None, degraded: None },
+            ExchangeClosed {
+                exchange: 1,
+                outcome,
+                taken_back: false,
+                report,
+                ballot: None,
+                degraded: None,
+                returned: Vec::new(),
+            },
         );
     }
 
@@ -263,7 +272,7 @@ fn when_the_lead_goes_on_those_who_worked_for_it_are_counted_and_no_longer_shown
     assert_eq!(stage.0.came_to("call").unwrap(), "1 subtask: 1 ok · 1 finding: 1 confirmed");
     assert!(stage.0.is_at_work());
     let message = Segment::from_json("{}").unwrap();
-    stage.agent(0, ResultsAppended { message, hand_back: false });
+    stage.agent(0, ResultsAppended { message, hand_back: false, reminded: false });
     assert!(!stage.0.is_at_work());
     assert_eq!(stage.picture((80, 24)), "");
     assert_eq!(stage.0.spent().unwrap(), ["$2.00 of $10.00", "2 of 500 agents", "2.0M tokens"]);
@@ -298,7 +307,7 @@ fn a_session_that_is_taken_up_again_shows_who_is_still_at_it() {
     let mut stage = Stage(Tree::known(id(0), &agents, Vec::new(), Vec::new(), Ledger::default()));
     assert_eq!((stage.0.done, stage.0.running()), (1, 0));
     assert!(stage.picture((80, 24)).contains("· cut off waiting   turn 2     500"), "{}", stage.picture((80, 24)));
-    stage.agent(2, convoke_kernel::Resumed { changed: Vec::new() });
+    stage.agent(2, convoke_kernel::Resumed { changed: Vec::new(), capsule: None });
     assert_eq!(stage.0.running(), 1);
     assert_eq!(stage.0.spent().unwrap()[2], "1.5k tokens");
 }

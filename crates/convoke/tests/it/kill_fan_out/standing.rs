@@ -105,6 +105,6 @@ fn who(spec: &AgentSpec) -> String {
     match spec.role {
         Role::Worker => name("w", &spec.label),
         Role::Verifier => name("v", &spec.label),
-        Role::Lead | Role::Task | Role::Callee => LEAD.to_owned(),
+        Role::Lead | Role::Task | Role::Callee | Role::Teammate => LEAD.to_owned(),
     }
 }

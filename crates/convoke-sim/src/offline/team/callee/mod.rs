@@ -18,7 +18,7 @@ use crate::offline::policy::{Answer, call_tools, text};
 use crate::offline::read::{Call, Exchange};
 use fill::{Filler, Manner};
 use seen::Seen;
-use step::steps;
+use step::{Step, steps};
 
 /// The tool through which a value is given back.
 pub(super) const OUTPUT: &str = "StructuredOutput";
@@ -51,16 +51,12 @@ pub(super) fn answer(request: &Value) -> Answer {
     let schema = tools.iter().find(|tool| tool["name"] == OUTPUT).map(|tool| &tool["input_schema"]);
     let offers: Vec<&Call> = exchange.calls.iter().filter(|call| call.name == OUTPUT).collect();
     let steps = steps(&exchange.task, schema, |name| declares(request, name));
-    if !exchange.handing_back && offers.is_empty() {
-        let seen = Seen::of(&exchange, &steps);
-        for step in &steps {
-            let tried = exchange.calls.iter().filter(|call| step.is(call)).count();
-            if !step.is_needed(&seen) || step.has_come(&exchange) || tried >= TRIES {
-                continue;
-            }
-            // One at a time: together they may be longer than a reply.
-            return call_tools(step.say(), vec![step.call()], exchange.calls_so_far);
-        }
+    if !exchange.handing_back
+        && offers.is_empty()
+        && let Some(step) = next_step(&exchange, &steps)
+    {
+        // One at a time: together they may be longer than a reply.
+        return call_tools(step.say(), vec![step.call()], exchange.calls_so_far);
     }
     let seen = Seen::of(&exchange, &steps);
     match schema {
@@ -68,6 +64,32 @@ pub(super) fn answer(request: &Value) -> Answer {
         Some(_) => text("No value that I gave was taken, so there is none."),
         None => text(&seen.in_prose()),
     }
+}
+
+/// What somebody does for a prompt without a schema.
+pub(super) enum Looking {
+    /// This is called next, and this is said beside it.
+    Next(&'static str, (&'static str, Value)),
+    /// There is nothing left to look at; this was seen.
+    Seen(String),
+}
+
+/// The next look for the exchange's task, by what was called for it so far.
+pub(super) fn look(exchange: &Exchange, declares: impl Fn(&str) -> bool) -> Looking {
+    let steps = steps(&exchange.task, None, declares);
+    match next_step(exchange, &steps) {
+        Some(step) => Looking::Next(step.say(), step.call()),
+        None => Looking::Seen(Seen::of(exchange, &steps).in_prose()),
+    }
+}
+
+/// The first step that is needed and brought nothing yet.
+fn next_step<'a>(exchange: &Exchange, steps: &'a [Step]) -> Option<&'a Step> {
+    let seen = Seen::of(exchange, steps);
+    steps.iter().find(|step| {
+        let tried = exchange.calls.iter().filter(|call| step.is(call)).count();
+        step.is_needed(&seen) && !step.has_come(exchange) && tried < TRIES
+    })
 }
 
 /// The value, mended by what was said about the last one.

@@ -1,0 +1,332 @@
+//! What makes an agent last: the work in its hands, whether its plan is approved, its own list, and the new history it begins when the old
+//! one has grown too long. A history is left behind in one step, never edited, and only between two rounds of tools.
+
+use serde_json::Value;
+
+use super::control::Control;
+use super::decide::{Draft, message};
+use super::state::{Asking, Exchange, Mark, Slot, SlotState, Stage, Tail};
+use super::{Unexpected, blank};
+use crate::capsule::{Capsule, Facts};
+use crate::confinement::Sandbox;
+use crate::event::{HistoryCompacted, Kept, ModelReplied, NoteAppended};
+use crate::ids::TaskId;
+use crate::outcome::ToolResult;
+use crate::prompts;
+use crate::segment::Segment;
+use crate::spec::Role;
+use crate::team::{Letter, LetterKind};
+use crate::teammate::Membership;
+use crate::todo::{self, TodoItem, TodoStatus};
+use crate::tools::{TeamCall, ToolRequest, Wanted};
+use crate::wire::{Reply, ToolCall};
+
+/// The room that a summary is given.
+const SUMMARY_TOKENS: u32 = 8_000;
+
+/// References to results of earlier calls that are kept at hand.
+const REFERENCES: usize = 40;
+
+/// Bytes that make about one token, on the careful side.
+const BYTES_PER_TOKEN: u64 = 3;
+
+/// Whether a plan stands between an agent and what it may write.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Plan {
+    /// None is needed.
+    #[default]
+    Free,
+    /// One has to be handed in.
+    Needed,
+    /// One was handed in and waits for its answer.
+    Asked,
+    /// It was approved for the work in hand.
+    Approved,
+}
+
+/// The result of an earlier call, as a new history refers to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Reference {
+    id: String,
+    tool: String,
+    what: String,
+    bytes: usize,
+}
+
+/// What belongs to an agent beside its conversation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Lasting {
+    pub(super) plan: Plan,
+    pub(super) work: Option<TaskId>,
+    pub(super) todo: Vec<TodoItem>,
+    /// Rounds of tools since the list was written.
+    rounds: u32,
+    /// What it is to be told of itself with the next thing it reads.
+    pub(super) capsule: Option<String>,
+    /// That it is to begin a new history, and what is to be kept in mind.
+    wish: Option<String>,
+    /// Whether the request under way asks for the summary.
+    pub(super) summarising: bool,
+    /// Replies in the present history.
+    pub(super) replies: u32,
+    references: Vec<Reference>,
+    /// Tokens of the history as the last usage told, and the bytes added since.
+    pub(super) known: u64,
+    pub(super) since: u64,
+}
+
+impl Lasting {
+    /// How long the history is by what is really known of it.
+    fn tokens(&self) -> u64 {
+        self.known.saturating_add(self.since.div_ceil(BYTES_PER_TOKEN))
+    }
+
+    fn refer(&mut self, call: &ToolCall, result: &ToolResult) {
+        let input: Value = serde_json::from_str(call.input.as_str()).unwrap_or_default();
+        let words =
+            ["command", "path", "pattern", "prompt", "task", "to"].iter().find_map(|name| input.get(name)?.as_str());
+        let what = words.unwrap_or_default().lines().next().unwrap_or_default().chars().take(120).collect();
+        let (id, tool, bytes) = (call.id.clone(), call.name.clone(), result.text.len());
+        self.references.push(Reference { id, tool, what, bytes });
+        if self.references.len() > REFERENCES {
+            self.references.remove(0);
+        }
+    }
+
+    fn references(&self) -> Vec<(String, String, String, usize)> {
+        let row = |one: &Reference| (one.id.clone(), one.tool.clone(), one.what.clone(), one.bytes);
+        self.references.iter().map(row).collect()
+    }
+
+    /// Whether the list has open items and has not been looked at for a while.
+    pub(super) fn reminds(&self) -> bool {
+        let open = self.todo.iter().any(|item| item.status != TodoStatus::Completed);
+        open && self.rounds + 1 >= todo::REMIND_AFTER
+    }
+}
+
+impl Control {
+    pub(super) fn membership(&self) -> Option<&Membership> {
+        self.spec.as_ref()?.team.as_deref()
+    }
+
+    /// Whether the history has to be left behind before the next request.
+    pub(super) fn compaction_due(&self) -> bool {
+        let Some(team) = self.membership() else { return false };
+        let lasting = &self.lasting;
+        let long = lasting.wish.is_some() || lasting.tokens() >= team.compact_at;
+        long && !lasting.summarising && lasting.replies > 0
+    }
+
+    /// Whether a call has to wait for an approved plan.
+    pub(super) fn needs_plan(&self, wanted: &Wanted) -> bool {
+        let gated = matches!(self.lasting.plan, Plan::Needed | Plan::Asked);
+        gated && matches!(wanted, Wanted::Run(request) if request.writes())
+    }
+
+    /// What a finished call means for what lasts.
+    pub(super) fn remember(&mut self, call: &ToolCall, result: &ToolResult) {
+        if self.membership().is_none() {
+            return;
+        }
+        self.lasting.refer(call, result);
+        if let Some(task) = &result.claimed {
+            self.take_work(task.clone());
+        }
+        if result.is_error {
+            return;
+        }
+        match self.read(call) {
+            Ok(Wanted::Todo(items)) => self.lasting.todo = items,
+            Ok(Wanted::Compact(focus)) => self.lasting.wish = Some(focus.unwrap_or_default()),
+            Ok(Wanted::Run(ToolRequest::Team(TeamCall::SubmitPlan { .. }))) if self.lasting.plan == Plan::Needed => {
+                self.lasting.plan = Plan::Asked;
+            }
+            _ => {}
+        }
+    }
+
+    /// A round of tools is over; `reminded` if the agent was told to look at its list.
+    pub(super) fn count_round(&mut self, slots: &[Slot], reminded: bool) {
+        let wrote = |slot: &Slot| {
+            let done = matches!(&slot.state, SlotState::Finished(result) if !result.is_error);
+            done && matches!(self.read(&slot.call), Ok(Wanted::Todo(_)))
+        };
+        let looked = reminded || slots.iter().any(wrote);
+        self.lasting.rounds = if looked { 0 } else { self.lasting.rounds.saturating_add(1) };
+    }
+
+    /// Another task is in hand: what was approved for the one before it is not approved for this one.
+    pub(super) fn take_work(&mut self, task: TaskId) {
+        if self.lasting.work.as_ref() != Some(&task) {
+            let needed = self.membership().is_some_and(|team| team.requires_plan);
+            self.lasting.plan = if needed { Plan::Needed } else { Plan::Free };
+        }
+        self.lasting.work = Some(task);
+    }
+
+    /// Letters are in the history: what they answer is answered.
+    pub(super) fn hear_letters(&mut self, letters: &[Letter]) {
+        for letter in letters.iter().filter(|letter| letter.kind == LetterKind::PlanAnswer) {
+            if matches!(self.lasting.plan, Plan::Free) {
+                continue;
+            }
+            let approved = letter.approve == Some(true) && letter.task == self.lasting.work;
+            self.lasting.plan = if approved { Plan::Approved } else { Plan::Needed };
+        }
+    }
+
+    /// Letters left the history again: no answer of theirs counts any more.
+    pub(super) fn unhear_letters(&mut self, letters: &[Letter]) {
+        let answered = letters.iter().any(|letter| letter.kind == LetterKind::PlanAnswer);
+        if answered && self.lasting.plan != Plan::Free {
+            self.lasting.plan = Plan::Asked;
+        }
+    }
+
+    pub(super) fn ask_compaction(&mut self, focus: &str) {
+        if self.membership().is_some() {
+            self.lasting.wish = Some(focus.to_owned());
+        }
+    }
+
+    /// The summary is asked for.
+    pub(super) fn summarise(&mut self, asking: Asking) -> Stage {
+        self.lasting.summarising = true;
+        Stage::Ready(Asking { max_tokens: SUMMARY_TOKENS.min(asking.max_tokens), ..asking })
+    }
+
+    /// The old history is left behind.
+    pub(super) fn compacted(&mut self, e: &HistoryCompacted) -> Option<Stage> {
+        if let Some(mode) = self.mode.as_mut() {
+            mode.forget();
+        }
+        self.mark = self.base;
+        self.answered = 0;
+        self.added_blocks = 0;
+        let lasting = &mut self.lasting;
+        (lasting.wish, lasting.summarising, lasting.replies) = (None, false, 0);
+        (lasting.known, lasting.since) = (0, self.base.tokens);
+        lasting.capsule = None;
+        self.push(&e.message, Tail::User);
+        if let Some(system) = &e.system {
+            self.push(system, Tail::System);
+        }
+        let start = self.mark;
+        let exchange = self.exchange.as_mut()?;
+        // What was asked stands within the new history's first message, so it cannot leave it alone any more.
+        exchange.start = start;
+        exchange.kept = exchange.kept.max(1);
+        exchange.letters.clear();
+        (exchange.section, exchange.announces) = (e.section, true);
+        Some(self.ready(self.first_room()))
+    }
+}
+
+impl Draft {
+    /// Asks for the summary, if the history has to be left behind and can be: it must end where a user message may follow.
+    pub(super) fn summarise_if_due(&mut self) -> Result<(), Unexpected> {
+        let Stage::Ready(asking) = &self.control.stage else { return Ok(()) };
+        let exchange = self.control.exchange.as_ref();
+        let last = exchange.is_none_or(|exchange| exchange.last_turn.is_some());
+        if asking.attempt > 0 || last || self.control.mark.tail != Tail::User || !self.control.compaction_due() {
+            return Ok(());
+        }
+        let focus = self.control.lasting.wish.clone().filter(|focus| !blank(focus));
+        let message = message("user", &[prompts::team::summarise(focus.as_deref())]);
+        self.emit(NoteAppended { summary: true, ..NoteAppended::of(message) })?;
+        Ok(())
+    }
+
+    /// The summary has come: the new history begins with it, with what the journal knows, and with what was asked.
+    pub(super) fn summarised(&mut self, call: u32, reply: Reply, facts: Facts) -> Result<(), Unexpected> {
+        if !self.control.lasting.summarising {
+            return Err(Unexpected::Stale);
+        }
+        let said = reply.text.trim().to_owned();
+        let summary = if said.is_empty() { NO_SUMMARY.to_owned() } else { said };
+        let tokens = self.control.lasting.tokens();
+        self.emit(ModelReplied { call, reply, kept: Kept::Summary })?;
+        let capsule = self.capsule(facts);
+        let asked = self.control.exchange.as_ref().map(Exchange::asked).unwrap_or_default();
+        let text = prompts::team::continued(&capsule, &asked, &summary, &self.control.lasting.references());
+        check(&capsule, &text)?;
+        let section = self.control.mode.and_then(|mut mode| {
+            mode.forget();
+            mode.owed()
+        });
+        let by_role = self.control.spec.as_ref().is_some_and(|spec| spec.capabilities.system_role);
+        let texts: Vec<String> =
+            std::iter::once(text).chain(section.filter(|_| !by_role).map(prompts::reminder)).collect();
+        let system = section.filter(|_| by_role).map(|section| message("system", &[prompts::section(section)]));
+        self.emit(HistoryCompacted { message: message("user", &texts), system, section, summary, tokens })?;
+        Ok(())
+    }
+
+    /// What an agent that was taken up is to be told of itself.
+    pub(super) fn resumed_as(&self, facts: Facts) -> Result<Option<String>, Unexpected> {
+        if self.control.membership().is_none() {
+            return Ok(None);
+        }
+        let capsule = self.capsule(facts);
+        let text = prompts::team::resumed(&capsule);
+        check(&capsule, &text)?;
+        Ok(Some(text))
+    }
+
+    fn capsule(&self, facts: Facts) -> Capsule {
+        let team = self.control.membership();
+        let word = |of: fn(&Membership) -> &str| team.map(of).unwrap_or_default().to_owned();
+        Capsule {
+            name: word(|team| &team.name),
+            role: word(|team| &team.role),
+            team: word(|team| &team.team),
+            mode: self.control.mode.map(|mode| mode.is_on()),
+            running: self.control.running.clone(),
+            authority: self.authority(),
+            todo: self.control.lasting.todo.clone(),
+            facts,
+        }
+    }
+
+    fn authority(&self) -> String {
+        let Some(spec) = &self.control.spec else { return String::new() };
+        let hands = spec
+            .hands
+            .as_ref()
+            .map_or_else(|| "all hands".to_owned(), |hands| format!("hands: {}", hands.names().join(", ")));
+        let writes = match spec.confinement.sandbox {
+            Sandbox::ReadOnly => "nothing you write is kept",
+            Sandbox::Workspace => "you write below the working directory and nowhere else",
+            Sandbox::Off => "your commands are not confined",
+        };
+        let plan = match self.control.lasting.plan {
+            Plan::Free => "",
+            Plan::Needed => "; your plan is not approved, so you only read",
+            Plan::Asked => "; your plan waits for approval, so you only read",
+            Plan::Approved => "; your plan is approved",
+        };
+        let starts = if spec.role == Role::Lead { "you start agents and teammates" } else { "you start no agents" };
+        format!("{hands}; {writes}; {starts}{plan}")
+    }
+}
+
+/// What stands in place of a summary that never came.
+const NO_SUMMARY: &str =
+    "(No summary could be had. What is said above is all that is known here; look again before you rely on anything.)";
+
+/// Nothing is sent that does not tell the agent who it is.
+fn check(capsule: &Capsule, text: &str) -> Result<(), Unexpected> {
+    let missing = capsule.missing_in(text);
+    if missing.is_empty() { Ok(()) } else { Err(Unexpected::Incomplete(missing.join(", "))) }
+}
+
+impl Mark {
+    /// The texts of a message's blocks, joined.
+    pub(super) fn texts(message: &Segment) -> String {
+        let message: Value = serde_json::from_str(message.as_str()).unwrap_or_default();
+        let blocks = message["content"].as_array().cloned().unwrap_or_default();
+        let texts: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
+        texts.join("\n\n")
+    }
+}

@@ -1,0 +1,129 @@
+//! What this process knows of a session's team: the roster and the board as of the last look, who is at work here, and whether everything
+//! has come to rest. A cache and a bell; the truth is the journal's.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use convoke_journal::Journal;
+use convoke_kernel::{Board, Roster, SessionId};
+use tokio::sync::watch;
+
+use super::shared;
+use crate::error::Error;
+
+/// How far roster and board have come: the counts of both.
+pub(crate) type Version = (u64, u64);
+
+/// A session's team in this process.
+pub(crate) struct Crew {
+    journal: Journal,
+    session: SessionId,
+    inner: Mutex<Inner>,
+    bell: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+struct Inner {
+    roster: Arc<Roster>,
+    board: Arc<Board>,
+    /// Who has an exchange open here.
+    working: BTreeSet<String>,
+    /// The version at which nothing was left to do.
+    quiet: Option<Version>,
+}
+
+impl Crew {
+    pub(crate) async fn open(journal: Journal, session: &SessionId) -> Result<Self, Error> {
+        let (bell, _) = watch::channel(0);
+        let crew = Self { journal, session: session.clone(), inner: Mutex::default(), bell };
+        crew.reload().await?;
+        Ok(crew)
+    }
+
+    /// Looks what others have made of the team.
+    pub(crate) async fn reload(&self) -> Result<(), Error> {
+        let roster = shared::roster(&self.journal, &self.session).await?;
+        let board = shared::board(&self.journal, &self.session).await?;
+        let moved = {
+            let mut inner = self.lock();
+            let before = inner.version();
+            if roster.count() >= inner.roster.count() {
+                inner.roster = Arc::new(roster);
+            }
+            if board.count() >= inner.board.count() {
+                inner.board = Arc::new(board);
+            }
+            inner.version() != before
+        };
+        if moved {
+            self.ring();
+        }
+        Ok(())
+    }
+
+    /// The roster and the board as of the last look.
+    pub(crate) fn team(&self) -> (Arc<Roster>, Arc<Board>) {
+        let inner = self.lock();
+        (Arc::clone(&inner.roster), Arc::clone(&inner.board))
+    }
+
+    /// Whether anything of a team is there at all: a teammate, a task, or a letter.
+    pub(crate) fn is_there(&self) -> bool {
+        self.lock().version() != (0, 0)
+    }
+
+    /// Says whether a member has an exchange open here.
+    pub(crate) fn set_working(&self, name: &str, works: bool) {
+        let changed = {
+            let mut inner = self.lock();
+            if works { inner.working.insert(name.to_owned()) } else { inner.working.remove(name) }
+        };
+        if changed {
+            self.ring();
+        }
+    }
+
+    pub(crate) fn anybody_works(&self) -> bool {
+        !self.lock().working.is_empty()
+    }
+
+    /// Says that nothing was left to do at this version, or that something is.
+    pub(crate) fn set_quiet(&self, quiet: Option<Version>) {
+        let changed = {
+            let mut inner = self.lock();
+            std::mem::replace(&mut inner.quiet, quiet) != quiet
+        };
+        if changed {
+            self.ring();
+        }
+    }
+
+    /// Whether nothing is left to do, as far as is known here. What has moved since somebody found that out counts as something.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let inner = self.lock();
+        inner.quiet == Some(inner.version())
+    }
+
+    pub(crate) fn version(&self) -> Version {
+        self.lock().version()
+    }
+
+    /// Hears when any of this changes.
+    pub(crate) fn listen(&self) -> watch::Receiver<u64> {
+        self.bell.subscribe()
+    }
+
+    pub(crate) fn ring(&self) {
+        self.bell.send_modify(|rung| *rung += 1);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn version(&self) -> Version {
+        (self.roster.count(), self.board.count())
+    }
+}

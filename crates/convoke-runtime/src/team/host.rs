@@ -1,0 +1,347 @@
+//! Drives a session's teammates in this process: whoever has something to do is taken up, if no other process has it. Any number of
+//! processes can host one team; leases decide who drives whom.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use convoke_journal::Record;
+use convoke_kernel::{
+    AgentId, BoardEntry, Claimant, LEAD, Member, Next, Standing, Status, Summary, next,
+};
+use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
+
+use super::crew::Version;
+use super::life::{Lived, live};
+use super::shared;
+use crate::error::Error;
+use crate::notice::{Notice, TeamEvent};
+use crate::runtime::Config;
+use crate::session::Session;
+use crate::stop::{Stop, StopLevel, Stopper};
+use crate::team::Crew;
+
+/// How often a store that does not answer is asked again before the host gives up, and after how long.
+const TRIES: u32 = 6;
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// How long a member that another process drives is left alone.
+const ELSEWHERE: Duration = Duration::from_secs(2);
+
+/// The host of one session's team.
+pub(crate) struct Host {
+    config: Arc<Config>,
+    session: Arc<Session>,
+    stop: Stop,
+    /// The only members it drives; absent is all of them.
+    only: Option<Vec<String>>,
+    /// Whether the lead is driven by this process.
+    with_lead: bool,
+    lives: JoinSet<(String, Result<Lived, Error>)>,
+    /// Who is driven here, and how to stop it.
+    here: HashMap<String, (AgentId, Stopper)>,
+    /// Letters that waited when a member failed.
+    failed: HashMap<String, u32>,
+    /// Since when another process was found to drive a member.
+    elsewhere: HashMap<String, tokio::time::Instant>,
+    /// How often members broke down in a row.
+    broken: u32,
+    /// The last events of roster and board that whoever watches was told of.
+    told: Version,
+}
+
+impl Host {
+    pub(crate) fn new(
+        config: Arc<Config>,
+        session: Arc<Session>,
+        stop: Stop,
+        only: Option<Vec<String>>,
+        with_lead: bool,
+    ) -> Self {
+        let (here, failed, elsewhere) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let told = session.crew.as_ref().map(Crew::version).unwrap_or_default();
+        Self { config, session, stop, only, with_lead, lives: JoinSet::new(), here, failed, elsewhere, broken: 0, told }
+    }
+
+    /// Hosts until somebody asks to stop; without the lead here, also until nothing is left to do.
+    pub(crate) async fn run(mut self) -> Result<(), Error> {
+        let session = Arc::clone(&self.session);
+        let Some(crew) = &session.crew else { return Ok(()) };
+        let hosted = self.host(crew).await;
+        self.tell_the_rest().await;
+        // However it ended, nobody is left behind: those that work finish what is under way, or are cut off.
+        let level = if hosted.is_ok() { self.stop.level().max(StopLevel::Drain) } else { StopLevel::Cut };
+        self.pass_on(level);
+        let mut stop = self.stop.clone();
+        while !self.lives.is_empty() {
+            let heard = self.stop.level();
+            tokio::select! {
+                Some(_) = self.lives.join_next() => {}
+                harder = stop.above(heard) => self.pass_on(harder),
+            }
+        }
+        hosted
+    }
+
+    async fn host(&mut self, crew: &Crew) -> Result<(), Error> {
+        let mut bell = crew.listen();
+        let mut stop = self.stop.clone();
+        let ttl = self.config.team.claim_ttl;
+        let mut beats = tokio::time::interval((ttl / 4).max(Duration::from_millis(50)));
+        beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        self.take_over_claims(crew).await?;
+        let mut tries = 0;
+        loop {
+            bell.borrow_and_update();
+            if stop.level() > StopLevel::Run {
+                return Ok(());
+            }
+            match self.look(crew).await {
+                Ok(done) if done => return Ok(()),
+                Ok(_) => tries = 0,
+                // A store that does not answer is never "no work".
+                Err(error) if tries < TRIES && !matches!(error, Error::Crashed) => {
+                    tries += 1;
+                    tokio::time::sleep(PAUSE * tries).await;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            }
+            let (roster_seq, board_seq) = self.told;
+            let (roster, board) = (shared::roster_stream(&self.session.id), shared::board_stream(&self.session.id));
+            let (journal, clock) = (self.config.journal.clone(), self.config.clock.clone());
+            let due = self.next_deadline(crew);
+            tokio::select! {
+                // What cannot be read now is found by the next look.
+                Ok(moved) = journal.tail(&roster, roster_seq) => self.told.0 = self.tell(&moved).max(roster_seq),
+                Ok(moved) = journal.tail(&board, board_seq) => self.told.1 = self.tell(&moved).max(board_seq),
+                _ = bell.changed() => {}
+                Some(ended) = self.lives.join_next() => self.ended(ended)?,
+                _ = stop.above(StopLevel::Run) => return Ok(()),
+                () = async { match due { Some(at) => clock.sleep_until(at).await, None => std::future::pending().await } } => {}
+                () = tokio::time::sleep(ELSEWHERE), if !self.elsewhere.is_empty() => {}
+                _ = beats.tick() => self.renew(crew).await,
+            }
+        }
+    }
+
+    /// Tells what happened at the very end.
+    async fn tell_the_rest(&mut self) {
+        for (stream, after) in
+            [(shared::roster_stream(&self.session.id), self.told.0), (shared::board_stream(&self.session.id), self.told.1)]
+        {
+            if let Ok(records) = self.config.journal.load(&stream, after).await {
+                self.tell(&records);
+            }
+        }
+    }
+
+    /// Tells whoever watches what has happened, and says how far that is.
+    fn tell(&self, records: &[Record]) -> u64 {
+        for Record { stream, seq, at, event } in records {
+            if let Some(event) = TeamEvent::read(stream.as_str(), event) {
+                let (stream, event) = (stream.to_string(), Box::new(event));
+                self.session.tell(Notice::Team { stream, seq: *seq, at: *at, event });
+            }
+        }
+        records.last().map_or(0, |record| record.seq)
+    }
+
+    /// What members of a process before this one held is theirs still: it is renewed before anybody else looks for work.
+    async fn take_over_claims(&self, crew: &Crew) -> Result<(), Error> {
+        crew.reload().await?;
+        let (roster, _) = crew.team();
+        let mine = roster.members().filter(|member| self.drives(member)).map(|member| member.agent.clone()).collect();
+        self.enter_renewal(crew, mine).await
+    }
+
+    /// Says for all that are driven here that they live.
+    async fn renew(&self, crew: &Crew) {
+        let agents = self.here.values().map(|(agent, _)| agent.clone()).collect();
+        // What cannot be renewed now is renewed by the next beat, or runs out.
+        let _ = self.enter_renewal(crew, agents).await;
+    }
+
+    async fn enter_renewal(&self, crew: &Crew, agents: Vec<AgentId>) -> Result<(), Error> {
+        let (_, board) = crew.team();
+        let agents: Vec<AgentId> = agents.into_iter().filter(|agent| board.held_by(agent).is_some()).collect();
+        if agents.is_empty() {
+            return Ok(());
+        }
+        let ttl = u64::try_from(self.config.team.claim_ttl.as_millis()).unwrap_or(u64::MAX);
+        self.enter_board(BoardEntry::Renew { agents, ttl }).await
+    }
+
+    async fn enter_board(&self, entry: BoardEntry) -> Result<(), Error> {
+        let at = self.config.clock.now();
+        let update = shared::board_update(&self.session.id, vec![entry], at);
+        self.config.journal.update(&update.stream, at, &update.change).await?;
+        Ok(())
+    }
+
+    /// Looks what there is to do, and has it done. True if a host without a lead has nothing left to wait for.
+    async fn look(&mut self, crew: &Crew) -> Result<bool, Error> {
+        crew.reload().await?;
+        let at = self.config.clock.now();
+        if crew.team().1.next_expiry().is_some_and(|until| until <= at) {
+            self.enter_board(BoardEntry::Expire).await?;
+            crew.reload().await?;
+        }
+        let (roster, _) = crew.team();
+        self.elsewhere.retain(|_, since| since.elapsed() < ELSEWHERE);
+        let members: Vec<Member> = roster.members().filter(|member| member.name != LEAD).cloned().collect();
+        for member in &members {
+            self.enforce(member, at);
+            if self.drives(member) && !self.here.contains_key(&member.name) && self.has_something(crew, member).await? {
+                self.take_up(member.clone());
+            }
+        }
+        let rests = self.rests(crew, &members).await?;
+        let lead_reads = self.with_lead && roster.member(LEAD).is_some_and(|lead| lead.waiting > 0);
+        crew.set_quiet((rests && !lead_reads).then(|| crew.version()));
+        Ok(!self.with_lead && rests && !self.is_led().await?)
+    }
+
+    /// Whether this process drives the member, should there be something to do for it.
+    fn drives(&self, member: &Member) -> bool {
+        let asked = self.only.as_ref().is_none_or(|only| only.contains(&member.name));
+        asked && member.name != LEAD && !matches!(member.standing, Standing::Stopped { .. })
+    }
+
+    /// One that was asked to stop and did not answer in time is cut off.
+    fn enforce(&self, member: &Member, at: u64) {
+        if let (Standing::Stopping { deadline, .. }, Some((_, stopper))) = (&member.standing, self.here.get(&member.name))
+            && at >= *deadline
+        {
+            stopper.ask(StopLevel::Cut);
+        }
+    }
+
+    async fn has_something(&self, crew: &Crew, member: &Member) -> Result<bool, Error> {
+        if self.elsewhere.contains_key(&member.name) {
+            return Ok(false);
+        }
+        if let Standing::Failed { .. } = member.standing {
+            let known = self.failed.get(&member.name).copied();
+            return Ok(match known {
+                Some(waiting) => member.waiting > waiting,
+                // A new process tries once what an earlier one could not do.
+                None => member.waiting > 0 || self.is_open(member).await?,
+            });
+        }
+        Ok(due(crew, member, self.config.clock.now()) || self.is_open(member).await?)
+    }
+
+    /// Whether the member was left in the middle of something, or was never driven.
+    async fn is_open(&self, member: &Member) -> Result<bool, Error> {
+        Ok(self.status(member).await?.is_none_or(|status| status == Status::Open))
+    }
+
+    async fn status(&self, member: &Member) -> Result<Option<Status>, Error> {
+        Ok(self.listed(&member.agent).await?.0)
+    }
+
+    /// Where an agent stands, and whether a live process drives it.
+    async fn listed(&self, agent: &AgentId) -> Result<(Option<Status>, bool), Error> {
+        let filter = convoke_journal::Filter { prefix: Some(agent.to_string()), limit: Some(1) };
+        let row = self.config.journal.list(&filter).await?.into_iter().next();
+        let driven = row.as_ref().is_some_and(|row| row.owner.is_some());
+        let summary = row.and_then(|row| row.summary).and_then(|text| serde_json::from_str::<Summary>(&text).ok());
+        Ok((summary.map(|summary| summary.status), driven))
+    }
+
+    async fn is_led(&self) -> Result<bool, Error> {
+        Ok(self.listed(&self.session.lead).await?.1)
+    }
+
+    fn take_up(&mut self, member: Member) {
+        let (stopper, stop) = Stopper::new();
+        let name = member.name.clone();
+        self.failed.remove(&name);
+        self.here.insert(name.clone(), (member.agent.clone(), stopper));
+        let (config, session) = (Arc::clone(&self.config), Arc::clone(&self.session));
+        if let Some(crew) = &session.crew {
+            // Until it says otherwise: the team is not at rest while somebody is being taken up.
+            crew.set_working(&name, true);
+        }
+        self.lives.spawn(async move {
+            let lived = Box::pin(live(config, Arc::clone(&session), member, stop)).await;
+            if let Some(crew) = &session.crew {
+                crew.set_working(&name, false);
+            }
+            (name, lived)
+        });
+    }
+
+    fn ended(&mut self, ended: Result<(String, Result<Lived, Error>), tokio::task::JoinError>) -> Result<(), Error> {
+        let Ok((name, lived)) = ended else { return Err(Error::EffectBroke(self.session.lead.clone())) };
+        self.here.remove(&name);
+        match lived {
+            Ok(Lived::Elsewhere) => drop(self.elsewhere.insert(name, tokio::time::Instant::now())),
+            Ok(Lived::Failed(waiting)) => drop(self.failed.insert(name, waiting)),
+            Ok(Lived::Rested | Lived::Stopped) => self.broken = 0,
+            Err(Error::Crashed) => return Err(Error::Crashed),
+            Err(error) => {
+                self.broken += 1;
+                if self.broken >= TRIES {
+                    return Err(error);
+                }
+                self.elsewhere.insert(name, tokio::time::Instant::now());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether no member works, here or elsewhere, and nothing is there that one of them would do.
+    async fn rests(&self, crew: &Crew, members: &[Member]) -> Result<bool, Error> {
+        if crew.anybody_works() {
+            return Ok(false);
+        }
+        let at = self.config.clock.now();
+        for member in members {
+            if matches!(member.standing, Standing::Stopped { .. }) {
+                continue;
+            }
+            let failed = matches!(member.standing, Standing::Failed { .. });
+            if !failed && due(crew, member, at) {
+                return Ok(false);
+            }
+            let (status, driven) = self.listed(&member.agent).await?;
+            let open = status.is_none_or(|status| status == Status::Open);
+            // One that nobody drives and that this process may not drive is somebody else's business.
+            if open && (driven || self.drives(member)) && !failed && !self.waits_for_a_person(member).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether a member is parked: it was taken up, and nothing follows before a person answers.
+    async fn waits_for_a_person(&self, member: &Member) -> Result<bool, Error> {
+        let here = self.here.contains_key(&member.name);
+        Ok(here && self.status(member).await? == Some(Status::Open))
+    }
+
+    fn next_deadline(&self, crew: &Crew) -> Option<u64> {
+        let (roster, board) = crew.team();
+        let now = self.config.clock.now();
+        let stopping = roster.members().filter_map(|member| match member.standing {
+            Standing::Stopping { deadline, .. } if deadline > now => Some(deadline),
+            _ => None,
+        });
+        stopping.chain(board.next_expiry()).min()
+    }
+
+    fn pass_on(&self, level: StopLevel) {
+        self.here.values().for_each(|(_, stopper)| stopper.ask(level));
+    }
+}
+
+/// Whether the kernel knows something that this member should do.
+fn due(crew: &Crew, member: &Member, at: u64) -> bool {
+    let (roster, board) = crew.team();
+    let (name, role) = (member.name.clone(), member.role.clone());
+    let claimant = Claimant { name, agent: Some(member.agent.clone()), role };
+    next(&roster, &board, &claimant, at) != Next::Rest
+}

@@ -1,0 +1,265 @@
+//! One teammate while a process drives it: it goes on with what was left open, then does what is due, one thing after the other, and lets
+//! go of everything it uses when there has been nothing to do for a while. Its identity, its history and its mail stay in the journal.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use convoke_kernel::{
+    BoardEntry, Claimant, LEAD, Letter, LetterKind, Member, MessageId, Next, RequestState, RosterEntry, Standing, Task,
+    TaskId, next,
+};
+use convoke_trees::{Finished, Worktrees};
+use tokio::sync::watch;
+
+use crate::driver::{Beside, Driver};
+use crate::error::Error;
+use crate::runtime::Config;
+use crate::session::Session;
+use crate::stop::{Stop, StopLevel};
+use crate::take::Take;
+
+/// How a life ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lived {
+    /// Another process drives it.
+    Elsewhere,
+    /// It sleeps, or somebody asked this process to stop.
+    Rested,
+    /// Its work failed with this many letters waiting; more letters take it up again.
+    Failed(u32),
+    /// It has stopped for good.
+    Stopped,
+}
+
+/// Drives a teammate until there is nothing to do for it.
+pub(crate) async fn live(
+    config: Arc<Config>,
+    session: Arc<Session>,
+    member: Member,
+    stop: Stop,
+) -> Result<Lived, Error> {
+    let owned =
+        Driver::own(Arc::clone(&config), member.agent.clone(), Some(Arc::clone(&session)), None, stop.clone()).await;
+    let driver = match owned {
+        Ok(driver) => driver,
+        Err(Error::Journal(convoke_journal::Error::Held { .. })) => return Ok(Lived::Elsewhere),
+        Err(error) => return Err(error),
+    };
+    let Some(crew) = &session.crew else { return Ok(Lived::Elsewhere) };
+    let bell = crew.listen();
+    let mut life = Life { config, session: Arc::clone(&session), name: member.name.clone(), driver, stop, bell };
+    let lived = life.run().await;
+    crew.set_working(&member.name, false);
+    let lived = match lived {
+        // A process that dies tidies nothing up.
+        Err(Error::Crashed) => return Err(Error::Crashed),
+        Err(Error::Journal(convoke_journal::Error::LostLease { .. })) => Ok(Lived::Elsewhere),
+        other => other,
+    };
+    life.driver.finish().await;
+    lived
+}
+
+struct Life {
+    config: Arc<Config>,
+    session: Arc<Session>,
+    name: String,
+    driver: Driver,
+    stop: Stop,
+    bell: watch::Receiver<u64>,
+}
+
+impl Life {
+    async fn run(&mut self) -> Result<Lived, Error> {
+        self.driver.reload_crew().await?;
+        let Some(me) = self.me() else { return Ok(Lived::Elsewhere) };
+        if self.is_overdue(&me) {
+            return self.end("it did not answer in time").await;
+        }
+        if self.driver.is_under_way() {
+            self.work(Take::Resume { changed: Vec::new() }).await?;
+        } else if !self.driver.is_started() {
+            self.work(Take::New).await?;
+        }
+        loop {
+            let Some(me) = self.me() else { return Ok(Lived::Elsewhere) };
+            if self.is_overdue(&me) {
+                return self.end("it did not answer in time").await;
+            }
+            if self.stop.level() > StopLevel::Run {
+                return Ok(Lived::Rested);
+            }
+            // One that failed tries again when somebody writes to it, and not by itself.
+            if let (Standing::Failed { .. }, true) = (&me.standing, self.driver.was_taken_up()) {
+                return Ok(Lived::Failed(me.waiting));
+            }
+            match self.next() {
+                Next::Stop => return self.end("it was asked to stop").await,
+                Next::Read => self.take_up_and_work().await?,
+                Next::GoOn(task) => {
+                    self.take_up().await?;
+                    if let Some(task) = self.task(&task)
+                        && self.driver.offer(&task).await?
+                    {
+                        self.work(Take::New).await?;
+                    }
+                }
+                Next::GiveBack(task) => {
+                    if let Some(task) = self.task(&task) {
+                        self.driver.give_back(&task).await?;
+                    }
+                }
+                Next::Claim(task) => {
+                    self.take_up().await?;
+                    if let Some(task) = self.task(&task)
+                        && self.driver.claim(&task).await?
+                    {
+                        self.work(Take::New).await?;
+                    }
+                }
+                Next::Rest => {
+                    if !self.rest().await? {
+                        return Ok(Lived::Rested);
+                    }
+                }
+            }
+            self.driver.reload_crew().await?;
+        }
+    }
+
+    fn me(&self) -> Option<Member> {
+        let (roster, _) = self.session.crew.as_ref()?.team();
+        roster.member(&self.name).filter(|member| member.agent == *self.driver.id()).cloned()
+    }
+
+    fn claimant(&self) -> Option<Claimant> {
+        self.driver.claimant().or_else(|| {
+            let me = self.me()?;
+            Some(Claimant { name: me.name, agent: Some(me.agent), role: me.role })
+        })
+    }
+
+    fn next(&self) -> Next {
+        let (Some(crew), Some(claimant)) = (&self.session.crew, self.claimant()) else { return Next::Rest };
+        let (roster, board) = crew.team();
+        next(&roster, &board, &claimant, self.config.clock.now())
+    }
+
+    fn task(&self, id: &TaskId) -> Option<Task> {
+        let (_, board) = self.session.crew.as_ref()?.team();
+        board.task(id).cloned()
+    }
+
+    fn is_overdue(&self, me: &Member) -> bool {
+        matches!(me.standing, Standing::Stopping { deadline, .. } if self.config.clock.now() >= deadline)
+    }
+
+    /// An agent that a process before this one drove is told who it is, before it hears anything else.
+    async fn take_up(&mut self) -> Result<(), Error> {
+        self.mark(true);
+        if !self.driver.was_taken_up() {
+            self.driver.take_up().await?;
+        }
+        Ok(())
+    }
+
+    async fn take_up_and_work(&mut self) -> Result<(), Error> {
+        let take = if self.driver.was_taken_up() { Take::New } else { Take::Resume { changed: Vec::new() } };
+        self.work(take).await
+    }
+
+    async fn work(&mut self, take: Take) -> Result<(), Error> {
+        self.mark(true);
+        let worked = self.driver.drive(take).await;
+        self.driver.rests();
+        self.mark(false);
+        worked
+    }
+
+    fn mark(&self, works: bool) {
+        if let Some(crew) = &self.session.crew {
+            crew.set_working(&self.name, works);
+        }
+    }
+
+    /// Waits until there is something to do. False if nothing came in time, or somebody asked to stop.
+    async fn rest(&mut self) -> Result<bool, Error> {
+        self.mark(false);
+        let idle = u64::try_from(self.config.team.idle.as_millis()).unwrap_or(u64::MAX);
+        let until = self.config.clock.now().saturating_add(idle);
+        loop {
+            self.bell.borrow_and_update();
+            let due = self.next() != Next::Rest;
+            if due || self.me().is_none_or(|me| self.is_overdue(&me)) {
+                return Ok(true);
+            }
+            let (mut stop, clock) = (self.stop.clone(), self.config.clock.clone());
+            tokio::select! {
+                rung = self.bell.changed() => if rung.is_err() { return Ok(false) },
+                _ = stop.above(StopLevel::Run) => return Ok(false),
+                () = clock.sleep_until(until) => {
+                    let roster = vec![RosterEntry::Sleep { name: self.name.clone() }];
+                    self.driver.enter(Beside { roster, ..Beside::default() }).await?;
+                    return Ok(false);
+                }
+            }
+        }
+    }
+
+    /// Ends the teammate for good: its task goes back to the board, and whoever asked for it is told.
+    async fn end(&mut self, why: &str) -> Result<Lived, Error> {
+        let Some(me) = self.me() else { return Ok(Lived::Elsewhere) };
+        let at = self.config.clock.now();
+        let mut text = format!("{} has stopped: {why}.", self.name);
+        if let Some(task) = self.session.crew.as_ref().and_then(|crew| crew.team().1.held_by(&me.agent).cloned()) {
+            text.push_str(&format!(" Its task {} \"{}\" is back on the board.", task.id, task.subject));
+        }
+        if me.waiting > 0 {
+            text.push_str(&format!(" {} letters to it were not read; they stay in the journal.", me.waiting));
+        }
+        if let Some(told) = self.close_worktree().await {
+            text.push_str(&format!(" ({told})"));
+        }
+        let request = match &me.standing {
+            Standing::Stopping { request, .. } => Some(request.clone()),
+            _ => None,
+        };
+        let answered = request.as_ref().is_some_and(|id| {
+            let crew = self.session.crew.as_ref();
+            crew.and_then(|crew| crew.team().0.request(id).map(|r| r.state)) == Some(RequestState::Approved)
+        });
+        let letter = Letter {
+            id: MessageId::derived(&["stopped", me.agent.as_str()]),
+            from: self.name.clone(),
+            to: LEAD.to_owned(),
+            kind: if answered { LetterKind::Notice } else { LetterKind::ShutdownAnswer },
+            text,
+            urgent: false,
+            order: u64::MAX,
+            at,
+            request,
+            approve: (!answered).then_some(true),
+            task: None,
+        };
+        let roster = vec![RosterEntry::Stop { name: self.name.clone(), why: why.to_owned() }];
+        let board = vec![BoardEntry::ReleaseAll { agent: me.agent.clone(), why: format!("{} stopped", self.name) }];
+        self.driver.enter(Beside { roster, board, letters: vec![letter], ..Beside::default() }).await?;
+        self.driver.ends_for_good();
+        Ok(Lived::Stopped)
+    }
+
+    /// What a teammate changed in a worktree of its own is kept on its branch.
+    async fn close_worktree(&self) -> Option<String> {
+        let dir = self.driver.dir().filter(|dir| *dir != self.session.dir)?;
+        let places = self.config.trees.as_ref()?;
+        let worktrees = Worktrees::open(places.clone(), Path::new(&self.session.dir)).await.ok()?;
+        let (lead, me) = (self.session.lead.as_str(), self.driver.id().as_str());
+        Some(match worktrees.finish(lead, me).await {
+            Ok(Finished::Kept { .. }) => {
+                format!("what it changed in {dir} is kept: `convoke worktrees apply {lead} {me}` takes it over")
+            }
+            Ok(_) => format!("its worktree {dir} held no changes"),
+            Err(error) => format!("its worktree {dir} is left as it is: {error}"),
+        })
+    }
+}

@@ -1,0 +1,103 @@
+//! The arguments of `convoke runs`: what is listed, shown, exported and removed. They are parsed here and nothing else.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+
+use super::{ControlArgs, DiffArgs, RetryArgs, UndoArgs};
+use crate::settings::parse_duration;
+
+const PRUNE_EXAMPLES: &str = "\
+Examples:
+  convoke runs prune s_k3 --dry-run
+  convoke runs prune --older-than 30d --finished
+  convoke runs prune --finished --yes";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RunsCommand {
+    /// The runs of this directory, newest first.
+    List(ListArgs),
+    /// Everything that happened in a run.
+    Show(ShowArgs),
+    /// What another process does in a run, as it happens.
+    Watch(ControlArgs),
+    /// Have the process that drives a run finish what is under way and end.
+    Pause(ControlArgs),
+    /// The same, and record the run's workflow as stopped.
+    Stop(ControlArgs),
+    /// Try what failed in a workflow again, and nothing else.
+    Retry(Box<RetryArgs>),
+    /// A run's events as JSON lines.
+    Export(ExportArgs),
+    /// What a run changed in its directory, as a patch.
+    #[command(after_help = super::trees::DIFF_EXAMPLES)]
+    Diff(DiffArgs),
+    /// Take back what a run changed, where nobody changed it since.
+    #[command(after_help = super::trees::UNDO_EXAMPLES)]
+    Undo(UndoArgs),
+    /// Remove runs and their output files for good.
+    #[command(after_help = PRUNE_EXAMPLES)]
+    Prune(PruneArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Runs of every directory.
+    #[arg(long, short = 'a', conflicts_with = "dir")]
+    pub(crate) all: bool,
+    /// Runs of this directory.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// The run, by any unique prefix of its id.
+    #[arg(value_name = "RUN")]
+    pub(crate) run: String,
+    /// One agent of it, by any unique prefix of its id.
+    #[arg(value_name = "AGENT")]
+    pub(crate) agent: Option<String>,
+    /// Go on showing what happens until the run ends.
+    #[arg(long, short = 'f')]
+    pub(crate) follow: bool,
+    /// The whole value that its workflow returned, and nothing else.
+    #[arg(long, conflicts_with_all = ["agent", "follow"])]
+    pub(crate) value: bool,
+    /// One call of its workflow: the prompt, the answer and who gave it.
+    #[arg(long, value_name = "N", conflicts_with_all = ["agent", "follow", "value"])]
+    pub(crate) call: Option<u32>,
+    /// Every phase and every line of its workflow's log, in order.
+    #[arg(long, conflicts_with_all = ["agent", "follow", "value", "call"])]
+    pub(crate) log: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// The run, by any unique prefix of its id.
+    #[arg(value_name = "RUN")]
+    pub(crate) run: String,
+    /// Write to this file, which must not exist yet.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) to: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PruneArgs {
+    /// Runs to remove, by any unique prefix of their ids.
+    #[arg(value_name = "RUN", conflicts_with_all = ["older_than", "finished"])]
+    pub(crate) runs: Vec<String>,
+    /// Runs whose last event is older than this, such as 30d or 12h.
+    #[arg(long, value_name = "AGE", value_parser = parse_duration)]
+    pub(crate) older_than: Option<Duration>,
+    /// Runs that are done or failed; together with --older-than: only those of that age.
+    #[arg(long)]
+    pub(crate) finished: bool,
+    /// Say what would go and remove nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Do not ask.
+    #[arg(long, short = 'y')]
+    pub(crate) yes: bool,
+}

@@ -1,0 +1,100 @@
+//! Finds the run whose team is meant: the one that is named, or the newest of this directory that has a team. It changes nothing.
+
+use std::collections::HashSet;
+
+use convoke_journal::{Filter, Journal};
+use convoke_kernel::{AgentId, SessionId};
+use convoke_runtime::{Clock, Desk, Ids, MemberRow};
+
+use crate::args::nearest;
+use crate::catalog::{self, Catalog, Run};
+use crate::commands::runs::no_journal;
+use crate::failure::Failure;
+use crate::keeping::Checkout;
+use crate::settings::Settings;
+
+/// The team that a command is about.
+pub(crate) struct At {
+    pub(crate) desk: Desk,
+    pub(crate) journal: Journal,
+    pub(crate) session: SessionId,
+    pub(crate) lead: AgentId,
+    /// Whether a living process drives any of its agents.
+    pub(crate) driven: bool,
+}
+
+impl At {
+    /// The team of the run that is named, or of the newest one here.
+    pub(crate) async fn find(settings: &Settings, given: Option<&str>) -> Result<Self, Failure> {
+        let Some(journal) = catalog::open_existing(settings).await? else {
+            return Err(given.map_or_else(|| no_run(settings), |given| no_journal(settings, given)));
+        };
+        let desk = desk(&journal);
+        let catalog = Catalog::load(settings, Some(&journal)).await?;
+        let run = match given {
+            Some(given) => catalog.find(given)?,
+            None => newest(settings, &journal, &desk, &catalog).await?,
+        };
+        let (session, lead) = (run.session.clone(), run.lead().agent.clone());
+        let driven = run.agents.iter().any(|entry| entry.owner.is_some());
+        Ok(Self { desk, journal, session, lead, driven })
+    }
+
+    /// The member of this name.
+    pub(crate) async fn member(&self, name: &str) -> Result<MemberRow, Failure> {
+        let rows = self.desk.members(&self.session).await?;
+        let names: Vec<String> = rows.iter().map(|row| row.member.name.clone()).collect();
+        rows.into_iter().find(|row| row.member.name == name).ok_or_else(|| self.nobody(name, &names))
+    }
+
+    fn nobody(&self, name: &str, names: &[String]) -> Failure {
+        let failure = Failure::failed(format!("there is no '{name}' in the team of {}", self.session));
+        if names.is_empty() {
+            return failure.hint("it has no team: its lead works alone");
+        }
+        let failure = match nearest(name, names.iter().map(String::as_str)) {
+            Some(near) => failure.hint(format!("the nearest name is {near}")),
+            None => failure,
+        };
+        failure.hint(format!("its members: {}", names.join(", ")))
+    }
+}
+
+/// The desk of a journal.
+pub(super) fn desk(journal: &Journal) -> Desk {
+    Desk::new(journal.clone(), Clock::system(), Ids::random())
+}
+
+/// The newest run of this directory that has teammates or tasks, else the newest.
+async fn newest<'a>(
+    settings: &Settings,
+    journal: &Journal,
+    desk: &Desk,
+    catalog: &'a Catalog,
+) -> Result<&'a Run, Failure> {
+    let here: Vec<&Run> = catalog.runs.iter().filter(|run| Checkout::of_run(settings, run) == settings.dir).collect();
+    let teams = with_team(journal).await?;
+    for run in here.iter().filter(|run| teams.contains(run.session.as_str())) {
+        let (roster, board) = (desk.roster(&run.session).await?, desk.board(&run.session).await?);
+        if roster.members().count() > 1 || !board.tasks().is_empty() {
+            return Ok(run);
+        }
+    }
+    here.first().copied().ok_or_else(|| no_run(settings))
+}
+
+/// The sessions that have a roster or a board.
+pub(super) async fn with_team(journal: &Journal) -> Result<HashSet<String>, Failure> {
+    let mut sessions = HashSet::new();
+    for prefix in ["roster:", "board:"] {
+        let filter = Filter { prefix: Some(prefix.to_owned()), limit: None };
+        let listed = journal.list(&filter).await?;
+        sessions.extend(listed.iter().filter_map(|row| Some(row.stream.as_str().strip_prefix(prefix)?.to_owned())));
+    }
+    Ok(sessions)
+}
+
+fn no_run(settings: &Settings) -> Failure {
+    Failure::usage(format!("no run was ever started in {}", settings.dir.display()))
+        .hint("name one: `convoke runs list --all` shows those of other directories")
+}

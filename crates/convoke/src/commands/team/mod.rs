@@ -1,0 +1,30 @@
+//! `convoke team`: who is in a run's team and what they do, and a person's word to them. Everything goes through the journal, so it
+//! is the same whether another process drives the run or nobody does.
+
+mod asks;
+mod at;
+mod host;
+mod left;
+mod list;
+mod show;
+mod words;
+
+pub(super) use at::At;
+pub(super) use left::left;
+pub(super) use words::{kind_of, owner_of, said, short, state_of, stdin_or, waits_for};
+
+use crate::args::TeamCommand;
+use crate::failure::{Exit, Failure};
+use crate::settings::Settings;
+
+/// Does what is asked about a team.
+pub(crate) async fn run(settings: &Settings, command: TeamCommand) -> Result<Exit, Failure> {
+    match command {
+        TeamCommand::List(args) => list::run(settings, args.run.as_deref()).await,
+        TeamCommand::Show(args) => show::run(settings, &args.name, args.of.run.as_deref()).await,
+        TeamCommand::Stop(args) => asks::stop(settings, &args).await,
+        TeamCommand::Plan(args) => asks::plan(settings, &args).await,
+        TeamCommand::Compact(args) => asks::compact(settings, &args).await,
+        TeamCommand::Host(args) => host::run(settings, *args).await,
+    }
+}
