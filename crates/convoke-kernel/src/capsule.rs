@@ -21,7 +21,7 @@ pub struct TaskBrief {
 }
 
 /// What only the journal's shared streams know.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Facts {
     /// The other members: name, role, state in a word.
     pub members: Vec<(String, String, String)>,
@@ -33,6 +33,14 @@ pub struct Facts {
     pub envelope: String,
     /// Requests that wait for an answer of its or for somebody else's, one line each.
     pub requests: Vec<String>,
+}
+
+impl Facts {
+    /// No text of these facts is longer than this.
+    pub(crate) fn bytes(&self) -> usize {
+        // Quoting a text line by line, and escaping it, makes it longer.
+        serde_json::to_string(self).map_or(0, |text| 2 * text.len())
+    }
 }
 
 /// Everything that an agent must know of itself.

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::capsule::Facts;
 use crate::findings::{Ballot, Report};
 use crate::ids::TaskId;
 use crate::mode::Section;
@@ -140,9 +141,6 @@ events! {
     HistoryCompacted = "history_compacted" {
         /// The user message it begins with.
         message: Segment,
-        /// The system message that follows it, on models that take one there.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        system: Option<Segment>,
         /// What it tells the model about orchestration mode.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         section: Option<Section>,
@@ -315,9 +313,9 @@ events! {
         /// Files that changed while nobody was looking, as far as that can be told.
         #[serde(default)]
         changed: Vec<String>,
-        /// What the agent is to be told of itself with the next thing it reads.
+        /// What the journal knew of a member of a team, who is told so with the next thing it reads.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        capsule: Option<String>,
+        facts: Option<Box<Facts>>,
     }
 }
 

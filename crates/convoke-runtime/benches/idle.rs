@@ -28,7 +28,7 @@ const TEAMMATES: usize = 100;
 const WINDOW: Duration = Duration::from_secs(20);
 /// How long a teammate rests before it sleeps: long enough to look at all of them awake.
 const IDLE: Duration = Duration::from_secs(45);
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 fn main() {
     // This executable is also the helper under which commands live.
@@ -198,8 +198,11 @@ async fn rest(url: &str, count: usize) {
     let session = session_of(&journal, &lead).await;
     let until = async |arrived: &dyn Fn(&Roster) -> bool| {
         let deadline = Instant::now() + PATIENCE;
-        while !arrived(&desk.roster(&session).await.unwrap()) {
-            assert!(Instant::now() < deadline && !driven.is_finished(), "it does not come to rest");
+        while let roster = desk.roster(&session).await.unwrap()
+            && !arrived(&roster)
+        {
+            let waits = Instant::now() < deadline && !driven.is_finished();
+            assert!(waits, "it does not come to rest: {:?}", roster.members().collect::<Vec<_>>());
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
         // What was written last is taken in by everybody.

@@ -59,6 +59,8 @@ pub(crate) struct Driver {
     taken_up: bool,
     /// Whether the agent will not work again.
     for_good: bool,
+    /// Whether it failed at what it was brought, and letters wait until somebody takes it up again.
+    gave_up: bool,
     pace: Pace,
 }
 
@@ -127,6 +129,7 @@ impl Driver {
             hurried: false,
             taken_up: false,
             for_good: false,
+            gave_up: false,
             pace: Pace::Go,
         };
         // What an earlier process received and could not record is paid for as it was billed, before the rest counts as lost.
@@ -224,6 +227,7 @@ impl Driver {
             self.input(resume, Beside::default()).await?;
         }
         self.taken_up = true;
+        self.gave_up = false;
         let mut pulse = JoinSet::new();
         // A process has one heartbeat, and its lead keeps it going for all.
         self.session.purse.set(self.id.as_str(), Some(Doing::Working));
@@ -296,6 +300,7 @@ impl Driver {
             output: self.agent.output().cloned(),
             degraded: self.agent.degraded().map(str::to_owned),
             parked: self.pace == Pace::Go && self.agent.is_started() && !self.agent.is_done(),
+            left: Vec::new(),
             asked: None,
         };
         if self.agent.is_done() { Ended { outcome: self.agent.outcome().cloned(), ..ended } } else { ended }
@@ -313,6 +318,8 @@ impl Driver {
         }
         let Some((input, keys)) = inputs::next(&self.agent, waiting, switches) else { return Ok(false) };
         let input = match input {
+            // They would fail again, and again.
+            Input::Mail { .. } if self.gave_up => return Ok(false),
             Input::Mail { key, letters, .. } => self.mail(key, letters),
             input => input,
         };
@@ -323,7 +330,7 @@ impl Driver {
     /// Whether a lead without anything to do stays, because its team has.
     async fn waits_for_team(&self) -> Result<bool, Error> {
         let Some(crew) = self.session.crew.as_ref().filter(|_| self.leads_team()) else { return Ok(false) };
-        if self.pace == Pace::Hold || !self.agent.is_idle() || !self.leads {
+        if self.pace == Pace::Hold || !self.agent.is_idle() || !self.leads || self.gave_up {
             return Ok(false);
         }
         crew.reload().await?;

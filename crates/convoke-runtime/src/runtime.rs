@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -326,13 +327,13 @@ impl Runtime {
         let driver = Driver::own(Arc::clone(&self.0), agent.clone(), None, watcher.clone(), ear.stop()).await?;
         ear.listen(stop, watcher);
         let session = driver.session();
-        let hosted = Hosted::beside(&self.0, &session);
-        let ended = driver.run(take).await;
-        let ended = hosted.end(ended).await;
+        let hosted = Hosted::beside(&self.0, &session, ear.stop());
+        // Boxed, because what drives an agent is large, and whoever calls this has a stack of its own to think of.
+        let ended = hosted.with(Box::pin(driver.run(take))).await;
         if !matches!(ended, Err(Error::Crashed)) {
             session.leave().await;
         }
-        let ended = Ended { asked: ear.heard(), ..ended? };
+        let ended = Ended { asked: ear.heard(), left: session.left().await, ..ended? };
         if ended.asked == Some(Control::Stop) {
             let controller = Controller::new(self.0.journal.clone(), self.0.clock.clone());
             controller.stop_programs(&session.id, STOPPED_BY).await?;
@@ -367,28 +368,54 @@ impl Runtime {
     }
 }
 
+/// A lead that is being driven.
+type Driving<'a> = Pin<Box<dyn Future<Output = Result<Ended, Error>> + Send + 'a>>;
+
 /// The host of a lead's own team, which ends with the lead.
-struct Hosted(Option<(Stopper, JoinHandle<Result<(), Error>>)>);
+struct Hosted(Option<Hosting>);
+
+/// A host that runs: how to stop it, the host itself, and what passes on to it what the lead is asked.
+type Hosting = (Stopper, JoinHandle<Result<(), Error>>, JoinHandle<()>);
 
 impl Hosted {
-    fn beside(config: &Arc<Config>, session: &Arc<Session>) -> Self {
+    fn beside(config: &Arc<Config>, session: &Arc<Session>, mut asked: Stop) -> Self {
         Self(session.crew.is_some().then(|| {
             let (stopper, stop) = Stopper::new();
             let host = Host::new(Arc::clone(config), Arc::clone(session), stop, None, true);
-            (stopper, tokio::spawn(host.run()))
+            let harder = stopper.clone();
+            // Whoever asks the lead to stop asks everybody.
+            let passes_on = tokio::spawn(async move {
+                let mut level = StopLevel::Run;
+                loop {
+                    level = asked.above(level).await;
+                    harder.ask(level);
+                }
+            });
+            (stopper, tokio::spawn(host.run()), passes_on)
         }))
     }
 
-    /// The lead has ended like this: so does everybody else. A fault of theirs is one of the whole.
-    async fn end(self, ended: Result<Ended, Error>) -> Result<Ended, Error> {
-        let Some((stopper, host)) = self.0 else { return ended };
+    /// Drives the lead to its end, and everybody else with it. A fault of the host is one of the whole.
+    async fn with(self, mut lead: Driving<'_>) -> Result<Ended, Error> {
+        let Some((stopper, mut host, passes_on)) = self.0 else { return lead.await };
+        let ended = tokio::select! {
+            ended = &mut lead => ended,
+            hosted = &mut host => {
+                passes_on.abort();
+                return match hosted {
+                    Ok(Err(error)) => Err(error),
+                    // Somebody asked to stop, and the host was the first to be done.
+                    Ok(Ok(())) | Err(_) => lead.await,
+                };
+            }
+        };
         if matches!(ended, Err(Error::Crashed)) {
             host.abort();
-            let _ = host.await;
-            return ended;
         }
         stopper.ask(StopLevel::Drain);
-        match host.await {
+        let hosted = host.await;
+        passes_on.abort();
+        match hosted {
             Ok(Ok(())) | Err(_) => ended,
             Ok(Err(error)) => ended.and(Err(error)),
         }

@@ -10,7 +10,7 @@ use crate::keep::Keep;
 use crate::notice::{Notice, Watcher};
 use crate::purse::{Entry, Purse};
 use crate::runtime::Config;
-use crate::team::Crew;
+use crate::team::{self, Crew};
 
 /// Commands of programs that run at once.
 const COMMANDS_AT_ONCE: usize = 4;
@@ -67,6 +67,15 @@ impl Session {
     pub(crate) async fn leave(&self) {
         let _ = self.purse.enter(vec![Entry::Leave { process: self.process.clone() }]).await;
         self.tell_ledger();
+    }
+
+    /// What is left of its team's work.
+    pub(crate) async fn left(&self) -> Vec<String> {
+        let Some(crew) = &self.crew else { return Vec::new() };
+        // What is known here is old by a moment at most.
+        let _ = crew.reload().await;
+        let (roster, board) = crew.team();
+        team::left(&roster, &board)
     }
 
     pub(crate) fn tell(&self, notice: Notice) {

@@ -34,6 +34,8 @@ pub struct Ended {
     pub degraded: Option<String>,
     /// Whether it waits for a person's answer, its own or that of somebody below it.
     pub parked: bool,
+    /// What is left of the team's work, one line each.
+    pub left: Vec<String>,
     /// What somebody in another process asked for, and why it ended then.
     pub asked: Option<Control>,
 }

@@ -37,9 +37,33 @@ pub(crate) struct Exchange {
     pub(crate) mode: Option<bool>,
     /// What it came to, if it has ended.
     pub(crate) outcome: Option<Outcome>,
+    /// What the lead said in it before letters of its team made it go on.
+    before: String,
 }
 
 impl Exchange {
+    /// Letters have come: what the lead says to them belongs to what it was asked.
+    fn goes_on(&mut self, number: u32) {
+        if let Some(outcome) = self.outcome.take() {
+            outcome.text().trim_end().clone_into(&mut self.before);
+        }
+        self.number = number;
+    }
+
+    fn ended(&mut self, taken_back: bool, outcome: Option<Outcome>) {
+        self.taken_back = taken_back;
+        let before = &self.before;
+        let joined = |text: String| match (before.is_empty(), text.trim().is_empty()) {
+            (true, _) => text,
+            (false, true) => before.clone(),
+            (false, false) => format!("{before}\n\n{text}"),
+        };
+        self.outcome = outcome.map(|outcome| match outcome {
+            Outcome::Ok { text } => Outcome::Ok { text: joined(text) },
+            Outcome::Failed { kind, message, text } => Outcome::Failed { kind, message, text: joined(text) },
+        });
+    }
+
     /// The workflow's run that it is the call of, if it is one.
     pub(crate) fn called(&self, lead: &AgentId) -> Option<RunId> {
         let call = format!("person_{}", self.number);
@@ -75,15 +99,38 @@ impl Lead {
             match Event::decode(&record.event) {
                 Ok(Event::AgentStarted(started)) => lead.started(started.spec),
                 Ok(Event::ModeSet(set)) => lead.mode = Some(set.on),
+                Ok(Event::ExchangeOpened(opened)) if !opened.letters.is_empty() && !lead.exchanges.is_empty() => {
+                    if let Some(last) = lead.exchanges.last_mut() {
+                        last.goes_on(opened.exchange);
+                    }
+                }
                 Ok(Event::ExchangeOpened(opened)) => {
                     let (number, input, text, mode) = (opened.exchange, opened.input, opened.text, lead.mode);
                     let (taken_back, is_call) = (false, false);
-                    lead.opened(Exchange { number, input, text, mode, taken_back, is_call, outcome: None });
+                    lead.opened(Exchange {
+                        number,
+                        input,
+                        text,
+                        mode,
+                        taken_back,
+                        is_call,
+                        outcome: None,
+                        before: String::new(),
+                    });
                 }
                 Ok(Event::CallMade(made)) => {
                     let (number, input, text, mode) = (made.exchange, made.input, made.text, lead.mode);
                     let (taken_back, is_call) = (false, true);
-                    lead.opened(Exchange { number, input, text, mode, taken_back, is_call, outcome: None });
+                    lead.opened(Exchange {
+                        number,
+                        input,
+                        text,
+                        mode,
+                        taken_back,
+                        is_call,
+                        outcome: None,
+                        before: String::new(),
+                    });
                 }
                 Ok(Event::ExchangeReopened(reopened)) => lead.set(reopened.exchange, false, None),
                 Ok(Event::ExchangeClosed(closed)) => lead.set(closed.exchange, closed.taken_back, Some(closed.outcome)),
@@ -111,7 +158,7 @@ impl Lead {
 
     fn set(&mut self, number: u32, taken_back: bool, outcome: Option<Outcome>) {
         if let Some(exchange) = self.exchanges.iter_mut().rev().find(|exchange| exchange.number == number) {
-            (exchange.taken_back, exchange.outcome) = (taken_back, outcome);
+            exchange.ended(taken_back, outcome);
         }
     }
 }

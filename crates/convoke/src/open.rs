@@ -40,8 +40,9 @@ pub(crate) struct Opened {
 
 /// Opens the journal of these settings as this process, and creates it if there is none.
 pub(crate) async fn journal(settings: &Settings) -> Result<Journal, Failure> {
-    let process = Process::current(Ids::random().bits()?);
-    Ok(Journal::open(settings.journal.clone(), Options::new(process)).await?)
+    let mut options = Options::new(Process::current(Ids::random().bits()?));
+    options.lease_ttl = settings.team.lease.unwrap_or(options.lease_ttl);
+    Ok(Journal::open(settings.journal.clone(), options).await?)
 }
 
 /// Puts a runtime together that asks this source.
@@ -73,6 +74,8 @@ pub(crate) async fn runtime(
         ModelSource::Nothing => return Err(nobody_answers()),
     };
     let clock = Clock::system();
+    let usual = TeamConfig::default();
+    let claim_ttl = settings.team.claim_ttl.unwrap_or(usual.claim_ttl);
     let config = Config {
         journal: journal.clone(),
         client,
@@ -88,7 +91,7 @@ pub(crate) async fn runtime(
         agents_at_once: settings.fan_out.max_concurrent as usize * AGENTS_PER_REQUEST,
         confine,
         forbidden: settings.asking.forbidden(),
-        team: TeamConfig { idle: settings.team.idle, ..TeamConfig::default() },
+        team: TeamConfig { idle: settings.team.idle, claim_ttl, ..usual },
         programs: Programs {
             one_model: matches!(source, ModelSource::Offline),
             ..Programs::new(library, settings.endpoint.clone())

@@ -190,7 +190,10 @@ impl Control {
             (Stage::Ending, Event::ExchangeClosed(e)) => self.closed(e),
             (stage, Event::Resumed(e)) => {
                 owe(&mut self.changed, e.changed.iter().cloned());
-                self.lasting.capsule = e.capsule.clone().or(self.lasting.capsule.take());
+                if let Some(facts) = &e.facts {
+                    self.taken_up(facts);
+                    self.lasting.facts = Some(facts.clone());
+                }
                 Some(stage)
             }
             (stage, Event::CompactionAsked(e)) => {
@@ -229,14 +232,13 @@ impl Control {
         let brought = !e.letters.is_empty() || e.work.is_some();
         let read = brought.then(|| Mark::texts(&e.message));
         let letters = e.letters.clone();
-        self.exchange = Some(Exchange { section, told, notice, letters, brought, read, ..exchange });
+        let facts = if e.capsule { self.lasting.facts.take() } else { None };
+        let since = self.lasting.since;
+        self.exchange = Some(Exchange { section, told, notice, letters, brought, read, facts, since, ..exchange });
         if let Some(task) = &e.work {
             self.take_work(task.clone());
         }
         self.hear_letters(&e.letters);
-        if e.capsule {
-            self.lasting.capsule = None;
-        }
         self.changed.retain(|file| !e.changed.contains(file));
         self.push(&e.message, Tail::User);
         if let Some(system) = &e.system {
@@ -317,6 +319,8 @@ impl Control {
                     exchange.said = e.reply.text.clone();
                 }
                 exchange.letters.clear();
+                exchange.fresh.clear();
+                exchange.facts = None;
                 exchange.widened = false;
                 let next = after_kept(exchange, &e.reply, &spec);
                 self.turns += 1;
@@ -373,12 +377,14 @@ impl Control {
         self.push(&e.message, Tail::User);
         let exchange = self.exchange.as_mut()?;
         if e.hand_back {
+            // There is room for one reply more, and that is the agent's last word and no summary.
+            self.lasting.summarising = false;
             exchange.last_turn = Some(e.short.clone().map_or(LastTurn::Turns, LastTurn::Short));
         }
         exchange.told.extend(e.changed.iter().cloned());
         self.changed.retain(|file| !e.changed.contains(file));
         if e.capsule {
-            self.lasting.capsule = None;
+            exchange.facts = self.lasting.facts.take();
         }
         Some(if e.summary { self.summarise(asking) } else { Stage::Ready(asking) })
     }
@@ -391,6 +397,9 @@ impl Control {
             self.mark = exchange.start;
             owe(&mut self.changed, exchange.told.drain(..));
             exchange.letters.clear();
+            exchange.fresh.clear();
+            self.lasting.facts = self.lasting.facts.take().or(exchange.facts.take());
+            self.lasting.since = exchange.since;
             self.unhear_letters(&e.returned);
         }
         self.lasting.summarising = false;

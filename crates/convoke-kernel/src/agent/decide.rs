@@ -7,6 +7,7 @@ use super::control::{Control, IllegalEvent};
 use super::mail::Opening;
 use super::state::{Exchange, Filed, LastTurn, Slot, SlotState, Stage, Tail};
 use super::{Input, Pace, RoomAnswer, Unexpected};
+use crate::capsule::Facts;
 use crate::event::{
     AgentStarted, CompactionAsked, Event, ExchangeClosed, ExchangeOpened, ExchangeReopened, InputRejected, Kept,
     ModeSet, ModelCalled, ModelFailed, ModelReplied, NoteAppended, Purpose, Resumed, RoomRefused, ToolFinished,
@@ -63,10 +64,7 @@ impl Draft {
             Input::SetMode { on } => self.set_mode(on)?,
             Input::Room { call, answer } => self.room(call, answer)?,
             Input::Resume { changed } => self.resume(changed, None)?,
-            Input::ResumeAs { changed, facts } => {
-                let capsule = self.resumed_as(*facts)?;
-                self.resume(changed, capsule)?;
-            }
+            Input::ResumeAs { changed, facts } => self.resume(changed, Some(facts))?,
             Input::Mail { key, letters, rests } => self.mail(key, letters, &rests)?,
             Input::Work { key, brief, again } => self.work(key, &brief, again)?,
             Input::Summarised { call, reply, facts } => self.summarised(call, *reply, *facts)?,
@@ -93,7 +91,7 @@ impl Draft {
 
     /// Opens an exchange with what somebody said, or with what there is to tell.
     pub(super) fn open(&mut self, opening: Opening) -> Result<(), Unexpected> {
-        let Opening { key, text, body, notice, letters, work } = opening;
+        let Opening { key, text, body, notice, letters, brief } = opening;
         let exchange = self.control.exchange.as_ref().map_or(0, |e| e.number) + 1;
         // What a new history is about to begin with says it in any case, and a request for a summary could not stand behind it.
         let section = self.control.mode.and_then(|mode| mode.owed()).filter(|_| !self.control.compaction_due());
@@ -101,9 +99,10 @@ impl Draft {
         let changed = self.control.changed.clone();
         let told = || notice.as_ref().map_or_else(|| text.clone(), |run| prompts::notice(run, &text));
         let mut blocks = vec![body.unwrap_or_else(told)];
-        let capsule = self.control.lasting.capsule.clone();
+        let capsule = self.who_it_is(&letters, brief.as_ref())?;
         let carries = capsule.is_some();
         blocks.extend(capsule);
+        let work = brief.map(|brief| brief.task.id);
         if !changed.is_empty() {
             blocks.push(prompts::changed(&changed));
         }
@@ -150,7 +149,7 @@ impl Draft {
         match answer {
             RoomAnswer::Go { max_tokens } => {
                 // A repeat stays as it was, so what changed meanwhile is told with the next request that is new.
-                if is_new && self.control.mark.tail != Tail::System {
+                if is_new && self.control.mark.tail != Tail::System && !self.control.lasting.summarising {
                     self.tell_what_is_owed()?;
                 }
                 self.call_model(max_tokens)
@@ -174,7 +173,7 @@ impl Draft {
 
     /// Puts what the agent is to be told into the history: files that changed, and who it is.
     fn tell_what_is_owed(&mut self) -> Result<(), Unexpected> {
-        let (changed, capsule) = (self.control.changed.clone(), self.control.lasting.capsule.clone());
+        let (changed, capsule) = (self.control.changed.clone(), self.who_it_is(&[], None)?);
         if changed.is_empty() && capsule.is_none() {
             return Ok(());
         }
@@ -235,8 +234,9 @@ impl Draft {
         Ok(())
     }
 
-    fn resume(&mut self, changed: Vec<String>, capsule: Option<String>) -> Result<(), Unexpected> {
-        self.emit(Resumed { changed, capsule })?;
+    fn resume(&mut self, changed: Vec<String>, facts: Option<Box<Facts>>) -> Result<(), Unexpected> {
+        let facts = facts.filter(|_| self.control.membership().is_some());
+        self.emit(Resumed { changed, facts })?;
         match &self.control.stage {
             Stage::Calling(asking) => {
                 let failure = Failure {

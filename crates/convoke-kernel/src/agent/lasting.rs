@@ -7,7 +7,7 @@ use super::control::Control;
 use super::decide::{Draft, message};
 use super::state::{Asking, Exchange, Mark, Slot, SlotState, Stage, Tail};
 use super::{Unexpected, blank};
-use crate::capsule::{Capsule, Facts};
+use crate::capsule::{Capsule, Facts, TaskBrief};
 use crate::confinement::Sandbox;
 use crate::event::{HistoryCompacted, Kept, ModelReplied, NoteAppended};
 use crate::ids::TaskId;
@@ -57,12 +57,15 @@ pub(super) struct Reference {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Lasting {
     pub(super) plan: Plan,
+    /// The task it worked on last.
     pub(super) work: Option<TaskId>,
+    /// The task in its hands, as far as its own doing tells.
+    held: Option<TaskId>,
     pub(super) todo: Vec<TodoItem>,
     /// Rounds of tools since the list was written.
     rounds: u32,
-    /// What it is to be told of itself with the next thing it reads.
-    pub(super) capsule: Option<String>,
+    /// What the journal knew when it was taken up; it is told who it is with the next thing it reads.
+    pub(super) facts: Option<Box<Facts>>,
     /// That it is to begin a new history, and what is to be kept in mind.
     wish: Option<String>,
     /// Whether the request under way asks for the summary.
@@ -142,6 +145,10 @@ impl Control {
             Ok(Wanted::Run(ToolRequest::Team(TeamCall::SubmitPlan { .. }))) if self.lasting.plan == Plan::Needed => {
                 self.lasting.plan = Plan::Asked;
             }
+            // What it was approved for has ended.
+            Ok(Wanted::Run(ToolRequest::Team(TeamCall::TaskUpdate(update)))) if update.status.is_some() => {
+                self.end_work();
+            }
             _ => {}
         }
     }
@@ -158,11 +165,33 @@ impl Control {
 
     /// Another task is in hand: what was approved for the one before it is not approved for this one.
     pub(super) fn take_work(&mut self, task: TaskId) {
-        if self.lasting.work.as_ref() != Some(&task) {
-            let needed = self.membership().is_some_and(|team| team.requires_plan);
-            self.lasting.plan = if needed { Plan::Needed } else { Plan::Free };
+        if self.lasting.held.as_ref() != Some(&task) {
+            self.lasting.plan = self.first_plan();
         }
+        self.lasting.held = Some(task.clone());
         self.lasting.work = Some(task);
+    }
+
+    /// The task in hand has ended, and with it what was approved for it.
+    fn end_work(&mut self) {
+        if self.lasting.held.take().is_some() {
+            self.lasting.plan = self.first_plan();
+        }
+    }
+
+    fn first_plan(&self) -> Plan {
+        match self.membership().is_some_and(|team| team.requires_plan) {
+            true => Plan::Needed,
+            false => Plan::Free,
+        }
+    }
+
+    /// What the person or the board has taken out of its hands meanwhile is not in them any more.
+    pub(super) fn taken_up(&mut self, facts: &Facts) {
+        let held = facts.task.as_ref().map(|brief| &brief.task.id);
+        if self.lasting.held.as_ref() != held {
+            self.end_work();
+        }
     }
 
     /// Letters are in the history: what they answer is answered.
@@ -171,7 +200,7 @@ impl Control {
             if matches!(self.lasting.plan, Plan::Free) {
                 continue;
             }
-            let approved = letter.approve == Some(true) && letter.task == self.lasting.work;
+            let approved = letter.approve == Some(true) && letter.task == self.lasting.held;
             self.lasting.plan = if approved { Plan::Approved } else { Plan::Needed };
         }
     }
@@ -207,17 +236,15 @@ impl Control {
         let lasting = &mut self.lasting;
         (lasting.wish, lasting.summarising, lasting.replies) = (None, false, 0);
         (lasting.known, lasting.since) = (0, self.base.tokens);
-        lasting.capsule = None;
+        lasting.facts = None;
         self.push(&e.message, Tail::User);
-        if let Some(system) = &e.system {
-            self.push(system, Tail::System);
-        }
         let start = self.mark;
         let exchange = self.exchange.as_mut()?;
         // What was asked stands within the new history's first message, so it cannot leave it alone any more.
         exchange.start = start;
         exchange.kept = exchange.kept.max(1);
         exchange.letters.clear();
+        exchange.fresh.clear();
         (exchange.section, exchange.announces) = (e.section, true);
         Some(self.ready(self.first_room()))
     }
@@ -255,19 +282,22 @@ impl Draft {
             mode.forget();
             mode.owed()
         });
-        let by_role = self.control.spec.as_ref().is_some_and(|spec| spec.capabilities.system_role);
-        let texts: Vec<String> =
-            std::iter::once(text).chain(section.filter(|_| !by_role).map(prompts::reminder)).collect();
-        let system = section.filter(|_| by_role).map(|section| message("system", &[prompts::section(section)]));
-        self.emit(HistoryCompacted { message: message("user", &texts), system, section, summary, tokens })?;
+        // Within the user message, whatever the model takes: behind a system message nothing but a reply may stand, and the
+        // harness may yet have something to say before there is one.
+        let texts: Vec<String> = std::iter::once(text).chain(section.map(prompts::reminder)).collect();
+        self.emit(HistoryCompacted { message: message("user", &texts), section, summary, tokens })?;
         Ok(())
     }
 
-    /// What an agent that was taken up is to be told of itself.
-    pub(super) fn resumed_as(&self, facts: Facts) -> Result<Option<String>, Unexpected> {
-        if self.control.membership().is_none() {
-            return Ok(None);
+    /// What an agent that was taken up is told of itself, with these letters and this task before its eyes.
+    pub(super) fn who_it_is(&self, letters: &[Letter], brief: Option<&TaskBrief>) -> Result<Option<String>, Unexpected> {
+        let Some(facts) = self.control.lasting.facts.as_deref() else { return Ok(None) };
+        let mut facts = facts.clone();
+        facts.task = brief.cloned().or(facts.task);
+        for letter in letters {
+            facts.unread.iter_mut().filter(|(from, _)| *from == letter.from).for_each(|(_, many)| *many = many.saturating_sub(1));
         }
+        facts.unread.retain(|(_, many)| *many > 0);
         let capsule = self.capsule(facts);
         let text = prompts::team::resumed(&capsule);
         check(&capsule, &text)?;

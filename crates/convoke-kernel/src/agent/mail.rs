@@ -3,7 +3,7 @@
 use super::Unexpected;
 use super::control::Control;
 use super::decide::{Draft, message};
-use super::state::{Asking, Stage, Tail};
+use super::state::{Asking, Mark, Stage, Tail};
 use crate::capsule::TaskBrief;
 use crate::event::MailDelivered;
 use crate::prompts;
@@ -19,7 +19,8 @@ pub(super) struct Opening {
     pub(super) body: Option<String>,
     pub(super) notice: Option<String>,
     pub(super) letters: Vec<Letter>,
-    pub(super) work: Option<crate::ids::TaskId>,
+    /// The task from the board that it is about.
+    pub(super) brief: Option<TaskBrief>,
 }
 
 impl Draft {
@@ -49,8 +50,7 @@ impl Draft {
         }
         let body = if again { prompts::team::offered(brief) } else { prompts::team::claimed(brief) };
         let text = format!("task {}: {}", brief.task.id, brief.task.subject);
-        let work = Some(brief.task.id.clone());
-        self.open(Opening { key, text, body: Some(body), work, ..Opening::default() })
+        self.open(Opening { key, text, body: Some(body), brief: Some(brief.clone()), ..Opening::default() })
     }
 }
 
@@ -74,6 +74,8 @@ impl Control {
         self.push(&e.message, Tail::User);
         self.hear_letters(&e.letters);
         let exchange = self.exchange.as_mut()?;
+        // Until there is a reply to it, a new history has to hold it word for word.
+        exchange.fresh.push(Mark::texts(&e.message));
         if exchange.kept == 0 {
             // Until there is a reply, the whole exchange may be taken back, and they with it.
             exchange.letters.extend(e.letters.iter().cloned());

@@ -20,7 +20,13 @@ mod tests_approval;
 #[cfg(test)]
 mod tests_beside;
 #[cfg(test)]
+mod tests_lasting;
+#[cfg(test)]
+mod tests_lasting_edges;
+#[cfg(test)]
 mod tests_life;
+#[cfg(test)]
+mod tests_mail;
 #[cfg(test)]
 mod tests_output;
 #[cfg(test)]
@@ -52,6 +58,9 @@ pub use summary::{Status, Summary};
 
 /// More than any note of the harness is long, the names of changed files left out.
 const NOTE_BYTES: usize = 1_024;
+
+/// More than what is told of an agent is long, the facts that the journal knows left out.
+const CAPSULE_BYTES: usize = 16 * 1_024;
 
 /// One model conversation with tools.
 #[derive(Debug, Clone)]
@@ -88,7 +97,7 @@ impl Agent {
             Event::NoteAppended(e) => self.segments.push(e.message.clone()),
             Event::MailDelivered(e) => self.segments.push(e.message.clone()),
             Event::HistoryCompacted(e) => {
-                self.segments = std::iter::once(&e.message).chain(&e.system).cloned().collect();
+                self.segments = vec![e.message.clone()];
             }
             Event::ResultsAppended(e) => self.segments.push(e.message.clone()),
             Event::ModelReplied(e) if e.kept == Kept::Yes => {
@@ -161,7 +170,8 @@ impl Agent {
         let (spec, exchange) = (self.control.spec.as_ref()?, self.control.exchange.as_ref()?);
         // What the harness may still put in front of the request: a hand-back, or the files that changed.
         let notes: usize = self.control.changed.iter().map(|file| file.len() + 2).sum::<usize>() + NOTE_BYTES;
-        let notes = notes + self.control.lasting.capsule.as_ref().map_or(0, String::len);
+        let facts = self.control.lasting.facts.as_ref();
+        let notes = notes + facts.map_or(0, |facts| facts.bytes() + CAPSULE_BYTES);
         Some(RoomAsk {
             call: asking.call,
             attempt: asking.attempt + 1,

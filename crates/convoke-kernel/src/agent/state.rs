@@ -3,6 +3,7 @@
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::capsule::Facts;
 use crate::findings::{Ballot, Report};
 use crate::mode::Section;
 use crate::outcome::{Outcome, ToolResult};
@@ -213,6 +214,12 @@ pub(super) struct Exchange {
     pub(super) read: Option<String>,
     /// Letters that would wait again if it were taken back.
     pub(super) letters: Vec<Letter>,
+    /// Letters that came in the middle of it and that no reply has followed, as the model read them.
+    pub(super) fresh: Vec<String>,
+    /// What was told of the agent in it, until there is a reply.
+    pub(super) facts: Option<Box<Facts>>,
+    /// Bytes since the last usage, before it.
+    pub(super) since: u64,
     /// Whether it began with letters or a task from the board, and not with something that was said.
     pub(super) brought: bool,
     /// Whether the next reply is the first to what it tells about the mode, though not its first.
@@ -253,6 +260,9 @@ impl Exchange {
             call: None,
             read: None,
             letters: Vec::new(),
+            fresh: Vec::new(),
+            facts: None,
+            since: 0,
             brought: false,
             announces: false,
             said: String::new(),
@@ -268,7 +278,8 @@ impl Exchange {
 
     /// What was asked, as the model read it.
     pub(super) fn asked(&self) -> String {
-        self.read.clone().unwrap_or_else(|| self.text.clone())
+        let asked = self.read.as_ref().unwrap_or(&self.text);
+        std::iter::once(asked).chain(&self.fresh).map(String::as_str).collect::<Vec<_>>().join("\n\n")
     }
 
     /// Whether nothing is asked of the model any more: it filed what it was to file, or has tried often enough.

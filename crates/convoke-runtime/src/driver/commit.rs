@@ -33,6 +33,14 @@ pub(crate) struct Beside {
     pub(crate) starts: Vec<Starts>,
 }
 
+/// The shared streams that an append changes, in the order of its updates.
+#[derive(Clone, Copy)]
+struct Touched {
+    ledger: bool,
+    roster: bool,
+    board: bool,
+}
+
 impl Beside {
     pub(crate) fn acks(acks: Vec<String>) -> Self {
         Self { acks, ..Self::default() }
@@ -52,11 +60,12 @@ impl Beside {
 impl Driver {
     /// Takes an input, reads letters that came meanwhile, and begins what follows.
     pub(crate) async fn input(&mut self, input: Input, beside: Beside) -> Result<(), Error> {
-        self.commit(input, beside).await?;
+        // Boxed: it is the largest of all that the driver waits for, and stands in most of it.
+        Box::pin(self.commit(input, beside)).await?;
         while self.pace == Pace::Go
             && let Some((mail, beside)) = self.mail_now().await?
         {
-            self.commit(mail, beside).await?;
+            Box::pin(self.commit(mail, beside)).await?;
         }
         // What was decided is begun at once: a stop in between would leave it decided and never done, and the next
         // resume would have to call its outcome unknown.
@@ -97,9 +106,8 @@ impl Driver {
         let bad = |cause| Error::BadHistory { agent: self.id.clone(), seq: self.seq + 1, cause };
         let summary = self.agent.summary_after(&events, at).map_err(bad)?;
         let summary = summary.map(|summary| serde_json::to_string(&summary)).transpose()?;
-        let (updates, has_ledger) = self.updates(&events, at, &beside);
+        let (updates, touched) = self.updates(&events, at, &beside);
         let inputs = self.sent(&beside)?;
-        let team = updates.len() > usize::from(has_ledger);
         let batch = Batch { at, events: encoded, acks: beside.acks, summary, updates, inputs, ..Batch::default() };
         self.crash(Moment::BeforeCommit, &events)?;
         let appended = match self.config.journal.append_shared(&self.lease, self.seq, &batch).await {
@@ -113,43 +121,57 @@ impl Driver {
             }
         };
         let seq = appended.seq;
-        self.session.adopt(appended.states.first().filter(|_| has_ledger))?;
+        self.adopt(touched, &appended.states)?;
         let first = self.seq + 1;
         for (event, seq) in events.iter().zip(first..) {
             self.fold(seq, at, event)?;
         }
         debug_assert_eq!(self.seq, seq, "the journal and the driver count alike");
+        let failed = |event: &Event| matches!(event, Event::ExchangeClosed(e) if e.outcome.failure().is_some());
+        self.gave_up |= events.iter().any(failed) && !self.agent.was_spoken_to();
         self.crash(Moment::AfterCommit, &events)?;
         for (event, seq) in events.into_iter().zip(first..) {
             self.notify(Notice::Recorded { agent: self.id.clone(), seq, at, event: Box::new(event) });
         }
-        if let Some(crew) = self.session.crew.as_ref().filter(|_| team) {
-            // What cannot be read now is read by the next look.
-            let _ = crew.reload().await;
-        }
         Ok(())
     }
 
-    /// What these events and what belongs to them mean for the shared streams, and whether the ledger's is the first.
-    fn updates(&self, events: &[Event], at: u64, beside: &Beside) -> (Vec<Update>, bool) {
+    /// Takes over the states that an append led to.
+    fn adopt(&self, touched: Touched, states: &[String]) -> Result<(), Error> {
+        let mut states = states.iter();
+        let mut next = |touched: bool| if touched { states.next() } else { None };
+        let (ledger, roster, board) = (next(touched.ledger), next(touched.roster), next(touched.board));
+        self.session.adopt(ledger)?;
+        match &self.session.crew {
+            Some(crew) => crew.adopt(roster.map(String::as_str), board.map(String::as_str)),
+            None => Ok(()),
+        }
+    }
+
+    /// What these events and what belongs to them mean for the shared streams.
+    fn updates(&self, events: &[Event], at: u64, beside: &Beside) -> (Vec<Update>, Touched) {
         let mut entries = accounts::entries(&self.id, &self.agent, events, beside.room);
         let admit = |starts: &Starts| Entry::Admit { run: starts.agent.to_string(), count: 1 };
         entries.extend(beside.starts.iter().map(admit));
-        let has_ledger = !entries.is_empty();
+        let touched = Touched {
+            ledger: !entries.is_empty(),
+            roster: !beside.roster.is_empty() || !beside.letters.is_empty(),
+            board: !beside.board.is_empty(),
+        };
         let mut updates = Vec::new();
-        if has_ledger {
+        if touched.ledger {
             updates.push(self.session.purse.update(entries, at));
         }
-        if !beside.roster.is_empty() || !beside.letters.is_empty() {
+        if touched.roster {
             let open = RosterEntry::Open { lead: self.session.lead.clone() };
             let posts = beside.letters.iter().map(shared::post);
             let entries = std::iter::once(open).chain(beside.roster.iter().cloned()).chain(posts).collect();
             updates.push(shared::letters_update(&self.session.id, self.readers(&beside.letters), entries, at));
         }
-        if !beside.board.is_empty() {
+        if touched.board {
             updates.push(shared::board_update(&self.session.id, beside.board.clone(), at));
         }
-        (updates, has_ledger)
+        (updates, touched)
     }
 
     /// The inputs of others that this sends.
@@ -180,11 +202,13 @@ impl Driver {
         let summary = summary.map(|summary| serde_json::to_string(&summary)).transpose()?;
         let mut beside = Beside::acks(spooled.acks);
         self.follow(&events, spooled.at, &mut beside);
-        let (updates, has_ledger) = self.updates(&events, spooled.at, &beside);
+        let (updates, touched) = self.updates(&events, spooled.at, &beside);
         let (at, inputs, acks) = (spooled.at, self.sent(&beside)?, beside.acks);
         let batch = Batch { at, events: spooled.events, acks, summary, updates, inputs, ..Batch::default() };
+        self.crash(Moment::BeforeCommit, &[])?;
         let appended = self.config.journal.append_shared(&self.lease, self.seq, &batch).await?;
-        self.session.adopt(appended.states.first().filter(|_| has_ledger))?;
+        self.crash(Moment::AfterCommit, &[])?;
+        self.adopt(touched, &appended.states)?;
         self.load().await?;
         // The batch is recorded now; a file that stays would merely not fit any more.
         let _ = std::fs::remove_file(path);
@@ -194,14 +218,13 @@ impl Driver {
     /// Commits something that is no event of the agent's.
     pub(crate) async fn enter(&mut self, beside: Beside) -> Result<(), Error> {
         let at = self.config.clock.now();
-        let (updates, _) = self.updates(&[], at, &beside);
+        let (updates, touched) = self.updates(&[], at, &beside);
         let inputs = self.sent(&beside)?;
         let batch = Batch { at, acks: beside.acks, updates, inputs, ..Batch::default() };
-        self.config.journal.append(&self.lease, self.seq, &batch).await?;
-        if let Some(crew) = &self.session.crew {
-            crew.reload().await?;
-        }
-        Ok(())
+        self.crash(Moment::BeforeCommit, &[])?;
+        let appended = self.config.journal.append_shared(&self.lease, self.seq, &batch).await?;
+        self.crash(Moment::AfterCommit, &[])?;
+        self.adopt(touched, &appended.states)
     }
 
     /// Somebody in another process spent what was granted here: the newest ledger is asked.

@@ -20,6 +20,8 @@ pub(crate) struct Crew {
     session: SessionId,
     inner: Mutex<Inner>,
     bell: watch::Sender<u64>,
+    /// Who claims: those of one process do not run after the same task.
+    pub(crate) turn: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
@@ -30,31 +32,47 @@ struct Inner {
     working: BTreeSet<String>,
     /// The version at which nothing was left to do.
     quiet: Option<Version>,
+    /// The states as they were read last, so that the same text is not read twice.
+    texts: [String; 2],
 }
 
 impl Crew {
     pub(crate) async fn open(journal: Journal, session: &SessionId) -> Result<Self, Error> {
         let (bell, _) = watch::channel(0);
-        let crew = Self { journal, session: session.clone(), inner: Mutex::default(), bell };
+        let crew = Self { journal, session: session.clone(), inner: Mutex::default(), bell, turn: Default::default() };
         crew.reload().await?;
         Ok(crew)
     }
 
     /// Looks what others have made of the team.
     pub(crate) async fn reload(&self) -> Result<(), Error> {
-        let roster = shared::roster(&self.journal, &self.session).await?;
-        let board = shared::board(&self.journal, &self.session).await?;
-        let moved = {
+        let roster = self.journal.shared(&shared::roster_stream(&self.session)).await?;
+        let board = self.journal.shared(&shared::board_stream(&self.session)).await?;
+        self.adopt(roster.as_deref(), board.as_deref())
+    }
+
+    /// Takes over the states of roster and board that are newer than what is known here.
+    pub(crate) fn adopt(&self, roster: Option<&str>, board: Option<&str>) -> Result<(), Error> {
+        let is_new = |which: usize, state: &&str| self.lock().texts[which] != *state;
+        let mut moved = false;
+        if let Some(state) = roster.filter(|state| is_new(0, state)) {
+            let roster: Roster = serde_json::from_str(state)?;
             let mut inner = self.lock();
-            let before = inner.version();
-            if roster.count() >= inner.roster.count() {
+            if roster.count() > inner.roster.count() {
                 inner.roster = Arc::new(roster);
+                state.clone_into(&mut inner.texts[0]);
+                moved = true;
             }
-            if board.count() >= inner.board.count() {
+        }
+        if let Some(state) = board.filter(|state| is_new(1, state)) {
+            let board: Board = serde_json::from_str(state)?;
+            let mut inner = self.lock();
+            if board.count() > inner.board.count() {
                 inner.board = Arc::new(board);
+                state.clone_into(&mut inner.texts[1]);
+                moved = true;
             }
-            inner.version() != before
-        };
+        }
         if moved {
             self.ring();
         }

@@ -1,7 +1,7 @@
 //! Drives a session's teammates in this process: whoever has something to do is taken up, if no other process has it. Any number of
 //! processes can host one team; leases decide who drives whom.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,6 +45,10 @@ pub(crate) struct Host {
     failed: HashMap<String, u32>,
     /// Since when another process was found to drive a member.
     elsewhere: HashMap<String, tokio::time::Instant>,
+    /// Agents that may have been left in the middle of something, or that another process may be driving.
+    unsettled: HashSet<AgentId>,
+    /// All that were ever seen here.
+    seen: HashSet<AgentId>,
     /// How often members broke down in a row.
     broken: u32,
     /// The last events of roster and board that whoever watches was told of.
@@ -61,7 +65,8 @@ impl Host {
     ) -> Self {
         let (here, failed, elsewhere) = (HashMap::new(), HashMap::new(), HashMap::new());
         let told = session.crew.as_ref().map(Crew::version).unwrap_or_default();
-        Self { config, session, stop, only, with_lead, lives: JoinSet::new(), here, failed, elsewhere, broken: 0, told }
+        let (lives, unsettled, seen, broken) = (JoinSet::new(), HashSet::new(), HashSet::new(), 0);
+        Self { config, session, stop, only, with_lead, lives, here, failed, elsewhere, unsettled, seen, broken, told }
     }
 
     /// Hosts until somebody asks to stop; without the lead here, also until nothing is left to do.
@@ -192,6 +197,9 @@ impl Host {
         self.elsewhere.retain(|_, since| since.elapsed() < ELSEWHERE);
         let members: Vec<Member> = roster.members().filter(|member| member.name != LEAD).cloned().collect();
         for member in &members {
+            if self.seen.insert(member.agent.clone()) {
+                self.unsettled.insert(member.agent.clone());
+            }
             self.enforce(member, at);
             if self.drives(member) && !self.here.contains_key(&member.name) && self.has_something(crew, member).await? {
                 self.take_up(member.clone());
@@ -218,7 +226,7 @@ impl Host {
         }
     }
 
-    async fn has_something(&self, crew: &Crew, member: &Member) -> Result<bool, Error> {
+    async fn has_something(&mut self, crew: &Crew, member: &Member) -> Result<bool, Error> {
         if self.elsewhere.contains_key(&member.name) {
             return Ok(false);
         }
@@ -230,7 +238,15 @@ impl Host {
                 None => member.waiting > 0 || self.is_open(member).await?,
             });
         }
-        Ok(due(crew, member, self.config.clock.now()) || self.is_open(member).await?)
+        if due(crew, member, self.config.clock.now()) {
+            return Ok(true);
+        }
+        // Asked of the journal only where the answer is not known: a look at every member for every change would be too many.
+        let open = self.unsettled.contains(&member.agent) && self.is_open(member).await?;
+        if !open {
+            self.unsettled.remove(&member.agent);
+        }
+        Ok(open)
     }
 
     /// Whether the member was left in the middle of something, or was never driven.
@@ -276,7 +292,10 @@ impl Host {
 
     fn ended(&mut self, ended: Result<(String, Result<Lived, Error>), tokio::task::JoinError>) -> Result<(), Error> {
         let Ok((name, lived)) = ended else { return Err(Error::EffectBroke(self.session.lead.clone())) };
-        self.here.remove(&name);
+        let agent = self.here.remove(&name).map(|(agent, _)| agent);
+        if let (Ok(Lived::Elsewhere | Lived::Rested) | Err(_), Some(agent)) = (&lived, agent) {
+            self.unsettled.insert(agent);
+        }
         match lived {
             Ok(Lived::Elsewhere) => drop(self.elsewhere.insert(name, tokio::time::Instant::now())),
             Ok(Lived::Failed(waiting)) => drop(self.failed.insert(name, waiting)),
@@ -299,14 +318,13 @@ impl Host {
             return Ok(false);
         }
         let at = self.config.clock.now();
-        for member in members {
-            if matches!(member.standing, Standing::Stopped { .. }) {
-                continue;
-            }
-            let failed = matches!(member.standing, Standing::Failed { .. });
-            if !failed && due(crew, member, at) {
-                return Ok(false);
-            }
+        let failed = |member: &Member| matches!(member.standing, Standing::Failed { .. });
+        let live = || members.iter().filter(|member| !matches!(member.standing, Standing::Stopped { .. }));
+        if live().any(|member| !failed(member) && due(crew, member, at)) {
+            return Ok(false);
+        }
+        for member in live() {
+            let failed = failed(member);
             let (status, driven) = self.listed(&member.agent).await?;
             let open = status.is_none_or(|status| status == Status::Open);
             // One that nobody drives and that this process may not drive is somebody else's business.

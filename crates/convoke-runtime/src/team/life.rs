@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use convoke_kernel::{
     BoardEntry, Claimant, LEAD, Letter, LetterKind, Member, MessageId, Next, RequestState, RosterEntry, Standing, Task,
@@ -11,12 +12,16 @@ use convoke_kernel::{
 use convoke_trees::{Finished, Worktrees};
 use tokio::sync::watch;
 
+use super::shared;
 use crate::driver::{Beside, Driver};
 use crate::error::Error;
 use crate::runtime::Config;
 use crate::session::Session;
 use crate::stop::{Stop, StopLevel};
 use crate::take::Take;
+
+/// How often a member that waits for a person looks for the answer.
+const PARKED: Duration = Duration::from_millis(500);
 
 /// How a life ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,6 +94,9 @@ impl Life {
             if self.stop.level() > StopLevel::Run {
                 return Ok(Lived::Rested);
             }
+            if self.driver.is_under_way() {
+                return Ok(Lived::Rested);
+            }
             // One that failed tries again when somebody writes to it, and not by itself.
             if let (Standing::Failed { .. }, true) = (&me.standing, self.driver.was_taken_up()) {
                 return Ok(Lived::Failed(me.waiting));
@@ -109,11 +117,9 @@ impl Life {
                         self.driver.give_back(&task).await?;
                     }
                 }
-                Next::Claim(task) => {
+                Next::Claim(_) => {
                     self.take_up().await?;
-                    if let Some(task) = self.task(&task)
-                        && self.driver.claim(&task).await?
-                    {
+                    if self.claim().await? {
                         self.work(Take::New).await?;
                     }
                 }
@@ -124,6 +130,19 @@ impl Life {
                 }
             }
             self.driver.reload_crew().await?;
+        }
+    }
+
+    /// Claims what is best for it now, one member of this process after the other.
+    async fn claim(&mut self) -> Result<bool, Error> {
+        let session = Arc::clone(&self.session);
+        let Some(crew) = &session.crew else { return Ok(false) };
+        let _turn = crew.turn.lock().await;
+        crew.reload().await?;
+        let Next::Claim(task) = self.next() else { return Ok(false) };
+        match self.task(&task) {
+            Some(task) => self.driver.claim(&task).await,
+            None => Ok(false),
         }
     }
 
@@ -170,7 +189,22 @@ impl Life {
 
     async fn work(&mut self, take: Take) -> Result<(), Error> {
         self.mark(true);
-        let worked = self.driver.drive(take).await;
+        let mut worked = self.driver.drive(take).await;
+        // One that waits for a person's answer does nothing else, and hears nothing else.
+        while worked.is_ok() && self.driver.is_under_way() && self.stop.level() == StopLevel::Run {
+            self.driver.rests();
+            self.mark(false);
+            let overdue = self.me().is_none_or(|me| self.is_overdue(&me));
+            let mut stop = self.stop.clone();
+            tokio::select! {
+                () = tokio::time::sleep(PARKED) => {}
+                _ = stop.above(StopLevel::Run) => {}
+            }
+            if overdue {
+                break;
+            }
+            worked = self.driver.drive(Take::New).await;
+        }
         self.driver.rests();
         self.mark(false);
         worked
@@ -214,8 +248,21 @@ impl Life {
         if let Some(task) = self.session.crew.as_ref().and_then(|crew| crew.team().1.held_by(&me.agent).cloned()) {
             text.push_str(&format!(" Its task {} \"{}\" is back on the board.", task.id, task.subject));
         }
-        if me.waiting > 0 {
-            text.push_str(&format!(" {} letters to it were not read; they stay in the journal.", me.waiting));
+        let mut roster = Vec::new();
+        let mut acks = Vec::new();
+        let mut unread = me.waiting;
+        // The request itself is answered by stopping, whether it was read or not.
+        if let Standing::Stopping { request, .. } = &me.standing
+            && let waiting = shared::waiting_letters(&self.config.journal, &me.agent).await?
+            && waiting.iter().any(|letter| letter.id == *request)
+        {
+            acks.push(request.to_string());
+            roster.push(RosterEntry::Take { name: self.name.clone(), letters: vec![(request.clone(), false)] });
+            unread = unread.saturating_sub(1);
+        }
+        if unread > 0 {
+            let letters = if unread == 1 { "1 letter to it was" } else { &format!("{unread} letters to it were") };
+            text.push_str(&format!(" {letters} not read; the journal keeps them."));
         }
         if let Some(told) = self.close_worktree().await {
             text.push_str(&format!(" ({told})"));
@@ -241,9 +288,9 @@ impl Life {
             approve: (!answered).then_some(true),
             task: None,
         };
-        let roster = vec![RosterEntry::Stop { name: self.name.clone(), why: why.to_owned() }];
+        roster.push(RosterEntry::Stop { name: self.name.clone(), why: why.to_owned() });
         let board = vec![BoardEntry::ReleaseAll { agent: me.agent.clone(), why: format!("{} stopped", self.name) }];
-        self.driver.enter(Beside { roster, board, letters: vec![letter], ..Beside::default() }).await?;
+        self.driver.enter(Beside { acks, roster, board, letters: vec![letter], ..Beside::default() }).await?;
         self.driver.ends_for_good();
         Ok(Lived::Stopped)
     }

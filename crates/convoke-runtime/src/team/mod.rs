@@ -6,6 +6,7 @@ mod crew;
 mod desk;
 pub(crate) mod facts;
 mod host;
+mod left;
 mod life;
 pub(crate) mod shared;
 
@@ -14,6 +15,7 @@ use std::time::Duration;
 pub(crate) use acts::{Act, Starts, act};
 pub(crate) use crew::Crew;
 pub(crate) use host::Host;
+pub(crate) use left::left;
 pub use desk::{Desk, MemberRow};
 
 /// How a team is run.

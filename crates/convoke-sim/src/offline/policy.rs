@@ -152,7 +152,9 @@ fn calls(turn: &Turn, view: &View, calls_so_far: usize) -> Answer {
 
 /// A reply that calls tools by name, with ids that do not repeat in the conversation.
 pub(super) fn call_tools(say: &str, calls: Vec<(&str, Value)>, calls_so_far: usize) -> Answer {
-    let mut content = vec![json!({"type": "text", "text": say})];
+    // A text of no words is no block.
+    let mut content: Vec<Value> =
+        Some(say).filter(|say| !say.is_empty()).map(|say| json!({"type": "text", "text": say})).into_iter().collect();
     for (index, (name, input)) in calls.into_iter().enumerate() {
         let id = format!("toolu_offline_{}", calls_so_far + index + 1);
         content.push(json!({"type": "tool_use", "id": id, "name": name, "input": input}));

@@ -150,6 +150,12 @@ pub(crate) struct TeamHostArgs {
     /// How long a teammate without work keeps its shell before it sleeps [default: 60s].
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) idle: Option<Duration>,
+    /// How long the claim of a task holds without a sign of life of its holder; for tests.
+    #[arg(long, hide = true, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) claim_ttl: Option<Duration>,
+    /// How long this process may be silent before others take over what it drives; for tests.
+    #[arg(long, hide = true, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) lease: Option<Duration>,
     #[command(flatten)]
     pub(crate) confine: ConfineArgs,
     #[command(flatten)]

@@ -7,7 +7,7 @@ mod raise;
 use convoke_kernel::{AgentId, Confinement, FailureKind};
 use convoke_runtime::{Ended, Error};
 
-use judge::{Judged, judge, judge_all, judge_outcome, judge_program, judge_waiting, judge_work};
+use judge::{Judged, judge, judge_all, judge_outcome, judge_program, judge_team, judge_waiting, judge_work};
 use raise::raised;
 
 use super::clean::clean;
@@ -119,7 +119,9 @@ impl Report {
         if let Some(summary) = summary {
             progress = Progress::from_summary(summary);
         }
+        let undone = result.as_ref().map(|ended| ended.left.clone()).unwrap_or_default();
         let can_go_on = match &result {
+            Ok(ended) if !ended.left.is_empty() => true,
             Ok(ended) => ended.outcome.is_none() || ended.summary.as_ref().is_some_and(|summary| summary.can_go_on),
             // Whatever went wrong here is not in the journal, so going on is worth a try.
             Err(_) => true,
@@ -141,7 +143,8 @@ impl Report {
         let value = own.and_then(|program| program.value.clone());
         let lead = lead(&agent, &judged, &progress);
         let judged = judge_waiting(judged, &programs, questions.len());
-        let (status, mut exit, mut reason, answer, failure) = judge_work(judged, work.short);
+        let judged = judge_team(judge_work(judged, work.short), &undone);
+        let (status, mut exit, mut reason, answer, failure) = judged;
         let resume = journal.resume(&run).filter(|_| can_go_on && status != Status::Done);
         let raise = match (exit, &work.spend, own) {
             (Exit::Budget, Some(spend), Some(own)) => raised(std::slice::from_ref(own), spend),
@@ -187,7 +190,7 @@ impl Report {
             apply: left.apply(&run).and_then(|words| journal.command(&words)),
             changed: left.changed,
             worktrees: left.trees,
-            notes: work.notes,
+            notes: work.notes.into_iter().chain(undone.iter().map(|left| format!("left: {left}"))).collect(),
             usage: Tokens::from(used.usage),
             cost_usd: used.cost_nano.map(|nano| nano as f64 / 1e9),
             cost_nano: used.cost_nano,

@@ -16,6 +16,10 @@ pub(crate) struct Team {
     pub(crate) idle: Duration,
     /// Whether `CLAUDE.md` and `AGENTS.md` of a trusted project are read.
     pub(crate) memory: bool,
+    /// How long a claim holds without a sign of life, if not as long as usual.
+    pub(crate) claim_ttl: Option<Duration>,
+    /// How long a process may be silent before others take over, if not as long as usual.
+    pub(crate) lease: Option<Duration>,
 }
 
 /// How long a teammate without work keeps its shell unless somebody says otherwise.
@@ -36,5 +40,6 @@ pub(super) fn put_flags(layers: &mut Layers, args: &TeamArgs) {
 
 /// What the settled layers say about it.
 pub(super) fn team(layers: &Layers) -> Team {
-    Team { on: layers.is_on("team"), idle: layers.time("team_idle"), memory: layers.is_on("memory") }
+    let (on, idle, memory) = (layers.is_on("team"), layers.time("team_idle"), layers.is_on("memory"));
+    Team { on, idle, memory, claim_ttl: None, lease: None }
 }

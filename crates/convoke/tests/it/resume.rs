@@ -147,7 +147,7 @@ async fn a_reply_that_cannot_be_recorded_is_printed_kept_and_not_asked_for_again
     let replies = (0..20).map(step).chain([says("Finished.")]);
     let stage = Stage::with(Script::new().conversation("hold me", replies)).await;
     // The journal's files may not grow beyond this, as on a full disk; what is small can still be written.
-    let limited = "trap '' XFSZ; ulimit -f 400; exec \"$0\" \"$@\"";
+    let limited = "trap '' XFSZ; ulimit -f 460; exec \"$0\" \"$@\"";
     let seen = to_its_end(stage.shell(limited, &["run", "--budget-usd", "none", "hold me"])).await.exits(1);
     assert!(seen.stderr.contains("cannot write to the journal"), "{}", seen.stderr);
     let spooled: Vec<_> = std::fs::read_dir(stage.state().join("spool")).unwrap().flatten().collect();

@@ -25,6 +25,9 @@ use crate::stdio;
 
 /// Drives the teammates of a run.
 pub(super) async fn run(settings: &Settings, args: TeamHostArgs) -> Result<Exit, Failure> {
+    let mut settings = settings.clone();
+    (settings.team.claim_ttl, settings.team.lease) = (args.claim_ttl, args.lease);
+    let settings = &settings;
     let Some(journal) = catalog::open_existing(settings).await? else {
         return Err(runs::no_journal(settings, &args.run));
     };

@@ -51,7 +51,12 @@ pub(super) fn judge(result: Result<Ended, Error>, caught: Option<Caught>, questi
 /// The judgement of a run of several exchanges: the answer is that to the task, and a failure of any of them is one of the
 /// whole, the first one's before that of a later one.
 pub(super) fn judge_all(last: Judged, exchanges: &[Exchange]) -> Judged {
-    let [task, _, ..] = exchanges else { return last };
+    let [task, _, ..] = exchanges else {
+        // A lead that heard of its team has said more than its last words.
+        let said = exchanges.first().and_then(|task| task.outcome.as_ref()).map(|outcome| outcome.text().to_owned());
+        let (status, exit, reason, answer, failure) = last;
+        return (status, exit, reason, said.filter(|_| !answer.is_empty()).unwrap_or(answer), failure);
+    };
     let answer = task.outcome.as_ref().map(|outcome| outcome.text().to_owned()).unwrap_or_default();
     let failed = exchanges.iter().filter_map(|exchange| exchange.outcome.clone()).map(judge_outcome);
     let first_failed = failed.into_iter().find(|(status, ..)| *status != Status::Done);
@@ -65,6 +70,18 @@ pub(super) fn judge_all(last: Judged, exchanges: &[Exchange]) -> Judged {
         other => other,
     };
     (status, exit, reason, answer, failure)
+}
+
+/// An answer is not whole while its team has left something undone.
+pub(super) fn judge_team(judged: Judged, left: &[String]) -> Judged {
+    match judged {
+        (Status::Done, Exit::Done, _, answer, _) if !left.is_empty() => {
+            let things = count(u32::try_from(left.len()).unwrap_or(u32::MAX), "thing");
+            let message = format!("the team has come to rest and left {things} undone");
+            (Status::Partial, Exit::Partial, "team_left".to_owned(), answer, Some(message))
+        }
+        other => other,
+    }
 }
 
 /// An answer for which something was left out because the envelope had no room for it is not whole.

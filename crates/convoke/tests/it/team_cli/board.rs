@@ -178,11 +178,14 @@ async fn the_same_commands_work_on_postgres() {
         assert_eq!(got.code, 0, "{args:?}: {}", got.err);
         got.out
     };
-    run(&["--offline", "say hello"]);
+    run(&["--offline", "hello there"]);
     let id = run(&["tasks", "add", "Build"]);
     let token = run(&["tasks", "claim", id.trim_end(), "--as", "ci"]);
     run(&["tasks", "finish", id.trim_end(), "--as", "ci", "--token", token.trim_end(), "--result", "ok"]);
     run(&["mail", "send", "lead", "Hello."]);
     assert!(run(&["mail", "list", "lead"]).contains("Hello."));
     assert!(run(&["tasks", "list"]).contains("done"));
+    assert!(run(&["team", "list"]).contains("lead"));
+    run(&["export", "--to", "out"]);
+    assert!(place.path("work/out/.tasks/task_1.json").exists());
 }

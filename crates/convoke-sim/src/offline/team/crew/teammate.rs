@@ -39,7 +39,7 @@ pub(super) fn answer(request: &Value, story: &Story) -> Answer {
         }
     }
     if told.is_empty() && rests && declares(request, "idle") {
-        return call_tools(RESTS, vec![("idle", json!({}))], story.calls_so_far);
+        return call_tools("", vec![("idle", json!({}))], story.calls_so_far);
     }
     if told.is_empty() {
         told.push(RESTS.to_owned());
