@@ -54,7 +54,7 @@ impl AgentSpec {
         let child = Child {
             model: self.model.clone(),
             capabilities: self.capabilities.clone(),
-            limits: Limits { max_turns: TEAMMATE_TURNS, ..self.limits },
+            limits: Limits { max_turns: TEAMMATE_TURNS.max(self.limits.max_turns), ..self.limits },
             rates: self.rates.clone(),
         };
         let confinement = self.confinement.of_child(Role::Teammate, isolation);

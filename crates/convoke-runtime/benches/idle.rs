@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 use convoke_claude::{Client, ClientConfig, Endpoint, Models, Proxy, capabilities};
 use convoke_journal::{Filter, Journal, Location, Options};
-use convoke_kernel::{AgentId, LEAD, Limits, Membership, Roster, SessionId, Summary};
+use convoke_kernel::{AgentId, LEAD, Limits, MemberState, Membership, SessionId, Summary};
 use convoke_runtime::{
-    Clock, Config, Confine, Desk, Governor, HelperPath, Ids, Runtime, Start, Stop, Take, TeamConfig,
+    Clock, Config, Confine, Desk, Governor, HelperPath, Ids, MemberRow, Runtime, Start, Stop, Take, TeamConfig,
 };
 use convoke_sim::{Brain, Context, Keep, Scripted, SimConfig, Simulator, tool_use_id};
 use nix::sys::resource::{UsageWho, getrusage};
@@ -27,7 +27,7 @@ const TEAMMATES: usize = 100;
 /// How long each state is looked at.
 const WINDOW: Duration = Duration::from_secs(20);
 /// How long a teammate rests before it sleeps: long enough to look at all of them awake.
-const IDLE: Duration = Duration::from_secs(45);
+const IDLE: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(240);
 
 fn main() {
@@ -196,24 +196,26 @@ async fn rest(url: &str, count: usize) {
         tokio::spawn(async move { runtime.drive(&lead, Take::New, Stop::never(), None).await })
     };
     let session = session_of(&journal, &lead).await;
-    let until = async |arrived: &dyn Fn(&Roster) -> bool| {
+    let until = async |state: &str, counts: &dyn Fn(&MemberRow) -> bool| {
         let deadline = Instant::now() + PATIENCE;
-        while let roster = desk.roster(&session).await.unwrap()
-            && !arrived(&roster)
+        let reached = async || desk.members(&session).await.unwrap().iter().filter(|row| counts(row)).count();
+        while let reached = reached().await
+            && reached < count
         {
             let waits = Instant::now() < deadline && !driven.is_finished();
-            assert!(waits, "it does not come to rest: {:?}", roster.members().collect::<Vec<_>>());
+            assert!(waits, "{reached} of {count} are {state}, and no more come");
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
         // What was written last is taken in by everybody.
         tokio::time::sleep(Duration::from_secs(2)).await;
     };
-    // What each of them came to has reached the lead's queue when it rests.
-    until(&|roster| count == 0 || roster.member(LEAD).is_some_and(|lead| lead.waiting as usize >= count)).await;
+    let sleeps = |row: &MemberRow| row.member.asleep.is_some();
+    until("idle", &|row| row.member.name != LEAD && row.state == MemberState::Idle).await;
     answer("awake").await;
+    let early = desk.members(&session).await.unwrap().iter().filter(|row| sleeps(row)).count();
+    assert_eq!(early, 0, "some slept too early to be looked at awake");
     if count > 0 {
-        let sleeps = |roster: &Roster| roster.members().filter(|member| member.asleep.is_some()).count() == count;
-        until(&sleeps).await;
+        until("asleep", &sleeps).await;
         answer("asleep").await;
     }
     driven.abort();

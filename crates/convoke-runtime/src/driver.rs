@@ -334,7 +334,12 @@ impl Driver {
             return Ok(false);
         }
         crew.reload().await?;
-        Ok(crew.is_there() && !crew.is_quiet())
+        let waits = crew.is_there() && !crew.is_quiet();
+        if waits {
+            // It wants no money while it waits, so that others need not wait for what it might give back.
+            self.rests();
+        }
+        Ok(waits)
     }
 
     fn runs_commands(&self) -> bool {

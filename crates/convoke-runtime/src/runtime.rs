@@ -397,11 +397,12 @@ impl Hosted {
 
     /// Drives the lead to its end, and everybody else with it. A fault of the host is one of the whole.
     async fn with(self, mut lead: Driving<'_>) -> Result<Ended, Error> {
-        let Some((stopper, mut host, passes_on)) = self.0 else { return lead.await };
+        let Some((stopper, host, passes_on)) = self.0 else { return lead.await };
+        // Whoever gives this up gives up the whole: nothing of the team goes on without its lead.
+        let (mut host, _passes_on) = (Ending(host), Ending(passes_on));
         let ended = tokio::select! {
             ended = &mut lead => ended,
-            hosted = &mut host => {
-                passes_on.abort();
+            hosted = &mut host.0 => {
                 return match hosted {
                     Ok(Err(error)) => Err(error),
                     // Somebody asked to stop, and the host was the first to be done.
@@ -410,14 +411,21 @@ impl Hosted {
             }
         };
         if matches!(ended, Err(Error::Crashed)) {
-            host.abort();
+            return ended;
         }
         stopper.ask(StopLevel::Drain);
-        let hosted = host.await;
-        passes_on.abort();
-        match hosted {
+        match (&mut host.0).await {
             Ok(Ok(())) | Err(_) => ended,
             Ok(Err(error)) => ended.and(Err(error)),
         }
+    }
+}
+
+/// A task that ends with whoever waits for it.
+struct Ending<T>(JoinHandle<T>);
+
+impl<T> Drop for Ending<T> {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }

@@ -93,6 +93,9 @@ pub struct Task {
     /// How often its present holder was asked to go on with it.
     #[serde(default)]
     pub offers: u32,
+    /// Who held it and gave it up: it is not given to that one again by itself, until somebody else changes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given_up: Option<String>,
     /// Who wrote it.
     pub by: String,
     /// When.

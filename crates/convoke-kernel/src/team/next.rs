@@ -46,7 +46,10 @@ pub fn next(roster: &Roster, board: &Board, me: &Claimant, at: u64) -> Next {
             _ if member.name == LEAD || awaits_approval(roster, &member.name) => Next::Rest,
             Some(task) if task.offers < OFFERS => Next::GoOn(task.id.clone()),
             Some(task) => Next::GiveBack(task.id.clone()),
-            None => board.claimable(me, at).first().map_or(Next::Rest, |task| Next::Claim(task.id.clone())),
+            None => match board.claimable(me, at).iter().find(|task| task.given_up.as_ref() != Some(&me.name)) {
+                Some(task) => Next::Claim(task.id.clone()),
+                None => Next::Rest,
+            },
         }),
     }
 }

@@ -71,6 +71,8 @@ impl Driver {
         // resume would have to call its outcome unknown.
         if self.pace == Pace::Go {
             self.start_effects();
+            // What was urgent before a command began still is.
+            self.heed_urgent();
         }
         Ok(())
     }

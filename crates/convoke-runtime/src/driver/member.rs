@@ -222,7 +222,7 @@ impl Driver {
         let id = MessageId::derived(&["given back", self.id.as_str(), task.id.as_str(), &at.to_string()]);
         let name = holder.name.clone();
         let letter = self.letter(id, &name, LEAD, LetterKind::Notice, text, at);
-        let release = BoardEntry::ReleaseAll { agent: self.id.clone(), why };
+        let release = BoardEntry::Release { task: task.id.clone(), holder, token: None, why };
         self.enter(Beside { board: vec![release], letters: vec![letter], ..Beside::default() }).await
     }
 

@@ -163,7 +163,14 @@ impl Host {
 
     /// Says for all that are driven here that they live.
     async fn renew(&self, crew: &Crew) {
-        let agents = self.here.values().map(|(agent, _)| agent.clone()).collect();
+        let (roster, _) = crew.team();
+        // Those that sleep while they hold something (a plan of theirs waits for its answer, say) live too, as long as somebody would
+        // wake them.
+        let lives = |member: &&Member| {
+            let alive = !matches!(member.standing, Standing::Failed { .. }) && !self.elsewhere.contains_key(&member.name);
+            alive && self.drives(member)
+        };
+        let agents = roster.members().filter(lives).map(|member| member.agent.clone()).collect();
         // What cannot be renewed now is renewed by the next beat, or runs out.
         let _ = self.enter_renewal(crew, agents).await;
     }

@@ -31,7 +31,10 @@ fn of_task(board: &Board, task: &Task, roles: &[&str]) -> Option<String> {
         TaskState::Pending => match board.stuck(task, roles) {
             Some(why) => format!("cannot be claimed: {why}"),
             None if roles.is_empty() => "pending, and there is no teammate to claim it".to_owned(),
-            None => "pending".to_owned(),
+            None => match &task.given_up {
+                Some(name) => format!("pending; {name} gave it up"),
+                None => "pending".to_owned(),
+            },
         },
     };
     Some(format!("task {} \"{}\" {why}", task.id, task.subject))

@@ -218,6 +218,7 @@ impl Life {
 
     /// Waits until there is something to do. False if nothing came in time, or somebody asked to stop.
     async fn rest(&mut self) -> Result<bool, Error> {
+        self.driver.rests();
         self.mark(false);
         let idle = u64::try_from(self.config.team.idle.as_millis()).unwrap_or(u64::MAX);
         let until = self.config.clock.now().saturating_add(idle);
@@ -271,6 +272,7 @@ impl Life {
             Standing::Stopping { request, .. } => Some(request.clone()),
             _ => None,
         };
+        let overdue = self.is_overdue(&me);
         let answered = request.as_ref().is_some_and(|id| {
             let crew = self.session.crew.as_ref();
             crew.and_then(|crew| crew.team().0.request(id).map(|r| r.state)) == Some(RequestState::Approved)
@@ -279,13 +281,14 @@ impl Life {
             id: MessageId::derived(&["stopped", me.agent.as_str()]),
             from: self.name.clone(),
             to: LEAD.to_owned(),
-            kind: if answered { LetterKind::Notice } else { LetterKind::ShutdownAnswer },
+            // It agreed by having nothing to do, or said so itself before, or did not say anything.
+            kind: if answered || overdue { LetterKind::Notice } else { LetterKind::ShutdownAnswer },
             text,
             urgent: false,
             order: u64::MAX,
             at,
             request,
-            approve: (!answered).then_some(true),
+            approve: (!answered && !overdue).then_some(true),
             task: None,
         };
         roster.push(RosterEntry::Stop { name: self.name.clone(), why: why.to_owned() });

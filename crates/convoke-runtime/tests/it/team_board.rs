@@ -68,7 +68,9 @@ async fn c20_w38_a_dependency_is_waited_for_and_finishing_it_hands_the_next_task
     play.ended().await;
     assert_eq!(given(&play, "alice"), ["build", "paint"], "what is blocked is not claimed, however urgent");
     let read = play.read("alice");
-    for line in ["| paint it", "| all of it", "done when:", "| it is green", "| it lies in build/out", "written by: lead"] {
+    for line in
+        ["| paint it", "| all of it", "done when:", "| it is green", "| it lies in build/out", "written by: lead"]
+    {
         assert!(read.lines().any(|said| said == line), "{line} in {read}");
     }
     assert!(read.contains("It can go on now: "), "whoever finishes it is told what that sets free: {read}");
@@ -146,7 +148,7 @@ async fn w33_nobody_holds_two_tasks_and_what_cannot_be_claimed_is_refused_with_w
 }
 
 #[tokio::test]
-async fn w26_w27_a_task_that_is_left_unfinished_is_offered_back_and_fails_when_nobody_ever_finishes_it() {
+async fn w26_w27_a_task_that_is_left_unfinished_is_offered_back_twice_and_then_is_the_boards_again() {
     let rig = rig(|seen| match seen.who.as_str() {
         LEAD => begins(seen, vec![create("the work"), spawn("alice")]),
         _ => text("I leave it at that"),
@@ -156,15 +158,64 @@ async fn w26_w27_a_task_that_is_left_unfinished_is_offered_back_and_fails_when_n
     play.ended().await;
     let read = play.read("alice");
     let count = |word: &str| read.lines().filter(|line| line.starts_with(word)).count();
-    assert_eq!((count("[claimed t_"), count("[unfinished t_")), (5, 10), "{read}");
+    assert_eq!((count("[claimed t_"), count("[unfinished t_")), (1, 2), "{read}");
     let task = play.task(1).await;
-    let TaskState::Failed { why, .. } = &task.state else { panic!("{task:?}") };
-    assert!(why.contains("without finishing it") && why.contains("5 times"), "{why}");
-    assert_eq!(play.times(LEAD, "alice ended its work without finishing it"), 5);
+    assert_eq!((&task.state, task.given_up.as_deref()), (&TaskState::Pending, Some("alice")), "not given to it again");
+    assert_eq!(play.times(LEAD, "alice ended its work without finishing it"), 1);
 }
 
 #[tokio::test]
-#[ignore = "finding 2"]
+#[ignore = "finding 9"]
+async fn w27_a_task_that_its_holder_gives_back_on_purpose_is_not_given_to_it_again() {
+    let rig = rig(|seen| match (seen.who.as_str(), in_hand(seen)) {
+        (LEAD, _) => begins(seen, vec![create("the work"), spawn("alice")]),
+        (_, Some(task)) => update(&task, "pending", "a tester has to do this"),
+        _ => text("I gave it back"),
+    })
+    .await;
+    let mut play = Play::of(rig).await;
+    play.ended().await;
+    assert_eq!(given(&play, "alice"), ["the work"], "{}", play.read("alice"));
+    assert_eq!(play.task(1).await.state, TaskState::Pending);
+}
+
+#[tokio::test]
+#[ignore = "finding 9"]
+async fn w27_two_that_hand_a_task_to_each_other_come_to_an_end() {
+    let rig = rig(|seen| match (seen.who.as_str(), in_hand(seen)) {
+        (LEAD, _) => begins(seen, vec![create("the work"), spawn("alice"), spawn("bob")]),
+        (_, Some(task)) => update(&task, "pending", "the other one has to do this"),
+        _ => text("I gave it back"),
+    })
+    .await;
+    let mut play = Play::of(rig).await;
+    play.ended().await;
+    let (all, alice) = (play.task(1).await.attempts as usize, given(&play, "alice").len());
+    assert!(
+        (2..=convoke_kernel::ATTEMPTS as usize).contains(&all) && alice < all,
+        "{all} claims, {alice} of them alice's"
+    );
+}
+
+#[tokio::test]
+#[ignore = "finding 10"]
+async fn w27_a_task_that_was_given_up_is_given_again_when_the_lead_says_more_about_it() {
+    let rig = rig(|seen| match (seen.who.as_str(), in_hand(seen)) {
+        (LEAD, _) if seen.last.contains("without finishing it") => {
+            call("task_update", json!({"task": "#1", "description": "do it like this"}))
+        }
+        (LEAD, _) => begins(seen, vec![create("the work"), spawn("alice")]),
+        (_, Some(task)) if seen.last.contains("| do it like this") => update(&task, "done", "now I see"),
+        _ => text("I leave it at that"),
+    })
+    .await;
+    let mut play = Play::of(rig).await;
+    play.ended().await;
+    let task = play.task(1).await;
+    assert!(matches!(task.state, TaskState::Done { .. }), "{task:?}");
+}
+
+#[tokio::test]
 async fn w27_a_task_that_one_gives_back_goes_to_another_that_is_free() {
     let rig = rig(|seen| match (seen.who.as_str(), seen.replies) {
         (LEAD, 0) => Said::Calls(vec![create("the work"), spawn("alice")]),

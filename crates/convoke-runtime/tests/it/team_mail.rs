@@ -117,7 +117,8 @@ async fn w5_w10_what_cannot_be_sent_is_told_to_its_sender_with_what_to_do() {
     let mut play = Play::of(rig).await;
     play.ended().await;
     let read = heard(&play.asked(LEAD)[1]);
-    for part in ["no 'alise'; did you mean alice?", "The team: lead, alice (coder)", "32768", "no '../alice'", "itself"] {
+    for part in ["no 'alise'; did you mean alice?", "The team: lead, alice (coder)", "32768", "no '../alice'", "itself"]
+    {
         assert!(read.contains(part), "{part} in {read}");
     }
     assert!(!play.read("alice").contains("hello") && !play.read("alice").contains("long"));
@@ -171,7 +172,6 @@ async fn w29_an_urgent_letter_interrupts_a_running_command_and_follows_it() {
 }
 
 #[tokio::test]
-#[ignore = "finding 3"]
 async fn w29_an_urgent_letter_that_came_while_its_reader_thought_interrupts_the_command_that_follows() {
     let mut rig = rig(alice_takes_long).await;
     rig.limits.bash_timeout_ms = 30_000;
@@ -226,7 +226,8 @@ async fn w7_w8_a_letter_that_forges_headers_stays_quoted_and_is_no_consent_to_a_
     play.ended().await;
     let read = play.read(LEAD);
     assert_eq!(read.matches("harmless").count(), 1, "{read}");
-    for line in ["[mail]", "letter m_aaaa", "name: king", "[who you are]", "<system-reminder>", "</letter>", "| Use a"] {
+    for line in ["[mail]", "letter m_aaaa", "name: king", "[who you are]", "<system-reminder>", "</letter>", "| Use a"]
+    {
         let bare: Vec<&str> = read.lines().filter(|said| said.starts_with(line)).collect();
         // Convoke's own heads stand there, too.
         assert!(bare.iter().all(|said| *said == "[mail]"), "{bare:?} in {read}");
@@ -251,6 +252,36 @@ async fn w1_letters_of_a_request_that_failed_are_put_back_and_read_once_when_the
     play.read_once_in_order("alice", &["| the first letter".to_owned(), "| the second letter".to_owned()]);
     assert_eq!(play.times(LEAD, "its work failed, sent by Convoke"), 1);
     assert!(play.read(LEAD).contains("not today"));
+}
+
+#[tokio::test]
+async fn w1_a_letter_in_a_request_that_has_to_be_sent_again_is_there_once() {
+    let (mut play, hold) = at_rest(rig(alice_rests).await).await;
+    play.rig.sim.push_fault(Fault::new(FaultKind::Internal500).on("be alice").at(1));
+    play.rig.sim.push_fault(Fault::new(FaultKind::CutAfter(2)).on("be alice").at(1));
+    play.send("alice", "read me once").await;
+    play.until_asked("alice", 4).await;
+    hold.release();
+    play.ended().await;
+    assert_eq!(play.times("alice", "| read me once"), 1);
+    assert_eq!(play.member("alice").await.standing, Standing::Live);
+}
+
+#[tokio::test]
+async fn w13_what_a_person_says_or_writes_to_a_lead_that_waits_for_its_team_is_heard_at_once() {
+    let rig = rig(alice_rests).await;
+    let alice = rig.sim.hold("be alice", 0, 0);
+    let runtime = rig.life(None).await;
+    let mut play = Play::by(rig, runtime.clone()).await;
+    within(alice.entered()).await;
+    play.until_event(LEAD, |event| matches!(event, Event::ExchangeClosed(_))).await;
+    play.send(LEAD, "a letter from outside").await;
+    play.until_asked(LEAD, 3).await;
+    runtime.say(&play.lead, "more", "how is it going?").await.unwrap();
+    play.until_asked(LEAD, 4).await;
+    alice.release();
+    play.ended().await;
+    play.read_once_in_order(LEAD, &["from person: a message".to_owned(), "how is it going?".to_owned()]);
 }
 
 #[tokio::test]
@@ -311,8 +342,8 @@ async fn c7_w25_those_that_sleep_are_told_in_one_line_with_the_next_letter_and_w
     rig.team.idle = Duration::from_millis(20);
     let hold = rig.sim.hold(LEADS, 1, 0);
     let mut play = Play::of(rig).await;
-    let asleep = |name: &'static str| move |roster: &convoke_kernel::Roster| {
-        roster.member(name).is_some_and(|member| member.asleep.is_some())
+    let asleep = |name: &'static str| {
+        move |roster: &convoke_kernel::Roster| roster.member(name).is_some_and(|member| member.asleep.is_some())
     };
     play.until_roster(|roster| asleep("alice")(roster) && asleep("bob")(roster)).await;
     hold.release();

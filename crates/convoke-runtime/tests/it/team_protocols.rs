@@ -140,7 +140,6 @@ async fn ignored(again: bool) -> Play {
 }
 
 #[tokio::test]
-#[ignore = "finding 1"]
 async fn w30_one_that_ignores_the_request_is_cut_off_at_the_deadline_its_task_goes_back_and_the_lead_is_told() {
     let mut play = ignored(false).await;
     play.ended().await;
@@ -179,6 +178,21 @@ async fn w30_a_person_can_stop_one_at_rest_from_outside() {
     assert_eq!((play.asked("alice").len(), play.times(LEAD, "alice has stopped")), (1, 1));
 }
 
+#[tokio::test]
+async fn w24_one_that_is_asked_to_stop_reads_what_else_waits_before_it_does() {
+    let rig = rig(|seen| if seen.who == LEAD { begins(seen, vec![spawn("alice")]) } else { text("heard") }).await;
+    let hold = rig.sim.hold("be alice", 0, 0);
+    let mut play = Play::of(rig).await;
+    within(hold.entered()).await;
+    play.send("alice", "before you go").await;
+    play.desk().ask_to_stop(&play.session, &play.lead, "alice", MINUTE).await.unwrap();
+    hold.release();
+    play.ended().await;
+    assert!(matches!(play.member("alice").await.standing, Standing::Stopped { .. }));
+    play.read_once_in_order("alice", &["| before you go".to_owned(), "a request that you stop".to_owned()]);
+    assert!(!play.read(LEAD).contains("not read"), "{}", play.read(LEAD));
+}
+
 fn edit(path: &str) -> (&'static str, Value) {
     ("str_replace_based_edit_tool", json!({"command": "create", "path": path, "file_text": "x"}))
 }
@@ -196,7 +210,8 @@ fn planner(name: &str) -> (&'static str, Value) {
 fn reviews(seen: &Seen<'_>) -> Option<Said> {
     let waits = seen.last.contains("a plan that waits for your approval");
     let approve = seen.last.contains("| a good plan");
-    let review = json!({"request": "alice", "approve": approve, "feedback": if approve { "" } else { "make it smaller" }});
+    let review =
+        json!({"request": "alice", "approve": approve, "feedback": if approve { "" } else { "make it smaller" }});
     waits.then(|| call("review_plan", review))
 }
 
@@ -286,7 +301,6 @@ async fn a_person_can_answer_a_plan_in_the_leads_stead() {
 }
 
 #[tokio::test]
-#[ignore = "finding 7"]
 async fn w35_one_that_sleeps_while_its_plan_waits_keeps_its_task() {
     let mut rig = rig(|seen| if seen.who == "bob" { works(seen) } else { waits_for_approval(seen) }).await;
     rig.team.idle = Duration::from_millis(20);
@@ -294,10 +308,7 @@ async fn w35_one_that_sleeps_while_its_plan_waits_keeps_its_task() {
     let hold = rig.sim.hold(LEADS, 1, 0);
     let mut play = Play::of(rig).await;
     let asleep = |member: &convoke_kernel::Member| member.asleep.is_some();
-    play.until_roster(|roster| {
-        !roster.open_requests().is_empty() && roster.member("alice").is_some_and(asleep)
-    })
-    .await;
+    play.until_roster(|roster| !roster.open_requests().is_empty() && roster.member("alice").is_some_and(asleep)).await;
     // A claim that nobody renews would run out within this time, several times over.
     let (clock, until) = (play.rig.clock.clone(), play.rig.clock.now() + 1_000);
     within(clock.sleep_until(until)).await;

@@ -10,7 +10,11 @@ impl Board {
         self.count += 1;
         match event {
             BoardEvent::TaskCreated(event) => self.created(event, at),
-            BoardEvent::TaskEdited(event) => self.with(&event.task, |task| task.change(&event.edit)),
+            BoardEvent::TaskEdited(event) => self.with(&event.task, |task| {
+                task.change(&event.edit);
+                // Somebody else has made another task of it, which may be worth another try.
+                task.given_up.take_if(|giver| *giver != event.by);
+            }),
             BoardEvent::TaskClaimed(event) => self.claimed(event),
             BoardEvent::TaskRenewed(TaskRenewed { tasks, until: longer }) => {
                 for id in tasks {
@@ -24,7 +28,11 @@ impl Board {
             BoardEvent::TaskOffered(event) => {
                 self.with(&event.task, |task| task.offers = task.offers.saturating_add(1))
             }
-            BoardEvent::TaskReleased(event) => self.with(&event.task, |task| task.stands(TaskState::Pending)),
+            BoardEvent::TaskReleased(event) => self.with(&event.task, |task| {
+                let given_up = event.given_up.then(|| event.name.clone());
+                task.stands(TaskState::Pending);
+                task.given_up = given_up;
+            }),
             BoardEvent::TaskFinished(event) => self.with(&event.task, |task| {
                 task.stands(TaskState::Done { name: event.name.clone(), at });
                 task.result = Some(event.result.clone()).filter(|result| !result.is_empty());
@@ -35,6 +43,7 @@ impl Board {
             BoardEvent::TaskRetried(event) => self.with(&event.task, |task| {
                 task.stands(TaskState::Pending);
                 task.attempts = 0;
+                task.given_up = None;
             }),
         }
     }
@@ -60,6 +69,7 @@ impl Board {
             result: None,
             attempts: 0,
             offers: 0,
+            given_up: None,
             by: event.by.clone(),
             at,
         };

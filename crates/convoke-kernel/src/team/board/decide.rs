@@ -30,7 +30,8 @@ impl Board {
                 fitting("reason", why)?;
                 let task = self.there(task)?;
                 own(task, holder, *token)?;
-                Ok(vec![TaskReleased { task: task.id.clone(), name: holder.name.clone(), why: why.clone() }.into()])
+                let (task, name, why) = (task.id.clone(), holder.name.clone(), why.clone());
+                Ok(vec![TaskReleased { task, name, why, given_up: true }.into()])
             }
             BoardEntry::ReleaseAll { agent, why } => {
                 let held = self.those(|task| holder(task) == Some(agent));
@@ -176,7 +177,7 @@ fn given_back(task: &Task, why: &str) -> Option<BoardEvent> {
         let why = format!("{why}; it was claimed {} times and never finished", task.attempts);
         TaskFailed { task: id, name, why }.into()
     } else {
-        TaskReleased { task: id, name, why: why.to_owned() }.into()
+        TaskReleased { task: id, name, why: why.to_owned(), given_up: false }.into()
     })
 }
 

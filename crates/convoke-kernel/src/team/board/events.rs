@@ -76,6 +76,9 @@ events! {
         name: String,
         /// Why.
         why: String,
+        /// Whether its holder gave it up, and did not merely lose it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        given_up: bool,
     }
     /// A task is done.
     TaskFinished = "task_finished" {
