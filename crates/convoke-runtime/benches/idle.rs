@@ -152,7 +152,8 @@ impl Brain for Team {
             _ => Vec::new(),
         };
         let call = |(index, (name, input)): (usize, (&str, Value))| {
-            json!({"type": "tool_use", "id": tool_use_id(context, name, index), "name": name, "input": input})
+            let id = tool_use_id(context, name, index);
+            json!({"type": "tool_use", "id": id, "name": name, "input": input})
         };
         let content: Vec<Value> = match calls.is_empty() {
             true => vec![json!({"type": "text", "text": "ready"})],

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::tests::{Bench, calls, done, reply, says, spec};
+use super::tests::{Bench, calls, reply, says, spec};
 use super::tests_mail::{LONG, alice, brief, in_team, last_texts, leader, letter, mail, texts, work};
 use super::tests_roles::{call, lead, message, of, results, say, tool_calls};
 use super::*;
@@ -157,7 +157,9 @@ fn what_has_no_answer_is_told_as_none() {
     let call = bench.call().0;
     bench.feed(Input::Summarised { call, reply: says("s"), facts: Box::default() });
     let read = texts(&bench, 0);
-    for line in ["member: none beside you", "unread: none", "request: none", "running: none", "todo: none", "task: none"] {
+    for line in
+        ["member: none beside you", "unread: none", "request: none", "running: none", "todo: none", "task: none"]
+    {
         assert!(read.lines().any(|one| one == line), "{line} is not in {read}");
     }
 }
@@ -419,7 +421,10 @@ fn lists(id: &str, status: &str) -> Box<Reply> {
 #[test]
 fn c22_one_that_has_not_touched_its_list_for_three_rounds_is_reminded_gently() {
     let mut bench = of(alice(false, LONG), "look");
-    assert_eq!(bench.replies(lists("l1", "in_progress")), ["model_replied", "tool_finished", "results_appended", "model_called"]);
+    assert_eq!(
+        bench.replies(lists("l1", "in_progress")),
+        ["model_replied", "tool_finished", "results_appended", "model_called"]
+    );
     assert_eq!(results(&bench), ["[x] look\n[>] write\n1 of 2 done"], "the list is answered at once");
     let mut reminded = String::new();
     for round in 0..7 {

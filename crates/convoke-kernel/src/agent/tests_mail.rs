@@ -18,8 +18,14 @@ use crate::wire::{FailureKind, Reply, Retry, StopReason};
 /// An agent that belongs to a team as its lead.
 pub(super) fn in_team(mut spec: AgentSpec, compact_at: u64) -> AgentSpec {
     let word = |text: &str| text.to_owned();
-    let membership =
-        Membership { name: word("lead"), role: word("lead"), team: word("red"), requires_plan: false, compact_at, project: None };
+    let membership = Membership {
+        name: word("lead"),
+        role: word("lead"),
+        team: word("red"),
+        requires_plan: false,
+        compact_at,
+        project: None,
+    };
     spec.team = Some(Box::new(membership));
     spec
 }
@@ -77,6 +83,7 @@ pub(super) fn brief(word: &str) -> TaskBrief {
         result: None,
         attempts: 1,
         offers: 0,
+        given_up: None,
         by: "lead".into(),
         at: 0,
     };

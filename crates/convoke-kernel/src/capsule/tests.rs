@@ -19,6 +19,7 @@ fn brief() -> TaskBrief {
         result: None,
         attempts: 1,
         offers: 0,
+        given_up: None,
         by: "lead".into(),
         at: 0,
     };

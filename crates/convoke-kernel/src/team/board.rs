@@ -216,7 +216,7 @@ pub enum BoardEntry {
         /// Why.
         why: String,
     },
-    /// A holder gives a task back to the board.
+    /// A holder gives a task up, and it goes back to the board. A task that has been claimed [`ATTEMPTS`] times fails instead.
     Release {
         /// Which.
         task: TaskId,

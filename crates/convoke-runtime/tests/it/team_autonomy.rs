@@ -61,7 +61,7 @@ async fn w6_w17_a_live_name_and_a_name_that_is_none_are_refused_and_make_nobody(
 }
 
 #[tokio::test]
-async fn b2_b14_c7_c16_what_a_member_does_is_seen_while_it_does_it() {
+async fn b2_b14_c1_c7_c16_what_a_member_does_is_seen_while_it_does_it() {
     let rig = rig(alice_works).await;
     let (lead, first, second) =
         (rig.sim.hold(LEADS, 1, 0), rig.sim.hold("be alice", 0, 0), rig.sim.hold("be alice", 1, 0));

@@ -180,7 +180,7 @@ async fn w27_a_task_that_its_holder_gives_back_on_purpose_is_not_given_to_it_aga
 }
 
 #[tokio::test]
-#[ignore = "finding 9"]
+#[ignore = "finding 11"]
 async fn w27_two_that_hand_a_task_to_each_other_come_to_an_end() {
     let rig = rig(|seen| match (seen.who.as_str(), in_hand(seen)) {
         (LEAD, _) => begins(seen, vec![create("the work"), spawn("alice"), spawn("bob")]),

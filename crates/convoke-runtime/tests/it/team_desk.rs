@@ -174,7 +174,7 @@ async fn w31_w32_of_many_processes_that_claim_a_task_one_gets_it_and_the_others_
 }
 
 #[tokio::test]
-async fn w2_w10_letters_of_several_processes_arrive_once_and_in_an_order_that_grows() {
+async fn b9_w2_w10_letters_of_several_processes_arrive_once_and_in_an_order_that_grows() {
     let check = async |room: Room| {
         room.spawn("alice").await;
         let mut senders = tokio::task::JoinSet::new();
@@ -203,11 +203,11 @@ async fn w2_w10_letters_of_several_processes_arrive_once_and_in_an_order_that_gr
         let last = room.desk().waiting(&room.session, "alice").await.unwrap();
         assert_eq!(last.len(), 20, "looking does not consume");
     };
-    on_every_store("w2_w10_letters_of_several_processes_arrive_once_and_in_an_order_that_grows", check).await;
+    on_every_store("b9_w2_w10_letters_of_several_processes_arrive_once_and_in_an_order_that_grows", check).await;
 }
 
 #[tokio::test]
-async fn w4_a_sender_that_is_given_up_at_any_moment_leaves_true_counts_and_a_desk_for_others() {
+async fn w4_w19_a_sender_that_is_given_up_at_any_moment_leaves_true_counts_and_a_desk_for_others() {
     let check = async |room: Room| {
         room.spawn("alice").await;
         let (quitter, other) = (room.other().await, room.other().await);
@@ -233,7 +233,7 @@ async fn w4_a_sender_that_is_given_up_at_any_moment_leaves_true_counts_and_a_des
         let texts = within(agree).await;
         assert_eq!(texts.iter().filter(|text| *text == "surely").count(), 12);
     };
-    on_every_store("w4_a_sender_that_is_given_up_at_any_moment_leaves_true_counts_and_a_desk_for_others", check).await;
+    on_every_store("w4_w19_a_sender_that_is_given_up_at_any_moment_leaves_true_counts_and_a_desk_for_others", check).await;
 }
 
 #[tokio::test]
@@ -251,7 +251,7 @@ async fn w5_an_unknown_reader_is_an_error_that_names_the_team_and_nothing_waits_
 }
 
 #[tokio::test]
-async fn w13_a_letter_to_the_lead_waits_for_it_before_there_is_any_teammate() {
+async fn b5_w13_a_letter_to_the_lead_waits_for_it_before_there_is_any_teammate() {
     let room = Room::new().await;
     assert!(room.texts(LEAD).await.is_empty(), "a team that nobody has opened has no mail");
     let id = room.send(LEAD, "look at the tests, too").await.unwrap();

@@ -156,7 +156,10 @@ fn held(request: &Value) -> String {
 fn sets_up(seen: &Seen<'_>, alice: &Value) -> Said {
     match seen.replies {
         0 => Said::Calls(vec![
-            ("task_create", json!({"subject": "build the tower", "description": "of stone\nand high", "role": "coder"})),
+            (
+                "task_create",
+                json!({"subject": "build the tower", "description": "of stone\nand high", "role": "coder"}),
+            ),
             ("spawn_teammate", json!({"name": "bob", "role": "tester", "prompt": "Wait."})),
             ("spawn_teammate", alice.clone()),
         ]),
@@ -206,9 +209,7 @@ fn writes_letters(rig: &Rig, session: SessionId, lead: AgentId) {
 async fn c17_w42_ten_new_histories_and_three_restarts_leave_a_teammate_who_it_is() {
     let mut rig = rig(|seen| match (seen.who.as_str(), summary_of(seen)) {
         (_, Some(summary)) => summary,
-        ("lead", _) => {
-            sets_up(seen, &json!({"name": "alice", "role": "coder", "prompt": "Take work from the board."}))
-        }
+        ("lead", _) => sets_up(seen, &json!({"name": "alice", "role": "coder", "prompt": "Take work from the board."})),
         ("alice", _) => builds(seen),
         _ => call("idle", json!({})),
     })
@@ -311,7 +312,8 @@ async fn check_never_writes(alice: Value, authority: &'static str, refusal: &str
 
 #[tokio::test]
 async fn w76_a_teammate_that_only_reads_never_gains_a_right() {
-    let alice = json!({"name": "alice", "role": "coder", "prompt": "Look.", "tools": ["view", "grep"], "isolation": "copy"});
+    let alice =
+        json!({"name": "alice", "role": "coder", "prompt": "Look.", "tools": ["view", "grep"], "isolation": "copy"});
     let authority = "authority: hands: view, grep; nothing you write is kept; you start no agents\n";
     check_never_writes(alice, authority, "Not run: you were given view, grep and no other tools").await;
 }
@@ -366,9 +368,20 @@ async fn w43_ten_new_histories_and_three_restarts_leave_a_lead_its_mode_and_its_
     for (index, request) in first_requests(&rig, "lead").iter().enumerate() {
         let (turn, read) = (index + 1, body_texts(&request.body));
         let mode = if SWITCH[turn] { "mode: on\n" } else { "mode: off\n" };
-        let says = ["name: lead\n", "team: default\n", "member: alice, ", "envelope: no caps\n", "unread: none\n", "task: none\n", mode];
+        let says = [
+            "name: lead\n",
+            "team: default\n",
+            "member: alice, ",
+            "envelope: no caps\n",
+            "unread: none\n",
+            "task: none\n",
+            mode,
+        ];
         check_says(&read, &says, &format!("turn {turn}"));
-        assert!(read.contains("you start agents and teammates\n") && read.contains(&format!("| turn {turn}\n")), "{read}");
+        assert!(
+            read.contains("you start agents and teammates\n") && read.contains(&format!("| turn {turn}\n")),
+            "{read}"
+        );
         let entries = read.matches("[orchestration mode: on]").count();
         assert_eq!(entries, usize::from(SWITCH[turn]), "turn {turn}: {read}");
         assert!(!read.contains("[orchestration mode: off]") && !read.contains("still on]"), "turn {turn}: {read}");

@@ -40,7 +40,7 @@ async fn at_rest(rig: Rig) -> (Play, convoke_sim::Hold) {
 }
 
 #[tokio::test]
-async fn c3_b15_w29_a_letter_is_read_at_the_next_tool_boundary_while_its_reader_works() {
+async fn c3_b15_w11_w29_a_letter_is_read_at_the_next_tool_boundary_while_its_reader_works() {
     let rig = rig(alice_looks).await;
     let hold = rig.sim.hold("be alice", 0, 0);
     let mut play = Play::of(rig).await;
@@ -56,7 +56,7 @@ async fn c3_b15_w29_a_letter_is_read_at_the_next_tool_boundary_while_its_reader_
 }
 
 #[tokio::test]
-async fn c10_w14_w15_w20_a_letter_wakes_one_that_rests_and_finds_its_history_whole() {
+async fn b13_c8_c10_w14_w15_w20_w28_a_letter_wakes_one_that_rests_and_finds_its_history_whole() {
     let (mut play, hold) = at_rest(rig(alice_rests).await).await;
     play.send("alice", "one more thing").await;
     play.until_asked("alice", 2).await;

@@ -304,14 +304,21 @@ async fn a_person_can_answer_a_plan_in_the_leads_stead() {
 async fn w35_one_that_sleeps_while_its_plan_waits_keeps_its_task() {
     let mut rig = rig(|seen| if seen.who == "bob" { works(seen) } else { waits_for_approval(seen) }).await;
     rig.team.idle = Duration::from_millis(20);
-    rig.team.claim_ttl = Duration::from_millis(200);
+    let ttl = Duration::from_secs(2);
+    rig.team.claim_ttl = ttl;
     let hold = rig.sim.hold(LEADS, 1, 0);
     let mut play = Play::of(rig).await;
     let asleep = |member: &convoke_kernel::Member| member.asleep.is_some();
     play.until_roster(|roster| !roster.open_requests().is_empty() && roster.member("alice").is_some_and(asleep)).await;
-    // A claim that nobody renews would run out within this time, several times over.
-    let (clock, until) = (play.rig.clock.clone(), play.rig.clock.now() + 1_000);
-    within(clock.sleep_until(until)).await;
+    // A claim that nobody renews runs out, and is none any more.
+    let until = |board: &convoke_kernel::Board| match board.tasks()[0].state {
+        TaskState::Claimed { until, .. } => Some(until),
+        _ => None,
+    };
+    let first = until(&play.board().await).expect("it is claimed");
+    let longer = first + 2 * u64::try_from(ttl.as_millis()).unwrap();
+    let board = play.until_board(|board| until(board).is_none_or(|now| now >= longer)).await;
+    assert!(until(&board).is_some(), "{board:?}");
     let roster = play.roster().await;
     let request = roster.open_requests()[0].0.clone();
     play.desk().answer_plan(&play.session, &play.lead, &request, true, "").await.unwrap();

@@ -58,7 +58,7 @@ fn claims(seen: &Seen<'_>) -> Said {
 }
 
 #[tokio::test]
-async fn c11_c14_a_teammate_claims_what_is_on_the_board_and_the_lead_hears_of_it() {
+async fn c11_c14_w21_a_teammate_claims_what_is_on_the_board_and_the_lead_hears_of_it() {
     let rig = rig(claims).await;
     let runtime = rig.life(None).await;
     let lead = runtime.start(rig.start(), "make a team").await.unwrap();

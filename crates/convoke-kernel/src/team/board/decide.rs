@@ -30,17 +30,17 @@ impl Board {
                 fitting("reason", why)?;
                 let task = self.there(task)?;
                 own(task, holder, *token)?;
-                let (task, name, why) = (task.id.clone(), holder.name.clone(), why.clone());
-                Ok(vec![TaskReleased { task, name, why, given_up: true }.into()])
+                // Members that hand a task to each other come to an end, too.
+                Ok(given_back(task, why, true).into_iter().collect())
             }
             BoardEntry::ReleaseAll { agent, why } => {
                 let held = self.those(|task| holder(task) == Some(agent));
-                Ok(held.into_iter().filter_map(|task| given_back(task, why)).collect())
+                Ok(held.into_iter().filter_map(|task| given_back(task, why, false)).collect())
             }
             BoardEntry::Offer { task, agent } => self.offer(self.there(task)?, agent),
             BoardEntry::Expire => {
                 let lapsed = self.those(|task| lease(task).is_some_and(|until| until <= at));
-                Ok(lapsed.into_iter().filter_map(|task| given_back(task, LAPSED)).collect())
+                Ok(lapsed.into_iter().filter_map(|task| given_back(task, LAPSED, false)).collect())
             }
             BoardEntry::Cancel { task, by } => self.cancel(self.there(task)?, by),
             BoardEntry::Retry { task, by } => self.retry(self.there(task)?, by, at),
@@ -81,7 +81,7 @@ impl Board {
             ));
         }
         // What the claimant let run out goes back now; else a renewal later could put two tasks into its hands.
-        let mut events: Vec<BoardEvent> = held.into_iter().filter_map(|task| given_back(task, LAPSED)).collect();
+        let mut events: Vec<BoardEvent> = held.into_iter().filter_map(|task| given_back(task, LAPSED, false)).collect();
         let (name, agent) = (claimant.name.clone(), claimant.agent.clone());
         events.push(TaskClaimed { task: task.id.clone(), name, agent, token: self.tokens + 1, until }.into());
         Ok(events)
@@ -152,7 +152,7 @@ impl Board {
             )),
             // It has failed, only nobody has written that down yet.
             TaskState::Claimed { until, .. } if *until <= at && task.attempts >= ATTEMPTS => {
-                Ok(given_back(task, LAPSED).into_iter().chain([again]).collect())
+                Ok(given_back(task, LAPSED, false).into_iter().chain([again]).collect())
             }
             TaskState::Claimed { name, .. } => refuse(format!(
                 "{} is held by {name}: only a failed task is tried again. Wait for it, or cancel it first.",
@@ -170,14 +170,14 @@ fn renewed(held: &[&Task], until: u64) -> Vec<BoardEvent> {
 }
 
 /// The runtime takes a task out of its holder's hands. One that never comes to an end would go round for ever, so it fails at last.
-fn given_back(task: &Task, why: &str) -> Option<BoardEvent> {
+fn given_back(task: &Task, why: &str, given_up: bool) -> Option<BoardEvent> {
     let TaskState::Claimed { name, .. } = &task.state else { return None };
     let (id, name) = (task.id.clone(), name.clone());
     Some(if task.attempts >= ATTEMPTS {
         let why = format!("{why}; it was claimed {} times and never finished", task.attempts);
         TaskFailed { task: id, name, why }.into()
     } else {
-        TaskReleased { task: id, name, why: why.to_owned(), given_up: false }.into()
+        TaskReleased { task: id, name, why: why.to_owned(), given_up }.into()
     })
 }
 

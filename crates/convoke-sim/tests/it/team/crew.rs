@@ -93,7 +93,8 @@ async fn a_message_is_sent_answered_once_and_the_dialogue_ends() {
     let [("alice", asked), ("bob", hello), ("alice", reply)] = sent.as_slice() else { panic!("{sent:?}") };
     assert!(asked.starts_with("Send bob a message: ") && hello.starts_with("Hello bob, this is alice"), "{sent:?}");
     assert!(reply.starts_with("Re: Hello bob") && reply.contains("bob (tester)"), "{reply}");
-    holds(&answer, &["alice: I sent bob the message", "bob: I have answered alice's question"]);
+    let heard = "alice has read the letter from bob: “Re: Hello bob, this is alice.";
+    holds(&answer, &["- alice wrote to bob: “Hello bob, this is alice.", "- bob has answered alice.", heard]);
 }
 
 #[tokio::test]
@@ -104,7 +105,8 @@ async fn a_broadcast_reaches_all_and_nobody_answers_it() {
     let answer = host.ask("Broadcast \"status update: phase 1 complete\" to all teammates").await;
     assert_eq!(host.inputs("broadcast"), [&json!({"text": "status update: phase 1 complete"})]);
     assert!(host.inputs("send_message").is_empty());
-    holds(&answer, &["alice: I have read the letter from lead: “status update: phase 1 complete”", "bob: I have read"]);
+    let read = "has read the letter from lead: “status update: phase 1 complete”";
+    holds(&answer, &[&format!("- alice {read}"), &format!("- bob {read}")]);
 }
 
 #[tokio::test]
@@ -126,7 +128,7 @@ async fn a_teammate_without_a_name_is_given_one_and_rests_until_there_is_work() 
     assert_eq!(host.called("coder"), ["idle"]);
     let answer = host.ask("Create a task to count the lines").await;
     assert_eq!(host.called("coder"), ["idle", "bash", "task_update"]);
-    holds(&answer, &["all done", "coder: t_", "There are 3 files with 7 lines here"]);
+    holds(&answer, &["all done", "- coder, “count the lines” (t_", "There are 3 files with 7 lines here"]);
 }
 
 #[tokio::test]
@@ -137,7 +139,7 @@ async fn a_shutdown_is_asked_for_agreed_to_and_told() {
     assert_eq!(host.called("lead"), ["spawn_teammate", "request_shutdown"]);
     assert_eq!((host.stopped.as_slice(), host.inputs("answer_shutdown").len()), (&["alice".to_owned()][..], 1));
     assert!(host.inputs("answer_shutdown")[0]["request"].as_str().is_some_and(|id| id.starts_with("m_")));
-    holds(&answer, &["alice agreed to stop"]);
+    holds(&answer, &["alice agreed to stop", "alice has stopped"]);
     host.ask("List teammates to see alice's status after shutdown approval").await;
     assert_eq!(host.called("lead"), ["spawn_teammate", "request_shutdown", "list_teammates"]);
 }
@@ -177,6 +179,50 @@ async fn a_plan_nobody_spoke_of_waits_for_the_persons_word() {
     holds(&answer, &["The plan of dora waits for a word"]);
     host.ask("Approve dora's plan").await;
     assert_eq!(host.inputs("review_plan").len(), 1);
+}
+
+#[tokio::test]
+async fn only_what_is_new_is_told_and_everything_once_when_nothing_more_is_to_come() {
+    for prompt in [
+        "Create 3 tasks on the board, then spawn alice and bob. Watch them auto-claim.",
+        "Create tasks with dependencies. Watch teammates respect the blocked order.",
+        "Spawn alice (coder) and bob (tester). Have alice send bob a message.",
+        "Spawn alice and bob. Broadcast \"status update: phase 1 complete\" to all teammates",
+        "Spawn alice as a coder. Then request her shutdown.",
+        "Spawn bob with a risky refactoring task. Review and reject his plan.",
+        "Spawn charlie, have him submit a plan, then approve it.",
+        "Spawn dora. Have her submit a plan.",
+        "Spawn alice. Have alice count the lines.",
+        "Create tasks: fix the bug in src/a.py, list the files. Spawn alice.",
+        "List teammates",
+    ] {
+        let (tree, sim) = (small(), offline().await);
+        let mut host = Host::new(&sim, &tree);
+        host.ask(prompt).await;
+        let (last, interim) = host.said.split_last().unwrap();
+        let marked = |said: &&String| said.contains("Offline model");
+        assert!(marked(&last) && !interim.iter().any(|said| marked(&said)), "{prompt}\n{}", host.said.join("\n==\n"));
+        let mut told: Vec<&str> =
+            interim.iter().flat_map(|said| said.lines()).filter(|line| line.starts_with("- ")).collect();
+        let number = told.len();
+        told.sort_unstable();
+        told.dedup();
+        assert_eq!(told.len(), number, "{prompt}: told twice in\n{}", host.said.join("\n==\n"));
+        assert!(!last.contains(":\n\n") && !last.contains("\n\n\n"), "{prompt}\n{last}");
+    }
+}
+
+#[tokio::test]
+async fn a_letter_after_the_last_answer_is_told_alone() {
+    let (tree, sim) = (small(), offline().await);
+    let mut host = Host::new(&sim, &tree);
+    host.ask("Create 2 tasks on the board, then spawn alice.").await;
+    let mail = "[mail]\nTold by Convoke and not said by the person.\n\nletter m_0000000000000099 from alice: a message\n| One more thing.\n";
+    let answer = host.ask(mail).await;
+    assert_eq!(
+        answer,
+        "Mail came in:\n- alice writes: One more thing.\n\n(Offline model: fixed rules, no intelligence.)"
+    );
 }
 
 #[tokio::test]

@@ -190,6 +190,10 @@ impl<'a> Host<'a> {
                     "lead" => self.said.push(said),
                     _ => drop(self.post(name, "lead", "what its work came to, sent by Convoke", &said, "")),
                 }
+                if self.stopped.iter().any(|other| other == name) {
+                    let text = format!("{name} has stopped: it was asked to stop.");
+                    self.post("convoke", "lead", "a notice", &text, "");
+                }
                 return;
             }
             if let Some(mail) = self.take_mail(name) {

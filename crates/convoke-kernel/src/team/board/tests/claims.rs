@@ -297,13 +297,19 @@ fn a_task_that_ran_out_too_often_is_given_to_nobody_even_before_that_is_written_
 }
 
 #[test]
-fn a_holder_that_gives_a_task_back_never_fails_it() {
+fn w27_a_task_that_everybody_gives_up_fails_at_last_and_can_be_tried_again() {
     let mut desk = Desk::plain(1);
-    for _ in 0..2 * ATTEMPTS {
-        desk.does(&claim(1, &member("alice")));
-        assert_eq!(desk.does(&release(1, &member("alice"), None)), ["task_released"]);
+    for attempt in 1..=ATTEMPTS {
+        let who = member(if attempt % 2 == 0 { "alice" } else { "bob" });
+        desk.does(&claim(1, &who));
+        let expected = if attempt < ATTEMPTS { "task_released" } else { "task_failed" };
+        assert_eq!(desk.does(&release(1, &who, None)), [expected]);
+        if attempt < ATTEMPTS {
+            assert_eq!(desk.task(1).given_up, Some(who.name));
+        }
     }
-    assert_eq!((desk.is_pending(1), desk.task(1).attempts), (true, 2 * ATTEMPTS));
+    desk.does(&again(1));
+    assert_eq!((desk.is_pending(1), desk.task(1).attempts, &desk.task(1).given_up), (true, 0, &None));
 }
 
 #[test]

@@ -96,7 +96,7 @@ fn w10_a_full_queue_is_told_to_the_sender_and_holds_up_no_result_request_or_answ
 }
 
 #[test]
-fn w1_a_letter_waits_until_it_is_taken_and_again_when_it_is_put_back() {
+fn b4_w1_a_letter_waits_until_it_is_taken_and_again_when_it_is_put_back() {
     let mut team = Team::of(&[("alice", "coder"), ("bob", "tester")]);
     let urgent = |from: &str, urgent| {
         let (from, to) = (from.to_owned(), "alice".to_owned());

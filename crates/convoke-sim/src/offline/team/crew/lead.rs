@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use super::letters::{Letter, Sort, first_id};
 use super::names::Spawn;
+use super::report;
 use super::story::{Heard, Story, alike};
 use super::wishes::{self, Wishes};
-use super::{brief, report};
 use crate::offline::policy::{Answer, call_tools, text};
 use crate::offline::read::Call;
 
@@ -52,11 +52,11 @@ pub(super) fn told_beside(story: &Story) -> Option<String> {
         return None;
     }
     let letters: Vec<&Letter> = story.letters_since(story.opened).collect();
-    (!letters.is_empty()).then(|| format!("\n\nMail came in meanwhile:\n{}", report::lines(&letters, &[])))
+    (!letters.is_empty()).then(|| format!("\n\nMail came in:\n{}", report::lines(&letters, &[], true)))
 }
 
 /// The members that are known before a place in the history.
-fn known(story: &Story, before: usize) -> Vec<String> {
+pub(super) fn known(story: &Story, before: usize) -> Vec<String> {
     let events = &story.events[..before];
     let mut known = story.members.clone();
     for event in events {
@@ -220,8 +220,3 @@ const BOARD: &str = "Find work on the task board: what you can do is claimed for
 const LETTERS: &str = "Wait for letters of your team and do what they ask. Call idle when there is nothing to do.";
 const REJECTED: &str = "Rejected, as the person asked: it does not say what is changed where, how it is checked and how it is undone. Hand in a smaller \
     plan that does.";
-
-/// A letter's text in a line.
-pub(super) fn told(letter: &Letter) -> String {
-    brief(&letter.text, 400)
-}

@@ -2,10 +2,12 @@
 //! claimed or was asked and then rests. Both are pure functions of the request; what was done is read again from the history.
 //! Nobody here answers an answer, so every dialogue ends. What a letter says is data to the lead: it asks nothing of it.
 
+mod awaited;
 mod lead;
 mod letters;
 mod memory;
 mod names;
+mod phrases;
 mod report;
 mod story;
 mod teammate;
@@ -61,9 +63,6 @@ pub(in crate::offline) fn finish(request: &Value, mut answer: Answer) -> Answer 
     }
     answer
 }
-
-/// What a teammate says that has nothing to do.
-const RESTS: &str = "I wait for letters and for work on the board.";
 
 /// A text on one line, and not too much of it.
 fn brief(text: &str, most: usize) -> String {

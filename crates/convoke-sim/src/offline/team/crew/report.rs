@@ -1,20 +1,29 @@
-//! What the lead tells the person: what was set up, what came in, and at the end who did what. One line for each thing, and nothing that no
-//! result or letter said.
+//! What the lead tells the person: what was set up, what is new, and when everything has ended who did what, once. One line for each thing,
+//! and nothing that no result or letter said.
 
 use std::fmt::Write as _;
 
-use super::lead::{Business, open_plans, told};
+use super::awaited::{self, calls_now, ends, is_open, is_said_elsewhere, parts, tasks};
+use super::lead::{Business, open_plans};
 use super::letters::{Letter, Sort};
-use super::{RESTS, brief, spoken};
+use super::phrases::{Ack, RESTS};
+use super::{brief, spoken};
 use crate::offline::read::Call;
 use crate::offline::team::many;
 
 /// So many lines of one kind are told.
 const MOST: usize = 40;
 
+/// What stands under an answer after which nothing more is to come.
+const OFFLINE: &str = "(Offline model: fixed rules, no intelligence.)";
+
+/// What stands under one after which more is to come.
+const GOES_ON: &str = "I go on when the next letter comes.";
+
 /// The text after the calls that a person's words led to.
 pub(super) fn set_up(business: &Business<'_>) -> String {
     let mut out = Vec::new();
+    let letters: Vec<&Letter> = business.story.letters_since(business.start).collect();
     let made = |call: &&Call| !call.is_error && call.result.is_some();
     let member = |call: &Call, name: &str| call.input[name].as_str().unwrap_or_default().to_owned();
     let tasks: Vec<String> =
@@ -29,8 +38,14 @@ pub(super) fn set_up(business: &Business<'_>) -> String {
         .map(|call| format!("{} ({})", member(call, "name"), member(call, "role")))
         .collect();
     if !spawned.is_empty() {
-        let them = if tasks.is_empty() { "" } else { " They claim tasks by themselves when they are free." };
-        out.push(format!("Spawned {}.{them}", spoken(&spawned)));
+        let they = if spawned.len() == 1 { "It claims tasks by itself" } else { "They claim tasks by themselves" };
+        let they = match (tasks.is_empty(), is_open(business, &letters)) {
+            (false, _) => format!(" {they} when free."),
+            // Nobody was given anything to do.
+            (true, false) => format!(" {they} when there are any."),
+            (true, true) => String::new(),
+        };
+        out.push(format!("Spawned {}.{they}", spoken(&spawned)));
     }
     for call in business.calls("send_message").into_iter().filter(made) {
         out.push(format!("Sent {} a message: “{}”", member(call, "to"), brief(&member(call, "text"), 200)));
@@ -40,130 +55,165 @@ pub(super) fn set_up(business: &Business<'_>) -> String {
         out.push(format!("Broadcast “{}”. {result}", brief(&member(call, "text"), 200)));
     }
     for call in business.calls("request_shutdown").into_iter().filter(made) {
-        out.push(format!("Asked {} to stop. The answer comes by mail.", member(call, "name")));
+        out.push(format!("Asked {} to stop.", member(call, "name")));
     }
     for tool in ["list_teammates", "read_inbox", "task_list"] {
         for call in business.calls(tool).into_iter().filter(made) {
             out.push(call.result.as_deref().unwrap_or_default().trim().to_owned());
         }
     }
-    out.extend(reviewed(business));
-    out.extend(refusals(business));
+    out.extend(reviewed(business, &business.calls("review_plan")));
+    out.extend(refusals(business, business.start));
     out.extend(left(business));
-    let letters: Vec<&Letter> = business.story.letters_since(business.start).collect();
+    if out.is_empty() {
+        return "Nothing was done: the work ended before that.".to_owned();
+    }
+    let open = is_open(business, &letters);
     if !letters.is_empty() {
-        out.push(format!("Mail came in meanwhile:\n{}", lines(&letters, &subjects(business))));
+        out.extend(if open { mail(business, &letters) } else { Some(who_did_what(business, &letters)) });
     }
-    let begun = !tasks.is_empty() || !spawned.is_empty();
-    if begun {
-        out.push("What comes of it is sent to me, and I go on when it comes.".to_owned());
-    }
-    if out.is_empty() { "Nothing was done: the work ended before that.".to_owned() } else { out.join("\n\n") }
-}
-
-/// The text after letters came in.
-pub(super) fn news(business: &Business<'_>) -> String {
-    let story = business.story;
-    let subjects = subjects(business);
-    let all: Vec<&Letter> = story.letters_since(business.start).collect();
-    let ended = |id: &String| all.iter().any(|letter| ends(letter, id));
-    let done = subjects.iter().filter(|(id, _)| ended(id)).count();
-    let total = subjects.len();
-    let mut out = Vec::new();
-    if total > 0 && done == total {
-        let failed = subjects.iter().filter(|(id, _)| failed(&all, id)).count();
-        let how = if failed == 0 { "all done".to_owned() } else { format!("all ended, {failed} of them failed") };
-        out.push(format!("The tasks ({total}) are {how}. Who did what:\n{}", lines(&all, &subjects)));
-    } else {
-        let fresh: Vec<&Letter> = story.letters_since(story.opened).collect();
-        // Where no tasks are counted, everything since the person spoke is the answer.
-        let shown = if total == 0 { &all } else { &fresh };
-        if shown.is_empty() {
-            out.push("No letter came; members of the team have gone to sleep.".to_owned());
-        } else {
-            out.push(format!("Mail came in:\n{}", lines(shown, &subjects)));
-        }
-        if total > 0 {
-            out.push(format!("{done} of {} ended; I go on when the next letter comes.", were(total, "task")));
-        }
-    }
-    out.extend(reviewed(business));
-    for plan in open_plans(story) {
-        let plan = format!("The plan of {} waits for a word: say whether it is to be approved or rejected.", plan.from);
-        out.push(plan);
-    }
-    out.extend(refusals(business));
-    out.extend(left(business));
-    if done == total {
-        out.push("(Offline model: fixed rules, no intelligence.)".to_owned());
-    }
+    out.push(if open { "What comes of it is sent to me, and I go on when it comes." } else { OFFLINE }.to_owned());
     out.join("\n\n")
 }
 
-/// Letters, one line each. What a teammate says of a task is told with the task's subject.
-pub(super) fn lines(letters: &[&Letter], subjects: &[(String, String)]) -> String {
+/// The text after letters came in: what is new, or, when nothing more is to come, everything.
+pub(super) fn news(business: &Business<'_>) -> String {
+    let story = business.story;
+    let fresh: Vec<&Letter> = story.letters_since(story.opened).collect();
+    let all: Vec<&Letter> = story.letters_since(business.start).collect();
+    let open = is_open(business, &all);
+    // What came after everything had been told is told alone.
+    let told = !is_open(business, &awaited::letters(business, business.start, story.opened));
+    let waiting = open_plans(story);
+    let last = !open && !told && waiting.is_empty();
+    let mut out = Vec::new();
+    if fresh.is_empty() {
+        out.push("No letter came; members of the team have gone to sleep.".to_owned());
+    } else if last {
+        out.push(who_did_what(business, &all));
+    } else {
+        out.extend(mail(business, &fresh));
+    }
+    if last {
+        out.extend(reviewed(business, &business.calls("review_plan")));
+    } else {
+        out.extend(reviewed(business, &calls_now(business, "review_plan")));
+    }
+    for plan in waiting {
+        let plan = format!("The plan of {} waits for a word: say whether it is to be approved or rejected.", plan.from);
+        out.push(plan);
+    }
+    out.extend(refusals(business, if last { business.start } else { story.opened }));
+    if last {
+        out.extend(left(business));
+    }
+    let tasks = tasks(business);
+    out.push(match open {
+        false => OFFLINE.to_owned(),
+        true if tasks.is_empty() => GOES_ON.to_owned(),
+        true => {
+            let done = tasks.iter().filter(|(id, _)| all.iter().any(|letter| ends(letter, id))).count();
+            format!("Ended: {done} of {}. {GOES_ON}", many(tasks.len() as u64, "task"))
+        }
+    });
+    out.join("\n\n")
+}
+
+/// What is new, in short.
+fn mail(business: &Business<'_>, letters: &[&Letter]) -> Option<String> {
+    let lines = lines(letters, &tasks(business), false);
+    (!lines.is_empty()).then(|| format!("Mail came in:\n{lines}"))
+}
+
+/// Everything that came of it: the tasks in their order, then what else was told.
+fn who_did_what(business: &Business<'_>, letters: &[&Letter]) -> String {
+    let tasks = tasks(business);
     let mut out = String::new();
-    let rests = |letter: &Letter| letter.sort == Sort::Result && letter.text.trim() == RESTS;
+    let mut failed = 0;
+    for (id, subject) in &tasks {
+        let Some(letter) = letters.iter().rev().find(|letter| ends(letter, id)) else { continue };
+        let (done, text) = outcome(letter, id);
+        failed += usize::from(!done);
+        let how = if done { "" } else { " failed" };
+        let _ = writeln!(out, "- {}{how}, “{subject}” ({id}): {text}", letter.from);
+    }
+    out += &lines(letters, &tasks, true);
+    let head = match (tasks.len(), failed) {
+        (0, _) => "All of it has ended.".to_owned(),
+        (total, 0) => format!("The tasks ({total}) are all done."),
+        (total, failed) => format!("The tasks ({total}) are all ended, {failed} of them failed."),
+    };
+    format!("{head} Who did what:\n{}", out.trim_end())
+}
+
+/// How a task ended by the letter that tells it, and what was said of it.
+fn outcome(letter: &Letter, id: &str) -> (bool, String) {
+    let parts = parts(letter);
+    let part = parts.iter().find(|part| part.starts_with(&format!("{id} (")));
+    let text = part.map_or(letter.text.as_str(), String::as_str);
+    // Its teammate names the task as well; once is enough.
+    let behind = |sign: &str| part.and_then(|part| Some(part.split_once(sign)?.1));
+    let failed = letter.sort == Sort::Failed || behind(") failed: ").is_some() && behind(") is done: ").is_none();
+    let text = behind(") is done: ").or_else(|| behind(") failed: ")).unwrap_or(text);
+    (!failed, brief(text, 400))
+}
+
+/// Letters, one line for each thing they tell; short while things go on. Of the ends of tasks the whole answer tells elsewhere.
+pub(super) fn lines(letters: &[&Letter], tasks: &[(String, String)], whole: bool) -> String {
+    let mut out: Vec<String> = Vec::new();
     let mut resting: Vec<String> = Vec::new();
     for (at, letter) in letters.iter().enumerate() {
+        let from = &letter.from;
         // Whoever was heard of since then has done more than wait.
-        if rests(letter) && !letters[at + 1..].iter().any(|later| later.from == letter.from) {
-            resting.push(letter.from.clone());
+        let rests = letter.sort == Sort::Result && (letter.text.trim().is_empty() || letter.text.trim() == RESTS);
+        if rests && !letters[at + 1..].iter().any(|later| later.from == *from) {
+            resting.push(from.clone());
         }
+        let ended: Vec<&(String, String)> = tasks.iter().filter(|(id, _)| ends(letter, id)).collect();
+        for (id, subject) in ended.iter().filter(|_| !whole) {
+            let (done, text) = outcome(letter, id);
+            out.push(match done {
+                true => format!("{from} has done “{subject}” ({id})."),
+                false => format!("{from} failed at “{subject}” ({id}): {text}"),
+            });
+        }
+        let text = brief(&letter.text, 400);
+        match letter.sort {
+            Sort::Result => {
+                let parts = parts(letter);
+                let named = |part: &String| ended.iter().any(|(id, _)| part.starts_with(&format!("{id} (")));
+                // Where no part names the task, all of it was said of the task.
+                let of_task = !ended.is_empty() && !parts.iter().any(named);
+                let rest = parts.iter().filter(|part| !of_task && !named(part) && !is_said_elsewhere(part));
+                out.extend(rest.map(|part| match Ack::of(part) {
+                    Some(ack) => format!("{from} {}", ack.told(whole)),
+                    None => format!("{from}: {}", brief(part, 400)),
+                }));
+            }
+            Sort::Failed if !ended.is_empty() => {}
+            Sort::Failed => out.push(format!("{from} failed: {text}")),
+            Sort::Message | Sort::Broadcast => out.push(format!("{from} writes: {text}")),
+            Sort::PlanRequest => {
+                let plan = if whole { letter.text.lines().next().unwrap_or_default() } else { &text };
+                out.push(format!("{from} handed in a plan: {plan}"));
+            }
+            Sort::ShutdownAnswer if letter.approves => out.push(format!("{from} agreed to stop: {text}")),
+            Sort::ShutdownAnswer => out.push(format!("{from} does not stop: {text}")),
+            Sort::Notice => out.push(format!("Convoke tells: {text}")),
+            Sort::ShutdownRequest | Sort::PlanAnswer => out.push(format!("{from} tells: {text}")),
+        }
+    }
+    let more = out.len().saturating_sub(MOST);
+    out.truncate(MOST);
+    if more > 0 {
+        out.push(format!("and {} more", many(more as u64, "line")));
     }
     resting.sort();
-    let letters: Vec<&&Letter> = letters.iter().filter(|letter| !rests(letter)).collect();
-    for letter in letters.iter().take(MOST) {
-        let from = &letter.from;
-        let mut text = told(letter);
-        let task = letter.task.as_ref().and_then(|task| subjects.iter().find(|(id, _)| id == task));
-        let about = task.map(|(id, subject)| format!(", “{subject}” ({id})")).unwrap_or_default();
-        if let Some((id, _)) = task
-            && let Some((_, rest)) = text.split_once(" is done: ").filter(|(head, _)| head.starts_with(id.as_str()))
-        {
-            // Its teammate names the task as well; once is enough.
-            text = rest.to_owned();
-        }
-        let _ = match letter.sort {
-            Sort::Result => writeln!(out, "- {from}{about}: {text}"),
-            Sort::Failed => writeln!(out, "- {from} failed{about}: {text}"),
-            Sort::Message | Sort::Broadcast => writeln!(out, "- {from} writes: {text}"),
-            Sort::PlanRequest => writeln!(out, "- {from} handed in a plan: {}", brief(&text, 160)),
-            Sort::ShutdownAnswer if letter.approves => writeln!(out, "- {from} agreed to stop: {text}"),
-            Sort::ShutdownAnswer => writeln!(out, "- {from} does not stop: {text}"),
-            Sort::Notice => writeln!(out, "- Convoke tells: {text}"),
-            Sort::ShutdownRequest | Sort::PlanAnswer => writeln!(out, "- {from} tells: {text}"),
-        };
-    }
-    if letters.len() > MOST {
-        let _ = writeln!(out, "- and {} more", many((letters.len() - MOST) as u64, "letter"));
-    }
-    if !resting.is_empty() {
+    if whole && !resting.is_empty() {
         let wait = if resting.len() == 1 { "waits" } else { "wait" };
-        let _ = writeln!(out, "- {} {wait} for letters and work", spoken(&resting));
+        out.push(format!("{} {wait} for letters and work", spoken(&resting)));
     }
-    out.trim_end().to_owned()
-}
-
-/// The tasks that the lead wrote: id and subject.
-fn subjects(business: &Business<'_>) -> Vec<(String, String)> {
-    let made = business.calls("task_create").into_iter().filter_map(|call| call.input["subject"].as_str());
-    made.filter_map(|subject| Some((business.id(subject)?, subject.to_owned()))).collect()
-}
-
-/// Whether a letter tells the end of a task.
-fn ends(letter: &Letter, id: &str) -> bool {
-    let ended = [format!("{id} ("), format!("{id} is")].iter().any(|sign| letter.text.contains(sign));
-    match letter.sort {
-        Sort::Result => letter.task.as_deref() == Some(id) || ended,
-        Sort::Failed => letter.task.as_deref() == Some(id),
-        _ => false,
-    }
-}
-
-fn failed(letters: &[&Letter], id: &str) -> bool {
-    let latest = letters.iter().rev().find(|letter| ends(letter, id));
-    latest.is_some_and(|letter| letter.sort == Sort::Failed || letter.text.contains(") failed: "))
+    out.iter().map(|line| format!("- {line}")).collect::<Vec<_>>().join("\n")
 }
 
 fn task_line(business: &Business<'_>, call: &Call) -> String {
@@ -180,13 +230,13 @@ fn task_line(business: &Business<'_>, call: &Call) -> String {
 }
 
 /// The plans that were answered.
-fn reviewed(business: &Business<'_>) -> Vec<String> {
+fn reviewed(business: &Business<'_>, calls: &[&Call]) -> Vec<String> {
     let author = |request: &str| {
         let mut plans = business.story.letters_since(0).filter(|letter| letter.sort == Sort::PlanRequest);
         plans.find(|plan| plan.request == request).map_or_else(|| "a teammate".to_owned(), |plan| plan.from.clone())
     };
     let mut told: Vec<(String, bool, u64)> = Vec::new();
-    for call in business.calls("review_plan").into_iter().filter(|call| !call.is_error) {
+    for call in calls.iter().filter(|call| !call.is_error) {
         let (who, approve) =
             (author(call.input["request"].as_str().unwrap_or_default()), call.input["approve"] == true);
         match told.iter_mut().find(|(other, word, _)| *other == who && *word == approve) {
@@ -202,9 +252,9 @@ fn reviewed(business: &Business<'_>) -> Vec<String> {
     told.into_iter().map(line).collect()
 }
 
-/// What was refused, with the reason.
-fn refusals(business: &Business<'_>) -> Vec<String> {
-    let refused = business.story.calls_since(business.start).filter(|call| call.is_error);
+/// What was refused since a place in the history, with the reason.
+fn refusals(business: &Business<'_>, start: usize) -> Vec<String> {
+    let refused = business.story.calls_since(start).filter(|call| call.is_error);
     refused
         .map(|call| {
             let what =

@@ -4,18 +4,16 @@
 use serde_json::{Value, json};
 
 use super::letters::{Letter, Sort};
+use super::phrases::{ANSWERS, HANDS_IN, RESTS, STOPS};
 use super::story::{Event, Heard, Story, alike};
 use super::work::{self, Outcome, Working};
-use super::{RESTS, brief};
+use super::{brief, phrases};
 use crate::offline::policy::{Answer, call_tools, text};
 use crate::offline::read::{Call, short};
 use crate::offline::team::{declares, many};
 
 /// How many plans are handed in for one piece of work.
 const PLANS: usize = 2;
-
-/// How an answer begins; such a letter is never answered.
-const ANSWERS: &str = "Re:";
 
 pub(super) fn answer(request: &Value, story: &Story) -> Answer {
     let member = Member::of(request, story);
@@ -147,20 +145,19 @@ impl<'a> Member<'a> {
                 }
             }
             Sort::Message if asks(text) => self.reply(at, from, text),
-            _ => Duty::Told(format!("I have read the letter from {from}: “{about}”.")),
+            _ => Duty::Told(phrases::read(from, text)),
         }
     }
 
     /// An answer to a peer, once.
     fn reply(&self, at: usize, from: &str, text: &str) -> Duty {
-        let about = brief(text, 120);
         let sent = self
             .calls(self.story.opened)
             .into_iter()
             .find(|call| call.name == "send_message" && call.input["to"] == *from);
         if let Some(sent) = sent {
             return Duty::Told(match sent.is_error {
-                false => format!("I have answered {from}'s question (“{about}”)."),
+                false => phrases::answered(from, text),
                 true => {
                     format!("My answer to {from} was refused: {}", short(sent.result.as_deref().unwrap_or_default()))
                 }
@@ -173,7 +170,7 @@ impl<'a> Member<'a> {
                 Working::Ended(outcome) => said = outcome.said,
             }
         }
-        let input = json!({"to": from, "text": format!("{ANSWERS} {about} {said}")});
+        let input = json!({"to": from, "text": phrases::reply(text, &said)});
         Duty::Call(format!("Answering {from}."), "send_message", input)
     }
 
@@ -190,7 +187,7 @@ impl<'a> Member<'a> {
                 "My letter to {to} was refused: {}",
                 short(sent.result.as_deref().unwrap_or_default())
             )),
-            Some(_) => Duty::Told(format!("I sent {to} the message “{}”.", brief(message, 200))),
+            Some(_) => Duty::Told(phrases::sent(to, message)),
         }
     }
 
@@ -204,7 +201,7 @@ impl<'a> Member<'a> {
             Some(call) if call.is_error => {
                 Duty::Told(format!("My answer was refused: {}", short(call.result.as_deref().unwrap_or_default())))
             }
-            Some(_) => Duty::Told(format!("I have agreed to stop. {}", self.so_far())),
+            Some(_) => Duty::Told(format!("{STOPS} {}", self.so_far())),
         }
     }
 
@@ -244,8 +241,9 @@ impl<'a> Member<'a> {
         let files: Vec<&str> =
             files.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['(', '['])).collect();
         let mut plan = format!(
-            "Plan for: {}.\n1. Look at what it is about: {} here{}.\n2. Change nothing: the offline model only reads, so what has to be \
+            "{} for: {}.\n1. Look at what it is about: {} here{}.\n2. Change nothing: the offline model only reads, so what has to be \
              touched is reported with its place.\n3. Check: every place is a line that a command printed.\n",
+            if answers.is_empty() { "Plan" } else { "Second plan" },
             brief(work, 200).trim_end_matches('.'),
             many(files.len() as u64, "file"),
             files.first().map(|first| format!(", first {first}")).unwrap_or_default()
@@ -256,7 +254,7 @@ impl<'a> Member<'a> {
                 brief(&answer.text, 200)
             );
         }
-        Duty::Call("Handing in my plan.".to_owned(), "submit_plan", json!({"plan": plan}))
+        Duty::Call(HANDS_IN.to_owned(), "submit_plan", json!({"plan": plan}))
     }
 
     /// What follows from the answer to a plan: the work it was for, or another plan.
