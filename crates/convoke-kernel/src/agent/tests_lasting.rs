@@ -314,12 +314,12 @@ fn turns_of_an_exchange_count_on_in_a_new_history() {
 #[test]
 fn what_was_asked_stays_when_a_new_history_fails_at_once_and_is_gone_on_with() {
     let mut bench = compacted(alice(false, LONG));
-    let first = bench.agent.history()[0].clone();
+    let first = bench.agent.history().to_vec();
     assert_eq!(bench.fails(FailureKind::Api, Retry::Never), ["model_failed", "exchange_closed"]);
-    assert_eq!(bench.agent.history(), [first.clone()]);
+    assert_eq!((bench.agent.history(), first.len()), (&first[..], 1));
     let kinds = bench.feed(Input::Resume { changed: vec![] });
     assert_eq!(kinds, ["resumed", "exchange_reopened", "model_called"]);
-    assert_eq!(bench.agent.history(), [first]);
+    assert_eq!(bench.agent.history(), first);
 }
 
 #[test]

@@ -171,7 +171,7 @@ impl Driver {
     }
 
     /// The place of the next letter among those of this agent: it grows with every append.
-    pub(super) fn order(&self) -> u64 {
+    pub(crate) fn order(&self) -> u64 {
         (self.seq + 1).saturating_mul(1_000)
     }
 

@@ -285,7 +285,7 @@ impl Life {
             kind: if answered || overdue { LetterKind::Notice } else { LetterKind::ShutdownAnswer },
             text,
             urgent: false,
-            order: u64::MAX,
+            order: self.driver.order(),
             at,
             request,
             approve: (!answered && !overdue).then_some(true),

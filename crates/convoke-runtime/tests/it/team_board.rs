@@ -165,7 +165,6 @@ async fn w26_w27_a_task_that_is_left_unfinished_is_offered_back_twice_and_then_i
 }
 
 #[tokio::test]
-#[ignore = "finding 9"]
 async fn w27_a_task_that_its_holder_gives_back_on_purpose_is_not_given_to_it_again() {
     let rig = rig(|seen| match (seen.who.as_str(), in_hand(seen)) {
         (LEAD, _) => begins(seen, vec![create("the work"), spawn("alice")]),
@@ -180,7 +179,6 @@ async fn w27_a_task_that_its_holder_gives_back_on_purpose_is_not_given_to_it_aga
 }
 
 #[tokio::test]
-#[ignore = "finding 11"]
 async fn w27_two_that_hand_a_task_to_each_other_come_to_an_end() {
     let rig = rig(|seen| match (seen.who.as_str(), in_hand(seen)) {
         (LEAD, _) => begins(seen, vec![create("the work"), spawn("alice"), spawn("bob")]),
@@ -198,7 +196,6 @@ async fn w27_two_that_hand_a_task_to_each_other_come_to_an_end() {
 }
 
 #[tokio::test]
-#[ignore = "finding 10"]
 async fn w27_a_task_that_was_given_up_is_given_again_when_the_lead_says_more_about_it() {
     let rig = rig(|seen| match (seen.who.as_str(), in_hand(seen)) {
         (LEAD, _) if seen.last.contains("without finishing it") => {

@@ -106,10 +106,15 @@ fn has_reported(business: &Business<'_>, letters: &[&Letter], who: &str) -> bool
     asks_person || has_stopped(letters, who) || letters.iter().any(|letter| letter.from == who && tells(letter))
 }
 
-/// Whether somebody has stopped by these letters, or was stopping before any of them came.
+/// Whether somebody has stopped by these letters.
 fn has_stopped(letters: &[&Letter], who: &str) -> bool {
-    let sign = format!("{who} has stopped");
-    letters.iter().any(|letter| letter.sort == Sort::Notice && letter.text.starts_with(&sign))
+    letters.iter().any(|letter| tells_stop(letter, who))
+}
+
+/// Whether a letter of the harness says that somebody has stopped. One that had nothing to do agrees by stopping.
+pub(super) fn tells_stop(letter: &Letter, who: &str) -> bool {
+    let sorts = [Sort::Notice, Sort::ShutdownAnswer];
+    sorts.contains(&letter.sort) && letter.text.starts_with(&format!("{who} has stopped"))
 }
 
 fn refuses(letter: &Letter, who: &str) -> bool {

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::awaited::{self, calls_now, ends, is_open, is_said_elsewhere, parts, tasks};
+use super::awaited::{self, calls_now, ends, is_open, is_said_elsewhere, parts, tasks, tells_stop};
 use super::lead::{Business, open_plans};
 use super::letters::{Letter, Sort};
 use super::phrases::{Ack, RESTS};
@@ -197,6 +197,7 @@ pub(super) fn lines(letters: &[&Letter], tasks: &[(String, String)], whole: bool
                 let plan = if whole { letter.text.lines().next().unwrap_or_default() } else { &text };
                 out.push(format!("{from} handed in a plan: {plan}"));
             }
+            _ if tells_stop(letter, from) => out.push(text),
             Sort::ShutdownAnswer if letter.approves => out.push(format!("{from} agreed to stop: {text}")),
             Sort::ShutdownAnswer => out.push(format!("{from} does not stop: {text}")),
             Sort::Notice => out.push(format!("Convoke tells: {text}")),
