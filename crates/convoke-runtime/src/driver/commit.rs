@@ -31,6 +31,8 @@ pub(crate) struct Beside {
     pub(crate) inputs: Vec<KeyedInput>,
     /// Who begins to exist.
     pub(crate) starts: Vec<Starts>,
+    /// Whether what the ledger holds for the agent is given back, because it will not go on.
+    pub(crate) releases: bool,
 }
 
 /// The shared streams that an append changes, in the order of its updates.
@@ -155,6 +157,7 @@ impl Driver {
         let mut entries = accounts::entries(&self.id, &self.agent, events, beside.room);
         let admit = |starts: &Starts| Entry::Admit { run: starts.agent.to_string(), count: 1 };
         entries.extend(beside.starts.iter().map(admit));
+        entries.extend(beside.releases.then(|| Entry::Release { agent: self.id.to_string() }));
         let touched = Touched {
             ledger: !entries.is_empty(),
             roster: !beside.roster.is_empty() || !beside.letters.is_empty(),

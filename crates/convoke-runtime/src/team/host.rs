@@ -200,6 +200,8 @@ impl Host {
             self.enter_board(BoardEntry::Expire).await?;
             crew.reload().await?;
         }
+        // Taken before anything is looked at: what moves meanwhile has not been looked at.
+        let version = crew.version();
         let (roster, _) = crew.team();
         self.elsewhere.retain(|_, since| since.elapsed() < ELSEWHERE);
         let members: Vec<Member> = roster.members().filter(|member| member.name != LEAD).cloned().collect();
@@ -214,7 +216,7 @@ impl Host {
         }
         let rests = self.rests(crew, &members).await?;
         let lead_reads = self.with_lead && roster.member(LEAD).is_some_and(|lead| lead.waiting > 0);
-        crew.set_quiet((rests && !lead_reads).then(|| crew.version()));
+        crew.set_quiet((rests && !lead_reads).then_some(version));
         Ok(!self.with_lead && rests && !self.is_led().await?)
     }
 
@@ -289,10 +291,7 @@ impl Host {
             crew.set_working(&name, true);
         }
         self.lives.spawn(async move {
-            let lived = Box::pin(live(config, Arc::clone(&session), member, stop)).await;
-            if let Some(crew) = &session.crew {
-                crew.set_working(&name, false);
-            }
+            let lived = Box::pin(live(config, session, member, stop)).await;
             (name, lived)
         });
     }
@@ -300,6 +299,10 @@ impl Host {
     fn ended(&mut self, ended: Result<(String, Result<Lived, Error>), tokio::task::JoinError>) -> Result<(), Error> {
         let Ok((name, lived)) = ended else { return Err(Error::EffectBroke(self.session.lead.clone())) };
         let agent = self.here.remove(&name).map(|(agent, _)| agent);
+        // Not before it has left the list of those that are driven here: in between it would look like one that waits for a person.
+        if let Some(crew) = &self.session.crew {
+            crew.set_working(&name, false);
+        }
         if let (Ok(Lived::Elsewhere | Lived::Rested) | Err(_), Some(agent)) = (&lived, agent) {
             self.unsettled.insert(agent);
         }
@@ -339,7 +342,7 @@ impl Host {
                 return Ok(false);
             }
         }
-        Ok(true)
+        Ok(!crew.anybody_works())
     }
 
     /// Whether a member is parked: it was taken up, and nothing follows before a person answers.

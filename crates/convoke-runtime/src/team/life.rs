@@ -54,7 +54,6 @@ pub(crate) async fn live(
     let bell = crew.listen();
     let mut life = Life { config, session: Arc::clone(&session), name: member.name.clone(), driver, stop, bell };
     let lived = life.run().await;
-    crew.set_working(&member.name, false);
     let lived = match lived {
         // A process that dies tidies nothing up.
         Err(Error::Crashed) => return Err(Error::Crashed),
@@ -206,7 +205,9 @@ impl Life {
             worked = self.driver.drive(Take::New).await;
         }
         self.driver.rests();
-        self.mark(false);
+        if worked.is_ok() {
+            self.mark(false);
+        }
         worked
     }
 
@@ -293,7 +294,9 @@ impl Life {
         };
         roster.push(RosterEntry::Stop { name: self.name.clone(), why: why.to_owned() });
         let board = vec![BoardEntry::ReleaseAll { agent: me.agent.clone(), why: format!("{} stopped", self.name) }];
-        self.driver.enter(Beside { acks, roster, board, letters: vec![letter], ..Beside::default() }).await?;
+        // One that was cut off in the middle of something holds money for it.
+        let releases = self.driver.is_under_way();
+        self.driver.enter(Beside { acks, roster, board, letters: vec![letter], releases, ..Beside::default() }).await?;
         self.driver.ends_for_good();
         Ok(Lived::Stopped)
     }

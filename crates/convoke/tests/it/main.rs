@@ -35,6 +35,7 @@ mod team_cli;
 mod team_fire;
 mod team_mail;
 mod team_memory;
+mod team_prompts;
 mod terminal;
 mod tree;
 mod undo;

@@ -260,14 +260,15 @@ async fn claims_under_fire(store: Store) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn every_task_is_done_once_whoever_is_killed_or_stopped_with_it() {
+async fn c19_c20_w31_w35_w41_every_task_is_done_once_whoever_is_killed_or_stopped_with_it() {
     claims_under_fire(Store::sqlite()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn every_task_is_done_once_whoever_is_killed_or_stopped_with_it_on_postgres() {
+async fn c19_c20_w31_w35_w41_every_task_is_done_once_whoever_is_killed_or_stopped_with_it_on_postgres() {
     if let Some(store) =
-        Store::postgres("every_task_is_done_once_whoever_is_killed_or_stopped_with_it_on_postgres").await
+        Store::postgres("c19_c20_w31_w35_w41_every_task_is_done_once_whoever_is_killed_or_stopped_with_it_on_postgres")
+            .await
     {
         claims_under_fire(store).await;
     }

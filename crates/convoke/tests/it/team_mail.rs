@@ -292,13 +292,15 @@ async fn check_journal(all: &BTreeMap<String, Held>, field: &Field) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn every_letter_is_read_once_and_in_order_whoever_is_killed() {
+async fn w1_w2_w10_every_letter_is_read_once_and_in_order_whoever_is_killed() {
     letters_under_fire(Store::sqlite()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn every_letter_is_read_once_and_in_order_whoever_is_killed_on_postgres() {
-    if let Some(store) = Store::postgres("every_letter_is_read_once_and_in_order_whoever_is_killed_on_postgres").await {
+async fn w1_w2_w10_every_letter_is_read_once_and_in_order_whoever_is_killed_on_postgres() {
+    if let Some(store) =
+        Store::postgres("w1_w2_w10_every_letter_is_read_once_and_in_order_whoever_is_killed_on_postgres").await
+    {
         letters_under_fire(store).await;
     }
 }

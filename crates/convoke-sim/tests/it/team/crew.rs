@@ -113,7 +113,7 @@ async fn a_broadcast_reaches_all_and_nobody_answers_it() {
 async fn the_inbox_and_the_team_are_looked_up_and_nothing_else_is_done() {
     let (tree, sim) = (small(), offline().await);
     let mut host = Host::new(&sim, &tree);
-    holds(&host.ask("Check the lead inbox for any messages").await, &["No letter waits for you."]);
+    holds(&host.ask("Check the lead inbox for any messages").await, &["No letter waits in my inbox"]);
     holds(&host.ask("List teammates").await, &["lead"]);
     assert_eq!(host.called("lead"), ["read_inbox", "list_teammates"]);
 }

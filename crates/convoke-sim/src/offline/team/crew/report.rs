@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::awaited::{self, calls_now, ends, is_open, is_said_elsewhere, parts, tasks, tells_stop};
 use super::lead::{Business, open_plans};
-use super::letters::{Letter, Sort};
+use super::letters::{Letter, Sort, is_id};
 use super::phrases::{Ack, RESTS};
 use super::{brief, spoken};
 use crate::offline::read::Call;
@@ -59,7 +59,7 @@ pub(super) fn set_up(business: &Business<'_>) -> String {
     }
     for tool in ["list_teammates", "read_inbox", "task_list"] {
         for call in business.calls(tool).into_iter().filter(made) {
-            out.push(call.result.as_deref().unwrap_or_default().trim().to_owned());
+            out.push(seen(call.result.as_deref().unwrap_or_default().trim()));
         }
     }
     out.extend(reviewed(business, &business.calls("review_plan")));
@@ -187,7 +187,7 @@ pub(super) fn lines(letters: &[&Letter], tasks: &[(String, String)], whole: bool
                 let rest = parts.iter().filter(|part| !of_task && !named(part) && !is_said_elsewhere(part));
                 out.extend(rest.map(|part| match Ack::of(part) {
                     Some(ack) => format!("{from} {}", ack.told(whole)),
-                    None => format!("{from}: {}", brief(part, 400)),
+                    None => plain(from, part),
                 }));
             }
             Sort::Failed if !ended.is_empty() => {}
@@ -215,6 +215,23 @@ pub(super) fn lines(letters: &[&Letter], tasks: &[(String, String)], whole: bool
         out.push(format!("{} {wait} for letters and work", spoken(&resting)));
     }
     out.iter().map(|line| format!("- {line}")).collect::<Vec<_>>().join("\n")
+}
+
+/// A part of a result that is no acknowledgement. A task that this lead did not write is named in it.
+fn plain(from: &str, part: &str) -> String {
+    let task = part.split_once(" (").filter(|(id, _)| is_id(id, "t_"));
+    match task.and_then(|(id, rest)| Some((id, rest.split_once(") is done: ")?))) {
+        Some((id, (title, text))) => format!("{from}, “{title}” ({id}): {}", brief(text, 400)),
+        None => format!("{from}: {}", brief(part, 400)),
+    }
+}
+
+/// What a tool told the lead when it looked something up, as it tells the person: `you` was the lead there.
+fn seen(result: &str) -> String {
+    match result.starts_with("No letter waits for you.") {
+        true => "No letter waits in my inbox; letters are read as they come.".to_owned(),
+        false => result.replace("(lead, you)", "(lead)"),
+    }
 }
 
 fn task_line(business: &Business<'_>, call: &Call) -> String {
