@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use convoke_kernel::{AgentId, Membership, Outcome, TaskState};
+use convoke_kernel::{AgentId, Event, Membership, Outcome, TaskState};
 use convoke_runtime::{Clock, Desk, Ids, Stop, Take, TeamConfig};
 use convoke_sim::SimConfig;
 use serde_json::json;
@@ -69,4 +69,52 @@ async fn c11_c14_w21_a_teammate_claims_what_is_on_the_board_and_the_lead_hears_o
     assert_eq!(done, 2, "{board:?}");
     let Some(Outcome::Ok { text }) = ended.outcome else { panic!("{:?}", ended.outcome) };
     assert!(text.contains("finished one"), "{text}");
+}
+
+/// A lead that prints a lot, is asked for a summary when it is due, and ends.
+fn prints(seen: &Seen<'_>) -> Said {
+    match seen.replies {
+        _ if seen.last.contains("[new history]") => text("I printed numbers."),
+        _ if seen.last.starts_with("[history continued]") => text("and now I end"),
+        0..4 => call("bash", json!({"command": "seq 1 2000"})),
+        _ => text("never compacted"),
+    }
+}
+
+#[tokio::test]
+async fn a_history_above_the_threshold_is_left_behind_for_a_new_one() {
+    let mut rig = rig(prints).await;
+    let (_, short) = rig.ask("print the same far below it").await;
+    assert_eq!(short.outcome, Some(Outcome::Ok { text: "never compacted".into() }), "far below the threshold");
+    // What every request begins with is about 8,000 tokens, and each command prints about 3,000.
+    rig.membership = Some(Membership { compact_at: 15_000, ..leading() });
+    let (lead, long) = rig.ask("print a lot").await;
+    assert_eq!(long.outcome, Some(Outcome::Ok { text: "and now I end".into() }));
+    let events = rig.events(&lead).await;
+    let tokens = events.iter().find_map(|event| match event {
+        Event::HistoryCompacted(e) => Some(e.tokens),
+        _ => None,
+    });
+    assert!(tokens.is_some_and(|tokens| (15_000..30_000).contains(&tokens)), "{tokens:?}");
+    let last = rig.sim.requests().last().unwrap().body.clone();
+    assert_eq!(last["messages"].as_array().unwrap().len(), 1, "the new history and nothing of the old one");
+}
+
+#[tokio::test]
+async fn a_person_asks_for_a_new_history_by_command() {
+    let rig = rig(|seen| match seen.replies {
+        _ if seen.last.contains("[new history]") => text("We said hello."),
+        _ if seen.last.starts_with("[history continued]") => text("I still know"),
+        _ => text("hello"),
+    })
+    .await;
+    let (lead, _) = rig.ask("say hello").await;
+    desk(&rig).compact(&lead, Some("the greeting")).await.unwrap();
+    let runtime = rig.life(None).await;
+    runtime.say(&lead, "more", "what did we say?").await.unwrap();
+    let ended = within(runtime.drive(&lead, Take::New, Stop::never(), None)).await.unwrap();
+    assert_eq!(ended.outcome, Some(Outcome::Ok { text: "I still know".into() }));
+    let asked: Vec<String> = rig.sim.requests().iter().map(|request| request.body["messages"].to_string()).collect();
+    assert!(asked[1].contains("[new history]") && asked[1].contains("the greeting"), "{}", asked[1]);
+    assert!(asked[2].contains("what did we say?") && asked[2].contains("We said hello."), "{}", asked[2]);
 }
