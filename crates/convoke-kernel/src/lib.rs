@@ -75,12 +75,12 @@ pub use spec::{
 };
 pub use subtasks::{MAX_TOTAL_SUBTASKS, Normalised, normalise};
 pub use team::{
-    ATTEMPTS, BadName, Board, BoardEntry, BoardEvent, BoardRefusal, CONVOKE, Claimant, LEAD, Letter, LetterKind, LetterPosted,
-    LettersPutBack, LettersTaken, MAX_LETTER, Member, MemberAsleep, MemberAwake, MemberFailed, MemberName,
-    MemberRecovered, MemberSpawned, MemberState, MemberStopped, MemberView, NewTask, Next, PERSON, Postmark, QUEUE,
-    Request, RequestAnswered, RequestAsked, RequestKind, RequestState, RestsTold, Roster, RosterEntry, RosterEvent,
-    RosterOpened, RosterRefusal, Standing, Task, TaskClaimed, TaskCreated, TaskEdit, TaskEdited, TaskFailed,
-    TaskFinished, TaskOffered, TaskReleased, TaskRenewed, TaskRetried, TASKS, TaskState, in_order, next, state_of,
+    ATTEMPTS, BadName, Board, BoardEntry, BoardEvent, BoardRefusal, CONVOKE, Claimant, LEAD, Letter, LetterKind,
+    LetterPosted, LettersPutBack, LettersTaken, MAX_LETTER, Member, MemberAsleep, MemberAwake, MemberFailed,
+    MemberName, MemberRecovered, MemberSpawned, MemberState, MemberStopped, MemberView, NewTask, Next, PERSON,
+    Postmark, QUEUE, Request, RequestAnswered, RequestAsked, RequestKind, RequestState, RestsTold, Roster, RosterEntry,
+    RosterEvent, RosterOpened, RosterRefusal, Standing, TASKS, Task, TaskClaimed, TaskCreated, TaskEdit, TaskEdited,
+    TaskFailed, TaskFinished, TaskOffered, TaskReleased, TaskRenewed, TaskRetried, TaskState, in_order, next, state_of,
 };
 pub use teammate::{Membership, TEAMMATE_TURNS, Teammate};
 pub use todo::{TodoItem, TodoStatus};

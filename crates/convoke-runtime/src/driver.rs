@@ -160,6 +160,27 @@ impl Driver {
         self.agent.is_started()
     }
 
+    /// How far its stream has come.
+    pub(crate) fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    /// Whether it failed at what it was brought.
+    pub(crate) fn gave_up(&self) -> bool {
+        self.gave_up
+    }
+
+    /// Whether a resume would go on with something.
+    pub(crate) fn can_go_on(&self) -> bool {
+        self.agent.can_go_on()
+    }
+
+    /// Whether the answer waits that the agent waits for.
+    pub(crate) async fn is_answered(&self) -> Result<bool, Error> {
+        let waiting = self.config.journal.inputs(&self.stream).await?;
+        Ok(inputs::next(&self.agent, waiting, false).is_some())
+    }
+
     /// Whether this process has driven the agent already.
     pub(crate) fn was_taken_up(&self) -> bool {
         self.taken_up

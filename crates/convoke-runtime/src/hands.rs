@@ -119,9 +119,7 @@ impl Hands {
             | ToolRequest::Workflow { .. }
             | ToolRequest::ReadResult { .. }
             | ToolRequest::RunStatus { .. }
-            | ToolRequest::Team(_) => {
-                ToolResult::refused("an agent is no command; this is a fault of convoke")
-            }
+            | ToolRequest::Team(_) => ToolResult::refused("an agent is no command; this is a fault of convoke"),
         }
     }
 

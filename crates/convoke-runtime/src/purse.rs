@@ -156,7 +156,14 @@ impl Purse {
         granted.retain(|agent, e| {
             ledger.hold_of(agent).is_none_or(|hold| (hold.call, hold.attempt) < (e.call, e.attempt))
         });
+        // What another process gave back may be what somebody here waits for.
+        inner.serve(self.clock.now());
         Ok(())
+    }
+
+    /// Whether anybody waits for an answer.
+    pub(crate) fn is_asked(&self) -> bool {
+        !self.lock().asks.is_empty()
     }
 
     /// The ledger as this process knows it.

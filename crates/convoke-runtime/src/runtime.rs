@@ -10,8 +10,8 @@ use convoke_claude::{Client, Models, ceilings};
 use convoke_journal::{Filter, Journal, KeyedInput, Listing, StreamId};
 use convoke_kernel::{
     Agent, AgentId, AgentSpec, Approvals, Capabilities, Caps, Confinement, Effect, FanOut, LeadSettings, Ledger,
-    Limits, Membership, Network, Program, ProgramSummary, Run, RunId, RunSummary, Sandbox, Segment, SessionId, Status, Summary,
-    Thinking,
+    Limits, Membership, Network, Program, ProgramSummary, Run, RunId, RunSummary, Sandbox, Segment, SessionId, Status,
+    Summary, Thinking,
 };
 use convoke_sandbox::HelperPath;
 use convoke_trees::Places;
@@ -30,8 +30,8 @@ use crate::ids::Ids;
 use crate::inputs::{Answer, PersonsCall, Waiting};
 use crate::notice::Watcher;
 use crate::program::{self, Message, Programs};
-use crate::purse::{Entry, Purse};
 use crate::pulse::keep_alive;
+use crate::purse::{Entry, Purse};
 use crate::recovery::{first_spec, load};
 use crate::session::Session;
 use crate::stop::{Stop, StopLevel, Stopper};
@@ -333,7 +333,11 @@ impl Runtime {
         if !matches!(ended, Err(Error::Crashed)) {
             session.leave().await;
         }
-        let ended = Ended { asked: ear.heard(), left: session.left().await, ..ended? };
+        let mut ended = Ended { asked: ear.heard(), left: session.left().await, ..ended? };
+        if session.has_team() && !ended.left.is_empty() {
+            // A teammate that waits for a person waits for the same one as its lead would.
+            ended.parked |= !self.questions(&session.id).await?.is_empty();
+        }
         if ended.asked == Some(Control::Stop) {
             let controller = Controller::new(self.0.journal.clone(), self.0.clock.clone());
             controller.stop_programs(&session.id, STOPPED_BY).await?;

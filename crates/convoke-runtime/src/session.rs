@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use convoke_journal::Journal;
 use convoke_kernel::{AgentId, AgentSpec, SessionId};
 use tokio::sync::{Mutex, Semaphore};
 
@@ -35,6 +36,7 @@ pub(crate) struct Session {
     pub(crate) lead: AgentId,
     /// Its team, if it can have one.
     pub(crate) crew: Option<Crew>,
+    journal: Journal,
 }
 
 impl Session {
@@ -55,7 +57,8 @@ impl Session {
             None => None,
         };
         let (pen, lead) = (Mutex::new(()), lead.clone());
-        Ok(Self { id, process, purse, places, commands, dir, pen, keep, watcher, lead, crew })
+        let journal = config.journal.clone();
+        Ok(Self { id, process, purse, places, commands, dir, pen, keep, watcher, lead, crew, journal })
     }
 
     /// The minutes count from here, and what the last holder had in flight is lost.
@@ -75,7 +78,13 @@ impl Session {
         // What is known here is old by a moment at most.
         let _ = crew.reload().await;
         let (roster, board) = crew.team();
-        team::left(&roster, &board)
+        let open = team::open(&self.journal, &roster, &board).await;
+        open.into_iter().chain(team::left(&roster, &board)).collect()
+    }
+
+    /// Whether anything of a team is there.
+    pub(crate) fn has_team(&self) -> bool {
+        self.crew.as_ref().is_some_and(Crew::is_there)
     }
 
     pub(crate) fn tell(&self, notice: Notice) {

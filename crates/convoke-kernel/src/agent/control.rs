@@ -235,8 +235,10 @@ impl Control {
         let facts = if e.capsule { self.lasting.facts.take() } else { None };
         let since = self.lasting.since;
         self.exchange = Some(Exchange { section, told, notice, letters, brought, read, facts, since, ..exchange });
-        if let Some(task) = &e.work {
-            self.take_work(task.clone());
+        match &e.work {
+            Some(task) => self.take_work(task.clone()),
+            // What comes of this has nothing to do with a task that ended before.
+            None => self.drop_ended_work(),
         }
         self.hear_letters(&e.letters);
         self.changed.retain(|file| !e.changed.contains(file));
@@ -403,6 +405,7 @@ impl Control {
             self.unhear_letters(&e.returned);
         }
         self.lasting.summarising = false;
+        self.end_exchange();
         Some(Stage::Idle)
     }
 

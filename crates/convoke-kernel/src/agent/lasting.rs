@@ -19,7 +19,7 @@ use crate::team::{Letter, LetterKind};
 use crate::teammate::Membership;
 use crate::todo::{self, TodoItem, TodoStatus};
 use crate::tools::{TeamCall, ToolRequest, Wanted};
-use crate::wire::{Reply, ToolCall};
+use crate::wire::{Reply, StopReason, ToolCall};
 
 /// The room that a summary is given.
 const SUMMARY_TOKENS: u32 = 8_000;
@@ -172,9 +172,20 @@ impl Control {
         self.lasting.work = Some(task);
     }
 
+    pub(super) fn drop_ended_work(&mut self) {
+        self.lasting.work = self.lasting.held.clone();
+    }
+
     /// The task in hand has ended, and with it what was approved for it.
     fn end_work(&mut self) {
         if self.lasting.held.take().is_some() {
+            self.lasting.plan = self.first_plan();
+        }
+    }
+
+    /// What was approved was approved for the work in hand: without a task that is the exchange, and it is over.
+    pub(super) fn end_exchange(&mut self) {
+        if self.lasting.held.is_none() && self.lasting.plan == Plan::Approved {
             self.lasting.plan = self.first_plan();
         }
     }
@@ -271,7 +282,8 @@ impl Draft {
             return Err(Unexpected::Stale);
         }
         let said = reply.text.trim().to_owned();
-        let summary = if said.is_empty() { NO_SUMMARY.to_owned() } else { said };
+        let cut = if reply.stop == StopReason::MaxTokens { CUT_SUMMARY } else { "" };
+        let summary = if said.is_empty() { NO_SUMMARY.to_owned() } else { said + cut };
         let tokens = self.control.lasting.tokens();
         self.emit(ModelReplied { call, reply, kept: Kept::Summary })?;
         let capsule = self.capsule(facts);
@@ -290,12 +302,20 @@ impl Draft {
     }
 
     /// What an agent that was taken up is told of itself, with these letters and this task before its eyes.
-    pub(super) fn who_it_is(&self, letters: &[Letter], brief: Option<&TaskBrief>) -> Result<Option<String>, Unexpected> {
+    pub(super) fn who_it_is(
+        &self,
+        letters: &[Letter],
+        brief: Option<&TaskBrief>,
+    ) -> Result<Option<String>, Unexpected> {
         let Some(facts) = self.control.lasting.facts.as_deref() else { return Ok(None) };
         let mut facts = facts.clone();
         facts.task = brief.cloned().or(facts.task);
         for letter in letters {
-            facts.unread.iter_mut().filter(|(from, _)| *from == letter.from).for_each(|(_, many)| *many = many.saturating_sub(1));
+            facts
+                .unread
+                .iter_mut()
+                .filter(|(from, _)| *from == letter.from)
+                .for_each(|(_, many)| *many = many.saturating_sub(1));
         }
         facts.unread.retain(|(_, many)| *many > 0);
         let capsule = self.capsule(facts);
@@ -340,6 +360,9 @@ impl Draft {
         format!("{hands}; {writes}; {starts}{plan}")
     }
 }
+
+/// What stands behind a summary that was longer than its room.
+const CUT_SUMMARY: &str = "\n(The summary was cut here, at its limit.)";
 
 /// What stands in place of a summary that never came.
 const NO_SUMMARY: &str =

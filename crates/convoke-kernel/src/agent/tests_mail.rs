@@ -254,6 +254,8 @@ fn w8_neither_letters_nor_tasks_are_consent() {
     check_consent(|bench| drop(bench.feed(mail(&[letter("bob", "use a workflow")]))), Consent::Missing);
     check_consent(|bench| drop(bench.feed(mail(&[letter("person", "use a workflow")]))), Consent::Missing);
     check_consent(|bench| drop(bench.feed(work("t"))), Consent::Missing);
+    // Nor is the name of whoever wrote, though it is all that people are shown of it.
+    check_consent(|bench| drop(bench.feed(mail(&[letter("workflow", "hello")]))), Consent::Missing);
 }
 
 #[test]

@@ -9,8 +9,8 @@ mod next;
 mod roster;
 
 pub use board::{
-    ATTEMPTS, Board, BoardEntry, BoardEvent, BoardRefusal, Claimant, NewTask, Task, TaskClaimed, TaskCreated, TaskEdit,
-    TaskEdited, TaskFailed, TaskFinished, TaskOffered, TaskReleased, TaskRenewed, TaskRetried, TASKS, TaskState,
+    ATTEMPTS, Board, BoardEntry, BoardEvent, BoardRefusal, Claimant, NewTask, TASKS, Task, TaskClaimed, TaskCreated,
+    TaskEdit, TaskEdited, TaskFailed, TaskFinished, TaskOffered, TaskReleased, TaskRenewed, TaskRetried, TaskState,
 };
 pub use letter::{Letter, LetterKind, MAX_LETTER, in_order};
 pub use name::{BadName, CONVOKE, LEAD, MemberName, PERSON};

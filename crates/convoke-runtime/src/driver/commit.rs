@@ -64,7 +64,8 @@ impl Driver {
     pub(crate) async fn input(&mut self, input: Input, beside: Beside) -> Result<(), Error> {
         // Boxed: it is the largest of all that the driver waits for, and stands in most of it.
         Box::pin(self.commit(input, beside)).await?;
-        while self.pace == Pace::Go
+        // As many letters as are read at once, and no more before the next turn: a history has to stay one that can be sent.
+        if self.pace == Pace::Go
             && let Some((mail, beside)) = self.mail_now().await?
         {
             Box::pin(self.commit(mail, beside)).await?;

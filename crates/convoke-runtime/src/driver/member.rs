@@ -3,8 +3,8 @@
 
 use convoke_journal::KeyedInput;
 use convoke_kernel::{
-    AgentId, BoardEntry, Claimant, Event, Facts, FailureKind, Input, LEAD, Letter, LetterKind, MessageId, Outcome, Ran,
-    Reply, Role, RosterEntry, Task, ToolResult,
+    AgentId, BoardEntry, Claimant, Event, ExchangeClosed, Facts, FailureKind, Input, LEAD, Letter, LetterKind,
+    MessageId, Outcome, Ran, Reply, Role, RosterEntry, Task, ToolResult,
 };
 
 use tokio::sync::watch;
@@ -103,6 +103,13 @@ impl Driver {
                 Event::ExchangeReopened(_) if teammate => {
                     beside.roster.push(RosterEntry::Recover { name: name.clone() });
                 }
+                // A letter that cannot be read does not wait any more, either.
+                Event::InputRejected(e) => {
+                    if let Some(id) = e.input.split(':').next().and_then(|id| id.parse::<MessageId>().ok()) {
+                        let letters = vec![(id, e.body.contains("\"urgent\":true"))];
+                        beside.roster.push(RosterEntry::Take { name: name.clone(), letters });
+                    }
+                }
                 Event::MailDelivered(e) => {
                     beside.roster.push(RosterEntry::Take { name: name.clone(), letters: marks(&e.letters) });
                     self.tell_rests(beside);
@@ -113,7 +120,7 @@ impl Driver {
                         beside.inputs.extend(e.returned.iter().filter_map(|letter| self.put_back(letter)));
                     }
                     if teammate {
-                        self.tell_the_lead(&name, &e.outcome, at, beside);
+                        self.tell_the_lead(&name, e, at, beside);
                     }
                 }
                 _ => {}
@@ -135,7 +142,8 @@ impl Driver {
     }
 
     /// What a teammate's work came to is sent by the runtime, whether the model thought of it or not.
-    fn tell_the_lead(&self, name: &str, outcome: &Outcome, at: u64, beside: &mut Beside) {
+    fn tell_the_lead(&self, name: &str, closed: &ExchangeClosed, at: u64, beside: &mut Beside) {
+        let outcome = &closed.outcome;
         let (kind, text) = match outcome {
             Outcome::Ok { text } => (LetterKind::Result, text.trim().to_owned()),
             Outcome::Failed { message, text, kind } => {
@@ -143,7 +151,8 @@ impl Driver {
                 if matches!(kind, FailureKind::Cancelled | FailureKind::Interrupted) {
                     return;
                 }
-                if !outcome.is_partial() {
+                // What was taken back would come out the same again, whatever was said before it was cut.
+                if closed.taken_back || !outcome.is_partial() {
                     beside.roster.push(RosterEntry::Fail { name: name.to_owned(), why: message.clone() });
                     let why = format!("{name} failed: {message}");
                     beside.board.push(BoardEntry::ReleaseAll { agent: self.id.clone(), why });
@@ -157,7 +166,10 @@ impl Driver {
         }
         let cut: String = text.chars().take(RESULT_CHARS).collect();
         let text = match cut.len() < text.len() {
-            true => format!("{cut}\n(cut at {RESULT_CHARS} of {} characters; ask {name} for the rest)", text.chars().count()),
+            true => format!(
+                "{cut}\n(cut at {RESULT_CHARS} of {} characters; ask {name} for the rest)",
+                text.chars().count()
+            ),
             false => text,
         };
         let id = MessageId::derived(&["outcome", self.id.as_str(), &self.seq.to_string()]);
@@ -178,9 +190,15 @@ impl Driver {
     /// Claims a task and hands it over, in one operation. False if somebody was quicker, or the board says no by now.
     pub(crate) async fn claim(&mut self, task: &Task) -> Result<bool, Error> {
         let (Some(claimant), Some(crew)) = (self.claimant(), &self.session.crew) else { return Ok(false) };
-        let (_, board) = crew.team();
+        let mut board = (*crew.team().1).clone();
         let ttl = self.claim_ttl();
         let entry = BoardEntry::Claim { task: task.id.clone(), claimant, ttl };
+        // What is handed over is the task as the claim leaves it.
+        if shared::foresee(&mut board, std::slice::from_ref(&entry), self.config.clock.now()).is_err() {
+            self.reload_crew().await?;
+            return Ok(false);
+        }
+        let Some(task) = board.task(&task.id) else { return Ok(false) };
         let (key, brief) = (format!("claim:{}:{}", task.id, self.seq), Box::new(board.brief(task)));
         let beside = Beside { board: vec![entry], ..Beside::default() };
         match self.input(Input::Work { key, brief, again: false }, beside).await {

@@ -161,8 +161,8 @@ impl Scene<'_> {
         Ok((roster, board))
     }
 
-    /// The request that somebody means by an id, by a unique beginning of one, by the name of whoever asks, or by nothing if only one
-    /// waits.
+    /// The request that somebody means by an id, by a unique beginning of one, or by nothing if only one waits. Not by a name: whoever
+    /// asked may have asked for something else since.
     fn request(&self, kind: RequestKind, said: &str, to: &str) -> Result<(MessageId, Request), String> {
         let what = match kind {
             RequestKind::Shutdown => "request to stop",
@@ -172,9 +172,7 @@ impl Scene<'_> {
         let open: Vec<(&MessageId, &Request)> = open.collect();
         let said = said.trim();
         let body = said.strip_prefix(MessageId::PREFIX).unwrap_or(said);
-        let means = |(id, asked): &&(&MessageId, &Request)| {
-            asked.from == said || id.as_str()[MessageId::PREFIX.len()..].starts_with(body)
-        };
+        let means = |(id, _): &&(&MessageId, &Request)| id.as_str()[MessageId::PREFIX.len()..].starts_with(body);
         let meant: Vec<&(&MessageId, &Request)> = open.iter().filter(means).collect();
         match meant.as_slice() {
             [(id, asked)] => Ok(((*id).clone(), (*asked).clone())),

@@ -30,6 +30,8 @@ struct Inner {
     board: Arc<Board>,
     /// Who has an exchange open here.
     working: BTreeSet<String>,
+    /// Who waits here for a person's answer.
+    parked: BTreeSet<String>,
     /// The version at which nothing was left to do.
     quiet: Option<Version>,
     /// The states as they were read last, so that the same text is not read twice.
@@ -99,6 +101,21 @@ impl Crew {
         if changed {
             self.ring();
         }
+    }
+
+    /// Says whether a member waits for a person's answer here.
+    pub(crate) fn set_parked(&self, name: &str, waits: bool) {
+        let changed = {
+            let mut inner = self.lock();
+            if waits { inner.parked.insert(name.to_owned()) } else { inner.parked.remove(name) }
+        };
+        if changed {
+            self.ring();
+        }
+    }
+
+    pub(crate) fn is_parked(&self, name: &str) -> bool {
+        self.lock().parked.contains(name)
     }
 
     pub(crate) fn anybody_works(&self) -> bool {

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use convoke_journal::Record;
-use convoke_kernel::{
-    AgentId, BoardEntry, Claimant, LEAD, Member, Next, Standing, Status, Summary, next,
-};
+use convoke_kernel::{AgentId, BoardEntry, Claimant, LEAD, Member, Next, Standing, Status, Summary, next};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
@@ -25,6 +23,9 @@ use crate::team::Crew;
 /// How often a store that does not answer is asked again before the host gives up, and after how long.
 const TRIES: u32 = 6;
 const PAUSE: Duration = Duration::from_millis(500);
+
+/// How often the ledger is looked at while somebody waits for money.
+const PURSE: Duration = Duration::from_millis(500);
 
 /// How long a member that another process drives is left alone.
 const ELSEWHERE: Duration = Duration::from_secs(2);
@@ -95,6 +96,8 @@ impl Host {
         let ttl = self.config.team.claim_ttl;
         let mut beats = tokio::time::interval((ttl / 4).max(Duration::from_millis(50)));
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut purse = tokio::time::interval(PURSE);
+        purse.set_missed_tick_behavior(MissedTickBehavior::Delay);
         self.take_over_claims(crew).await?;
         let mut tries = 0;
         loop {
@@ -127,15 +130,18 @@ impl Host {
                 () = async { match due { Some(at) => clock.sleep_until(at).await, None => std::future::pending().await } } => {}
                 () = tokio::time::sleep(ELSEWHERE), if !self.elsewhere.is_empty() => {}
                 _ = beats.tick() => self.renew(crew).await,
+                // Others spend from the same envelope, and what they give back is heard of only by looking.
+                _ = purse.tick(), if self.session.purse.is_asked() => drop(self.session.purse.reload().await),
             }
         }
     }
 
     /// Tells what happened at the very end.
     async fn tell_the_rest(&mut self) {
-        for (stream, after) in
-            [(shared::roster_stream(&self.session.id), self.told.0), (shared::board_stream(&self.session.id), self.told.1)]
-        {
+        for (stream, after) in [
+            (shared::roster_stream(&self.session.id), self.told.0),
+            (shared::board_stream(&self.session.id), self.told.1),
+        ] {
             if let Ok(records) = self.config.journal.load(&stream, after).await {
                 self.tell(&records);
             }
@@ -167,7 +173,8 @@ impl Host {
         // Those that sleep while they hold something (a plan of theirs waits for its answer, say) live too, as long as somebody would
         // wake them.
         let lives = |member: &&Member| {
-            let alive = !matches!(member.standing, Standing::Failed { .. }) && !self.elsewhere.contains_key(&member.name);
+            let alive =
+                !matches!(member.standing, Standing::Failed { .. }) && !self.elsewhere.contains_key(&member.name);
             alive && self.drives(member)
         };
         let agents = roster.members().filter(lives).map(|member| member.agent.clone()).collect();
@@ -228,7 +235,8 @@ impl Host {
 
     /// One that was asked to stop and did not answer in time is cut off.
     fn enforce(&self, member: &Member, at: u64) {
-        if let (Standing::Stopping { deadline, .. }, Some((_, stopper))) = (&member.standing, self.here.get(&member.name))
+        if let (Standing::Stopping { deadline, .. }, Some((_, stopper))) =
+            (&member.standing, self.here.get(&member.name))
             && at >= *deadline
         {
             stopper.ask(StopLevel::Cut);
@@ -244,7 +252,7 @@ impl Host {
             return Ok(match known {
                 Some(waiting) => member.waiting > waiting,
                 // A new process tries once what an earlier one could not do.
-                None => member.waiting > 0 || self.is_open(member).await?,
+                None => member.waiting > 0 || self.can_go_on(member).await?,
             });
         }
         if due(crew, member, self.config.clock.now()) {
@@ -260,20 +268,21 @@ impl Host {
 
     /// Whether the member was left in the middle of something, or was never driven.
     async fn is_open(&self, member: &Member) -> Result<bool, Error> {
-        Ok(self.status(member).await?.is_none_or(|status| status == Status::Open))
+        Ok(self.listed(&member.agent).await?.0.is_none_or(|summary| summary.status == Status::Open))
     }
 
-    async fn status(&self, member: &Member) -> Result<Option<Status>, Error> {
-        Ok(self.listed(&member.agent).await?.0)
+    /// Whether the member was left in the middle of something, or failed for a reason that may be gone.
+    async fn can_go_on(&self, member: &Member) -> Result<bool, Error> {
+        Ok(self.listed(&member.agent).await?.0.is_none_or(|summary| summary.can_go_on))
     }
 
-    /// Where an agent stands, and whether a live process drives it.
-    async fn listed(&self, agent: &AgentId) -> Result<(Option<Status>, bool), Error> {
+    /// How an agent's row stands, and whether a live process drives it.
+    async fn listed(&self, agent: &AgentId) -> Result<(Option<Summary>, bool), Error> {
         let filter = convoke_journal::Filter { prefix: Some(agent.to_string()), limit: Some(1) };
         let row = self.config.journal.list(&filter).await?.into_iter().next();
         let driven = row.as_ref().is_some_and(|row| row.owner.is_some());
         let summary = row.and_then(|row| row.summary).and_then(|text| serde_json::from_str::<Summary>(&text).ok());
-        Ok((summary.map(|summary| summary.status), driven))
+        Ok((summary, driven))
     }
 
     async fn is_led(&self) -> Result<bool, Error> {
@@ -330,25 +339,21 @@ impl Host {
         let at = self.config.clock.now();
         let failed = |member: &Member| matches!(member.standing, Standing::Failed { .. });
         let live = || members.iter().filter(|member| !matches!(member.standing, Standing::Stopped { .. }));
-        if live().any(|member| !failed(member) && due(crew, member, at)) {
+        // One that waits for a person does nothing before the answer, whatever there is for it to do.
+        let waits = |member: &Member| crew.is_parked(&member.name);
+        if live().any(|member| !failed(member) && !waits(member) && due(crew, member, at)) {
             return Ok(false);
         }
         for member in live() {
             let failed = failed(member);
-            let (status, driven) = self.listed(&member.agent).await?;
-            let open = status.is_none_or(|status| status == Status::Open);
+            let (summary, driven) = self.listed(&member.agent).await?;
+            let open = summary.is_none_or(|summary| summary.status == Status::Open);
             // One that nobody drives and that this process may not drive is somebody else's business.
-            if open && (driven || self.drives(member)) && !failed && !self.waits_for_a_person(member).await? {
+            if open && (driven || self.drives(member)) && !failed && !waits(member) {
                 return Ok(false);
             }
         }
         Ok(!crew.anybody_works())
-    }
-
-    /// Whether a member is parked: it was taken up, and nothing follows before a person answers.
-    async fn waits_for_a_person(&self, member: &Member) -> Result<bool, Error> {
-        let here = self.here.contains_key(&member.name);
-        Ok(here && self.status(member).await? == Some(Status::Open))
     }
 
     fn next_deadline(&self, crew: &Crew) -> Option<u64> {

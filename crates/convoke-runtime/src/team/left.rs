@@ -1,6 +1,9 @@
 //! What is left of a team's work when everybody has come to rest: said at the end, because "done" would not be true.
 
-use convoke_kernel::{Board, LEAD, Roster, Standing, Task, TaskState};
+use convoke_journal::Journal;
+use convoke_kernel::{Board, LEAD, Roster, Standing, Status, Task, TaskState};
+
+use super::desk::{MemberRow, rows};
 
 /// Why a task is called cancelled and not failed.
 const CANCELLED: &str = "cancelled";
@@ -20,6 +23,24 @@ pub(crate) fn left(roster: &Roster, board: &Board) -> Vec<String> {
         }
     }
     left
+}
+
+/// Members that were left in the middle of something, or that nobody has driven yet. A journal that cannot be read now says so elsewhere.
+pub(crate) async fn open(journal: &Journal, roster: &Roster, board: &Board) -> Vec<String> {
+    let rows = rows(journal, roster, board).await.unwrap_or_default();
+    let left = |row: MemberRow| {
+        let stopped = matches!(row.member.standing, Standing::Stopped { .. } | Standing::Failed { .. });
+        let name = &row.member.name;
+        if name == LEAD || stopped {
+            return None;
+        }
+        match row.summary.map(|summary| summary.status) {
+            None => Some(format!("{name} has not begun")),
+            Some(Status::Open) => Some(format!("{name} is in the middle of its work")),
+            Some(_) => None,
+        }
+    };
+    rows.into_iter().filter_map(left).collect()
 }
 
 fn of_task(board: &Board, task: &Task, roles: &[&str]) -> Option<String> {

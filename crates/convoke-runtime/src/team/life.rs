@@ -84,6 +84,9 @@ impl Life {
             self.work(Take::Resume { changed: Vec::new() }).await?;
         } else if !self.driver.is_started() {
             self.work(Take::New).await?;
+        } else if matches!(me.standing, Standing::Failed { .. }) && self.driver.can_go_on() {
+            // What stood in its way may be gone: another process, another budget.
+            self.work(Take::Resume { changed: Vec::new() }).await?;
         }
         loop {
             let Some(me) = self.me() else { return Ok(Lived::Elsewhere) };
@@ -96,13 +99,23 @@ impl Life {
             if self.driver.is_under_way() {
                 return Ok(Lived::Rested);
             }
+            if let (Standing::Stopping { .. }, true) = (&me.standing, self.driver.gave_up()) {
+                return self.end("it was asked to stop, and its work failed").await;
+            }
             // One that failed tries again when somebody writes to it, and not by itself.
             if let (Standing::Failed { .. }, true) = (&me.standing, self.driver.was_taken_up()) {
                 return Ok(Lived::Failed(me.waiting));
             }
             match self.next() {
                 Next::Stop => return self.end("it was asked to stop").await,
-                Next::Read => self.take_up_and_work().await?,
+                Next::Read => {
+                    let before = self.driver.seq();
+                    self.take_up_and_work().await?;
+                    // Counted, and not to be found: it is not looked for again before another one comes.
+                    if self.driver.seq() == before {
+                        return Ok(Lived::Failed(me.waiting));
+                    }
+                }
                 Next::GoOn(task) => {
                     self.take_up().await?;
                     if let Some(task) = self.task(&task)
@@ -192,23 +205,47 @@ impl Life {
         // One that waits for a person's answer does nothing else, and hears nothing else.
         while worked.is_ok() && self.driver.is_under_way() && self.stop.level() == StopLevel::Run {
             self.driver.rests();
+            self.park(true);
             self.mark(false);
-            let overdue = self.me().is_none_or(|me| self.is_overdue(&me));
-            let mut stop = self.stop.clone();
-            tokio::select! {
-                () = tokio::time::sleep(PARKED) => {}
-                _ = stop.above(StopLevel::Run) => {}
+            let answered = self.answer().await;
+            if answered.as_ref().is_ok_and(|answered| *answered) {
+                self.mark(true);
             }
-            if overdue {
-                break;
+            self.park(false);
+            match answered {
+                Ok(true) => worked = self.driver.drive(Take::New).await,
+                Ok(false) => break,
+                Err(error) => worked = Err(error),
             }
-            worked = self.driver.drive(Take::New).await;
         }
         self.driver.rests();
         if worked.is_ok() {
             self.mark(false);
         }
         worked
+    }
+
+    /// Waits for a person's answer. False if it is waited for no more: somebody asked to stop, or the member has to.
+    async fn answer(&mut self) -> Result<bool, Error> {
+        loop {
+            if self.driver.is_answered().await? {
+                return Ok(true);
+            }
+            let mut stop = self.stop.clone();
+            tokio::select! {
+                () = tokio::time::sleep(PARKED) => {}
+                _ = stop.above(StopLevel::Run) => return Ok(false),
+            }
+            if self.me().is_none_or(|me| self.is_overdue(&me)) {
+                return Ok(false);
+            }
+        }
+    }
+
+    fn park(&self, waits: bool) {
+        if let Some(crew) = &self.session.crew {
+            crew.set_parked(&self.name, waits);
+        }
     }
 
     fn mark(&self, works: bool) {

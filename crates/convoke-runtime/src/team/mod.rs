@@ -14,9 +14,9 @@ use std::time::Duration;
 
 pub(crate) use acts::{Act, Starts, act};
 pub(crate) use crew::Crew;
-pub(crate) use host::Host;
-pub(crate) use left::left;
 pub use desk::{Desk, MemberRow};
+pub(crate) use host::Host;
+pub(crate) use left::{left, open};
 
 /// How a team is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

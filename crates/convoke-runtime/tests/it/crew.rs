@@ -62,8 +62,7 @@ pub(crate) fn seen(request: &Value) -> Seen<'_> {
     let messages = request["messages"].as_array().unwrap();
     let replies = messages.iter().filter(|message| message["role"] == "assistant").count();
     let last: Vec<&Value> = messages.iter().rev().take_while(|message| message["role"] != "assistant").collect();
-    let blocks: Vec<&Value> =
-        last.iter().rev().filter_map(|message| message["content"].as_array()).flatten().collect();
+    let blocks: Vec<&Value> = last.iter().rev().filter_map(|message| message["content"].as_array()).flatten().collect();
     let texts: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
     let results = blocks.iter().filter_map(|block| block["content"].as_str().map(str::to_owned)).collect();
     Seen { who: who(request), last: texts.join("\n"), results, replies, request }

@@ -233,7 +233,8 @@ async fn w4_w19_a_sender_that_is_given_up_at_any_moment_leaves_true_counts_and_a
         let texts = within(agree).await;
         assert_eq!(texts.iter().filter(|text| *text == "surely").count(), 12);
     };
-    on_every_store("w4_w19_a_sender_that_is_given_up_at_any_moment_leaves_true_counts_and_a_desk_for_others", check).await;
+    on_every_store("w4_w19_a_sender_that_is_given_up_at_any_moment_leaves_true_counts_and_a_desk_for_others", check)
+        .await;
 }
 
 #[tokio::test]

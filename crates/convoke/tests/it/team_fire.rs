@@ -138,7 +138,5 @@ pub(crate) fn size(name: &str) -> Option<usize> {
 }
 
 pub(crate) fn seed() -> u64 {
-    let seed = size("CONVOKE_SEED").unwrap_or(1);
-    println!("seed {seed}");
-    seed as u64
+    size("CONVOKE_SEED").unwrap_or(1) as u64
 }

@@ -64,7 +64,7 @@ impl Held {
         held
     }
 
-    fn from_person(&self) -> impl Iterator<Item = &(String, String, String)> {
+    fn of_the_person(&self) -> impl Iterator<Item = &(String, String, String)> {
         self.letters.iter().filter(|(_, from, _)| from == "person")
     }
 }
@@ -170,7 +170,7 @@ impl Waker {
     async fn wake(&mut self, field: &Field, post: &Arc<Kept>, names: &[String], share: usize) {
         for name in names {
             let held = post.held(name);
-            let read = held.from_person().count();
+            let read = held.of_the_person().count();
             let sent = self.sent.entry(name.clone()).or_default();
             let wants = held.sent.len() < share && (sent.is_empty() || held.rests);
             if wants && read >= sent.len() {
@@ -190,11 +190,10 @@ impl Waker {
     }
 }
 
-async fn letters_under_fire(store: Store) {
+async fn letters_under_fire(store: Store, seed: u64) -> String {
     let soak = size("CONVOKE_SOAK_MAIL");
     let (members, processes) = if soak.is_some() { (20, 4) } else { (5, 2) };
     let share = soak.unwrap_or(200) / members;
-    let seed = seed();
     let faults = match soak {
         Some(_) => Faults { every: 60, most: usize::MAX, patience: Duration::from_secs(3_600) },
         None => Faults { every: 5, most: 8, patience: Duration::from_secs(300) },
@@ -238,17 +237,18 @@ async fn letters_under_fire(store: Store) {
     let (requests, late) = field.check_requests();
     let sent: usize = all.values().map(|held| held.sent.len()).sum();
     let refused: usize = all.values().map(|held| held.refused).sum();
-    println!(
+    let what = format!(
         "{sent} letters among {members} members in {processes} processes, each once and in its sender's order: {took:.1?}, {:.0} letters/s",
         sent as f64 / took.as_secs_f64()
     );
-    println!(
+    let befell = format!(
         "{tally:?}; {requests} requests, {late} of them late; {refused} letters held back because a queue was full"
     );
     if !matches!(field.store, Store::Postgres { .. }) {
         assert_eq!(tally.fell, Vec::<String>::new());
     }
     field.close().await;
+    [what, befell].join("\n")
 }
 
 /// What each member got from each other is what that one has sent to it, in the same order.
@@ -268,7 +268,7 @@ fn check_letters(all: &BTreeMap<String, Held>, share: usize) {
 fn check_persons(all: &BTreeMap<String, Held>, waker: &Waker, field: &Field) {
     let mut more = 0;
     for (name, held) in all {
-        let read: Vec<&String> = held.from_person().map(|(id, ..)| id).collect();
+        let read: Vec<&String> = held.of_the_person().map(|(id, ..)| id).collect();
         let sent: Vec<&String> = waker.sent.get(name).into_iter().flatten().collect();
         let surely: Vec<&String> = read.iter().copied().filter(|id| sent.contains(id)).collect();
         assert_eq!(surely, sent, "from the person to {name}");
@@ -293,7 +293,9 @@ async fn check_journal(all: &BTreeMap<String, Held>, field: &Field) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn w1_w2_w10_every_letter_is_read_once_and_in_order_whoever_is_killed() {
-    letters_under_fire(Store::sqlite()).await;
+    let seed = seed();
+    println!("seed {seed}");
+    println!("{}", letters_under_fire(Store::sqlite(), seed).await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
@@ -301,6 +303,8 @@ async fn w1_w2_w10_every_letter_is_read_once_and_in_order_whoever_is_killed_on_p
     if let Some(store) =
         Store::postgres("w1_w2_w10_every_letter_is_read_once_and_in_order_whoever_is_killed_on_postgres").await
     {
-        letters_under_fire(store).await;
+        let seed = seed();
+        println!("seed {seed}");
+        println!("{}", letters_under_fire(store, seed).await);
     }
 }

@@ -191,11 +191,11 @@ pub(super) fn is_live(task: &Task, at: u64) -> bool {
     lease(task).is_some_and(|until| until > at)
 }
 
-/// Whether a task is this claimant's: by its agent if the claim has one, else by its name.
+/// Whether a task is this claimant's: by its agent if the claim has one, else by its name, which no agent can have for it.
 pub(super) fn holds(task: &Task, who: &Claimant) -> bool {
     match &task.state {
         TaskState::Claimed { agent: Some(agent), .. } => who.agent.as_ref() == Some(agent),
-        TaskState::Claimed { agent: None, name, .. } => *name == who.name,
+        TaskState::Claimed { agent: None, name, .. } => who.agent.is_none() && *name == who.name,
         _ => false,
     }
 }

@@ -226,6 +226,20 @@ async fn a_letter_after_the_last_answer_is_told_alone() {
 }
 
 #[tokio::test]
+async fn a_result_after_a_task_is_not_told_as_the_end_of_that_task() {
+    let (tree, sim) = (small(), offline().await);
+    let mut host = Host::new(&sim, &tree);
+    host.ask("Create 1 task on the board, then spawn alice.").await;
+    let about = "what its work came to, sent by Convoke, about task t_0000000000000001";
+    let mail = format!(
+        "[mail]\nTold by Convoke.\n\nletter m_0000000000000099 from alice: {about}\n| I looked at the lexer.\n"
+    );
+    let answer = host.ask(&mail).await;
+    holds(&answer, &["- alice: I looked at the lexer."]);
+    assert!(!answer.contains("has done"), "{answer}");
+}
+
+#[tokio::test]
 async fn letters_ask_nothing_of_the_lead() {
     let (tree, sim) = (small(), offline().await);
     let mut host = Host::new(&sim, &tree);

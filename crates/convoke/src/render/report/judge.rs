@@ -16,18 +16,22 @@ pub(super) type Judged = (Status, Exit, String, String, Option<String>);
 
 pub(super) fn judge(result: Result<Ended, Error>, caught: Option<Caught>, questions: usize) -> Judged {
     match (result, caught) {
+        // The lead has answered, and others were cut off: that is not the end of it.
+        (Ok(Ended { outcome: Some(Outcome::Ok { text }), left, .. }), Some(caught)) if !left.is_empty() => {
+            let message =
+                format!("stopped by {} before the team was done; everything up to here is recorded", caught.name());
+            (Status::Interrupted, caught.exit(), caught.reason().to_owned(), text, Some(message))
+        }
+        (Ok(Ended { outcome: Some(Outcome::Ok { text }), parked: true, .. }), None) => {
+            let (status, exit, reason, _, failure) = waits_for(questions);
+            (status, exit, reason, text, failure)
+        }
         (Ok(Ended { outcome: Some(outcome), .. }), _) => judge_outcome(outcome),
         (Ok(Ended { outcome: None, .. }), Some(caught)) => {
             let message = format!("stopped by {}; everything up to here is recorded", caught.name());
             (Status::Interrupted, caught.exit(), caught.reason().to_owned(), String::new(), Some(message))
         }
-        (Ok(Ended { outcome: None, parked: true, .. }), None) => {
-            // What cannot be counted now waits all the same.
-            let calls = count(u32::try_from(questions).unwrap_or(u32::MAX).max(1), "call");
-            let verb = if questions > 1 { "wait" } else { "waits" };
-            let message = format!("{calls} {verb} for your answer; everything that could go on without it has");
-            (Status::Waiting, Exit::NeedsPerson, "approval".to_owned(), String::new(), Some(message))
-        }
+        (Ok(Ended { outcome: None, parked: true, .. }), None) => waits_for(questions),
         (Ok(Ended { outcome: None, .. }), None) => {
             let message = "the run ended without an outcome; this is a fault of convoke".to_owned();
             (Status::Failed, Exit::Failed, "internal".to_owned(), String::new(), Some(message))
@@ -46,6 +50,15 @@ pub(super) fn judge(result: Result<Ended, Error>, caught: Option<Caught>, questi
             (Status::Failed, Exit::Failed, reason.to_owned(), String::new(), Some(error.to_string()))
         }
     }
+}
+
+/// A run whose calls wait for a person.
+fn waits_for(questions: usize) -> Judged {
+    // What cannot be counted now waits all the same.
+    let calls = count(u32::try_from(questions).unwrap_or(u32::MAX).max(1), "call");
+    let verb = if questions > 1 { "wait" } else { "waits" };
+    let message = format!("{calls} {verb} for your answer; everything that could go on without it has");
+    (Status::Waiting, Exit::NeedsPerson, "approval".to_owned(), String::new(), Some(message))
 }
 
 /// The judgement of a run of several exchanges: the answer is that to the task, and a failure of any of them is one of the

@@ -307,7 +307,7 @@ fn a_session_that_is_taken_up_again_shows_who_is_still_at_it() {
     let mut stage = Stage(Tree::known(id(0), &agents, Vec::new(), Vec::new(), Ledger::default()));
     assert_eq!((stage.0.done, stage.0.running()), (1, 0));
     assert!(stage.picture((80, 24)).contains("· cut off waiting   turn 2     500"), "{}", stage.picture((80, 24)));
-    stage.agent(2, convoke_kernel::Resumed { changed: Vec::new(), capsule: None });
+    stage.agent(2, convoke_kernel::Resumed { changed: Vec::new(), facts: None });
     assert_eq!(stage.0.running(), 1);
     assert_eq!(stage.0.spent().unwrap()[2], "1.5k tokens");
 }

@@ -43,11 +43,10 @@ pub(super) fn is_open(business: &Business<'_>, letters: &[&Letter]) -> bool {
         || !letters.iter().all(|letter| is_followed(letters, letter))
 }
 
-/// Whether a letter tells the end of a task.
+/// Whether a letter tells the end of a task. A teammate names the task whose end it tells; that a result comes after a task is no end of it.
 pub(super) fn ends(letter: &Letter, id: &str) -> bool {
-    let said = || parts(letter).iter().any(|part| part.starts_with(&format!("{id} (")));
     match letter.sort {
-        Sort::Result => letter.task.as_deref() == Some(id) || said(),
+        Sort::Result => parts(letter).iter().any(|part| part.starts_with(&format!("{id} ("))),
         Sort::Failed => letter.task.as_deref() == Some(id),
         _ => false,
     }

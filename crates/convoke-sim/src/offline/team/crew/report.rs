@@ -39,7 +39,7 @@ pub(super) fn set_up(business: &Business<'_>) -> String {
         .collect();
     if !spawned.is_empty() {
         let they = if spawned.len() == 1 { "It claims tasks by itself" } else { "They claim tasks by themselves" };
-        let they = match (tasks.is_empty(), is_open(business, &letters)) {
+        let they = match (tasks.is_empty(), is_open(business, &[])) {
             (false, _) => format!(" {they} when free."),
             // Nobody was given anything to do.
             (true, false) => format!(" {they} when there are any."),
@@ -182,9 +182,7 @@ pub(super) fn lines(letters: &[&Letter], tasks: &[(String, String)], whole: bool
             Sort::Result => {
                 let parts = parts(letter);
                 let named = |part: &String| ended.iter().any(|(id, _)| part.starts_with(&format!("{id} (")));
-                // Where no part names the task, all of it was said of the task.
-                let of_task = !ended.is_empty() && !parts.iter().any(named);
-                let rest = parts.iter().filter(|part| !of_task && !named(part) && !is_said_elsewhere(part));
+                let rest = parts.iter().filter(|part| !named(part) && !is_said_elsewhere(part));
                 out.extend(rest.map(|part| match Ack::of(part) {
                     Some(ack) => format!("{from} {}", ack.told(whole)),
                     None => plain(from, part),

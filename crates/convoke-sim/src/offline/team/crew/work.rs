@@ -153,6 +153,7 @@ fn sentence(ask: &Ask, facts: &Facts) -> String {
     };
     let first = |most: usize| spoken(&facts.items.iter().take(most).map(place).collect::<Vec<_>>());
     let total = facts.total();
+    let there = |number: u64| if number == 1 { "There is" } else { "There are" };
     match ask {
         Ask::Count => {
             let rows = facts.languages();
@@ -162,7 +163,7 @@ fn sentence(ask: &Ask, facts: &Facts) -> String {
             };
             let known: Vec<String> = rows.iter().filter(|row| row.name != "other").take(6).map(row).collect();
             let by = if known.is_empty() { String::new() } else { format!(": {}", spoken(&known)) };
-            format!("There are {} with {} here{by}.", many(facts.files(), "file"), many(lines, "line"))
+            format!("{} {} with {} here{by}.", there(facts.files()), many(facts.files(), "file"), many(lines, "line"))
         }
         Ask::LargestFiles => {
             let row = |item: &crate::offline::read::Item| format!("{} ({})", item.path, many(item.last, "line"));
@@ -178,10 +179,13 @@ fn sentence(ask: &Ask, facts: &Facts) -> String {
             let number = facts.kind("file").0.max(facts.items.len() as u64);
             let more = number.saturating_sub(rows.len() as u64);
             let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
-            format!("There are {} here: {}{rest}.", many(number, "file"), rows.join(", "))
+            format!("{} {} here: {}{rest}.", there(number), many(number, "file"), rows.join(", "))
         }
         Ask::Todos if total == 0 => "There are no TODO, FIXME, XXX or HACK comments.".to_owned(),
-        Ask::Todos => format!("There are {}, first {}.", many(total, "TODO, FIXME, XXX or HACK comment"), first(3)),
+        Ask::Todos => {
+            let comments = many(total, "TODO, FIXME, XXX or HACK comment");
+            format!("{} {comments}, first {}.", there(total), first(3))
+        }
         Ask::LongFunctions if total == 0 => "No function has more than 80 lines.".to_owned(),
         Ask::LongFunctions => format!("{} of more than 80 lines: {}.", many(total, "function"), first(3)),
         Ask::Errors if total == 0 => "No error was found that nobody handles.".to_owned(),
