@@ -2,6 +2,7 @@
 //! what follows from what is the kernel's business.
 
 mod commit;
+mod handle;
 mod member;
 
 use std::collections::HashSet;
@@ -143,64 +144,6 @@ impl Driver {
     /// The session it works in.
     pub(crate) fn session(&self) -> Arc<Session> {
         Arc::clone(&self.session)
-    }
-
-    /// Whose stream it drives.
-    pub(crate) fn id(&self) -> &AgentId {
-        &self.id
-    }
-
-    /// Where the agent works.
-    pub(crate) fn dir(&self) -> Option<String> {
-        self.agent.spec().map(|spec| spec.dir.clone())
-    }
-
-    /// Whether the agent exists.
-    pub(crate) fn is_started(&self) -> bool {
-        self.agent.is_started()
-    }
-
-    /// How far its stream has come.
-    pub(crate) fn seq(&self) -> u64 {
-        self.seq
-    }
-
-    /// Whether it failed at what it was brought.
-    pub(crate) fn gave_up(&self) -> bool {
-        self.gave_up
-    }
-
-    /// Whether a resume would go on with something.
-    pub(crate) fn can_go_on(&self) -> bool {
-        self.agent.can_go_on()
-    }
-
-    /// Whether the answer waits that the agent waits for.
-    pub(crate) async fn is_answered(&self) -> Result<bool, Error> {
-        let waiting = self.config.journal.inputs(&self.stream).await?;
-        Ok(inputs::next(&self.agent, waiting, false).is_some())
-    }
-
-    /// Whether this process has driven the agent already.
-    pub(crate) fn was_taken_up(&self) -> bool {
-        self.taken_up
-    }
-
-    /// Tells an idle agent that another process has taken it up.
-    pub(crate) async fn take_up(&mut self) -> Result<(), Error> {
-        self.taken_up = true;
-        let resume = self.resume(Vec::new()).await?;
-        self.input(resume, Beside::default()).await
-    }
-
-    /// Nothing is under way: the agent wants no money for now.
-    pub(crate) fn rests(&self) {
-        self.session.purse.set(self.id.as_str(), None);
-    }
-
-    /// The agent will not work again: what it has for itself goes with it.
-    pub(crate) fn ends_for_good(&mut self) {
-        self.for_good = true;
     }
 
     /// Whether the agent was left in the middle of something.
@@ -351,10 +294,12 @@ impl Driver {
     /// Whether a lead without anything to do stays, because its team has.
     async fn waits_for_team(&self) -> Result<bool, Error> {
         let Some(crew) = self.session.crew.as_ref().filter(|_| self.leads_team()) else { return Ok(false) };
-        if self.pace == Pace::Hold || !self.agent.is_idle() || !self.leads || self.gave_up {
+        if self.pace == Pace::Hold || !self.agent.is_idle() || !self.leads {
             return Ok(false);
         }
         crew.reload().await?;
+        // One that failed hears nothing more; the others come to rest before it is over.
+        crew.set_deaf(self.gave_up);
         let waits = crew.is_there() && !crew.is_quiet();
         if waits {
             // It wants no money while it waits, so that others need not wait for what it might give back.

@@ -2,7 +2,7 @@
 //! that. It reads; it changes nothing.
 
 use convoke_journal::{Journal, Record, StreamId};
-use convoke_kernel::{AgentId, AgentSpec, Event, Outcome, RunId};
+use convoke_kernel::{AgentId, AgentSpec, Event, Outcome, Role, RunId};
 use serde::Deserialize;
 
 use crate::failure::Failure;
@@ -99,7 +99,7 @@ impl Lead {
             match Event::decode(&record.event) {
                 Ok(Event::AgentStarted(started)) => lead.started(started.spec),
                 Ok(Event::ModeSet(set)) => lead.mode = Some(set.on),
-                Ok(Event::ExchangeOpened(opened)) if !opened.letters.is_empty() && !lead.exchanges.is_empty() => {
+                Ok(Event::ExchangeOpened(opened)) if !opened.letters.is_empty() && lead.has_been_asked() => {
                     if let Some(last) = lead.exchanges.last_mut() {
                         last.goes_on(opened.exchange);
                     }
@@ -138,6 +138,11 @@ impl Lead {
             }
         }
         lead
+    }
+
+    /// Whether it is a lead that a person has asked something; of a teammate every exchange stands for itself.
+    fn has_been_asked(&self) -> bool {
+        self.spec.as_ref().is_some_and(|spec| spec.role == Role::Lead) && !self.exchanges.is_empty()
     }
 
     fn started(&mut self, spec: AgentSpec) {

@@ -30,6 +30,8 @@ struct Inner {
     board: Arc<Board>,
     /// Who has an exchange open here.
     working: BTreeSet<String>,
+    /// Whether the lead reads no letters any more.
+    deaf: bool,
     /// Who waits here for a person's answer.
     parked: BTreeSet<String>,
     /// The version at which nothing was left to do.
@@ -112,6 +114,18 @@ impl Crew {
         if changed {
             self.ring();
         }
+    }
+
+    /// Says whether the lead has failed, and reads no letters before somebody takes it up again.
+    pub(crate) fn set_deaf(&self, deaf: bool) {
+        let changed = std::mem::replace(&mut self.lock().deaf, deaf) != deaf;
+        if changed {
+            self.ring();
+        }
+    }
+
+    pub(crate) fn is_deaf(&self) -> bool {
+        self.lock().deaf
     }
 
     pub(crate) fn is_parked(&self, name: &str) -> bool {

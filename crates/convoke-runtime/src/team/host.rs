@@ -222,7 +222,7 @@ impl Host {
             }
         }
         let rests = self.rests(crew, &members).await?;
-        let lead_reads = self.with_lead && roster.member(LEAD).is_some_and(|lead| lead.waiting > 0);
+        let lead_reads = self.with_lead && !crew.is_deaf() && roster.member(LEAD).is_some_and(|lead| lead.waiting > 0);
         crew.set_quiet((rests && !lead_reads).then_some(version));
         Ok(!self.with_lead && rests && !self.is_led().await?)
     }

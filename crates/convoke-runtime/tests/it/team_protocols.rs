@@ -210,8 +210,8 @@ fn planner(name: &str) -> (&'static str, Value) {
 fn reviews(seen: &Seen<'_>) -> Option<Said> {
     let waits = seen.last.contains("a plan that waits for your approval");
     let approve = seen.last.contains("| a good plan");
-    let review =
-        json!({"request": "alice", "approve": approve, "feedback": if approve { "" } else { "make it smaller" }});
+    let request: String = seen.last.split("request m_").nth(1).unwrap_or_default().chars().take(16).collect();
+    let review = json!({"request": format!("m_{request}"), "approve": approve, "feedback": if approve { "" } else { "make it smaller" }});
     waits.then(|| call("review_plan", review))
 }
 
