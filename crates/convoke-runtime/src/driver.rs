@@ -297,7 +297,8 @@ impl Driver {
         if self.pace == Pace::Hold || !self.agent.is_idle() || !self.leads {
             return Ok(false);
         }
-        crew.reload().await?;
+        // A store that does not answer is the host's business, who asks it again.
+        let _ = crew.reload().await;
         // One that failed hears nothing more; the others come to rest before it is over.
         crew.set_deaf(self.gave_up);
         let waits = crew.is_there() && !crew.is_quiet();

@@ -50,6 +50,8 @@ pub(crate) struct Host {
     unsettled: HashSet<AgentId>,
     /// All that were ever seen here.
     seen: HashSet<AgentId>,
+    /// Whether what members of an earlier process held has been renewed.
+    took_over: bool,
     /// How often members broke down in a row.
     broken: u32,
     /// The last events of roster and board that whoever watches was told of.
@@ -67,7 +69,23 @@ impl Host {
         let (here, failed, elsewhere) = (HashMap::new(), HashMap::new(), HashMap::new());
         let told = session.crew.as_ref().map(Crew::version).unwrap_or_default();
         let (lives, unsettled, seen, broken) = (JoinSet::new(), HashSet::new(), HashSet::new(), 0);
-        Self { config, session, stop, only, with_lead, lives, here, failed, elsewhere, unsettled, seen, broken, told }
+        let took_over = false;
+        Self {
+            config,
+            session,
+            stop,
+            only,
+            with_lead,
+            lives,
+            here,
+            failed,
+            elsewhere,
+            unsettled,
+            seen,
+            took_over,
+            broken,
+            told,
+        }
     }
 
     /// Hosts until somebody asks to stop; without the lead here, also until nothing is left to do.
@@ -98,7 +116,6 @@ impl Host {
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut purse = tokio::time::interval(PURSE);
         purse.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        self.take_over_claims(crew).await?;
         let mut tries = 0;
         loop {
             bell.borrow_and_update();
@@ -161,7 +178,6 @@ impl Host {
 
     /// What members of a process before this one held is theirs still: it is renewed before anybody else looks for work.
     async fn take_over_claims(&self, crew: &Crew) -> Result<(), Error> {
-        crew.reload().await?;
         let (roster, _) = crew.team();
         let mine = roster.members().filter(|member| self.drives(member)).map(|member| member.agent.clone()).collect();
         self.enter_renewal(crew, mine).await
@@ -202,6 +218,10 @@ impl Host {
     /// Looks what there is to do, and has it done. True if a host without a lead has nothing left to wait for.
     async fn look(&mut self, crew: &Crew) -> Result<bool, Error> {
         crew.reload().await?;
+        if !self.took_over {
+            self.take_over_claims(crew).await?;
+            self.took_over = true;
+        }
         let at = self.config.clock.now();
         if crew.team().1.next_expiry().is_some_and(|until| until <= at) {
             self.enter_board(BoardEntry::Expire).await?;

@@ -19,6 +19,8 @@ pub(crate) struct Seen<'a> {
 /// What a member says.
 pub(crate) enum Said {
     Text(String),
+    /// A text that is cut at the end of its room.
+    Cut(String),
     Calls(Vec<(&'static str, Value)>),
 }
 
@@ -42,8 +44,13 @@ impl Members {
 
 impl Brain for Members {
     fn reply(&self, request: &Value, context: &Context) -> Scripted {
-        let content = match (self.0)(&seen(request)) {
-            Said::Text(text) => vec![json!({"type": "text", "text": text})],
+        let said = (self.0)(&seen(request));
+        if let Said::Cut(text) = said {
+            let cut = Scripted::new(vec![json!({"type": "text", "text": text})]);
+            return Scripted { stop_reason: "max_tokens".into(), fills_max_tokens: true, ..cut };
+        }
+        let content = match said {
+            Said::Text(text) | Said::Cut(text) => vec![json!({"type": "text", "text": text})],
             Said::Calls(calls) => calls
                 .into_iter()
                 .enumerate()

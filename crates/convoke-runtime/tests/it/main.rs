@@ -44,6 +44,7 @@ mod team_lasting;
 mod team_mail;
 mod team_play;
 mod team_protocols;
+mod team_refuted;
 mod teams;
 mod truth;
 mod workers;
