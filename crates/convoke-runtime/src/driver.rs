@@ -179,6 +179,8 @@ impl Driver {
     pub(crate) async fn drive(&mut self, take: Take) -> Result<(), Error> {
         let mut stop = self.stop.clone();
         let mut bell = self.session.crew.as_ref().map(Crew::listen);
+        // Before anything is taken in: what that leads to says better what the agent does.
+        self.session.purse.set(self.id.as_str(), Some(Doing::Working));
         let mut deadline: Option<tokio::time::Instant> = None;
         // A stop that came while the stream was loaded counts before anything is started.
         self.heed(stop.level(), &mut deadline);
@@ -194,7 +196,6 @@ impl Driver {
         self.gave_up = false;
         let mut pulse = JoinSet::new();
         // A process has one heartbeat, and its lead keeps it going for all.
-        self.session.purse.set(self.id.as_str(), Some(Doing::Working));
         if self.leads {
             pulse.spawn(keep_the_lease(Arc::clone(&self.config), self.lease.clone()));
         }

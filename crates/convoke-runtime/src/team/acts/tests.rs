@@ -353,7 +353,7 @@ async fn w24_a_request_to_stop_is_answered_once_by_whom_it_asks_and_the_lead_is_
 }
 
 #[tokio::test]
-async fn a_plan_is_bound_to_the_task_in_hand_and_answered_by_a_beginning_of_its_id_or_by_name() {
+async fn a_plan_is_bound_to_the_task_in_hand_and_answered_by_a_beginning_of_its_id_and_by_no_name() {
     let mut stage = Stage::with(&["alice", "bob"]).await;
     let task = stage.task(LEAD, "big change").await;
     stage.done("alice", TeamCall::ClaimTask { task: task.to_string() }).await;
@@ -366,16 +366,18 @@ async fn a_plan_is_bound_to_the_task_in_hand_and_answered_by_a_beginning_of_its_
     let act = stage.says("alice", plan("1. look\n2. change"), &["Handed in your plan", task.as_str()]).await;
     let request = act.letters[0].request.clone().unwrap();
     assert_eq!((act.letters[0].kind, act.letters[0].task.as_ref()), (LetterKind::PlanRequest, Some(&task)));
-    stage.done("bob", plan("another")).await;
+    let others = stage.says("bob", plan("another"), &["Handed in your plan"]).await;
+    let others = others.letters[0].request.clone().unwrap();
     stage.refuses(LEAD, review("", true, ""), &["more than one plan", "(from alice)", "(from bob)"]).await;
     stage.refuses(LEAD, review("m_2222222222", true, ""), &["there is no plan"]).await;
-    stage.refuses(LEAD, review("alice", false, ""), &["say in feedback"]).await;
+    stage.refuses(LEAD, review("alice", true, ""), &["there is no plan", "(from alice)"]).await;
+    stage.refuses(LEAD, review(request.as_str(), false, ""), &["say in feedback"]).await;
     let act =
         stage.says(LEAD, review(&request.as_str()[..12], false, "smaller"), &["Sent back the plan of alice"]).await;
     let [letter] = &act.letters[..] else { panic!("{act:?}") };
     assert_eq!((letter.to.as_str(), letter.approve, letter.task.as_ref()), ("alice", Some(false), Some(&task)));
-    stage.says(LEAD, review("bob", true, ""), &["Approved the plan of bob"]).await;
-    stage.refuses(LEAD, review("bob", true, ""), &["Waiting: none"]).await;
+    stage.says(LEAD, review(others.as_str(), true, ""), &["Approved the plan of bob"]).await;
+    stage.refuses(LEAD, review(others.as_str(), true, ""), &["Waiting: none"]).await;
 }
 
 #[tokio::test]
