@@ -200,15 +200,7 @@ impl Driver {
         }
         let Some(task) = board.task(&task.id) else { return Ok(false) };
         let (key, brief) = (format!("claim:{}:{}", task.id, self.seq), Box::new(board.brief(task)));
-        let beside = Beside { board: vec![entry], ..Beside::default() };
-        match self.input(Input::Work { key, brief, again: false }, beside).await {
-            Ok(()) => Ok(true),
-            Err(Error::Journal(convoke_journal::Error::Declined { .. })) => {
-                self.reload_crew().await?;
-                Ok(false)
-            }
-            Err(error) => Err(error),
-        }
+        self.hand_over(Input::Work { key, brief, again: false }, vec![entry]).await
     }
 
     /// Asks the agent to go on with the task that it holds. False if it holds it no more.
@@ -220,8 +212,12 @@ impl Driver {
             BoardEntry::Renew { agents: vec![self.id.clone()], ttl: self.claim_ttl() },
         ];
         let (key, brief) = (format!("offer:{}:{}", task.id, self.seq), Box::new(board.brief(task)));
-        let beside = Beside { board: entries, ..Beside::default() };
-        match self.input(Input::Work { key, brief, again: true }, beside).await {
+        self.hand_over(Input::Work { key, brief, again: true }, entries).await
+    }
+
+    /// Opens an exchange about a task, and writes on the board what belongs to it in the same append. False if the board says no.
+    async fn hand_over(&mut self, work: Input, board: Vec<BoardEntry>) -> Result<bool, Error> {
+        match self.input(work, Beside { board, ..Beside::default() }).await {
             Ok(()) => Ok(true),
             Err(Error::Journal(convoke_journal::Error::Declined { .. })) => {
                 self.reload_crew().await?;
