@@ -96,32 +96,17 @@ impl Crew {
 
     /// Says whether a member has an exchange open here.
     pub(crate) fn set_working(&self, name: &str, works: bool) {
-        let changed = {
-            let mut inner = self.lock();
-            if works { inner.working.insert(name.to_owned()) } else { inner.working.remove(name) }
-        };
-        if changed {
-            self.ring();
-        }
+        self.change(|inner| put(&mut inner.working, name, works));
     }
 
     /// Says whether a member waits for a person's answer here.
     pub(crate) fn set_parked(&self, name: &str, waits: bool) {
-        let changed = {
-            let mut inner = self.lock();
-            if waits { inner.parked.insert(name.to_owned()) } else { inner.parked.remove(name) }
-        };
-        if changed {
-            self.ring();
-        }
+        self.change(|inner| put(&mut inner.parked, name, waits));
     }
 
     /// Says whether the lead has failed, and reads no letters before somebody takes it up again.
     pub(crate) fn set_deaf(&self, deaf: bool) {
-        let changed = std::mem::replace(&mut self.lock().deaf, deaf) != deaf;
-        if changed {
-            self.ring();
-        }
+        self.change(|inner| std::mem::replace(&mut inner.deaf, deaf) != deaf);
     }
 
     pub(crate) fn is_deaf(&self) -> bool {
@@ -138,10 +123,12 @@ impl Crew {
 
     /// Says that nothing was left to do at this version, or that something is.
     pub(crate) fn set_quiet(&self, quiet: Option<Version>) {
-        let changed = {
-            let mut inner = self.lock();
-            std::mem::replace(&mut inner.quiet, quiet) != quiet
-        };
+        self.change(|inner| std::mem::replace(&mut inner.quiet, quiet) != quiet);
+    }
+
+    /// Changes what is known here, and rings if that changed anything.
+    fn change(&self, change: impl FnOnce(&mut Inner) -> bool) {
+        let changed = change(&mut self.lock());
         if changed {
             self.ring();
         }
@@ -175,4 +162,9 @@ impl Inner {
     fn version(&self) -> Version {
         (self.roster.count(), self.board.count())
     }
+}
+
+/// Puts a name into a set or takes it out; says whether that changed it.
+fn put(names: &mut BTreeSet<String>, name: &str, there: bool) -> bool {
+    if there { names.insert(name.to_owned()) } else { names.remove(name) }
 }
