@@ -5,13 +5,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::capsule::Facts;
 use crate::findings::{Ballot, Report};
-use crate::ids::TaskId;
+use crate::ids::{AgentId, SessionId, TaskId};
+use crate::ledger::Rates;
 use crate::mode::Section;
 use crate::outcome::{Outcome, ToolResult};
 use crate::segment::Segment;
-use crate::spec::AgentSpec;
+use crate::spec::{AgentSpec, Param};
 use crate::team::Letter;
-use crate::wire::{Failure, Reply, ToolCall};
+use crate::wire::{Capabilities, Failure, Reply, ToolCall};
 
 /// Why a journaled event cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -307,6 +308,41 @@ events! {
         /// Letters that left the history with it and wait once more.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         returned: Vec<Letter>,
+    }
+    /// A person stopped what the agent was at; the exchange ends with what there is, and the next thing said opens another.
+    ExchangeStopped = "exchange_stopped" {
+        /// Who stopped it, and how. Never an agent.
+        by: String,
+    }
+    /// A person chose another model or another effort for an idle agent; everything it is sent from now on is for that one.
+    Retuned = "retuned" {
+        /// The model.
+        model: String,
+        /// What model and endpoint accept.
+        capabilities: Capabilities,
+        /// What its tokens cost at most; absent when that is not known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rates: Option<Rates>,
+        /// The other members of every request, in order.
+        params: Vec<Param>,
+    }
+    /// The agent begins with the history of another one, byte for byte.
+    HistoryForked = "history_forked" {
+        /// Whose history it is.
+        agent: AgentId,
+        /// The session that was forked.
+        session: SessionId,
+        /// The last exchange that was taken along.
+        exchange: u32,
+        /// What was asked first there.
+        task: String,
+        /// The history.
+        messages: Vec<Segment>,
+        /// What the history has told the model about orchestration mode last.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        section: Option<Section>,
+        /// Tokens of the history, as far as they are known.
+        tokens: u64,
     }
     /// Another process took the agent up.
     Resumed = "resumed" {

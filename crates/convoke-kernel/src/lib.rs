@@ -34,7 +34,8 @@ mod tools;
 mod wire;
 
 pub use agent::{
-    Agent, Effect, IllegalEvent, Input, ModelRequest, Pace, RoomAnswer, RoomAsk, Status, Summary, Unexpected,
+    Agent, Effect, IllegalEvent, Input, ModelRequest, Pace, RetuneRefused, RoomAnswer, RoomAsk, Status, Summary,
+    Unexpected,
 };
 pub use approval::{Approvals, AskWhen, Decision, NOBODY_TO_ASK, Rule, is_simple_command};
 pub use callee::{CALLEE_TURNS, Callee};
@@ -44,8 +45,9 @@ pub use confinement::{Confinement, Isolation, Network, Sandbox};
 pub use consent::{By, Consent, consents};
 pub use event::{
     AgentStarted, ApprovalAsked, ApprovalGiven, BadEvent, CallMade, CompactionAsked, Event, ExchangeClosed,
-    ExchangeOpened, ExchangeReopened, HistoryCompacted, InputRejected, Kept, MailDelivered, ModeSet, ModelCalled,
-    ModelFailed, ModelReplied, NoteAppended, Purpose, ResultsAppended, Resumed, RoomRefused, ToolFinished, ToolStarted,
+    ExchangeOpened, ExchangeReopened, ExchangeStopped, HistoryCompacted, HistoryForked, InputRejected, Kept,
+    MailDelivered, ModeSet, ModelCalled, ModelFailed, ModelReplied, NoteAppended, Purpose, ResultsAppended, Resumed,
+    Retuned, RoomRefused, ToolFinished, ToolStarted,
 };
 pub use findings::{Ballot, Citation, Finding, Judgement, Report, Severity, Verdict, Vote};
 pub use ids::{AgentId, BadId, MessageId, RunId, SessionId, TaskId};

@@ -62,6 +62,17 @@ impl Mode {
         }
     }
 
+    /// What the history has told of the mode: that it is on, however it was said, or nothing that still counts.
+    pub(crate) fn told(&self) -> Option<Section> {
+        self.announced.then_some(Section::Entry)
+    }
+
+    /// A history is gone on with that has told this last.
+    pub(crate) fn recall(&mut self, told: Option<Section>) {
+        self.announced = matches!(told, Some(Section::Entry | Section::Refresher));
+        self.exit_owed = !self.on && self.announced;
+    }
+
     /// A new history begins, in which nothing of the mode has been said.
     pub(crate) fn forget(&mut self) {
         *self = Self::new(self.on);

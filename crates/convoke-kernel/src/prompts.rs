@@ -243,6 +243,19 @@ pub(crate) const INTERRUPTED: &str = "Interrupted: Convoke was stopped while thi
 unknown. It may have run in whole, in part or not at all: look before you repeat it. The shell is a new one in the same \
 directory with the same exported variables; functions, unexported variables and background jobs are gone.";
 
+/// What a call came to that was under way when a person stopped the exchange.
+pub(crate) fn stopped_under_way(by: &str) -> String {
+    format!(
+        "Interrupted: stopped by {by} while this was under way, so its outcome is unknown. It may have run in whole, in part or \
+not at all: look before you repeat it."
+    )
+}
+
+/// What a call came to that was not begun by then.
+pub(crate) fn stopped_before(by: &str) -> String {
+    format!("Not run: stopped by {by}.")
+}
+
 /// Sent when files changed while nobody drove the agent.
 pub(crate) fn changed(files: &[String]) -> String {
     format!(

@@ -1,5 +1,6 @@
 //! What an agent is made of. Written down once, when it starts, and the same for its life: changing the system prompt
-//! or the tools of a running conversation would break its cache and, on newer models, its thinking.
+//! or the tools of a running conversation would break its cache and, on newer models, its thinking. A person may choose another
+//! model or effort for a lead; that is an event of its own, and costs the cache alone.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -355,7 +356,8 @@ fn system_blocks(texts: Vec<String>, capabilities: &Capabilities) -> Segment {
     Segment::encode(&blocks.into())
 }
 
-fn params(capabilities: &Capabilities) -> Vec<Param> {
+/// The members of a request that follow from what model and endpoint accept.
+pub(crate) fn params(capabilities: &Capabilities) -> Vec<Param> {
     let mut params = Vec::new();
     let mut put = |name: &str, value| params.push(Param { name: name.to_owned(), value: Segment::encode(&value) });
     match capabilities.thinking {

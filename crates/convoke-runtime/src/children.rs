@@ -70,6 +70,8 @@ async fn task(parent: &Parent, call: &str, prompt: &str, isolation: Isolation) -
     // Those that write in the same directory take turns, for as long as each of them works.
     let shares = place.is_none() && spec.confinement.sandbox.writes();
     let mut stop = parent.stop.clone();
+    // One that a person has stopped writes nothing any more, and is taken up only to end.
+    let shares = shares && stop.halted().is_none();
     let _pen = tokio::select! {
         pen = parent.session.pen.lock(), if shares => Some(pen),
         _ = stop.above(StopLevel::Run), if shares => return Ok(None),
@@ -128,6 +130,10 @@ pub(crate) async fn drive_on(
     let body =
         serde_json::to_string(&Waiting { start: Some(spec), say: Some(prompt.to_owned()), ..Waiting::default() })?;
     let start = KeyedInput { stream: StreamId::from(id), key: "start".to_owned(), body };
+    // Nobody begins for something that a person has stopped.
+    if parent.stop.halted().is_some() && parent.config.journal.load(&start.stream, 0).await?.is_empty() {
+        return Ok(Ended::default());
+    }
     parent.config.journal.submit(&start, parent.config.clock.now()).await?;
     let (config, session) = (Arc::clone(&parent.config), Arc::clone(&parent.session));
     let driver = Driver::own(config, id.clone(), Some(session), None, parent.stop.clone()).await?;

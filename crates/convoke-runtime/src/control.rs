@@ -47,8 +47,8 @@ impl Control {
 /// Asks for things from outside. It needs the journal and nothing else: no model, no directory, no lease while somebody drives.
 #[derive(Clone)]
 pub struct Controller {
-    journal: Journal,
-    clock: Clock,
+    pub(crate) journal: Journal,
+    pub(crate) clock: Clock,
 }
 
 impl Controller {

@@ -2,6 +2,7 @@
 //! what follows from what is the kernel's business.
 
 mod commit;
+mod halt;
 mod handle;
 mod member;
 
@@ -10,9 +11,11 @@ use std::sync::Arc;
 
 use convoke_journal::{Lease, StreamId};
 use convoke_kernel::{Agent, AgentId, Effect, Event, Input, Pace, Role, ToolRequest};
+use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
+use crate::bells::Bell;
 use crate::children::Parent;
 use crate::control;
 use crate::effects::{self, Done, Key};
@@ -20,17 +23,18 @@ use crate::error::Error;
 use crate::governor::Permit;
 use crate::hands::Hands;
 use crate::inputs;
-use crate::notice::{Notice, Watcher};
+use crate::notice::Notice;
 use crate::pulse::{keep_the_lease, until};
 use crate::purse::Doing;
 use crate::recovery::{first_spec, load};
 use crate::runtime::Config;
-use crate::session::Session;
+use crate::session::{Opening, Session};
 use crate::stop::{Stop, StopLevel};
 use crate::take::{Ended, Take};
 use crate::team::Crew;
 
 pub(crate) use commit::Beside;
+use halt::Halting;
 use member::rung;
 
 pub(crate) struct Driver {
@@ -52,6 +56,14 @@ pub(crate) struct Driver {
     /// Whether it opened the session.
     leads: bool,
     cut: CancellationToken,
+    /// Cuts off what is under way for the exchange that is open, and nothing else.
+    ours: CancellationToken,
+    /// The same for those that work for it.
+    below: watch::Sender<Option<String>>,
+    /// Rings when something is said to the agent in this process.
+    bell: Bell,
+    /// That a person stops what the agent is at, once it is heard and until it is done.
+    halting: Option<Halting>,
     /// Cuts the commands off that run right now, and nothing else.
     hurry: CancellationToken,
     /// Whether an urgent letter did that.
@@ -60,7 +72,7 @@ pub(crate) struct Driver {
     taken_up: bool,
     /// Whether the agent will not work again.
     for_good: bool,
-    /// Whether it failed at what it was brought, and letters wait until somebody takes it up again.
+    /// Whether it failed at what it was brought, or was stopped: letters wait until somebody speaks to it or takes it up again.
     gave_up: bool,
     pace: Pace,
 }
@@ -71,13 +83,13 @@ impl Driver {
         config: Arc<Config>,
         id: AgentId,
         session: Option<Arc<Session>>,
-        watcher: Option<Watcher>,
+        opening: Option<Opening>,
         stop: Stop,
     ) -> Result<Self, Error> {
         let stream = StreamId::from(&id);
         let lease = config.journal.own(&stream).await?;
         let held = lease.clone();
-        match Self::begin(Arc::clone(&config), id, lease, session, watcher, stop).await {
+        match Self::begin(Arc::clone(&config), id, lease, session, opening, stop).await {
             Ok(driver) => Ok(driver),
             Err(error) => {
                 let _ = config.journal.release(&held).await;
@@ -91,7 +103,7 @@ impl Driver {
         id: AgentId,
         lease: Lease,
         session: Option<Arc<Session>>,
-        watcher: Option<Watcher>,
+        opening: Option<Opening>,
         stop: Stop,
     ) -> Result<Self, Error> {
         let stream = StreamId::from(&id);
@@ -105,11 +117,12 @@ impl Driver {
                     Some(spec) => spec.clone(),
                     None => first_spec(&config, &id, &stream).await?,
                 };
-                Arc::new(Session::open(&config, &id, &spec, watcher).await?)
+                Arc::new(Session::open(&config, &id, &spec, opening).await?)
             }
         };
         session.purse.set(id.as_str(), Some(Doing::Working));
         let cut = CancellationToken::new();
+        let (ours, bell) = (cut.child_token(), session.bells.hang(&id));
         let mut driver = Self {
             config,
             id,
@@ -125,7 +138,11 @@ impl Driver {
             waiting: None,
             stop,
             leads,
-            hurry: cut.child_token(),
+            hurry: ours.child_token(),
+            ours,
+            below: watch::channel(None).0,
+            bell,
+            halting: None,
             cut,
             hurried: false,
             taken_up: false,
@@ -179,11 +196,16 @@ impl Driver {
     pub(crate) async fn drive(&mut self, take: Take) -> Result<(), Error> {
         let mut stop = self.stop.clone();
         let mut bell = self.session.crew.as_ref().map(Crew::listen);
+        let mut words = self.bell.listen();
         // Before anything is taken in: what that leads to says better what the agent does.
         self.session.purse.set(self.id.as_str(), Some(Doing::Working));
         let mut deadline: Option<tokio::time::Instant> = None;
         // A stop that came while the stream was loaded counts before anything is started.
-        self.heed(stop.level(), &mut deadline);
+        self.heed(stop.asked(), &mut deadline);
+        self.gave_up = false;
+        // What a person stopped while nobody drove it does not go on, whatever else there is.
+        self.look().await?;
+        self.halt().await?;
         if let (Take::Resume { changed }, true) = (take, self.agent.is_started()) {
             // Switches and answers from before count for what goes on, and start nothing yet: what was cut off is told first.
             let pace = std::mem::replace(&mut self.pace, Pace::Hold);
@@ -193,19 +215,30 @@ impl Driver {
             self.input(resume, Beside::default()).await?;
         }
         self.taken_up = true;
-        self.gave_up = false;
         let mut pulse = JoinSet::new();
         // A process has one heartbeat, and its lead keeps it going for all.
         if self.leads {
             pulse.spawn(keep_the_lease(Arc::clone(&self.config), self.lease.clone()));
         }
         loop {
-            let level = stop.level();
-            self.heed(level, &mut deadline);
-            // A switch that is turned starts nothing: what was said after it is taken at once.
-            while self.pace == Pace::Go && self.take_input(false).await? {}
-            if self.tasks.is_empty() && !self.waits_for_team().await? {
+            self.listen(&mut words).await?;
+            self.halt().await?;
+            if stop.halted().is_some() {
                 return Ok(());
+            }
+            let level = stop.level();
+            self.heed(stop.asked(), &mut deadline);
+            // A switch that is turned starts nothing: what was said after it is taken at once.
+            while self.pace == Pace::Go && self.halting.is_none() && self.take_input(false).await? {}
+            if self.halting.is_some() {
+                continue;
+            }
+            if self.tasks.is_empty() && !self.waits_for_team().await? {
+                // Something may have been said since this looked.
+                if self.bell.take_down(&words) {
+                    return Ok(());
+                }
+                continue;
             }
             // Above the level that was heeded, not the one there is now: a stop may have come in between.
             tokio::select! {
@@ -213,15 +246,20 @@ impl Driver {
                     let done = match done {
                         Ok(done) => done,
                         // Room that is not waited for any more; it is asked for again from the journal.
-                        Err(error) if error.is_cancelled() => continue,
+                        Err(error) if error.is_cancelled() => {
+                            self.gives_up_room();
+                            continue;
+                        }
                         Err(_) => return Err(Error::EffectBroke(self.id.clone())),
                     };
                     // A stop that came with the outcome counts first, or something would be decided and never done.
-                    self.heed(stop.level(), &mut deadline);
-                    self.report(done).await?;
+                    self.heed(stop.asked(), &mut deadline);
+                    self.listen(&mut words).await?;
+                    self.report_unless_halting(done).await?;
                 }
                 _ = stop.above(level) => {}
                 () = rung(bell.as_mut()) => self.heed_urgent(),
+                () = rung(Some(&mut words)) => self.look().await?,
                 () = until(deadline), if deadline.is_some() => {
                     deadline = None;
                     self.cut.cancel();
@@ -277,18 +315,28 @@ impl Driver {
         if !inputs::can_hear(&self.agent) {
             return Ok(false);
         }
-        let waiting = self.config.journal.inputs(&self.stream).await?;
+        let mut waiting = self.config.journal.inputs(&self.stream).await?;
         if waiting.is_empty() && !self.agent.is_started() {
             return Err(Error::NoSuchAgent(self.id.clone()));
         }
+        // One that was stopped before it existed is stopped as soon as it does.
+        let stopped = Halting::among(&waiting).filter(|_| !self.agent.is_started());
+        if self.gave_up {
+            // They would fail again, and again; and whoever was stopped waits for a person's word.
+            waiting.retain(|input| !inputs::is_letter(input));
+        }
         let Some((input, keys)) = inputs::next(&self.agent, waiting, switches) else { return Ok(false) };
         let input = match input {
-            // They would fail again, and again.
-            Input::Mail { .. } if self.gave_up => return Ok(false),
+            Input::StopExchange { by } => {
+                self.halting = Some(Halting { by, acks: keys });
+                self.halt().await?;
+                return Ok(true);
+            }
             Input::Mail { key, letters, .. } => self.mail(key, letters),
             input => input,
         };
         self.input(input, Beside::acks(keys)).await?;
+        self.halting = stopped.filter(|_| self.agent.is_started());
         Ok(true)
     }
 
@@ -310,11 +358,6 @@ impl Driver {
         Ok(waits)
     }
 
-    fn runs_commands(&self) -> bool {
-        let own = |effect: &Effect| matches!(effect, Effect::RunTool { request, .. } if request.is_own_work());
-        self.agent.pending().iter().any(own)
-    }
-
     fn start_effects(&mut self) {
         let pending = self.agent.pending();
         self.say_what_it_does(&pending);
@@ -333,7 +376,7 @@ impl Driver {
     }
 
     fn perform(&mut self, effect: Effect) {
-        let (config, session, cut) = (Arc::clone(&self.config), Arc::clone(&self.session), self.cut.clone());
+        let (config, session, cut) = (Arc::clone(&self.config), Arc::clone(&self.session), self.ours.clone());
         match effect {
             Effect::AskRoom { not_before, .. } => {
                 let (Some(ask), Some(spec)) = (self.agent.room_ask(), self.agent.spec().cloned()) else { return };
@@ -360,7 +403,8 @@ impl Driver {
                     return;
                 }
                 let label = spec.label.clone();
-                self.tasks.spawn(effects::person(config, self.id.clone(), label, id, (what, why), self.stop.clone()));
+                let stop = self.stop.clone();
+                self.tasks.spawn(effects::person(config, self.id.clone(), label, id, (what, why), stop, cut));
             }
             Effect::RunTool { id, request } if request.is_own_work() => {
                 let Some(hands) = self.hands() else { return };
@@ -371,19 +415,17 @@ impl Driver {
                 });
             }
             Effect::RunTool { id, request: ToolRequest::Team(call) } => {
-                let Some(spec) = self.agent.spec().cloned() else { return };
-                let parent = Parent { config, session, id: self.id.clone(), spec, stop: self.stop.clone() };
+                let Some(parent) = self.parent() else { return };
                 self.tasks.spawn(effects::act(parent, id, self.order(), call));
             }
             Effect::RunTool { id, request } => {
-                let Some(spec) = self.agent.spec().cloned() else { return };
-                let parent = Parent { config, session, id: self.id.clone(), spec, stop: self.stop.clone() };
+                let Some(parent) = self.parent() else { return };
                 self.tasks.spawn(effects::child(parent, id, request));
             }
             Effect::DriveRun { run } => {
-                let Some(spec) = self.agent.spec().cloned() else { return };
-                let parent = Parent { config, session, id: self.id.clone(), spec, stop: self.stop.clone() };
-                self.tasks.spawn(effects::run(parent, run));
+                let Some(parent) = self.parent() else { return };
+                // It goes on beside the conversation, whatever becomes of the exchange that launched it.
+                self.tasks.spawn(effects::run(Parent { stop: self.stop.clone(), ..parent }, run));
             }
         }
     }

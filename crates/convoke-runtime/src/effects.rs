@@ -153,6 +153,7 @@ pub(crate) async fn person(
     id: String,
     (wanted, why): (String, String),
     mut stop: Stop,
+    cut: CancellationToken,
 ) -> Done {
     let Some(asker) = &config.asker else {
         return Done::Answered { id, allow: Some(false), by: format!("Convoke, because {NOBODY_TO_ASK}") };
@@ -164,6 +165,7 @@ pub(crate) async fn person(
     let allow = tokio::select! {
         allow = asker.agrees(Question { what, details, call }) => Some(allow),
         _ = stop.above(StopLevel::Run) => None,
+        () = cut.cancelled() => None,
     };
     Done::Answered { id, allow, by: "the person".to_owned() }
 }

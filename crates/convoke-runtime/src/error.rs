@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use convoke_kernel::{AgentId, BadEvent, IllegalEvent, Outcome, RunId, RunRefused, Summary, Unexpected};
+use convoke_kernel::{AgentId, BadEvent, IllegalEvent, Outcome, RetuneRefused, RunId, RunRefused, Summary, Unexpected};
 
 /// Why a run could not be started or driven on. Failures of the model or of tools are outcomes, not errors.
 #[derive(Debug, thiserror::Error)]
@@ -64,6 +64,12 @@ pub enum Error {
     /// The kernel refused an input.
     #[error(transparent)]
     Unexpected(#[from] Unexpected),
+    /// The agent cannot be given another model; nothing was written down.
+    #[error(transparent)]
+    RetuneRefused(#[from] RetuneRefused),
+    /// The session cannot be forked, or not there; nothing was written down.
+    #[error(transparent)]
+    ForkRefused(#[from] crate::fork::ForkRefused),
     /// An event could not be encoded.
     #[error("an event could not be encoded: {0}")]
     Encode(#[from] serde_json::Error),

@@ -1,10 +1,11 @@
 //! Inputs as they wait in the journal, and which of them an agent can hear now.
 
 use convoke_journal::KeyedInput;
-use convoke_kernel::{Agent, AgentSpec, Effect, Input, Letter, Segment, Summary, in_order};
+use convoke_kernel::{Agent, AgentSpec, Effect, HistoryForked, Input, Letter, Segment, Summary, in_order};
 use serde::{Deserialize, Serialize};
 
 use crate::control::Control;
+use crate::retune::Retuning;
 
 /// An input as it waits in the journal.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -34,9 +35,18 @@ pub(crate) struct Waiting {
     /// A letter for a member of a team.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) letter: Option<Letter>,
+    /// The agent that is to exist begins with this history.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) fork: Option<HistoryForked>,
+    /// A person chose another model or effort.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) retune: Option<Retuning>,
     /// The agent is to begin a new history, with this in mind; blank is nothing in particular.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) compact: Option<String>,
+    /// A person stops whatever the agent is at; this says who.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) stop: Option<String>,
 }
 
 impl Waiting {
@@ -79,9 +89,21 @@ pub(crate) struct Answer {
 
 /// What a listing shows of an agent whose first input is waiting and that nobody has driven yet.
 pub fn summary_of_waiting(input: &KeyedInput, submitted_at: u64) -> Option<Summary> {
-    let Waiting { start, say, call, .. } = serde_json::from_str(&input.body).ok()?;
+    let Waiting { start, say, call, fork, .. } = serde_json::from_str(&input.body).ok()?;
+    if let (Some(spec), Some(fork)) = (&start, &fork) {
+        return Some(Summary::waiting_fork(spec, fork, submitted_at));
+    }
     let task = say.or_else(|| call.map(|call| call.text)).unwrap_or_default();
     start.map(|spec| Summary::waiting(&spec, &task, submitted_at))
+}
+
+/// That a person stops what the agent is at, if that is among these inputs: who did, and the keys of all that say so.
+pub(crate) fn stops(inputs: &[KeyedInput]) -> Option<(String, Vec<String>)> {
+    let by = |input: &KeyedInput| serde_json::from_str::<Waiting>(&input.body).ok()?.stop;
+    let stops: Vec<(String, String)> =
+        inputs.iter().filter_map(|input| Some((by(input)?, input.key.clone()))).collect();
+    let first = stops.first()?.0.clone();
+    Some((first, stops.into_iter().map(|(_, key)| key).collect()))
 }
 
 /// Whether an agent can hear anything now: it is new or idle, or waits for a person.
@@ -104,6 +126,10 @@ const LETTERS_BYTES: usize = 64 * 1024;
 /// The first of the inputs that the agent can hear now, and the keys of all that are taken with it. With `switches` it takes a turn of
 /// the switch or an answer and nothing else. What cannot be read is taken out of the queue and recorded as that.
 pub(crate) fn next(agent: &Agent, inputs: Vec<KeyedInput>, switches: bool) -> Option<(Input, Vec<String>)> {
+    // Before anything else, whatever it stands behind: what is said beside it is not meant for what is stopped.
+    if let Some((by, keys)) = stops(&inputs).filter(|_| agent.is_started()) {
+        return Some((Input::StopExchange { by }, keys));
+    }
     let busy = agent.is_started() && !agent.is_idle();
     let asked: Vec<String> = asks(agent).collect();
     // One at a time: the agent may be busy with it then.
@@ -132,8 +158,16 @@ pub(crate) fn next(agent: &Agent, inputs: Vec<KeyedInput>, switches: bool) -> Op
             Waiting { start: Some(spec), call: Some(call), .. } if !agent.is_started() => {
                 Input::StartCall { spec: Box::new(spec), key, text: call.text, input: call.input }
             }
+            Waiting { start: Some(spec), fork: Some(fork), .. } if !agent.is_started() => {
+                Input::StartFork { spec: Box::new(spec), fork: Box::new(fork) }
+            }
             // Letters to one that does not exist yet are read when it does.
-            Waiting { letter: Some(_), .. } if !agent.is_started() => continue,
+            Waiting { letter: Some(_), .. } | Waiting { retune: Some(_), .. } | Waiting { stop: Some(_), .. }
+                if !agent.is_started() =>
+            {
+                continue;
+            }
+            Waiting { retune: Some(retune), .. } => chosen(agent, input, retune),
             Waiting { say: Some(_), .. } | Waiting { call: Some(_), .. } | Waiting { told: Some(_), .. }
                 if switches =>
             {
@@ -156,6 +190,23 @@ pub(crate) fn next(agent: &Agent, inputs: Vec<KeyedInput>, switches: bool) -> Op
         return Some((heard, vec![input.key.clone()]));
     }
     None
+}
+
+/// A choice of model or effort. More may have been said since it was made; what cannot be any more is recorded as that.
+fn chosen(agent: &Agent, input: &KeyedInput, retune: Retuning) -> Input {
+    let Retuning { model, capabilities, rates } = retune;
+    match agent.may_retune(&model, &capabilities) {
+        Ok(()) => Input::Retune { model, capabilities, rates },
+        Err(why) => {
+            let body = input.body.chars().take(REJECTED_CHARS).collect();
+            Input::Reject { input: input.key.clone(), why: why.to_string(), body }
+        }
+    }
+}
+
+/// Whether an input is a letter.
+pub(crate) fn is_letter(input: &KeyedInput) -> bool {
+    serde_json::from_str::<Waiting>(&input.body).is_ok_and(|waiting| waiting.letter.is_some())
 }
 
 /// Characters of something unreadable that are kept.

@@ -18,6 +18,7 @@ use convoke_trees::Places;
 use tokio::task::JoinHandle;
 
 use crate::asker::{AskedCall, Asker};
+use crate::bells::Bells;
 use crate::clock::Clock;
 use crate::confine::Confine;
 use crate::control::{Control, Controller, Ear, STOPPED_BY};
@@ -33,7 +34,7 @@ use crate::program::{self, Message, Programs};
 use crate::pulse::keep_alive;
 use crate::purse::{Entry, Purse};
 use crate::recovery::{first_spec, load};
-use crate::session::Session;
+use crate::session::{Opening, Session};
 use crate::stop::{Stop, StopLevel, Stopper};
 use crate::take::{Ended, Take};
 use crate::team::{Host, TeamConfig};
@@ -137,12 +138,12 @@ impl Start {
 
 /// Drives agents. Cloning it is cheap and shares everything.
 #[derive(Clone)]
-pub struct Runtime(Arc<Config>);
+pub struct Runtime(pub(crate) Arc<Config>, pub(crate) Bells);
 
 impl Runtime {
     /// A runtime over these parts.
     pub fn new(config: Config) -> Self {
-        Self(Arc::new(config))
+        Self(Arc::new(config), Bells::default())
     }
 
     /// Writes a new lead and its task into the journal. Nothing is done until somebody drives it.
@@ -308,10 +309,11 @@ impl Runtime {
         Ok(Purse::open(self.0.journal.clone(), session, self.0.clock.clone()).await?.ledger())
     }
 
-    async fn submit(&self, agent: &AgentId, key: &str, waiting: Waiting) -> Result<(), Error> {
+    pub(crate) async fn submit(&self, agent: &AgentId, key: &str, waiting: Waiting) -> Result<(), Error> {
         let body = serde_json::to_string(&waiting)?;
         let input = KeyedInput { stream: StreamId::from(agent), key: key.to_owned(), body };
         self.0.journal.submit(&input, self.0.clock.now()).await?;
+        self.1.ring(agent);
         Ok(())
     }
 
@@ -324,7 +326,8 @@ impl Runtime {
         watcher: Option<Watcher>,
     ) -> Result<Ended, Error> {
         let mut ear = Ear::new(&self.0.journal, agent).await?;
-        let driver = Driver::own(Arc::clone(&self.0), agent.clone(), None, watcher.clone(), ear.stop()).await?;
+        let opening = Some(Opening { watcher: watcher.clone(), bells: self.1.clone() });
+        let driver = Driver::own(Arc::clone(&self.0), agent.clone(), None, opening, ear.stop()).await?;
         ear.listen(stop, watcher);
         let session = driver.session();
         let hosted = Hosted::beside(&self.0, &session, ear.stop());
@@ -361,7 +364,8 @@ impl Runtime {
             Some(spec) => spec.clone(),
             None => first_spec(&self.0, lead, &stream).await?,
         };
-        let session = Arc::new(Session::open(&self.0, lead, &spec, watcher).await?);
+        let opening = Some(Opening { watcher, bells: self.1.clone() });
+        let session = Arc::new(Session::open(&self.0, lead, &spec, opening).await?);
         if session.crew.is_none() {
             return Err(Error::TeamRefused("this session was started without a team (--no-team)".to_owned()));
         }

@@ -6,6 +6,7 @@ use convoke_journal::Journal;
 use convoke_kernel::{AgentId, AgentSpec, SessionId};
 use tokio::sync::{Mutex, Semaphore};
 
+use crate::bells::Bells;
 use crate::error::Error;
 use crate::keep::Keep;
 use crate::notice::{Notice, Watcher};
@@ -15,6 +16,13 @@ use crate::team::{self, Crew};
 
 /// Commands of programs that run at once.
 const COMMANDS_AT_ONCE: usize = 4;
+
+/// What a session is opened with, beside what its lead is made of.
+#[derive(Default)]
+pub(crate) struct Opening {
+    pub(crate) watcher: Option<Watcher>,
+    pub(crate) bells: Bells,
+}
 
 /// A session that this process drives.
 pub(crate) struct Session {
@@ -32,6 +40,8 @@ pub(crate) struct Session {
     /// What is changed there, so that it can be shown and taken back.
     pub(crate) keep: Option<Keep>,
     pub(crate) watcher: Option<Watcher>,
+    /// By which those that are driven here are woken.
+    pub(crate) bells: Bells,
     /// Who leads it.
     pub(crate) lead: AgentId,
     /// Its team, if it can have one.
@@ -44,8 +54,9 @@ impl Session {
         config: &Config,
         lead: &AgentId,
         spec: &AgentSpec,
-        watcher: Option<Watcher>,
+        opening: Option<Opening>,
     ) -> Result<Self, Error> {
+        let Opening { watcher, bells } = opening.unwrap_or_default();
         let purse = Purse::open(config.journal.clone(), &spec.session, config.clock.clone()).await?;
         let process = config.journal.options().process.id.clone();
         let places = Arc::new(Semaphore::new(config.agents_at_once.max(1)));
@@ -58,7 +69,7 @@ impl Session {
         };
         let (pen, lead) = (Mutex::new(()), lead.clone());
         let journal = config.journal.clone();
-        Ok(Self { id, process, purse, places, commands, dir, pen, keep, watcher, lead, crew, journal })
+        Ok(Self { id, process, purse, places, commands, dir, pen, keep, watcher, bells, lead, crew, journal })
     }
 
     /// The minutes count from here, and what the last holder had in flight is lost.

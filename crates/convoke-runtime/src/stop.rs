@@ -19,13 +19,20 @@ pub struct Stopper(watch::Sender<StopLevel>);
 
 /// The listening end.
 #[derive(Debug, Clone)]
-pub struct Stop(watch::Receiver<StopLevel>);
+pub struct Stop {
+    level: watch::Receiver<StopLevel>,
+    /// Whether a person stopped what this is done for.
+    halt: Option<Halt>,
+}
+
+/// Says that a person stopped an exchange, and who; those who work for it listen.
+pub(crate) type Halt = watch::Receiver<Option<String>>;
 
 impl Stopper {
     /// A pair of ends.
     pub fn new() -> (Stopper, Stop) {
         let (sender, receiver) = watch::channel(StopLevel::Run);
-        (Stopper(sender), Stop(receiver))
+        (Stopper(sender), Stop { level: receiver, halt: None })
     }
 
     /// Asks; a softer request never takes back a harder one.
@@ -46,17 +53,51 @@ impl Stop {
         Stopper::new().1
     }
 
+    /// How hard, whoever asks.
     pub(crate) fn level(&self) -> StopLevel {
-        *self.0.borrow()
+        if self.halted().is_some() { StopLevel::Cut } else { self.asked() }
+    }
+
+    /// How hard everything in this process is asked to stop.
+    pub(crate) fn asked(&self) -> StopLevel {
+        *self.level.borrow()
+    }
+
+    /// Who stopped what this is done for.
+    pub(crate) fn halted(&self) -> Option<String> {
+        self.halt.as_ref().and_then(|halt| halt.borrow().clone())
+    }
+
+    /// The same for somebody who works for an exchange that a person may stop.
+    pub(crate) fn below(&self, halt: Halt) -> Self {
+        Self { level: self.level.clone(), halt: Some(halt) }
     }
 
     /// Waits until the level is above the given one.
     pub(crate) async fn above(&mut self, level: StopLevel) -> StopLevel {
-        let heard = self.0.wait_for(|now| *now > level).await.map(|now| *now).ok();
-        match heard {
-            Some(now) => now,
-            // The asking end is gone, so nobody will ask any more.
-            None => std::future::pending().await,
+        let Self { level: asked, halt } = self;
+        tokio::select! {
+            now = harder(asked, level) => now,
+            () = halted(halt.as_mut()), if level < StopLevel::Cut => StopLevel::Cut,
         }
+    }
+}
+
+async fn harder(asked: &mut watch::Receiver<StopLevel>, level: StopLevel) -> StopLevel {
+    let heard = asked.wait_for(|now| *now > level).await.map(|now| *now).ok();
+    match heard {
+        Some(now) => now,
+        // The asking end is gone, so nobody will ask any more.
+        None => std::future::pending().await,
+    }
+}
+
+async fn halted(halt: Option<&mut Halt>) {
+    let heard = match halt {
+        Some(halt) => halt.wait_for(Option::is_some).await.is_ok(),
+        None => false,
+    };
+    if !heard {
+        std::future::pending().await
     }
 }

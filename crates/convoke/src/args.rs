@@ -5,6 +5,7 @@ mod control;
 mod flags;
 mod near;
 mod runs;
+mod session;
 mod team;
 mod trees;
 mod workflow;
@@ -19,7 +20,8 @@ pub(crate) use self::control::{ControlArgs, RetryArgs};
 pub(crate) use self::flags::SandboxFlag;
 pub(crate) use self::flags::{BudgetArgs, ConfineArgs, CrewArgs, EndArgs, RunFlags, SettingFlags, Switch, TeamArgs};
 pub(crate) use self::near::{nearest, no_command};
-pub(crate) use self::runs::{ExportArgs, ListArgs, PruneArgs, RunsCommand, ShowArgs};
+pub(crate) use self::runs::{ExportArgs, ForkArgs, ListArgs, PruneArgs, RunsCommand, ShowArgs};
+pub(crate) use self::session::SessionArgs;
 pub(crate) use self::team::{
     FilesArgs, MailCommand, MailListArgs, MailSendArgs, TaskAddArgs, TaskClaimArgs, TaskFinishArgs, TaskNamedArgs,
     TasksCommand, TeamCommand, TeamCompactArgs, TeamHostArgs, TeamPlanArgs, TeamStopArgs,
@@ -33,7 +35,8 @@ use crate::failure::Failure;
 
 const EXAMPLES: &str = "\
 Examples:
-  convoke --offline             a first look, without a key
+  convoke                       a session, in a terminal
+  convoke --offline             the same, without a key
   convoke review the error handling in src
   convoke run @task.md          the task is in a file
   git diff | convoke run -      the task comes from stdin
@@ -62,6 +65,7 @@ The answer is on stdout, everything else on stderr.";
 const RUN_EXAMPLES: &str = "\
 Examples:
   convoke run                   reviews this directory
+  convoke run --offline         the same, without a key
   convoke run explain src/main.rs
   convoke run @task.md
   convoke run --output json -   reads the task from stdin
@@ -94,6 +98,23 @@ Examples:
   convoke approvals list s_k3
   convoke resume s_k3 --allow q_7f3k2m4x
   convoke resume s_k3 --deny all";
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  convoke completions bash > \\
+    ~/.local/share/bash-completion/completions/convoke
+  convoke completions zsh > ~/.zfunc/_convoke
+                                with ~/.zfunc in fpath,
+                                before compinit
+  convoke completions fish > \\
+    ~/.config/fish/completions/convoke.fish";
+
+const MAN_EXAMPLES: &str = "\
+Examples:
+  convoke man | man -l -
+  convoke man runs undo | man -l -
+  convoke man --dir ~/.local/share/man/man1
+                                then: man convoke-run";
 
 const SIM_EXAMPLES: &str = "\
 Examples:
@@ -135,6 +156,9 @@ pub(crate) struct PlaceArgs {
     /// Only the answer, warnings and errors.
     #[arg(long, short = 'q', global = true)]
     pub(crate) quiet: bool,
+    /// Lines of text alone, for screen readers and simple terminals: nothing moves, nothing is coloured.
+    #[arg(long, global = true)]
+    pub(crate) plain: bool,
 }
 
 /// All flags that settings are made from, wherever on the command line they stood.
@@ -159,13 +183,16 @@ pub(crate) enum OutputFormat {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Lead a session in this terminal (the same as `convoke` alone): talk to the lead, watch everybody at work.
+    #[command(after_help = session::SESSION_EXAMPLES)]
+    Session(SessionArgs),
     /// Give an agent a task (without one: review this directory).
     #[command(after_help = RUN_EXAMPLES)]
     Run(RunArgs),
     /// Go on with a run that was cut off, stopped or failed; one that has ended says its answer again.
     #[command(after_help = RESUME_EXAMPLES)]
     Resume(ResumeArgs),
-    /// List, show, watch, pause, stop, retry, export, take back and remove runs.
+    /// List, show, watch, pause, stop, retry, fork, export, take back and remove runs.
     #[command(subcommand, after_help = control::RUNS_EXAMPLES)]
     Runs(RunsCommand),
     /// See which calls wait for your answer.
@@ -200,7 +227,11 @@ pub(crate) enum Command {
     /// Check what Convoke needs, and say what to do about what is missing.
     Doctor(DoctorArgs),
     /// Print a completion script for a shell.
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions(CompletionsArgs),
+    /// Print the manual page of convoke or of one of its commands, or write all of them.
+    #[command(after_help = MAN_EXAMPLES)]
+    Man(ManArgs),
 }
 
 #[derive(Debug, Args)]
@@ -289,8 +320,19 @@ pub(crate) struct CompletionsArgs {
     pub(crate) shell: clap_complete::Shell,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// A command, such as `runs undo`; alone: convoke itself.
+    #[arg(value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+    /// Write the page, and one for every command below it, to this directory.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
 /// The words that are commands.
 const COMMANDS: &[&str] = &[
+    "session",
     "run",
     "resume",
     "runs",
@@ -306,19 +348,24 @@ const COMMANDS: &[&str] = &[
     "config",
     "doctor",
     "completions",
+    "man",
     "help",
 ];
 
 impl Cli {
     /// The command that is meant, and the flags that settings are made from. A task without a command is a run, unless
-    /// it is one word: that is a workflow, or far more often a mistyped command than a task.
-    pub(crate) fn split(self) -> Result<(GlobalArgs, Command), Failure> {
+    /// it is one word: that is a workflow, or far more often a mistyped command than a task. Neither a task nor a command is a
+    /// session where a person sits, and a review of the directory elsewhere.
+    pub(crate) fn split(self, has_person: bool) -> Result<(GlobalArgs, Command), Failure> {
         let Cli { place, mut flags, mut named, task, command } = self;
         let mut command = match command {
             Some(command) if task.is_empty() => command,
             Some(_) => {
                 let hint = format!("to give it as a task, write `convoke run {}`", task.join(" "));
                 return Err(Failure::usage(format!("'{}' stands before a command", task.join(" "))).hint(hint));
+            }
+            None if has_person && task.is_empty() && session::is_meant(&place, &flags) => {
+                Command::Session(SessionArgs::default())
             }
             None => match only_word(&task) {
                 Some(word) => {
@@ -330,6 +377,10 @@ impl Cli {
         };
         refuse(named.first_flag())?;
         let globals = match &mut command {
+            Command::Session(args) => {
+                session::check(&place)?;
+                GlobalArgs { place, settings: session::settle(flags, args)? }
+            }
             Command::Run(args) => {
                 let RunFlags { settings, task, end } = std::mem::take(&mut args.flags);
                 let settings = settings.over(flags.settings)?;
@@ -378,7 +429,8 @@ impl Cli {
             | Command::Workflow(_)
             | Command::Cost(_)
             | Command::Sim(_)
-            | Command::Completions(_) => {
+            | Command::Completions(_)
+            | Command::Man(_) => {
                 refuse(flags.first_flag())?;
                 GlobalArgs { place, ..GlobalArgs::default() }
             }

@@ -99,6 +99,12 @@ impl Lead {
             match Event::decode(&record.event) {
                 Ok(Event::AgentStarted(started)) => lead.started(started.spec),
                 Ok(Event::ModeSet(set)) => lead.mode = Some(set.on),
+                Ok(Event::Retuned(tuned)) => {
+                    if let Some(spec) = &mut lead.spec {
+                        (spec.model, spec.capabilities) = (tuned.model, tuned.capabilities);
+                        (spec.rates, spec.params) = (tuned.rates, tuned.params);
+                    }
+                }
                 Ok(Event::ExchangeOpened(opened)) if !opened.letters.is_empty() && lead.has_been_asked() => {
                     if let Some(last) = lead.exchanges.last_mut() {
                         last.goes_on(opened.exchange);

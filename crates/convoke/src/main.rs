@@ -9,6 +9,8 @@ mod commands;
 mod confine;
 mod doc_test;
 mod failure;
+mod feed;
+mod greeting;
 mod keeping;
 mod lead;
 mod memory;
@@ -37,6 +39,7 @@ use crate::settings::{Environment, Settings};
 fn main() -> ExitCode {
     // Before any thread exists: this executable is also the helper under which commands live.
     convoke_runtime::helper_entry();
+    convoke_terminal::guard_entry();
     // The helper begins anew by itself; here, keys are in the environment and in memory.
     convoke_sandbox::forbid_inspection();
     let cli = match Cli::try_parse() {
@@ -57,9 +60,14 @@ fn main() -> ExitCode {
 }
 
 fn start(cli: Cli) -> Result<Exit, Failure> {
-    let (globals, mut command) = cli.split()?;
-    if let Command::Completions(args) = command {
-        return commands::completions::run(&args);
+    let environment = Environment::of_this_process();
+    // What makes a run small for documentation is about runs.
+    let has_person = stdio::has_person() && environment.get(settings::DOC_TEST_MODE).is_none();
+    let (globals, mut command) = cli.split(has_person)?;
+    match &command {
+        Command::Completions(args) => return commands::completions::run(args),
+        Command::Man(args) => return commands::man::run(args),
+        _ => {}
     }
     let here = std::env::current_dir()
         .map_err(|error| Failure::usage(format!("the current directory cannot be used: {error}")))?;
@@ -70,7 +78,7 @@ fn start(cli: Cli) -> Result<Exit, Failure> {
         Command::Workflow(WorkflowCommand::Run(args)) => args.end.check(&here)?,
         _ => {}
     }
-    let mut settings = Settings::resolve(&globals, &Environment::of_this_process(), &here)?;
+    let mut settings = Settings::resolve(&globals, &environment, &here)?;
     // Commands that only look are meant for the real journal.
     let drives = matches!(command, Command::Run(_) | Command::Resume(_) | Command::Workflow(WorkflowCommand::Run(_)));
     // It is removed when everything below has ended.
@@ -87,6 +95,7 @@ fn start(cli: Cli) -> Result<Exit, Failure> {
 
 async fn dispatch(settings: &Settings, command: Command) -> Result<Exit, Failure> {
     match command {
+        Command::Session(args) => commands::session::run(settings, args).await,
         Command::Run(args) => commands::run::run(settings, args).await,
         Command::Resume(args) => commands::resume::run(settings, args).await,
         Command::Runs(command) => commands::runs::run(settings, &command).await,
@@ -102,5 +111,6 @@ async fn dispatch(settings: &Settings, command: Command) -> Result<Exit, Failure
         Command::Config(command) => commands::config::run(settings, &command),
         Command::Doctor(_) => commands::doctor::run(settings).await,
         Command::Completions(args) => commands::completions::run(&args),
+        Command::Man(args) => commands::man::run(&args),
     }
 }

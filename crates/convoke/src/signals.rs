@@ -113,14 +113,15 @@ impl Drop for Signals {
     }
 }
 
-struct Sources {
+/// The signals that ask for an end.
+pub(crate) struct Sources {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
 }
 
 impl Sources {
-    fn new() -> std::io::Result<Self> {
+    pub(crate) fn new() -> std::io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
@@ -128,7 +129,8 @@ impl Sources {
         })
     }
 
-    async fn next(&mut self) -> Caught {
+    /// The next one.
+    pub(crate) async fn next(&mut self) -> Caught {
         tokio::select! {
             _ = self.interrupt.recv() => Caught::Interrupt,
             _ = self.terminate.recv() => Caught::Terminate,

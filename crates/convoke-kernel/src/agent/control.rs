@@ -12,6 +12,7 @@ use crate::event::{
     AgentStarted, Event, ExchangeClosed, ExchangeOpened, Kept, ModelCalled, ModelFailed, ModelReplied, NoteAppended,
     RoomRefused,
 };
+use crate::ids::SessionId;
 use crate::mode::Mode;
 use crate::outcome::{Outcome, ShellState};
 use crate::segment::Segment;
@@ -62,6 +63,8 @@ pub(super) struct Control {
     /// What every history of the agent begins with.
     pub(super) base: Mark,
     pub(super) lasting: Lasting,
+    /// The session whose history it began with.
+    pub(super) forked: Option<SessionId>,
 }
 
 impl Control {
@@ -86,6 +89,7 @@ impl Control {
             running: Vec::new(),
             base: Mark::new(),
             lasting: Lasting::default(),
+            forked: None,
         }
     }
 
@@ -169,6 +173,8 @@ impl Control {
                 self.mode.as_mut()?.set(e.on);
                 Some(Stage::Idle)
             }
+            (Stage::Idle, Event::Retuned(e)) => self.retuned(e),
+            (Stage::Idle, Event::HistoryForked(e)) => self.history_forked(e),
             (Stage::Idle, Event::ExchangeOpened(e)) => Some(self.opened(e)),
             (Stage::Idle, Event::CallMade(e)) => Some(self.call_made(e)),
             (Stage::Idle, Event::ExchangeReopened(_)) => self.reopened(),
@@ -187,6 +193,7 @@ impl Control {
             (Stage::Tools(slots), Event::ToolStarted(e)) => self.tool_started(slots, e),
             (Stage::Tools(slots), Event::ToolFinished(e)) => self.tool_finished(slots, e),
             (Stage::Tools(slots), Event::ResultsAppended(e)) => self.results_appended(&slots, e),
+            (Stage::Ready(_) | Stage::Waiting(..) | Stage::Ending, Event::ExchangeStopped(e)) => self.stopped(e),
             (Stage::Ending, Event::ExchangeClosed(e)) => self.closed(e),
             (stage, Event::Resumed(e)) => {
                 owe(&mut self.changed, e.changed.iter().cloned());
@@ -206,11 +213,7 @@ impl Control {
     }
 
     fn started(&mut self, e: &AgentStarted) -> Stage {
-        // Cache marks may move without changing what the model reads, so the digest leaves them out.
-        let params = e.spec.params.iter().filter(|p| p.name != "cache_control");
-        let params = params.flat_map(|p| [p.name.as_str(), p.value.as_str()]);
-        let fixed = [e.spec.model.as_str(), e.spec.system.as_str(), e.spec.tools.as_str()];
-        self.mark.begin(&fixed.into_iter().chain(params).collect::<Vec<_>>());
+        self.mark = Mark::of(&e.spec);
         self.prefix = self.mark.digest;
         self.base = self.mark;
         self.lasting.since = self.mark.tokens;
@@ -251,7 +254,7 @@ impl Control {
 
     fn reopened(&mut self) -> Option<Stage> {
         let exchange = self.exchange.as_mut()?;
-        exchange.outcome = None;
+        (exchange.outcome, exchange.stopped) = (None, false);
         // A person can raise the caps; the turns stay used up.
         exchange.last_turn = exchange.last_turn.take().filter(|last| *last == LastTurn::Turns);
         exchange.strikes = 0;
@@ -375,6 +378,9 @@ impl Control {
         if self.mark.tail == Tail::System {
             // The API takes no user message behind a system message.
             return None;
+        }
+        if e.summary {
+            self.lasting.before = Some((self.mark, self.lasting.since));
         }
         self.push(&e.message, Tail::User);
         let exchange = self.exchange.as_mut()?;

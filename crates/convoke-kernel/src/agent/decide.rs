@@ -53,6 +53,11 @@ impl Draft {
                 self.emit(AgentStarted { spec: *spec })?;
                 self.call(key, text, input)?;
             }
+            Input::StartFork { spec, fork } => {
+                self.emit(AgentStarted { spec: *spec })?;
+                self.emit(*fork)?;
+            }
+            Input::Retune { model, capabilities, rates } => self.retune(model, capabilities, rates)?,
             Input::Say { key, text } => self.say(key, text)?,
             Input::Told { key, run, text } => self.told(key, run, text)?,
             Input::Call { key, text, input } => self.call(key, text, input)?,
@@ -69,6 +74,7 @@ impl Draft {
             Input::Work { key, brief, again } => self.work(key, &brief, again)?,
             Input::Summarised { call, reply, facts } => self.summarised(call, *reply, *facts)?,
             Input::Compact { focus } => self.emit(CompactionAsked { focus })?,
+            Input::StopExchange { by } => self.stop(by)?,
             Input::Reject { input, why, body } => self.emit(InputRejected { input, why, body })?,
         }
         if pace == Pace::Go {
@@ -102,6 +108,7 @@ impl Draft {
         let capsule = self.who_it_is(&letters, brief.as_ref())?;
         let carries = capsule.is_some();
         blocks.extend(capsule);
+        blocks.extend(self.control.fork_note());
         let work = brief.map(|brief| brief.task.id);
         if !changed.is_empty() {
             blocks.push(prompts::changed(&changed));
@@ -265,7 +272,9 @@ impl Draft {
 
     /// A failed exchange is taken up again: with its message if that was taken back, else from its last outcome.
     fn reopen(&mut self) -> Result<(), Unexpected> {
-        let Some(exchange) = self.control.exchange.clone().filter(Exchange::reopenable) else { return Ok(()) };
+        let Some(exchange) = self.control.exchange.clone().filter(|closed| self.control.takes_up(closed)) else {
+            return Ok(());
+        };
         if exchange.taken_back {
             // Letters wait in the queue again, and a task that is held is offered again.
             if exchange.brought {

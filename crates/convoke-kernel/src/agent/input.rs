@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use super::control::IllegalEvent;
+use super::tuning::RetuneRefused;
 use crate::capsule::{Facts, TaskBrief};
+use crate::event::HistoryForked;
+use crate::ledger::Rates;
 use crate::outcome::ToolResult;
 use crate::segment::Segment;
 use crate::spec::{AgentSpec, Param};
 use crate::team::Letter;
 use crate::tools::ToolRequest;
-use crate::wire::{Failure, Reply};
+use crate::wire::{Capabilities, Failure, Reply};
 
 /// Something that came from outside the kernel.
 #[derive(Debug, Clone)]
@@ -33,6 +36,22 @@ pub enum Input {
         text: String,
         /// The input of `Workflow`.
         input: Segment,
+    },
+    /// The agent is to exist with the history of another one, and nothing is said to it yet.
+    StartFork {
+        /// What it is made of.
+        spec: Box<AgentSpec>,
+        /// The history.
+        fork: Box<HistoryForked>,
+    },
+    /// A person chose another model or another effort for an idle lead.
+    Retune {
+        /// The model.
+        model: String,
+        /// What model and endpoint accept.
+        capabilities: Capabilities,
+        /// What its tokens cost at most; absent when that is not known.
+        rates: Option<Rates>,
     },
     /// Somebody said something to an idle agent.
     Say {
@@ -147,6 +166,11 @@ pub enum Input {
         /// What is to be kept in mind; blank is nothing in particular.
         focus: String,
     },
+    /// A person stops whatever the agent is at. Nothing of it is taken up again by itself; an idle agent stays as it is.
+    StopExchange {
+        /// Who stops it, and how. Never an agent.
+        by: String,
+    },
     /// Something that waited for the agent cannot be read.
     Reject {
         /// Its key.
@@ -179,6 +203,9 @@ pub enum Unexpected {
     /// It answers something that is not pending.
     #[error("the input answers something that is not pending")]
     Stale,
+    /// The agent cannot be given another model.
+    #[error(transparent)]
+    Retune(#[from] RetuneRefused),
     /// A fault of the kernel: what the agent was to be told of itself lacks this.
     #[error("what the agent was to be told of itself lacks: {0}; this is a fault of convoke")]
     Incomplete(String),

@@ -70,6 +70,8 @@ pub(super) struct Lasting {
     wish: Option<String>,
     /// Whether the request under way asks for the summary.
     pub(super) summarising: bool,
+    /// Where the history stood before that was asked for, and the bytes since the last usage then.
+    pub(super) before: Option<(Mark, u64)>,
     /// Replies in the present history.
     pub(super) replies: u32,
     references: Vec<Reference>,
@@ -80,7 +82,7 @@ pub(super) struct Lasting {
 
 impl Lasting {
     /// How long the history is by what is really known of it.
-    fn tokens(&self) -> u64 {
+    pub(super) fn tokens(&self) -> u64 {
         self.known.saturating_add(self.since.div_ceil(BYTES_PER_TOKEN))
     }
 
@@ -94,6 +96,15 @@ impl Lasting {
         if self.references.len() > REFERENCES {
             self.references.remove(0);
         }
+    }
+
+    /// The summary that is asked for is not wanted any more; says where the history stood before.
+    pub(super) fn drop_summary(&mut self) -> Option<(Mark, u64)> {
+        if !std::mem::take(&mut self.summarising) {
+            return None;
+        }
+        self.wish = None;
+        self.before.take()
     }
 
     fn references(&self) -> Vec<(String, String, String, usize)> {

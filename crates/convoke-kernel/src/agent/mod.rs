@@ -6,12 +6,14 @@ mod beside;
 mod control;
 mod decide;
 mod filing;
+mod fork;
 mod input;
 mod judge;
 mod lasting;
 mod mail;
 mod rounds;
 mod state;
+mod stop;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -19,6 +21,8 @@ mod tests;
 mod tests_approval;
 #[cfg(test)]
 mod tests_beside;
+#[cfg(test)]
+mod tests_fork;
 #[cfg(test)]
 mod tests_lasting;
 #[cfg(test)]
@@ -30,9 +34,14 @@ mod tests_mail;
 #[cfg(test)]
 mod tests_output;
 #[cfg(test)]
+mod tests_retune;
+#[cfg(test)]
 mod tests_roles;
 #[cfg(test)]
 mod tests_room;
+#[cfg(test)]
+mod tests_stop;
+mod tuning;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -55,6 +64,7 @@ use crate::tools::Wanted;
 pub use control::IllegalEvent;
 pub use input::{Effect, Input, ModelRequest, Pace, RoomAnswer, RoomAsk, Unexpected};
 pub use summary::{Status, Summary};
+pub use tuning::RetuneRefused;
 
 /// More than any note of the harness is long, the names of changed files left out.
 const NOTE_BYTES: usize = 1_024;
@@ -99,7 +109,13 @@ impl Agent {
             Event::HistoryCompacted(e) => {
                 self.segments = vec![e.message.clone()];
             }
+            Event::HistoryForked(e) => {
+                self.segments.clone_from(&e.messages);
+                self.call_ids.extend(fork::call_ids(&e.messages));
+            }
             Event::ResultsAppended(e) => self.segments.push(e.message.clone()),
+            // Nothing but a request for a summary, which nobody answers any more.
+            Event::ExchangeStopped(_) => self.segments.truncate(self.control.mark.segments),
             Event::ModelReplied(e) if e.kept == Kept::Yes => {
                 self.segments.push(e.reply.content.as_assistant_message());
                 self.call_ids.extend(e.reply.calls.iter().map(|call| call.id.clone()));
@@ -119,6 +135,7 @@ impl Agent {
             | Event::ToolFinished(_)
             | Event::CompactionAsked(_)
             | Event::InputRejected(_)
+            | Event::Retuned(_)
             | Event::Resumed(_) => {}
         }
         Ok(())
@@ -235,6 +252,11 @@ impl Agent {
     /// The runs in the background that the agent has not been told of, in the order they were launched.
     pub fn running(&self) -> &[String] {
         &self.control.running
+    }
+
+    /// Whether what is open is a person's own call, with which no model has to do.
+    pub fn is_persons_call(&self) -> bool {
+        !self.is_idle() && self.control.exchange.as_ref().is_some_and(|exchange| exchange.call.is_some())
     }
 
     /// Whether letters can be put into its history right now.

@@ -151,6 +151,11 @@ impl Draft {
     }
 
     fn append_results(&mut self) -> Result<(), Unexpected> {
+        self.append_results_of(false)
+    }
+
+    /// Puts the results of the round into the history. Where a person has stopped the exchange nothing is asked for with them.
+    pub(super) fn append_results_of(&mut self, stopped: bool) -> Result<(), Unexpected> {
         let Stage::Tools(slots) = &self.control.stage else { return Ok(()) };
         let mut blocks: Vec<Value> = Vec::with_capacity(slots.len() + 1);
         for slot in slots {
@@ -165,11 +170,11 @@ impl Draft {
             blocks.push(block);
         }
         let settled = self.control.exchange.as_ref().is_some_and(Exchange::is_settled);
-        let hand_back = !settled && self.is_at_limit();
+        let hand_back = !settled && !stopped && self.is_at_limit();
         if hand_back {
             blocks.push(json!({"type": "text", "text": prompts::hand_back(self.final_tool())}));
         }
-        let reminded = !hand_back && self.control.lasting.reminds() && !self.writes_list();
+        let reminded = !hand_back && !stopped && self.control.lasting.reminds() && !self.writes_list();
         if reminded {
             blocks.push(json!({"type": "text", "text": prompts::team::TODO_REMINDER}));
         }

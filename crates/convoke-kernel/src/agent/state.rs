@@ -120,24 +120,39 @@ pub(super) struct Mark {
     pub(super) digest: [u8; 32],
     /// At most this many tokens, the API's own additions left out: what the last usage said, and a token per byte since.
     pub(super) tokens: u64,
+    /// Bytes of all that is sent, as far as it is the agent's own.
+    pub(super) bytes: u64,
+    /// System messages among the segments.
+    pub(super) systems: usize,
     pub(super) tail: Tail,
 }
 
 impl Mark {
     pub(super) fn new() -> Self {
-        Self { segments: 0, digest: [0; 32], tokens: 0, tail: Tail::User }
+        Self { segments: 0, digest: [0; 32], tokens: 0, bytes: 0, systems: 0, tail: Tail::User }
     }
 
     /// What every request of this agent begins with.
     pub(super) fn begin(&mut self, parts: &[&str]) {
         self.hash(parts);
         self.tokens = parts.iter().map(|part| part.len() as u64).sum();
+        self.bytes = self.tokens;
+    }
+
+    /// The same history behind another beginning.
+    pub(super) fn follow(&mut self, base: &Mark) {
+        let mut hasher = Sha256::new();
+        hasher.update(base.digest);
+        hasher.update(self.digest);
+        self.digest = hasher.finalize().into();
     }
 
     pub(super) fn push(&mut self, segment: &Segment, tail: Tail) {
         self.hash(&[segment.as_str()]);
         self.segments += 1;
         self.tokens = self.tokens.saturating_add(segment.as_str().len() as u64);
+        self.bytes = self.bytes.saturating_add(segment.as_str().len() as u64);
+        self.systems += usize::from(tail == Tail::System);
         self.tail = tail;
     }
 
@@ -236,6 +251,8 @@ pub(super) struct Exchange {
     pub(super) so_far: Option<Outcome>,
     pub(super) outcome: Option<Outcome>,
     pub(super) taken_back: bool,
+    /// Whether a person stopped it.
+    pub(super) stopped: bool,
 }
 
 impl Exchange {
@@ -273,6 +290,7 @@ impl Exchange {
             so_far: None,
             outcome: None,
             taken_back: false,
+            stopped: false,
         }
     }
 
@@ -287,8 +305,12 @@ impl Exchange {
         self.filed.is_some() || self.misfits >= output::TRIES
     }
 
-    /// Whether going on with a closed exchange makes sense: it failed for a reason that may be gone by now.
+    /// Whether going on with a closed exchange makes sense: it failed for a reason that may be gone by now, and no person wanted
+    /// it to end.
     pub(super) fn reopenable(&self) -> bool {
+        if self.stopped {
+            return false;
+        }
         match self.outcome.as_ref().and_then(Outcome::failure) {
             Some(
                 FailureKind::Api

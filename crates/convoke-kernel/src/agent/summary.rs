@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::Agent;
 use super::control::{Control, IllegalEvent};
 use super::state::Stage;
-use crate::event::Event;
+use crate::event::{Event, HistoryForked};
 use crate::ids::SessionId;
 use crate::outcome::Outcome;
 use crate::spec::{AgentSpec, Role};
@@ -37,8 +37,11 @@ pub struct Summary {
     pub label: String,
     /// The directory.
     pub dir: String,
-    /// The beginning of what was asked.
+    /// The beginning of what was asked; of a fork that has not been asked anything: what was asked there.
     pub task: String,
+    /// The session whose history it began with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<SessionId>,
     /// The model.
     pub model: String,
     /// The effort it is asked for; absent when that is left to the model.
@@ -78,6 +81,7 @@ impl Summary {
             label: spec.label.clone(),
             dir: spec.dir.clone(),
             task: task.chars().take(TASK_CHARS).collect(),
+            forked_from: None,
             model: spec.model.clone(),
             effort: spec.capabilities.effort.clone(),
             status: Status::Open,
@@ -90,6 +94,12 @@ impl Summary {
             usage: Usage::default(),
             cost_nano: Some(0),
         }
+    }
+
+    /// The row of a fork that is written down and that nobody has driven yet. Nothing waits to be answered.
+    pub fn waiting_fork(spec: &AgentSpec, fork: &HistoryForked, started_at: u64) -> Self {
+        let forked_from = Some(fork.session.clone());
+        Self { forked_from, can_go_on: false, ..Self::waiting(spec, &fork.task, started_at) }
     }
 }
 
@@ -123,6 +133,7 @@ fn summarise(control: &Control, started_at: u64) -> Option<Summary> {
         Some(Outcome::Failed { .. }) => Status::Failed,
     };
     Some(Summary {
+        forked_from: control.forked.clone(),
         status,
         failure,
         can_go_on: control.can_go_on(),

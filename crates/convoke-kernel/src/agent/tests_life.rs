@@ -1,4 +1,4 @@
-//! Random lives of a lead: crashes, failures, useless replies, files that change, a mode that is switched, runs in the background
+//! Random lives of a lead: crashes, failures, useless replies, stops, files that change, a mode that is switched, runs in the background
 //! and calls of the person's own, in any order.
 //! Whatever happened before, every request is legal, begins with what was answered, and is right about the mode.
 
@@ -28,9 +28,10 @@ impl Life {
 
     fn step(&mut self) {
         let changed = if self.below(2) == 0 { vec![format!("f{}.rs", self.ids)] } else { vec![] };
-        let crash = self.below(8) == 0;
+        let (crash, stop) = (self.below(8) == 0, self.below(40) == 0);
         let input = match self.bench.agent.pending().first() {
             _ if crash => Input::Resume { changed },
+            _ if stop => Input::StopExchange { by: "a person".into() },
             None if self.below(3) == 0 => Input::SetMode { on: self.below(2) == 0 },
             None | Some(Effect::DriveRun { .. }) if self.below(8) == 0 => {
                 let input = Segment::from_json(r#"{"name":"review"}"#).unwrap();
@@ -134,7 +135,7 @@ impl Life {
 
 #[test]
 fn whatever_fails_no_request_is_illegal_or_wrong_about_the_mode() {
-    let (mut requests, mut notices) = (0, 0);
+    let (mut requests, mut notices, mut stops) = (0, 0, 0);
     for seed in 0..120 {
         let mut spec = lead(seed % 3 != 0, seed % 2 == 0, 4);
         spec.approvals.ask = if seed % 5 == 0 { AskWhen::Always } else { AskWhen::Never };
@@ -143,6 +144,7 @@ fn whatever_fails_no_request_is_illegal_or_wrong_about_the_mode() {
         (0..120).for_each(|_| life.step());
         let calls = life.bench.events.iter().filter(|event| matches!(event, Event::ModelCalled(_))).count();
         requests += calls;
+        stops += life.bench.events.iter().filter(|event| matches!(event, Event::ExchangeStopped(_))).count();
         let mut again = Agent::new();
         life.bench.events.iter().for_each(|event| again.apply(event, 0).unwrap());
         assert_eq!(again.history(), life.bench.agent.history(), "seed {seed}");
@@ -156,4 +158,5 @@ fn whatever_fails_no_request_is_illegal_or_wrong_about_the_mode() {
     }
     assert!(requests > 4_000, "only {requests} requests were checked");
     assert!(notices > 200, "only {notices} runs were told of");
+    assert!(stops > 100, "only {stops} exchanges were stopped");
 }

@@ -27,6 +27,8 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("convoke-sim", &["convoke-claude"]),
+    // It draws from events alone: neither the runtime nor the journal can be reached from there.
+    ("convoke-terminal", &["convoke-kernel"]),
     // The command line reads events and tables too; everything it does goes through the runtime.
     (
         "convoke",
@@ -37,6 +39,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "convoke-runtime",
             "convoke-sandbox",
             "convoke-sim",
+            "convoke-terminal",
             "convoke-trees",
         ],
     ),
@@ -63,9 +66,11 @@ const BUDGETS: &[(&str, usize)] = &[
     ("convoke-runtime", 14_500),
     // Three things in one: every rule of the API, its cache, limits and bill, and the offline model, which plays five roles.
     ("convoke-sim", 13_600),
+    // Text made harmless and measured, markdown, a composer, the fleet folded from events, its views, and a terminal that is given back.
+    ("convoke-terminal", 13_500),
     // Settings with origins, the live tree, one report in four forms, approvals, what can be taken back, and workflow programs: saved,
-    // planned, agreed to, run, shown, and steered from another process; teams, tasks and mail from outside, and their export.
-    ("convoke", 23_000),
+    // planned, agreed to, run, shown, and steered from another process; teams, tasks and mail from outside, and their export; sessions.
+    ("convoke", 24_500),
 ];
 
 const LONGEST_FILE: usize = 500;

@@ -132,8 +132,13 @@ impl Driver {
             self.fold(seq, at, event)?;
         }
         debug_assert_eq!(self.seq, seq, "the journal and the driver count alike");
-        let failed = |event: &Event| matches!(event, Event::ExchangeClosed(e) if e.outcome.failure().is_some());
-        self.gave_up |= events.iter().any(failed) && !self.agent.was_spoken_to();
+        self.gave_up = events.iter().fold(self.gave_up, |gave_up, event| match event {
+            // Whoever is spoken to hears everybody again.
+            Event::ExchangeOpened(e) => gave_up && !(e.letters.is_empty() && e.work.is_none() && e.notice.is_none()),
+            Event::ExchangeStopped(_) => true,
+            Event::ExchangeClosed(e) => gave_up || e.outcome.failure().is_some() && !self.agent.was_spoken_to(),
+            _ => gave_up,
+        });
         self.crash(Moment::AfterCommit, &events)?;
         for (event, seq) in events.into_iter().zip(first..) {
             self.notify(Notice::Recorded { agent: self.id.clone(), seq, at, event: Box::new(event) });

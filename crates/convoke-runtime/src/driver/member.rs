@@ -3,7 +3,7 @@
 
 use convoke_journal::KeyedInput;
 use convoke_kernel::{
-    AgentId, BoardEntry, Claimant, Event, ExchangeClosed, Facts, FailureKind, Input, LEAD, Letter, LetterKind,
+    AgentId, BoardEntry, Claimant, Effect, Event, ExchangeClosed, Facts, FailureKind, Input, LEAD, Letter, LetterKind,
     MessageId, Outcome, Ran, Reply, Role, RosterEntry, Task, ToolResult,
 };
 
@@ -147,8 +147,8 @@ impl Driver {
         let (kind, text) = match outcome {
             Outcome::Ok { text } => (LetterKind::Result, text.trim().to_owned()),
             Outcome::Failed { message, text, kind } => {
-                // What a person or the machine cut off goes on with the next resume and has not failed.
-                if matches!(kind, FailureKind::Cancelled | FailureKind::Interrupted) {
+                // What the machine cut off goes on with the next resume and has not failed.
+                if matches!(kind, FailureKind::Interrupted) {
                     return;
                 }
                 // What was taken back would come out the same again, whatever was said before it was cut.
@@ -217,6 +217,9 @@ impl Driver {
 
     /// Opens an exchange about a task, and writes on the board what belongs to it in the same append. False if the board says no.
     async fn hand_over(&mut self, work: Input, board: Vec<BoardEntry>) -> Result<bool, Error> {
+        // A stop from before is not meant for what is only now begun.
+        self.look().await?;
+        self.halt().await?;
         match self.input(work, Beside { board, ..Beside::default() }).await {
             Ok(()) => Ok(true),
             Err(Error::Journal(convoke_journal::Error::Declined { .. })) => {
@@ -259,8 +262,13 @@ impl Driver {
         if urgent && self.runs_commands() {
             self.hurried = true;
             self.hurry.cancel();
-            self.hurry = self.cut.child_token();
+            self.hurry = self.ours.child_token();
         }
+    }
+
+    fn runs_commands(&self) -> bool {
+        let own = |effect: &Effect| matches!(effect, Effect::RunTool { request, .. } if request.is_own_work());
+        self.agent.pending().iter().any(own)
     }
 
     /// What a command came to that an urgent letter cut off is told as that.

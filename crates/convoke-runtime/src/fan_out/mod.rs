@@ -2,6 +2,7 @@
 //! (`convoke_kernel::Run`); here it is committed and done.
 
 mod check;
+mod halt;
 mod keys;
 mod rerun;
 mod results;
@@ -65,6 +66,9 @@ async fn begin(
 ) -> Result<Begun, Error> {
     if runner.is_started() {
         return Ok(Begun::Stands);
+    }
+    if parent.stop.halted().is_some() {
+        return Ok(Begun::Stopped);
     }
     let max = parent.spec.fan_out.as_ref().map_or(0, |fan_out| fan_out.max_subtasks);
     let wanted = normalise(subtasks.as_ref(), max);

@@ -46,6 +46,22 @@ fn spent(ended: &Ended) -> Spent {
 pub(crate) const NOT_ADMITTED: &str =
     "a remembered result was no longer there, and no agent had been admitted to work it out again";
 
+/// What becomes of an item or a vote that a person stopped before anybody was at it.
+pub(super) fn stopped(effect: RunEffect, by: &str) -> Option<RunInput> {
+    let reason = format!("stopped by {by} before it was begun");
+    match effect {
+        RunEffect::Work { item } => {
+            let result = Box::new(ItemResult::bare(ItemStatus::Skipped { reason }));
+            Some(RunInput::Ended { item, result })
+        }
+        RunEffect::Verify { item, voter } => {
+            let result = Box::new(VoterResult { failure: Some(reason), ..VoterResult::default() });
+            Some(RunInput::VoterEnded { item, voter, result })
+        }
+        RunEffect::Check { .. } => None,
+    }
+}
+
 /// What becomes of an item or a vote for which no agent was admitted.
 pub(super) fn not_admitted(effect: RunEffect) -> Option<RunInput> {
     match effect {

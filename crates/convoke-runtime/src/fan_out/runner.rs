@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use convoke_journal::{Batch, Lease};
 use convoke_kernel::{
-    AgentId, Checked, ItemResult, Normalised, Role, Run, RunEffect, RunEvent, RunId, RunInput, RunSpec, ToolResult,
-    VoterResult, label, verifier_prompt, worker_prompt,
+    AgentId, AgentSpec, Checked, ItemResult, Normalised, Role, Run, RunEffect, RunEvent, RunId, RunInput, RunSpec,
+    ToolResult, VoterResult, label, verifier_prompt, worker_prompt,
 };
 use tokio::task::{JoinError, JoinSet};
 
+use super::halt::halted;
 use super::keys::{Remembered, Sound, key};
 use super::results::{item_result, not_admitted, voter_result};
 use super::seek::{Found, Reusable, Seeker, Sought, Ticket};
@@ -28,26 +29,36 @@ use crate::take::Ended;
 use crate::workspace::{digests, fingerprint};
 
 /// What a task came to.
-enum Done {
+pub(super) enum Done {
     Sought(Sought),
     Checked(u32, Vec<Vec<Checked>>),
     Ended(Box<Ticket>, Box<Ended>, Option<Trace>),
+    /// What an earlier process had begun has ended because this one was stopped, by whom it says.
+    Halted(RunEffect, AgentId, Box<Ended>, String),
     /// Others may be at its key again.
     Landed,
 }
 
 /// Something to record, and the results to remember with it.
-type Heard = (RunInput, Vec<(String, String)>);
+pub(super) type Heard = (RunInput, Vec<(String, String)>);
+
+/// An agent that is to do something of the run's.
+pub(super) struct For {
+    pub(super) agent: AgentId,
+    pub(super) spec: AgentSpec,
+    pub(super) prompt: String,
+    key: String,
+}
 
 pub(super) struct Runner {
-    parent: Parent,
+    pub(super) parent: Parent,
     id: RunId,
     lease: Lease,
     seq: u64,
-    run: Run,
-    tasks: JoinSet<Result<Done, Error>>,
+    pub(super) run: Run,
+    pub(super) tasks: JoinSet<Result<Done, Error>>,
     /// What is under way.
-    begun: HashSet<RunEffect>,
+    pub(super) begun: HashSet<RunEffect>,
     /// What waits for a person: it goes on when somebody resumes the run with an answer.
     parked: HashSet<RunEffect>,
     /// Whether the run was started by this process, and not taken up.
@@ -151,8 +162,13 @@ impl Runner {
         }
         while !self.run.is_closed() {
             let level = stop.level();
-            if level == StopLevel::Run {
+            if let Some(by) = stop.halted() {
+                self.end_what_is_left(&by).await?;
+            } else if level == StopLevel::Run {
                 self.begin_what_can_be_begun();
+            }
+            if self.run.is_closed() {
+                break;
             }
             if self.tasks.is_empty() {
                 return Ok(None);
@@ -168,7 +184,7 @@ impl Runner {
                     }
                     self.take(all).await?;
                 }
-                _ = stop.above(level), if level == StopLevel::Run => {}
+                _ = stop.above(level), if level < StopLevel::Cut => {}
             }
         }
         while let Some(landed) = self.tasks.join_next().await {
@@ -209,7 +225,7 @@ impl Runner {
         }
     }
 
-    fn begin(&mut self, effect: RunEffect) {
+    pub(super) fn begin(&mut self, effect: RunEffect) {
         let seeker = self.seeker();
         match effect {
             RunEffect::Check { item } => {
@@ -225,30 +241,50 @@ impl Runner {
                     Ok(Done::Checked(item, checks))
                 });
             }
-            RunEffect::Work { item } => {
-                let Some((subtask, key)) = self.item(item) else { return };
-                let Some(spec) = self.parent.spec.child(Role::Worker, &label(&subtask), 0) else { return };
-                let known = self.run.worker(item).cloned();
-                let agent = AgentId::derived(&["work", self.id.as_str(), &key]);
-                let prompt = worker_prompt(&subtask);
-                let seeking = seeker.seek::<ItemResult>(effect, agent, known.is_some(), spec, prompt, key);
+            RunEffect::Work { .. } => {
+                let Some(For { agent, spec, prompt, key }) = self.agent_for(effect) else { return };
+                let seeking = seeker.seek::<ItemResult>(effect, agent, self.has_begun(effect), spec, prompt, key);
                 self.tasks.spawn(async move { seeking.await.map(Done::Sought) });
             }
+            RunEffect::Verify { .. } => {
+                let Some(For { agent, spec, prompt, key }) = self.agent_for(effect) else { return };
+                let seeking = seeker.seek::<VoterResult>(effect, agent, self.has_begun(effect), spec, prompt, key);
+                self.tasks.spawn(async move { seeking.await.map(Done::Sought) });
+            }
+        }
+    }
+
+    /// Whether an agent was set to work on it, here or by an earlier process.
+    pub(super) fn has_begun(&self, effect: RunEffect) -> bool {
+        match effect {
+            RunEffect::Work { item } => self.run.worker(item).is_some(),
+            RunEffect::Verify { item, voter } => self.run.verifier(item, voter).is_some(),
+            RunEffect::Check { .. } => false,
+        }
+    }
+
+    /// Who is to do it, and how it is told.
+    pub(super) fn agent_for(&self, effect: RunEffect) -> Option<For> {
+        match effect {
+            RunEffect::Work { item } => {
+                let (subtask, key) = self.item(item)?;
+                let spec = self.parent.spec.child(Role::Worker, &label(&subtask), 0)?;
+                let agent = AgentId::derived(&["work", self.id.as_str(), &key]);
+                Some(For { agent, spec, prompt: worker_prompt(&subtask), key })
+            }
             RunEffect::Verify { item, voter } => {
-                let Some((subtask, _)) = self.item(item) else { return };
-                let Some(report) = self.run.result(item).and_then(|result| result.report.clone()) else { return };
+                let (subtask, _) = self.item(item)?;
+                let report = self.run.result(item)?.report.clone()?;
                 let label = format!("verify: {}", label(&subtask));
-                let findings = report.findings.len() as u32;
-                let Some(spec) = self.parent.spec.child(Role::Verifier, &label, findings) else { return };
+                let spec = self.parent.spec.child(Role::Verifier, &label, report.findings.len() as u32)?;
                 let prompt = verifier_prompt(&subtask, &report);
                 let base = self.run.spec().map(|spec| spec.base.clone()).unwrap_or_default();
                 let key = key(&spec, &prompt, &base, voter);
-                let known = self.run.verifier(item, voter).is_some();
                 let (item, voter) = (item.to_string(), voter.to_string());
                 let agent = AgentId::derived(&["verify", self.id.as_str(), &item, &voter, &key]);
-                let seeking = seeker.seek::<VoterResult>(effect, agent, known, spec, prompt, key);
-                self.tasks.spawn(async move { seeking.await.map(Done::Sought) });
+                Some(For { agent, spec, prompt, key })
             }
+            RunEffect::Check { .. } => None,
         }
     }
 
@@ -270,6 +306,10 @@ impl Runner {
         for done in all {
             match done {
                 Done::Landed => {}
+                Done::Halted(effect, agent, ended, by) => {
+                    self.begun.remove(&effect);
+                    heard.extend(halted(effect, agent, &ended, &by).map(|ended| (ended, Vec::new())));
+                }
                 Done::Sought(Sought::Stopped(effect)) => drop(self.begun.remove(&effect)),
                 Done::Sought(Sought::Free(ticket)) => match self.began(&ticket) {
                     // It was to be taken from elsewhere, so nobody was admitted for it, and now it is not there.
@@ -374,7 +414,7 @@ impl Runner {
     }
 
     /// One round of the circle for the run's own stream.
-    async fn record(&mut self, heard: Vec<Heard>, mut entries: Vec<Entry>) -> Result<(), Error> {
+    pub(super) async fn record(&mut self, heard: Vec<Heard>, mut entries: Vec<Entry>) -> Result<(), Error> {
         let (config, session) = (Arc::clone(&self.parent.config), Arc::clone(&self.parent.session));
         let at = config.clock.now();
         let (mut after, mut events, mut results) = (self.run.clone(), Vec::new(), Vec::new());

@@ -115,6 +115,9 @@ impl Runner {
         if self.program.is_closed() {
             return Ok(Driven::Closed);
         }
+        if let Some(by) = self.parent.stop.halted() {
+            return self.stop_by(by).await;
+        }
         let Some(spec) = self.program.spec().cloned() else { return Ok(Driven::Closed) };
         let dir = PathBuf::from(&spec.dir);
         self.tree = Tree::beside(&dir, &spec.base, &spec.source).await?;
@@ -147,6 +150,9 @@ impl Runner {
                 }
             }
             if self.tasks.is_empty() {
+                if let Some(by) = stop.halted() {
+                    return self.stop_by(by).await;
+                }
                 if std::mem::take(&mut self.out_of_time) {
                     let reason = "the time granted is used up; grant a new total with --budget-minutes".to_owned();
                     self.hear(ProgramInput::Declined { agents: 0, reason })?;
@@ -162,7 +168,7 @@ impl Runner {
                     }
                     self.take(all).await?;
                 }
-                _ = stop.above(level), if level == StopLevel::Run => {}
+                _ = stop.above(level), if level < StopLevel::Cut => {}
             }
             if self.program.is_closed() {
                 break;
@@ -225,6 +231,15 @@ impl Runner {
         let Some(made) = self.program.call(call).map(|state| &state.made) else { return Vec::new() };
         let origin = self.program.origin();
         (0..=made.agents).map(|voter| Entry::Release { agent: made.agent(origin, voter).to_string() }).collect()
+    }
+
+    /// A person wants no more of it: that is recorded, and nothing stays held for its agents.
+    async fn stop_by(&mut self, by: String) -> Result<Driven, Error> {
+        let open = self.program.calls().filter(|call| call.result.is_none() && call.made.kind.is_agents());
+        let held: Vec<Entry> = open.flat_map(|call| self.holds_of(call.made.call)).collect();
+        self.hear(ProgramInput::Stop { by })?;
+        self.save(held).await?;
+        Ok(Driven::Closed)
     }
 
     fn fresh(&self) -> bool {

@@ -56,6 +56,7 @@ async fn run_to_its_end(parent: &Parent, runner: &mut Runner) -> Result<Option<T
         Some(ProgramStatus::Stopped) => Some("taken up after it was stopped"),
         Some(ProgramStatus::Complete) | None => None,
     };
+    let again = again.filter(|_| parent.stop.halted().is_none());
     if again.is_some() && is_replaced(parent, runner.program()).await? {
         let text = runner.program().digest(digest_chars(&parent.spec, &parent.session.purse.ledger()));
         return Ok(Some(ToolResult {
@@ -122,6 +123,9 @@ async fn begin(
 ) -> Result<Begun, Error> {
     if runner.program().spec().is_some() {
         return Ok(Begun::Stands);
+    }
+    if parent.stop.halted().is_some() {
+        return Ok(Begun::Stopped);
     }
     let refused = |why: String| {
         let result = ToolResult::refused(format!("Workflow error: {why}"));

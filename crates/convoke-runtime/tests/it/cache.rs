@@ -40,7 +40,7 @@ impl Wire {
         }
     }
 
-    fn begins_with(&self, earlier: &Wire) -> bool {
+    pub(crate) fn begins_with(&self, earlier: &Wire) -> bool {
         self.tools == earlier.tools && self.system == earlier.system && self.messages.starts_with(&earlier.messages)
     }
 }

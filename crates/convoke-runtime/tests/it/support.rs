@@ -15,9 +15,11 @@ use convoke_runtime::{
     Origin, Programs, Runtime, Shelf, Start, Stop, Take, TeamConfig,
 };
 use convoke_sandbox::LayerSet;
-use convoke_sim::{SimConfig, Simulator};
+use convoke_sim::{Received, SimConfig, Simulator};
 use convoke_trees::Places;
 use tempfile::TempDir;
+
+use crate::cache::Wire;
 
 pub(crate) const MODEL: &str = "claude-opus-4-8";
 
@@ -51,6 +53,10 @@ pub(crate) struct Rig {
     pub(crate) lost_replies: bool,
     /// Whether agents of different make are told the same, so that their requests cannot be told apart by how they begin.
     pub(crate) same_words: bool,
+    /// How often a test gives its lead another model or effort: nothing else may change them.
+    pub(crate) retunes: usize,
+    /// Whether leads are forked, so that several requests may go on from the same one.
+    pub(crate) forks: bool,
     /// How teams are run, and the team that a new lead has.
     pub(crate) team: TeamConfig,
     pub(crate) membership: Option<Membership>,
@@ -91,6 +97,8 @@ impl Rig {
             keeps: false,
             lost_replies: false,
             same_words: false,
+            retunes: 0,
+            forks: false,
             team: TeamConfig::default(),
             membership: None,
         }
@@ -246,9 +254,10 @@ impl Rig {
         let twins = self.fan_out.as_ref().is_some_and(|fan_out| fan_out.voters > 1);
         for request in &requests {
             // The simulator tells conversations apart by their system prompt too, so it would not notice a changed one.
-            let begins = |other: &&convoke_sim::Received| other.body["messages"][0] == request.body["messages"][0];
+            let begins = |other: &&Received| other.body["messages"][0] == request.body["messages"][0];
             let first = requests.iter().find(begins).expect("a request begins as itself");
-            for member in ["system", "tools", "model"].into_iter().filter(|_| !self.same_words) {
+            let fixed = ["system", "tools", "model"].into_iter().filter(|_| !self.same_words);
+            for member in fixed.filter(|member| self.retunes == 0 || *member != "model") {
                 assert_eq!(request.body[member], first.body[member], "{member} of request {}", request.index);
             }
             assert!(
@@ -259,9 +268,24 @@ impl Rig {
                 request.body
             );
             let excused = twins && crate::team::role(&request.body) == "verifier";
-            if !excused && !self.lost_replies && !self.same_words {
+            let forked = self.forks && goes_on_from_any(request, &requests);
+            if !excused && !self.lost_replies && !self.same_words && !forked {
                 assert_eq!(request.prefix_break, None, "request {}", request.index);
             }
+        }
+        if self.retunes > 0 {
+            self.assert_tuned(&requests);
+        }
+    }
+
+    /// Model, effort and thinking of a conversation changed at most as often as somebody chose others.
+    fn assert_tuned(&self, requests: &[Received]) {
+        let tuned = |request: &Received| ["model", "output_config", "thinking"].map(|name| request.body[name].clone());
+        for request in requests {
+            let same = |other: &&Received| other.body["messages"][0] == request.body["messages"][0];
+            let all: Vec<_> = requests.iter().filter(same).map(tuned).collect();
+            let changes = all.windows(2).filter(|pair| pair[0] != pair[1]).count();
+            assert!(changes <= self.retunes, "{changes} changes in the conversation of request {}", request.index);
         }
     }
 
@@ -290,6 +314,13 @@ impl Drop for Rig {
 fn with_key() -> ClientConfig {
     let auth = convoke_claude::Auth { key: Some(convoke_claude::Secret::new("test-key")), bearer: None };
     ClientConfig { auth, ..ClientConfig::default() }
+}
+
+/// Whether a request begins with an earlier one that was answered, byte for byte.
+fn goes_on_from_any(request: &Received, requests: &[Received]) -> bool {
+    let wire = Wire::of(request);
+    let earlier = requests.iter().filter(|other| other.index < request.index && other.replied);
+    earlier.map(Wire::of).any(|before| wire.begins_with(&before))
 }
 
 /// A process that has provably ended, so that its leases can be taken over at once.

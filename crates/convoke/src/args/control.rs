@@ -22,7 +22,9 @@ Examples:
                                 stopped
   convoke runs retry s_k3       the failed agents of a
                                 workflow, and them alone
-  convoke resume s_k3           goes on after all of them";
+  convoke resume s_k3           goes on after all of them
+  convoke runs fork s_k3        a new session that begins
+                                with what was said";
 
 #[derive(Debug, Args)]
 pub(crate) struct ControlArgs {

@@ -1,4 +1,4 @@
-//! The arguments of `convoke runs`: what is listed, shown, exported and removed. They are parsed here and nothing else.
+//! The arguments of `convoke runs`: what is listed, shown, forked, exported and removed. They are parsed here and nothing else.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,6 +7,19 @@ use clap::{Args, Subcommand};
 
 use super::{ControlArgs, DiffArgs, RetryArgs, UndoArgs};
 use crate::settings::parse_duration;
+
+const FORK_EXAMPLES: &str = "\
+Examples:
+  convoke runs fork s_k3        a new session that begins
+                                with all that was said
+  convoke runs fork s_k3 --at 2 only up to the end of what
+                                was said second; `runs show`
+                                tells the numbers
+  convoke session s_9x          goes on with the new one
+
+The run stays as it is, and its team, its tasks and its
+runs in the background stay with it. What was said is not
+paid for again.";
 
 const PRUNE_EXAMPLES: &str = "\
 Examples:
@@ -28,6 +41,9 @@ pub(crate) enum RunsCommand {
     Stop(ControlArgs),
     /// Try what failed in a workflow again, and nothing else.
     Retry(Box<RetryArgs>),
+    /// Begin a new session with what was said in a run.
+    #[command(after_help = FORK_EXAMPLES)]
+    Fork(ForkArgs),
     /// A run's events as JSON lines.
     Export(ExportArgs),
     /// What a run changed in its directory, as a patch.
@@ -71,6 +87,16 @@ pub(crate) struct ShowArgs {
     /// Every phase and every line of its workflow's log, in order.
     #[arg(long, conflicts_with_all = ["agent", "follow", "value", "call"])]
     pub(crate) log: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ForkArgs {
+    /// The run, by any unique prefix of its id.
+    #[arg(value_name = "RUN")]
+    pub(crate) run: String,
+    /// The last exchange that is taken along; alone: the last one that has ended.
+    #[arg(long, value_name = "N")]
+    pub(crate) at: Option<u32>,
 }
 
 #[derive(Debug, Args)]

@@ -3,19 +3,21 @@
 //! an answer to it: what an agent says or prints never is.
 
 pub(super) mod remember;
+mod rules;
 
 use std::io::BufRead;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use convoke_kernel::{Approvals, Decision, Rule, ToolRequest};
+use convoke_kernel::Approvals;
 use convoke_runtime::{AskedCall, Asker, Checkpoint, Question};
 use tokio::sync::oneshot;
 
 use crate::questions::who;
 use crate::render::{Look, Still, call_rows, clean, hanging, is_whole, revealed};
-use crate::settings::{Settings, is_simple};
+use crate::settings::Settings;
 use crate::stdio::tell;
+
+pub(super) use rules::Rules;
 
 /// More lines than a person reads before answering.
 const MOST_SHOWN: usize = 12;
@@ -28,12 +30,8 @@ pub(super) fn asker(look: Look, settings: &Settings, approvals: &Approvals) -> O
     if !look.is_interactive() {
         return None;
     }
-    let desk = Arc::new(Desk {
-        look,
-        file: settings.user_file(),
-        rules: Mutex::new(in_force(settings, approvals)),
-        turn: tokio::sync::Mutex::new(()),
-    });
+    let rules = Rules::of(settings, approvals);
+    let desk = Arc::new(Desk { look, rules, turn: tokio::sync::Mutex::new(()) });
     let other = Arc::clone(&desk);
     let asker = Asker::new(move |question| Arc::clone(&desk).answer(question));
     Some(asker.answering(move |question| Arc::clone(&other).say(question)))
@@ -42,19 +40,10 @@ pub(super) fn asker(look: Look, settings: &Settings, approvals: &Approvals) -> O
 /// Where a person is asked.
 struct Desk {
     look: Look,
-    /// Where rules are remembered.
-    file: PathBuf,
     /// What is allowed without asking, with what was answered here.
-    rules: Mutex<Approvals>,
+    rules: Rules,
     /// Whoever asks holds it: one question after the other.
     turn: tokio::sync::Mutex<()>,
-}
-
-/// The rules that hold now. Those of the settings may be newer than those the session was begun with.
-fn in_force(settings: &Settings, approvals: &Approvals) -> Approvals {
-    let mut all = approvals.clone();
-    all.rules.extend(settings.asking.rules.iter().filter(|rule| !approvals.rules.contains(rule)).cloned());
-    all
 }
 
 /// What a person said.
@@ -72,7 +61,7 @@ pub(super) enum Said {
 impl Desk {
     async fn answer(self: Arc<Self>, question: Question) -> bool {
         let _turn = self.turn.lock().await;
-        if command(&question).is_some_and(|command| self.allows(command)) {
+        if command(&question).is_some_and(|command| self.rules.allows(command)) {
             return true;
         }
         let desk = Arc::clone(&self);
@@ -98,15 +87,6 @@ impl Desk {
         at_the_terminal(ask).await.flatten()
     }
 
-    fn rules(&self) -> std::sync::MutexGuard<'_, Approvals> {
-        self.rules.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether a command that the session asks about needs no asking any more.
-    fn allows(&self, command: &str) -> bool {
-        self.rules().allows(&ToolRequest::Bash { command: command.to_owned() }, "")
-    }
-
     /// Shows the question and reads what is typed after it, until that is an answer.
     fn ask(&self, question: &Question) -> bool {
         match &question.call {
@@ -121,10 +101,10 @@ impl Desk {
     fn ask_about(&self, call: &AskedCall) -> bool {
         let width = self.look.width().unwrap_or(80);
         let mut rows = MOST_SHOWN;
-        // What a rule could not tell from something else is not remembered.
-        let kept = wanted(call).filter(|command| is_simple(command) && revealed(command) == *command);
+        let always = wanted(call).and_then(|command| self.rules.always(command));
+        let kept = wanted(call).filter(|_| always.is_some());
         loop {
-            tell(&about(call, width, rows, kept.map(|_| self.always()).as_deref()));
+            tell(&about(call, width, rows, always.as_deref()));
             let shown_whole = is_whole(&call.wanted, width.saturating_sub(2), rows);
             let prompt = match (kept, shown_whole) {
                 (Some(_), true) => "Allow it? [y/N/a] ",
@@ -138,7 +118,7 @@ impl Desk {
                     (Said::Once, _) => return true,
                     (Said::No, _) => return false,
                     (Said::Always, Some(command)) => {
-                        self.remember(command);
+                        tell(&format!("{}\n", self.look.fit(&self.rules.remember(command))));
                         return true;
                     }
                     (Said::Show, _) if !shown_whole => {
@@ -149,25 +129,6 @@ impl Desk {
                 }
             }
         }
-    }
-
-    /// What it means to say `a`.
-    fn always(&self) -> String {
-        // Where a rule asks, only the very command is meant: that rule was written to be asked about others like it.
-        let asks = self.rules().rules.iter().any(|rule| rule.decision == Decision::Ask);
-        let what = if asks { "this very command" } else { "also when more words follow" };
-        format!("a: always, {what} (a rule in {})", clean(&self.file.display().to_string()))
-    }
-
-    /// Counts at once for everybody in this session, and from now on for every other.
-    fn remember(&self, command: &str) {
-        let (tool, command_of_rule) = (Some("bash".to_owned()), Some(command.to_owned()));
-        self.rules().rules.push(Rule { tool, command: command_of_rule, path: None, decision: Decision::Allow });
-        let line = match remember::allow(&self.file, command) {
-            Ok(()) => format!("remembered in {}\n", self.file.display()),
-            Err(why) => format!("allowed for this session; it could not be remembered: {why}\n"),
-        };
-        tell(&self.look.fit(&clean(&line)));
     }
 }
 
@@ -239,7 +200,7 @@ fn about(call: &AskedCall, width: usize, rows: usize, always: Option<&str>) -> S
         answers.push_str(" · s: show all of it");
     }
     match always {
-        Some(always) => answers.push_str(&format!(" · {always}")),
+        Some(always) => answers.push_str(&format!(" · a: {always}")),
         None if wanted(call).is_some() => {
             answers.push_str(" · always is not offered: a rule can allow only one plain program by its beginning");
         }
@@ -349,7 +310,7 @@ mod tests {
 
     #[test]
     fn a_question_names_who_what_and_why_and_what_each_answer_does() {
-        let text = about(&call("run: git push", "tidy up"), 80, 12, Some("a: always (a rule in /home/me/config.toml)"));
+        let text = about(&call("run: git push", "tidy up"), 80, 12, Some("always (a rule in /home/me/config.toml)"));
         let expected = "\nagent \"tidy up\" wants to run this command:\n  $ git push\nWhy you are asked: a rule asks for \
                         it\ny: yes, this once · n or Enter: no · a: always (a rule in /home/me/config.toml)\n";
         assert_eq!(text, expected);

@@ -69,6 +69,12 @@ pub(crate) async fn run(settings: &Settings, args: ResumeArgs) -> Result<Exit, F
     let again = args.budget.is_given() && short != Short::default() && earlier.is_none();
     let goes_on = lead.summary.can_go_on || left.is_some();
     if !goes_on && !again && args.answers.say.is_none() && earlier.is_none() {
+        if lead.summary.forked_from.is_some() && told.exchanges.is_empty() {
+            let what = format!("{} is a fork in which nothing has been said yet", run.session);
+            let hint =
+                format!("say it: convoke resume {} --say TEXT, or in a terminal: convoke session {0}", run.session);
+            return Err(Failure::usage(what).hint(hint));
+        }
         if args.budget.is_given() {
             say(settings, "nothing is left to spend on, so no new total is granted");
         }
@@ -84,7 +90,7 @@ pub(crate) async fn run(settings: &Settings, args: ResumeArgs) -> Result<Exit, F
         Some(_) => Vec::new(),
         None => changed_since(Path::new(&summary.dir), since).await,
     };
-    let look = Look::detect(settings.output, settings.quiet);
+    let look = Look::of(settings);
     let dir = Path::new(&summary.dir);
     let recorded = told.spec.as_ref().map(|spec| spec.confinement.clone()).unwrap_or_default();
     let held = confine::hold_again(settings, dir, &recorded).await?;
@@ -262,7 +268,7 @@ async fn repeat(
         left,
         wanted,
     };
-    Report::new(end).print(Look::detect(settings.output, settings.quiet))
+    Report::new(end).print(Look::of(settings))
 }
 
 /// The run that is meant. A person may name one that has ended; by itself only an unfinished one is taken.

@@ -1,6 +1,5 @@
 //! `convoke run`: a task becomes a run. It reads the task, says what will be asked and where, and drives the agent.
 
-use std::io::Read;
 use std::path::Path;
 
 use convoke_runtime::Take;
@@ -19,7 +18,7 @@ use crate::open;
 use crate::paths;
 use crate::render::{Asked, Look, Progress, clean};
 use crate::settings::{ModelSource, Settings};
-use crate::stdio::tell;
+use crate::stdio::{self, tell};
 
 /// What is done when nobody says what.
 const DEFAULT_TASK: &str = "Review this directory: its purpose, its structure and its quality. Report the faults, unhandled \
@@ -30,7 +29,7 @@ This is a review: leave every file as it is. End with a list of the parts that w
 pub(crate) async fn run(settings: &Settings, args: RunArgs) -> Result<Exit, Failure> {
     let task = task(&args.task)?;
     let RunFlags { settings: given, task: flags, end: wanted } = args.flags;
-    let look = Look::detect(settings.output, settings.quiet);
+    let look = Look::of(settings);
     let unfinished = if flags.fresh { None } else { unfinished(settings, &task).await? };
     if let (true, Some(run)) = (flags.take_up, &unfinished) {
         let (run, answers) = (Some(run.clone()), AnswerArgs::default());
@@ -172,10 +171,8 @@ fn task(words: &[String]) -> Result<String, Failure> {
     let task = match words {
         [] => DEFAULT_TASK.to_owned(),
         [word] if word == "-" => {
-            let mut text = String::new();
-            let read = std::io::stdin().read_to_string(&mut text);
-            read.map_err(|error| Failure::usage(format!("the task cannot be read from stdin: {error}")))?;
-            text
+            let read = stdio::read_all();
+            read.map_err(|error| Failure::usage(format!("the task cannot be read from stdin: {error}")))?
         }
         [word] if word.starts_with('@') => from_file(Path::new(&word[1..]))?,
         words => words.join(" "),

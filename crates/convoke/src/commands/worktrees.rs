@@ -41,7 +41,7 @@ pub(crate) async fn run(settings: &Settings, command: &WorktreesCommand) -> Resu
                 stdio::tell(&format!("{} changed nothing in it\n", found.entry.agent));
                 return Ok(Exit::Done);
             }
-            patch::put(&bytes, args.form, Look::detect(settings.output, settings.quiet))?;
+            patch::put(&bytes, args.form, Look::of(settings))?;
             Ok(Exit::Done)
         }
         WorktreesCommand::Apply(args) => at.apply(args).await,

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use convoke_kernel::{BoardEvent, CONVOKE, LEAD, LetterKind, PERSON, RequestKind, RequestState, RosterEvent, TaskId};
 use convoke_runtime::TeamEvent;
 
-use super::clean::flat;
+use convoke_terminal::flat;
 
 /// How much of a subject or a reason is shown.
 const MOST_CHARS: usize = 120;

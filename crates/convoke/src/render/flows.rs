@@ -64,7 +64,7 @@ impl Flow {
 }
 
 fn counted(number: usize, noun: &str) -> String {
-    super::figures::count(u32::try_from(number).unwrap_or(u32::MAX), noun)
+    convoke_terminal::count(u32::try_from(number).unwrap_or(u32::MAX), noun)
 }
 
 #[cfg(test)]

@@ -20,11 +20,11 @@ use convoke_runtime::Piece;
 
 pub(crate) use still::Still;
 
-use super::clean::{clean, first_line, last_rows, wrapped};
-use super::figures::seconds;
 use super::look::{Look, Talk};
 use super::progress::{Call, Doing, Progress};
 use super::tree::{Line, Tone, Tree, cut};
+use convoke_terminal::seconds;
+use convoke_terminal::{clean, first_line, last_rows, wrapped};
 
 /// More rows of live text than this would leave no room for what happened before.
 const MOST_ROWS: usize = 10;
@@ -195,6 +195,9 @@ impl<W: Write> Live<W> {
             | Event::MailDelivered(_)
             | Event::CompactionAsked(_)
             | Event::HistoryCompacted(_)
+            | Event::HistoryForked(_)
+            | Event::ExchangeStopped(_)
+            | Event::Retuned(_)
             | Event::InputRejected(_)
             | Event::ApprovalAsked(_)
             | Event::ApprovalGiven(_)

@@ -2,8 +2,9 @@
 
 use std::io::IsTerminal;
 
-use super::clean::wrapped;
-use crate::settings::OutputFormat;
+use crate::settings::{OutputFormat, Settings};
+use crate::stdio;
+use convoke_terminal::wrapped;
 
 /// How a run shows itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,8 +33,22 @@ pub(crate) enum Talk {
 }
 
 impl Look {
-    /// Looks at this process's ends.
+    /// How a command with these settings shows itself. In plain mode nothing moves and nothing is coloured.
+    pub(crate) fn of(settings: &Settings) -> Self {
+        let look = Self::detect(settings.output, settings.quiet);
+        match (settings.plain, look.talk) {
+            (false, _) => look,
+            (true, Talk::Live) => Self { talk: Talk::Sparse, colour: false, ..look },
+            (true, _) => Self { colour: false, ..look },
+        }
+    }
+
+    /// Looks at this process's ends. What is caught for a session is read on a terminal, and nobody can answer it there.
     pub(crate) fn detect(output: OutputFormat, quiet: bool) -> Self {
+        if stdio::is_captured() {
+            let talk = if quiet { Talk::Quiet } else { Talk::Sparse };
+            return Self { output, talk, answer_on_terminal: true, talk_on_terminal: false, colour: false };
+        }
         let talk_on_terminal = std::io::stderr().is_terminal();
         let answer_on_terminal = std::io::stdout().is_terminal();
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb" || term.is_empty());
@@ -65,12 +80,15 @@ impl Look {
 
     /// Text for stderr, broken between words where a terminal would break it anywhere.
     pub(crate) fn fit(self, text: &str) -> String {
-        if self.talk_on_terminal { wrapped(text, terminal_size().0) } else { text.to_owned() }
+        match self.width() {
+            Some(width) => wrapped(text, width),
+            None => text.to_owned(),
+        }
     }
 
-    /// The columns of the terminal that talk goes to, if it goes to one.
+    /// The columns of the terminal that talk goes to, or is caught for, if it goes to one.
     pub(crate) fn width(self) -> Option<usize> {
-        self.talk_on_terminal.then(|| terminal_size().0)
+        stdio::captured_width().or_else(|| self.talk_on_terminal.then(|| terminal_size().0))
     }
 
     fn style(self, start: &str, text: &str) -> String {

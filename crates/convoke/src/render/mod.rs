@@ -1,9 +1,7 @@
 //! Everything a run shows: live talk on stderr, the answer or the data on stdout. Every form reads the same events;
 //! none of them decides anything.
 
-mod clean;
 mod crier;
-mod figures;
 mod flows;
 mod jsonl;
 mod live;
@@ -15,8 +13,9 @@ mod report;
 mod screen;
 mod tree;
 
-pub(crate) use clean::{clean, escaped, first_line, flat, hanging, revealed, text_columns};
-pub(crate) use figures::{count, dollars, seconds, tokens};
+pub(crate) use convoke_terminal::{
+    clean, count, dollars, escaped, first_line, flat, hanging, revealed, seconds, text_columns, tokens,
+};
 pub(crate) use jsonl::event_line;
 pub(crate) use live::Still;
 #[cfg(test)]

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use convoke_kernel::{CallState, ItemStatus, Program, ProgramEvent, ProgramSaid, ProgramStatus, RunId};
 
-use super::clean::flat;
 use super::report::kind_word;
+use convoke_terminal::flat;
 
 /// More lines of one program than this are in its record alone.
 const MOST_LINES: usize = 500;

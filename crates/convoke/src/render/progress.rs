@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use convoke_kernel::{Event, Kept, NOBODY_TO_ASK, Ran, SessionId, Summary, ToolStarted, Usage};
 
-use super::clean::{first_line, revealed};
-use super::figures::{count, dollars, tokens};
+use convoke_terminal::{count, dollars, tokens};
+use convoke_terminal::{first_line, revealed};
 
 /// A command or a reason takes at most this much of a progress line.
 const SHORT: usize = 60;
@@ -99,6 +99,7 @@ impl Progress {
                 self.model = e.spec.model.clone();
                 self.started_at = at;
             }
+            Event::Retuned(e) => self.model.clone_from(&e.model),
             Event::ModelCalled(_) => self.doing = Doing::Asking,
             Event::ModelReplied(e) => {
                 self.turns += u32::from(e.kept == Kept::Yes);
@@ -140,6 +141,8 @@ impl Progress {
             | Event::MailDelivered(_)
             | Event::CompactionAsked(_)
             | Event::HistoryCompacted(_)
+            | Event::HistoryForked(_)
+            | Event::ExchangeStopped(_)
             | Event::InputRejected(_)
             | Event::ResultsAppended(_)
             | Event::Resumed(_) => {}

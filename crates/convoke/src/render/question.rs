@@ -1,9 +1,9 @@
 //! What a person is asked to agree to, written so that nothing of it can hide: every line of a command, and every
 //! character that a terminal would obey or not show. It shortens only where it says so.
 
-use super::clean::{broken, hanging, revealed};
 use crate::questions::who;
 use crate::report::{Checkpoint, Waits};
+use convoke_terminal::{broken, hanging, revealed};
 
 /// More rows of a command than this are for `convoke approvals list`.
 const MOST_ROWS: usize = 12;

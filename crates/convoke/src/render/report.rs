@@ -10,8 +10,6 @@ use convoke_runtime::{Ended, Error};
 use judge::{Judged, judge, judge_all, judge_outcome, judge_program, judge_team, judge_waiting, judge_work};
 use raise::raised;
 
-use super::clean::clean;
-use super::figures::{count, dollars, tokens};
 use super::jsonl;
 use super::look::{Look, Talk};
 use super::progress::Progress;
@@ -30,6 +28,8 @@ use crate::settings::{Caps, OutputFormat, switch_word};
 use crate::signals::Caught;
 use crate::stdio::{self, tell};
 use crate::work::{Used, Work};
+use convoke_terminal::clean;
+use convoke_terminal::{count, dollars, tokens};
 
 /// Everything that is known when driving has ended.
 pub(crate) struct End {

@@ -21,7 +21,7 @@ use programs::Programs;
 #[cfg(test)]
 pub(super) use tests::worker;
 
-use super::figures::{count, dollars, tokens};
+use convoke_terminal::{count, dollars, tokens};
 
 /// Everybody who works in a session.
 #[derive(Debug)]

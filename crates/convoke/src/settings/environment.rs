@@ -54,6 +54,11 @@ impl Environment {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
+    /// What opens a file for the person who said so, by the custom that every program keeps to.
+    pub(super) fn editor(&self) -> &str {
+        self.get("VISUAL").or_else(|| self.get("EDITOR")).unwrap_or("vi")
+    }
+
     /// These variables of it.
     pub(super) fn only(&self, names: &[&str]) -> Self {
         names.iter().filter_map(|name| Some(((*name).to_owned(), self.get(name)?.to_owned()))).collect()
@@ -143,6 +148,15 @@ mod tests {
         check(&["MY_*_MODE"], &["LC_ALL", "MY_APP_MODE", "PATH"]);
         check(&["GITHUB_TOKEN"], &["GITHUB_TOKEN", "LC_ALL", "PATH"]);
         check(&["MY_APP_*", "MY_APP_DB_PASSWORD"], &["LC_ALL", "MY_APP_DB_PASSWORD", "MY_APP_MODE", "PATH"]);
+    }
+
+    #[test]
+    fn the_editor_is_visual_then_editor_then_vi() {
+        let check = |pairs: &[(&str, &str)], expected: &str| assert_eq!(environment(pairs).editor(), expected);
+        check(&[], "vi");
+        check(&[("EDITOR", "nano")], "nano");
+        check(&[("EDITOR", "nano"), ("VISUAL", "code --wait")], "code --wait");
+        check(&[("EDITOR", "nano"), ("VISUAL", "")], "nano");
     }
 
     #[test]

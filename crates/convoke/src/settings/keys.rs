@@ -98,6 +98,8 @@ pub(super) const KEYS: &[Key] = &[
     key("rules", Kind::Rules, Project::May),
     // A project that could say so would trust itself.
     key("trusted", Kind::List, Project::MayNot),
+    // How a person reads is the person's.
+    key("plain", Kind::Switch, Project::MayNot),
     key("journal", Kind::Text, Project::MayNot),
     key("base_url", Kind::Text, Project::MayNot),
     key("auth.key", Kind::Secret, Project::MayNot),

@@ -47,6 +47,7 @@ impl Layers {
             ("team", Value::Switch(true)),
             ("team_idle", Value::Time(team::IDLE)),
             ("memory", Value::Switch(true)),
+            ("plain", Value::Switch(false)),
             ("version", Value::Text(DEFAULT_VERSION.to_owned())),
             ("proxy", Value::Text("environment".to_owned())),
             ("timeouts.connect", Value::Time(timeouts.connect)),

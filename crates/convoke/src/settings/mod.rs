@@ -4,6 +4,7 @@
 
 mod caps;
 mod confine;
+mod editor;
 mod environment;
 mod fan_out;
 mod file;
@@ -11,6 +12,7 @@ mod keys;
 mod layers;
 mod origin;
 mod paths;
+mod plain;
 mod resolve;
 mod rules;
 mod saved;
@@ -28,6 +30,7 @@ use convoke_kernel::{Capabilities, Limits};
 pub(crate) use crate::args::OutputFormat;
 pub(crate) use caps::{Cap, Caps, Unit, minutes, words as caps_words};
 pub(crate) use confine::Wanted;
+pub(crate) use editor::Editor;
 pub(crate) use environment::Environment;
 pub(crate) use fan_out::FanOut;
 pub(crate) use file::check_user_file;
@@ -102,6 +105,10 @@ pub(crate) struct Settings {
     pub(crate) output: OutputFormat,
     /// Only the answer, warnings and errors.
     pub(crate) quiet: bool,
+    /// Lines of text alone: nothing moves and nothing is coloured.
+    pub(crate) plain: bool,
+    /// What opens a file for a person.
+    pub(crate) editor: Editor,
     /// What a person should know about these settings before a run.
     pub(crate) warnings: Vec<String>,
     /// Every key, its value and where it came from, secrets masked.

@@ -16,7 +16,7 @@ use super::keys::{self, KEYS, Kind};
 use super::layers::Layers;
 use super::origin::{ConfigFile, Origin, Row};
 use super::value::{self, Value};
-use super::{DOC_TEST_MODE, Environment, ModelSource, Settings, paths, rules, saved, team};
+use super::{DOC_TEST_MODE, Editor, Environment, ModelSource, Settings, paths, plain, rules, saved, team};
 use crate::args::GlobalArgs;
 use crate::failure::Failure;
 
@@ -38,6 +38,7 @@ impl Settings {
         team::put_flags(&mut layers, &args.settings.team);
         rules::put_flags(&mut layers, &args.settings.approval);
         confine::put_flags(&mut layers, &args.settings.confine);
+        plain::put_flag(&mut layers, args.place.plain);
 
         let models = models(&layers)?;
         let endpoints = endpoints(&layers)?;
@@ -97,6 +98,8 @@ impl Settings {
             endpoint,
             output: args.place.output.unwrap_or_default(),
             quiet: args.place.quiet,
+            plain: plain::is_plain(&layers, env),
+            editor: Editor::named(env.editor()),
             warnings,
             rows: rows(&layers),
             files,
@@ -151,6 +154,7 @@ fn put_environment(layers: &mut Layers, env: &Environment) -> Result<(), Failure
         }
     }
     confine::check_environment(env)?;
+    plain::put_environment(layers, env)?;
     for (variable, name) in VARIABLES {
         if let (Some(text), Some(key)) = (env.get(variable), keys::find(name)) {
             let read = value::read(key.kind, text).map_err(|problem| Failure::usage(format!("{variable}: {problem}")));

@@ -23,6 +23,7 @@ fn entry(number: u8, role: Role, status: Status) -> Entry {
         label: String::new(),
         dir: "/d".into(),
         task: "look".into(),
+        forked_from: None,
         model: "claude-opus-4-8".into(),
         effort: None,
         status,

@@ -110,8 +110,10 @@ fn help_fits_the_terminal_and_names_every_exit_code() {
     let place = Place::new();
     let pages: &[&[&str]] = &[
         &["--help"],
+        &["session", "--help"],
         &["run", "--help"],
         &["resume", "--help"],
+        &["runs", "fork", "--help"],
         &["runs", "prune", "--help"],
         &["runs", "show", "--help"],
         &["runs", "diff", "--help"],
@@ -134,6 +136,8 @@ fn help_fits_the_terminal_and_names_every_exit_code() {
         &["export", "--help"],
         &["sim", "--help"],
         &["doctor", "--help"],
+        &["completions", "--help"],
+        &["man", "--help"],
     ];
     for width in [60, 120] {
         for args in pages {
@@ -476,7 +480,7 @@ fn completions_are_printed_for_every_shell() {
         let got = place.convoke(&["completions", shell]);
         assert_eq!(got.code, 0);
         assert!(got.out.contains("convoke") && got.out.contains("doctor"), "{shell}");
-        for flag in ["budget-usd", "follow-up-mode", "fail-on", "worker-model", "sandbox", "network-allow"] {
+        for flag in ["budget-usd", "follow-up-mode", "fail-on", "worker-model", "sandbox", "network-allow", "plain"] {
             assert!(got.out.contains(flag), "{shell} does not know --{flag}");
         }
     }

@@ -91,6 +91,18 @@ fn d1_4_the_journal_is_a_flag_a_variable_a_key_or_in_the_state_directory() {
 }
 
 #[test]
+fn plain_is_a_flag_a_variable_a_key_or_follows_from_the_terminal() {
+    let xterm = ("TERM", "xterm");
+    check_key("", "", &[xterm], &[], "plain", "off", "default");
+    check_key("plain = true", "", &[xterm], &[], "plain", "on", &format!("{USER}:1"));
+    check_key("", "", &[xterm, ("ORCH_PLAIN", "1")], &[], "plain", "on", "environment ORCH_PLAIN");
+    check_key("plain = false", "", &[("TERM", "dumb")], &[], "plain", "on", "environment TERM");
+    check_key("", "", &[xterm], &["--plain"], "plain", "on", "flag --plain");
+    let what = format!("{PROJECT}:1: 'plain' cannot be set by a project, which may only narrow");
+    check_refused("", "plain = true", &format!("{what}\n  set it in {USER}"));
+}
+
+#[test]
 fn secrets_are_masked() {
     let place = Place::new();
     let user = "[auth]\nbearer = \"tok-1234\"\n[headers]\nx-secret = \"tok-5678\"\n";

@@ -50,7 +50,7 @@ pub(super) async fn run(settings: &Settings, args: &DiffArgs) -> Result<Exit, Fa
         stdio::tell(&format!("{} left no change\n", run.session));
         return Ok(Exit::Done);
     }
-    patch::put(&bytes, args.form, Look::detect(settings.output, settings.quiet))?;
+    patch::put(&bytes, args.form, Look::of(settings))?;
     Ok(Exit::Done)
 }
 

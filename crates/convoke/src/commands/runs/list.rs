@@ -72,6 +72,7 @@ pub(super) fn object(run: &Run) -> Value {
         "dir": summary.dir,
         "model": summary.model,
         "task": summary.task,
+        "forked_from": summary.forked_from,
         "turns": used.turns,
         "commands": used.commands,
         "usage": bill.object()["usage"],
@@ -113,7 +114,9 @@ fn text(settings: &Settings, catalog: &Catalog, shown: &[&Run]) -> Result<(), Fa
     }
     let width = stdio::width();
     stdio::put(&table.render(width))?;
-    let newest = shown.iter().find(|run| run.state() == State::Open).filter(|_| !settings.quiet);
+    // A fork to which nothing was said yet is open, too, and there is nothing to go on with.
+    let goes_on = |run: &&&Run| run.state() == State::Open && run.lead().summary.can_go_on;
+    let newest = shown.iter().find(goes_on).filter(|_| !settings.quiet);
     if let Some(command) = newest.and_then(|run| Naming::of(settings).resume(run.session.as_str())) {
         stdio::tell(&format!("open: nobody drives it; go on with `{command}`\n"));
     }

@@ -1,8 +1,9 @@
-//! `convoke runs`: what is in the journal, listed, shown, exported, taken back and removed; and what another process drives,
+//! `convoke runs`: what is in the journal, listed, shown, forked, exported, taken back and removed; and what another process drives,
 //! watched, paused, stopped and tried again.
 
 mod diff;
 mod export;
+mod fork;
 mod list;
 mod overview;
 mod pause;
@@ -32,6 +33,7 @@ pub(crate) async fn run(settings: &Settings, command: &RunsCommand) -> Result<Ex
         RunsCommand::Pause(args) => pause::run(settings, args).await,
         RunsCommand::Stop(args) => stop::run(settings, args).await,
         RunsCommand::Retry(args) => retry::run(settings, args).await,
+        RunsCommand::Fork(args) => fork::run(settings, args).await,
         RunsCommand::Export(args) => export::run(settings, args).await,
         RunsCommand::Diff(args) => diff::run(settings, args).await,
         RunsCommand::Undo(args) => undo::run(settings, args).await,

@@ -82,8 +82,7 @@ pub(super) async fn call(
 
 /// A terminal does not obey what agents wrote; everything else gets it as it is.
 fn printable(text: &str) -> String {
-    use std::io::IsTerminal;
-    if std::io::stdout().is_terminal() { clean(text) } else { text.to_owned() }
+    if stdio::is_shown() { clean(text) } else { text.to_owned() }
 }
 
 /// The programs of a run, with their calls.

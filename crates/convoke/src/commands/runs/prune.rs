@@ -2,7 +2,7 @@
 //! alone what a process drives.
 
 use std::fs;
-use std::io::{BufRead, ErrorKind, IsTerminal};
+use std::io::{BufRead, ErrorKind};
 use std::path::Path;
 use std::time::Duration;
 
@@ -117,7 +117,7 @@ fn announce(chosen: &[&Run], dry_run: bool) {
 fn confirm(number: usize) -> Result<(), Failure> {
     let kept =
         || Failure::usage("nothing was removed: this cannot be undone and nobody confirmed it").hint("add --yes");
-    if !std::io::stdin().is_terminal() {
+    if !stdio::can_ask() {
         return Err(kept());
     }
     let noun = if number == 1 { "run" } else { "runs" };

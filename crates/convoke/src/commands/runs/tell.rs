@@ -51,7 +51,17 @@ impl Teller {
             Event::HistoryCompacted(e) => {
                 block(at, &format!("new history; {} tokens were left behind", tokens(e.tokens)), &e.summary)
             }
-            Event::InputRejected(e) => block(at, &format!("set aside, because it cannot be read: {}", e.input), &e.why),
+            Event::HistoryForked(e) => {
+                let of = format!("begins with the history of {} up to exchange {}", e.session, e.exchange);
+                block(at, &of, &e.task)
+            }
+            Event::ExchangeStopped(e) => block(at, &format!("stopped by {}", e.by), ""),
+            Event::Retuned(e) => {
+                let effort =
+                    e.capabilities.effort.as_ref().map(|effort| format!(" · effort {effort}")).unwrap_or_default();
+                block(at, &format!("from now on: {}{effort}", e.model), "")
+            }
+            Event::InputRejected(e) => block(at, &format!("set aside: {}", e.input), &e.why),
             Event::CallMade(e) => block(at, &format!("call {}", e.exchange), &e.text),
             Event::ExchangeReopened(e) => block(at, &format!("exchange {} goes on", e.exchange), ""),
             Event::ModelCalled(e) => {

@@ -1,13 +1,10 @@
 //! `convoke runs watch`: shows what another process does in a session, from its beginning, read from the journal. It takes no
 //! lease and disturbs nobody; it ends when nobody drives the session any more, with the code the session came to.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
-use convoke_journal::{Filter, Journal, Record, StreamId};
-use convoke_kernel::{AgentId, Event, FailureKind, Ledger, ProgramEvent, RunEvent, RunId, SessionId};
-use convoke_runtime::{Clock, Desk, Notice, TeamEvent, Watcher};
-use serde::Deserialize;
+use convoke_kernel::FailureKind;
+use convoke_runtime::{Clock, Watcher};
 
 use super::line;
 use super::target::Target;
@@ -15,6 +12,7 @@ use crate::again::Naming;
 use crate::args::{ControlArgs, OutputFormat};
 use crate::catalog::State;
 use crate::failure::{Exit, Failure};
+use crate::feed::{self, Feed};
 use crate::render::{Look, Screen};
 use crate::report::{MENDED, ProgramReport};
 use crate::settings::Settings;
@@ -32,10 +30,10 @@ pub(super) async fn run(settings: &Settings, args: &ControlArgs) -> Result<Exit,
     }
     let mut target = Target::find(settings, &args.run).await?;
     let lead = target.run()?.lead().agent.clone();
-    let mut feed = Feed::new(&target);
+    let mut feed = Feed::new(&target.journal, &target.session);
     let screen = match settings.output {
         OutputFormat::Text => {
-            let look = Look::detect(settings.output, settings.quiet);
+            let look = Look::of(settings);
             let model = target.run()?.lead().summary.model.clone();
             Some(Screen::watching(look, Clock::system(), lead.clone(), &model))
         }
@@ -47,7 +45,7 @@ pub(super) async fn run(settings: &Settings, args: &ControlArgs) -> Result<Exit,
         loop {
             // Looked at first: what is written before the last one leaves is still shown.
             let driven = target.is_driven(&lead).await?;
-            if feed.pass_on(watcher.as_ref()).await? == Reader::Gone {
+            if pass_on(&mut feed, watcher.as_ref()).await? == Reader::Gone {
                 return Ok::<Exit, Failure>(Exit::Done);
             }
             if !driven {
@@ -108,102 +106,16 @@ async fn came_to(settings: &Settings, target: &Target, said: &mut String) -> Res
     Ok(exit)
 }
 
-/// Reads what is new in the streams of a session, in the order in which it happened.
-struct Feed {
-    journal: Journal,
-    session: SessionId,
-    /// How far each stream has been read; `None` for those of other sessions.
-    seen: HashMap<StreamId, Option<u64>>,
-    /// The ledger as it was last told.
-    ledger: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Of {
-    session: SessionId,
-}
-
-impl Feed {
-    fn new(target: &Target) -> Self {
-        let (journal, session) = (target.journal.clone(), target.session.clone());
-        Self { journal, session, seen: HashMap::new(), ledger: None }
+/// Passes on what is new: to a screen, or as lines to stdout.
+async fn pass_on(feed: &mut Feed, watcher: Option<&Watcher>) -> Result<Reader, Failure> {
+    let records = feed.read().await?;
+    let Some(watcher) = watcher else {
+        return stdio::put_json(&records.iter().map(line).collect::<String>());
+    };
+    let ledger = feed.ledger().await?;
+    // A screen that is gone shows nothing, and an event of a newer version has no picture.
+    for notice in records.iter().filter_map(feed::notice).chain(ledger) {
+        let _ = watcher.send(notice);
     }
-
-    /// Passes on what is new: to a screen, or as lines to stdout.
-    async fn pass_on(&mut self, watcher: Option<&Watcher>) -> Result<Reader, Failure> {
-        let records = self.read().await?;
-        let Some(watcher) = watcher else {
-            return stdio::put_json(&records.iter().map(line).collect::<String>());
-        };
-        for record in &records {
-            // A screen that is gone shows nothing, and an event of a newer version has no picture.
-            let _ = notice(record).map(|notice| watcher.send(notice));
-        }
-        let state = self.journal.shared(&StreamId::from(&self.session)).await?;
-        if let (true, Some(text)) = (state != self.ledger, &state)
-            && let Ok(ledger) = serde_json::from_str::<Ledger>(text)
-        {
-            let _ = watcher.send(Notice::Ledger { session: self.session.clone(), ledger: Box::new(ledger) });
-        }
-        self.ledger = state;
-        Ok(Reader::There)
-    }
-
-    async fn read(&mut self) -> Result<Vec<Record>, Failure> {
-        let mut dated: Vec<(u64, Record)> = Vec::new();
-        for prefix in [AgentId::PREFIX, RunId::PREFIX] {
-            let filter = Filter { prefix: Some(prefix.to_owned()), limit: None };
-            for listing in self.journal.list(&filter).await?.into_iter().rev() {
-                let known = self.seen.get(&listing.stream).copied();
-                let after = match (known, &listing.summary) {
-                    (Some(None), _) => continue,
-                    (Some(Some(after)), _) => after,
-                    (None, Some(text)) => {
-                        let ours = serde_json::from_str::<Of>(text).is_ok_and(|of| of.session == self.session);
-                        self.seen.insert(listing.stream.clone(), ours.then_some(0));
-                        if !ours {
-                            continue;
-                        }
-                        0
-                    }
-                    // Nothing has been written to it yet.
-                    (None, None) => continue,
-                };
-                if listing.seq <= after {
-                    continue;
-                }
-                let mut at = 0;
-                for record in self.journal.load(&listing.stream, after).await? {
-                    // A clock that was set back does not turn a stream round.
-                    at = record.at.max(at);
-                    self.seen.insert(listing.stream.clone(), Some(record.seq));
-                    dated.push((at, record));
-                }
-            }
-        }
-        for stream in Desk::streams(&self.session) {
-            let after = self.seen.get(&stream).copied().flatten().unwrap_or(0);
-            for record in self.journal.load(&stream, after).await? {
-                self.seen.insert(stream.clone(), Some(record.seq));
-                dated.push((record.at, record));
-            }
-        }
-        dated.sort_by_key(|(at, _)| *at);
-        Ok(dated.into_iter().map(|(_, record)| record).collect())
-    }
-}
-
-fn notice(record: &Record) -> Option<Notice> {
-    let (seq, at, text) = (record.seq, record.at, &record.event);
-    if let Some(event) = TeamEvent::read(record.stream.as_str(), text) {
-        return Some(Notice::Team { stream: record.stream.to_string(), seq, at, event: Box::new(event) });
-    }
-    if let Ok(agent) = record.stream.as_str().parse::<AgentId>() {
-        return Some(Notice::Recorded { agent, seq, at, event: Box::new(Event::decode(text).ok()?) });
-    }
-    let run: RunId = record.stream.as_str().parse().ok()?;
-    match ProgramEvent::decode(text) {
-        Ok(event) => Some(Notice::Program { run, seq, at, event: Box::new(event) }),
-        Err(_) => Some(Notice::Run { run, seq, at, event: Box::new(RunEvent::decode(text).ok()?) }),
-    }
+    Ok(Reader::There)
 }

@@ -36,7 +36,7 @@ pub(super) async fn run(settings: &Settings, args: TeamHostArgs) -> Result<Exit,
     let desk = desk(&journal);
     let rows = desk.members(&run.session).await?;
     let only = chosen(run.session.as_str(), &rows, args.only)?;
-    let look = Look::detect(settings.output, settings.quiet);
+    let look = Look::of(settings);
     let told = Lead::read(&journal, &run.lead().agent).await?;
     let opened = opened(settings, look, run, &told, journal).await?;
     let names: Vec<&str> = match &only {

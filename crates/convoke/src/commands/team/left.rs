@@ -97,6 +97,7 @@ mod tests {
             label: name.to_owned(),
             dir: "/".to_owned(),
             task: "t".to_owned(),
+            forked_from: None,
             model: "m".to_owned(),
             effort: None,
             status: Status::Done,

@@ -1,11 +1,10 @@
 //! The words and small forms that the commands about teams share: states, owners, ids that are short enough to read.
 
-use std::io::Read;
-
 use convoke_kernel::{Board, LetterKind, Task, TaskState};
 
 use crate::failure::Failure;
 use crate::render::first_line;
+use crate::stdio;
 
 /// Where a task stands, in one word.
 pub(crate) fn state_of(state: &TaskState) -> &'static str {
@@ -65,9 +64,8 @@ pub(crate) fn stdin_or(text: &str, what: &str) -> Result<String, Failure> {
     if text != "-" {
         return Ok(text.to_owned());
     }
-    let mut read = String::new();
-    let done = std::io::stdin().read_to_string(&mut read);
-    done.map_err(|error| Failure::usage(format!("{what} cannot be read from stdin: {error}")))?;
+    let read =
+        stdio::read_all().map_err(|error| Failure::usage(format!("{what} cannot be read from stdin: {error}")))?;
     Ok(read.trim_end_matches('\n').to_owned())
 }
 

@@ -1,13 +1,13 @@
 //! The arguments of a program as a person writes them: JSON, a file or stdin with JSON, or one plain text. What is no JSON is told
 //! with its place; nothing is guessed.
 
-use std::io::Read;
 use std::path::Path;
 
 use serde_json::Value;
 
 use crate::args::GivenArgs;
 use crate::failure::Failure;
+use crate::stdio;
 
 /// The arguments; `None` if there are none.
 pub(super) fn value(given: &GivenArgs) -> Result<Option<Value>, Failure> {
@@ -24,9 +24,8 @@ pub(super) fn value(given: &GivenArgs) -> Result<Option<Value>, Failure> {
             parsed(&text, file).map(Some)
         }
         None if args == "-" => {
-            let mut text = String::new();
-            let read = std::io::stdin().read_to_string(&mut text);
-            read.map_err(|error| Failure::usage(format!("the arguments cannot be read from stdin: {error}")))?;
+            let text = stdio::read_all()
+                .map_err(|error| Failure::usage(format!("the arguments cannot be read from stdin: {error}")))?;
             parsed(&text, "stdin").map(Some)
         }
         None => parsed(args, "--args").map(Some),

@@ -29,7 +29,7 @@ const MOST_ARGS: usize = 600;
 pub(super) async fn run(desk: &Desk<'_>, args: WorkflowRunArgs) -> Result<Exit, Failure> {
     let settings = desk.settings;
     let value = given::value(&args.given)?;
-    let look = Look::detect(settings.output, settings.quiet);
+    let look = Look::of(settings);
     if args.is_bare {
         is_known(desk, &args.named).await?;
     }

@@ -1,7 +1,5 @@
 //! `convoke workflow show`: what a workflow says of itself, where it is, and its source, in which nothing can hide.
 
-use std::io::IsTerminal;
-
 use convoke_runtime::{Found, LibraryError};
 use serde_json::json;
 
@@ -52,7 +50,7 @@ pub(super) async fn run(desk: &Desk<'_>, args: &WorkflowShowArgs) -> Result<Exit
     }
     let head = head(desk, &found, &digest, stdio::width().unwrap_or(usize::MAX));
     // A person decides by what stands there, so on a terminal nothing of it may be obeyed or left out.
-    let source = match std::io::stdout().is_terminal() {
+    let source = match stdio::is_shown() {
         true => revealed(&found.source.replace('\t', "    ").replace("\r\n", "\n")),
         false => found.source.clone(),
     };

@@ -3,13 +3,13 @@
 use convoke_kernel::{FailureKind, Outcome};
 use convoke_runtime::{Ended, Error};
 
-use super::super::figures::count;
 use super::{Status, kind_word};
 use crate::failure::Exit;
 use crate::lead::Exchange;
 use crate::report::{Declined, ProgramReport};
 use crate::signals::Caught;
 use crate::work::Short;
+use convoke_terminal::count;
 
 /// Status, exit code, reason, answer, and what went wrong.
 pub(super) type Judged = (Status, Exit, String, String, Option<String>);

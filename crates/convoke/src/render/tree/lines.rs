@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use convoke_kernel::VerdictCounts;
 
-use super::super::clean::text_columns;
-use super::super::figures::{count, dollars, seconds, tokens};
 use super::node::{Node, Phase, State};
 use super::{Tree, add};
+use convoke_terminal::text_columns;
+use convoke_terminal::{count, dollars, seconds, tokens};
 
 /// With fewer rows than this for agents, those that are not shown are counted in one line.
 const FEW_ROWS: usize = 12;

@@ -6,10 +6,10 @@ use std::time::Duration;
 use convoke_kernel::{Event, ExchangeClosed, Kept, Outcome, Role, Status, Summary, Vote};
 use convoke_runtime::Piece;
 
-use super::super::clean::{first_line, flat, revealed};
-use super::super::figures::{count, seconds};
 use super::super::progress::Call;
 use super::super::report::kind_word;
+use convoke_terminal::{count, seconds};
+use convoke_terminal::{first_line, flat, revealed};
 
 /// How much of a label, a command or a reason is kept; more than any line shows.
 const MOST_CHARS: usize = 160;
@@ -180,6 +180,9 @@ impl Node {
             | Event::MailDelivered(_)
             | Event::CompactionAsked(_)
             | Event::HistoryCompacted(_)
+            | Event::HistoryForked(_)
+            | Event::ExchangeStopped(_)
+            | Event::Retuned(_)
             | Event::InputRejected(_)
             | Event::ResultsAppended(_)
             | Event::Resumed(_) => {}

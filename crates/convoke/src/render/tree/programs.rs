@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use convoke_kernel::{AgentId, CallKind, CallState, ItemStatus, Program, ProgramEvent};
 
-use super::super::clean::flat;
-use super::super::figures::{count, seconds};
 use super::node::Phase;
+use convoke_terminal::flat;
+use convoke_terminal::{count, seconds};
 
 /// Verifiers of one finding that are looked for, whatever the program says.
 const VOTERS: u32 = 9;

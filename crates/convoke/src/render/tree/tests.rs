@@ -12,8 +12,8 @@ use convoke_kernel::{
 };
 use convoke_kernel::{Kept, ResultsAppended};
 
-use super::super::clean::text_columns;
 use super::*;
+use convoke_terminal::text_columns;
 
 fn id(number: u32) -> AgentId {
     AgentId::derived(&["agent", &number.to_string()])

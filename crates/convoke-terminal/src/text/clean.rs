@@ -4,8 +4,10 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
+use unicode_segmentation::UnicodeSegmentation;
+
 /// The text without anything a terminal would obey. Line breaks stay, tabs become blanks.
-pub(crate) fn clean(text: &str) -> String {
+pub fn clean(text: &str) -> String {
     let mut cleaned = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
@@ -20,9 +22,29 @@ pub(crate) fn clean(text: &str) -> String {
     cleaned
 }
 
+/// The text with everything that a terminal would obey made visible instead: `␛[2J`. For what models, commands and files say: nothing is
+/// obeyed and nothing is hidden. Line breaks stay, tabs become blanks.
+pub(crate) fn shown(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\n' => shown.push('\n'),
+            '\t' => shown.push_str("    "),
+            // Two characters that are one line break; a lone return is none.
+            '\r' if chars.peek() == Some(&'\n') => {}
+            '\0'..='\u{1f}' => shown.extend(char::from_u32(0x2400 + u32::from(c))),
+            '\u{7f}' => shown.push('␡'),
+            c if c.is_control() || is_unseen(c) => shown.extend(c.escape_unicode()),
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
 /// The text with everything that a terminal would obey, reorder or not show written out, so that nothing of it can hide.
 /// For what a person is asked to agree to: there a mark that is left out would be a lie. Line breaks stay.
-pub(crate) fn revealed(text: &str) -> String {
+pub fn revealed(text: &str) -> String {
     let hides = |c: char| (c.is_control() || is_invisible_control(c) || is_blank(c)) && c != '\n';
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -37,7 +59,7 @@ pub(crate) fn revealed(text: &str) -> String {
 
 /// JSON for a terminal: what JSON need not escape and a terminal would obey is escaped too. The values stay the same, and
 /// so does the white space between them.
-pub(crate) fn escaped(json: &str) -> String {
+pub fn escaped(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for c in json.chars() {
         match c {
@@ -55,12 +77,12 @@ pub(crate) fn escaped(json: &str) -> String {
 }
 
 /// The first line with something on it, cleaned and cut to `most` characters; says how many lines follow.
-pub(crate) fn first_line(text: &str, most: usize) -> String {
+pub fn first_line(text: &str, most: usize) -> String {
     let cleaned = clean(text);
     let mut lines = cleaned.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().unwrap_or_default();
     let more = lines.count();
-    let mut shown: String = first.chars().take(most).collect();
+    let mut shown: String = first.graphemes(true).take(most).collect();
     if shown.len() < first.len() {
         shown.push('…');
     }
@@ -72,96 +94,26 @@ pub(crate) fn first_line(text: &str, most: usize) -> String {
 }
 
 /// The text on one line, cleaned and cut to `most` characters; and whether that is the whole of it.
-pub(crate) fn flat(text: &str, most: usize) -> (String, bool) {
+pub fn flat(text: &str, most: usize) -> (String, bool) {
     let line = clean(text).split_whitespace().collect::<Vec<_>>().join(" ");
-    let more = line.chars().count().saturating_sub(most);
+    let more = line.graphemes(true).count().saturating_sub(most);
     match more {
         0 => (line, true),
-        more => (format!("{}… ({more} characters more)", line.chars().take(most).collect::<String>()), false),
+        more => (format!("{}… ({more} characters more)", line.graphemes(true).take(most).collect::<String>()), false),
     }
-}
-
-/// The text broken at blanks so that its lines fit this width; what follows a break is indented. A word that is longer
-/// than a line is left whole, so that it can be copied.
-pub(super) fn wrapped(text: &str, width: usize) -> String {
-    hanging(text, width, "  ")
-}
-
-/// The text broken at blanks so that its lines fit this width; what follows a break stands behind this indent.
-pub(crate) fn hanging(text: &str, width: usize, indent: &str) -> String {
-    let mut fitted = String::with_capacity(text.len());
-    for line in text.split_inclusive('\n') {
-        let mut used = 0;
-        for word in line.split_inclusive(' ') {
-            let columns = text_columns(word.trim_end());
-            if used > indent.len() && used + columns > width {
-                fitted.truncate(fitted.trim_end_matches(' ').len());
-                fitted.push('\n');
-                fitted.push_str(indent);
-                used = indent.len();
-            }
-            fitted.push_str(word);
-            used += text_columns(word);
-        }
-    }
-    fitted
-}
-
-/// How many columns a cleaned text takes.
-pub(crate) fn text_columns(text: &str) -> usize {
-    text.chars().map(columns).sum()
-}
-
-/// How many columns a character takes. Close enough to break lines; what is drawn too wide is clipped.
-fn columns(c: char) -> usize {
-    match u32::from(c) {
-        0x0300..=0x036F | 0x200B..=0x200D | 0x20D0..=0x20FF | 0xFE00..=0xFE0F => 0,
-        0x1100..=0x115F
-        | 0x2E80..=0xA4CF
-        | 0xAC00..=0xD7A3
-        | 0xF900..=0xFAFF
-        | 0xFE30..=0xFE6F
-        | 0xFF00..=0xFF60
-        | 0xFFE0..=0xFFE6
-        | 0x1F300..=0x1FAFF
-        | 0x20000..=0x3FFFD => 2,
-        _ => 1,
-    }
-}
-
-/// The last `rows` rows of a cleaned text, broken at this width.
-pub(super) fn last_rows(text: &str, width: usize, rows: usize) -> Vec<String> {
-    let mut last: Vec<String> = Vec::new();
-    for line in text.lines().rev() {
-        if last.len() >= rows {
-            break;
-        }
-        let mut above = broken(line, width.max(1));
-        above.append(&mut last);
-        last = above;
-    }
-    let skip = last.len().saturating_sub(rows);
-    last.split_off(skip)
-}
-
-/// A line as rows of this width.
-pub(super) fn broken(line: &str, width: usize) -> Vec<String> {
-    let (mut rows, mut row, mut used) = (Vec::new(), String::new(), 0);
-    for c in line.chars() {
-        if used + columns(c) > width {
-            rows.push(std::mem::take(&mut row));
-            used = 0;
-        }
-        row.push(c);
-        used += columns(c);
-    }
-    rows.push(row);
-    rows
 }
 
 /// Marks that reorder or hide what stands around them.
 fn is_invisible_control(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+/// Marks that reorder what stands around them, or carry what nobody sees. What joins and shapes letters is not among them: without it
+/// families of emoji and whole scripts fall apart.
+fn is_unseen(c: char) -> bool {
+    let more = matches!(u32::from(c), 0xAD | 0x61C | 0x180E | 0x200B | 0x2028 | 0x2029 | 0x2060..=0x206F | 0xFFF0..=0xFFFB
+        | 0x1D173..=0x1D17A | 0xE0000..=0xE007F);
+    more || is_invisible_control(c)
 }
 
 /// Marks that take no room, or look like a blank and are none.
@@ -243,18 +195,30 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_broken_between_words() {
-        assert_eq!(wrapped("one two three\nfour five\n", 9), "one two\n  three\nfour five\n");
-        assert_eq!(wrapped("a/very/long/path b", 6), "a/very/long/path\n  b");
-        assert_eq!(wrapped("", 6), "");
+    fn what_a_terminal_would_obey_is_shown_instead() {
+        let check = |text: &str, expected: &str| assert_eq!(shown(text), expected, "{text:?}");
+        check("plain\r\ntext\n", "plain\ntext\n");
+        check("\u{1b}[31mred\u{1b}]0;title\u{7}", "␛[31mred␛]0;title␇");
+        check("a\tb\rc\u{7f}\u{9b}2J\u{85}", "a    b␍c␡\\u{9b}2J\\u{85}");
+        check("a\u{202e}b\u{feff}c\u{e0041}", "a\\u{202e}b\\u{feff}c\\u{e0041}");
+        check(
+            "grüße 漢字 👨\u{200d}👩\u{200d}👧 e\u{301} ❤\u{fe0f} 🇩🇪",
+            "grüße 漢字 👨\u{200d}👩\u{200d}👧 e\u{301} ❤\u{fe0f} 🇩🇪",
+        );
     }
 
     #[test]
-    fn the_last_rows_are_those_at_the_end_broken_at_the_width() {
-        assert_eq!(last_rows("abcdefgh\nij", 3, 2), ["gh", "ij"]);
-        assert_eq!(last_rows("漢字漢", 4, 5), ["漢字", "漢"]);
-        assert_eq!(last_rows("", 4, 5), Vec::<String>::new());
-        let long = "x".repeat(10_000);
-        assert_eq!(last_rows(&long, 10, 3), vec!["x".repeat(10); 3]);
+    fn nothing_that_a_terminal_obeys_is_left_wherever_it_stands() {
+        let bidi = ['\u{61c}', '\u{200e}', '\u{200f}', '\u{2028}', '\u{2029}', '\u{feff}', '\u{200b}'];
+        let ranges = ('\u{202a}'..='\u{202e}').chain('\u{2060}'..='\u{206f}').chain('\u{e0000}'..='\u{e007f}');
+        let controls = ('\0'..='\u{9f}').filter(|c| c.is_control() && *c != '\n');
+        for c in controls.chain(bidi).chain(ranges) {
+            for text in [format!("{c}"), format!("{c}ab"), format!("a{c}b"), format!("ab{c}"), format!("{c}{c}\n{c}")] {
+                let safe = shown(&text);
+                assert!(!safe.contains(c), "{c:?} is left in {safe:?}");
+                assert!(!safe.contains(|c: char| c.is_control() && c != '\n'), "{safe:?}");
+                assert_eq!(shown(&safe), safe, "showing it twice changes it");
+            }
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// `950`, `12.3k`, `1.2M`.
-pub(crate) fn tokens(count: u64) -> String {
+pub fn tokens(count: u64) -> String {
     match count {
         0..1_000 => count.to_string(),
         1_000..999_950 => format!("{:.1}k", count as f64 / 1e3),
@@ -12,7 +12,7 @@ pub(crate) fn tokens(count: u64) -> String {
 }
 
 /// `$0.04`, `$0.0012`, or that the price is not known.
-pub(crate) fn dollars(nano: Option<u64>) -> String {
+pub fn dollars(nano: Option<u64>) -> String {
     match nano {
         None => "price unknown".to_owned(),
         Some(0) => "$0.00".to_owned(),
@@ -22,7 +22,7 @@ pub(crate) fn dollars(nano: Option<u64>) -> String {
 }
 
 /// `0.2 s`, `12 s`, `3 min 5 s`.
-pub(crate) fn seconds(time: Duration) -> String {
+pub fn seconds(time: Duration) -> String {
     let whole = time.as_secs();
     match whole {
         0..10 => format!("{:.1} s", time.as_secs_f64()),
@@ -32,7 +32,7 @@ pub(crate) fn seconds(time: Duration) -> String {
 }
 
 /// `1 turn`, `3 turns`.
-pub(crate) fn count(number: u32, noun: &str) -> String {
+pub fn count(number: u32, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {noun}{plural}")
 }

@@ -1,0 +1,367 @@
+//! The whole picture: what has been heard, where the person looks, what is being written, what is asked. It takes keys and news and says
+//! what the person wants; it reads no terminal and writes none, so that every picture can be tested without one.
+
+mod answer;
+mod keys;
+mod region;
+#[cfg(test)]
+mod tests;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+
+use crate::ask::Ask;
+use crate::composer::{Composer, Wrote};
+use crate::fleet::Fleet;
+use crate::heard::Heard;
+use crate::text::{Theme, count, first_line};
+use crate::told::{Asking, Facts, Told};
+use crate::transcript::{Block, Transcript};
+use crate::view::{FleetView, Seen};
+
+use answer::Field;
+
+/// Which picture is shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Picture {
+    /// The conversation, in the terminal's own scrollback, with a region below it.
+    #[default]
+    Session,
+    /// Everybody at work, on the whole screen.
+    Fleet,
+}
+
+/// Something that has to be done outside of the picture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Act {
+    /// The person wants this.
+    Ask(Ask),
+    /// The process is to stop until it is continued.
+    Suspend,
+    /// Everything is to be drawn anew.
+    Redraw,
+    /// This was written and is kept for later sessions.
+    Remember(String),
+}
+
+/// How far a stop has been asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Stopping {
+    #[default]
+    No,
+    Asked,
+    Cutting,
+}
+
+/// Exchanges of before that are shown when a session is taken up.
+const SHOWN_AGAIN: usize = 2;
+
+/// The whole picture.
+pub(crate) struct App {
+    theme: Theme,
+    picture: Picture,
+    facts: Facts,
+    fleet: Fleet,
+    transcript: Transcript,
+    composer: Composer,
+    view: FleetView,
+    /// The oldest first.
+    questions: Vec<Asking>,
+    answer: Field,
+    /// The question that stands on the screen: only what is typed after that is an answer to it.
+    standing: Option<u64>,
+    /// Whether all of it was to be seen there.
+    standing_whole: bool,
+    working: bool,
+    stopping: Stopping,
+    /// Whether a stop that was asked for has been come to, and it has not been said yet how to go on.
+    stopped: bool,
+    /// Whether the last key asked to leave, and the next one means it.
+    leaving: bool,
+    /// Whether the person has left and the session is being closed.
+    is_leaving: bool,
+    /// What was said while nobody was at work, until it is recorded.
+    sent: Vec<String>,
+    /// What was said while the lead was at work and waits for it.
+    queued: Vec<String>,
+    /// What is wanted as a consequence of news, not of a key.
+    asks: Vec<Ask>,
+    /// What is to be printed for good.
+    blocks: Vec<Block>,
+    /// What was said before, while that is being heard.
+    earlier: Option<Vec<Block>>,
+    /// Whether the last row that was printed is blank, so that two never stand together.
+    was_blank: bool,
+    /// What is remarked beside the composer, until the next key.
+    remark: Option<String>,
+    over: bool,
+    dirty: bool,
+}
+
+impl App {
+    /// A picture of nothing yet, with what was written in earlier sessions.
+    pub(crate) fn new(theme: Theme, history: Vec<String>) -> Self {
+        Self {
+            theme,
+            picture: Picture::Session,
+            facts: Facts::default(),
+            fleet: Fleet::new(),
+            transcript: Transcript::default(),
+            composer: Composer::new(history),
+            view: FleetView::default(),
+            questions: Vec::new(),
+            answer: Field::default(),
+            standing: None,
+            standing_whole: false,
+            working: false,
+            stopping: Stopping::No,
+            stopped: false,
+            leaving: false,
+            is_leaving: false,
+            sent: Vec::new(),
+            queued: Vec::new(),
+            asks: Vec::new(),
+            blocks: Vec::new(),
+            earlier: None,
+            was_blank: false,
+            remark: None,
+            over: false,
+            dirty: true,
+        }
+    }
+
+    /// Which picture is shown.
+    pub(crate) fn picture(&self) -> Picture {
+        self.picture
+    }
+
+    /// Whether the session is over.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// Whether anything looks different since this was last asked.
+    pub(crate) fn take_dirty(&mut self) -> bool {
+        std::mem::replace(&mut self.dirty, false)
+    }
+
+    /// Whether anything looks different since [`take_dirty`](Self::take_dirty).
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.dirty
+    }
+
+    /// Whether time alone changes the picture.
+    pub(crate) fn moves(&self) -> bool {
+        self.working || self.fleet.running() > 0
+    }
+
+    /// What is to be printed for good, in order.
+    pub(crate) fn take_blocks(&mut self) -> Vec<Block> {
+        std::mem::take(&mut self.blocks)
+    }
+
+    /// What whoever draws nothing says of the work: what the lead is at.
+    pub(crate) fn doing(&self, now: u64) -> Option<String> {
+        self.transcript.doing(now).filter(|_| self.working || self.facts.watched)
+    }
+
+    /// The question that is to be answered next.
+    pub(crate) fn question(&self) -> Option<&Asking> {
+        self.questions.first()
+    }
+
+    /// What was to be remarked, where nothing is drawn.
+    pub(crate) fn take_remark(&mut self) -> Option<String> {
+        self.remark.take()
+    }
+
+    /// Throws away what is being written.
+    pub(crate) fn discard(&mut self) {
+        self.composer.clear();
+    }
+
+    /// Takes in what has happened.
+    pub(crate) fn hear(&mut self, heard: &Heard) {
+        self.dirty |= self.fleet.hear(heard);
+        let lead = self.facts.lead.clone().or_else(|| self.fleet.lead().cloned());
+        let blocks = self.transcript.hear(lead.as_ref(), heard);
+        for block in &blocks {
+            if let Block::Said(said) = block {
+                self.is_recorded(said);
+            }
+        }
+        self.dirty |= !blocks.is_empty();
+        self.earlier.as_mut().unwrap_or(&mut self.blocks).extend(blocks);
+        match heard {
+            Heard::Agent { agent, seq, at, event } => {
+                self.view.hear(agent, *seq, *at, event);
+                self.dirty |= lead.as_ref() == Some(agent) || self.picture == Picture::Fleet;
+            }
+            Heard::Live { agent, .. } => self.dirty |= lead.as_ref() == Some(agent),
+            Heard::Draining => self.dirty = true,
+            _ => {}
+        }
+    }
+
+    /// What the person said is in the history now and need not wait any more; said twice, it is there twice.
+    fn is_recorded(&mut self, said: &str) {
+        let place = |texts: &[String]| texts.iter().position(|text| text.trim() == said.trim());
+        if let Some(at) = place(&self.sent) {
+            self.sent.remove(at);
+        } else if let Some(at) = place(&self.queued) {
+            self.queued.remove(at);
+        }
+    }
+
+    /// Takes in what is told.
+    pub(crate) fn told(&mut self, told: Told) {
+        // What is told again and again is drawn once.
+        self.dirty |= match &told {
+            Told::Facts(facts) => **facts != self.facts,
+            Told::Working(working) => *working != self.working || self.stopping != Stopping::No,
+            _ => true,
+        };
+        match told {
+            Told::Facts(facts) => {
+                self.facts = *facts;
+                self.say_how_to_go_on();
+            }
+            Told::Afresh => self.begin_afresh(),
+            Told::CaughtUp => self.caught_up(),
+            Told::Working(working) => self.set_working(working),
+            Told::Text { title, text } => self.say(Block::Printed { title, text }),
+            Told::Note(text) => self.say(Block::Note(text)),
+            Told::Refused(text) => self.refused(text),
+            Told::Asked(asking) => match self.questions.iter_mut().find(|known| known.id == asking.id) {
+                Some(known) => *known = *asking,
+                None => self.questions.push(*asking),
+            },
+            Told::Withdrawn(id) => self.withdrawn(id),
+            Told::History { agent, events } => self.view.history(&agent, &events),
+            Told::Offers { word, candidates } => {
+                if let Wrote::Wants(ask) = self.composer.offer(&word, candidates) {
+                    self.asks.push(ask);
+                }
+            }
+            Told::Over => self.over = true,
+        }
+    }
+
+    fn say(&mut self, block: Block) {
+        self.blocks.push(block);
+    }
+
+    fn refused(&mut self, text: String) {
+        self.view.remark(&first_line(&text, 200), true);
+        if !self.working {
+            // Nobody took what was said; it can be had back from the history.
+            self.sent.clear();
+        }
+        self.say(Block::Failed(text));
+    }
+
+    /// A question needs no answer any more. What was typed for it is no answer to the next one.
+    fn withdrawn(&mut self, id: u64) {
+        let before = self.questions.len();
+        self.questions.retain(|asking| asking.id != id);
+        if self.questions.len() < before && self.standing == Some(id) {
+            self.answer = Field::default();
+            self.remark = Some("that question needs no answer any more".into());
+        }
+    }
+
+    fn set_working(&mut self, working: bool) {
+        if working {
+            if !self.working {
+                (self.stopping, self.stopped) = (Stopping::No, false);
+            }
+        } else {
+            // A stop that was asked for is over when the work is.
+            self.stopped = self.working && self.stopping != Stopping::No;
+            self.stopping = Stopping::No;
+            if self.working {
+                self.sent.clear();
+            }
+            // Whoever was in the middle of something stays there until it is heard of again: time alone moves nobody.
+            self.fleet.leave_all();
+        }
+        self.working = working;
+        self.say_how_to_go_on();
+    }
+
+    /// After a stop, once it is known that something was left unfinished.
+    fn say_how_to_go_on(&mut self) {
+        if self.can_go_on() && std::mem::take(&mut self.stopped) {
+            self.say(Block::Note(
+                "stopped; Enter alone goes on where it stands, anything you say comes instead".into(),
+            ));
+        }
+    }
+
+    fn can_go_on(&self) -> bool {
+        self.facts.can_go_on && !self.working
+    }
+
+    /// Everything that was heard belongs to another session, its lead included.
+    fn begin_afresh(&mut self) {
+        (self.fleet, self.transcript, self.view) = (Fleet::new(), Transcript::default(), FleetView::default());
+        (self.facts.session, self.facts.lead) = (None, None);
+        (self.stopping, self.stopped) = (Stopping::No, false);
+        (self.answer, self.remark) = (Field::default(), None);
+        self.questions.clear();
+        self.sent.clear();
+        self.queued.clear();
+        self.earlier = Some(Vec::new());
+    }
+
+    /// Of a session that is taken up, the last of what was said is shown again.
+    fn caught_up(&mut self) {
+        // Whoever was at work then is not, until it is heard of again.
+        self.fleet.leave_all();
+        let mut earlier = self.earlier.take().unwrap_or_default();
+        let said: Vec<usize> = (0..earlier.len()).filter(|at| matches!(earlier[*at], Block::Said(_))).collect();
+        if let Some(first) = said.len().checked_sub(SHOWN_AGAIN).filter(|first| *first > 0) {
+            earlier.drain(..said[first]);
+            let many = count(u32::try_from(first).unwrap_or(u32::MAX), "earlier exchange");
+            let what = format!("… {many} not repeated here: Ctrl-O, then Enter on the lead, shows all of it");
+            self.blocks.push(Block::Note(what));
+        }
+        self.blocks.extend(earlier);
+    }
+
+    /// What is wanted as a consequence of news or of the picture that was just drawn.
+    pub(crate) fn take_asks(&mut self) -> Vec<Ask> {
+        let mut asks = std::mem::take(&mut self.asks);
+        if self.picture == Picture::Fleet {
+            let wanted = self.view.wants();
+            self.dirty |= wanted.is_some();
+            asks.extend(wanted);
+        }
+        asks
+    }
+
+    /// Draws the fleet.
+    pub(crate) fn draw(&mut self, now: u64, area: Rect, buffer: &mut Buffer) -> Option<(u16, u16)> {
+        let Self { view, fleet, facts, questions, theme, .. } = self;
+        view.draw(&Seen { fleet, facts, questions, now, theme: *theme }, area, buffer)
+    }
+
+    /// What is to be printed for good, as rows of this width.
+    pub(crate) fn printed(&mut self, width: usize) -> Vec<Line<'static>> {
+        let mut rows = Vec::new();
+        for row in self.take_blocks().iter().flat_map(|block| self.rows(block, width)).collect::<Vec<_>>() {
+            let is_blank = row.spans.iter().all(|span| span.content.is_empty());
+            let was_blank = std::mem::replace(&mut self.was_blank, is_blank);
+            if !(is_blank && was_blank) {
+                rows.push(row);
+            }
+        }
+        rows
+    }
+
+    /// A block as rows of this width.
+    pub(crate) fn rows(&self, block: &Block, width: usize) -> Vec<Line<'static>> {
+        block.lines(width, self.theme)
+    }
+}

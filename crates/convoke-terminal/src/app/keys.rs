@@ -1,0 +1,199 @@
+//! What a key or a paste means, and what a stop, an answer and leaving look like from the keyboard. It says what is wanted; nothing is done here.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::{Act, App, Picture, Stopping};
+use crate::ask::Ask;
+use crate::composer::{Given, Wrote, command_help};
+use crate::transcript::Block;
+use crate::view::{Did, Pane, Seen};
+
+impl App {
+    /// Takes a key.
+    pub(crate) fn key(&mut self, key: KeyEvent, now: u64) -> Vec<Act> {
+        self.dirty = true;
+        let leaving = std::mem::take(&mut self.leaving);
+        self.remark = None;
+        match (key.code, key.modifiers) {
+            (KeyCode::Char('z'), KeyModifiers::CONTROL) => return vec![Act::Suspend],
+            (KeyCode::Char('l'), KeyModifiers::CONTROL) => return vec![Act::Redraw],
+            (KeyCode::Char('o'), KeyModifiers::CONTROL) => {
+                self.turn();
+                return Vec::new();
+            }
+            _ => {}
+        }
+        match self.picture {
+            Picture::Fleet => self.fleet_key(key, now),
+            Picture::Session if self.is_asked() => self.answer_key(key, leaving),
+            // It was meant for a question that has gone and is still seen: said to the lead it would be nonsense.
+            Picture::Session if self.is_gone() && is_written(key) => Vec::new(),
+            Picture::Session => self.session_key(key, leaving),
+        }
+    }
+
+    /// Takes what was pasted.
+    pub(crate) fn paste(&mut self, text: &str) -> Vec<Act> {
+        self.dirty = true;
+        (self.leaving, self.remark) = (false, None);
+        match self.picture {
+            Picture::Fleet => match self.view.paste(text) {
+                Did::Wants(ask) => return self.wants(ask),
+                Did::Nothing | Did::Changed | Did::Leaves => {}
+            },
+            Picture::Session if self.is_asked() => self.answer.paste(text),
+            Picture::Session => self.composer.paste(text),
+        }
+        Vec::new()
+    }
+
+    /// From one picture to the other.
+    fn turn(&mut self) {
+        self.picture = match self.picture {
+            Picture::Session => {
+                self.view.open(if self.questions.is_empty() { Pane::Agents } else { Pane::Questions });
+                Picture::Fleet
+            }
+            Picture::Fleet => Picture::Session,
+        };
+    }
+
+    fn show(&mut self, pane: Pane) -> Vec<Act> {
+        self.view.open(pane);
+        self.picture = Picture::Fleet;
+        Vec::new()
+    }
+
+    fn fleet_key(&mut self, key: KeyEvent, now: u64) -> Vec<Act> {
+        if (key.code, key.modifiers) == (KeyCode::Char('c'), KeyModifiers::CONTROL) {
+            self.picture = Picture::Session;
+            return Vec::new();
+        }
+        let Self { view, fleet, facts, questions, theme, .. } = self;
+        let seen = Seen { fleet, facts, questions, now, theme: *theme };
+        match view.key(key, &seen) {
+            Did::Wants(ask) => self.wants(ask),
+            Did::Leaves => {
+                self.picture = Picture::Session;
+                Vec::new()
+            }
+            Did::Nothing | Did::Changed => Vec::new(),
+        }
+    }
+
+    fn session_key(&mut self, key: KeyEvent, leaving: bool) -> Vec<Act> {
+        match self.composer.key(key) {
+            Wrote::Done(ask) => {
+                let acts = self.written(ask);
+                self.remembered().into_iter().chain(acts).collect()
+            }
+            Wrote::Wrong(why) => {
+                self.remark = Some(why);
+                Vec::new()
+            }
+            Wrote::Wants(ask) => vec![Act::Ask(ask)],
+            Wrote::Nothing | Wrote::Changed => Vec::new(),
+            Wrote::NotMine => match (key.code, key.modifiers) {
+                (KeyCode::Esc, _) => self.stop(),
+                (KeyCode::Char('c'), KeyModifiers::CONTROL) => self.interrupt(leaving),
+                (KeyCode::Char('d'), KeyModifiers::CONTROL) if self.composer.is_empty() => self.leave(leaving),
+                (KeyCode::Enter, _) => self.go_on(),
+                _ => Vec::new(),
+            },
+        }
+    }
+
+    /// Something was written and is to be done.
+    fn written(&mut self, ask: Ask) -> Vec<Act> {
+        match ask {
+            Ask::Say(text) => {
+                let waiting = if self.working { &mut self.queued } else { &mut self.sent };
+                waiting.push(text.clone());
+                vec![Act::Ask(Ask::Say(text))]
+            }
+            Ask::Command(given) => self.commanded(given),
+            ask => vec![Act::Ask(ask)],
+        }
+    }
+
+    /// A command: what concerns the picture alone is done here, everything else is wanted.
+    fn commanded(&mut self, given: Given) -> Vec<Act> {
+        match given.name.as_str() {
+            "help" => match command_help(given.words.first().map(String::as_str)) {
+                Ok(text) => self.say(Block::Printed { title: "/help".into(), text }),
+                Err(why) => self.remark = Some(why),
+            },
+            "agents" => return self.show(Pane::Agents),
+            "findings" => return self.show(Pane::Findings),
+            "quit" => return self.leave(true),
+            _ => return vec![Act::Ask(Ask::Command(given))],
+        }
+        Vec::new()
+    }
+
+    /// What was written and is kept: neither keys nor what the person wrote behind a blank.
+    fn remembered(&mut self) -> Vec<Act> {
+        self.composer.remembered().into_iter().map(Act::Remember).collect()
+    }
+
+    /// Enter alone: what was left unfinished goes on.
+    fn go_on(&self) -> Vec<Act> {
+        if self.can_go_on() { vec![Act::Ask(Ask::GoOn)] } else { Vec::new() }
+    }
+
+    /// Stops safely, and cuts when it is asked for again.
+    pub(super) fn stop(&mut self) -> Vec<Act> {
+        match (self.working, self.stopping) {
+            (true, Stopping::No) => {
+                self.stopping = Stopping::Asked;
+                vec![Act::Ask(Ask::Stop)]
+            }
+            (true, Stopping::Asked) => {
+                self.stopping = Stopping::Cutting;
+                vec![Act::Ask(Ask::Cut)]
+            }
+            (true, Stopping::Cutting) | (false, _) => Vec::new(),
+        }
+    }
+
+    fn interrupt(&mut self, leaving: bool) -> Vec<Act> {
+        if !self.composer.is_empty() {
+            self.composer.clear();
+            return self.remembered();
+        }
+        self.stop_or_leave(leaving)
+    }
+
+    /// Whoever presses Ctrl-C again and again gets out, whatever hangs.
+    pub(super) fn stop_or_leave(&mut self, leaving: bool) -> Vec<Act> {
+        if self.working && self.stopping != Stopping::Cutting { self.stop() } else { self.leave(leaving) }
+    }
+
+    pub(super) fn leave(&mut self, sure: bool) -> Vec<Act> {
+        if sure {
+            self.is_leaving = true;
+            return vec![Act::Ask(Ask::Leave)];
+        }
+        self.leaving = true;
+        let what = match self.working {
+            true => "work is under way: once more stops it safely and leaves; it can be taken up later",
+            false => "once more leaves; the session can be taken up later",
+        };
+        self.remark = Some(what.into());
+        Vec::new()
+    }
+
+    /// The person wants this; a question that is answered is gone at once.
+    pub(super) fn wants(&mut self, ask: Ask) -> Vec<Act> {
+        if let Ask::Answer { question, .. } = &ask {
+            self.questions.retain(|asking| asking.id != *question);
+        }
+        vec![Act::Ask(ask)]
+    }
+}
+
+/// Whether a key writes or sends something.
+fn is_written(key: KeyEvent) -> bool {
+    let alone = key.modifiers.difference(KeyModifiers::SHIFT).is_empty();
+    alone && matches!(key.code, KeyCode::Char(_) | KeyCode::Enter | KeyCode::Backspace | KeyCode::Delete | KeyCode::Tab)
+}

@@ -1,0 +1,18 @@
+//! Text on its way to a terminal: made harmless, measured, coloured, broken into rows.
+
+mod clean;
+mod figures;
+mod flow;
+mod highlight;
+mod markdown;
+mod measure;
+mod theme;
+
+pub(crate) use clean::shown;
+pub use clean::{clean, escaped, first_line, flat, revealed};
+pub use figures::{count, dollars, seconds, tokens};
+pub(crate) use flow::hung;
+pub(crate) use markdown::markdown;
+pub(crate) use measure::cut;
+pub use measure::{broken, hanging, last_rows, text_columns, wrapped};
+pub use theme::{Theme, Tone};

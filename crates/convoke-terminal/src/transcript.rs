@@ -1,0 +1,302 @@
+//! The conversation: what the person said, what the lead wrote and did, folded from its events into blocks that are printed once and stay.
+//! It prints nothing itself, and what other agents do is not in it beyond a line.
+
+mod block;
+mod call;
+mod reply;
+mod tales;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use ratatui::text::Line;
+
+use convoke_kernel::{
+    AgentId, Event, ExchangeClosed, ExchangeOpened, Kept, ModelReplied, Outcome, ToolFinished, Usage,
+};
+
+use crate::heard::Heard;
+use crate::text::{Theme, count, dollars, seconds, tokens};
+pub(crate) use block::Block;
+use call::Call;
+use reply::Reply;
+use tales::Tales;
+use words::brief;
+
+/// How much of a call or a reason stands in what the lead is at.
+const SHORT: usize = 60;
+
+/// Folds events into blocks.
+#[derive(Debug, Default)]
+pub(crate) struct Transcript {
+    /// The number of the last event that was heard of each stream.
+    heard: HashMap<String, u64>,
+    at: At,
+    /// The calls under way, the latest last: commands run one at a time, agents do not.
+    calls: Vec<Call>,
+    /// What the last reply wanted to have done, whether or not it was begun.
+    wanted: Vec<Call>,
+    /// The reply under way.
+    reply: Reply,
+    /// What was printed last of what the lead wrote in this exchange.
+    wrote: String,
+    took: Took,
+    draining: bool,
+    tales: Tales,
+}
+
+/// What the lead is at, beside its calls.
+#[derive(Debug, Default)]
+enum At {
+    #[default]
+    Nothing,
+    /// The model is asked.
+    Asking,
+    /// The next attempt is waited for.
+    Waiting { until: u64, why: String },
+    /// A person has to agree to this first.
+    Asked { what: String },
+}
+
+/// What an exchange takes, all agents together.
+#[derive(Debug)]
+struct Took {
+    since: u64,
+    /// Of the lead alone.
+    turns: u32,
+    usage: Usage,
+    /// `None` once a reply of unknown price was paid for.
+    cost_nano: Option<u64>,
+}
+
+impl Default for Took {
+    fn default() -> Self {
+        Self { since: 0, turns: 0, usage: Usage::default(), cost_nano: Some(0) }
+    }
+}
+
+impl Took {
+    fn count(&mut self, event: &ModelReplied) {
+        self.usage.add(&event.reply.usage);
+        self.cost_nano = self.cost_nano.zip(event.reply.cost_nano).map(|(sum, cost)| sum.saturating_add(cost));
+    }
+
+    /// `3 turns · 12.1k tokens · $0.04 · 12 s`.
+    fn words(&self, at: u64) -> String {
+        let all = self.usage.prompt_tokens().saturating_add(self.usage.output_tokens);
+        let time = seconds(Duration::from_millis(at.saturating_sub(self.since)));
+        format!("{} · {} tokens · {} · {time}", count(self.turns, "turn"), tokens(all), dollars(self.cost_nano))
+    }
+}
+
+impl Transcript {
+    /// Takes in what has happened, and gives what is to be printed. What is heard before the lead is known belongs to nobody.
+    pub(crate) fn hear(&mut self, lead: Option<&AgentId>, heard: &Heard) -> Vec<Block> {
+        let Some(lead) = lead else { return Vec::new() };
+        let (stream, seq) = match heard {
+            Heard::Agent { agent, seq, .. } => (agent.as_str(), *seq),
+            Heard::Run { run, seq, .. } | Heard::Program { run, seq, .. } => (run.as_str(), *seq),
+            Heard::Roster { seq, .. } => ("roster", *seq),
+            Heard::Board { seq, .. } => ("board", *seq),
+            Heard::Live { agent, piece } => {
+                if agent == lead {
+                    self.reply.take(piece);
+                }
+                return Vec::new();
+            }
+            Heard::Draining => {
+                self.draining = true;
+                return Vec::new();
+            }
+            Heard::Ledger(_) => return Vec::new(),
+        };
+        if !self.is_new(stream, seq) {
+            return Vec::new();
+        }
+        match heard {
+            Heard::Agent { agent, at, event, .. } if agent == lead => self.lead(*at, event),
+            Heard::Agent { event, .. } => {
+                if let Event::ModelReplied(e) = event.as_ref() {
+                    self.took.count(e);
+                }
+                Vec::new()
+            }
+            Heard::Run { run, at, event, .. } => self.tales.run(run, *at, event),
+            Heard::Program { run, at, event, .. } => self.tales.program(run, *at, event),
+            Heard::Roster { event, .. } => self.tales.roster(event).into_iter().collect(),
+            Heard::Board { event, .. } => self.tales.board(event).into_iter().collect(),
+            Heard::Ledger(_) | Heard::Live { .. } | Heard::Draining => Vec::new(),
+        }
+    }
+
+    /// What the lead writes right now: the last so many rows of it, and a row saying that it thinks.
+    pub(crate) fn live(&self, width: usize, most: usize, theme: Theme) -> Vec<Line<'static>> {
+        self.reply.lines(width, most, theme)
+    }
+
+    /// What the lead is at, in a few words: `thinking`, `$ cargo test · 12 s`, `asks again in 4 s: …`; `None` if it is idle.
+    pub(crate) fn doing(&self, now: u64) -> Option<String> {
+        let past = |since: u64| Duration::from_millis(now.saturating_sub(since));
+        let doing = match (&self.at, self.calls.last()) {
+            (At::Asked { what }, _) => format!("waits for your answer: {what}"),
+            (_, Some(call)) => {
+                let others = match self.calls.len() {
+                    0 | 1 => String::new(),
+                    many => format!(" (and {} more)", many - 1),
+                };
+                format!("{} · {}{others}", brief(&call.what, SHORT), seconds(past(call.since)))
+            }
+            (At::Waiting { until, why }, None) => {
+                let left = Duration::from_millis(until.saturating_sub(now)).as_secs_f64().ceil();
+                format!("asks again in {left} s: {why}")
+            }
+            (At::Asking, None) => self.reply.doing(),
+            (At::Nothing, None) => return None,
+        };
+        Some(if self.draining { format!("stopping · {doing}") } else { doing })
+    }
+
+    /// Whether an event of this number is new in its stream.
+    fn is_new(&mut self, stream: &str, seq: u64) -> bool {
+        match self.heard.get_mut(stream) {
+            Some(last) if seq <= *last => false,
+            Some(last) => {
+                *last = seq;
+                true
+            }
+            None => {
+                self.heard.insert(stream.to_owned(), seq);
+                true
+            }
+        }
+    }
+
+    fn lead(&mut self, at: u64, event: &Event) -> Vec<Block> {
+        match event {
+            Event::ExchangeOpened(e) => return self.opened(at, e),
+            Event::CallMade(e) => {
+                self.begin(at);
+                return vec![Block::Said(e.text.clone())];
+            }
+            Event::ExchangeReopened(_) => {
+                // What it took before still counts; the time in which nobody was there does not.
+                self.took.since = at;
+                self.draining = false;
+                return vec![Block::Note("goes on where it stood".to_owned())];
+            }
+            Event::ModelCalled(_) => {
+                self.reply.forget();
+                self.at = At::Asking;
+            }
+            Event::ModelReplied(e) => return self.replied(at, e),
+            Event::ModelFailed(e) => {
+                self.reply.forget();
+                self.at = match e.retry_at {
+                    Some(until) => At::Waiting { until, why: brief(&e.failure.message, SHORT) },
+                    None => At::Nothing,
+                };
+            }
+            Event::ApprovalAsked(e) => self.at = At::Asked { what: brief(&e.what, SHORT) },
+            Event::ApprovalGiven(_) => self.at = At::Nothing,
+            Event::ToolStarted(e) => self.calls.push(Call::of(&e.id, &e.name, e.input.as_str(), at)),
+            Event::ToolFinished(e) => return self.finished(at, e),
+            Event::ExchangeClosed(e) => return self.closed(at, e),
+            Event::Resumed(e) => {
+                // Whoever was at it is gone. What it had begun is told when its outcome is recorded.
+                self.reply.forget();
+                self.at = At::Nothing;
+                self.draining = false;
+                return words::resumed(e).into_iter().collect();
+            }
+            Event::NoteAppended(_)
+            | Event::MailDelivered(_)
+            | Event::HistoryCompacted(_)
+            | Event::HistoryForked(_)
+            | Event::InputRejected(_)
+            | Event::ModeSet(_)
+            | Event::Retuned(_) => return words::happened(event).into_iter().collect(),
+            // These are told by what follows them.
+            Event::AgentStarted(_)
+            | Event::CompactionAsked(_)
+            | Event::RoomRefused(_)
+            | Event::ResultsAppended(_)
+            | Event::ExchangeStopped(_) => {}
+        }
+        Vec::new()
+    }
+
+    fn begin(&mut self, at: u64) {
+        self.took = Took { since: at, ..Took::default() };
+        self.wrote.clear();
+        self.draining = false;
+    }
+
+    fn opened(&mut self, at: u64, event: &ExchangeOpened) -> Vec<Block> {
+        self.begin(at);
+        match (&event.notice, event.letters.as_slice(), &event.work) {
+            (None, [], None) => vec![Block::Said(event.text.clone())],
+            // Nobody said these.
+            (Some(run), ..) => vec![Block::Note(format!("the lead is told that {} has ended", brief(run, SHORT)))],
+            (None, [], Some(_)) => vec![Block::Note(format!("takes a task: {}", brief(&event.text, 2 * SHORT)))],
+            (None, letters, _) => vec![words::mail(letters)],
+        }
+    }
+
+    fn replied(&mut self, at: u64, event: &ModelReplied) -> Vec<Block> {
+        let was_seen = self.reply.forget();
+        self.at = At::Nothing;
+        self.took.count(event);
+        let calls = event.reply.calls.iter();
+        self.wanted = calls.map(|call| Call::of(&call.id, &call.name, call.input.as_str(), at)).collect();
+        match event.kept {
+            Kept::Yes => {
+                self.took.turns += 1;
+                self.write(&event.reply.text)
+            }
+            kept => words::not_kept(kept, was_seen).into_iter().collect(),
+        }
+    }
+
+    /// What the lead wrote, unless that is what was printed last.
+    fn write(&mut self, text: &str) -> Vec<Block> {
+        let text = text.trim();
+        if text.is_empty() || text == self.wrote {
+            return Vec::new();
+        }
+        self.wrote = text.to_owned();
+        vec![Block::Wrote(text.to_owned())]
+    }
+
+    fn finished(&mut self, at: u64, event: &ToolFinished) -> Vec<Block> {
+        let begun = self.calls.iter().position(|call| call.id == event.id).map(|place| self.calls.remove(place));
+        self.at = At::Nothing;
+        if call::is_by_person(&event.id) {
+            // What it came to ends the exchange, and is printed then.
+            return Vec::new();
+        }
+        let wanted = self.wanted.iter().find(|call| call.id == event.id);
+        let time = begun.as_ref().map(|call| Duration::from_millis(at.saturating_sub(call.since)));
+        vec![call::came_to(begun.as_ref().or(wanted), time, &event.result)]
+    }
+
+    fn closed(&mut self, at: u64, event: &ExchangeClosed) -> Vec<Block> {
+        self.reply.forget();
+        self.calls.clear();
+        self.at = At::Nothing;
+        self.draining = false;
+        // An answer that is not the lead's last reply, or that of a reply which was not kept, has not been seen yet.
+        let mut blocks = self.write(event.outcome.text());
+        blocks.extend(event.degraded.as_ref().map(|why| Block::Note(format!("worth less than it looks: {why}"))));
+        match &event.outcome {
+            Outcome::Ok { .. } => blocks.push(Block::Ended(format!("done · {}", self.took.words(at)))),
+            Outcome::Failed { kind, message, .. } => {
+                blocks.push(Block::Failed(words::failure(*kind, message)));
+                blocks.push(Block::Ended(format!("ended · {}", self.took.words(at))));
+            }
+        }
+        blocks
+    }
+}

@@ -1,0 +1,139 @@
+//! Agents, phase by phase: one row each, with as much as the width allows, and a heading that says how the phase stands.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use convoke_kernel::Role;
+
+use crate::fleet::{AgentRow, AgentState, Fleet, PhaseRow};
+use crate::text::{Theme, Tone, count, dollars, text_columns, tokens};
+
+use super::paint::{Pen, bar, short_time};
+
+/// What is said where there is nobody.
+pub(super) const NOBODY: &str =
+    "Nobody is here yet. Agents stand here once they start: the lead, workers, verifiers, teammates.";
+
+/// A row of the list on the screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// The heading of the phase to which the agent of this number belongs.
+    Heading(usize),
+    /// The agent of this number.
+    Agent(usize),
+}
+
+/// The rows of the screen: agents, and a heading before the first of each phase where there is room for headings.
+pub(super) fn shown(rows: &[&AgentRow], with_headings: bool) -> Vec<Shown> {
+    let mut all = Vec::with_capacity(rows.len() + 8);
+    for (at, row) in rows.iter().enumerate() {
+        let is_first = at == 0 || rows[at - 1].phase != row.phase;
+        if with_headings && is_first {
+            all.push(Shown::Heading(at));
+        }
+        all.push(Shown::Agent(at));
+    }
+    all
+}
+
+/// Draws the heading of a phase.
+pub(super) fn draw_heading(
+    buffer: &mut Buffer,
+    area: Rect,
+    row: u16,
+    name: &str,
+    phase: Option<&PhaseRow>,
+    theme: Theme,
+) {
+    let mut pen = Pen::at(buffer, area, row, theme);
+    let Some(phase) = phase.filter(|phase| phase.total > 1) else {
+        pen.put(name, Tone::Strong);
+        return;
+    };
+    let width = pen.room();
+    pen.field(name, (width / 4).clamp(1, 16), Tone::Strong);
+    if width >= 48 {
+        let tone = if phase.failed > 0 { Tone::Warn } else { Tone::Good };
+        let length = if width >= 100 { 20 } else { 10 };
+        pen.field(&bar(length, phase.done, phase.failed, phase.total), length, tone);
+    }
+    let room = pen.room();
+    pen.put(&standing(phase, room), Tone::Dim);
+}
+
+/// How a phase stands, as much of it as fits: `8 of 12 done · 1 failed · 3 running`.
+fn standing(phase: &PhaseRow, room: usize) -> String {
+    let mut words = format!("{} of {} done", phase.done, phase.total);
+    for (number, word) in [(phase.failed, "failed"), (phase.running, "running"), (phase.waiting, "waiting")] {
+        let more = format!(" · {number} {word}");
+        if number > 0 && text_columns(&words) + text_columns(&more) <= room {
+            words.push_str(&more);
+        }
+    }
+    words
+}
+
+/// Draws an agent, behind its mark.
+pub(super) fn draw(pen: &mut Pen<'_>, row: &AgentRow, now: u64) {
+    let width = pen.room();
+    let tone = tone(row.state);
+    pen.field(row.state.mark().encode_utf8(&mut [0; 4]), 1, tone);
+    let time = short_time(Fleet::since(end_or(row, now), begin(row)));
+    let cost = row.cost_nano.map_or_else(|| "$?".to_owned(), |nano| dollars(Some(nano)));
+    match width {
+        0..28 => drop(pen.put(&row.label, Tone::Plain)),
+        28..40 => drop(pen.field(&row.label, width - 2 - 10, Tone::Plain).put(row.act, tone)),
+        40..66 => {
+            pen.field(&row.label, width - 2 - 10 - 7, Tone::Plain).field(row.act, 9, tone).right(&time, 6, Tone::Dim);
+        }
+        _ => {
+            // Figures have the room they need, what was done last has what the label leaves.
+            let figures = if width >= 110 { 7 + 8 + 9 + 9 } else { 7 + 9 };
+            let texts = width - 2 - 10 - figures;
+            let label = (texts * 2 / 5).min(40);
+            pen.field(&row.label, label, Tone::Plain).field(row.act, 9, tone);
+            pen.field(&row.last, texts - label - 2, Tone::Dim).right(&time, 6, Tone::Dim);
+            if width >= 110 {
+                pen.right(&count(row.turns, "turn"), 8, Tone::Dim).right(&tokens(row.tokens), 7, Tone::Dim);
+            }
+            pen.right(&cost, 8, Tone::Dim);
+        }
+    }
+}
+
+/// Somebody at work has a time since it is at this, somebody at the end the time it took.
+fn begin(row: &AgentRow) -> u64 {
+    if has_ended(row.state) { row.started_at } else { row.since }
+}
+
+fn end_or(row: &AgentRow, now: u64) -> u64 {
+    if has_ended(row.state) { row.since } else { now }
+}
+
+/// Whether nothing more comes of an agent.
+pub(super) fn has_ended(state: AgentState) -> bool {
+    matches!(state, AgentState::Failed | AgentState::Stopped | AgentState::Done)
+}
+
+/// What a state means for the eye.
+pub(super) fn tone(state: AgentState) -> Tone {
+    match state {
+        AgentState::Asks => Tone::Warn,
+        AgentState::Running => Tone::Busy,
+        AgentState::Failed => Tone::Bad,
+        AgentState::Done => Tone::Good,
+        AgentState::Waiting | AgentState::Resting | AgentState::Stopped => Tone::Dim,
+    }
+}
+
+/// A role in one word.
+pub(super) fn role_word(role: Role) -> &'static str {
+    match role {
+        Role::Lead => "lead",
+        Role::Worker => "worker",
+        Role::Verifier => "verifier",
+        Role::Task => "task agent",
+        Role::Callee => "program's agent",
+        Role::Teammate => "teammate",
+    }
+}

@@ -1,0 +1,105 @@
+//! Findings: one row each with its verdict, and all of one with its evidence.
+
+use convoke_kernel::Severity;
+
+use crate::ask::Place;
+use crate::fleet::{FindingRow, VerdictWord};
+use crate::text::{Tone, text_columns};
+
+use super::paint::Pen;
+
+/// What is said where there is none.
+pub(super) const NONE: &str =
+    "No findings. What workers report stands here, with its evidence and what verifiers made of it.";
+
+/// Draws a finding.
+pub(super) fn draw(pen: &mut Pen<'_>, row: &FindingRow) {
+    let width = pen.room();
+    let (mark, tone) = look(row.verdict);
+    pen.field(mark, 1, tone);
+    if width < 24 {
+        pen.put(&row.claim, Tone::Plain);
+        return;
+    }
+    pen.field(severity_word(row.severity), 6, severity_tone(row.severity));
+    if width < 60 {
+        pen.put(&row.claim, Tone::Plain);
+        return;
+    }
+    pen.field(row.verdict.word(), 10, tone);
+    let place = if width >= 90 { 28 } else { 20 };
+    pen.field(&row.claim, width - 2 - 7 - 11 - place - 1, Tone::Plain);
+    let text = row.places.first().map(place_text).unwrap_or_default();
+    pen.put(&tail(&text, place), Tone::Dim);
+}
+
+/// All of a finding.
+pub(super) fn whole(row: &FindingRow) -> String {
+    let (severity, verdict) = (severity_word(row.severity), row.verdict.word());
+    let mut text = format!("{}\n\n{severity} · {verdict} · found by {}", row.claim, row.label);
+    for (title, words) in [("Why", &row.reason), ("Evidence", &row.evidence)] {
+        if !words.is_empty() {
+            text.push_str(&format!("\n\n{title}\n{words}"));
+        }
+    }
+    if !row.places.is_empty() {
+        text.push_str("\n\nPlaces");
+        for (number, place) in (1..).zip(&row.places) {
+            text.push_str(&format!("\n{number} {}", place_text(place)));
+        }
+    }
+    text
+}
+
+/// A place in one word: `src/a.rs:12`.
+pub(super) fn place_text(place: &Place) -> String {
+    let path = crate::text::shown(&place.path).replace('\n', "⏎");
+    match place.line {
+        Some(line) => format!("{path}:{line}"),
+        None => path,
+    }
+}
+
+/// The end of a text, with a mark where its beginning is left out: of a path the end says more.
+fn tail(text: &str, width: usize) -> String {
+    use unicode_segmentation::UnicodeSegmentation;
+    if text_columns(text) <= width {
+        return text.to_owned();
+    }
+    let (mut kept, mut used) = (Vec::new(), 1);
+    for part in text.graphemes(true).rev() {
+        used += text_columns(part);
+        if used > width {
+            break;
+        }
+        kept.push(part);
+    }
+    kept.reverse();
+    format!("…{}", kept.concat())
+}
+
+fn severity_word(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Info => "info",
+        Severity::Low => "low",
+        Severity::Medium => "medium",
+        Severity::High => "high",
+    }
+}
+
+fn severity_tone(severity: Severity) -> Tone {
+    match severity {
+        Severity::High => Tone::Bad,
+        Severity::Medium => Tone::Warn,
+        Severity::Info | Severity::Low => Tone::Dim,
+    }
+}
+
+fn look(verdict: VerdictWord) -> (&'static str, Tone) {
+    match verdict {
+        VerdictWord::Confirmed => ("✓", Tone::Good),
+        VerdictWord::Uncertain => ("?", Tone::Warn),
+        VerdictWord::Unverified => ("·", Tone::Dim),
+        VerdictWord::Refuted => ("✗", Tone::Bad),
+    }
+}

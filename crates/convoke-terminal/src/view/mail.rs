@@ -1,0 +1,47 @@
+//! Letters: one row each, and all of one. Looking at a letter here takes it from nobody.
+
+use crate::fleet::{Fleet, LetterRow};
+use crate::text::{Tone, seconds};
+
+use super::paint::{Pen, short_time};
+
+/// What is said where there is none.
+pub(super) const NONE: &str = "No letters. What teammates and the lead write to each other stands here.";
+
+/// What is said in the place of a text that nobody has read.
+const UNREAD: &str = "(not read yet)";
+
+/// Draws a letter.
+pub(super) fn draw(pen: &mut Pen<'_>, row: &LetterRow, now: u64) {
+    let width = pen.room();
+    let (mark, tone) = if row.read { (" ", Tone::Plain) } else { ("●", Tone::Warn) };
+    pen.field(mark, 1, tone);
+    let names = format!("{} → {}", row.from, row.to);
+    if width < 60 {
+        pen.field(&names, (width / 2).clamp(1, 20), Tone::Strong);
+        pen.put(first_line(row), Tone::Plain);
+        return;
+    }
+    let text = width - 2 - 25 - 9 - 7 - 7;
+    pen.field(&names, 24, Tone::Strong).field(row.kind, 8, Tone::Dim).field(first_line(row), text, Tone::Plain);
+    pen.field(if row.read { "read" } else { "unread" }, 6, tone);
+    pen.right(&short_time(Fleet::since(now, row.at)), 6, Tone::Dim);
+}
+
+/// All of a letter.
+pub(super) fn whole(row: &LetterRow, now: u64) -> String {
+    let state = if row.read { "read" } else { "unread" };
+    let age = seconds(Fleet::since(now, row.at));
+    let head = format!("from {} to {}\n{} · {state} · {age} ago · {}", row.from, row.to, row.kind, row.id);
+    match &row.text {
+        Some(text) => format!("{head}\n\n{text}"),
+        None => format!("{head}\n\nIts reader has not read it yet. What it says stands here once it has."),
+    }
+}
+
+fn first_line(row: &LetterRow) -> &str {
+    match &row.text {
+        Some(text) => text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default(),
+        None => UNREAD,
+    }
+}

@@ -1,0 +1,6 @@
+//! The terminal, driven in a real one.
+
+#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+mod pane;
+mod stage;

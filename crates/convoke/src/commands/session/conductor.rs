@@ -1,0 +1,412 @@
+//! Does what the person asks for: says it to the lead, drives the lead, stops, answers, looks up. What happens reaches the screen as events,
+//! whoever caused it; this only adds what no event says.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use convoke_journal::{Filter, Journal, StreamId};
+use convoke_kernel::{AgentId, SessionId};
+use convoke_runtime::{Clock, Desk, Ended, Error, Ids, StopLevel, Stopper, Take, changed_since};
+use convoke_terminal::{Ask, Screen, Told};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinHandle;
+
+use super::front::Front;
+use super::heard::heard;
+use super::ready::Ready;
+use super::{offers, slash};
+use crate::catalog::Catalog;
+use crate::failure::{Exit, Failure};
+use crate::feed::{self, Feed};
+use crate::lead::Lead;
+use crate::settings::Settings;
+use crate::signals::{Caught, Sources};
+
+/// Who is said to have done what is asked for in a session.
+pub(super) const PERSON: &str = "the person";
+
+/// How often it is looked what another process does.
+const LOOK: std::time::Duration = std::time::Duration::from_millis(300);
+
+/// Somebody who drives the lead.
+struct Driving {
+    stopper: Stopper,
+    /// Whether it was interrupted once.
+    interrupted: bool,
+    task: JoinHandle<Result<Ended, Error>>,
+}
+
+/// Does what is asked for.
+pub(super) struct Conductor {
+    pub(super) settings: Settings,
+    pub(super) journal: Journal,
+    screen: UnboundedSender<Screen>,
+    pub(super) front: Arc<Front>,
+    pub(super) ready: Ready,
+    driving: Option<Driving>,
+    /// Reads the session from its journal: what happened while nobody drove it here, and what another process does.
+    feed: Option<Feed>,
+    /// Makes keys of inputs differ.
+    count: u64,
+    leaving: bool,
+}
+
+/// What comes next.
+enum Next {
+    Asked(Ask),
+    Ended(Result<Ended, Error>),
+    Caught(Caught),
+    /// It is time to look what another process has done.
+    Look,
+    /// The screen is gone.
+    Gone,
+}
+
+impl Conductor {
+    pub(super) fn new(
+        settings: Settings,
+        journal: Journal,
+        screen: UnboundedSender<Screen>,
+        front: Arc<Front>,
+        ready: Ready,
+    ) -> Self {
+        Self { settings, journal, screen, front, ready, driving: None, feed: None, count: 0, leaving: false }
+    }
+
+    /// The session, once there is one.
+    pub(super) fn session(&self) -> Option<SessionId> {
+        self.ready.facts.session.clone()
+    }
+
+    /// Does what is asked for until the person leaves. With `fork` it begins with a fork of what is there.
+    pub(super) async fn conduct(&mut self, mut wanted: UnboundedReceiver<Ask>, fork: bool) -> Result<Exit, Failure> {
+        let mut signals =
+            Sources::new().map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")))?;
+        self.begin().await;
+        if fork && let Err(failure) = slash::fork(self, None).await {
+            self.refuse(&failure);
+        }
+        let mut caught: Option<Caught> = None;
+        loop {
+            if self.leaving && self.driving.is_none() {
+                return Ok(caught.map_or(Exit::Done, Caught::exit));
+            }
+            let next = tokio::select! {
+                ask = wanted.recv() => ask.map_or(Next::Gone, Next::Asked),
+                ended = ended(&mut self.driving) => Next::Ended(ended),
+                signal = signals.next() => Next::Caught(signal),
+                () = tokio::time::sleep(LOOK), if self.ready.facts.watched => Next::Look,
+            };
+            match next {
+                Next::Asked(ask) => {
+                    if let Err(failure) = Box::pin(self.asked(ask)).await {
+                        self.refuse(&failure);
+                    }
+                }
+                Next::Ended(ended) => self.ended(ended).await,
+                Next::Look => {
+                    if let Err(failure) = self.look().await {
+                        self.ready.facts.watched = false;
+                        self.refuse(&failure);
+                    }
+                }
+                Next::Caught(Caught::Interrupt) if self.driving.is_some() && !self.leaving => self.interrupted(),
+                Next::Caught(signal) => {
+                    match (&caught, self.leaving) {
+                        (None, _) => self.stop(StopLevel::Drain),
+                        // The guard of the terminal gives it back.
+                        (Some(first), true) if self.driving.is_none() => return Ok(first.exit()),
+                        (Some(_), _) => self.stop(StopLevel::Cut),
+                    }
+                    self.leaving = true;
+                    caught.get_or_insert(signal);
+                }
+                Next::Gone => {
+                    // Without a terminal nobody leads: what is under way ends safely.
+                    self.stop(StopLevel::Drain);
+                    self.leaving = true;
+                    caught.get_or_insert(Caught::HangUp);
+                    if self.driving.is_some() {
+                        let over = ended(&mut self.driving).await;
+                        self.ended(over).await;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Tells the screen where the session stands, and everything that happened in it so far.
+    pub(super) async fn begin(&mut self) {
+        self.tell(Told::Afresh);
+        self.tell(Told::Facts(Box::new(self.ready.facts.clone())));
+        self.feed = self.session().map(|session| Feed::new(&self.journal, &session));
+        if let Err(failure) = self.pass_on().await {
+            self.refuse(&failure);
+        }
+        self.tell(Told::CaughtUp);
+        for remark in std::mem::take(&mut self.ready.remarks) {
+            self.note(&remark);
+        }
+        if self.ready.facts.watched {
+            self.note("another process drives this session: it is watched here");
+        } else if self.ready.facts.can_go_on {
+            self.note("this session was left unfinished: Enter alone goes on with it, anything you say comes instead");
+        }
+    }
+
+    /// Tells the screen what is new in the journal. What it has heard already changes nothing there.
+    pub(super) async fn pass_on(&mut self) -> Result<(), Failure> {
+        let Some(feed) = &mut self.feed else { return Ok(()) };
+        let records = feed.read().await?;
+        let ledger = feed.ledger().await?;
+        for notice in records.iter().filter_map(feed::notice).chain(ledger) {
+            if let Some(heard) = heard(notice) {
+                let _ = self.screen.send(Screen::Heard(heard));
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks what another process has done in the session, and whether it still drives it.
+    async fn look(&mut self) -> Result<(), Failure> {
+        let (lead, session) = self.lead()?;
+        // Looked at first: what is written before the last one leaves is still shown.
+        let filter = Filter { prefix: Some(StreamId::from(&lead).as_str().to_owned()), limit: Some(1) };
+        let driven = self.journal.list(&filter).await?.iter().any(|listing| listing.owner.is_some());
+        self.pass_on().await?;
+        if !driven {
+            let catalog = Catalog::load(&self.settings, Some(&self.journal)).await?;
+            let facts = &mut self.ready.facts;
+            (facts.watched, facts.can_go_on) = (false, catalog.find(session.as_str())?.lead().summary.can_go_on);
+            self.tell(Told::Facts(Box::new(self.ready.facts.clone())));
+            self.note("the process that drove this session has ended; it can be gone on with here");
+        }
+        Ok(())
+    }
+
+    pub(super) fn tell(&self, told: Told) {
+        // A screen that is gone shows nothing.
+        let _ = self.screen.send(Screen::Told(told));
+    }
+
+    pub(super) fn note(&self, text: &str) {
+        self.tell(Told::Note(text.to_owned()));
+    }
+
+    pub(super) fn refuse(&self, failure: &Failure) {
+        let mut text = failure.message.clone();
+        for hint in &failure.hints {
+            text.push_str(&format!("\n{hint}"));
+        }
+        self.tell(Told::Refused(text));
+    }
+
+    /// The lead, or that there is none yet.
+    pub(super) fn lead(&self) -> Result<(AgentId, SessionId), Failure> {
+        let none = || Failure::usage("nothing has been said in this session yet").hint("say what is to be done first");
+        self.ready.lead().cloned().zip(self.session()).ok_or_else(none)
+    }
+
+    pub(super) fn is_driving(&self) -> bool {
+        self.driving.is_some()
+    }
+
+    pub(super) fn desk(&self) -> Desk {
+        Desk::new(self.journal.clone(), Clock::system(), Ids::random())
+    }
+
+    /// A key that no other input of this session has.
+    pub(super) fn key(&mut self, what: &str) -> String {
+        self.count += 1;
+        format!("{what}-{}-{}", self.ready.opened.clock.now(), self.count)
+    }
+
+    async fn asked(&mut self, ask: Ask) -> Result<(), Failure> {
+        if self.driving.is_none() && matches!(ask, Ask::Command(_) | Ask::Open(_)) {
+            self.pass_on().await?;
+        }
+        match ask {
+            Ask::Say(text) => self.say(&text).await,
+            Ask::GoOn => self.go_on().await,
+            Ask::Command(given) => slash::run(self, &given).await,
+            Ask::Stop => {
+                self.stop(StopLevel::Drain);
+                Ok(())
+            }
+            Ask::Cut => {
+                self.stop(StopLevel::Cut);
+                Ok(())
+            }
+            Ask::Answer { question, answer } => {
+                self.front.answered(question, answer);
+                Ok(())
+            }
+            Ask::Open(agent) => self.open(agent).await,
+            Ask::StopAgent(agent) => self.stop_agent(&agent).await,
+            Ask::RetryAgent(agent) => self.retry_agent(&agent).await,
+            Ask::RetryTask(task) => {
+                let (_, session) = self.lead()?;
+                let task = self.desk().retry(&session, &task, convoke_kernel::PERSON).await?;
+                self.note(&format!("\"{}\" is on the board again", task.subject));
+                self.wake().await
+            }
+            Ask::RetryRun(run) => {
+                let text = format!(
+                    "Run the workflow {run} again with resumeFromRunId: what failed in it is to be tried again."
+                );
+                self.say(&text).await
+            }
+            Ask::Message { to, text } => self.message(&to, &text).await,
+            Ask::Complete { word, command } => {
+                let candidates = offers::offers(self, &word, command.as_deref()).await;
+                self.tell(Told::Offers { word, candidates });
+                Ok(())
+            }
+            Ask::Leave => {
+                self.leaving = true;
+                self.stop(StopLevel::Drain);
+                Ok(())
+            }
+            // The screen does it.
+            Ask::Edit(_) => Ok(()),
+        }
+    }
+
+    /// Says something to the lead; the first thing makes it.
+    pub(super) async fn say(&mut self, text: &str) -> Result<(), Failure> {
+        if self.ready.facts.watched {
+            return Err(watched());
+        }
+        let Some(lead) = self.ready.lead().cloned() else {
+            let Some(start) = self.ready.start.take() else { return Ok(()) };
+            let agent = match self.ready.runtime().start(start.clone(), text).await {
+                Ok(agent) => agent,
+                Err(error) => {
+                    self.ready.start = Some(start);
+                    return Err(error.into());
+                }
+            };
+            let told = Lead::read(&self.journal, &agent).await?;
+            self.ready.facts.session = told.spec.map(|spec| spec.session);
+            self.ready.facts.lead = Some(agent);
+            self.feed = self.session().map(|session| Feed::new(&self.journal, &session));
+            self.tell(Told::Facts(Box::new(self.ready.facts.clone())));
+            return self.drive(Take::New).await;
+        };
+        if self.driving.is_none() && self.ready.facts.can_go_on {
+            // What was stopped stays stopped: this comes instead.
+            self.ready.runtime().stop_exchange(&lead, PERSON).await?;
+            self.ready.facts.can_go_on = false;
+        }
+        let key = self.key("say");
+        self.ready.runtime().say(&lead, &key, text).await?;
+        self.wake().await
+    }
+
+    /// Has somebody take up what waits in the journal.
+    pub(super) async fn wake(&mut self) -> Result<(), Failure> {
+        if self.driving.is_some() || self.ready.lead().is_none() { Ok(()) } else { self.drive(Take::New).await }
+    }
+
+    /// Goes on with what was left unfinished.
+    pub(super) async fn go_on(&mut self) -> Result<(), Failure> {
+        if self.ready.facts.watched {
+            return Err(watched());
+        }
+        if self.driving.is_some() {
+            return Ok(());
+        }
+        self.lead()?;
+        let changed = changed_since(Path::new(&self.ready.facts.dir), self.ready.last_at).await;
+        self.drive(Take::Resume { changed }).await
+    }
+
+    async fn drive(&mut self, take: Take) -> Result<(), Failure> {
+        let Some(lead) = self.ready.lead().cloned() else { return Ok(()) };
+        // From now on everything is told as it happens; what happened before is told first.
+        self.pass_on().await?;
+        let (stopper, stop) = Stopper::new();
+        let (watcher, mut notices) = unbounded_channel();
+        let runtime = self.ready.runtime().clone();
+        let screen = self.screen.clone();
+        tokio::spawn(async move {
+            while let Some(notice) = notices.recv().await {
+                if let Some(heard) = heard(notice) {
+                    let _ = screen.send(Screen::Heard(heard));
+                }
+            }
+        });
+        let task = tokio::spawn(async move { Box::pin(runtime.drive(&lead, take, stop, Some(watcher))).await });
+        self.driving = Some(Driving { stopper, interrupted: false, task });
+        self.tell(Told::Working(true));
+        Ok(())
+    }
+
+    /// Ctrl-C where nothing is drawn, or a signal that means the same: what is under way is stopped, then cut off.
+    fn interrupted(&mut self) {
+        let Some(driving) = &mut self.driving else { return };
+        let (level, word) = match driving.interrupted {
+            false => (StopLevel::Drain, "stopping: nothing new starts; once more cuts off what is under way"),
+            true => (StopLevel::Cut, "cutting off what is under way"),
+        };
+        driving.interrupted = true;
+        driving.stopper.ask(level);
+        self.note(word);
+    }
+
+    pub(super) fn stop(&self, level: StopLevel) {
+        if let Some(driving) = &self.driving {
+            driving.stopper.ask(level);
+        }
+    }
+
+    /// Nobody drives the lead any more.
+    async fn ended(&mut self, ended: Result<Ended, Error>) {
+        self.ready.last_at = self.ready.opened.clock.now();
+        match ended {
+            Ok(ended) => {
+                let unfinished = ended.outcome.is_none();
+                self.ready.facts.can_go_on = unfinished || ended.summary.as_ref().is_some_and(|row| row.can_go_on);
+                for line in &ended.left {
+                    self.note(&format!("left of the team's work: {line}"));
+                }
+                if let Some(summary) = &ended.summary {
+                    self.ready.facts.model.clone_from(&summary.model);
+                    self.ready.facts.effort.clone_from(&summary.effort);
+                }
+                self.tell(Told::Facts(Box::new(self.ready.facts.clone())));
+                self.tell(Told::Working(false));
+                // Something may have been said when nobody listened any more.
+                if !self.leaving && !unfinished && self.has_words().await {
+                    let _ = self.drive(Take::New).await;
+                }
+            }
+            Err(error) => {
+                self.ready.facts.can_go_on = true;
+                self.tell(Told::Facts(Box::new(self.ready.facts.clone())));
+                self.tell(Told::Working(false));
+                self.refuse(&Failure::from(error).hint("everything that was recorded is kept: Enter alone goes on"));
+            }
+        }
+    }
+
+    async fn has_words(&self) -> bool {
+        let Some(lead) = self.ready.lead() else { return false };
+        let waiting = self.journal.inputs(&StreamId::from(lead)).await.unwrap_or_default();
+        waiting.iter().any(|input| input.key.starts_with("say-"))
+    }
+}
+
+/// How driving ended; never, while nobody drives.
+async fn ended(driving: &mut Option<Driving>) -> Result<Ended, Error> {
+    let Some(now) = driving else { return std::future::pending().await };
+    let ended = (&mut now.task).await;
+    *driving = None;
+    // A driver that broke is told of like one that failed; what it recorded is kept.
+    ended.unwrap_or_else(|error| Err(Error::TeamRefused(format!("the session broke off: {error}"))))
+}
+
+fn watched() -> Failure {
+    Failure::usage("another process drives this session; here it is only watched")
+        .hint("`convoke runs pause` ends it there; then /resume takes it up")
+}

@@ -1,0 +1,65 @@
+//! `/export`: the session as files: what was said, every event, and the team with its mail and tasks if there is one.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use convoke_kernel::Outcome;
+use convoke_terminal::Told;
+
+use super::conductor::Conductor;
+use super::slash::printed;
+use crate::failure::Failure;
+use crate::lead::Lead;
+
+/// Writes the session to this directory, or to one that is named after it. Nothing that stands there is replaced.
+pub(super) async fn export(conductor: &Conductor, word: Option<&str>) -> Result<(), Failure> {
+    let (lead, session) = conductor.lead()?;
+    let named = word.map_or_else(|| format!("convoke-{session}"), str::to_owned);
+    let dir = Path::new(&conductor.ready.facts.dir).join(named);
+    let cannot = |error: std::io::Error| Failure::failed(format!("{} cannot be written: {error}", dir.display()));
+    fs::create_dir_all(&dir).map_err(cannot)?;
+    let told = Lead::read(&conductor.journal, &lead).await?;
+    let mut written = vec![put(&dir, "conversation.md", &conversation(session.as_str(), &told))?];
+    let (events, done) = printed(conductor, &["runs", "export", session.as_str()]).await?;
+    done?;
+    written.push(put(&dir, "events.jsonl", &events)?);
+    let team = dir.to_string_lossy().into_owned();
+    // A session without a team has nothing more.
+    if let (_, Ok(_)) = printed(conductor, &["export", session.as_str(), "--to", &team]).await? {
+        written.push(dir.join(".team"));
+    }
+    let names: Vec<String> =
+        written.iter().filter(|path| path.exists()).map(|path| path.display().to_string()).collect();
+    conductor.tell(Told::Text { title: "/export".into(), text: names.join("\n") });
+    Ok(())
+}
+
+/// A file that is there already is somebody's.
+fn put(dir: &Path, name: &str, text: &str) -> Result<PathBuf, Failure> {
+    let path = dir.join(name);
+    let made = fs::OpenOptions::new().write(true).create_new(true).open(&path);
+    let put = made.and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()));
+    put.map_err(|error| {
+        Failure::failed(format!("{} cannot be written: {error}", path.display()))
+            .hint("nothing is replaced: name another directory, as in /export notes/today")
+    })?;
+    Ok(path)
+}
+
+/// What was said, in markdown.
+fn conversation(session: &str, told: &Lead) -> String {
+    let mut text = format!("# {session}\n");
+    for exchange in &told.exchanges {
+        text.push_str(&format!("\n## You\n\n{}\n\n## Lead\n\n", exchange.text.trim_end()));
+        let came_to = match &exchange.outcome {
+            Some(Outcome::Ok { text }) => text.trim_end().to_owned(),
+            Some(Outcome::Failed { message, text, .. }) => {
+                format!("{}\n\n(failed: {message})", text.trim_end()).trim_start().to_owned()
+            }
+            None => "(unfinished)".to_owned(),
+        };
+        text.push_str(&came_to);
+        text.push('\n');
+    }
+    text
+}

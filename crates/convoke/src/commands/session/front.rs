@@ -1,0 +1,142 @@
+//! How a person is asked in a session: the question goes to the screen and waits there, others beside it. A question whose asker has stopped
+//! waiting is taken away again. What an agent says is never an answer.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use convoke_runtime::{Asker, Checkpoint, Question};
+use convoke_terminal::{About, Answer, Asking, Screen, Told};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::oneshot;
+
+use super::super::ask::Rules;
+use crate::questions::who;
+
+/// Where questions are asked.
+pub(super) struct Front {
+    screen: UnboundedSender<Screen>,
+    next: AtomicU64,
+    waiting: Mutex<HashMap<u64, Waiting>>,
+}
+
+struct Waiting {
+    /// The command it is about, if it is about one.
+    command: Option<String>,
+    answer: oneshot::Sender<Answer>,
+}
+
+impl Front {
+    pub(super) fn new(screen: UnboundedSender<Screen>) -> Arc<Self> {
+        Arc::new(Self { screen, next: AtomicU64::new(1), waiting: Mutex::default() })
+    }
+
+    /// Who answers questions in a session that goes by these rules.
+    pub(super) fn asker(self: &Arc<Self>, rules: Rules) -> Asker {
+        let (rules, agrees, answers) = (Arc::new(rules), Arc::clone(self), Arc::clone(self));
+        let asker = Asker::new(move |question| Arc::clone(&agrees).agrees(Arc::clone(&rules), question));
+        asker.answering(move |checkpoint| Arc::clone(&answers).answers(checkpoint))
+    }
+
+    /// Takes a person's answer; one to a question that waits no more changes nothing.
+    pub(super) fn answered(&self, question: u64, answer: Answer) {
+        if let Some(waiting) = self.waiting().remove(&question) {
+            // Whoever asked may have stopped waiting.
+            let _ = waiting.answer.send(answer);
+        }
+    }
+
+    async fn agrees(self: Arc<Self>, rules: Arc<Rules>, question: Question) -> bool {
+        let Question { what, details, call } = question;
+        let command = call.as_ref().and_then(|call| call.wanted.strip_prefix("run: ")).map(str::to_owned);
+        if command.as_deref().is_some_and(|command| rules.allows(command)) {
+            return true;
+        }
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let asking = match call {
+            Some(call) => {
+                let always = command.as_deref().and_then(|command| rules.always(command));
+                let about = About::Call { always };
+                let (who, agent) = (who(&call.label), Some(call.agent));
+                Asking { id, agent, who, wanted: call.wanted, why: call.why, details: Vec::new(), about }
+            }
+            None => {
+                let (who, about) = ("the lead".to_owned(), About::Workflow);
+                Asking { id, agent: None, who, wanted: what, why: String::new(), details, about }
+            }
+        };
+        match (self.ask(asking, command.clone()).await, command) {
+            (Some(Answer::Always), Some(command)) => {
+                self.tell(Told::Note(rules.remember(&command)));
+                self.settle(&rules);
+                true
+            }
+            (answer, _) => answer == Some(Answer::Yes),
+        }
+    }
+
+    /// Questions that a rule answers now need no answer any more.
+    fn settle(&self, rules: &Rules) {
+        let allowed: Vec<u64> = {
+            let waiting = self.waiting();
+            let allowed =
+                waiting.iter().filter(|(_, one)| one.command.as_deref().is_some_and(|command| rules.allows(command)));
+            allowed.map(|(id, _)| *id).collect()
+        };
+        for id in allowed {
+            self.answered(id, Answer::Yes);
+            self.tell(Told::Withdrawn(id));
+        }
+    }
+
+    async fn answers(self: Arc<Self>, checkpoint: Checkpoint) -> Option<String> {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let (who, why) = ("the workflow".to_owned(), String::new());
+        let asking = Asking {
+            id,
+            agent: None,
+            who,
+            wanted: checkpoint.question,
+            why,
+            details: Vec::new(),
+            about: About::Checkpoint,
+        };
+        match self.ask(asking, None).await {
+            Some(Answer::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Asks, and waits; `None` if the screen is gone.
+    async fn ask(&self, asking: Asking, command: Option<String>) -> Option<Answer> {
+        let (answer, answered) = oneshot::channel();
+        let stands = Stands { front: self, id: asking.id };
+        self.waiting().insert(asking.id, Waiting { command, answer });
+        self.tell(Told::Asked(Box::new(asking)));
+        let answer = answered.await.ok();
+        drop(stands);
+        answer
+    }
+
+    fn tell(&self, told: Told) {
+        // A screen that is gone shows nothing.
+        let _ = self.screen.send(Screen::Told(told));
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, HashMap<u64, Waiting>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A question that stands. A stop makes an end of waiting for it, and it is taken away.
+struct Stands<'a> {
+    front: &'a Front,
+    id: u64,
+}
+
+impl Drop for Stands<'_> {
+    fn drop(&mut self) {
+        self.front.waiting().remove(&self.id);
+        self.front.tell(Told::Withdrawn(self.id));
+    }
+}

@@ -1,0 +1,104 @@
+//! What could stand where something has been begun: files, names, and what the commands take. It looks and changes nothing.
+
+use std::path::Path;
+
+use convoke_terminal::{COMMANDS, Candidate};
+
+use super::conductor::Conductor;
+use crate::catalog::Catalog;
+use crate::render::first_line;
+
+/// More than this nobody reads.
+const MOST: usize = 50;
+
+/// The candidates for a word that has been begun, as the argument of a command or within a text.
+pub(super) async fn offers(conductor: &Conductor, word: &str, command: Option<&str>) -> Vec<Candidate> {
+    let fixed = |words: &[&str]| words.iter().map(|word| candidate(word, "")).collect::<Vec<_>>();
+    let all = match command {
+        Some("mode") => fixed(&["on", "off"]),
+        Some("effort") => fixed(&["low", "medium", "high", "xhigh", "max"]),
+        Some("budget") => fixed(&["usd", "tokens", "agents", "minutes"]),
+        Some("model") => conductor.settings.models.iter().map(|model| candidate(&model.id, "")).collect(),
+        Some("help") => COMMANDS.iter().map(|row| candidate(row.name, row.about)).collect(),
+        Some("resume" | "fork") => sessions(conductor).await,
+        Some(_) => files(Path::new(&conductor.ready.facts.dir), word, ""),
+        None => {
+            let mut all = match word.strip_prefix('@') {
+                Some(path) => files(Path::new(&conductor.ready.facts.dir), path, "@"),
+                None => files(Path::new(&conductor.ready.facts.dir), word, ""),
+            };
+            all.extend(names(conductor, word).await);
+            all
+        }
+    };
+    let mut fitting: Vec<Candidate> = all.into_iter().filter(|one| one.text.starts_with(word)).collect();
+    fitting.truncate(MOST);
+    fitting
+}
+
+fn candidate(text: &str, about: &str) -> Candidate {
+    Candidate { text: text.to_owned(), about: about.to_owned() }
+}
+
+async fn sessions(conductor: &Conductor) -> Vec<Candidate> {
+    let Ok(catalog) = Catalog::load(&conductor.settings, Some(&conductor.journal)).await else { return Vec::new() };
+    let row = |run: &crate::catalog::Run| {
+        let about = format!("{} · {}", run.words(), first_line(&run.lead().summary.task, 60));
+        candidate(run.session.as_str(), &about)
+    };
+    catalog.runs.iter().map(row).collect()
+}
+
+/// The members of the team, as they are written to.
+async fn names(conductor: &Conductor, word: &str) -> Vec<Candidate> {
+    let (Some(session), false) = (conductor.session(), word.contains('/')) else { return Vec::new() };
+    let members = conductor.desk().members(&session).await.unwrap_or_default();
+    let mark = if word.starts_with('@') { "@" } else { "" };
+    members.iter().map(|member| candidate(&format!("{mark}{}", member.member.name), &member.member.role)).collect()
+}
+
+/// What is in a directory, hidden things only if they are asked for.
+fn files(dir: &Path, word: &str, mark: &str) -> Vec<Candidate> {
+    let (folder, begun) = word.rsplit_once('/').map_or(("", word), |(folder, begun)| (folder, begun));
+    let place =
+        if word.starts_with('/') { Path::new("/").join(folder.trim_start_matches('/')) } else { dir.join(folder) };
+    let Ok(entries) = std::fs::read_dir(place) else { return Vec::new() };
+    let before = if word.contains('/') { format!("{folder}/") } else { String::new() };
+    let mut found: Vec<Candidate> = entries
+        .filter_map(Result::ok)
+        .filter_map(|entry| {
+            // A name that is no text cannot be typed.
+            let name = entry.file_name().into_string().ok()?;
+            let fits = name.starts_with(begun) && (!name.starts_with('.') || begun.starts_with('.'));
+            let slash = if entry.path().is_dir() { "/" } else { "" };
+            fits.then(|| candidate(&format!("{mark}{before}{name}{slash}"), ""))
+        })
+        .collect();
+    found.sort_by(|a, b| a.text.cmp(&b.text));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_offered_below_where_the_word_points() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("src/deep")).unwrap();
+        for name in ["src/main.rs", "src/map.rs", "README.md", ".hidden"] {
+            std::fs::write(dir.path().join(name), "").unwrap();
+        }
+        let check = |word: &str, mark: &str, expected: &[&str]| {
+            let found: Vec<String> = files(dir.path(), word, mark).into_iter().map(|one| one.text).collect();
+            assert_eq!(found, expected, "{word}");
+        };
+        check("", "", &["README.md", "src/"]);
+        check("src/ma", "@", &["@src/main.rs", "@src/map.rs"]);
+        check("src/", "", &["src/deep/", "src/main.rs", "src/map.rs"]);
+        check(".", "", &[".hidden"]);
+        check("nowhere/x", "", &[]);
+        let absolute = format!("{}/READ", dir.path().display());
+        check(&absolute, "", &[&format!("{}/README.md", dir.path().display())]);
+    }
+}
