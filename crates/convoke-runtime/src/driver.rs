@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use convoke_journal::{Lease, StreamId};
-use convoke_kernel::{Agent, AgentId, Effect, Event, Input, Pace, Role, ToolRequest};
+use convoke_kernel::{Agent, AgentId, Effect, Event, Input, Pace, ToolRequest};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -74,6 +74,8 @@ pub(crate) struct Driver {
     for_good: bool,
     /// Whether it failed at what it was brought, or was stopped: letters wait until somebody speaks to it or takes it up again.
     gave_up: bool,
+    /// Whether it could not be answered, and further words wait until somebody takes it up again: they would fail like the last ones.
+    words_wait: bool,
     pace: Pace,
 }
 
@@ -148,6 +150,7 @@ impl Driver {
             taken_up: false,
             for_good: false,
             gave_up: false,
+            words_wait: false,
             pace: Pace::Go,
         };
         // What an earlier process received and could not record is paid for as it was billed, before the rest counts as lost.
@@ -202,7 +205,7 @@ impl Driver {
         let mut deadline: Option<tokio::time::Instant> = None;
         // A stop that came while the stream was loaded counts before anything is started.
         self.heed(stop.asked(), &mut deadline);
-        self.gave_up = false;
+        (self.gave_up, self.words_wait) = (false, false);
         // What a person stopped while nobody drove it does not go on, whatever else there is.
         self.look().await?;
         self.halt().await?;
@@ -285,30 +288,6 @@ impl Driver {
         }
     }
 
-    pub(crate) async fn finish(mut self) -> Ended {
-        self.tasks.shutdown().await;
-        // What a teammate has in its own place is there when it wakes.
-        let lives_on = self.agent.spec().is_some_and(|spec| spec.role == Role::Teammate);
-        if let Some(hands) = self.hands.take() {
-            hands.stop(self.for_good || self.agent.is_idle() && !lives_on).await;
-        }
-        // A lease that cannot be given back ends with its process; that is no reason to keep the answer back.
-        let _ = self.config.journal.release(&self.lease).await;
-        self.session.purse.set(self.id.as_str(), None);
-        let ended = Ended {
-            outcome: None,
-            summary: self.agent.summary(),
-            report: self.agent.report().cloned(),
-            ballot: self.agent.ballot().cloned(),
-            output: self.agent.output().cloned(),
-            degraded: self.agent.degraded().map(str::to_owned),
-            parked: self.pace == Pace::Go && self.agent.is_started() && !self.agent.is_done(),
-            left: Vec::new(),
-            asked: None,
-        };
-        if self.agent.is_done() { Ended { outcome: self.agent.outcome().cloned(), ..ended } } else { ended }
-    }
-
     /// Takes the next input that waits in the journal, if the agent can hear it now; says whether it took one. With
     /// `switches` it takes a turn of the switch and nothing else.
     async fn take_input(&mut self, switches: bool) -> Result<bool, Error> {
@@ -324,6 +303,9 @@ impl Driver {
         if self.gave_up {
             // They would fail again, and again; and whoever was stopped waits for a person's word.
             waiting.retain(|input| !inputs::is_letter(input));
+        }
+        if self.words_wait {
+            waiting.retain(|input| !inputs::is_words(input));
         }
         let Some((input, keys)) = inputs::next(&self.agent, waiting, switches) else { return Ok(false) };
         let input = match input {

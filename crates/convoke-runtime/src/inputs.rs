@@ -209,6 +209,11 @@ pub(crate) fn is_letter(input: &KeyedInput) -> bool {
     serde_json::from_str::<Waiting>(&input.body).is_ok_and(|waiting| waiting.letter.is_some())
 }
 
+/// Whether an input is what somebody says or calls, and opens an exchange by that.
+pub(crate) fn is_words(input: &KeyedInput) -> bool {
+    serde_json::from_str::<Waiting>(&input.body).is_ok_and(|waiting| waiting.say.is_some() || waiting.call.is_some())
+}
+
 /// Characters of something unreadable that are kept.
 const REJECTED_CHARS: usize = 2_000;
 

@@ -231,6 +231,7 @@ impl App {
             Told::CaughtUp => self.caught_up(),
             Told::Working(working) => self.set_working(working),
             Told::Text { title, text } => self.say(Block::Printed { title, text }),
+            Told::Waits(words) => self.queued = words,
             Told::Note(text) => self.say(Block::Note(text)),
             Told::Refused(text) => self.refused(text),
             Told::Asked(asking) => match self.questions.iter_mut().find(|known| known.id == asking.id) {
@@ -257,6 +258,7 @@ impl App {
         if !self.working {
             // Nobody took what was said; it can be had back from the history.
             self.sent.clear();
+            self.stopping = Stopping::No;
         }
         self.say(Block::Failed(text));
     }
@@ -273,9 +275,8 @@ impl App {
 
     fn set_working(&mut self, working: bool) {
         if working {
-            if !self.working {
-                (self.stopping, self.stopped) = (Stopping::No, false);
-            }
+            // A stop may have been asked for while what was said was on its way.
+            self.stopped = false;
         } else {
             // A stop that was asked for is over when the work is.
             self.stopped = self.working && self.stopping != Stopping::No;

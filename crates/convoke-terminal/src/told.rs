@@ -13,6 +13,8 @@ pub enum Told {
     CaughtUp,
     /// Whether anybody drives the lead.
     Working(bool),
+    /// What was said and waits for the lead, the oldest first: all there is.
+    Waits(Vec<String>),
     /// What a command printed. Whoever draws it cleans it.
     Text {
         /// The command.

@@ -7,7 +7,7 @@ use std::path::Path;
 use convoke_kernel::{Confinement, Network, Sandbox};
 
 use crate::confine::{layers_words, network_words, weaker_names};
-use crate::render::{clean, count, text_columns};
+use crate::render::{count, revealed, text_columns};
 use crate::settings::{Caps, ModelSource, Origin, Settings, caps_words};
 
 /// The facts of a session that begins or is gone on with.
@@ -241,9 +241,9 @@ fn help() -> Vec<String> {
     ])
 }
 
-/// Texts in which nothing is obeyed.
+/// Texts in which nothing is obeyed and nothing hides: somebody agrees to what they say.
 fn forms(texts: &[&str]) -> Vec<String> {
-    texts.iter().map(|text| clean(text)).collect()
+    texts.iter().map(|text| revealed(text)).collect()
 }
 
 /// The server of an address, without a user and a password.

@@ -2,7 +2,7 @@
 //! board, letters for others) is committed in the same append, so that none of it is ever without the rest.
 
 use convoke_journal::{Batch, KeyedInput, StreamId, Update};
-use convoke_kernel::{BoardEntry, Event, Input, Letter, Pace, Room, RosterEntry, ToolResult};
+use convoke_kernel::{BoardEntry, Event, FailureKind, Input, Letter, Outcome, Pace, Room, RosterEntry, ToolResult};
 
 use super::Driver;
 use crate::accounts;
@@ -139,6 +139,8 @@ impl Driver {
             Event::ExchangeClosed(e) => gave_up || e.outcome.failure().is_some() && !self.agent.was_spoken_to(),
             _ => gave_up,
         });
+        self.words_wait |=
+            events.iter().any(|event| matches!(event, Event::ExchangeClosed(e) if is_unanswered(&e.outcome)));
         self.crash(Moment::AfterCommit, &events)?;
         for (event, seq) in events.into_iter().zip(first..) {
             self.notify(Notice::Recorded { agent: self.id.clone(), seq, at, event: Box::new(event) });
@@ -253,4 +255,10 @@ impl Driver {
             _ => Ok(()),
         }
     }
+}
+
+/// Whether what was said got no answer for a reason that the next words would meet too.
+fn is_unanswered(outcome: &Outcome) -> bool {
+    use FailureKind::{Api, Budget, Deadline, Internal, RateLimited, Sandbox, Transport};
+    matches!(outcome.failure(), Some(Api | Budget | Deadline | Internal | RateLimited | Sandbox | Transport))
 }

@@ -1,10 +1,11 @@
 //! What whoever holds a driver may ask of it between two drives.
 
-use convoke_kernel::AgentId;
+use convoke_kernel::{AgentId, Pace, Role};
 
 use super::{Beside, Driver};
 use crate::error::Error;
 use crate::inputs;
+use crate::take::Ended;
 
 impl Driver {
     /// Whose stream it drives.
@@ -63,5 +64,30 @@ impl Driver {
     /// The agent will not work again: what it has for itself goes with it.
     pub(crate) fn ends_for_good(&mut self) {
         self.for_good = true;
+    }
+
+    /// Ends what is under way and gives everything back; says how it ended.
+    pub(crate) async fn finish(mut self) -> Ended {
+        self.tasks.shutdown().await;
+        // What a teammate has in its own place is there when it wakes.
+        let lives_on = self.agent.spec().is_some_and(|spec| spec.role == Role::Teammate);
+        if let Some(hands) = self.hands.take() {
+            hands.stop(self.for_good || self.agent.is_idle() && !lives_on).await;
+        }
+        // A lease that cannot be given back ends with its process; that is no reason to keep the answer back.
+        let _ = self.config.journal.release(&self.lease).await;
+        self.session.purse.set(self.id.as_str(), None);
+        let ended = Ended {
+            outcome: None,
+            summary: self.agent.summary(),
+            report: self.agent.report().cloned(),
+            ballot: self.agent.ballot().cloned(),
+            output: self.agent.output().cloned(),
+            degraded: self.agent.degraded().map(str::to_owned),
+            parked: self.pace == Pace::Go && self.agent.is_started() && !self.agent.is_done(),
+            left: Vec::new(),
+            asked: None,
+        };
+        if self.agent.is_done() { Ended { outcome: self.agent.outcome().cloned(), ..ended } } else { ended }
     }
 }

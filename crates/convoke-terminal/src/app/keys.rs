@@ -143,7 +143,8 @@ impl App {
 
     /// Stops safely, and cuts when it is asked for again.
     pub(super) fn stop(&mut self) -> Vec<Act> {
-        match (self.working, self.stopping) {
+        // What is on its way to the lead is work, too: asks are heard in their order.
+        match (self.working || !self.sent.is_empty(), self.stopping) {
             (true, Stopping::No) => {
                 self.stopping = Stopping::Asked;
                 vec![Act::Ask(Ask::Stop)]
@@ -166,7 +167,8 @@ impl App {
 
     /// Whoever presses Ctrl-C again and again gets out, whatever hangs.
     pub(super) fn stop_or_leave(&mut self, leaving: bool) -> Vec<Act> {
-        if self.working && self.stopping != Stopping::Cutting { self.stop() } else { self.leave(leaving) }
+        let works = self.working || !self.sent.is_empty();
+        if works && self.stopping != Stopping::Cutting { self.stop() } else { self.leave(leaving) }
     }
 
     pub(super) fn leave(&mut self, sure: bool) -> Vec<Act> {

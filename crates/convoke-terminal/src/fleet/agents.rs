@@ -73,8 +73,12 @@ impl Track {
             }
             Event::ExchangeOpened(e) => {
                 self.open();
-                row.last =
-                    if e.letters.is_empty() { line(&e.text) } else { format!("mail from {}", senders(&e.letters)) };
+                // What Convoke itself wrote around a subtask says nothing that the label does not say.
+                row.last = match (e.letters.is_empty(), row.role) {
+                    (false, _) => format!("mail from {}", senders(&e.letters)),
+                    (true, Role::Worker | Role::Verifier) => String::new(),
+                    (true, _) => line(&e.text),
+                };
             }
             Event::CallMade(e) => {
                 self.open();
@@ -232,8 +236,9 @@ impl Track {
             (_, Life::Announced | Life::Open, Some(true)) => AgentState::Done,
             (_, Life::Announced | Life::Open, Some(false)) => AgentState::Failed,
             (_, Life::Announced, None) => AgentState::Waiting,
-            (_, Life::Open, None) if !self.asked.is_empty() => AgentState::Asks,
+            // Its question stands nowhere while nobody drives it.
             (_, Life::Open, None) if self.is_left => AgentState::Waiting,
+            (_, Life::Open, None) if !self.asked.is_empty() => AgentState::Asks,
             (_, Life::Open, None) => AgentState::Running,
             (_, Life::Done, _) if role == Role::Teammate => AgentState::Resting,
             (_, Life::Done, _) => AgentState::Done,

@@ -9,7 +9,7 @@ use convoke_kernel::{
 use serde_json::Value;
 
 use super::rows::{FindingRow, VerdictWord};
-use super::words::{body, line, place};
+use super::words::{body, line, name, place};
 use crate::ask::Place;
 
 /// What is said of a finding that waits.
@@ -57,7 +57,7 @@ impl Findings {
         if found.is_empty() || source.0 < last {
             return;
         }
-        let label = line(subtask);
+        let label = name(subtask);
         let rows = found.iter().map(|finding| row(run, &label, result.agent.clone(), finding)).collect();
         self.rows.insert(source, rows);
         self.sources.entry(subtask.to_owned()).or_default().push(source);
@@ -207,7 +207,7 @@ fn claimed(run: &RunId, call: &CallState) -> Option<FindingRow> {
     };
     // The claim itself is no name.
     let label = Some(call.made.label.as_str()).filter(|label| !label.starts_with(UNNAMED)).unwrap_or_default();
-    let mut row = row(run, &line(label), None, &finding);
+    let mut row = row(run, &name(label), None, &finding);
     if row.places.is_empty() {
         let at = told.get("line").and_then(Value::as_u64);
         row.places.extend(text(&["path", "file"]).and_then(|path| place(path, at)));

@@ -15,6 +15,11 @@ pub(super) fn line(text: &str) -> String {
     first_line(&shown(text), MOST_CHARS)
 }
 
+/// The first line of a foreign text and nothing else: what something is called.
+pub(super) fn name(text: &str) -> String {
+    line(text.trim().lines().next().unwrap_or_default())
+}
+
 /// A foreign text in full, harmless, with its lines.
 pub(super) fn body(text: &str) -> String {
     shown(text.trim_end())

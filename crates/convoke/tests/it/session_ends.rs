@@ -244,8 +244,9 @@ async fn check(stage: &Stage, shell: &Shell, view: View, ending: Ending, number:
             // The editor has the terminal and may hold what somebody wrote: it is waited for, unless somebody insists.
             match (view, ending) {
                 (View::Editor, Ending::HungUp) => shell.until("the end of the session", || {
-                    shell.processes(Whom::Session).iter().for_each(|process| drop(kill(Pid::from_raw(*process), signal)));
-                    shell.processes(Whom::Session).is_empty()
+                    let left = shell.processes(Whom::Session);
+                    left.iter().for_each(|process| kill(Pid::from_raw(*process), signal).unwrap_or_default());
+                    left.is_empty()
                 }),
                 (View::Editor, _) => shell.enter("saved"),
                 _ => {}

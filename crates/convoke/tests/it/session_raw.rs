@@ -84,9 +84,9 @@ impl Scene {
     /// All of this stands there, in the rows that were printed or are shown.
     #[track_caller]
     fn shows(&self, what: &str, expected: &[String]) {
-        let missing = |all: &str| expected.iter().find(|part| !all.contains(&squeezed(part))).cloned();
-        self.shell.until(&format!("{what} to show {:?}", missing(&squeezed(&self.shell.all()))), || {
-            missing(&squeezed(&(self.shell.all() + &self.shell.screen()))).is_none()
+        self.shell.until(&format!("{what} to show all of {expected:?}"), || {
+            let all = squeezed(&self.shell.all());
+            expected.iter().all(|part| all.contains(&squeezed(part)))
         });
         self.seen.set(self.seen.get() + expected.len());
     }
@@ -130,10 +130,11 @@ impl Brain for Lead {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_model_says_is_shown_and_never_obeyed() {
-    let tags = ["Head", "Para", "Item", "Quote", "Code", "Link", "Block", "Strong"];
-    let [head, para, item, quote, code, link, block, strong] = tags.map(wild);
-    let url = title("Url").replace(' ', "");
-    let cell = title("Cell");
+    let tags = ["Head", "Para", "Item", "Quote", "Code", "Block", "Strong"];
+    let [head, para, item, quote, code, block, strong] = tags.map(wild);
+    // Brackets would end the link.
+    let link = "\x1bP4145q\x1b\\Link1 \u{9b}4144mLink2 \u{202e}Link3";
+    let (url, cell) = (title("Url"), title("Cell"));
     let all = format!(
         "# {head}\n\n{para}\n\n- {item}\n\n> {quote}\n\n`{code}`\n\n[{link}](http://example.com/{url})\n\n**{strong}**\n\n\
          | a | b |\n|---|---|\n| {cell} | x |\n\n```sh\n{block}\n```\n\nThe end."
@@ -151,7 +152,7 @@ async fn what_a_model_says_is_shown_and_never_obeyed() {
     scene.says("say it all", "The end.");
     // A lone return ends a row in Markdown, but in code.
     let expected = tags.iter().flat_map(|tag| tamed(tag).into_iter().take(8)).collect::<Vec<_>>();
-    let more = ["␛]0;Cell␇", "a␍Block8"].map(str::to_owned);
+    let more = ["␛]0;Cell␇", "a␍Block8", "␛P4145q␛\\Link1", "\\u{9b}4144mLink2", "\\u{202e}Link3", "␛]0;Url␇"].map(str::to_owned);
     scene.shows("the session", &[expected.as_slice(), &more].concat());
     scene.shell.keys(&["C-o"]);
     scene.shell.sees("Agents 1");
@@ -190,7 +191,9 @@ async fn the_name_of_a_file_is_shown_and_never_obeyed() {
                 ("str_replace_based_edit_tool", json!({"command": "view", "path": name()})),
                 ("grep", json!({"pattern": "in it", "path": "."})),
             ]);
+            let said = request["messages"][0].to_string();
             let replies = match role(request) {
+                "lead" if said.contains("once more") => vec![look, says("All looked at.")],
                 "lead" => vec![look, workflow(&["Look into the file"]), says("All looked at."), says("Heard of it.")],
                 "worker" => looks_and_reports("looked", vec![finding]),
                 _ => {
@@ -235,7 +238,7 @@ async fn the_name_of_a_file_is_shown_and_never_obeyed() {
     shell.sees("what is to be done?");
     scene.quits();
     scene.starts("session --plain");
-    shell.enter("look at files");
+    shell.enter("look at files once more");
     shell.sees("All looked at.");
     scene.shows("lines", &expected("view"));
     scene.quits();
@@ -255,7 +258,7 @@ async fn what_a_command_prints_is_shown_and_never_obeyed() {
     let shell = &scene.shell;
     for args in ["", "session --plain"] {
         scene.starts(args);
-        shell.enter("print it");
+        shell.enter(&format!("print it {args}"));
         shell.sees("Printed.");
         scene.shows("what is printed", &["␛]0;Typed1␇".to_owned()]);
         if args.is_empty() {
@@ -264,12 +267,115 @@ async fn what_a_command_prints_is_shown_and_never_obeyed() {
             shell.keys(&["Enter"]);
             shell.sees("turn 3");
             scene.shows("the agent's page", &["␛]0;Typed1␇".to_owned()]);
-            shell.keys(&["Home", "Down", "Down", "Enter"]);
+            shell.keys(&["Home", "Down", "Down", "Down", "Enter"]);
             scene.shows("the pager", &[&tamed("Out")[..], &["␛[4148mlast".to_owned()]].concat());
             shell.keys(&["C-o"]);
             shell.sees("what is to be done?");
         }
         scene.quits();
     }
+    scene.is_clean();
+}
+
+/// A lead that does what it is told last, and a teammate that writes to it.
+struct Everything;
+
+impl Brain for Everything {
+    fn reply(&self, request: &Value, context: &Context) -> Scripted {
+        let mut messages = request["messages"].as_array().unwrap().iter();
+        let last = messages.rfind(|message| message["role"] == "user").unwrap().to_string();
+        let is_done = last.contains("tool_result");
+        let reply = match role(request) {
+            "lead" if is_done => says("Everything is done."),
+            // Roles and subjects like these are refused, and the refusal is shown.
+            "lead" if last.contains("make a team") => calls_many([
+                ("spawn_teammate", json!({"name": "eve", "role": title("Role"), "prompt": "p"})),
+                ("task_create", json!({"subject": title("Subject")})),
+                ("spawn_teammate", json!({"name": "bob", "role": "clerk", "prompt": wild("Prompt")})),
+                ("task_create", json!({"subject": "A task", "description": wild("About"), "role": "painter"})),
+            ]),
+            "lead" if last.contains("run a program") => calls("Workflow", json!({"script": program()})),
+            "lead" if last.contains("fan it out") => workflow(&[&title("Label")]),
+            "lead" if last.contains("ask me") => calls("bash", json!({"command": format!("touch '{}'", wild("Asked"))})),
+            "lead" => says("That is read."),
+            "worker" if is_done => calls("report_findings", json!({"summary": wild("Summary"), "findings": []})),
+            "worker" => calls("bash", json!({"command": "cat a.txt"})),
+            _ if last.contains("Prompt0") && !is_done => calls("send_message", json!({"to": "lead", "text": wild("Letter")})),
+            _ if request["tools"].to_string().contains("\"idle\"") => calls("idle", json!({})),
+            _ => says(&wild("Agent")),
+        };
+        Script::new().conversation("*", vec![reply; 100]).reply(request, context)
+    }
+}
+
+fn program() -> String {
+    let wild = |tag: &str| title(tag).replace('\x1b', "\\u001b").replace('\x07', "\\u0007");
+    format!(
+        "export const meta = {{ name: 'probe', description: 'Tries something.', phases: [{{ title: 'Look' }}] }}\n\
+         phase('{phase}')\nlog('{log}')\nreturn await agent('say something', {{ label: '{label}' }})\n",
+        phase = wild("Phase"),
+        log = wild("Log"),
+        label = wild("Called"),
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_else_that_others_write_is_obeyed() {
+    let scene = Scene::new(Everything).await;
+    let fault = Fault::new(FaultKind::BadRequest400(wild("Api"))).on("fail for me");
+    scene.stage.sim().push_fault(fault);
+    let dir = scene.stage.work().join(format!("d{}", title("Dir")));
+    std::fs::create_dir(&dir).unwrap();
+    write(&dir, "a.txt", "first line\n");
+    let (shell, title) = (&scene.shell, |tag: &str| [format!("␛]0;{tag}␇")]);
+    shell.enter("cd d*; clear");
+    scene.session();
+    shell.pastes(&format!("make a team {}", wild("Task")));
+    shell.sees("make a team");
+    scene.says("", "Everything is done.");
+    scene.shows("what was said", &tamed("Task")[..8]);
+    scene.shows("what was refused", &[title("Role"), title("Subject")].concat());
+    scene.says("run a program", "Everything is done.");
+    // What a program says of itself is cleaned before it is recorded.
+    scene.shows("the log of a program", &["0;Log".to_owned()]);
+    scene.says("fan it out", "Everything is done.");
+    scene.says("fan it out", "Everything is done.");
+    for command in ["/team", "/tasks", "/inbox", "/runs", "/workflows"] {
+        shell.enter(command);
+        shell.until(command, || shell.screen().contains("› what is to be done?"));
+    }
+    shell.enter("/model x\x1b]0;Model\x07");
+    shell.sees("Model");
+    shell.enter("ask me");
+    scene.shows("a question", &["\\u{1b}]0;Asked1\\u{7}", "\\u{9b}4144mAsked4", "\\u{202e}Asked6"].map(str::to_owned));
+    shell.keys(&["C-o"]);
+    for (key, tags) in [("1", &["␛]0;Phase␇", "\\u{1b}]0;Label\\u{7}", "␛]0;Called␇"][..]), ("3", &["␛]0;Letter1␇"])] {
+        shell.keys(&[key]);
+        scene.shows(&format!("list {key}"), &tags.iter().map(|tag| (*tag).to_owned()).collect::<Vec<_>>());
+    }
+    shell.keys(&["2", "Down", "Enter"]);
+    scene.shows("the task", &tamed("About")[..8]);
+    shell.keys(&["q", "5", "Down"]);
+    scene.shows("the question in the fleet", &["Asked1".to_owned()]);
+    shell.keys(&["Enter"]);
+    scene.shows("the question in the pager", &["\\u{1b}]0;Asked1\\u{7}".to_owned()]);
+    shell.keys(&["n"]);
+    shell.sees("Questions 0");
+    shell.keys(&["3", "Down", "Enter"]);
+    scene.shows("the letter", &tamed("Letter")[..8]);
+    shell.keys(&["C-o"]);
+    shell.sees("› what is to be done?");
+    scene.quits();
+    shell.enter("clear");
+    scene.session();
+    shell.enter("fail for me");
+    scene.shows("an error of the API", &tamed("Api")[..8]);
+    scene.quits();
+    scene.starts("session --plain");
+    shell.enter("ask me");
+    scene.shows("a question in lines", &["\\u{1b}]0;Asked1\\u{7}".to_owned()]);
+    shell.enter("n");
+    shell.sees("Everything is done.");
+    scene.quits();
     scene.is_clean();
 }

@@ -78,7 +78,7 @@ fn a_verifier_of_a_program_is_known_by_its_voter() {
     stage.steps(1, None, vec![verify(1, json!("it leaks"))]);
     let voter = verify(1, json!("")).agent(wf(1).as_str(), 1);
     stage.agent_by(&voter, opened("judge", Vec::new()));
-    assert_eq!(told(stage.fleet.agent(&voter).unwrap()), "agents | verify: 1 | running | running | judge");
+    assert_eq!(told(stage.fleet.agent(&voter).unwrap()), "agents | verify: 1 | running | running | ");
     assert_eq!(stage.phases(), ["agents 1r 0w 0f 0d of 1"]);
 }
 

@@ -4,10 +4,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use convoke_journal::{Filter, Journal, StreamId};
-use convoke_kernel::{AgentId, SessionId};
+use convoke_journal::{Filter, Journal, KeyedInput, StreamId};
+use convoke_kernel::{AgentId, FailureKind, Outcome, SessionId};
 use convoke_runtime::{Clock, Desk, Ended, Error, Ids, StopLevel, Stopper, Take, changed_since};
 use convoke_terminal::{Ask, Screen, Told};
+use serde::Deserialize;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
@@ -33,6 +34,8 @@ struct Driving {
     stopper: Stopper,
     /// Whether it was interrupted once.
     interrupted: bool,
+    /// Whether it was asked to stop.
+    is_stopping: bool,
     task: JoinHandle<Result<Ended, Error>>,
 }
 
@@ -49,6 +52,14 @@ pub(super) struct Conductor {
     /// Makes keys of inputs differ.
     count: u64,
     leaving: bool,
+    /// Whether something was said after a stop was asked for: it comes instead of what is being stopped.
+    instead: bool,
+}
+
+/// What somebody said, as it waits in the journal.
+#[derive(Deserialize)]
+struct Said {
+    say: String,
 }
 
 /// What comes next.
@@ -70,7 +81,18 @@ impl Conductor {
         front: Arc<Front>,
         ready: Ready,
     ) -> Self {
-        Self { settings, journal, screen, front, ready, driving: None, feed: None, count: 0, leaving: false }
+        Self {
+            settings,
+            journal,
+            screen,
+            front,
+            ready,
+            driving: None,
+            feed: None,
+            count: 0,
+            leaving: false,
+            instead: false,
+        }
     }
 
     /// The session, once there is one.
@@ -144,6 +166,11 @@ impl Conductor {
             self.refuse(&failure);
         }
         self.tell(Told::CaughtUp);
+        let words = self.words().await;
+        if !words.is_empty() {
+            self.note("what was said before and not heard yet waits, and is said first");
+        }
+        self.tell(Told::Waits(words));
         for remark in std::mem::take(&mut self.ready.remarks) {
             self.note(&remark);
         }
@@ -300,6 +327,7 @@ impl Conductor {
         }
         let key = self.key("say");
         self.ready.runtime().say(&lead, &key, text).await?;
+        self.instead |= self.driving.as_ref().is_some_and(|driving| driving.is_stopping);
         self.wake().await
     }
 
@@ -337,7 +365,7 @@ impl Conductor {
             }
         });
         let task = tokio::spawn(async move { Box::pin(runtime.drive(&lead, take, stop, Some(watcher))).await });
-        self.driving = Some(Driving { stopper, interrupted: false, task });
+        self.driving = Some(Driving { stopper, interrupted: false, is_stopping: false, task });
         self.tell(Told::Working(true));
         Ok(())
     }
@@ -349,13 +377,14 @@ impl Conductor {
             false => (StopLevel::Drain, "stopping: nothing new starts; once more cuts off what is under way"),
             true => (StopLevel::Cut, "cutting off what is under way"),
         };
-        driving.interrupted = true;
+        (driving.interrupted, driving.is_stopping) = (true, true);
         driving.stopper.ask(level);
         self.note(word);
     }
 
-    pub(super) fn stop(&self, level: StopLevel) {
-        if let Some(driving) = &self.driving {
+    pub(super) fn stop(&mut self, level: StopLevel) {
+        if let Some(driving) = &mut self.driving {
+            driving.is_stopping = true;
             driving.stopper.ask(level);
         }
     }
@@ -366,7 +395,9 @@ impl Conductor {
         match ended {
             Ok(ended) => {
                 let unfinished = ended.outcome.is_none();
-                self.ready.facts.can_go_on = unfinished || ended.summary.as_ref().is_some_and(|row| row.can_go_on);
+                let instead = std::mem::take(&mut self.instead) && unfinished && !self.leaving;
+                let left = unfinished || ended.summary.as_ref().is_some_and(|row| row.can_go_on);
+                self.ready.facts.can_go_on = left && !instead;
                 for line in &ended.left {
                     self.note(&format!("left of the team's work: {line}"));
                 }
@@ -376,9 +407,28 @@ impl Conductor {
                 }
                 self.tell(Told::Facts(Box::new(self.ready.facts.clone())));
                 self.tell(Told::Working(false));
-                // Something may have been said when nobody listened any more.
-                if !self.leaving && !unfinished && self.has_words().await {
-                    let _ = self.drive(Take::New).await;
+                if instead {
+                    if let Err(failure) = self.say_instead().await {
+                        self.refuse(&failure);
+                    }
+                    return;
+                }
+                let failed = ended.outcome.as_ref().and_then(Outcome::failure);
+                let words = self.words().await;
+                match (words.len(), failed) {
+                    _ if self.leaving || unfinished => {}
+                    (0, _) => {}
+                    // Something was said when nobody listened any more.
+                    (_, None | Some(FailureKind::Cancelled | FailureKind::Refused | FailureKind::TurnLimit)) => {
+                        if let Err(failure) = self.drive(Take::New).await {
+                            self.refuse(&failure);
+                        }
+                    }
+                    // They would fail like what was said last.
+                    (1, _) => self.note("one message waits: Enter alone tries again, and then it is said"),
+                    (count, _) => {
+                        self.note(&format!("{count} messages wait: Enter alone tries again, and then they are said"))
+                    }
                 }
             }
             Err(error) => {
@@ -390,10 +440,19 @@ impl Conductor {
         }
     }
 
-    async fn has_words(&self) -> bool {
-        let Some(lead) = self.ready.lead() else { return false };
+    /// What was stopped stays stopped, and what was said since comes instead.
+    async fn say_instead(&mut self) -> Result<(), Failure> {
+        let (lead, _) = self.lead()?;
+        self.ready.runtime().stop_exchange(&lead, PERSON).await?;
+        self.drive(Take::New).await
+    }
+
+    /// What was said and waits for the lead, the oldest first.
+    async fn words(&self) -> Vec<String> {
+        let Some(lead) = self.ready.lead() else { return Vec::new() };
         let waiting = self.journal.inputs(&StreamId::from(lead)).await.unwrap_or_default();
-        waiting.iter().any(|input| input.key.starts_with("say-"))
+        let said = |input: &KeyedInput| Some(serde_json::from_str::<Said>(&input.body).ok()?.say);
+        waiting.iter().filter_map(said).collect()
     }
 }
 

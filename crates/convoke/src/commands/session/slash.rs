@@ -264,8 +264,8 @@ async fn spent(conductor: &Conductor, caps: Caps) -> Result<(), Failure> {
 
 async fn compact(conductor: &mut Conductor, focus: &str) -> Result<(), Failure> {
     let (lead, _) = conductor.lead()?;
-    let focus = Some(focus.trim()).filter(|focus| !focus.is_empty());
-    conductor.desk().compact(&lead, focus).await?;
+    let key = conductor.key("compact");
+    conductor.ready.runtime().compact(&lead, &key, focus.trim()).await?;
     conductor.note("a new history begins before the next request: a summary and what lasts go along, the old one stays in the journal");
     Ok(())
 }

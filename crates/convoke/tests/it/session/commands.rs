@@ -1,5 +1,7 @@
 //! Every command of a session, once, typed and judged by what it shows and by what reaches the model.
 
+use std::path::Path;
+
 use convoke_sim::{Script, says};
 
 use super::{IDLE, bash, runs, say, session};
@@ -151,9 +153,10 @@ async fn what_a_session_changed_is_shown_exported_and_taken_back() {
     pane.shows("+changed").await;
     pane.shows("+new").await;
     pane.enter("/export \"my notes\"").await;
-    pane.shows("are in").await;
+    pane.shows("my notes/conversation.md").await;
     let exported = files(&dir.join("my notes"));
-    assert!(!exported.is_empty());
+    assert!(exported[Path::new("conversation.md")].contains("Changed."), "{exported:#?}");
+    assert!(exported[Path::new("events.jsonl")].contains("tool_finished"), "{exported:#?}");
     std::fs::remove_dir_all(dir.join("my notes")).unwrap();
     pane.enter("/undo").await;
     pane.shows("/undo").await;

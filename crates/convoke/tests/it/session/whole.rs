@@ -107,7 +107,7 @@ async fn watches(pane: &Pane) {
     pane.shows("working: 3 running · 1 done").await;
     // The one that is done has been judged, too.
     let screen = pane.shows("· 4 agents").await;
-    for part in ["Four looks at once.", "begins with 4 subtasks", "asking", "of $10.00"] {
+    for part in ["Four looks at once.", "begins with 4 subtasks", "$ echo more", "of $10.00"] {
         assert!(screen.contains(part), "{part}: {screen}");
     }
     assert!(screen.contains("Esc stops; what you write now is said next"), "{screen}");
