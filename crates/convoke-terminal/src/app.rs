@@ -7,6 +7,7 @@ mod region;
 #[cfg(test)]
 mod tests;
 
+use convoke_kernel::Event;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
@@ -195,11 +196,26 @@ impl App {
         self.earlier.as_mut().unwrap_or(&mut self.blocks).extend(blocks);
         match heard {
             Heard::Agent { agent, seq, at, event } => {
+                if lead.as_ref() == Some(agent) {
+                    self.is_tuned(event);
+                }
                 self.view.hear(agent, *seq, *at, event);
                 self.dirty |= lead.as_ref() == Some(agent) || self.picture == Picture::Fleet;
             }
             Heard::Live { agent, .. } => self.dirty |= lead.as_ref() == Some(agent),
             Heard::Draining => self.dirty = true,
+            _ => {}
+        }
+    }
+
+    /// What was chosen for the lead holds, whoever chose it.
+    fn is_tuned(&mut self, event: &Event) {
+        match event {
+            Event::ModeSet(e) => self.facts.mode = e.on,
+            Event::Retuned(e) => {
+                self.facts.model.clone_from(&e.model);
+                self.facts.effort.clone_from(&e.capabilities.effort);
+            }
             _ => {}
         }
     }

@@ -80,7 +80,11 @@ fn spend(facts: &Facts, fleet: &Fleet, width: usize) -> String {
     let spent = dollars(fleet.cost_nano());
     let cap = fleet.ledger().map_or(facts.cap_nano, |ledger| ledger.caps().nano);
     let whole = cap.map(|cap| format!("{spent} of {}", dollars(Some(cap))));
-    whole.filter(|whole| text_columns(whole) <= width).unwrap_or(spent)
+    let whole = whole.filter(|whole| text_columns(whole) <= width).unwrap_or(spent);
+    // What was cut off is counted at the most it can have cost, and nobody has confirmed it.
+    let unconfirmed = fleet.ledger().map_or(0, |ledger| ledger.unconfirmed().nano);
+    let said = format!("{whole} ({} unconfirmed)", dollars(Some(unconfirmed)));
+    if unconfirmed > 0 && text_columns(&said) + LEAST_DOING <= width { said } else { whole }
 }
 
 /// `cache 87 %`: what was read from the cache of all that was sent.

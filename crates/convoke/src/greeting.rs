@@ -28,6 +28,8 @@ pub(crate) struct Greeting<'a> {
     pub(crate) caps: Caps,
     /// The session's id, if it has one already.
     pub(crate) session: Option<&'a str>,
+    /// Whether nothing is drawn: there, lines are typed and keys mean nothing.
+    pub(crate) plain: bool,
 }
 
 /// The column in which the facts begin.
@@ -53,7 +55,7 @@ impl<'a> Greeting<'a> {
             _ => None,
         };
         let (source, dir, caps) = (&settings.source, settings.dir.as_path(), settings.caps);
-        Self { source, model, effort, credentials, confinement, dir, caps, session }
+        Self { source, model, effort, credentials, confinement, dir, caps, session, plain: settings.plain }
     }
 
     /// The lines, each in at most this many columns.
@@ -66,7 +68,7 @@ impl<'a> Greeting<'a> {
             ("touches", self.touches()),
             ("spends", self.spends()),
             ("stops", self.stops()),
-            ("help", help()),
+            ("help", help(self.plain)),
         ];
         let row = |(label, forms): (&str, Vec<String>)| {
             let forms = forms.into_iter().map(|form| format!("{label:LABEL$}{form}")).collect();
@@ -173,6 +175,13 @@ impl<'a> Greeting<'a> {
     fn stops(&self) -> Vec<String> {
         let id: String = self.session.map_or("ID".to_owned(), |id| id.chars().take(SHORT_ID).collect());
         let on = format!("`convoke session {id}` goes on");
+        if self.plain {
+            return forms(&[
+                &format!("Ctrl-C stops safely, Ctrl-C again cuts, Ctrl-D leaves; nothing is lost by any of them: {on}"),
+                &format!("Ctrl-C, again cuts, Ctrl-D leaves: {on}").replace('`', ""),
+                "Ctrl-C, Ctrl-D",
+            ]);
+        }
         forms(&[
             &format!("Esc stops safely, Esc again cuts, Ctrl-D leaves; nothing is lost by any of them: {on}"),
             &format!("Esc stops, Esc again cuts, Ctrl-D leaves; nothing is lost: {on}"),
@@ -231,7 +240,10 @@ impl<'a> Greeting<'a> {
     }
 }
 
-fn help() -> Vec<String> {
+fn help(plain: bool) -> Vec<String> {
+    if plain {
+        return forms(&["/help lists the commands; /team, /tasks and /inbox say who works", "/help"]);
+    }
     forms(&[
         "/help lists the commands and keys; Ctrl-O shows everybody at work, and ? helps there; `convoke man` and \
          docs/terminal.md say more",
@@ -306,6 +318,7 @@ mod tests {
             dir: Path::new("/home/me/project"),
             caps: Caps { agents: Some(500), tokens: None, nano: Some(10_000_000_000), ms: Some(7_200_000) },
             session: Some("s_k3abcdefghijklmn"),
+            plain: false,
         }
     }
 
@@ -430,5 +443,17 @@ mod tests {
         assert!(lines[3].ends_with("convoke session ID goes on"), "{}", lines[3]);
         assert!(!lines.concat().contains(|c: char| c.is_control() || c == '\u{202e}'), "{lines:?}");
         assert!(greeting.lines(false, 200)[0].contains(" · no caps · "), "{:?}", greeting.lines(false, 200));
+    }
+
+    #[test]
+    fn where_nothing_is_drawn_no_key_is_named_that_is_none() {
+        let (source, held) = (ModelSource::Offline, Confinement::default());
+        for width in [40, 76, 200] {
+            let lines = Greeting { plain: true, ..greeting(&source, &held) }.lines(true, width).join("\n");
+            assert!(
+                lines.contains("Ctrl-C") && !lines.contains("Esc") && !lines.contains("Ctrl-O"),
+                "{width}: {lines}"
+            );
+        }
     }
 }

@@ -86,7 +86,7 @@ pub(crate) async fn runtime(
         env: settings.command_env.clone(),
         outputs: settings.outputs_dir(),
         spools: paths::spools(settings),
-        drain: DRAIN,
+        drain: settings.drain,
         governor: Governor::new(clock.clone(), settings.fan_out.max_concurrent as usize),
         agents_at_once: settings.fan_out.max_concurrent as usize * AGENTS_PER_REQUEST,
         confine,

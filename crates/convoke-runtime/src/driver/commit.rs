@@ -222,7 +222,12 @@ impl Driver {
         let appended = self.config.journal.append_shared(&self.lease, self.seq, &batch).await?;
         self.crash(Moment::AfterCommit, &[])?;
         self.adopt(touched, &appended.states)?;
+        let first = self.seq + 1;
         self.load().await?;
+        // Whoever watches has not heard of it: it could not be recorded when it happened.
+        for (event, seq) in events.into_iter().zip(first..) {
+            self.notify(Notice::Recorded { agent: self.id.clone(), seq, at, event: Box::new(event) });
+        }
         // The batch is recorded now; a file that stays would merely not fit any more.
         let _ = std::fs::remove_file(path);
         Ok(())

@@ -17,6 +17,8 @@ use crate::told::Told;
 
 /// News are gathered for this long before they are drawn.
 const FRAME: Duration = Duration::from_millis(50);
+/// A key is answered at once; keys that come faster than anybody types are gathered for this long.
+const KEYS: Duration = Duration::from_millis(10);
 /// While somebody works the picture is drawn anew this often, because time passes.
 const BEAT: Duration = Duration::from_millis(500);
 
@@ -58,9 +60,12 @@ impl Shower<'_> {
         loop {
             self.draw(ends)?;
             let last = Instant::now();
-            let mut due = false;
+            let (mut due, mut pressed) = (false, false);
             while !due {
-                let waits = pause(self.app.is_dirty(), self.app.moves(), last.elapsed());
+                let waits = match pressed {
+                    true => Some(KEYS.saturating_sub(last.elapsed())),
+                    false => pause(self.app.is_dirty(), self.app.moves(), last.elapsed()),
+                };
                 let keys = self.keys.get_or_insert_with(EventStream::new);
                 tokio::select! {
                     biased;
@@ -69,7 +74,8 @@ impl Shower<'_> {
                         if let Some(left) = self.pressed_all(event, ends).await? {
                             return Ok(left);
                         }
-                        due = true;
+                        pressed = true;
+                        due = last.elapsed() >= KEYS;
                     }
                     news = ends.news.recv() => {
                         let Some(news) = news else { return Ok(Left::Over) };

@@ -147,17 +147,21 @@ mod tests {
         );
         check_rows(&Block::Note("\u{1b}[2J".into()), &["· ␛[2J"], &["· ␛[2J"]);
         let failed = Block::Failed(
-            "the budget is used up: $0.01 of $1.00 left\n/budget usd N gives more, then Enter alone goes on".into(),
+            "the budget does not suffice: $0.01 of $1.00 left\n/budget usd N gives more, then Enter alone goes on"
+                .into(),
         );
         check_rows(
             &failed,
             &[
-                "✗ the budget is used up: $0.01 of $1.00",
-                "  left",
+                "✗ the budget does not suffice: $0.01 of",
+                "  $1.00 left",
                 "  /budget usd N gives more, then Enter",
                 "  alone goes on",
             ],
-            &["✗ the budget is used up: $0.01 of $1.00 left", "  /budget usd N gives more, then Enter alone goes on"],
+            &[
+                "✗ the budget does not suffice: $0.01 of $1.00 left",
+                "  /budget usd N gives more, then Enter alone goes on",
+            ],
         );
         let printed = Block::Printed { title: "/runs".into(), text: format!("a   b\n  {long}\n\n") };
         check_rows(

@@ -248,7 +248,7 @@ fn a_failure_says_what_to_do_next() {
     check(
         FailureKind::Budget,
         "$0.01 of\n$1.00 left",
-        "the budget is used up: $0.01 of $1.00 left\n/budget usd N gives more, then Enter alone goes on",
+        "the budget does not suffice: $0.01 of $1.00 left\n/budget usd N gives more, then Enter alone goes on",
     );
     check(FailureKind::Cancelled, "", "stopped\nsay what comes instead");
     check(FailureKind::ContextFull, "x", "the history no longer fits the model's window: x\n/compact begins a new one");

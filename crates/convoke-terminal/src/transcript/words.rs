@@ -118,7 +118,7 @@ pub(super) fn failure(kind: FailureKind, message: &str) -> String {
         FailureKind::Truncated => ("the reply was cut at its length limit", "ask for less at once"),
         FailureKind::ContextFull => ("the history no longer fits the model's window", "/compact begins a new one"),
         FailureKind::TurnLimit => ("its turns are used up", "say something, or Enter alone goes on"),
-        FailureKind::Budget => ("the budget is used up", "/budget usd N gives more, then Enter alone goes on"),
+        FailureKind::Budget => ("the budget does not suffice", "/budget usd N gives more, then Enter alone goes on"),
         FailureKind::Deadline => ("its time is used up", "/budget minutes N gives more, then Enter alone goes on"),
         FailureKind::RateLimited => ("too many requests", "wait a while, then Enter alone goes on"),
         FailureKind::Api => ("the API failed", "Enter alone tries again"),

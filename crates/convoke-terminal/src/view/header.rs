@@ -124,6 +124,10 @@ fn figures(seen: &Seen<'_>) -> Vec<(String, Tone)> {
     if let Some(ledger) = seen.fleet.ledger() {
         let (spent, caps) = (ledger.spent(), ledger.caps());
         all.push((spend(spent.nano, caps.nano, " of "), Tone::Plain));
+        let unconfirmed = ledger.unconfirmed().nano;
+        if unconfirmed > 0 {
+            all.push((format!("{} unconfirmed", dollars(Some(unconfirmed))), Tone::Warn));
+        }
     }
     let (running, failed, done) = standing(seen);
     all.push((format!("{running} running"), if running > 0 { Tone::Busy } else { Tone::Dim }));

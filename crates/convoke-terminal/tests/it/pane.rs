@@ -1,7 +1,7 @@
 //! A shell in a pane of a tmux server of its own, and the waiting for what is seen in it. No test of another process is touched.
 
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
@@ -144,11 +144,16 @@ impl Drop for Pane {
     }
 }
 
-/// The program on a stage: cargo builds it along with the tests.
+/// The program on a stage.
 pub(crate) fn program() -> PathBuf {
+    example("stage")
+}
+
+/// One of the programs for these tests: cargo builds them along with the tests.
+pub(crate) fn example(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
-    let program = test.parent().unwrap().parent().unwrap().join("examples/stage");
-    assert!(program.exists(), "build it first: cargo build -p convoke-terminal --example stage");
+    let program = test.parent().unwrap().parent().unwrap().join("examples").join(name);
+    assert!(program.exists(), "build it first: cargo build -p convoke-terminal --example {name}");
     program
 }
 
@@ -158,6 +163,6 @@ fn is_program(number: i32, terminal: u64, guards: bool) -> Option<bool> {
     let state = std::fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
     let fields: Vec<&str> = state.rsplit(')').next()?.split_whitespace().collect();
     let is_here = fields.get(4)?.parse() == Ok(terminal);
-    let is_ours = words.split('\0').next()? == program().to_str()?;
+    let is_ours = Path::new(words.split('\0').next()?).parent() == program().parent();
     Some(is_here && is_ours && words.contains("__convoke-guard") == guards)
 }

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use convoke_kernel::Usage;
+use convoke_journal::{Journal, StreamId};
+use convoke_kernel::{Ledger, Usage};
 use serde_json::{Value, json};
 
 use super::table::{Column, Table};
@@ -87,13 +88,31 @@ pub(crate) async fn run(settings: &Settings, args: &CostArgs) -> Result<Exit, Fa
         None => catalog.runs.iter().collect(),
     };
     match settings.output {
-        OutputFormat::Text => text(&runs, catalog.id_length())?,
+        OutputFormat::Text => {
+            text(&runs, catalog.id_length())?;
+            if let (Some(journal), Some(_), [run]) = (&journal, &args.run, runs.as_slice()) {
+                stdio::put(&unconfirmed(journal, run).await?)?;
+            }
+        }
         OutputFormat::Json => {
             stdio::put_json(&format!("{:#}\n", object(&runs)))?;
         }
         OutputFormat::Jsonl => return Err(super::no_jsonl("cost")),
     }
     Ok(Exit::Done)
+}
+
+/// What a run's ledger counts beside what was billed: requests that were cut off, at the most they can have cost.
+async fn unconfirmed(journal: &Journal, run: &Run) -> Result<String, Failure> {
+    let ledger = journal.shared(&StreamId::from(&run.session)).await?;
+    let ledger: Option<Ledger> = ledger.and_then(|state| serde_json::from_str(&state).ok());
+    let nano = ledger.map_or(0, |ledger| ledger.unconfirmed().nano);
+    let most = dollars(Some(nano));
+    Ok(if nano > 0 {
+        format!("and at most {most} for requests that were cut off, which nobody confirmed\n")
+    } else {
+        String::new()
+    })
 }
 
 fn by_model<'a>(runs: &[&'a Run]) -> BTreeMap<&'a str, Bill> {

@@ -73,6 +73,8 @@ pub(crate) struct Settings {
     pub(crate) caps: Caps,
     /// How the lead fans out.
     pub(crate) fan_out: FanOut,
+    /// How long a stop waits for what is under way before it cuts that off.
+    pub(crate) drain: Duration,
     /// How its team is run.
     pub(crate) team: Team,
     /// How commands are to be confined.

@@ -19,6 +19,7 @@ use super::value::{self, Value};
 use super::{DOC_TEST_MODE, Editor, Environment, ModelSource, Settings, paths, plain, rules, saved, team};
 use crate::args::GlobalArgs;
 use crate::failure::Failure;
+use crate::open::DRAIN;
 
 /// The effort that is asked for unless somebody says otherwise, from models that have it.
 const EFFORT: &str = "xhigh";
@@ -78,6 +79,7 @@ impl Settings {
             max_attempts: layers.count("max_attempts"),
             caps: layers.caps(),
             fan_out,
+            drain: DRAIN,
             team: team::team(&layers),
             asking: rules::asking(&layers, &args.settings.approval)?,
             confine: confine::wanted(&layers, &args.settings.confine)?,

@@ -29,6 +29,7 @@ mod run;
 mod sandbox;
 mod session;
 mod session_ends;
+mod session_raw;
 mod settings;
 mod shells;
 mod signals;

@@ -79,13 +79,6 @@ async fn runs(stage: &Stage) -> Vec<String> {
     listed["runs"].as_array().unwrap().iter().map(id).collect()
 }
 
-/// What a request says last, as one text.
-fn last_words(body: &Value) -> String {
-    let messages = body["messages"].as_array().unwrap();
-    let user = messages.iter().rev().find(|message| message["role"] == "user").unwrap();
-    user["content"].to_string()
-}
-
 /// Nothing was asked of the model twice.
 #[track_caller]
 fn nothing_was_paid_twice(stage: &Stage) {

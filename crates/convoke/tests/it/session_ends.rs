@@ -256,6 +256,7 @@ async fn check(stage: &Stage, shell: &Shell, view: View, ending: Ending, number:
         Ending::Back => {
             stops(shell, view);
             shell.enter("clear; fg");
+            shell.until("it to go on", || shell.knows("#{pane_current_command}") != "bash");
             view.goes_on(shell, hold);
             shell.signal(Signal::SIGKILL);
             137
@@ -290,6 +291,18 @@ fn stops(shell: &Shell, view: View) {
     shell.until("lines", || {
         shell.screen().lines().map(str::trim_end).collect::<Vec<_>>().starts_with(&["icanon", "shell42"])
     });
+}
+
+#[tokio::test]
+async fn a_terminal_that_is_not_as_it_was_is_noticed() {
+    let stage = Stage::bare();
+    for left in ["?2004h", "?1049h", "?25l", "?1000h", "?7l", "2;9r"] {
+        let shell = shell(&stage);
+        shell.enter(&format!("printf '\\033[{left}'"));
+        shell.enter("");
+        let is_usable = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| shell.is_usable()));
+        assert!(is_usable.is_err(), "{left} is taken for a usable terminal");
+    }
 }
 
 /// Every ending in these views, one after the other in one terminal.

@@ -101,6 +101,7 @@ impl Scene {
     fn is_clean(self) {
         assert_eq!(self.shell.knows("#{pane_title} #{alternate_on} #{mouse_any_flag}"), format!("{} 0 0", self.title));
         let written = self.shell.kept();
+        assert!(find(&written, b"\x1b[?2026h").is_some(), "sequences of our own are among it");
         let mut rest = written.as_slice();
         let mut sessions = 0;
         while let Some(begin) = find(rest, b"begin-here") {
@@ -152,7 +153,8 @@ async fn what_a_model_says_is_shown_and_never_obeyed() {
     scene.says("say it all", "The end.");
     // A lone return ends a row in Markdown, but in code.
     let expected = tags.iter().flat_map(|tag| tamed(tag).into_iter().take(8)).collect::<Vec<_>>();
-    let more = ["␛]0;Cell␇", "a␍Block8", "␛P4145q␛\\Link1", "\\u{9b}4144mLink2", "\\u{202e}Link3", "␛]0;Url␇"].map(str::to_owned);
+    let more = ["␛]0;Cell␇", "a␍Block8", "␛P4145q␛\\Link1", "\\u{9b}4144mLink2", "\\u{202e}Link3", "␛]0;Url␇"]
+        .map(str::to_owned);
     scene.shows("the session", &[expected.as_slice(), &more].concat());
     scene.shell.keys(&["C-o"]);
     scene.shell.sees("Agents 1");
@@ -215,12 +217,15 @@ async fn the_name_of_a_file_is_shown_and_never_obeyed() {
     scene.shows("the session", &expected("view"));
     shell.enter("/diff");
     scene.shows("the difference", &expected("+more"));
+    write(&scene.stage.work(), "f-new.txt", "new\n");
     shell.types("read f");
     shell.keys(&["Tab"]);
-    shell.sees("f-other.txt");
-    scene.shows("what is offered", &expected("f-other"));
+    // It was nowhere before: what is seen is what is offered.
+    shell.sees("f-new.txt");
+    scene.shows("what is offered", &expected("f-new"));
     shell.keys(&["Tab", "Enter"]);
-    shell.until("the name to be taken", || !shell.screen().contains("f-other.txt  ") && shell.screen().contains("read"));
+    let offers = |row: &str| row.contains("f-new.txt") && !row.contains("› read");
+    shell.until("one to be taken", || !shell.screen().lines().any(offers));
     scene.says(" please", "Heard of it.");
     scene.shows("what was said", &expected("please"));
     shell.keys(&["C-o"]);
@@ -296,11 +301,15 @@ impl Brain for Everything {
             ]),
             "lead" if last.contains("run a program") => calls("Workflow", json!({"script": program()})),
             "lead" if last.contains("fan it out") => workflow(&[&title("Label")]),
-            "lead" if last.contains("ask me") => calls("bash", json!({"command": format!("touch '{}'", wild("Asked"))})),
+            "lead" if last.contains("ask me") => {
+                calls("bash", json!({"command": format!("touch '{}'", wild("Asked"))}))
+            }
             "lead" => says("That is read."),
             "worker" if is_done => calls("report_findings", json!({"summary": wild("Summary"), "findings": []})),
             "worker" => calls("bash", json!({"command": "cat a.txt"})),
-            _ if last.contains("Prompt0") && !is_done => calls("send_message", json!({"to": "lead", "text": wild("Letter")})),
+            _ if last.contains("Prompt0") && !is_done => {
+                calls("send_message", json!({"to": "lead", "text": wild("Letter")}))
+            }
             _ if request["tools"].to_string().contains("\"idle\"") => calls("idle", json!({})),
             _ => says(&wild("Agent")),
         };
@@ -330,9 +339,11 @@ async fn nothing_else_that_others_write_is_obeyed() {
     let (shell, title) = (&scene.shell, |tag: &str| [format!("␛]0;{tag}␇")]);
     shell.enter("cd d*; clear");
     scene.session();
+    scene.shows("the directory", &["d\\u{1b}]0;Dir\\u{7}".to_owned()]);
     shell.pastes(&format!("make a team {}", wild("Task")));
     shell.sees("make a team");
-    scene.says("", "Everything is done.");
+    // The letter may come before the answer to the calls, or after it.
+    scene.says("", "That is read.");
     scene.shows("what was said", &tamed("Task")[..8]);
     scene.shows("what was refused", &[title("Role"), title("Subject")].concat());
     scene.says("run a program", "Everything is done.");
@@ -349,7 +360,8 @@ async fn nothing_else_that_others_write_is_obeyed() {
     shell.enter("ask me");
     scene.shows("a question", &["\\u{1b}]0;Asked1\\u{7}", "\\u{9b}4144mAsked4", "\\u{202e}Asked6"].map(str::to_owned));
     shell.keys(&["C-o"]);
-    for (key, tags) in [("1", &["␛]0;Phase␇", "\\u{1b}]0;Label\\u{7}", "␛]0;Called␇"][..]), ("3", &["␛]0;Letter1␇"])] {
+    for (key, tags) in [("1", &["␛]0;Phase␇", "\\u{1b}]0;Label\\u{7}", "␛]0;Called␇"][..]), ("3", &["␛]0;Letter1␇"])]
+    {
         shell.keys(&[key]);
         scene.shows(&format!("list {key}"), &tags.iter().map(|tag| (*tag).to_owned()).collect::<Vec<_>>());
     }
@@ -369,7 +381,8 @@ async fn nothing_else_that_others_write_is_obeyed() {
     shell.enter("clear");
     scene.session();
     shell.enter("fail for me");
-    scene.shows("an error of the API", &tamed("Api")[..8]);
+    // The client has taken its control characters out; the marks that turn text around are still there.
+    scene.shows("an error of the API", &["]0;Api1", "Api7", "\\u{202e}Api6"].map(str::to_owned));
     scene.quits();
     scene.starts("session --plain");
     shell.enter("ask me");

@@ -4,27 +4,31 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use convoke_journal::{Filter, Journal, KeyedInput, StreamId};
-use convoke_kernel::{AgentId, FailureKind, Outcome, SessionId};
+use convoke_journal::{Journal, KeyedInput, StreamId};
+use convoke_kernel::{AgentId, Outcome, SessionId};
 use convoke_runtime::{Clock, Desk, Ended, Error, Ids, StopLevel, Stopper, Take, changed_since};
 use convoke_terminal::{Ask, Screen, Told};
 use serde::Deserialize;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
+use super::after::{After, after};
 use super::front::Front;
 use super::heard::heard;
 use super::ready::Ready;
 use super::{offers, slash};
-use crate::catalog::Catalog;
 use crate::failure::{Exit, Failure};
-use crate::feed::{self, Feed};
+use crate::feed::Feed;
 use crate::lead::Lead;
+use crate::open::DRAIN;
 use crate::settings::Settings;
 use crate::signals::{Caught, Sources};
 
 /// Who is said to have done what is asked for in a session.
 pub(super) const PERSON: &str = "the person";
+
+/// How often it is looked whether another process has taken a session up that rests here.
+const GLANCE: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// How often it is looked what another process does.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(300);
@@ -43,12 +47,12 @@ struct Driving {
 pub(super) struct Conductor {
     pub(super) settings: Settings,
     pub(super) journal: Journal,
-    screen: UnboundedSender<Screen>,
+    pub(super) screen: UnboundedSender<Screen>,
     pub(super) front: Arc<Front>,
     pub(super) ready: Ready,
     driving: Option<Driving>,
     /// Reads the session from its journal: what happened while nobody drove it here, and what another process does.
-    feed: Option<Feed>,
+    pub(super) feed: Option<Feed>,
     /// Makes keys of inputs differ.
     count: u64,
     leaving: bool,
@@ -65,7 +69,7 @@ struct Said {
 /// What comes next.
 enum Next {
     Asked(Ask),
-    Ended(Result<Ended, Error>),
+    Ended(Result<Ended, Error>, bool),
     Caught(Caught),
     /// It is time to look what another process has done.
     Look,
@@ -115,9 +119,10 @@ impl Conductor {
             }
             let next = tokio::select! {
                 ask = wanted.recv() => ask.map_or(Next::Gone, Next::Asked),
-                ended = ended(&mut self.driving) => Next::Ended(ended),
+                (ended, stopped) = over(&mut self.driving) => Next::Ended(ended, stopped),
                 signal = signals.next() => Next::Caught(signal),
                 () = tokio::time::sleep(LOOK), if self.ready.facts.watched => Next::Look,
+                () = tokio::time::sleep(GLANCE), if self.driving.is_none() && self.ready.lead().is_some() => Next::Look,
             };
             match next {
                 Next::Asked(ask) => {
@@ -125,7 +130,7 @@ impl Conductor {
                         self.refuse(&failure);
                     }
                 }
-                Next::Ended(ended) => self.ended(ended).await,
+                Next::Ended(ended, stopped) => self.ended(ended, stopped).await,
                 Next::Look => {
                     if let Err(failure) = self.look().await {
                         self.ready.facts.watched = false;
@@ -135,7 +140,7 @@ impl Conductor {
                 Next::Caught(Caught::Interrupt) if self.driving.is_some() && !self.leaving => self.interrupted(),
                 Next::Caught(signal) => {
                     match (&caught, self.leaving) {
-                        (None, _) => self.stop(StopLevel::Drain),
+                        (None, _) => self.end_soon(),
                         // The guard of the terminal gives it back.
                         (Some(first), true) if self.driving.is_none() => return Ok(first.exit()),
                         (Some(_), _) => self.stop(StopLevel::Cut),
@@ -145,12 +150,12 @@ impl Conductor {
                 }
                 Next::Gone => {
                     // Without a terminal nobody leads: what is under way ends safely.
-                    self.stop(StopLevel::Drain);
+                    self.end_soon();
                     self.leaving = true;
                     caught.get_or_insert(Caught::HangUp);
                     if self.driving.is_some() {
-                        let over = ended(&mut self.driving).await;
-                        self.ended(over).await;
+                        let (ended, stopped) = over(&mut self.driving).await;
+                        self.ended(ended, stopped).await;
                     }
                 }
             }
@@ -179,36 +184,6 @@ impl Conductor {
         } else if self.ready.facts.can_go_on {
             self.note("this session was left unfinished: Enter alone goes on with it, anything you say comes instead");
         }
-    }
-
-    /// Tells the screen what is new in the journal. What it has heard already changes nothing there.
-    pub(super) async fn pass_on(&mut self) -> Result<(), Failure> {
-        let Some(feed) = &mut self.feed else { return Ok(()) };
-        let records = feed.read().await?;
-        let ledger = feed.ledger().await?;
-        for notice in records.iter().filter_map(feed::notice).chain(ledger) {
-            if let Some(heard) = heard(notice) {
-                let _ = self.screen.send(Screen::Heard(heard));
-            }
-        }
-        Ok(())
-    }
-
-    /// Looks what another process has done in the session, and whether it still drives it.
-    async fn look(&mut self) -> Result<(), Failure> {
-        let (lead, session) = self.lead()?;
-        // Looked at first: what is written before the last one leaves is still shown.
-        let filter = Filter { prefix: Some(StreamId::from(&lead).as_str().to_owned()), limit: Some(1) };
-        let driven = self.journal.list(&filter).await?.iter().any(|listing| listing.owner.is_some());
-        self.pass_on().await?;
-        if !driven {
-            let catalog = Catalog::load(&self.settings, Some(&self.journal)).await?;
-            let facts = &mut self.ready.facts;
-            (facts.watched, facts.can_go_on) = (false, catalog.find(session.as_str())?.lead().summary.can_go_on);
-            self.tell(Told::Facts(Box::new(self.ready.facts.clone())));
-            self.note("the process that drove this session has ended; it can be gone on with here");
-        }
-        Ok(())
     }
 
     pub(super) fn tell(&self, told: Told) {
@@ -382,6 +357,18 @@ impl Conductor {
         self.note(word);
     }
 
+    /// Somebody who cannot ask twice wants an end: what takes too long is cut off.
+    fn end_soon(&mut self) {
+        self.stop(StopLevel::Drain);
+        if let Some(driving) = &self.driving {
+            let stopper = driving.stopper.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(DRAIN).await;
+                stopper.ask(StopLevel::Cut);
+            });
+        }
+    }
+
     pub(super) fn stop(&mut self, level: StopLevel) {
         if let Some(driving) = &mut self.driving {
             driving.is_stopping = true;
@@ -389,15 +376,16 @@ impl Conductor {
         }
     }
 
-    /// Nobody drives the lead any more.
-    async fn ended(&mut self, ended: Result<Ended, Error>) {
+    /// Nobody drives the lead any more. `stopped` is whether somebody asked for that.
+    async fn ended(&mut self, ended: Result<Ended, Error>, stopped: bool) {
         self.ready.last_at = self.ready.opened.clock.now();
+        let instead = std::mem::take(&mut self.instead) && !self.leaving;
         match ended {
             Ok(ended) => {
-                let unfinished = ended.outcome.is_none();
-                let instead = std::mem::take(&mut self.instead) && unfinished && !self.leaving;
-                let left = unfinished || ended.summary.as_ref().is_some_and(|row| row.can_go_on);
-                self.ready.facts.can_go_on = left && !instead;
+                let failure = ended.outcome.as_ref().and_then(Outcome::failure);
+                let left = ended.outcome.is_none() || ended.summary.as_ref().is_some_and(|row| row.can_go_on);
+                let next = after(&ended, self.words().await.len(), stopped, instead);
+                self.ready.facts.can_go_on = next != After::Instead && (left || next == After::Waits);
                 for line in &ended.left {
                     self.note(&format!("left of the team's work: {line}"));
                 }
@@ -405,39 +393,42 @@ impl Conductor {
                     self.ready.facts.model.clone_from(&summary.model);
                     self.ready.facts.effort.clone_from(&summary.effort);
                 }
-                self.tell(Told::Facts(Box::new(self.ready.facts.clone())));
-                self.tell(Told::Working(false));
-                if instead {
-                    if let Err(failure) = self.say_instead().await {
-                        self.refuse(&failure);
+                self.rests();
+                let done = match next {
+                    _ if self.leaving => Ok(()),
+                    After::Nothing => Ok(()),
+                    After::Instead => self.say_instead().await,
+                    After::Said => self.drive(Take::New).await,
+                    After::Waits => {
+                        let again = if failure.is_some() { "tries again, and then says" } else { "says" };
+                        self.note(&format!("what you said meanwhile waits: Enter alone {again} it"));
+                        Ok(())
                     }
-                    return;
+                };
+                if let Err(failure) = done {
+                    self.refuse(&failure);
                 }
-                let failed = ended.outcome.as_ref().and_then(Outcome::failure);
-                let words = self.words().await;
-                match (words.len(), failed) {
-                    _ if self.leaving || unfinished => {}
-                    (0, _) => {}
-                    // Something was said when nobody listened any more.
-                    (_, None | Some(FailureKind::Cancelled | FailureKind::Refused | FailureKind::TurnLimit)) => {
-                        if let Err(failure) = self.drive(Take::New).await {
-                            self.refuse(&failure);
-                        }
-                    }
-                    // They would fail like what was said last.
-                    (1, _) => self.note("one message waits: Enter alone tries again, and then it is said"),
-                    (count, _) => {
-                        self.note(&format!("{count} messages wait: Enter alone tries again, and then they are said"))
-                    }
-                }
+            }
+            Err(Error::Journal(convoke_journal::Error::Held { .. })) => {
+                // What was said here is in the journal, and whoever drives the lead says it.
+                (self.ready.facts.watched, self.ready.facts.can_go_on) = (true, false);
+                self.rests();
+                self.note(
+                    "another process drives this session now: it is watched here, and what you said is said there",
+                );
             }
             Err(error) => {
                 self.ready.facts.can_go_on = true;
-                self.tell(Told::Facts(Box::new(self.ready.facts.clone())));
-                self.tell(Told::Working(false));
+                self.rests();
                 self.refuse(&Failure::from(error).hint("everything that was recorded is kept: Enter alone goes on"));
             }
         }
+    }
+
+    /// Tells the screen that nobody works, and where the session stands.
+    fn rests(&self) {
+        self.tell(Told::Facts(Box::new(self.ready.facts.clone())));
+        self.tell(Told::Working(false));
     }
 
     /// What was stopped stays stopped, and what was said since comes instead.
@@ -456,13 +447,15 @@ impl Conductor {
     }
 }
 
-/// How driving ended; never, while nobody drives.
-async fn ended(driving: &mut Option<Driving>) -> Result<Ended, Error> {
+/// How driving ended, and whether somebody asked for it; never, while nobody drives.
+async fn over(driving: &mut Option<Driving>) -> (Result<Ended, Error>, bool) {
     let Some(now) = driving else { return std::future::pending().await };
     let ended = (&mut now.task).await;
+    let stopped = now.is_stopping;
     *driving = None;
     // A driver that broke is told of like one that failed; what it recorded is kept.
-    ended.unwrap_or_else(|error| Err(Error::TeamRefused(format!("the session broke off: {error}"))))
+    let broke = |error| Err(Error::TeamRefused(format!("the session broke off: {error}")));
+    (ended.unwrap_or_else(broke), stopped)
 }
 
 fn watched() -> Failure {

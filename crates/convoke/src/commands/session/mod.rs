@@ -1,6 +1,7 @@
 //! `convoke` without a task, in a terminal: a session. It makes everything ready, has the terminal drawn by a thread of its own, because a
 //! terminal may stand still for as long as it likes, and does what the person asks for until the person leaves.
 
+mod after;
 mod agents;
 mod conductor;
 mod export;
@@ -9,9 +10,11 @@ mod heard;
 mod offers;
 mod ready;
 mod slash;
+mod watching;
 
 use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 
 use convoke_runtime::Clock;
 use convoke_terminal::{Ends, Manner, Opens, Screen, Theme, Told};
@@ -33,6 +36,9 @@ use crate::settings::Settings;
 use crate::signals::{Caught, Sources};
 use crate::stdio::{self, tell};
 
+/// How long a stop waits for what is under way in a session.
+const PATIENCE: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// Opens a session, or takes one up.
 pub(crate) async fn run(settings: &Settings, args: SessionArgs) -> Result<Exit, Failure> {
     if !stdio::has_person() {
@@ -40,6 +46,8 @@ pub(crate) async fn run(settings: &Settings, args: SessionArgs) -> Result<Exit, 
             .hint("give the task on the command line: `convoke review the error handling in src`")
             .hint("`convoke run` alone reviews this directory"));
     }
+    // A person who has waited long enough presses Esc again: until then nothing that is paid for is thrown away.
+    let settings = &Settings { drain: PATIENCE, ..settings.clone() };
     let look = Look::of(settings);
     // Named wrongly, it is told before anything is made.
     let given = match &args.run {

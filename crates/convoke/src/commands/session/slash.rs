@@ -254,6 +254,13 @@ async fn spent(conductor: &Conductor, caps: Caps) -> Result<(), Failure> {
         ("minutes", of(minutes(used), caps.ms.map(minutes))),
     ];
     let mut text: String = rows.iter().map(|(unit, row)| format!("{unit:<8} {row}\n")).collect();
+    let unconfirmed = ledger.unconfirmed().nano;
+    if unconfirmed > 0 {
+        let most = dollars(Some(unconfirmed));
+        text.push_str(&format!(
+            "{most} of it is unconfirmed: requests that were cut off, at the most they can have cost\n"
+        ));
+    }
     if held.nano > 0 {
         text.push_str(&format!("held for requests under way: {}\n", dollars(Some(held.nano))));
     }

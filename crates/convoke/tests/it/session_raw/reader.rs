@@ -67,8 +67,26 @@ fn a_strict_reader_knows_its_own_and_refuses_the_rest() {
     check("a\x1b[31;1mb\x1b[0m\r\n\x1b[?2026h\x1b[2J\x1b[3;4H\x1b7c\x1b8\x1b[K", Some("ab\r\nc"));
     check("␛[2J and ␇ are letters", Some("␛[2J and ␇ are letters"));
     for wild in [
-        "\x1b]0;t\x07", "\x1bP1q\x1b\\", "\x1b[6n", "\x1b[?1000h", "\x1b[3J", "\x1b[4141m", "\x1b[1;4142H", "\x1bc", "\x1b",
-        "\x1b[", "\x07", "\x08", "\t", "\0", "\x7f", "\u{9b}2J", "\u{202e}", "\u{2066}", "\x1b[>4;1m", "\x1b[ q",
+        "\x1b]0;t\x07",
+        "\x1bP1q\x1b\\",
+        "\x1b[6n",
+        "\x1b[?1000h",
+        "\x1b[3J",
+        "\x1b[4141m",
+        "\x1b[1;4142H",
+        "\x1bc",
+        "\x1b",
+        "\x1b[",
+        "\x07",
+        "\x08",
+        "\t",
+        "\0",
+        "\x7f",
+        "\u{9b}2J",
+        "\u{202e}",
+        "\u{2066}",
+        "\x1b[>4;1m",
+        "\x1b[ q",
     ] {
         check(wild, None);
     }
