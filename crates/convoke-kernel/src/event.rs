@@ -14,6 +14,9 @@ use crate::spec::{AgentSpec, Param};
 use crate::team::Letter;
 use crate::wire::{Capabilities, Failure, Reply, ToolCall};
 
+/// Why an input is set aside that a person has taken back.
+pub const TAKEN_BACK: &str = "taken back by the person";
+
 /// Why a journaled event cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum BadEvent {

@@ -47,7 +47,7 @@ pub use event::{
     AgentStarted, ApprovalAsked, ApprovalGiven, BadEvent, CallMade, CompactionAsked, Event, ExchangeClosed,
     ExchangeOpened, ExchangeReopened, ExchangeStopped, HistoryCompacted, HistoryForked, InputRejected, Kept,
     MailDelivered, ModeSet, ModelCalled, ModelFailed, ModelReplied, NoteAppended, Purpose, ResultsAppended, Resumed,
-    Retuned, RoomRefused, ToolFinished, ToolStarted,
+    Retuned, RoomRefused, TAKEN_BACK, ToolFinished, ToolStarted,
 };
 pub use findings::{Ballot, Citation, Finding, Judgement, Report, Severity, Verdict, Vote};
 pub use ids::{AgentId, BadId, MessageId, RunId, SessionId, TaskId};

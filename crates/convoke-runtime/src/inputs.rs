@@ -209,6 +209,11 @@ pub(crate) fn is_letter(input: &KeyedInput) -> bool {
     serde_json::from_str::<Waiting>(&input.body).is_ok_and(|waiting| waiting.letter.is_some())
 }
 
+/// What somebody says by an input, if it is that.
+pub(crate) fn words(input: &KeyedInput) -> Option<String> {
+    serde_json::from_str::<Waiting>(&input.body).ok().filter(|waiting| waiting.start.is_none())?.say
+}
+
 /// Whether an input is what somebody says or calls, and opens an exchange by that.
 pub(crate) fn is_words(input: &KeyedInput) -> bool {
     serde_json::from_str::<Waiting>(&input.body).is_ok_and(|waiting| waiting.say.is_some() || waiting.call.is_some())

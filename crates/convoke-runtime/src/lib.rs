@@ -50,6 +50,7 @@ mod spool;
 mod stop;
 mod take;
 mod team;
+mod unsay;
 mod workspace;
 
 pub use asker::{AskedCall, Asker, Checkpoint, Question};

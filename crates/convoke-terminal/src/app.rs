@@ -310,9 +310,11 @@ impl App {
     /// After a stop, once it is known that something was left unfinished.
     fn say_how_to_go_on(&mut self) {
         if self.can_go_on() && std::mem::take(&mut self.stopped) {
-            self.say(Block::Note(
-                "stopped; Enter alone goes on where it stands, anything you say comes instead".into(),
-            ));
+            let what = match self.queued.is_empty() {
+                true => "stopped; Enter alone goes on where it stands, anything you say comes instead",
+                false => "stopped; Enter alone goes on, and then what waits is said; /unsay takes that back",
+            };
+            self.say(Block::Note(what.into()));
         }
     }
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 use ratatui::text::Line;
 
 use convoke_kernel::{
-    AgentId, Event, ExchangeClosed, ExchangeOpened, Kept, ModelReplied, Outcome, ToolFinished, Usage,
+    AgentId, Event, ExchangeClosed, ExchangeOpened, Kept, ModelReplied, Outcome, Purpose, ToolFinished, Usage,
 };
 
 use crate::heard::Heard;
@@ -49,12 +49,14 @@ pub(crate) struct Transcript {
 }
 
 /// What the lead is at, beside its calls.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 enum At {
     #[default]
     Nothing,
     /// The model is asked.
     Asking,
+    /// The model is asked for the summary that a new history begins with.
+    Summing,
     /// The next attempt is waited for.
     Waiting { until: u64, why: String },
     /// A person has to agree to this first.
@@ -102,7 +104,8 @@ impl Transcript {
             Heard::Roster { seq, .. } => ("roster", *seq),
             Heard::Board { seq, .. } => ("board", *seq),
             Heard::Live { agent, piece } => {
-                if agent == lead {
+                // A summary is for the lead itself, and no answer to anybody.
+                if agent == lead && self.at != At::Summing {
                     self.reply.take(piece);
                 }
                 return Vec::new();
@@ -154,6 +157,7 @@ impl Transcript {
                 format!("asks again in {left} s: {why}")
             }
             (At::Asking, None) => self.reply.doing(),
+            (At::Summing, None) => "sums up, for a new history".to_owned(),
             (At::Nothing, None) => return None,
         };
         Some(if self.draining { format!("stopping · {doing}") } else { doing })
@@ -187,9 +191,9 @@ impl Transcript {
                 self.draining = false;
                 return vec![Block::Note("goes on where it stood".to_owned())];
             }
-            Event::ModelCalled(_) => {
+            Event::ModelCalled(e) => {
                 self.reply.forget();
-                self.at = At::Asking;
+                self.at = if e.purpose == Purpose::Summary { At::Summing } else { At::Asking };
             }
             Event::ModelReplied(e) => return self.replied(at, e),
             Event::ModelFailed(e) => {

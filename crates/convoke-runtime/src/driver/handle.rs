@@ -1,5 +1,6 @@
 //! What whoever holds a driver may ask of it between two drives.
 
+use convoke_journal::KeyedInput;
 use convoke_kernel::{AgentId, Pace, Role};
 
 use super::{Beside, Driver};
@@ -64,6 +65,16 @@ impl Driver {
     /// The agent will not work again: what it has for itself goes with it.
     pub(crate) fn ends_for_good(&mut self) {
         self.for_good = true;
+    }
+
+    /// From now on outcomes are recorded and nothing new is decided.
+    pub(crate) fn hold_still(&mut self) {
+        self.pace = Pace::Hold;
+    }
+
+    /// What waits for the agent.
+    pub(crate) async fn waiting(&self) -> Result<Vec<KeyedInput>, Error> {
+        Ok(self.config.journal.inputs(&self.stream).await?)
     }
 
     /// Ends what is under way and gives everything back; says how it ended.

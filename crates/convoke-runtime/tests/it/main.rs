@@ -51,5 +51,6 @@ mod team_protocols;
 mod team_refuted;
 mod teams;
 mod truth;
+mod unsay;
 mod workers;
 mod workspace;

@@ -56,6 +56,11 @@ impl App {
         self.questions.first().is_some_and(|asking| self.standing == Some(asking.id))
     }
 
+    /// Whether a question came while something was being written, and that is not sent or cleared yet.
+    pub(super) fn is_drafting(&self) -> bool {
+        !self.composer.is_empty() && !self.is_asked()
+    }
+
     /// Whether the question that stands on the screen was answered elsewhere and the person may not have seen that yet.
     pub(super) fn is_gone(&self) -> bool {
         self.standing.is_some() && !self.is_asked()

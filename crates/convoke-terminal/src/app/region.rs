@@ -108,7 +108,7 @@ impl App {
 
     /// The composer, or the line on which a question is answered.
     fn writing(&self, width: usize, most: usize) -> (Vec<Line<'static>>, (u16, u16)) {
-        if self.question().is_some() {
+        if self.question().is_some() && !self.is_drafting() {
             let prompt = if width < 20 { "› " } else { "answer › " };
             let room = width.saturating_sub(text_columns(prompt) + 1);
             // Of a long answer the end is seen, where the person writes.
@@ -139,6 +139,9 @@ impl App {
             Stopping::No if self.facts.watched => {
                 ("another process leads this session; you watch it", "you watch another process")
             }
+            Stopping::No if self.can_go_on() && !self.queued.is_empty() => {
+                ("Enter goes on and says what waits; /unsay takes it back", "Enter goes on, or /unsay")
+            }
             Stopping::No if self.can_go_on() => {
                 ("Enter goes on; what you say comes instead", "Enter goes on, or say something")
             }
@@ -153,6 +156,14 @@ impl App {
             return Vec::new();
         };
         let (rows, whole) = question::fitted(asking, width, most);
+        if self.is_drafting() {
+            // Somebody in the middle of a sentence means the sentence: the question waits until that is sent or cleared.
+            let what = "a question waits: send (Enter) or clear (Ctrl-C) what you write first";
+            let line = self.row(what, Tone::Warn, width);
+            let mut rows: Vec<Line<'static>> = rows.into_iter().take(most.saturating_sub(1)).map(Line::from).collect();
+            rows.extend((most > 0).then_some(line));
+            return rows;
+        }
         if self.standing != Some(asking.id) {
             // What was typed for another question is no answer to this one.
             self.answer = Field::default();

@@ -148,6 +148,8 @@ impl Composer {
         match act {
             Act::Type(c) => self.insert(c.encode_utf8(&mut [0; 4])),
             Act::Break => self.insert("\n"),
+            // Whoever asked for a completion did not mean to send what is half written.
+            Act::Enter if self.wanted.take().is_some() => return Wrote::Nothing,
             Act::Enter => return self.enter(),
             Act::Backspace => return self.delete(at.saturating_sub(1)..at),
             Act::DeleteOrLeave if count == 0 => return Wrote::NotMine,

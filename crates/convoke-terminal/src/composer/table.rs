@@ -119,6 +119,13 @@ pub const COMMANDS: &[CommandRow] = &[
                pays nothing for them; team, tasks and running work stay behind.\nExample: /fork",
     },
     CommandRow {
+        name: "unsay",
+        arguments: "",
+        about: "take back what waits and was not heard yet",
+        more: "What you wrote while work was under way and the lead has not heard yet is\n\
+               taken back; Up brings it to hand again. Stop the work first: Esc.\nExample: /unsay",
+    },
+    CommandRow {
         name: "export",
         arguments: "[dir]",
         about: "write this session to files",

@@ -341,7 +341,8 @@ fn offers_that_come_too_late_are_passed_over() {
     assert_eq!(seen(&composer), "/model x|");
     let mut sent = typed("ad");
     press(&mut sent, KeyCode::Tab);
-    press(&mut sent, KeyCode::Enter);
+    assert_eq!(press(&mut sent, KeyCode::Enter), Wrote::Nothing, "what is half written is not sent");
+    assert!(matches!(press(&mut sent, KeyCode::Enter), Wrote::Done(_)));
     write(&mut sent, "ad");
     sent.offer("ad", candidates(&["ada"]));
     assert_eq!(seen(&sent), "ad|");

@@ -266,13 +266,19 @@ mod tests {
         String::from_utf8(row.bytes.clone()).unwrap()
     }
 
+    /// Told apart from what the painter refuses: a hole there must be seen here.
+    fn is_obeyed(c: char) -> bool {
+        c.is_control()
+            || "\u{200e}\u{200f}\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2066}\u{2067}\u{2068}\u{2069}".contains(c)
+    }
+
     #[test]
     fn nothing_that_a_terminal_obeys_passes_in_a_row() {
         for c in dangerous() {
             let line = Line::from(vec![Span::raw(format!("a{c}b")), Span::raw(c.to_string())]);
             for row in rows(&line, 80).into_iter().chain([row(&line, 80)]) {
                 let written = text(&row);
-                assert!(!written.contains(is_refused), "{c:?} became {written:?}");
+                assert!(!written.contains(is_obeyed), "{c:?} became {written:?}");
                 assert_eq!(usize::from(row.width), written.width(), "{c:?} became {written:?}");
                 assert!(written.starts_with('a') && written.contains('b'), "{written:?}");
             }
@@ -301,7 +307,7 @@ mod tests {
                 let written = String::from_utf8(out).unwrap();
                 // A tab becomes a blank, and that is there already.
                 let rest = written.strip_prefix("\x1b[1;2H").unwrap_or(&written);
-                assert!(!rest.contains(is_refused), "{symbol:?} became {written:?}");
+                assert!(!rest.contains(is_obeyed), "{symbol:?} became {written:?}");
                 // A cell that nobody has disarmed is stopped at the last line too.
                 let mut out = Vec::new();
                 encode_row([(symbol.as_str(), Style::new())], 4, Trailing::Kept, &mut out);

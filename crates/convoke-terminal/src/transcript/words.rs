@@ -1,6 +1,6 @@
 //! What has happened to a lead in words, and what to do next where something went wrong. Pure.
 
-use convoke_kernel::{Event, FailureKind, Kept, Letter, LetterKind, NoteAppended, Resumed, Retuned};
+use convoke_kernel::{Event, FailureKind, Kept, Letter, LetterKind, NoteAppended, Resumed, Retuned, TAKEN_BACK};
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::block::Block;
@@ -51,6 +51,7 @@ pub(super) fn mail(letters: &[Letter]) -> Block {
 pub(super) fn happened(event: &Event) -> Option<Block> {
     let note = match event {
         Event::MailDelivered(e) => return Some(mail(&e.letters)),
+        Event::InputRejected(e) if e.why == TAKEN_BACK => format!("taken back: {}", brief(&e.body, MOST_WHY)),
         Event::InputRejected(e) => {
             let what = format!("something that waited for the lead could not be read: {}", brief(&e.why, MOST_WHY));
             return Some(Block::Failed(format!("{what}\nit is kept in the journal; send it again")));

@@ -139,11 +139,12 @@ pub(super) fn bar(width: usize, done: usize, failed: usize, total: usize) -> Str
     format!("{}{}{}", "█".repeat(good), "▒".repeat(bad), "░".repeat(width - bad - good))
 }
 
-/// A time in one figure: `12 s`, `3 min`, `2 h`.
+/// A time in one figure: `12 s`, `119 min`, `2 h`.
 pub(super) fn short_time(time: Duration) -> String {
     match time.as_secs() {
         whole @ 0..60 => format!("{whole} s"),
-        whole @ 60..3_600 => format!("{} min", whole / 60),
+        // Whoever has an hour and fifty-nine minutes left has not one hour.
+        whole @ 60..7_200 => format!("{} min", whole / 60),
         whole => format!("{} h", whole / 3_600),
     }
 }

@@ -3,15 +3,13 @@
 
 mod shell;
 
-use std::io::Write;
-
 use convoke_sim::{Brain, Context, Hold, Reply, Script, Scripted, SimConfig, calls, says};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use self::shell::Whom;
-pub(crate) use self::shell::{Shell, squeezed};
+pub(crate) use self::shell::{Shell, note, squeezed};
 use crate::stage::{Stage, patiently};
 
 /// Answers by what was said first.
@@ -313,11 +311,11 @@ async fn every_ending(views: &[View]) {
     for view in views {
         for ending in ENDINGS {
             number += 1;
-            writeln!(std::io::stderr(), "{view:?} {ending:?}").unwrap();
+            shell.tries(format!("{view:?} {ending:?}"));
             check(&stage, &shell, *view, ending, number).await;
         }
     }
-    writeln!(std::io::stderr(), "{number} cases: {views:?} x {ENDINGS:?}").unwrap();
+    note(&format!("{number} cases: {views:?} x {ENDINGS:?}"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -402,6 +400,7 @@ async fn a_session_that_was_ended_at_work_goes_on_and_pays_nothing_twice() {
         (Ending::Killed, vec![0, 0, 1]),
     ];
     for (number, (ending, expected)) in cases.into_iter().enumerate() {
+        shell.tries(format!("{ending:?}"));
         assert_eq!(gone_on_with(&stage, &shell, ending, number + 1).await, expected, "{ending:?}");
     }
 }

@@ -9,7 +9,7 @@ use convoke_sim::{Brain, Context, Fault, FaultKind, Reply, Script, Scripted, Sim
 use serde_json::{Value, json};
 
 use crate::repo::{repository, write};
-use crate::session_ends::{Shell, squeezed};
+use crate::session_ends::{Shell, note, squeezed};
 use crate::stage::{Stage, patiently};
 use crate::team::{looks_and_reports, role, workflow};
 
@@ -98,7 +98,7 @@ impl Scene {
     }
 
     /// Every byte of every session was our own, and the terminal is as it was.
-    fn is_clean(self) {
+    fn ends_clean(self) {
         assert_eq!(self.shell.knows("#{pane_title} #{alternate_on} #{mouse_any_flag}"), format!("{} 0 0", self.title));
         let written = self.shell.kept();
         assert!(find(&written, b"\x1b[?2026h").is_some(), "sequences of our own are among it");
@@ -112,7 +112,8 @@ impl Scene {
             (rest, sessions) = (&rest[end..], sessions + 1);
         }
         assert!(sessions > 0 && self.seen.get() > 0);
-        println!("{} bytes of {sessions} sessions were read; {} marks were seen", written.len(), self.seen.get());
+        let (bytes, marks) = (written.len(), self.seen.get());
+        note(&format!("{bytes} bytes of {sessions} sessions were read; {marks} marks were seen"));
     }
 }
 
@@ -172,7 +173,7 @@ async fn what_a_model_says_is_shown_and_never_obeyed() {
     scene.shell.sees("The end.");
     scene.shows("lines", &expected);
     scene.quits();
-    scene.is_clean();
+    scene.ends_clean();
 }
 
 /// A name that a terminal would obey.
@@ -247,7 +248,7 @@ async fn the_name_of_a_file_is_shown_and_never_obeyed() {
     shell.sees("All looked at.");
     scene.shows("lines", &expected("view"));
     scene.quits();
-    scene.is_clean();
+    scene.ends_clean();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -279,7 +280,7 @@ async fn what_a_command_prints_is_shown_and_never_obeyed() {
         }
         scene.quits();
     }
-    scene.is_clean();
+    scene.ends_clean();
 }
 
 /// A lead that does what it is told last, and a teammate that writes to it.
@@ -390,5 +391,5 @@ async fn nothing_else_that_others_write_is_obeyed() {
     shell.enter("n");
     shell.sees("Everything is done.");
     scene.quits();
-    scene.is_clean();
+    scene.ends_clean();
 }

@@ -150,9 +150,19 @@ fn a_question_to_the_person() {
     picture("question", |player| {
         works(player, "Push it.");
         player.replies(LEAD, "I push it.", &[]);
-        player.types("a draft that is kept");
         let about = About::Call { always: Some("allow `git push` in this directory from now on".into()) };
         player.asks(asking(1, "run: git push --force\torigin main\u{1b}[2J", about));
+        player.look();
+        player.types("y");
+    });
+}
+
+#[test]
+fn a_question_that_comes_while_something_is_being_written() {
+    picture("question_meanwhile", |player| {
+        works(player, "Push it.");
+        player.types("please tr");
+        player.asks(call(1, "git push"));
         player.look();
         player.types("y");
     });

@@ -40,6 +40,8 @@ struct Driving {
     interrupted: bool,
     /// Whether it was asked to stop.
     is_stopping: bool,
+    /// Passes on what happens.
+    telling: JoinHandle<()>,
     task: JoinHandle<Result<Ended, Error>>,
 }
 
@@ -69,7 +71,7 @@ struct Said {
 /// What comes next.
 enum Next {
     Asked(Ask),
-    Ended(Result<Ended, Error>, bool),
+    Ended(Box<Result<Ended, Error>>, bool),
     Caught(Caught),
     /// It is time to look what another process has done.
     Look,
@@ -119,7 +121,7 @@ impl Conductor {
             }
             let next = tokio::select! {
                 ask = wanted.recv() => ask.map_or(Next::Gone, Next::Asked),
-                (ended, stopped) = over(&mut self.driving) => Next::Ended(ended, stopped),
+                (ended, stopped) = over(&mut self.driving) => Next::Ended(Box::new(ended), stopped),
                 signal = signals.next() => Next::Caught(signal),
                 () = tokio::time::sleep(LOOK), if self.ready.facts.watched => Next::Look,
                 () = tokio::time::sleep(GLANCE), if self.driving.is_none() && self.ready.lead().is_some() => Next::Look,
@@ -130,7 +132,7 @@ impl Conductor {
                         self.refuse(&failure);
                     }
                 }
-                Next::Ended(ended, stopped) => self.ended(ended, stopped).await,
+                Next::Ended(ended, stopped) => self.ended(*ended, stopped).await,
                 Next::Look => {
                     if let Err(failure) = self.look().await {
                         self.ready.facts.watched = false;
@@ -280,7 +282,8 @@ impl Conductor {
             return Err(watched());
         }
         let Some(lead) = self.ready.lead().cloned() else {
-            let Some(start) = self.ready.start.take() else { return Ok(()) };
+            let gone = || Failure::failed("this session cannot be begun any more").hint("/new begins another");
+            let start = self.ready.start.take().ok_or_else(gone)?;
             let agent = match self.ready.runtime().start(start.clone(), text).await {
                 Ok(agent) => agent,
                 Err(error) => {
@@ -288,9 +291,9 @@ impl Conductor {
                     return Err(error.into());
                 }
             };
+            self.ready.facts.lead = Some(agent.clone());
             let told = Lead::read(&self.journal, &agent).await?;
             self.ready.facts.session = told.spec.map(|spec| spec.session);
-            self.ready.facts.lead = Some(agent);
             self.feed = self.session().map(|session| Feed::new(&self.journal, &session));
             self.tell(Told::Facts(Box::new(self.ready.facts.clone())));
             return self.drive(Take::New).await;
@@ -332,7 +335,7 @@ impl Conductor {
         let (watcher, mut notices) = unbounded_channel();
         let runtime = self.ready.runtime().clone();
         let screen = self.screen.clone();
-        tokio::spawn(async move {
+        let telling = tokio::spawn(async move {
             while let Some(notice) = notices.recv().await {
                 if let Some(heard) = heard(notice) {
                     let _ = screen.send(Screen::Heard(heard));
@@ -340,7 +343,7 @@ impl Conductor {
             }
         });
         let task = tokio::spawn(async move { Box::pin(runtime.drive(&lead, take, stop, Some(watcher))).await });
-        self.driving = Some(Driving { stopper, interrupted: false, is_stopping: false, task });
+        self.driving = Some(Driving { stopper, interrupted: false, is_stopping: false, telling, task });
         self.tell(Told::Working(true));
         Ok(())
     }
@@ -452,6 +455,8 @@ async fn over(driving: &mut Option<Driving>) -> (Result<Ended, Error>, bool) {
     let Some(now) = driving else { return std::future::pending().await };
     let ended = (&mut now.task).await;
     let stopped = now.is_stopping;
+    // What happened last is told before anybody says that nothing happens any more.
+    let _ = (&mut now.telling).await;
     *driving = None;
     // A driver that broke is told of like one that failed; what it recorded is kept.
     let broke = |error| Err(Error::TeamRefused(format!("the session broke off: {error}")));

@@ -9,6 +9,7 @@ use super::conductor::Conductor;
 use super::export;
 use super::ready::Ready;
 use crate::args::{BudgetArgs, Cli};
+use crate::catalog::Catalog;
 use crate::failure::{Exit, Failure};
 use crate::render::{Look, clean, dollars, terminal_size, tokens};
 use crate::settings::{Cap, Caps, ModelSource, caps_words};
@@ -37,6 +38,7 @@ pub(super) async fn run(conductor: &mut Conductor, given: &Given) -> Result<(), 
         "export" => export::export(conductor, word).await,
         "budget" => budget(conductor, &given.words).await,
         "compact" => compact(conductor, &given.rest).await,
+        "unsay" => unsay(conductor).await,
         "new" => new(conductor).await,
         "resume" => resume(conductor, given, word).await,
         "fork" => fork(conductor, word).await,
@@ -119,6 +121,10 @@ async fn model(conductor: &mut Conductor, word: Option<&str>) -> Result<(), Fail
     };
     let mut settings = conductor.settings.clone();
     settings.model = name.to_owned();
+    if settings.effort.is_some() && settings.capabilities().is_err() {
+        // Models differ in the efforts they take; without one this may be one that can be asked.
+        settings.effort = None;
+    }
     tune(conductor, settings, "another model reads the conversation anew: nothing of it is cached there").await
 }
 
@@ -130,7 +136,7 @@ async fn effort(conductor: &mut Conductor, word: Option<&str>) -> Result<(), Fai
         return Ok(());
     };
     let mut settings = conductor.settings.clone();
-    settings.effort = Some(level.to_owned());
+    settings.effort = Some(level.to_owned()).filter(|level| level != "default");
     tune(conductor, settings, "").await
 }
 
@@ -275,6 +281,22 @@ async fn compact(conductor: &mut Conductor, focus: &str) -> Result<(), Failure> 
     conductor.ready.runtime().compact(&lead, &key, focus.trim()).await?;
     conductor.note("a new history begins before the next request: a summary and what lasts go along, the old one stays in the journal");
     Ok(())
+}
+
+/// Takes back what waits for the lead.
+async fn unsay(conductor: &mut Conductor) -> Result<(), Failure> {
+    at_rest(conductor)?;
+    let (lead, _) = conductor.lead()?;
+    let taken = conductor.ready.runtime().unsay(&lead).await?;
+    if taken.is_empty() {
+        conductor.note("nothing waits");
+    }
+    conductor.tell(Told::Waits(Vec::new()));
+    // What was left unfinished can still go on; if nothing was, nothing waits any more.
+    let catalog = Catalog::load(&conductor.settings, Some(&conductor.journal)).await?;
+    conductor.ready.facts.can_go_on = catalog.find(lead.as_str())?.lead().summary.can_go_on;
+    facts(conductor);
+    conductor.pass_on().await
 }
 
 /// Nothing of another session may begin while somebody works in this one.

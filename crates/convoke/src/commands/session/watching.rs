@@ -46,7 +46,7 @@ impl Conductor {
             let facts = &mut self.ready.facts;
             (facts.watched, facts.can_go_on) = (false, catalog.find(session.as_str())?.lead().summary.can_go_on);
             self.tell(Told::Facts(Box::new(self.ready.facts.clone())));
-            self.note("the process that drove this session has ended; it can be gone on with here");
+            self.note("nobody else drives this session any more; it can be gone on with here");
         }
         Ok(())
     }

@@ -114,7 +114,7 @@ async fn what_is_set_by_a_command_is_in_the_next_request() {
     pane.enter("/budget usd 0.01").await;
     pane.shows("granted in all: $0.01").await;
     pane.enter("fourth").await;
-    pane.shows("the budget is used up").await;
+    pane.shows("the budget does not suffice").await;
     assert_eq!(stage.sim().requests().len(), 3, "nothing is spent beyond it");
 }
 

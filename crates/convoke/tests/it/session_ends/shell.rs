@@ -1,6 +1,8 @@
 //! A shell in a pane of a tmux server of its own, in which the binary is started as a person starts it. What is seen is waited for, every
 //! byte that is written can be kept, and no process of another test is touched.
 
+use std::cell::RefCell;
+use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -19,6 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Shell {
     folder: TempDir,
     environment: Vec<(String, String)>,
+    /// What is tried in it now.
+    case: RefCell<String>,
 }
 
 impl Shell {
@@ -27,7 +31,7 @@ impl Shell {
         let folder = tempfile::tempdir().unwrap();
         // A shell that sets bracketed paste itself would hide that nobody else has set it back.
         std::fs::write(folder.path().join("inputrc"), "set enable-bracketed-paste off\n").unwrap();
-        let mut shell = Self { environment: environment(stage, &folder), folder };
+        let mut shell = Self { environment: environment(stage, &folder), folder, case: RefCell::default() };
         shell.environment.extend(more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         let dir = stage.work().to_string_lossy().into_owned();
         let (columns, rows) = (columns.to_string(), rows.to_string());
@@ -36,6 +40,11 @@ impl Shell {
         shell.tmux(&["set-option", "-g", "remain-on-exit", "on"]);
         shell.prompts();
         shell
+    }
+
+    /// Says what is tried from now on, for whoever reads why it failed.
+    pub(crate) fn tries(&self, case: String) {
+        self.case.replace(case);
     }
 
     /// Types a line.
@@ -93,7 +102,9 @@ impl Shell {
     pub(crate) fn until(&self, what: &str, is_so: impl Fn() -> bool) {
         let deadline = Instant::now() + PATIENCE;
         while !is_so() {
-            assert!(Instant::now() < deadline, "waited in vain for {what}:\n{}", self.screen());
+            let (in_time, case) = (Instant::now() < deadline, self.case.borrow());
+            assert!(in_time, "{case}: waited in vain for {what}:\n{}", self.screen());
+            drop(case);
             std::thread::sleep(Duration::from_millis(40));
         }
     }
@@ -218,6 +229,11 @@ const BASH: [&str; 3] = ["bash", "--norc", "--noprofile"];
 pub(crate) enum Whom {
     Session,
     Guard,
+}
+
+/// Says a figure where it is seen although the test is well.
+pub(crate) fn note(text: &str) {
+    std::io::stderr().write_all(format!("{text}\n").as_bytes()).unwrap();
 }
 
 /// The text without blanks, line breaks and what frames it.
