@@ -26,7 +26,7 @@ pub use heard::{Heard, Piece};
 pub use screen::{Drawn, Ends, Manner, Opens, Screen, run};
 pub use stage::{GUARD_ARGUMENT, guard_entry};
 pub use text::{
-    Theme, Tone, broken, clean, count, dollars, escaped, first_line, flat, hanging, last_rows, revealed, seconds,
-    text_columns, tokens, wrapped,
+    Theme, Tone, blocks_text, broken, clean, count, dollars, escaped, first_line, flat, hanging, last_rows,
+    message_text, revealed, seconds, text_columns, tokens, wrapped,
 };
 pub use told::{About, Asking, Candidate, Facts, Told};

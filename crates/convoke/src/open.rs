@@ -147,6 +147,25 @@ pub(crate) fn start(
     })
 }
 
+/// That what a lead and its workers may cost can be told, if there is a cap on it.
+pub(crate) fn check_prices(settings: &Settings, source: &ModelSource, start: &Start) -> Result<(), Failure> {
+    let worker = match source {
+        ModelSource::Offline => &start.model,
+        ModelSource::Api { .. } | ModelSource::Nothing => &settings.fan_out.worker.model,
+    };
+    settings.check_prices(&[&start.model, worker])
+}
+
+/// What a person should know about the model that is asked. What was configured and is not asked is of no interest.
+pub(crate) fn assumptions(settings: &Settings, source: &ModelSource) -> Vec<String> {
+    match source {
+        ModelSource::Offline => Vec::new(),
+        ModelSource::Api { .. } | ModelSource::Nothing => {
+            settings.warnings.iter().cloned().chain(settings.model_row().assumptions()).collect()
+        }
+    }
+}
+
 /// Gives a new lead its team, if it is to have one, and what the project's memory files say.
 pub(crate) fn give_team(settings: &Settings, start: &mut Start, project: Option<String>) {
     if settings.team.on {

@@ -6,11 +6,10 @@ use std::time::Duration;
 use convoke_kernel::{
     AgentId, Event, ExchangeClosed, Kept, ModelFailed, ModelReplied, Outcome, Purpose, Ran, ToolFinished,
 };
-use serde_json::Value;
 
 use super::words::{Said, body, counted, kind_word, line, said, senders};
 use crate::ask::Place;
-use crate::text::{dollars, revealed, seconds, tokens};
+use crate::text::{blocks_text, dollars, message_text, revealed, seconds, tokens};
 
 /// What an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -288,25 +287,4 @@ impl Page {
 
 fn span(from: u64, to: u64) -> String {
     seconds(Duration::from_millis(to.saturating_sub(from)))
-}
-
-/// The texts of a message's content.
-fn message_text(message: &str) -> String {
-    let value: Value = serde_json::from_str(message).unwrap_or_default();
-    texts(&value["content"])
-}
-
-/// The texts of an array of blocks.
-fn blocks_text(blocks: &str) -> String {
-    texts(&serde_json::from_str(blocks).unwrap_or_default())
-}
-
-fn texts(content: &Value) -> String {
-    match content {
-        Value::String(text) => text.clone(),
-        Value::Array(blocks) => {
-            blocks.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n\n")
-        }
-        _ => String::new(),
-    }
 }

@@ -6,6 +6,7 @@ mod flow;
 mod highlight;
 mod markdown;
 mod measure;
+mod message;
 mod theme;
 
 pub(crate) use clean::shown;
@@ -15,4 +16,5 @@ pub(crate) use flow::hung;
 pub(crate) use markdown::markdown;
 pub(crate) use measure::cut;
 pub use measure::{broken, hanging, last_rows, text_columns, wrapped};
+pub use message::{blocks_text, message_text};
 pub use theme::{Theme, Tone};

@@ -49,11 +49,7 @@ pub(crate) async fn run(settings: &Settings, args: RunArgs) -> Result<Exit, Fail
     let mut start = open::start(settings, &source, flags.fresh, is_quoted(&args.task), confinement.clone())?;
     start.approvals = settings.asking.approvals(look.is_interactive());
     open::give_team(settings, &mut start, project.memory);
-    let worker = match source {
-        ModelSource::Offline => &start.model,
-        ModelSource::Api { .. } | ModelSource::Nothing => &settings.fan_out.worker.model,
-    };
-    settings.check_prices(&[&start.model, worker])?;
+    open::check_prices(settings, &source, &start)?;
     let kept = keeping::places_for(settings, &settings.dir).await;
     let journal = open::journal(settings).await?;
     let opened = open::runtime(
@@ -75,13 +71,7 @@ pub(crate) async fn run(settings: &Settings, args: RunArgs) -> Result<Exit, Fail
             format!("there is an unfinished run of this task here: `{command}`, or --continue, goes on with it");
         say(settings, &look.fit(&advice));
     }
-    let mut warnings: Vec<String> = match source {
-        // They are about the model that was configured and is not asked.
-        ModelSource::Offline => Vec::new(),
-        ModelSource::Api { .. } | ModelSource::Nothing => {
-            settings.warnings.iter().cloned().chain(settings.model_row().assumptions()).collect()
-        }
-    };
+    let mut warnings = open::assumptions(settings, &source);
     let mut tree = match flags.isolation {
         Some(IsolationFlag::Worktree) => Some(LeadTree::make(settings).await?),
         Some(IsolationFlag::None) | None => None,

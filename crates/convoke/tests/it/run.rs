@@ -102,7 +102,7 @@ async fn without_a_key_a_pipe_gets_no_review() {
 async fn without_a_key_a_terminal_gets_the_offline_model_and_is_told_so() {
     let stage = Stage::bare();
     std::fs::write(stage.work().join("main.py"), "print('hello')  # TODO: more\n").unwrap();
-    let mut command = stage.shell("script -qec \"$0 --max-turns 30\" /dev/null", &[]);
+    let mut command = stage.shell("script -qec \"$0 run --max-turns 30\" /dev/null", &[]);
     command.env("TERM", "xterm-256color");
     let seen = to_its_end(command).await.exits(0);
     assert!(seen.stdout.contains("offline model answers"), "{}", seen.stdout);

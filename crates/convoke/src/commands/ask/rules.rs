@@ -25,6 +25,13 @@ impl Rules {
         Self { file: settings.user_file(), held: Mutex::new(all) }
     }
 
+    /// Those of somebody who is asked about everything, remembered here.
+    #[cfg(test)]
+    pub(in crate::commands) fn at(file: PathBuf) -> Self {
+        let ask = convoke_kernel::AskWhen::Always;
+        Self { file, held: Mutex::new(Approvals { ask, ..Approvals::default() }) }
+    }
+
     /// Whether a command that the session asks about needs no asking any more.
     pub(in crate::commands) fn allows(&self, command: &str) -> bool {
         self.held().allows(&ToolRequest::Bash { command: command.to_owned() }, "")

@@ -8,6 +8,7 @@ use convoke_journal::Record;
 use convoke_kernel::{
     AgentSpec, Event, Kept, Letter, ModelFailed, ModelReplied, Outcome, Purpose, Ran, ToolFinished, ToolStarted,
 };
+use convoke_terminal::{blocks_text, message_text};
 use serde_json::Value;
 
 use crate::render::{clean, dollars, kind_word, revealed, seconds, tokens};
@@ -217,27 +218,5 @@ fn request_text(name: &str, input: &str) -> String {
             format!("{name} {rest}, script:\n> {}", script.trim_end().replace('\n', "\n> "))
         }
         _ => format!("{name} {input}"),
-    }
-}
-
-/// The texts of a message's content.
-fn message_text(message: &str) -> String {
-    let value: Value = serde_json::from_str(message).unwrap_or_default();
-    texts(&value["content"])
-}
-
-/// The texts of an array of blocks.
-fn blocks_text(blocks: &str) -> String {
-    texts(&serde_json::from_str(blocks).unwrap_or_default())
-}
-
-fn texts(content: &Value) -> String {
-    match content {
-        Value::String(text) => text.clone(),
-        Value::Array(blocks) => {
-            let texts: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
-            texts.join("\n\n")
-        }
-        _ => String::new(),
     }
 }

@@ -140,3 +140,61 @@ impl Drop for Stands<'_> {
         self.front.tell(Told::Withdrawn(self.id));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use convoke_kernel::AgentId;
+    use convoke_runtime::AskedCall;
+    use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+    use super::*;
+
+    fn question(command: &str) -> Question {
+        let (call, label, why) = ("t1".to_owned(), "tidy up".to_owned(), "a rule asks for it".to_owned());
+        let call =
+            AskedCall { agent: AgentId::from_bits([1; 10]), call, label, wanted: format!("run: {command}"), why };
+        Question { what: String::new(), details: Vec::new(), call: Some(call) }
+    }
+
+    async fn asked(news: &mut UnboundedReceiver<Screen>) -> Asking {
+        loop {
+            if let Some(Screen::Told(Told::Asked(asking))) = news.recv().await {
+                return *asking;
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn always_counts_at_once_for_everybody_and_is_written_down() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("config.toml");
+        let (screen, mut news) = unbounded_channel();
+        let (front, rules) = (Front::new(screen), Arc::new(Rules::at(file.clone())));
+        let first = tokio::spawn(Arc::clone(&front).agrees(Arc::clone(&rules), question("cargo test")));
+        let one = asked(&mut news).await;
+        let second = tokio::spawn(Arc::clone(&front).agrees(Arc::clone(&rules), question("cargo test --workspace")));
+        asked(&mut news).await;
+        let About::Call { always: Some(_) } = one.about else { panic!("{one:?}") };
+        front.answered(one.id, Answer::Always);
+        assert!(first.await.unwrap() && second.await.unwrap(), "the second needs no answer any more");
+        assert!(std::fs::read_to_string(&file).unwrap().contains("command = \"cargo test\""));
+        assert!(Arc::clone(&front).agrees(rules, question("cargo test -p x")).await, "nobody is asked again");
+    }
+
+    #[tokio::test]
+    async fn a_question_that_nobody_waits_for_is_taken_away() {
+        let dir = tempfile::tempdir().unwrap();
+        let (screen, mut news) = unbounded_channel();
+        let (front, rules) = (Front::new(screen), Arc::new(Rules::at(dir.path().join("config.toml"))));
+        let waits = tokio::spawn(Arc::clone(&front).agrees(rules, question("git push")));
+        let asking = asked(&mut news).await;
+        waits.abort();
+        let withdrawn = loop {
+            if let Some(Screen::Told(Told::Withdrawn(id))) = news.recv().await {
+                break id;
+            }
+        };
+        assert_eq!(withdrawn, asking.id);
+        front.answered(asking.id, Answer::Yes);
+    }
+}

@@ -61,11 +61,7 @@ impl Ready {
         let mut start = open::start(settings, source, false, false, confinement.clone())?;
         start.approvals = settings.asking.approvals(true);
         open::give_team(settings, &mut start, project.memory);
-        let worker = match source {
-            ModelSource::Offline => &start.model,
-            ModelSource::Api { .. } | ModelSource::Nothing => &settings.fan_out.worker.model,
-        };
-        settings.check_prices(&[&start.model, worker])?;
+        open::check_prices(settings, source, &start)?;
         let kept = keeping::places_for(settings, &settings.dir).await;
         let asker = front.asker(Rules::of(settings, &start.approvals));
         let opened = open::runtime(
@@ -78,12 +74,7 @@ impl Ready {
             project.library,
         )
         .await?;
-        let mut remarks: Vec<String> = match source {
-            ModelSource::Offline => Vec::new(),
-            ModelSource::Api { .. } | ModelSource::Nothing => {
-                settings.warnings.iter().cloned().chain(settings.model_row().assumptions()).collect()
-            }
-        };
+        let mut remarks = open::assumptions(settings, source);
         if let (Err(why), true, ModelSource::Api { .. }) = (&kept, confinement.sandbox.writes(), source) {
             remarks.push(keeping::cannot_take_back(why));
         }

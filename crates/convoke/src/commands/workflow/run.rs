@@ -61,11 +61,7 @@ pub(super) async fn run(desk: &Desk<'_>, args: WorkflowRunArgs) -> Result<Exit, 
     // Nothing that stands in a program or its arguments is a person's consent to more than this run.
     let mut start = open::start(settings, &source, args.fresh, true, confinement.clone())?;
     start.approvals = settings.asking.approvals(look.is_interactive());
-    let worker = match source {
-        ModelSource::Offline => &start.model,
-        ModelSource::Api { .. } | ModelSource::Nothing => &settings.fan_out.worker.model,
-    };
-    settings.check_prices(&[&start.model, worker])?;
+    open::check_prices(settings, &source, &start)?;
     if look.is_interactive() && !args.yes {
         let plan = plan(settings, &source, library.clone(), &chosen, value.as_ref()).await?;
         let children = children(settings, &library, &plan).await;
@@ -85,13 +81,7 @@ pub(super) async fn run(desk: &Desk<'_>, args: WorkflowRunArgs) -> Result<Exit, 
             format!("there is an unfinished run of the same here: `{command}`, or --continue, goes on with it");
         say(settings, &look.fit(&advice));
     }
-    let mut warnings: Vec<String> = match source {
-        // They are about the model that was configured and is not asked.
-        ModelSource::Offline => Vec::new(),
-        ModelSource::Api { .. } | ModelSource::Nothing => {
-            settings.warnings.iter().cloned().chain(settings.model_row().assumptions()).collect()
-        }
-    };
+    let mut warnings = open::assumptions(settings, &source);
     if let (Err(why), true, ModelSource::Api { .. }) = (&kept, confinement.sandbox.writes(), &source) {
         warnings.push(keeping::cannot_take_back(why));
     }
