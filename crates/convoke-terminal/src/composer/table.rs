@@ -95,7 +95,7 @@ pub const COMMANDS: &[CommandRow] = &[
     CommandRow {
         name: "cost",
         arguments: "",
-        about: "what was spent, by agent and by model",
+        about: "what was spent, by run and by model",
         more: "Tokens read, written and had from the cache, in dollars where the price is\nknown.\nExample: /cost",
     },
     CommandRow {
@@ -129,7 +129,8 @@ pub const COMMANDS: &[CommandRow] = &[
         name: "export",
         arguments: "[dir]",
         about: "write this session to files",
-        more: "Writes the conversation and what came of it into the directory.\nExample: /export \"my notes\"",
+        more: "Writes the conversation, every event and the team into the directory; without\n\
+               one below Convoke's own, which it names.\nExample: /export \"my notes\"",
     },
     CommandRow {
         name: "diff",
@@ -185,6 +186,6 @@ pub(super) const KEYS: &[(&str, &str)] = &[
     ("Ctrl-Y", "put back what was cut"),
     ("Ctrl-O", "the fleet, and back"),
     ("Ctrl-Z", "suspend; fg comes back"),
-    ("Ctrl-D", "leave, if nothing is written"),
+    ("Ctrl-D", "leave, if nothing is written; twice"),
     ("//text", "say a text that begins with a slash"),
 ];

@@ -79,3 +79,14 @@ async fn what_cannot_be_forked_is_wrong_usage_and_says_what_can() {
     check(&["s_nothing"], "there is no run 's_nothing'").await;
     assert_eq!(runs(&stage).await.len(), 1, "nothing is left behind");
 }
+
+#[tokio::test]
+async fn a_fork_of_an_offline_session_goes_on_too() {
+    let stage = Stage::bare();
+    std::fs::write(stage.work().join("main.py"), "print('hello')  # TODO: more\n").unwrap();
+    stage.run(&["--offline", "Review this repository"]).await.exits(0);
+    let id = runs(&stage).await[0]["run"].as_str().unwrap().to_owned();
+    let fork = stage.run(&["runs", "fork", &id]).await.exits(0).stdout.trim().to_owned();
+    let again = stage.run(&["resume", &fork, "--say", "Review this repository"]).await.exits(0);
+    assert!(again.stdout.contains("main.py"), "{}", again.stdout);
+}

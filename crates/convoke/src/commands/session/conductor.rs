@@ -387,7 +387,10 @@ impl Conductor {
             Ok(ended) => {
                 let failure = ended.outcome.as_ref().and_then(Outcome::failure);
                 let left = ended.outcome.is_none() || ended.summary.as_ref().is_some_and(|row| row.can_go_on);
-                let next = after(&ended, self.words().await.len(), stopped, instead);
+                let words = self.words().await;
+                let next = after(&ended, words.len(), stopped, instead);
+                // All that waits is seen, also what was said in the moment of a stop.
+                self.tell(Told::Waits(words));
                 self.ready.facts.can_go_on = next != After::Instead && (left || next == After::Waits);
                 for line in &ended.left {
                     self.note(&format!("left of the team's work: {line}"));
@@ -397,11 +400,16 @@ impl Conductor {
                     self.ready.facts.effort.clone_from(&summary.effort);
                 }
                 self.rests();
+                if stopped && self.settings.plain && self.ready.facts.can_go_on {
+                    self.note("stopped; Enter alone goes on where it stands");
+                }
                 let done = match next {
                     _ if self.leaving => Ok(()),
                     After::Nothing => Ok(()),
                     After::Instead => self.say_instead().await,
                     After::Said => self.drive(Take::New).await,
+                    // After a stop the screen says it.
+                    After::Waits if stopped && !self.settings.plain => Ok(()),
                     After::Waits => {
                         let again = if failure.is_some() { "tries again, and then says" } else { "says" };
                         self.note(&format!("what you said meanwhile waits: Enter alone {again} it"));

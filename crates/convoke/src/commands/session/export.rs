@@ -11,11 +11,14 @@ use super::slash::printed;
 use crate::failure::Failure;
 use crate::lead::Lead;
 
-/// Writes the session to this directory, or to one that is named after it. Nothing that stands there is replaced.
+/// Writes the session to this directory, or to one of Convoke's own: what nobody asked for must not lie in a repository. Nothing that
+/// stands there is replaced.
 pub(super) async fn export(conductor: &Conductor, word: Option<&str>) -> Result<(), Failure> {
     let (lead, session) = conductor.lead()?;
-    let named = word.map_or_else(|| format!("convoke-{session}"), str::to_owned);
-    let dir = Path::new(&conductor.ready.facts.dir).join(named);
+    let dir = match word {
+        Some(named) => Path::new(&conductor.ready.facts.dir).join(named),
+        None => conductor.settings.state_dir.join("exports").join(session.as_str()),
+    };
     let cannot = |error: std::io::Error| Failure::failed(format!("{} cannot be written: {error}", dir.display()));
     fs::create_dir_all(&dir).map_err(cannot)?;
     let told = Lead::read(&conductor.journal, &lead).await?;
@@ -26,7 +29,7 @@ pub(super) async fn export(conductor: &Conductor, word: Option<&str>) -> Result<
     let team = dir.to_string_lossy().into_owned();
     // A session without a team has nothing more.
     if let (_, Ok(_)) = printed(conductor, &["export", session.as_str(), "--to", &team]).await? {
-        written.push(dir.join(".team"));
+        written.extend([dir.join(".team"), dir.join(".tasks")]);
     }
     let names: Vec<String> =
         written.iter().filter(|path| path.exists()).map(|path| path.display().to_string()).collect();

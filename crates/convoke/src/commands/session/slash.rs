@@ -303,7 +303,7 @@ async fn unsay(conductor: &mut Conductor) -> Result<(), Failure> {
 fn at_rest(conductor: &Conductor) -> Result<(), Failure> {
     if conductor.is_driving() {
         return Err(
-            Failure::usage("work is under way here").hint("stop it first: Esc; it can be taken up later with /resume")
+            Failure::usage("work is under way here").hint("stop it first: Esc; what is stopped can go on later")
         );
     }
     Ok(())
