@@ -11,6 +11,8 @@ mod fleet;
 mod heard;
 mod plain;
 mod question;
+#[cfg(test)]
+mod sample;
 mod screen;
 mod stage;
 mod status;
@@ -26,7 +28,7 @@ pub use heard::{Heard, Piece};
 pub use screen::{Drawn, Ends, Manner, Opens, Screen, run};
 pub use stage::{GUARD_ARGUMENT, guard_entry};
 pub use text::{
-    Theme, Tone, blocks_text, broken, clean, count, dollars, escaped, first_line, flat, hanging, last_rows,
-    message_text, revealed, seconds, text_columns, tokens, wrapped,
+    Theme, Tone, blocks_text, broken, clean, count, dollars, escaped, first_line, flat, hanging, kind_word, last_rows,
+    marked, message_text, revealed, seconds, text_columns, tokens, wrapped,
 };
 pub use told::{About, Asking, Candidate, Facts, Told};

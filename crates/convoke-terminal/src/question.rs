@@ -1,7 +1,7 @@
 //! A question to the person as rows: who, what, why, and what each answer does. Every line of what is wanted is there, and every character
 //! that a terminal would obey or not show is written out.
 
-use crate::text::{broken, hanging, revealed};
+use crate::text::{self, broken, hanging, revealed};
 use crate::told::{About, Asking};
 
 /// By what a question is answered.
@@ -82,17 +82,9 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
     hanging(text, width, "  ").lines().flat_map(|line| broken(line, width)).collect()
 }
 
-/// What somebody else wrote: every line begins with a mark, so that none can pass for ours.
+/// What somebody else wrote, set off from our own words.
 fn marked(text: &str, first: &str, next: &str, width: usize) -> Vec<String> {
-    let shown = revealed(text);
-    let mut rows = Vec::new();
-    for (number, line) in shown.split('\n').enumerate() {
-        let mark = if number == 0 { first } else { next };
-        for (part, row) in broken(line, width.saturating_sub(4).max(4)).into_iter().enumerate() {
-            rows.push(format!("  {}{row}", if part == 0 { mark } else { "  " }));
-        }
-    }
-    rows
+    text::marked(text, first, next, width.saturating_sub(2)).into_iter().map(|row| format!("  {row}")).collect()
 }
 
 #[cfg(test)]

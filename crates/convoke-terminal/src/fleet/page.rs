@@ -7,9 +7,9 @@ use convoke_kernel::{
     AgentId, Event, ExchangeClosed, Kept, ModelFailed, ModelReplied, Outcome, Purpose, Ran, ToolFinished,
 };
 
-use super::words::{Said, body, counted, kind_word, line, said, senders};
+use super::words::{Said, body, counted, line, said, senders};
 use crate::ask::Place;
-use crate::text::{blocks_text, dollars, message_text, revealed, seconds, tokens};
+use crate::text::{blocks_text, dollars, kind_word, message_text, revealed, seconds, tokens};
 
 /// What an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! Words for what agents do: foreign text made harmless and short, calls as a person would say them, kinds of failure. Pure; rows and
 //! pages say the same thing in the same words because they take them from here.
 
-use convoke_kernel::{ExchangeClosed, FailureKind, Letter, LetterKind, Outcome, Vote};
+use convoke_kernel::{ExchangeClosed, Letter, LetterKind, Outcome, Vote};
 use serde_json::Value;
 
 use crate::ask::Place;
-use crate::text::{count, first_line, shown};
+use crate::text::{count, first_line, kind_word, shown};
 
 /// How much of a label, a command or a reason is kept; more than any row shows.
 const MOST_CHARS: usize = 200;
@@ -29,14 +29,6 @@ pub(super) fn body(text: &str) -> String {
 pub(super) fn place(path: &str, line: Option<u64>) -> Option<Place> {
     let is_harmless = !path.is_empty() && !path.contains('\n') && shown(path) == path;
     is_harmless.then(|| Place { path: path.to_owned(), line })
-}
-
-/// A kind of failure as programs read it.
-pub(super) fn kind_word(kind: FailureKind) -> String {
-    match serde_json::to_value(kind) {
-        Ok(Value::String(word)) => word,
-        _ => "internal".to_owned(),
-    }
 }
 
 /// How many of something there are.

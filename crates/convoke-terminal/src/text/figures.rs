@@ -1,6 +1,8 @@
-//! Numbers as people read them. It rounds for the eye only; data formats carry the exact figures.
+//! Numbers and names as people read them. It rounds for the eye only; data formats carry the exact figures.
 
 use std::time::Duration;
+
+use convoke_kernel::FailureKind;
 
 /// `950`, `12.3k`, `1.2M`.
 pub fn tokens(count: u64) -> String {
@@ -35,6 +37,14 @@ pub fn seconds(time: Duration) -> String {
 pub fn count(number: u32, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {noun}{plural}")
+}
+
+/// A kind of failure as programs read it.
+pub fn kind_word(kind: FailureKind) -> String {
+    match serde_json::to_value(kind) {
+        Ok(serde_json::Value::String(word)) => word,
+        _ => "internal".to_owned(),
+    }
 }
 
 #[cfg(test)]

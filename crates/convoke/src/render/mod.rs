@@ -14,7 +14,7 @@ mod screen;
 mod tree;
 
 pub(crate) use convoke_terminal::{
-    clean, count, dollars, escaped, first_line, flat, hanging, revealed, seconds, text_columns, tokens,
+    clean, count, dollars, escaped, first_line, flat, hanging, kind_word, revealed, seconds, text_columns, tokens,
 };
 pub(crate) use jsonl::event_line;
 pub(crate) use live::Still;
@@ -23,5 +23,5 @@ pub(crate) use look::Talk;
 pub(crate) use look::{Look, terminal_size};
 pub(crate) use progress::Progress;
 pub(crate) use question::{call_rows, is_whole};
-pub(crate) use report::{Asked, End, Report, kind_word};
+pub(crate) use report::{Asked, End, Report};
 pub(crate) use screen::{Message, Screen};

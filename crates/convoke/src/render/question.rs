@@ -3,7 +3,7 @@
 
 use crate::questions::who;
 use crate::report::{Checkpoint, Waits};
-use convoke_terminal::{broken, hanging, revealed};
+use convoke_terminal::{hanging, marked, revealed};
 
 /// More rows of a command than this are for `convoke approvals list`.
 const MOST_ROWS: usize = 12;
@@ -70,15 +70,7 @@ fn rows(wanted: &str, width: usize) -> Vec<String> {
         Some(("run", command)) => (command, "$ ", "> "),
         _ => (wanted, "", "| "),
     };
-    let shown = revealed(text);
-    let mut rows = Vec::new();
-    for (number, line) in shown.split('\n').enumerate() {
-        let mark = if number == 0 { first } else { next };
-        for (part, row) in broken(line, width - 2).into_iter().enumerate() {
-            rows.push(format!("{}{row}", if part == 0 { mark } else { "  " }));
-        }
-    }
-    rows
+    marked(text, first, next, width)
 }
 
 #[cfg(test)]

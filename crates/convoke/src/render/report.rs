@@ -4,7 +4,7 @@
 mod judge;
 mod raise;
 
-use convoke_kernel::{AgentId, Confinement, FailureKind};
+use convoke_kernel::{AgentId, Confinement};
 use convoke_runtime::{Ended, Error};
 
 use judge::{Judged, judge, judge_all, judge_outcome, judge_program, judge_team, judge_waiting, judge_work};
@@ -377,14 +377,6 @@ fn own_cache(progress: &Progress) -> Cache {
     let usage = &progress.usage;
     let written = usage.cache_write_5m_tokens.saturating_add(usage.cache_write_1h_tokens);
     Cache { read: usage.cache_read_tokens, written, fresh: usage.input_tokens, saved_nano: None }
-}
-
-/// A kind of failure as programs read it.
-pub(crate) fn kind_word(kind: FailureKind) -> String {
-    match serde_json::to_value(kind) {
-        Ok(serde_json::Value::String(word)) => word,
-        _ => "internal".to_owned(),
-    }
 }
 
 fn ended(mut text: String) -> String {

@@ -9,14 +9,14 @@ use ratatui::text::Line;
 use serde_json::{Value, json};
 
 use convoke_kernel::{
-    AgentId, AgentSpec, AgentStarted, Capabilities, Child, Event, ExchangeClosed, ExchangeOpened, FanOut, Kept,
-    LeadSettings, Limits, ModelCalled, ModelReplied, Outcome, Purpose, Reply, Role, Segment, SessionId, StopReason,
-    Thinking, ToolCall, ToolFinished, ToolResult, ToolStarted, Usage,
+    AgentId, AgentSpec, AgentStarted, Event, ExchangeClosed, ExchangeOpened, Kept, ModelCalled, ModelReplied, Outcome,
+    Purpose, Reply, Role, Segment, SessionId, StopReason, ToolCall, ToolFinished, ToolResult, ToolStarted, Usage,
 };
 
 use crate::app::{Act, App};
 use crate::ask::Ask;
 use crate::heard::{Heard, Piece};
+use crate::sample;
 use crate::text::{Theme, text_columns};
 use crate::told::{About, Asking, Facts, Told};
 
@@ -255,30 +255,6 @@ pub(super) fn asks(acts: Vec<Act>) -> Vec<Ask> {
 }
 
 fn spec(role: Role, label: &str) -> AgentSpec {
-    let capabilities = Capabilities {
-        system_role: false,
-        anthropic_tools: false,
-        cache_marks: false,
-        thinking: Thinking::Omit,
-        effort: Some("high".into()),
-        max_output: 8_000,
-        window: 100_000,
-    };
-    let limits = Limits::default();
-    let child = Child { model: "small".into(), capabilities: capabilities.clone(), limits, rates: None };
-    let fan_out = FanOut { mode: true, consent: true, voters: 1, max_subtasks: 50, quoted: false, fresh: false, child };
-    let lead = AgentSpec::lead(LeadSettings {
-        session: SessionId::from_bits([7; 10]),
-        dir: "/".into(),
-        model: "large".into(),
-        capabilities,
-        limits,
-        rates: None,
-        confinement: Default::default(),
-        approvals: Default::default(),
-        fan_out: Some(fan_out),
-        team: None,
-        extra_system: None,
-    });
+    let lead = sample::lead(7, None);
     if role == Role::Lead { lead } else { lead.child(role, label, 1).unwrap() }
 }

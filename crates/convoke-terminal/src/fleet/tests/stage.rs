@@ -3,15 +3,16 @@
 use std::collections::HashMap;
 
 use convoke_kernel::{
-    AgentSpec, AgentStarted, BoardEvent, CallAnswer, CallEnded, CallResult, Capabilities, Child, Citation,
-    ExchangeClosed, ExchangeOpened, FailureKind, FanOut, Finding, ItemEnded, ItemResult, ItemStatus, Kept,
-    LeadSettings, Letter, LetterKind, Limits, MadeCall, Membership, MessageId, ModelCalled, ModelReplied, Outcome,
-    ProgramEvent, ProgramStarted, Purpose, Reply, Report, RosterEvent, RunEvent, RunSpec, RunStarted, Segment,
-    SessionId, Severity, StepTaken, StopReason, Teammate, Thinking, ToolCall, ToolFinished, ToolResult, ToolStarted,
+    AgentSpec, AgentStarted, BoardEvent, CallAnswer, CallEnded, CallResult, Citation, ExchangeClosed, ExchangeOpened,
+    FailureKind, Finding, ItemEnded, ItemResult, ItemStatus, Kept, Letter, LetterKind, MadeCall, Membership, MessageId,
+    ModelCalled, ModelReplied, Outcome, ProgramEvent, ProgramStarted, Purpose, Reply, Report, RosterEvent, RunEvent,
+    RunSpec, RunStarted, Segment, SessionId, Severity, StepTaken, StopReason, Teammate, ToolCall, ToolFinished,
+    ToolResult, ToolStarted,
 };
 use serde_json::{Value, json};
 
 use super::super::*;
+use crate::sample;
 
 /// A session that is played to a fleet. Every event comes ten milliseconds after the one before.
 #[derive(Default)]
@@ -30,18 +31,6 @@ pub(super) fn wf(number: u32) -> RunId {
 }
 
 fn lead_spec() -> AgentSpec {
-    let capabilities = Capabilities {
-        system_role: false,
-        anthropic_tools: false,
-        cache_marks: false,
-        thinking: Thinking::Omit,
-        effort: Some("high".into()),
-        max_output: 8_000,
-        window: 100_000,
-    };
-    let limits = Limits::default();
-    let child = Child { model: "small".into(), capabilities: capabilities.clone(), limits, rates: None };
-    let fan_out = FanOut { mode: true, consent: true, voters: 1, max_subtasks: 50, quoted: false, fresh: false, child };
     let team = Membership {
         name: "lead".into(),
         role: "lead".into(),
@@ -50,19 +39,7 @@ fn lead_spec() -> AgentSpec {
         compact_at: 1_000,
         project: None,
     };
-    AgentSpec::lead(LeadSettings {
-        session: SessionId::from_bits([1; 10]),
-        dir: "/".into(),
-        model: "large".into(),
-        capabilities,
-        limits,
-        rates: None,
-        confinement: Default::default(),
-        approvals: Default::default(),
-        fan_out: Some(fan_out),
-        team: Some(team),
-        extra_system: None,
-    })
+    sample::lead(1, Some(team))
 }
 
 pub(super) fn spec(role: Role, label: &str) -> AgentSpec {
