@@ -49,30 +49,6 @@ const EDGES: &[(&str, &[&str])] = &[
 /// its features that fetch are off.
 const KERNEL_USES: &[&str] = &["jsonschema", "serde", "serde_json", "sha2", "thiserror"];
 
-/// Lines without tests that a crate may have; raising one is a commit that says why.
-const BUDGETS: &[(&str, usize)] = &[
-    // Seven machines now: the agent with its roles, mode, letters and new histories, the run with its verdicts, the program, the ledger,
-    // the roster, the board, and the prompts and tools of all of them.
-    ("convoke-kernel", 16_000),
-    ("convoke-journal", 4_000),
-    ("convoke-claude", 2_600),
-    // The shell, and every layer that holds it: mounts, Landlock, seccomp, limits, the proxy, the copy; and the locked worker.
-    ("convoke-sandbox", 8_300),
-    ("convoke-files", 3_200),
-    ("convoke-script", 4_000),
-    // Two halves: the record of a run's changes with undo, and worktrees that survive a kill at every step.
-    ("convoke-trees", 5_000),
-    // The circle, and everybody it drives: leads, fan-outs, programs, and now teams with their host, their desk and their calls.
-    ("convoke-runtime", 14_500),
-    // Three things in one: every rule of the API, its cache, limits and bill, and the offline model, which plays five roles.
-    ("convoke-sim", 13_600),
-    // Text made harmless and measured, markdown, a composer, the fleet folded from events, its views, and a terminal that is given back.
-    ("convoke-terminal", 13_500),
-    // Settings with origins, the live tree, one report in four forms, approvals, what can be taken back, and workflow programs: saved,
-    // planned, agreed to, run, shown, and steered from another process; teams, tasks and mail from outside, and their export; sessions.
-    ("convoke", 24_500),
-];
-
 const LONGEST_FILE: usize = 500;
 const LONGEST_TEST_FILE: usize = 800;
 
@@ -177,23 +153,6 @@ fn files_are_short_and_say_what_they_are_for() {
         }
         if !text.starts_with("//!") {
             complaints.push(format!("{}: does not begin with //! and what it is for", path.display()));
-        }
-    }
-    no_complaints(complaints);
-}
-
-#[test]
-fn crates_stay_within_their_budget_of_lines() {
-    let budgets: BTreeMap<_, _> = BUDGETS.iter().copied().collect();
-    let mut complaints = Vec::new();
-    for name in crates() {
-        let files = files_of(&name, &["src"]);
-        let lines: usize =
-            files.iter().filter(|(path, _)| !is_test_file(path)).map(|(_, text)| code(text).lines().count()).sum();
-        let budget = budgets.get(name.as_str()).copied().unwrap_or(0);
-        println!("{name}: {lines} of {budget} lines");
-        if lines > budget {
-            complaints.push(format!("{name}: {lines} lines, the budget is {budget}"));
         }
     }
     no_complaints(complaints);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use convoke_kernel::{CallState, ItemStatus, Program, ProgramEvent, ProgramSaid, ProgramStatus, RunId};
 
-use super::report::kind_word;
+use super::kind_word;
 use convoke_terminal::flat;
 
 /// More lines of one program than this are in its record alone.

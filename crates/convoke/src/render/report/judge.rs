@@ -3,9 +3,10 @@
 use convoke_kernel::{FailureKind, Outcome};
 use convoke_runtime::{Ended, Error};
 
-use super::{Status, kind_word};
+use super::Status;
 use crate::failure::Exit;
 use crate::lead::Exchange;
+use crate::render::kind_word;
 use crate::report::{Declined, ProgramReport};
 use crate::signals::Caught;
 use crate::work::Short;

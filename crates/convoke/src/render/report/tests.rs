@@ -1,8 +1,9 @@
 //! How the ends of runs are judged.
 
-use convoke_kernel::Outcome;
+use convoke_kernel::{FailureKind, Outcome};
 
 use super::*;
+use crate::render::kind_word;
 use crate::work::Short;
 
 fn ended_with(outcome: Option<Outcome>) -> Ended {

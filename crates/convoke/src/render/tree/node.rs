@@ -6,8 +6,8 @@ use std::time::Duration;
 use convoke_kernel::{Event, ExchangeClosed, Kept, Outcome, Role, Status, Summary, Vote};
 use convoke_runtime::Piece;
 
+use super::super::kind_word;
 use super::super::progress::Call;
-use super::super::report::kind_word;
 use convoke_terminal::{count, seconds};
 use convoke_terminal::{first_line, flat, revealed};
 
