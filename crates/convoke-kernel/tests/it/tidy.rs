@@ -10,13 +10,15 @@ const EDGES: &[(&str, &[&str])] = &[
     ("convoke-kernel", &[]),
     ("convoke-journal", &["convoke-kernel"]),
     ("convoke-claude", &["convoke-kernel"]),
-    ("convoke-sandbox", &[]),
-    ("convoke-files", &[]),
+    ("convoke-beneath", &[]),
+    ("convoke-sandbox", &["convoke-beneath"]),
+    ("convoke-files", &["convoke-beneath"]),
     ("convoke-script", &[]),
-    ("convoke-trees", &["convoke-sandbox"]),
+    ("convoke-trees", &["convoke-beneath", "convoke-sandbox"]),
     (
         "convoke-runtime",
         &[
+            "convoke-beneath",
             "convoke-claude",
             "convoke-files",
             "convoke-journal",
@@ -33,6 +35,7 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "convoke",
         &[
+            "convoke-beneath",
             "convoke-claude",
             "convoke-journal",
             "convoke-kernel",
