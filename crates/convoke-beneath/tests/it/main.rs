@@ -1,7 +1,5 @@
 //! What is opened and written beneath a handle, and what is refused.
 
-#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
-
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
