@@ -5,7 +5,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use convoke_kernel::{AgentSpec, Network, Sandbox};
-use convoke_sandbox::{Access, LayerSet, Limits, Policy};
+use convoke_sandbox::{Access, LayerSet, Limits, Policy, Sight, Unseen};
 
 /// What the machine and the person's surroundings give to hold agents with.
 #[derive(Debug, Clone)]
@@ -67,6 +67,19 @@ impl Confine {
             masked: self.masked.clone(),
         };
         Ok((policy, Some(set)))
+    }
+
+    /// How much git sees when it is asked about a directory: what commands there see, or everything where nothing is held.
+    pub fn sight(&self, dir: &Path) -> Sight {
+        if self.set.is_none() {
+            return Sight::Everything;
+        }
+        let shown = [self.readable.clone(), self.caches.clone(), repository(dir, &self.hidden)];
+        Sight::LikeCommands(Unseen {
+            hidden: self.hidden.clone(),
+            readable: shown.concat(),
+            masked: self.masked.clone(),
+        })
     }
 
     /// Where an agent's throwaway copy and temporary files are.

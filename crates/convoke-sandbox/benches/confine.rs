@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use convoke_sandbox::{
     Access, CopyCap, HelperPath, HoldChoice, LayerSet, Limits, Network, OutputSpec, Policy, RunCommand, Shell,
-    ShellConfig, Worker, WorkerLimits, hold, make_copy, probe, remove_private,
+    ShellConfig, Sight, Worker, WorkerLimits, hold, make_copy, probe, remove_private,
 };
 
 const ROUNDS: usize = 30;
@@ -105,7 +105,7 @@ async fn copies(helper: &HelperPath, place: &Path, ways: &[Way]) {
         }
         let to = place.join("copy");
         let since = Instant::now();
-        make_copy(&place.join("large"), &to, CopyCap { files: 1 << 20, bytes: 1 << 40 }).unwrap();
+        make_copy(&place.join("large"), &to, CopyCap { files: 1 << 20, bytes: 1 << 40 }, &Sight::Everything).unwrap();
         alone.push(since.elapsed());
         remove_private(&to);
         let since = Instant::now();

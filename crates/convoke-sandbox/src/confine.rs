@@ -13,6 +13,8 @@ mod plan;
 mod stage;
 
 pub(crate) use self::compute::{allow_computing, rule_everything_out};
+pub(crate) use self::filter::program_filters;
+pub(crate) use self::grants::{Grant, Marks, grants};
 pub(crate) use self::lock::{Sent, part, shut};
-pub(crate) use self::places::hidden_home;
+pub(crate) use self::places::{hidden_home, look};
 pub(crate) use self::stage::{Inner, enter_landlock, find_bubblewrap, read_inner, start_namespaces};

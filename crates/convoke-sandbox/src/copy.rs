@@ -17,6 +17,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, Timespec, Timestamp
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use crate::program::Sight;
 use crate::remove::remove_tree;
 use listing::{Item, Kind, Listing};
 
@@ -89,11 +90,12 @@ pub enum CopyError {
 }
 
 /// Copies the tree `from` to `to`, whose parent exists: tracked and untracked files, not what git ignores, with their
-/// modes and times; `.git` becomes a file that points to the original. Blocks.
+/// modes and times; `.git` becomes a file that points to the original. `sight` is how much git sees when it is asked what
+/// belongs to the tree. Blocks.
 ///
 /// A finished copy has a marker beside it and is left as it is, so that what an agent wrote into it is there for the
 /// agent's next shell. An unfinished one is removed and made anew.
-pub fn make(from: &Path, to: &Path, cap: CopyCap) -> Result<Copied, CopyError> {
+pub fn make(from: &Path, to: &Path, cap: CopyCap, sight: &Sight) -> Result<Copied, CopyError> {
     if let Some(copied) = finished(to) {
         return Ok(copied);
     }
@@ -103,7 +105,7 @@ pub fn make(from: &Path, to: &Path, cap: CopyCap) -> Result<Copied, CopyError> {
         return Err(CopyError::Inside { tree, copy: to.to_owned() });
     }
     remove(to).map_err(write(to))?;
-    let made = fill(&tree, to, cap).and_then(|copied| mark(to, &copied).map(|()| copied).map_err(write(to)));
+    let made = fill(&tree, to, cap, sight).and_then(|copied| mark(to, &copied).map(|()| copied).map_err(write(to)));
     if made.is_err() {
         // The first error is the one to tell; what could not be removed is removed by the next call.
         drop(remove(to));
@@ -159,8 +161,8 @@ fn remove(to: &Path) -> io::Result<()> {
     }
 }
 
-fn fill(tree: &Path, to: &Path, cap: CopyCap) -> Result<Copied, CopyError> {
-    let Listing { items, pointers, mut left_out } = listing::of(tree, to, cap)?;
+fn fill(tree: &Path, to: &Path, cap: CopyCap, sight: &Sight) -> Result<Copied, CopyError> {
+    let Listing { items, pointers, mut left_out } = listing::of(tree, to, cap, sight)?;
     let mode = Mode::from_raw_mode(0o700);
     rustix::fs::mkdir(to, mode).map_err(write(to))?;
     let (reflinks, files, bytes) = (AtomicBool::new(true), AtomicU64::new(0), AtomicU64::new(0));

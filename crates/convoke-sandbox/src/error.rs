@@ -70,21 +70,51 @@ pub enum Error {
         limit: usize,
     },
     /// A trusted program could not be started.
-    #[error("{program} could not be started; is it installed?")]
+    #[error("{} could not be started; is it installed?", program.display())]
     ProgramStart {
-        /// Its name.
-        program: String,
+        /// Where it is.
+        program: PathBuf,
         /// What the system said.
         #[source]
         source: io::Error,
     },
+    /// A trusted program could not be confined, so it was not started.
+    #[error("{} was not started, because it cannot be confined as commands are: {why}", program.display())]
+    ProgramLock {
+        /// Where it is.
+        program: PathBuf,
+        /// What could not be had.
+        why: String,
+    },
     /// A trusted program ran past its deadline and was killed with its process group.
-    #[error("{program} did not finish within {deadline:?} and was killed")]
+    #[error("{} did not finish within {deadline:?} and was killed", program.display())]
     ProgramDeadline {
-        /// Its name.
-        program: String,
+        /// Where it is.
+        program: PathBuf,
         /// The time it had.
         deadline: Duration,
+    },
+    /// A trusted program stood still and was killed with its process group.
+    #[error(
+        "{} stood still for {patience:?} and was killed; {}", program.display(),
+        waiting_for.as_deref().map_or_else(
+            || "look for a pipe or a device where it expects a file, and remove it".to_owned(),
+            |file| format!("it waited for {}: if that is a pipe or a device, remove it", file.display())
+        )
+    )]
+    ProgramStalled {
+        /// Where it is.
+        program: PathBuf,
+        /// How long it stood still.
+        patience: Duration,
+        /// The file it waited for, as far as that could be seen; as it named it, so it may be relative to where it was started.
+        waiting_for: Option<PathBuf>,
+    },
+    /// A command of git's that nothing here is meant to run.
+    #[error("`git {command}` is not on the list of what Convoke runs")]
+    NotListed {
+        /// Its name.
+        command: String,
     },
     /// The system refused something that normally works.
     #[error("{doing} failed")]

@@ -13,12 +13,12 @@
 //! A [`Worker`] is another helper, one that computes and can do nothing else: it is locked to a handful of system calls before it
 //! hears its first question, and killed at its deadline.
 //!
-//! [`capture`] runs one trusted program of ours, such as git, without a shell.
+//! [`Git`] is the only program that the host itself runs in or about a tree. It goes through one door (`program.rs`), confined to
+//! what commands see, and dies with the host.
 //!
 //! The crate knows nothing of agents, models or journals, and it decides nothing about which command may run.
 
 mod cage;
-mod capture;
 mod cgroup;
 mod confine;
 mod copy;
@@ -30,6 +30,7 @@ mod link;
 mod output;
 mod policy;
 mod probe;
+mod program;
 mod proxy;
 mod remove;
 mod shell;
@@ -40,7 +41,6 @@ mod trusted;
 mod wire;
 mod worker;
 
-pub use capture::{ProgramOutput, capture};
 pub use copy::{Copied, CopyCap, CopyError, make as make_copy};
 pub use denial::likely as likely_denial;
 pub use error::Error;
@@ -49,6 +49,7 @@ pub use layers::{CannotHold, Held, Layer, Layers, hold};
 pub use output::{Captured, OutputSpec};
 pub use policy::{Access, LayerSet, Limits, Network, Policy};
 pub use probe::probe;
+pub use program::{Git, GitCall, ProgramOutput, Sight, Unseen, can_confine, program_version};
 pub use proxy::{check_host, serve as serve_proxy};
 pub use remove::remove_private;
 pub use shell::{Ending, Finished, HelperPath, Opening, RunCommand, Shell, ShellConfig, probe_hold};

@@ -5,15 +5,14 @@ use std::ffi::OsStr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
 
-use crate::capture::capture;
 use crate::cgroup;
 use crate::confine::find_bubblewrap;
 use crate::error::Error;
 use crate::layers::{Layer, Layers};
 use crate::link::{Confined, Link, PATIENCE, patient};
 use crate::policy::{Access, LayerSet, Limits, Network, Policy};
+use crate::program::program_version;
 use crate::shell::HelperPath;
 use crate::sys;
 use crate::wire::{Confine, Hold, HoldChoice};
@@ -91,10 +90,8 @@ fn because(error: &Error) -> String {
 }
 
 async fn version(bubblewrap: Option<&Path>) -> String {
-    let Some(program) = bubblewrap.and_then(Path::to_str) else { return String::new() };
-    let said =
-        capture(program, &["--version".into()], Path::new("/"), &BTreeMap::new(), Duration::from_secs(5), 256).await;
-    said.map(|said| String::from_utf8_lossy(&said.stdout).trim().to_owned()).unwrap_or_default()
+    let Some(program) = bubblewrap else { return String::new() };
+    program_version(program).await.unwrap_or_default()
 }
 
 async fn attempt(

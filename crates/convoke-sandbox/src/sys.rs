@@ -2,6 +2,7 @@
 //! nothing here decides anything.
 
 mod confine;
+mod program;
 mod worker;
 
 use std::ffi::c_int;
@@ -12,6 +13,7 @@ use std::process::Command;
 use std::time::Duration;
 
 pub(crate) use self::confine::*;
+pub(crate) use self::program::*;
 pub(crate) use self::worker::*;
 
 /// A process id.

@@ -25,6 +25,15 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
+    /// Git would wait for a pipe that nobody fills.
+    #[error(
+        "{} is a pipe, and git would wait for it; remove it, or put a file in its place",
+        path.display()
+    )]
+    Pipe {
+        /// The pipe.
+        path: PathBuf,
+    },
     /// A worktree needs a repository that can be written.
     #[error(
         "the repository {} cannot be written by this user, so no worktree can be made; change its owner or \

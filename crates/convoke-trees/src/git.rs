@@ -1,50 +1,18 @@
-//! How git is run: with an explicit git dir, an environment of our own, and nothing in it that a repository could use to
-//! have a program started. It knows commands and their outcomes, never what they are for.
+//! How git is run here: with an explicit git dir, through the door that confines it (`convoke_sandbox::Git`). It knows which
+//! commands a repository's own git dir may be given, and their outcomes, never what they are for.
 
-use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use convoke_sandbox::{ProgramOutput, capture};
+use convoke_sandbox::{GitCall, ProgramOutput, Sight};
 
 use crate::error::Error;
-
-/// The longest that one command of git's may take: hashing a large tree for the first time is the slowest of them.
-const PATIENCE: Duration = Duration::from_secs(1_800);
-/// The most that is kept of one command's output.
-const OUTPUT: usize = 1 << 30;
-
-/// Settings that hold whatever the repository's own configuration says. Programs that it names by `filter`, `diff` and
-/// `merge` drivers are not in this list, since their names are free: commands that could run those are refused on a
-/// repository's own git dir altogether (see [`Git::own`]).
-const SETTINGS: &[&str] = &[
-    "core.hooksPath=/dev/null",
-    "core.fsmonitor=false",
-    "core.untrackedCache=false",
-    "core.attributesFile=/dev/null",
-    "core.excludesFile=/dev/null",
-    "core.autocrlf=false",
-    "core.eol=lf",
-    "core.commitGraph=false",
-    "core.logAllRefUpdates=false",
-    "core.filesRefLockTimeout=20000",
-    "core.packedRefsTimeout=20000",
-    "core.quotePath=true",
-    "gc.auto=0",
-    "maintenance.auto=false",
-    "commit.gpgSign=false",
-    "protocol.allow=never",
-    "safe.directory=*",
-    "submodule.recurse=false",
-    "advice.detachedHead=false",
-];
 
 /// Commands that may be run on a repository's own git dir: they look at names, refs and objects, and never carry a
 /// file's content through an attribute's driver.
 const OWN: &[&str] = &[
-    "branch",
     "cat-file",
     "check-ignore",
     "config",
@@ -52,103 +20,107 @@ const OWN: &[&str] = &[
     "ls-files",
     "ls-tree",
     "merge-base",
-    "rev-list",
     "rev-parse",
-    "symbolic-ref",
     "update-ref",
-    "worktree",
 ];
-
-/// Where git finds the programs that it starts, beside its own.
-const PROGRAMS: [&str; 2] = ["/usr/bin", "/bin"];
 
 /// The program git as we run it: one file, found once, never in a place that agents write.
 #[derive(Debug, Clone)]
-pub(crate) struct Git {
-    program: Option<String>,
-    env: BTreeMap<String, String>,
-}
+pub(crate) struct Git(Option<convoke_sandbox::Git>);
 
 impl Git {
     /// Looks for git on a `PATH`, but not below any of `never_below`: what lies there may be what an agent wrote.
-    pub(crate) fn new(path: &str, never_below: &[PathBuf]) -> Self {
-        let program = find(path, never_below);
-        let own = program.as_deref().and_then(Path::parent);
-        let programs = own.into_iter().chain(PROGRAMS.iter().map(Path::new));
-        let programs = programs.filter(|place| is_trusted(place, never_below));
-        let programs: Vec<&str> = programs.filter_map(Path::to_str).collect();
-        let programs = programs.join(":");
-        let env = [
-            ("PATH", programs.as_str()),
-            ("HOME", "/nonexistent"),
-            ("LC_ALL", "C"),
-            ("GIT_CONFIG_NOSYSTEM", "1"),
-            ("GIT_CONFIG_GLOBAL", "/dev/null"),
-            ("GIT_ATTR_NOSYSTEM", "1"),
-            ("GIT_TERMINAL_PROMPT", "0"),
-            ("GIT_OPTIONAL_LOCKS", "0"),
-            ("GIT_NO_LAZY_FETCH", "1"),
-            ("GIT_NO_REPLACE_OBJECTS", "1"),
-            ("GIT_GRAFT_FILE", "/dev/null"),
-            ("GIT_LITERAL_PATHSPECS", "1"),
-            ("GIT_PAGER", "cat"),
-            ("GIT_EDITOR", "false"),
-            ("GIT_AUTHOR_NAME", "convoke"),
-            ("GIT_AUTHOR_EMAIL", "convoke@localhost"),
-            ("GIT_COMMITTER_NAME", "convoke"),
-            ("GIT_COMMITTER_EMAIL", "convoke@localhost"),
-        ];
-        let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        Self { program: program.and_then(|program| program.into_os_string().into_string().ok()), env }
+    pub(crate) fn new(path: &str, never_below: &[PathBuf], sight: &Sight) -> Self {
+        Self(find(path, never_below, sight).map(|program| convoke_sandbox::Git::new(program, sight.clone())))
+    }
+
+    /// Whether there is none.
+    pub(crate) fn is_missing(&self) -> bool {
+        self.0.is_none()
     }
 
     /// A call on a git dir that we made and that nobody else writes: every command may be used. Its configuration and
     /// its `info/attributes`, which go before any `.gitattributes`, are ours, so no driver has a program.
-    pub(crate) fn ours(&self, git_dir: &Path, doing: &'static str) -> Call<'_> {
-        Call::new(self, git_dir, doing, false)
+    pub(crate) fn ours(&self, git_dir: &Path, doing: &'static str) -> Call {
+        // It is below the state directory, which a person may have linked to another place.
+        let real = git_dir.canonicalize().unwrap_or_else(|_| git_dir.to_owned());
+        Call::new(self, git_dir, doing, false).reads([real])
     }
 
     /// A call on a repository's own git dir, for refs and names. Commands that carry content are refused.
-    pub(crate) fn own(&self, git_dir: &Path, doing: &'static str) -> Call<'_> {
-        Call::new(self, git_dir, doing, true)
+    pub(crate) fn own(&self, git_dir: &Path, doing: &'static str) -> Call {
+        Call::new(self, git_dir, doing, true).reads([git_dir])
     }
 }
 
 /// One command of git's, put together piece by piece.
 #[derive(Debug, Clone)]
-pub(crate) struct Call<'a> {
-    git: &'a Git,
-    git_dir: PathBuf,
-    work_tree: Option<PathBuf>,
-    cwd: PathBuf,
-    env: Vec<(&'static str, String)>,
-    args: Vec<OsString>,
+pub(crate) struct Call {
+    call: Option<GitCall>,
     doing: &'static str,
     own: bool,
 }
 
-impl<'a> Call<'a> {
-    fn new(git: &'a Git, git_dir: &Path, doing: &'static str, own: bool) -> Self {
-        let (git_dir, cwd) = (git_dir.to_owned(), git_dir.to_owned());
-        Self { git, git_dir, work_tree: None, cwd, env: Vec::new(), args: Vec::new(), doing, own }
+impl Call {
+    fn new(git: &Git, git_dir: &Path, doing: &'static str, own: bool) -> Self {
+        Self { call: git.0.as_ref().map(|git| git.call().git_dir(git_dir)), doing, own }
+    }
+
+    fn and(self, add: impl FnOnce(GitCall) -> GitCall) -> Self {
+        Self { call: self.call.map(add), ..self }
     }
 
     /// The top of the files that the command is about; the command is run there.
-    pub(crate) fn work_tree(mut self, top: &Path) -> Self {
-        self.work_tree = Some(top.to_owned());
-        self.cwd = top.to_owned();
-        self
+    pub(crate) fn work_tree(self, top: &Path) -> Self {
+        self.and(|call| call.work_tree(top))
     }
 
-    /// The index to use instead of the git dir's own.
+    /// The same for a directory of ours, which the command fills or compares.
+    pub(crate) fn work_tree_of_ours(self, top: &Path) -> Self {
+        let real = top.canonicalize().unwrap_or_else(|_| top.to_owned());
+        self.work_tree(top).writes([real])
+    }
+
+    /// What it may read, by paths without links.
+    pub(crate) fn reads<I: IntoIterator<Item: AsRef<Path>>>(self, paths: I) -> Self {
+        self.and(|call| call.reads(paths))
+    }
+
+    /// What it may write.
+    pub(crate) fn writes<I: IntoIterator<Item: AsRef<Path>>>(self, paths: I) -> Self {
+        self.and(|call| call.writes(paths))
+    }
+
+    /// A directory of a work tree, which it reads, with the rules above it of what is ignored.
+    pub(crate) fn looks_below(self, top: &Path, dir: &Path) -> Self {
+        self.and(|call| call.looks_below(top, dir))
+    }
+
+    /// Files that a repository's configuration includes.
+    pub(crate) fn includes_of(self, git_dir: &Path, top: &Path) -> Self {
+        self.and(|call| call.includes_of(git_dir, top))
+    }
+
+    /// Objects of other stores that this one names.
+    pub(crate) fn alternates_of(self, objects: &Path) -> Self {
+        self.and(|call| call.alternates_of(objects))
+    }
+
+    /// The index to use instead of the git dir's own: a file of ours.
     pub(crate) fn index(self, path: &Path) -> Result<Self, Error> {
-        let path = path.to_str().ok_or_else(|| Error::NotText { path: path.to_owned() })?;
-        Ok(self.env("GIT_INDEX_FILE", path))
+        let text = path.to_str().ok_or_else(|| Error::NotText { path: path.to_owned() })?;
+        let beside = path.parent().unwrap_or(path);
+        let beside = beside.canonicalize().unwrap_or_else(|_| beside.to_owned());
+        Ok(self.env("GIT_INDEX_FILE", text).writes([beside]))
     }
 
-    pub(crate) fn env(mut self, name: &'static str, value: &str) -> Self {
-        self.env.push((name, value.to_owned()));
-        self
+    pub(crate) fn env(self, name: &str, value: &str) -> Self {
+        self.and(|call| call.env(name, value))
+    }
+
+    /// A setting for this one time.
+    pub(crate) fn setting(self, setting: &str) -> Self {
+        self.and(|call| call.setting(setting))
     }
 
     /// Paths for `check-ignore`, which does not take them literally: they must not look like patterns.
@@ -156,47 +128,26 @@ impl<'a> Call<'a> {
         self.env("GIT_LITERAL_PATHSPECS", "0").args(paths.into_iter().map(|path| Path::new(".").join(path)))
     }
 
-    pub(crate) fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
-        self.args.push(arg.as_ref().to_owned());
-        self
+    pub(crate) fn arg(self, arg: impl AsRef<OsStr>) -> Self {
+        self.args([arg])
     }
 
-    pub(crate) fn args<I: IntoIterator<Item: AsRef<OsStr>>>(mut self, args: I) -> Self {
-        self.args.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
-        self
+    pub(crate) fn args<I: IntoIterator<Item: AsRef<OsStr>>>(self, args: I) -> Self {
+        self.and(|call| call.args(args))
     }
 
     /// Runs it to its end, however that is; only what kept it from running is an error.
     pub(crate) async fn outcome(self) -> Result<ProgramOutput, Error> {
         let doing = self.doing;
-        let command = self.args.first().and_then(|first| first.to_str()).unwrap_or_default();
-        if self.own && !may_run_on_own(command, &self.args) {
+        let Some(call) = self.call else { return Err(Error::NoGit) };
+        let command = call.command().first().and_then(|first| first.to_str()).unwrap_or_default();
+        if self.own && !may_run_on_own(command, call.command()) {
             let said = format!(
                 "`{command}` is not run on a repository's own git dir, since its settings could start programs"
             );
             return Err(Error::Git { doing, said });
         }
-        let mut args: Vec<OsString> = Vec::with_capacity(self.args.len() + 2 * SETTINGS.len() + 2);
-        for setting in SETTINGS {
-            args.extend(["-c".into(), setting.into()]);
-        }
-        args.push(joined("--git-dir=", &self.git_dir));
-        if let Some(top) = &self.work_tree {
-            args.push(joined("--work-tree=", top));
-        }
-        args.extend(self.args);
-        let mut env = self.git.env.clone();
-        env.extend(self.env.into_iter().map(|(name, value)| (name.to_owned(), value)));
-        let Some(program) = &self.git.program else { return Err(Error::NoGit) };
-        let output =
-            capture(program, &args, &self.cwd, &env, PATIENCE, OUTPUT).await.map_err(|source| match source {
-                convoke_sandbox::Error::ProgramStart { source, .. }
-                    if source.kind() == std::io::ErrorKind::NotFound && self.cwd.is_dir() =>
-                {
-                    Error::NoGit
-                }
-                source => Error::Run { doing, source },
-            })?;
+        let output = call.run().await.map_err(|source| Error::Run { doing, source })?;
         if output.truncated { Err(Error::TooMuch { doing }) } else { Ok(output) }
     }
 
@@ -224,36 +175,34 @@ pub(crate) fn failed(doing: &'static str, output: &ProgramOutput) -> Error {
     Error::Git { doing, said }
 }
 
-/// Whether a command leaves file content alone. Git looks at a work tree's files when it checks one out or asks whether
-/// it is clean before it is removed, and then it would run the repository's filters.
+/// Whether a command leaves file content alone: others would run the repository's filters.
 fn may_run_on_own(command: &str, args: &[OsString]) -> bool {
     let has = |option: &str| args.iter().any(|arg| arg == option);
-    match (command, args.get(1).and_then(|arg| arg.to_str())) {
-        ("worktree", Some("add")) => has("--no-checkout"),
-        ("worktree", Some("remove")) => has("--force"),
-        ("config", _) => has("--get") || has("--get-all"),
+    match command {
+        "config" => has("--get") || has("--get-all"),
         _ => OWN.contains(&command),
     }
 }
 
 /// The first git of this `PATH` that lies, without links, in no place where agents write. The person's order counts, and where
-/// the path leads to none it is not looked for elsewhere.
-pub(crate) fn find(path: &str, never_below: &[PathBuf]) -> Option<PathBuf> {
+/// the path leads to none it is not looked for elsewhere. One that is confined must be git itself: a script of that name would
+/// need a shell, and all that a shell needs.
+pub(crate) fn find(path: &str, never_below: &[PathBuf], sight: &Sight) -> Option<PathBuf> {
     let places = std::env::split_paths(path).filter(|place| is_trusted(place, never_below));
     let mut programs = places.filter_map(|place| place.join("git").canonicalize().ok());
     let can_run = |found: std::fs::Metadata| found.is_file() && found.permissions().mode() & 0o111 != 0;
-    programs.find(|program| is_trusted(program, never_below) && program.metadata().is_ok_and(can_run))
+    let fits = |program: &Path| *sight == Sight::Everything || !is_script(program);
+    programs.find(|program| is_trusted(program, never_below) && program.metadata().is_ok_and(can_run) && fits(program))
+}
+
+fn is_script(program: &Path) -> bool {
+    let mut first = [0; 2];
+    std::fs::File::open(program).and_then(|mut file| file.read_exact(&mut first)).is_ok() && first == *b"#!"
 }
 
 fn is_trusted(place: &Path, never_below: &[PathBuf]) -> bool {
     let real = place.canonicalize().unwrap_or_else(|_| place.to_owned());
     place.is_absolute() && !never_below.iter().any(|below| place.starts_with(below) || real.starts_with(below))
-}
-
-fn joined(option: &str, path: &Path) -> OsString {
-    let mut arg = OsString::from(option);
-    arg.push(path);
-    arg
 }
 
 #[cfg(test)]
@@ -267,21 +216,21 @@ mod tests {
     }
 
     #[test]
-    fn neither_git_nor_what_it_starts_is_found_where_agents_write() {
+    fn git_is_never_found_where_agents_write() {
         let dir = tempfile::tempdir().unwrap();
         let path = format!("{}:bin::/usr/bin:/bin", dir.path().join("bin").display());
-        let git = Git::new(&path, &[dir.path().to_owned()]);
-        assert!(git.program.is_some_and(|program| program.starts_with('/')));
-        assert!(git.env["PATH"].split(':').all(|place| ["/usr/bin", "/bin"].contains(&place)), "{}", git.env["PATH"]);
-        assert_eq!(Git::new("/usr/bin:/bin", &[PathBuf::from("/")]).program, None);
+        let sight = Sight::LikeCommands(convoke_sandbox::Unseen::default());
+        let found = find(&path, &[dir.path().to_owned()], &sight);
+        assert!(found.is_some_and(|program| program.is_absolute() && !program.starts_with(dir.path())));
+        assert_eq!(find("/usr/bin:/bin", &[PathBuf::from("/")], &sight), None);
     }
 
     #[test]
     fn only_commands_that_leave_content_alone_run_on_a_repositorys_own_git_dir() {
-        for command in ["update-ref a b", "ls-files -z", "worktree add --no-checkout x", "worktree remove --force x"] {
+        for command in ["update-ref a b", "ls-files -z", "config --get a"] {
             check(command, true);
         }
-        for command in ["add -A", "diff", "checkout x", "status", "worktree add x", "worktree remove x", "config a b"] {
+        for command in ["add -A", "diff", "checkout x", "status", "worktree add x", "config a b"] {
             check(command, false);
         }
     }

@@ -48,7 +48,7 @@ impl Keeper {
         }
         let mut ignored = Vec::new();
         for some in added.chunks(AT_ONCE) {
-            let call = store.content(doing).work_tree(&top).args(["check-ignore", "--no-index", "--"]);
+            let call = store.content(doing).work_tree_of_ours(&top).args(["check-ignore", "--no-index", "--"]);
             let output = call.looked_up(some.iter().map(|path| store.prefix().join(path))).outcome().await?;
             if output.code > 1 {
                 return Err(failed(doing, &output));

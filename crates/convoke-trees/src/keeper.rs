@@ -306,6 +306,7 @@ impl Keeper {
             return Ok(None);
         }
         let (before, after) = (self.name("before"), self.name("after"));
+        self.store.check_reading(&before)?;
         let call = self.store.refs("reading the run's refs").arg("for-each-ref");
         let lines = call.arg("--format=%(refname) %(objectname) %(tree)").args([&before, &after]).line().await?;
         let find = |name: &str| {

@@ -22,7 +22,7 @@ impl Store {
             return Ok(());
         }
         self.fill_index(index, &files).await?;
-        let call = self.content("fetching kept files").work_tree(into).index(index)?;
+        let call = self.content("fetching kept files").work_tree_of_ours(into).index(index)?;
         call.args(["checkout-index", "--all", "--quiet"]).run().await?;
         remove_if_there(index)
     }

@@ -1,8 +1,13 @@
 //! Where a repository's git dir may be written by agents, a link in it could lead what we write there to another place. Such a
 //! link is refused. What git reads by itself, such as the stores that `objects/info/alternates` names, is git's own business:
 //! nothing is ever written there.
+//!
+//! And a pipe or a device in the place of a file keeps whoever opens it waiting. It is looked for where git always looks; what
+//! git finds elsewhere it is not waited for longer than the patience with a program that stands still.
 
 use std::fs;
+use std::io::{self, Read};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
 use crate::error::Error;
@@ -10,6 +15,58 @@ use crate::error::Error;
 /// What we, or git for us, write to.
 const WRITTEN: &[&str] =
     &["objects/info", "objects/pack", "refs/convoke", "packed-refs", "logs/refs", "reftable", "worktrees"];
+
+/// Files of a git dir that git opens whatever it is asked.
+const OPENED: &[&str] = &[
+    "HEAD",
+    "commondir",
+    "config",
+    "config.worktree",
+    "index",
+    "info/attributes",
+    "info/exclude",
+    "info/sparse-checkout",
+    "objects/info/alternates",
+    "packed-refs",
+    "shallow",
+];
+
+/// Files that git opens in every directory.
+const RULES: [&str; 2] = [".gitignore", ".gitattributes"];
+
+/// Refuses a git dir in which a pipe stands in a file's place.
+pub(crate) fn refuse_pipes(git_dir: &Path) -> Result<(), Error> {
+    let files = OPENED.iter().map(|name| git_dir.join(name));
+    files.map(|file| (file.metadata(), file)).try_for_each(|(found, file)| refuse_pipe(found, &file))
+}
+
+/// The same for the rules of what git ignores, in a directory of a work tree and above it.
+pub(crate) fn refuse_pipes_of_rules(top: &Path, dir: &Path) -> Result<(), Error> {
+    let places = dir.ancestors().take_while(|place| place.starts_with(top));
+    let rules = places.flat_map(|place| RULES.map(|name| place.join(name)));
+    // Git follows no link there.
+    rules.map(|file| (file.symlink_metadata(), file)).try_for_each(|(found, file)| refuse_pipe(found, &file))
+}
+
+fn refuse_pipe(found: io::Result<fs::Metadata>, file: &Path) -> Result<(), Error> {
+    // Devices are kept from git by its sight, but for the one that is empty.
+    let is_pipe = found.is_ok_and(|found| found.file_type().is_fifo());
+    if is_pipe { Err(Error::Pipe { path: file.to_owned() }) } else { Ok(()) }
+}
+
+/// Reads a file; what is none is an error and is not waited for.
+pub(crate) fn read_plain(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = fs::File::options().read(true).custom_flags(NOT_WAITING).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a file"));
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Opens a pipe without waiting for its other end; for files it means nothing.
+pub(crate) const NOT_WAITING: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
 
 /// Refuses a git dir with a link where objects or refs are written. It must be given without links.
 pub(crate) fn refuse_links(git_dir: &Path) -> Result<(), Error> {

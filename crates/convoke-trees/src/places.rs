@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use convoke_sandbox::Sight;
+
 use crate::error::Error;
 
 /// What this crate is told about the machine it runs on.
@@ -11,13 +13,16 @@ pub struct Places {
     pub path: String,
     /// Convoke's state directory; everything of ours that is not in a repository lies below it.
     pub state: PathBuf,
+    /// How much git sees: no more than commands do, where those are confined.
+    pub sight: Sight,
 }
 
 impl Places {
     /// The git that is used for a directory in which agents work, if there is one.
     pub fn git(&self, dir: &Path) -> Option<PathBuf> {
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        crate::git::find(&self.path, &[dir.to_owned(), real(dir), self.state.clone(), real(&self.state)])
+        let never_below = [dir.to_owned(), real(dir), self.state.clone(), real(&self.state)];
+        crate::git::find(&self.path, &never_below, &self.sight)
     }
 }
 

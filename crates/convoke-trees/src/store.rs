@@ -12,11 +12,12 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use convoke_sandbox::Sight;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::git::{Call, Git, failed};
-use crate::links::{refuse_links, refuse_links_of_ref};
+use crate::links::{read_plain, refuse_links, refuse_links_of_ref, refuse_pipes, refuse_pipes_of_rules};
 use crate::places::Places;
 use crate::record::digest;
 
@@ -52,10 +53,20 @@ pub(crate) struct Location {
     pub(crate) apart: bool,
 }
 
+impl Location {
+    /// Shows a command the directory and the repository's metadata.
+    fn look(&self, call: Call) -> Call {
+        let own: Vec<&Path> = [&self.git_dir, &self.common].into_iter().flatten().map(Path::new).collect();
+        let call = call.looks_below(Path::new(&self.top), Path::new(&self.dir)).reads(&own);
+        own.into_iter().fold(call, |call, git_dir| call.includes_of(git_dir, Path::new(&self.top)))
+    }
+}
+
 /// A directory with the place where its trees are kept.
 #[derive(Debug, Clone)]
 pub(crate) struct Store {
     git: Git,
+    sight: Sight,
     location: Location,
     private: PathBuf,
 }
@@ -78,10 +89,15 @@ impl Store {
         let Some((top, git_dir)) = discover(&dir)? else {
             let store = Self::at(places, alone);
             // Nothing has been asked of git yet, and whether it is there must be known before anything is written.
-            store.git.own(Path::new("/"), "looking for git").arg("rev-parse").outcome().await?;
+            if store.git.is_missing() {
+                return Err(Error::NoGit);
+            }
             return Ok(store);
         };
+        refuse_pipes(&git_dir)?;
         let common = common_of(&git_dir)?;
+        refuse_pipes(&common)?;
+        refuse_pipes_of_rules(&top, &dir)?;
         refuse_links(&common)?;
         let apart = !can_be_written(&common);
         let mut location = Location {
@@ -92,13 +108,14 @@ impl Store {
             sha256: false,
             apart,
         };
-        let git = Git::new(&places.path, &untrusted(places, &location));
-        let format = git.own(&git_dir, "opening the repository").args(["rev-parse", "--show-object-format"]);
+        let git = Git::new(&places.path, &untrusted(places, &location), &places.sight);
+        let format = location.look(git.own(&git_dir, "opening the repository"));
+        let format = format.args(["rev-parse", "--show-object-format"]);
         let format = format.line().await.map_err(|error| match error {
             Error::Git { said, .. } => Error::BadRepository { path: top.join(".git"), why: said },
             error => error,
         })?;
-        if dir != top && is_ignored(&git, &git_dir, &top, &dir).await? {
+        if dir != top && is_ignored(&git, &location).await? {
             // A repository does not look into what it ignores, but agents work there.
             return Ok(Self::at(places, alone));
         }
@@ -112,8 +129,8 @@ impl Store {
         let apart: &[u8] = if location.apart { b"\0apart" } else { b"" };
         let name = digest(&[&[location.top.as_bytes(), common.as_bytes()].join(&0), apart].concat());
         let private = places.state.join("trees").join(format!("{name}.git"));
-        let git = Git::new(&places.path, &untrusted(places, &location));
-        Self { git, location, private }
+        let git = Git::new(&places.path, &untrusted(places, &location), &places.sight);
+        Self { git, sight: places.sight.clone(), location, private }
     }
 
     /// The same store for the whole work tree.
@@ -141,8 +158,9 @@ impl Store {
         &self.location
     }
 
-    pub(crate) fn git(&self) -> &Git {
-        &self.git
+    /// What git does not see below the directory, because commands do not.
+    pub(crate) fn hidden(&self) -> Vec<PathBuf> {
+        self.sight.hidden_below(self.dir())
     }
 
     /// The directory itself.
@@ -192,8 +210,16 @@ impl Store {
     /// Refuses a repository in which a link could lead what we write out of it. Agents may have put one there since the last
     /// time, so this is asked before each writing.
     pub(crate) fn check_links(&self) -> Result<(), Error> {
+        self.check_kinds()?;
         // Our own git dir is written by nobody else.
         self.shared().map_or(Ok(()), refuse_links)
+    }
+
+    /// Refuses a repository in which git would wait for a pipe or a device where it expects a file.
+    fn check_kinds(&self) -> Result<(), Error> {
+        let own = [&self.location.git_dir, &self.location.common].into_iter().flatten();
+        own.map(Path::new).try_for_each(refuse_pipes)?;
+        refuse_pipes_of_rules(self.top(), self.dir())
     }
 
     fn check_ref(&self, name: &str) -> Result<(), Error> {
@@ -201,14 +227,36 @@ impl Store {
         self.shared().map_or(Ok(()), |common| refuse_links_of_ref(common, name))
     }
 
+    /// Refuses a ref that cannot be read as it was written: git does not see what lies behind a link, and would say that there is
+    /// none.
+    pub(crate) fn check_reading(&self, name: &str) -> Result<(), Error> {
+        self.check_kinds()?;
+        self.shared().map_or(Ok(()), |common| refuse_links_of_ref(common, name))
+    }
+
     /// A call that may carry content: on our own git dir, whose objects are the repository's. Needs [`Self::prepare`].
-    pub(crate) fn content(&self, doing: &'static str) -> Call<'_> {
-        self.git.ours(&self.private, doing)
+    pub(crate) fn content(&self, doing: &'static str) -> Call {
+        self.with_sight(self.git.ours(&self.private, doing))
     }
 
     /// A call about refs.
-    pub(crate) fn refs(&self, doing: &'static str) -> Call<'_> {
-        self.git.own(self.common(), doing)
+    pub(crate) fn refs(&self, doing: &'static str) -> Call {
+        match self.shared() {
+            Some(common) => self.with_sight(self.git.own(common, doing)),
+            None => self.with_sight(self.git.ours(&self.private, doing)),
+        }
+    }
+
+    /// A call that looks at a repository's own git dir.
+    pub(crate) fn own(&self, git_dir: &Path, doing: &'static str) -> Call {
+        self.with_sight(self.git.own(git_dir, doing))
+    }
+
+    /// What every command is shown: the directory, the repository's metadata, and ours.
+    fn with_sight(&self, call: Call) -> Call {
+        let private = self.private.canonicalize().unwrap_or_else(|_| self.private.clone());
+        let call = self.location.look(call).alternates_of(&self.common().join("objects"));
+        call.writes([private]).writes(self.shared())
     }
 
     /// What a ref names; `None` if there is no such ref.
@@ -216,6 +264,7 @@ impl Store {
         if !self.common().join("HEAD").exists() {
             return Ok(None);
         }
+        self.check_reading(name)?;
         let doing = "reading a ref";
         let output =
             self.refs(doing).args(["rev-parse", "--verify", "--quiet", "--end-of-options", name]).outcome().await?;
@@ -279,17 +328,14 @@ impl Store {
         let mut patterns = Vec::new();
         let Some(git_dir) = self.git_dir() else { return Ok(patterns) };
         let doing = "reading which files are ignored";
-        let named = self.git.own(git_dir, doing).args(["config", "--local", "--path", "--get", "core.excludesFile"]);
+        let named = self.own(git_dir, doing).args(["config", "--local", "--path", "--get", "core.excludesFile"]);
         let named = named.outcome().await?;
         let named = (named.code == 0).then(|| named.stdout.strip_suffix(b"\n").map(<[u8]>::to_vec)).flatten();
         let named = named.map(|name| self.top().join(OsString::from_vec(name)));
         let common = self.location.common.as_deref().map_or(git_dir, Path::new);
         for file in named.into_iter().chain([common.join("info/exclude")]) {
-            // A pipe or a device could keep us waiting.
-            if file.metadata().is_ok_and(|found| found.is_file()) {
-                patterns.extend(fs::read(&file).unwrap_or_default());
-                patterns.push(b'\n');
-            }
+            patterns.extend(read_plain(&file).unwrap_or_default());
+            patterns.push(b'\n');
         }
         Ok(patterns)
     }
@@ -373,7 +419,7 @@ fn discover(dir: &Path) -> Result<Option<(PathBuf, PathBuf)>, Error> {
                 return Ok(Some((top.to_owned(), mark)));
             }
         } else if found.is_file() {
-            let text = fs::read(&mark).map_err(Error::file("reading", &mark))?;
+            let text = read_plain(&mark).map_err(Error::file("reading", &mark))?;
             let bad = |why: &str| Error::BadRepository { path: mark.clone(), why: why.to_owned() };
             let target = text.strip_prefix(b"gitdir: ").ok_or_else(|| bad("it does not begin with `gitdir: `"))?;
             let git_dir = top.join(OsString::from_vec(target.trim_ascii_end().to_vec()));
@@ -387,7 +433,7 @@ fn discover(dir: &Path) -> Result<Option<(PathBuf, PathBuf)>, Error> {
 /// The git dir that a linked work tree's git dir shares with the others; the git dir itself for the main one.
 fn common_of(git_dir: &Path) -> Result<PathBuf, Error> {
     let file = git_dir.join("commondir");
-    match fs::read(&file) {
+    match read_plain(&file) {
         Ok(text) => {
             let common = git_dir.join(OsString::from_vec(text.trim_ascii_end().to_vec()));
             common.canonicalize().map_err(Error::file("following", &file))
@@ -421,10 +467,12 @@ fn can_be_written(common: &Path) -> bool {
 }
 
 /// Whether the repository ignores the directory and tracks nothing below it.
-async fn is_ignored(git: &Git, git_dir: &Path, top: &Path, dir: &Path) -> Result<bool, Error> {
+async fn is_ignored(git: &Git, location: &Location) -> Result<bool, Error> {
     let doing = "asking whether the directory is ignored";
+    let (top, dir) = (Path::new(&location.top), Path::new(&location.dir));
+    let git_dir = location.git_dir.as_deref().map_or(top, Path::new);
     let prefix = dir.strip_prefix(top).unwrap_or(dir);
-    let own = || git.own(git_dir, doing).work_tree(top);
+    let own = || location.look(git.own(git_dir, doing).work_tree(top));
     let checked = own().args(["check-ignore", "--quiet", "--no-index", "--"]).looked_up([prefix]).outcome().await?;
     match checked.code {
         0 => Ok(own().args(["ls-files", "-z", "--"]).arg(prefix).run().await?.is_empty()),

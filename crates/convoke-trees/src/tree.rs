@@ -7,10 +7,12 @@ use std::fmt;
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 use crate::git::failed;
+use crate::links::NOT_WAITING;
 use crate::store::{ObjectId, Store};
 
 /// The largest file that is kept.
@@ -89,14 +91,14 @@ impl Store {
     pub(crate) async fn prime(&self, index: &Path) -> Result<(), Error> {
         let Some(git_dir) = self.git_dir() else { return Ok(()) };
         let doing = "listing what is tracked";
-        let own = || self.git().own(git_dir, doing).work_tree(self.top());
+        let own = || self.own(git_dir, doing).work_tree(self.top());
         let exclude = self.private().join("info/exclude");
         let ignored =
             own().args(["ls-files", "-z", "-c", "-i", "--exclude-per-directory=.gitignore"]).arg("--exclude-from");
         let ignored = self.below(ignored.arg(exclude)).run().await?;
         let ignored: BTreeSet<&[u8]> = ignored.split(|byte| *byte == 0).filter(|name| !name.is_empty()).collect();
         let files = ignored.into_iter().map(|name| Path::new(OsStr::from_bytes(name)));
-        let mut known = Files { top: self.top(), links: BTreeMap::new() };
+        let mut known = Files { top: self.top(), links: BTreeMap::new(), hidden: self.hidden() };
         let files: Vec<&Path> = files.filter(|path| known.fate(path) == Fate::Kept).collect();
         self.stage(index, &files).await?;
 
@@ -137,7 +139,7 @@ impl Store {
         }
         let names: BTreeSet<&[u8]> = listed.stdout.split(|byte| *byte == 0).filter_map(|line| line.get(2..)).collect();
         let (mut staged, mut removed, mut out) = (Vec::new(), Vec::new(), unopened(&listed.stderr, self.prefix()));
-        let mut files = Files { top: self.top(), links: BTreeMap::new() };
+        let mut files = Files { top: self.top(), links: BTreeMap::new(), hidden: self.hidden() };
         for name in names {
             let path = Path::new(OsStr::from_bytes(name));
             let seen = path.strip_prefix(self.prefix()).unwrap_or(path);
@@ -150,6 +152,13 @@ impl Store {
                 Fate::Special => {
                     removed.push(path);
                     out.push(LeftOut { path: seen.to_owned(), why: "no ordinary file".to_owned() });
+                }
+                Fate::Hidden(place) => {
+                    let path = place.strip_prefix(self.dir()).unwrap_or(&place).to_owned();
+                    let left_out = LeftOut { path, why: "hidden from commands, and so from git".to_owned() };
+                    if !out.contains(&left_out) {
+                        out.push(left_out);
+                    }
                 }
                 Fate::LeftOut(why) => out.push(LeftOut { path: seen.to_owned(), why: why.to_owned() }),
             }
@@ -185,7 +194,7 @@ impl Store {
             let mut call = self.content("storing changed files").work_tree(self.top()).index(index)?;
             if now.len() >= MANY {
                 // Git puts large files into one pack as it reads them; a file of its own for each takes ten times as long.
-                call = call.args(["-c", "core.bigFileThreshold=1"]);
+                call = call.setting("core.bigFileThreshold=1");
             }
             call.arg("update-index").args(options).arg("--").args(now).run().await?;
             rest = later;
@@ -214,13 +223,19 @@ impl Store {
     }
 
     /// Limits a command to the directory.
-    fn below<'a>(&self, call: crate::git::Call<'a>) -> crate::git::Call<'a> {
-        if self.prefix().as_os_str().is_empty() { call } else { call.arg("--").arg(self.prefix()) }
+    fn below(&self, call: crate::git::Call) -> crate::git::Call {
+        if self.prefix().as_os_str().is_empty() {
+            return call;
+        }
+        // Without the slash git would begin at the top, into which it does not see.
+        let mut below = self.prefix().as_os_str().to_owned();
+        below.push("/");
+        call.arg("--").arg(below)
     }
 }
 
 /// What is done about one listed path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Fate {
     Kept,
     Gone,
@@ -228,12 +243,16 @@ enum Fate {
     Special,
     /// What is known of it stays what it was.
     LeftOut(&'static str),
+    /// It lies in this place, which commands do not see.
+    Hidden(PathBuf),
 }
 
 /// The files of a work tree, with what was seen of the directories on the way.
 struct Files<'a> {
     top: &'a Path,
     links: BTreeMap<PathBuf, bool>,
+    /// What commands do not see, and git neither.
+    hidden: Vec<PathBuf>,
 }
 
 impl Files<'_> {
@@ -245,6 +264,9 @@ impl Files<'_> {
             return Fate::Gone;
         }
         let place = self.top.join(path);
+        if let Some(hidden) = self.hidden.iter().find(|hidden| place.starts_with(hidden)) {
+            return Fate::Hidden(hidden.clone());
+        }
         let found = match place.symlink_metadata() {
             Ok(found) => found,
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Fate::Gone,
@@ -262,7 +284,8 @@ impl Files<'_> {
         if found.len() > LARGEST {
             return Fate::LeftOut("larger than 100 MiB");
         }
-        match kind.is_file().then(|| File::open(place)) {
+        // It may have become a pipe since it was looked at, which is not waited for.
+        match kind.is_file().then(|| File::options().read(true).custom_flags(NOT_WAITING).open(place)) {
             Some(Err(error)) if error.kind() != ErrorKind::NotFound => Fate::LeftOut("it cannot be read"),
             _ => Fate::Kept,
         }

@@ -91,7 +91,7 @@ impl Runner {
             return Ok(Some(ToolResult::refused("Workflow error: this agent may start no other.")));
         };
         let dir = PathBuf::from(&lead.dir);
-        let base = match fingerprint(&dir).await {
+        let base = match fingerprint(&self.parent.config.confine.sight(&dir), &dir).await {
             Ok(base) => base,
             // The lead can still work alone.
             Err(error) => return Ok(Some(ToolResult::refused(format!("Workflow error: {error}")))),
@@ -155,9 +155,10 @@ impl Runner {
         let mut stop = self.parent.stop.clone();
         if !self.run.is_closed() {
             let dir = self.dir();
+            let sight = self.parent.config.confine.sight(&dir);
             self.tree = match self.run.spec() {
-                Some(spec) if !self.started_here => Tree::again(&dir, &spec.base).await?,
-                _ => Tree::new(&dir).await?,
+                Some(spec) if !self.started_here => Tree::again(&sight, &dir, &spec.base).await?,
+                _ => Tree::new(&sight, &dir).await?,
             };
         }
         while !self.run.is_closed() {
@@ -367,12 +368,13 @@ impl Runner {
 
     fn set_to_work(&mut self, ticket: Box<Ticket>) {
         let (parent, before, dir) = (self.parent.clone(), self.tree.latest(), self.dir());
+        let sight = parent.config.confine.sight(&dir);
         self.tasks.spawn(async move {
             let ended = children::drive(&parent, &ticket.agent, ticket.spec.clone(), &ticket.prompt).await?;
             // Whoever took more than one turn has looked around, with whatever tool.
             let looked = ended.summary.as_ref().is_some_and(|summary| summary.turns > 1);
             let works = matches!(ticket.effect, RunEffect::Work { .. });
-            let trace = if looked && works { Some(Trace::since(&before, &dir).await?) } else { None };
+            let trace = if looked && works { Some(Trace::since(&sight, &before, &dir).await?) } else { None };
             Ok(Done::Ended(ticket, Box::new(ended), trace))
         });
     }

@@ -5,6 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::Error;
+use convoke_sandbox::Sight;
+
 use crate::workspace::{Snapshot, fingerprint, fingerprint_beside};
 
 /// The directory as one life of a run has seen it.
@@ -29,29 +31,29 @@ pub(crate) struct Trace {
 
 impl Trace {
     /// What has changed since this look.
-    pub(crate) async fn since(before: &Snapshot, dir: &Path) -> Result<Self, Error> {
-        let after = Snapshot::take(dir).await?;
+    pub(crate) async fn since(sight: &Sight, before: &Snapshot, dir: &Path) -> Result<Self, Error> {
+        let after = Snapshot::take(sight, dir).await?;
         Ok(Self { changed: before.changes_to(&after), after })
     }
 }
 
 impl Tree {
     /// The directory of a run that starts.
-    pub(crate) async fn new(dir: &Path) -> Result<Self, Error> {
-        let start = Snapshot::take(dir).await?;
+    pub(crate) async fn new(sight: &Sight, dir: &Path) -> Result<Self, Error> {
+        let start = Snapshot::take(sight, dir).await?;
         Ok(Self { latest: Arc::new(start.clone()), start, as_keyed: true, moved: false })
     }
 
     /// The directory of a program's run; mending the program is no change of it.
-    pub(crate) async fn beside(dir: &Path, base: &str, source: &str) -> Result<Self, Error> {
-        let as_keyed = fingerprint_beside(dir, source).await? == base;
-        Ok(Self { as_keyed, ..Self::new(dir).await? })
+    pub(crate) async fn beside(sight: &Sight, dir: &Path, base: &str, source: &str) -> Result<Self, Error> {
+        let as_keyed = fingerprint_beside(sight, dir, source).await? == base;
+        Ok(Self { as_keyed, ..Self::new(sight, dir).await? })
     }
 
     /// The directory of a run that is taken up again: what its workers changed before is known only if nothing did.
-    pub(crate) async fn again(dir: &Path, base: &str) -> Result<Self, Error> {
-        let as_keyed = fingerprint(dir).await? == base;
-        Ok(Self { as_keyed, ..Self::new(dir).await? })
+    pub(crate) async fn again(sight: &Sight, dir: &Path, base: &str) -> Result<Self, Error> {
+        let as_keyed = fingerprint(sight, dir).await? == base;
+        Ok(Self { as_keyed, ..Self::new(sight, dir).await? })
     }
 
     /// How it looked when a worker last ended.

@@ -156,7 +156,12 @@ impl Doing {
         };
         // Whoever took more than one turn has looked around, and may have written, with whatever tool.
         let looked = ended.summary.as_ref().is_some_and(|summary| summary.turns > 1);
-        let trace = if looked && tree.is_none() { Some(Trace::since(&self.before, &dir).await?) } else { None };
+        let trace = if looked && tree.is_none() {
+            let sight = self.parent.config.confine.sight(&dir);
+            Some(Trace::since(&sight, &self.before, &dir).await?)
+        } else {
+            None
+        };
         let mut result = call_result(id, &ended, outcome, schema);
         if let Some(tree) = &tree {
             result.note = Some(tree.finish().await);

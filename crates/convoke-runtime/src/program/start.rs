@@ -142,7 +142,9 @@ async fn begin(
         Agreed::Stopped => return Ok(Begun::Stopped),
     };
     // A run that goes on from another one looks at the same directory as that one did: what its agents changed there is theirs.
-    let base = match (script.base, fingerprint_beside(&PathBuf::from(&parent.spec.dir), &script.source).await) {
+    let dir = PathBuf::from(&parent.spec.dir);
+    let now = fingerprint_beside(&parent.config.confine.sight(&dir), &dir, &script.source).await;
+    let base = match (script.base, now) {
         (Some(base), _) => base,
         (None, Ok(base)) => base,
         (None, Err(error)) => return refused(error.to_string()),

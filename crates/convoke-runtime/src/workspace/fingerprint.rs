@@ -4,6 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
+use convoke_sandbox::Sight;
 use sha2::{Digest, Sha256};
 
 use super::content::{finished, held_by, hex};
@@ -16,18 +17,18 @@ const FORMAT: &[u8] = b"convoke workspace 2";
 /// would add, and of the tree that HEAD names (what is changed and what is committed differ by that alone), where there is
 /// git, else of every file. Equal trees have equal fingerprints wherever and whenever they
 /// were made; files that git ignores do not count.
-pub(crate) async fn fingerprint(dir: &Path) -> Result<String, WorkspaceError> {
-    named(dir, None).await
+pub(crate) async fn fingerprint(sight: &Sight, dir: &Path) -> Result<String, WorkspaceError> {
+    named(sight, dir, None).await
 }
 
 /// The same without saved workflows and without the files that hold this program: mending a program changes nothing of what
 /// its agents look at.
-pub(crate) async fn fingerprint_beside(dir: &Path, source: &str) -> Result<String, WorkspaceError> {
-    named(dir, Some(source)).await
+pub(crate) async fn fingerprint_beside(sight: &Sight, dir: &Path, source: &str) -> Result<String, WorkspaceError> {
+    named(sight, dir, Some(source)).await
 }
 
-async fn named(dir: &Path, source: Option<&str>) -> Result<String, WorkspaceError> {
-    let (mut files, head) = (list(dir).await?, head_tree(dir).await?);
+async fn named(sight: &Sight, dir: &Path, source: Option<&str>) -> Result<String, WorkspaceError> {
+    let (mut files, head) = (list(sight, dir).await?, head_tree(sight, dir).await?);
     if source.is_some() {
         files.retain(|path| !is_saved_workflow(path));
     }

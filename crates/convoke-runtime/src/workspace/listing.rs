@@ -1,8 +1,8 @@
 //! Which files belong to a directory: what git knows or would add, else all of them. It looks at names and kinds, never
 //! into files.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::{OsStr, OsString};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use convoke_sandbox::{Git, ProgramOutput, Sight, trusted_program};
+
 /// How long git may take to list a large tree.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Where it is looked for.
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// The most that its names may take.
 const NAMES: usize = 64 << 20;
 
@@ -49,13 +53,13 @@ impl WorkspaceError {
 
 /// The files below `dir`, by their names relative to it. Repositories inside are listed by their own rules. Names of
 /// files that are gone may be among them.
-pub(super) async fn list(dir: &Path) -> Result<BTreeSet<PathBuf>, WorkspaceError> {
+pub(super) async fn list(sight: &Sight, dir: &Path) -> Result<BTreeSet<PathBuf>, WorkspaceError> {
     std::fs::read_dir(dir).map_err(WorkspaceError::unreadable(dir))?;
     let mut files = BTreeSet::new();
     let mut queue = vec![PathBuf::new()];
     while let Some(below) = queue.pop() {
         let here = dir.join(&below);
-        let names = git_list(&here).await?;
+        let names = git_list(sight, &here).await?;
         let (found, repositories) = off_thread(move |abandoned| match names {
             Some(names) => sort(names, &here, &below, abandoned),
             None => walk(&here, &below, abandoned),
@@ -69,12 +73,13 @@ pub(super) async fn list(dir: &Path) -> Result<BTreeSet<PathBuf>, WorkspaceError
 
 /// What `git ls-files` lists with these arguments; `None` where there is no git or no work tree.
 pub(super) async fn git_names(
+    sight: &Sight,
     dir: &Path,
     args: &[&str],
     patience: Duration,
 ) -> Result<Option<Vec<PathBuf>>, WorkspaceError> {
     let args: Vec<&str> = ["ls-files", "-z"].iter().chain(args).copied().collect();
-    let Some(output) = git(dir, &args, patience).await? else { return Ok(None) };
+    let Some(output) = git(sight, dir, &args, patience).await? else { return Ok(None) };
     if output.code != 0 {
         return Ok(None);
     }
@@ -87,38 +92,39 @@ pub(super) async fn git_names(
 }
 
 /// The tree that HEAD names; nothing where there is none.
-pub(super) async fn head_tree(dir: &Path) -> Result<Vec<u8>, WorkspaceError> {
+pub(super) async fn head_tree(sight: &Sight, dir: &Path) -> Result<Vec<u8>, WorkspaceError> {
     if !is_repository(dir) {
         return Ok(Vec::new());
     }
-    let output = git(dir, &["rev-parse", "--verify", "--quiet", "HEAD^{tree}"], PATIENCE).await?;
+    let output = git(sight, dir, &["rev-parse", "--verify", "--quiet", "HEAD^{tree}"], PATIENCE).await?;
     Ok(output.filter(|output| output.code == 0).map(|output| output.stdout).unwrap_or_default())
 }
 
-async fn git_list(dir: &Path) -> Result<Option<Vec<PathBuf>>, WorkspaceError> {
-    let Some(names) = git_names(dir, &["--cached", "--others", "--exclude-standard"], PATIENCE).await? else {
+async fn git_list(sight: &Sight, dir: &Path) -> Result<Option<Vec<PathBuf>>, WorkspaceError> {
+    let Some(names) = git_names(sight, dir, &["--cached", "--others", "--exclude-standard"], PATIENCE).await? else {
         return Ok(None);
     };
     // In a directory that its repository ignores git sees nothing that is not tracked, but agents do.
-    let ignored = git(dir, &["check-ignore", "-q", "--", "."], PATIENCE).await?;
+    let ignored = git(sight, dir, &["check-ignore", "-q", "--", "."], PATIENCE).await?;
     Ok(Some(names).filter(|_| ignored.is_none_or(|output| output.code != 0)))
 }
 
 async fn git(
+    sight: &Sight,
     dir: &Path,
     args: &[&str],
     patience: Duration,
-) -> Result<Option<convoke_sandbox::ProgramOutput>, WorkspaceError> {
-    // The repository is not trusted: its configuration may name programs that git would run.
-    let trusted = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.untrackedCache=false"];
-    let args: Vec<OsString> = trusted.iter().chain(args).map(OsString::from).collect();
-    // A partial clone would fetch what is missing with programs of its configuration.
-    let env = [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("GIT_NO_LAZY_FETCH", "1"), ("GIT_ALLOW_PROTOCOL", "none")];
-    let env: BTreeMap<String, String> = env.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
-    match convoke_sandbox::capture("git", &args, dir, &env, patience, NAMES).await {
+) -> Result<Option<ProgramOutput>, WorkspaceError> {
+    let Ok(dir) = dir.canonicalize() else { return Ok(None) };
+    let Some(top) = dir.ancestors().find(|place| is_repository(place)) else { return Ok(None) };
+    let Some(program) = trusted_program("git", Some(OsStr::new(PATH)), &[&dir, top]) else { return Ok(None) };
+    // The repository is not trusted: git sees what commands see, and runs nothing that its configuration names.
+    let call = Git::new(program, sight.clone()).call().repository(top, &dir).at_most(patience, NAMES);
+    // One of the commands refuses to take names literally, and none is given a name that comes from elsewhere.
+    match call.env("GIT_LITERAL_PATHSPECS", "0").args(args).run().await {
         Ok(output) => Ok(Some(output)),
         Err(convoke_sandbox::Error::ProgramStart { .. }) => Ok(None),
-        Err(source) => Err(WorkspaceError::Git { dir: dir.to_owned(), source }),
+        Err(source) => Err(WorkspaceError::Git { dir, source }),
     }
 }
 

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
+use convoke_sandbox::Sight;
+
 use super::listing::git_names;
 
 /// More names than a person reads.
@@ -11,9 +13,10 @@ const MOST: usize = 50;
 const MOST_FILES: usize = 50_000;
 
 /// Files below `dir` that were modified after `at` (milliseconds), in order of name: what git knows or would add,
-/// where there is git, else every visible file. Deletions show as the tracked files that are missing.
-pub async fn changed_since(dir: &Path, at: u64) -> Vec<String> {
-    let mut changed: Vec<String> = match git_files(dir).await {
+/// where there is git, else every visible file. Deletions show as the tracked files that are missing. `sight` is
+/// how much git sees (see [`crate::Confine::sight`]).
+pub async fn changed_since(sight: &Sight, dir: &Path, at: u64) -> Vec<String> {
+    let mut changed: Vec<String> = match git_files(sight, dir).await {
         Some((present, mut missing)) => {
             missing.extend(present.into_iter().filter(|name| modified_after(&dir.join(name), at)));
             missing.into_iter().map(|name| name.to_string_lossy().into_owned()).collect()
@@ -33,10 +36,10 @@ fn modified_after(path: &Path, at: u64) -> bool {
         .is_some_and(|since| since > Duration::from_millis(at))
 }
 
-async fn git_files(dir: &Path) -> Option<(Vec<PathBuf>, Vec<PathBuf>)> {
+async fn git_files(sight: &Sight, dir: &Path) -> Option<(Vec<PathBuf>, Vec<PathBuf>)> {
     let patience = Duration::from_secs(10);
-    let present = git_names(dir, &["--cached", "--others", "--exclude-standard"], patience).await.ok()??;
-    let missing = git_names(dir, &["--deleted"], patience).await.ok()??;
+    let present = git_names(sight, dir, &["--cached", "--others", "--exclude-standard"], patience).await.ok()??;
+    let missing = git_names(sight, dir, &["--deleted"], patience).await.ok()??;
     Some((present, missing))
 }
 

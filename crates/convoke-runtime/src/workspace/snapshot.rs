@@ -5,6 +5,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
+use convoke_sandbox::Sight;
+
 use super::listing::{WorkspaceError, is_gone, list, off_thread};
 
 /// How the files of a directory looked at one time: the same files that [`fingerprint`](super::fingerprint) counts.
@@ -26,8 +28,8 @@ struct Stamp {
 
 impl Snapshot {
     /// Looks at the directory now.
-    pub(crate) async fn take(dir: &Path) -> Result<Self, WorkspaceError> {
-        let paths = list(dir).await?;
+    pub(crate) async fn take(sight: &Sight, dir: &Path) -> Result<Self, WorkspaceError> {
+        let paths = list(sight, dir).await?;
         let dir = dir.to_owned();
         off_thread(move |abandoned| {
             let mut files = BTreeMap::new();

@@ -8,7 +8,14 @@ use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
 
+use convoke_sandbox::{Sight, Unseen};
+
 use super::{Looked, Snapshot, WorkspaceError, digests, fingerprint, read_lines};
+
+/// Nothing is hidden from commands, and git sees no more than they do.
+fn seen() -> Sight {
+    Sight::LikeCommands(Unseen::default())
+}
 
 fn git(dir: &Path, args: &[&str]) {
     let who = ["-c", "user.name=t", "-c", "user.email=t@example.invalid", "-c", "protocol.file.allow=always"];
@@ -40,7 +47,7 @@ fn repository() -> TempDir {
 }
 
 async fn named(dir: &Path) -> String {
-    fingerprint(dir).await.unwrap()
+    fingerprint(&seen(), dir).await.unwrap()
 }
 
 /// Whether this change makes another fingerprint of a plain tree and of a repository.
@@ -121,7 +128,7 @@ async fn nothing_that_a_repository_names_is_run() {
     write(tree.path(), ".gitattributes", "* filter=x\n");
     write(tree.path(), "a.txt", "changed");
     named(tree.path()).await;
-    Snapshot::take(tree.path()).await.unwrap();
+    Snapshot::take(&seen(), tree.path()).await.unwrap();
     assert!(!tree.path().join("ran").exists());
 }
 
@@ -136,7 +143,7 @@ async fn empty_bare_and_missing_directories_are_no_trouble() {
     assert_eq!(named(&empty).await, nothing);
     git(&bare, &["init", "--quiet", "--bare"]);
     assert_ne!(named(&bare).await, nothing);
-    let missing = fingerprint(&dir.path().join("missing")).await;
+    let missing = fingerprint(&seen(), &dir.path().join("missing")).await;
     assert!(matches!(missing, Err(WorkspaceError::Unreadable { .. })), "{missing:?}");
 }
 
@@ -186,12 +193,12 @@ async fn a_snapshot_names_what_was_written_added_and_removed() {
     for tree in [plain(), repository()] {
         let dir = tree.path();
         write(dir, "gone.txt", "x");
-        let before = Snapshot::take(dir).await.unwrap();
-        assert_eq!(before.changes_to(&Snapshot::take(dir).await.unwrap()), Vec::<String>::new());
+        let before = Snapshot::take(&seen(), dir).await.unwrap();
+        assert_eq!(before.changes_to(&Snapshot::take(&seen(), dir).await.unwrap()), Vec::<String>::new());
         write(dir, "a.txt", "longer than before");
         write(dir, "src/new.rs", "");
         fs::remove_file(dir.join("gone.txt")).unwrap();
-        let after = Snapshot::take(dir).await.unwrap();
+        let after = Snapshot::take(&seen(), dir).await.unwrap();
         assert_eq!(before.changes_to(&after), ["a.txt", "gone.txt", "src/new.rs"]);
         assert_eq!(after.changes_to(&before), ["a.txt", "gone.txt", "src/new.rs"]);
     }
@@ -204,13 +211,13 @@ async fn a_modification_time_that_was_put_back_hides_no_change() {
     let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
     fs::File::options().write(true).open(&path).unwrap().set_modified(at).unwrap();
     let changed_at = || std::os::unix::fs::MetadataExt::ctime_nsec(&path.metadata().unwrap());
-    let (before, then) = (Snapshot::take(tree.path()).await.unwrap(), changed_at());
+    let (before, then) = (Snapshot::take(&seen(), tree.path()).await.unwrap(), changed_at());
     // The file system's clock ticks in steps: written until it has.
     while changed_at() == then {
         fs::write(&path, "two\n").unwrap();
         fs::File::options().write(true).open(&path).unwrap().set_modified(at).unwrap();
     }
-    assert_eq!(before.changes_to(&Snapshot::take(tree.path()).await.unwrap()), ["a.txt"]);
+    assert_eq!(before.changes_to(&Snapshot::take(&seen(), tree.path()).await.unwrap()), ["a.txt"]);
 }
 
 #[tokio::test]

@@ -367,7 +367,7 @@ async fn what_a_background_job_writes_between_and_after_commands_is_the_agents()
         hold.release();
     };
     let ((lead, _), ()) = tokio::join!(rig.ask("go"), written);
-    let places = convoke_trees::Places { path: rig.env["PATH"].clone(), state: rig.scratch.path().join("state") };
+    let places = rig.places();
     let keeper = convoke_trees::Keeper::open(&places, rig.work.path(), lead.as_str()).await.unwrap();
     let changed = keeper.changes().await.unwrap();
     let names: Vec<String> = changed.iter().map(|file| format!("{} {:?}", file.path.display(), file.agents)).collect();

@@ -15,6 +15,7 @@ use convoke_runtime::{
     Origin, Programs, Runtime, Shelf, Start, Stop, Take, TeamConfig,
 };
 use convoke_sandbox::LayerSet;
+use convoke_sandbox::{Sight, Unseen};
 use convoke_sim::{Received, SimConfig, Simulator};
 use convoke_trees::Places;
 use tempfile::TempDir;
@@ -160,11 +161,15 @@ impl Rig {
             forbidden: self.forbidden.clone(),
             programs: self.programs(),
             team: self.team,
-            trees: self
-                .keeps
-                .then(|| Places { path: self.env["PATH"].clone(), state: self.scratch.path().join("state") }),
+            trees: self.keeps.then(|| self.places()),
             crash,
         })
+    }
+
+    /// Where trees are kept, by a git that sees what confined commands see.
+    pub(crate) fn places(&self) -> Places {
+        let sight = Sight::LikeCommands(Unseen::default());
+        Places { path: self.env["PATH"].clone(), state: self.scratch.path().join("state"), sight }
     }
 
     pub(crate) fn start(&self) -> Start {

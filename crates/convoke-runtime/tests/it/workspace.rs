@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use convoke_runtime::changed_since;
+use convoke_sandbox::{Sight, Unseen};
 
 fn git(dir: &Path, args: &[&str]) {
     assert!(Command::new("git").args(args).current_dir(dir).status().unwrap().success(), "{args:?}");
@@ -17,8 +18,9 @@ async fn looking_at_a_repository_runs_nothing_that_it_names() {
     std::fs::write(dir.join("kept.txt"), "old").unwrap();
     git(dir, &["add", "kept.txt"]);
     git(dir, &["config", "core.fsmonitor", "touch ran #"]);
-    assert_eq!(changed_since(dir, 0).await, ["kept.txt"]);
+    let sight = Sight::LikeCommands(Unseen::default());
+    assert_eq!(changed_since(&sight, dir, 0).await, ["kept.txt"]);
     assert!(!dir.join("ran").exists(), "the repository's own program was run");
     std::fs::remove_file(dir.join("kept.txt")).unwrap();
-    assert_eq!(changed_since(dir, u64::MAX / 2).await, ["kept.txt"], "a tracked file that is gone has changed");
+    assert_eq!(changed_since(&sight, dir, u64::MAX / 2).await, ["kept.txt"], "a tracked file that is gone has changed");
 }

@@ -123,19 +123,44 @@ const SHARED: &[i64] = &[
 
 /// The filters, in the order in which they are to be laid on.
 pub(crate) fn filters(sockets: Sockets, ipc: Ipc) -> Result<Vec<BpfProgram>, String> {
-    let arch =
-        TargetArch::try_from(std::env::consts::ARCH).map_err(|error| format!("no filter for this machine: {error}"))?;
     let refusals = refusals(sockets, ipc).map_err(|error| format!("the filter is not valid: {error}"))?;
     // Programs fall back to older calls whose arguments can be looked at.
     let absent = BTreeMap::from([(libc::SYS_clone3, Vec::new()), (libc::SYS_openat2, Vec::new())]);
     let mut filters = vec![foreign_numbers()];
-    for (rules, error) in [(absent, libc::ENOSYS), (refusals, libc::EPERM)] {
-        let filter = SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(error as u32), arch);
-        let program =
-            filter.and_then(BpfProgram::try_from).map_err(|error| format!("the filter is not valid: {error}"))?;
-        filters.push(program);
-    }
+    filters.extend(compiled([(absent, libc::ENOSYS), (refusals, libc::EPERM)])?);
     Ok(filters)
+}
+
+/// One filter for each list of calls, with the error by which it refuses them.
+fn compiled(lists: [(BTreeMap<i64, Vec<SeccompRule>>, i32); 2]) -> Result<Vec<BpfProgram>, String> {
+    let arch =
+        TargetArch::try_from(std::env::consts::ARCH).map_err(|error| format!("no filter for this machine: {error}"))?;
+    let compile = |(rules, error): (_, i32)| {
+        let filter = SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(error as u32), arch);
+        filter.and_then(BpfProgram::try_from).map_err(|error| format!("the filter is not valid: {error}"))
+    };
+    lists.into_iter().map(compile).collect()
+}
+
+/// The filters of a program that the host starts: it makes no socket, and no process either unless it needs some.
+pub(crate) fn program_filters(children: bool) -> Result<Vec<BpfProgram>, String> {
+    let rules = program_refusals(children).map_err(|error| format!("the filter is not valid: {error}"))?;
+    let absent = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
+    let mut filters = vec![foreign_numbers()];
+    filters.extend(compiled([(absent, libc::ENOSYS), (rules, libc::EPERM)])?);
+    Ok(filters)
+}
+
+fn program_refusals(children: bool) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
+    let refused = [libc::SYS_socket, libc::SYS_socketpair, libc::SYS_io_uring_setup, libc::SYS_ptrace];
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = refused.map(|number| (number, Vec::new())).into();
+    if !children {
+        // Threads are no processes: they cannot become another program.
+        rules.insert(libc::SYS_clone, vec![rule(&[(0, Op::MaskedEq(libc::CLONE_THREAD as u64), 0)])?]);
+        #[cfg(target_arch = "x86_64")]
+        rules.extend([libc::SYS_fork, libc::SYS_vfork].map(|number| (number, Vec::new())));
+    }
+    Ok(rules)
 }
 
 /// The second set of numbers that x86 kernels may know for the same calls, which no rule by number would catch.

@@ -21,6 +21,7 @@ use super::plan::{HELPER, Made, Mount, plan, words};
 use crate::copy::{self, CopyCap};
 use crate::helper::{HELPER_ARGUMENT, INNER, map_ids};
 use crate::policy::{Access, LayerSet, Network, Policy};
+use crate::program::{Sight, Unseen};
 use crate::sys::{self, Pid};
 use crate::trusted::trusted_program;
 use crate::wire::{Confine, Form, ShellSetup};
@@ -347,7 +348,9 @@ pub(crate) fn enter_landlock(
 fn copy_tree(policy: &Policy, places: &Places) -> Result<PathBuf, String> {
     let to = places.private.join("copy");
     let cap = CopyCap { files: COPY_FILES, bytes: policy.limits.file_size.saturating_mul(2) };
-    copy::make(&places.workspace, &to, cap).map_err(|error| error.to_string())?;
+    let Policy { hidden, readable, masked, .. } = policy.clone();
+    let sight = Sight::LikeCommands(Unseen { hidden, readable, masked });
+    copy::make(&places.workspace, &to, cap, &sight).map_err(|error| error.to_string())?;
     // What is hidden in the workspace must not be found in its copy.
     for spot in places.hidden.iter().chain(&places.masked) {
         if let Ok(rest) = spot.path.strip_prefix(&places.workspace) {

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 
 use super::{CopyCap, CopyError, read};
+use crate::program::{Git, Sight};
 use crate::trusted::trusted_program;
 
 /// What an item was when it was listed.
@@ -41,10 +41,11 @@ pub(super) struct Listing {
 
 /// Lists the tree at `root`, which is canonical, and refuses one that passes the cap. Git is taken neither from the tree nor
 /// from around the copy.
-pub(super) fn of(root: &Path, copy: &Path, cap: CopyCap) -> Result<Listing, CopyError> {
+pub(super) fn of(root: &Path, copy: &Path, cap: CopyCap, sight: &Sight) -> Result<Listing, CopyError> {
     // This runs before anything is confined, so a git that a command has put somewhere must not be the one.
     let path = std::env::var_os("PATH");
     let git = trusted_program("git", path.as_deref(), &[root, copy.parent().unwrap_or(copy)]);
+    let git = git.map(|git| Git::new(git, sight.clone()));
     let (repositories, listing) = (Vec::new(), Listing::default());
     let mut lister = Lister { root, git, cap, files: 0, bytes: 0, repositories, listing };
     lister.repository(Path::new(""), repository_around(root))?;
@@ -68,7 +69,7 @@ fn repository_around(root: &Path) -> Option<&Path> {
 
 struct Lister<'a> {
     root: &'a Path,
-    git: Option<PathBuf>,
+    git: Option<Git>,
     cap: CopyCap,
     files: u64,
     bytes: u64,
@@ -87,8 +88,7 @@ impl Lister<'_> {
         self.listing.items.push(Item { path: directory.to_owned(), kind: Kind::Directory });
         // A tree that the repository around it ignores as a whole is none of that repository's business.
         let whole = |ignored: &[u8]| paths(ignored).any(|path| path == Path::new("."));
-        let answer = self.git.as_ref().zip(work_tree);
-        let answer = answer.and_then(|(git, work_tree)| ask_git(git, &place, work_tree).ok());
+        let answer = work_tree.and_then(|work_tree| self.ask_git(&place, work_tree));
         let Some((known, ignored)) = answer.filter(|(_, ignored)| !whole(ignored)) else {
             return self.walk(directory);
         };
@@ -166,7 +166,9 @@ fn pointer(directory: &Path) -> Option<Vec<u8>> {
         git
     } else {
         let mut text = Vec::new();
-        std::fs::File::open(&git).ok()?.take(8192).read_to_end(&mut text).ok()?;
+        // It may have become a pipe, which is not waited for.
+        let file = std::fs::File::options().read(true).custom_flags(libc::O_NONBLOCK).open(&git).ok()?;
+        file.take(8192).read_to_end(&mut text).ok()?;
         let path = text.strip_prefix(b"gitdir:")?.trim_ascii();
         directory.join(OsStr::from_bytes(path))
     };
@@ -179,36 +181,15 @@ fn paths(listed: &[u8]) -> impl Iterator<Item = &Path> {
     listed.split(|&byte| byte == 0).filter(|path| !path.is_empty()).map(|path| Path::new(OsStr::from_bytes(path)))
 }
 
-/// What git knows or does not ignore below `directory`, and what it ignores.
-fn ask_git(git: &Path, directory: &Path, work_tree: &Path) -> io::Result<(Vec<u8>, Vec<u8>)> {
-    let known = start_git(git, directory, work_tree, &["--cached", "--others"])?;
-    let ignored = start_git(git, directory, work_tree, &["--others", "--ignored", "--directory"]);
-    // Both work at once; what waits in the second one's pipe meanwhile only makes it wait.
-    let known = finish(known);
-    let ignored = ignored.and_then(finish);
-    Ok((known?, ignored?))
-}
-
-fn start_git(git: &Path, directory: &Path, work_tree: &Path, which: &[&str]) -> io::Result<Child> {
-    let mut git_dir = std::ffi::OsString::from("--git-dir=");
-    git_dir.push(work_tree.join(".git"));
-    let mut work = std::ffi::OsString::from("--work-tree=");
-    work.push(work_tree);
-    let mut command = Command::new(git);
-    command.arg("-C").arg(directory).arg(git_dir).arg(work);
-    for setting in ["core.fsmonitor=false", "core.hooksPath=/dev/null", "core.quotePath=false"] {
-        command.arg("-c").arg(setting);
+impl Lister<'_> {
+    /// What git knows or does not ignore below `directory`, and what it ignores.
+    fn ask_git(&self, directory: &Path, work_tree: &Path) -> Option<(Vec<u8>, Vec<u8>)> {
+        let git = self.git.as_ref()?;
+        let list = |which: &[&str]| {
+            let call = git.call().repository(work_tree, directory).setting("core.quotePath=false");
+            let output = call.args(["ls-files", "-z", "--exclude-standard"]).args(which).run_blocking().ok()?;
+            (output.code == 0 && !output.truncated).then_some(output.stdout)
+        };
+        Some((list(&["--cached", "--others"])?, list(&["--others", "--ignored", "--directory"])?))
     }
-    for name in ["GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_TRACE", "GIT_TRACE2"] {
-        command.env_remove(name);
-    }
-    // Missing objects are not fetched, since the repository's settings say by which program that would be done.
-    command.env("GIT_NO_LAZY_FETCH", "1").env("GIT_ALLOW_PROTOCOL", "none").env("GIT_OPTIONAL_LOCKS", "0");
-    command.args(["ls-files", "-z", "--exclude-standard"]).args(which);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()
-}
-
-fn finish(git: Child) -> io::Result<Vec<u8>> {
-    let output = git.wait_with_output()?;
-    if output.status.success() { Ok(output.stdout) } else { Err(io::Error::other("git could not list its files")) }
 }

@@ -6,10 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};
 
-use convoke_sandbox::{Copied, CopyCap, CopyError, make_copy};
+use convoke_sandbox::{Copied, CopyCap, CopyError, Sight, Unseen, make_copy};
 use tempfile::TempDir;
 
 const ROOMY: CopyCap = CopyCap { files: 100_000, bytes: 1 << 30 };
+
+/// Git sees what commands see, and nothing is hidden from them.
+fn like_commands() -> Sight {
+    Sight::LikeCommands(Unseen::default())
+}
 
 /// A tree at `tree` and a place for its copy at `private/copy`.
 struct Place {
@@ -42,7 +47,7 @@ impl Place {
     }
 
     fn copied(&self) -> Copied {
-        make_copy(&self.tree, &self.copy, ROOMY).unwrap()
+        make_copy(&self.tree, &self.copy, ROOMY, &like_commands()).unwrap()
     }
 
     /// Every path in the copy, sorted; directories end with a slash.
@@ -125,7 +130,7 @@ fn a_worktree_and_a_repository_within_keep_their_own_git() {
     place.git("main", &["worktree", "add", "-q", "../side"]);
     place.git("side", &["submodule", "--quiet", "add", "../../tree/other", "sub"]);
     fs::rename(place.tree.join("other"), place.tree.join("side/other")).unwrap();
-    let copied = make_copy(&place.tree.join("side"), &place.copy, ROOMY).unwrap();
+    let copied = make_copy(&place.tree.join("side"), &place.copy, ROOMY, &like_commands()).unwrap();
     let expected = [
         ".git",
         ".gitmodules",
@@ -173,12 +178,12 @@ fn a_directory_of_a_repository_is_copied_by_its_rules_unless_it_is_ignored_as_a_
         ("out/a.o", "o"),
     ]);
     place.git("", &["init", "-q"]);
-    let copied = make_copy(&place.tree.join("part"), &place.copy, ROOMY).unwrap();
+    let copied = make_copy(&place.tree.join("part"), &place.copy, ROOMY, &like_commands()).unwrap();
     place.check(&["a"]);
     assert_eq!(copied.left_out, [PathBuf::from("a.o")]);
     let other =
         Place { copy: place.copy.with_file_name("other"), tree: place.tree.clone(), _dir: TempDir::new().unwrap() };
-    make_copy(&place.tree.join("out"), &other.copy, ROOMY).unwrap();
+    make_copy(&place.tree.join("out"), &other.copy, ROOMY, &like_commands()).unwrap();
     other.check(&["a", "a.o"]);
 }
 
@@ -259,18 +264,21 @@ fn an_unfinished_copy_is_made_anew() {
 fn a_tree_beyond_the_cap_is_refused_with_numbers_and_nothing_is_left() {
     let place = Place::new(&[("a", "12345"), ("b", "12345"), ("c", "12345")]);
     for cap in [CopyCap { files: 2, bytes: 1000 }, CopyCap { files: 1000, bytes: 14 }] {
-        let error = make_copy(&place.tree, &place.copy, cap).unwrap_err();
+        let error = make_copy(&place.tree, &place.copy, cap, &like_commands()).unwrap_err();
         assert!(matches!(error, CopyError::TooLarge { files: 3, bytes: 15, .. }), "{error:?}");
         assert!(error.to_string().contains("install bubblewrap"), "{error}");
         assert_eq!(fs::read_dir(place.copy.parent().unwrap()).unwrap().count(), 0);
     }
-    assert_eq!(make_copy(&place.tree, &place.copy, CopyCap { files: 3, bytes: 15 }).unwrap().files, 3);
+    assert_eq!(
+        make_copy(&place.tree, &place.copy, CopyCap { files: 3, bytes: 15 }, &like_commands()).unwrap().files,
+        3
+    );
 }
 
 #[test]
 fn a_copy_within_its_own_tree_is_refused() {
     let place = Place::new(&[("a/b", "b")]);
-    let error = make_copy(&place.tree, &place.tree.join("a/copy"), ROOMY).unwrap_err();
+    let error = make_copy(&place.tree, &place.tree.join("a/copy"), ROOMY, &like_commands()).unwrap_err();
     assert!(matches!(error, CopyError::Inside { .. }), "{error:?}");
 }
 

@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail by panicking and print their figures")]
 
-mod capture;
 mod confine;
 mod copy;
 mod denial;

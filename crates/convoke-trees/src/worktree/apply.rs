@@ -32,7 +32,7 @@ impl Worktrees {
     /// the agent did since is brought over.
     pub async fn apply(&self, run: &str, agent: &str) -> Result<Applied, WorktreeError> {
         let site = self.site(run, agent)?;
-        let _lock = Lock::take(&site)?;
+        let _lock = Lock::take(&site).await?;
         self.store.prepare().await?;
         let Some(base) = self.base(&site).await? else { return Err(Self::unknown(&site)) };
         disk::make_private_dir(&site.home)?;
@@ -135,14 +135,25 @@ impl Worktrees {
             let blob = self.store.content("reading a file").args(["cat-file", "blob", &side.id]).run().await?;
             fs::write(name, blob).map_err(Error::file("writing", name))?;
         }
-        let outcome =
-            self.store.content("merging a file").args(["merge-file", "-p", "-q"]).args(&names).outcome().await?;
+        let outcome = self
+            .store
+            .content("merging a file")
+            .reads([staging])
+            .args(["merge-file", "-p", "-q"])
+            .args(&names)
+            .outcome()
+            .await?;
         if outcome.code != 0 {
             return Ok(None);
         }
         let merged = staging.join("merged");
         fs::write(&merged, outcome.stdout).map_err(Error::file("writing", &merged))?;
-        let call = self.store.content("storing a merged file").args(["hash-object", "-w", "--no-filters", "--"]);
+        let call = self.store.content("storing a merged file").reads([staging]).args([
+            "hash-object",
+            "-w",
+            "--no-filters",
+            "--",
+        ]);
         call.arg(&merged).line().await.map(Some)
     }
 

@@ -10,6 +10,8 @@ use std::process::Command;
 use super::disk;
 use super::steps::Steps;
 use super::{Finished, WorktreeError, Worktrees};
+use convoke_sandbox::{Sight, Unseen};
+
 use crate::places::Places;
 
 /// Every file below a directory with its content, links and the bit that lets it run.
@@ -28,7 +30,8 @@ impl Bed {
         let root = dir.path().canonicalize().unwrap();
         let (top, state) = (root.join("repo"), root.join("state"));
         fs::create_dir(&top).unwrap();
-        let bed = Self { _dir: dir, top, places: Places { path, state } };
+        let sight = Sight::LikeCommands(Unseen::default());
+        let bed = Self { _dir: dir, top, places: Places { path, state, sight } };
         bed.git(&["init", "-q", "-b", "main"]);
         for (name, text) in
             [("kept", "1\n"), ("changed", "a\nb\nc\nd\ne\nf\ng\n"), ("deleted", "x\n"), ("dir/deep", "y\n")]

@@ -23,7 +23,7 @@ impl Worktrees {
         if !self.writable {
             return Err(Error::NotWritable { path: self.store.common().to_owned() }.into());
         }
-        let _lock = Lock::take(&site)?;
+        let _lock = Lock::take(&site).await?;
         self.store.prepare().await?;
         let mut remarks = Vec::new();
         self.steps.step().await;
@@ -48,8 +48,7 @@ impl Worktrees {
     /// Takes the checkout as it is and records it, beside every branch.
     async fn record_base(&self, site: &Site, remarks: &mut Vec<String>) -> Result<Base, WorktreeError> {
         let doing = "asking for HEAD";
-        let head =
-            self.store.git().own(&self.git_dir, doing).args(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]);
+        let head = self.store.own(&self.git_dir, doing).args(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]);
         let head = head.outcome().await?;
         if head.code != 0 {
             return Err(WorktreeError::NoCommit { top: self.store.top().to_owned() });
@@ -92,7 +91,7 @@ impl Worktrees {
         self.steps.step().await;
         fs::create_dir(&making).map_err(Error::file("making", &making))?;
         let index = unused(&site.home.join("index"));
-        let git = |doing| self.store.content(doing).work_tree(&making).index(&index);
+        let git = |doing| self.store.content(doing).work_tree_of_ours(&making).index(&index);
         self.steps.step().await;
         git("checking out a worktree")?.args(["read-tree", "--reset", "-u", &wanted]).run().await?;
         self.steps.step().await;
@@ -131,7 +130,7 @@ impl Worktrees {
         disk::write_admin(site, head, index, tables, &self.steps).await?;
         if tables {
             self.steps.step().await;
-            let call = self.store.git().own(&site.admin, "setting HEAD of a worktree");
+            let call = self.store.own(&site.admin, "setting HEAD of a worktree");
             call.args(["update-ref", "--no-deref", "HEAD", head]).run().await?;
         }
         Ok(())
@@ -144,7 +143,7 @@ impl Worktrees {
         }
         let index = unused(&site.home.join("index"));
         self.steps.step().await;
-        let call = self.store.content("mending a worktree").work_tree(&site.tree).index(&index)?;
+        let call = self.store.content("mending a worktree").work_tree(&site.tree).reads([&site.tree]).index(&index)?;
         call.args(["read-tree", base.commit()]).run().await?;
         self.steps.step().await;
         self.admit(site, base.commit(), &index).await?;

@@ -15,6 +15,8 @@ use crate::store::replace_file;
 
 /// How often, and after which pause, a directory is removed that somebody is still filling.
 const PATIENCE: usize = 200;
+/// How many such pauses what a killed process left may take to go.
+const LEAVING: usize = 40;
 const PAUSE: Duration = Duration::from_millis(25);
 
 /// The right to do something with one worktree; given back when it is dropped, or when the process dies.
@@ -25,13 +27,20 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    pub(super) fn take(site: &Site) -> Result<Self, WorktreeError> {
+    pub(super) async fn take(site: &Site) -> Result<Self, WorktreeError> {
         let path = site.lock();
         make_private_dir(path.parent().unwrap_or(&path))?;
+        let mut tries = 0;
         loop {
             let file = File::create(&path).map_err(Error::file("making", &path))?;
             match file.try_lock() {
                 Ok(()) => {}
+                // A process that was killed while it started git leaves a child that holds the lock until it notices.
+                Err(TryLockError::WouldBlock) if tries < LEAVING => {
+                    tries += 1;
+                    tokio::time::sleep(PAUSE).await;
+                    continue;
+                }
                 Err(TryLockError::WouldBlock) => {
                     return Err(WorktreeError::Busy { run: site.run.clone(), agent: site.agent.clone() });
                 }

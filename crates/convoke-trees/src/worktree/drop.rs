@@ -13,7 +13,7 @@ impl Worktrees {
     /// a while.
     pub async fn drop(&self, run: &str, agent: &str, force: bool) -> Result<Dropped, WorktreeError> {
         let site = self.site(run, agent)?;
-        let lock = Lock::take(&site)?;
+        let lock = Lock::take(&site).await?;
         self.store.prepare().await?;
         let Some(base) = self.base(&site).await? else {
             lock.remove()?;

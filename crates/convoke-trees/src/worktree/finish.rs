@@ -16,7 +16,7 @@ impl Worktrees {
     /// Done again it gives the same answer. Where there is nothing (any more) the answer is [`Finished::Removed`].
     pub async fn finish(&self, run: &str, agent: &str) -> Result<Finished, WorktreeError> {
         let site = self.site(run, agent)?;
-        let lock = Lock::take(&site)?;
+        let lock = Lock::take(&site).await?;
         self.store.prepare().await?;
         let Some(base) = self.base(&site).await? else {
             if disk::exists(&site.tree)? {

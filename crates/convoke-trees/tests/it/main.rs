@@ -1,9 +1,12 @@
 //! The tests of this crate, in one binary.
-#![expect(clippy::unwrap_used, reason = "all of this crate is tests")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "all of this crate is tests")]
 
 mod beyond;
+mod hooks;
 mod keeping;
 mod odd;
+mod sight;
+mod stalls;
 mod trust;
 mod undoing;
 mod unwritable;

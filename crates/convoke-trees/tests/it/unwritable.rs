@@ -8,7 +8,7 @@ use std::process::Command;
 
 use convoke_trees::{Error, Keeper, Places, WorktreeError, Worktrees, forget};
 
-use crate::world::{World, changes, command, path_variable, undo};
+use crate::world::{World, changes, command, like_commands, path_variable, undo};
 
 /// Where the process that plays the other user finds its world.
 const WORLD: &str = "CONVOKE_TEST_UNWRITABLE";
@@ -68,7 +68,8 @@ async fn in_a_repository_that_cannot_be_written_trees_are_kept_apart() {
 
 /// What the user who cannot write the repository sees.
 async fn check(root: &Path) {
-    let (dir, places) = (root.join("work"), Places { path: path_variable(), state: root.join("state") });
+    let (dir, places) =
+        (root.join("work"), Places { path: path_variable(), state: root.join("state"), sight: like_commands() });
     let before = listed(&dir.join(".git"));
     let keeper = Keeper::open(&places, &dir, "s_1").await.unwrap();
     assert!(keeper.apart().is_some_and(|place| place.starts_with(&places.state)));

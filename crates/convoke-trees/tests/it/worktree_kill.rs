@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use convoke_trees::{Finished, Places, Worktrees};
 
 use crate::worktree_repo::{RUN, Repo, files, write};
+use crate::world::like_commands;
 
 const ROOT: &str = "CONVOKE_TEST_WORKTREE_ROOT";
 
@@ -24,7 +25,7 @@ async fn child_that_makes_and_finishes_a_worktree() {
     let Some(root) = std::env::var_os(ROOT).map(PathBuf::from) else { return };
     let path = std::env::var_os("PATH").unwrap().into_string().unwrap();
     let agent = fs::read_to_string(root.join("agent")).unwrap();
-    let places = Places { path, state: root.join("state") };
+    let places = Places { path, state: root.join("state"), sight: like_commands() };
     let all = Worktrees::open(places, &root.join("repo")).await.unwrap();
     eprintln!("begun");
     let made = all.create(RUN, &agent).await.unwrap();

@@ -9,6 +9,8 @@ use std::process::Command;
 
 use convoke_trees::{Finished, Places, Worktree, Worktrees};
 
+use crate::world::like_commands;
+
 /// Every file below a directory, but what git keeps there: its content, or the target of a link, and whether it runs.
 pub(crate) type Files = BTreeMap<PathBuf, (Vec<u8>, bool)>;
 
@@ -49,7 +51,7 @@ impl Repo {
 
     pub(crate) fn places(&self) -> Places {
         let path = std::env::var_os("PATH").unwrap().into_string().unwrap();
-        Places { path, state: self.root.join("state") }
+        Places { path, state: self.root.join("state"), sight: like_commands() }
     }
 
     pub(crate) async fn worktrees(&self) -> Worktrees {

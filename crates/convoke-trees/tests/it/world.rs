@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use convoke_sandbox::{Sight, Unseen};
 use convoke_trees::{Closed, DiffForm, Keeper, Places};
 use tempfile::TempDir;
 
@@ -20,13 +21,18 @@ pub(crate) fn path_variable() -> String {
     std::env::var_os("PATH").unwrap().into_string().unwrap()
 }
 
+/// Git sees what commands see, and nothing is hidden from them.
+pub(crate) fn like_commands() -> Sight {
+    Sight::LikeCommands(Unseen::default())
+}
+
 impl World {
     /// A directory without git.
     pub(crate) fn plain() -> Self {
         let root = TempDir::new().unwrap();
         let dir = root.path().canonicalize().unwrap().join("work");
         fs::create_dir(&dir).unwrap();
-        let places = Places { path: path_variable(), state: root.path().join("state") };
+        let places = Places { path: path_variable(), state: root.path().join("state"), sight: like_commands() };
         Self { root, dir, places }
     }
 

@@ -3,10 +3,9 @@
 
 mod sandbox;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
 
 use convoke_journal::{Filter, Location};
 use convoke_runtime::Clock;
@@ -121,28 +120,22 @@ fn object(checks: &[Check], failed: bool) -> serde_json::Value {
 }
 
 /// The first line a program says about its version.
-async fn version(settings: &Settings, program: Option<PathBuf>) -> Option<String> {
-    let args = [OsString::from("--version")];
-    let deadline = Duration::from_secs(5);
-    let program = program?.into_os_string().into_string().ok()?;
-    let said =
-        convoke_sandbox::capture(&program, &args, Path::new("/"), &settings.command_env, deadline, 1 << 16).await;
-    let output = said.ok().filter(|output| output.code == 0)?;
-    String::from_utf8_lossy(&output.stdout).lines().next().map(str::to_owned)
+async fn version(program: Option<PathBuf>) -> Option<String> {
+    convoke_sandbox::program_version(&program?).await
 }
 
 async fn bash(settings: &Settings) -> Check {
     // What is run here is confined by nothing, so it must not be what an agent wrote.
     let path = settings.command_env.get("PATH").map(OsStr::new);
     let bash = convoke_sandbox::trusted_program("bash", path, &[&settings.dir, &settings.state_dir]);
-    match version(settings, bash).await {
+    match version(bash).await {
         Some(found) => ok("bash", found),
         None => fail("bash", "bash cannot be run", "install bash and see that it is in PATH: agents work with it"),
     }
 }
 
 async fn git(settings: &Settings) -> Check {
-    match version(settings, keeping::places(settings).git(&settings.dir)).await {
+    match version(keeping::places(settings).git(&settings.dir)).await {
         Some(found) => ok("git", found),
         None => warn("git", "git cannot be run", "install git: without it a resume knows less about what changed"),
     }

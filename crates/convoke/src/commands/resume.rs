@@ -88,7 +88,10 @@ pub(crate) async fn run(settings: &Settings, args: ResumeArgs) -> Result<Exit, F
     let changed = match earlier {
         // Nobody goes on in the middle of a conversation who would have to be told.
         Some(_) => Vec::new(),
-        None => changed_since(Path::new(&summary.dir), since).await,
+        None => {
+            let dir = Path::new(&summary.dir);
+            changed_since(&confine::sight(settings, dir), dir, since).await
+        }
     };
     let look = Look::of(settings);
     let dir = Path::new(&summary.dir);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use convoke_journal::Location;
 use convoke_kernel::{Confinement, Network, Sandbox};
 use convoke_runtime::{Confine, HelperPath, access};
-use convoke_sandbox::{Layers, Limits};
+use convoke_sandbox::{LayerSet, Layers, Limits, Sight};
 
 use super::guard::check_places;
 use super::places::{Around, places};
@@ -58,7 +58,7 @@ async fn held(settings: &Settings, dir: &Path, sandbox: Sandbox, network: &Netwo
             .hint("`convoke doctor` lists every layer and what to do about it; nothing was started or spent")
     })?;
     let confinement = Confinement { sandbox, network: network.clone(), held_by: found.layers, weaker: found.weaker };
-    let confine = Confine { set: found.set, ..surroundings(settings, dir)? };
+    let confine = Confine { set: found.set, ..surroundings(settings, dir) };
     Ok(Held { confine, confinement })
 }
 
@@ -81,9 +81,19 @@ fn same(recorded: &Confinement, now: &Wanted) -> Result<(), Failure> {
     Ok(())
 }
 
+/// How much git sees of a directory and around it: no more than commands there do. Where a person said that nothing is to be held,
+/// and where the kernel could hold nothing, so that every run that is to be held is refused, it sees what the person does.
+pub(crate) fn sight(settings: &Settings, dir: &Path) -> Sight {
+    if settings.confine.sandbox == Sandbox::Off || !convoke_sandbox::can_confine() {
+        return Sight::Everything;
+    }
+    Confine { set: Some(LayerSet::Landlock), ..surroundings(settings, dir) }.sight(dir)
+}
+
 /// What is hidden and shown around this run.
-fn surroundings(settings: &Settings, dir: &Path) -> Result<Confine, Failure> {
-    let executable = paths::own_executable()?;
+fn surroundings(settings: &Settings, dir: &Path) -> Confine {
+    // Shown where it would be hidden; one that cannot be found was told of before.
+    let executable = paths::own_executable().unwrap_or_default();
     let journal = match &settings.journal {
         Location::Sqlite(path) => Some(path.as_path()),
         Location::Postgres(_) | Location::Memory => None,
@@ -98,7 +108,7 @@ fn surroundings(settings: &Settings, dir: &Path) -> Result<Confine, Failure> {
         executable: &executable,
     };
     let found = places(&around, &|path| path.symlink_metadata().is_ok());
-    Ok(Confine {
+    Confine {
         set: None,
         hidden: found.hidden,
         readable: found.readable,
@@ -106,7 +116,7 @@ fn surroundings(settings: &Settings, dir: &Path) -> Result<Confine, Failure> {
         masked: found.masked,
         limits: Limits::default(),
         private: settings.private_dir(),
-    })
+    }
 }
 
 /// The home that the system's list of users names: the variable can say anything.

@@ -8,6 +8,6 @@ mod table;
 mod words;
 
 pub(crate) use guard::{check_places, lies_inside};
-pub(crate) use hold::{hold, hold_again, layers};
+pub(crate) use hold::{hold, hold_again, layers, sight};
 pub(crate) use table::VARIABLES;
 pub(crate) use words::{layers_words, network_words, weaker_line, weaker_names};

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use convoke_trees::{Keeper, Places};
 
+use crate::confine::sight;
 use crate::settings::Settings;
 
 /// A name that no run has.
@@ -12,7 +13,7 @@ const NO_RUN: &str = "none";
 /// Where git is and where the state is.
 pub(crate) fn places(settings: &Settings) -> Places {
     let path = settings.command_env.get("PATH").cloned().unwrap_or_default();
-    Places { path, state: settings.state_dir.clone() }
+    Places { path, state: settings.state_dir.clone(), sight: sight(settings, &settings.dir) }
 }
 
 /// Where what is changed in a directory is kept, or why it cannot be.

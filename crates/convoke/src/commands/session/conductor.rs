@@ -17,6 +17,7 @@ use super::front::Front;
 use super::heard::heard;
 use super::ready::Ready;
 use super::{offers, slash};
+use crate::confine::sight;
 use crate::failure::{Exit, Failure};
 use crate::feed::Feed;
 use crate::lead::Lead;
@@ -323,7 +324,8 @@ impl Conductor {
             return Ok(());
         }
         self.lead()?;
-        let changed = changed_since(Path::new(&self.ready.facts.dir), self.ready.last_at).await;
+        let dir = Path::new(&self.ready.facts.dir);
+        let changed = changed_since(&sight(&self.settings, dir), dir, self.ready.last_at).await;
         self.drive(Take::Resume { changed }).await
     }
 
