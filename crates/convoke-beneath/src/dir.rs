@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 
@@ -46,6 +46,24 @@ impl Dir {
         Self::open(Path::new("/"))?.dir(below)
     }
 
+    /// Opens a directory that a person named, before the first command. Links outside of `tree` are the person's own and are followed; in the
+    /// tree, which strangers may have filled, none is.
+    pub fn open_named(path: &Path, tree: Option<&Path>) -> Result<Self, Error> {
+        Self::open_real(&resolved(path, tree)?).map_err(|error| error.at(path))
+    }
+
+    /// The same, and makes what is missing of it.
+    pub fn make_named(path: &Path, tree: Option<&Path>, mode: u32) -> Result<Self, Error> {
+        match (Self::open_named(path, tree), path.parent(), path.file_name()) {
+            (Err(error), Some(parent), Some(name)) if error.is_missing() => {
+                let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+                let above = Self::make_named(parent, tree, mode)?;
+                above.make_dirs(Path::new(name), mode).map_err(|error| error.at(path))
+            }
+            (opened, ..) => opened,
+        }
+    }
+
     /// Takes over a handle of a directory.
     pub fn from_fd(fd: OwnedFd) -> Self {
         Self { fd }
@@ -84,13 +102,7 @@ impl Dir {
 
     /// Reads a regular file whole, if it has at most `most` bytes.
     pub fn read(&self, path: &Path, links: Links, most: u64) -> Result<Vec<u8>, Error> {
-        let (file, _) = self.file(path, links)?;
-        let mut bytes = Vec::new();
-        file.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(Error::io(path))?;
-        if bytes.len() as u64 > most {
-            return Err(Error::TooLarge { path: path.to_owned(), most });
-        }
-        Ok(bytes)
+        read_whole(self.file(path, links)?.0, path, most)
     }
 
     /// The text of a symbolic link.
@@ -140,6 +152,57 @@ impl AsFd for Dir {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
+}
+
+impl From<Dir> for OwnedFd {
+    fn from(dir: Dir) -> Self {
+        dir.fd
+    }
+}
+
+/// Opens a regular file for reading that a person named. Links are the person's own and are followed, but in `tree`, which strangers may have
+/// filled, only as far as they stay in it.
+pub fn named_file(path: &Path, tree: Option<&Path>) -> Result<(File, Stat), Error> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if let (Some(tree), Some(name)) = (tree.and_then(|tree| tree.canonicalize().ok()), path.file_name())
+        && let Ok(below) = resolved(parent, Some(&tree))?.strip_prefix(&tree)
+    {
+        let opened = Dir::open_real(&tree)?.file(&below.join(name), Links::Inside);
+        return opened.map_err(|error| error.at(path));
+    }
+    let open = |flags| rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty()).map_err(Error::system(path));
+    must_be_file(path, &rustix::fs::fstat(open(LOOK)?).map_err(Error::system(path))?)?;
+    let fd = open(READ)?;
+    let stat = rustix::fs::fstat(&fd).map_err(Error::system(path))?;
+    must_be_file(path, &stat)?;
+    Ok((File::from(fd), stat))
+}
+
+/// Reads an opened file whole, if it has at most `most` bytes.
+pub fn read_whole(file: File, path: &Path, most: u64) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(Error::io(path))?;
+    if bytes.len() as u64 > most {
+        return Err(Error::TooLarge { path: path.to_owned(), most });
+    }
+    Ok(bytes)
+}
+
+/// Where a path leads, with the links outside of a tree resolved and those in it left as they are.
+fn resolved(path: &Path, tree: Option<&Path>) -> Result<PathBuf, Error> {
+    // Nothing lies in a tree that is not there.
+    let tree = tree.and_then(|tree| tree.canonicalize().ok());
+    let mut at = PathBuf::new();
+    for part in std::path::absolute(path).map_err(Error::io(path))?.components() {
+        match part {
+            Component::ParentDir => drop(at.pop()),
+            part => at.push(part),
+        }
+        if !tree.as_ref().is_some_and(|tree| at != *tree && at.starts_with(tree)) {
+            at = at.canonicalize().map_err(Error::io(path))?;
+        }
+    }
+    Ok(at)
 }
 
 fn must_be_file(path: &Path, stat: &Stat) -> Result<(), Error> {

@@ -59,19 +59,19 @@ impl fmt::Display for Kind {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The path is absolute or leads out of the directory.
-    #[error("{path}: it leads out of the directory", path = .path.display())]
+    #[error("{}: {}", .path.display(), self.reason())]
     Outside {
         /// The path.
         path: PathBuf,
     },
     /// A link stands at the path or on the way to it.
-    #[error("{path}: a symbolic link stands there or on the way, and links are not followed", path = .path.display())]
+    #[error("{}: {}", .path.display(), self.reason())]
     Link {
         /// The path.
         path: PathBuf,
     },
     /// Something else stands there than what can be opened.
-    #[error("{path}: {found} stands there, where a {wanted} is needed", path = .path.display())]
+    #[error("{}: {}", .path.display(), self.reason())]
     Kind {
         /// The path.
         path: PathBuf,
@@ -81,7 +81,7 @@ pub enum Error {
         wanted: &'static str,
     },
     /// The file has more bytes than the caller takes.
-    #[error("{path}: it is larger than {most} bytes", path = .path.display())]
+    #[error("{}: {}", .path.display(), self.reason())]
     TooLarge {
         /// The path.
         path: PathBuf,
@@ -89,7 +89,7 @@ pub enum Error {
         most: u64,
     },
     /// The system refused.
-    #[error("{path}: {source}", path = .path.display())]
+    #[error("{}: {}", .path.display(), self.reason())]
     System {
         /// The path.
         path: PathBuf,
@@ -112,8 +112,25 @@ impl Error {
         |source| Self::System { path: path.to_owned(), source }
     }
 
+    /// The path that it is about, as it was given.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Outside { path }
+            | Self::Link { path }
+            | Self::Kind { path, .. }
+            | Self::TooLarge { path, .. }
+            | Self::System { path, .. } => path,
+        }
+    }
+
+    /// The same error, told of the path below a directory.
+    pub(crate) fn below(self, dir: &Path) -> Self {
+        let path = dir.join(self.path());
+        self.at(&path)
+    }
+
     /// The same error, told of another path: of the whole one where a part of it was opened.
-    pub(crate) fn at(self, path: &Path) -> Self {
+    pub fn at(self, path: &Path) -> Self {
         let path = path.to_owned();
         match self {
             Self::Outside { .. } => Self::Outside { path },
@@ -121,6 +138,17 @@ impl Error {
             Self::Kind { found, wanted, .. } => Self::Kind { path, found, wanted },
             Self::TooLarge { most, .. } => Self::TooLarge { path, most },
             Self::System { source, .. } => Self::System { path, source },
+        }
+    }
+
+    /// What is wrong, without the path: for a sentence that names the path itself.
+    pub fn reason(&self) -> String {
+        match self {
+            Self::Outside { .. } => "it leads out of the directory".to_owned(),
+            Self::Link { .. } => "a symbolic link stands there or on the way, and links are not followed".to_owned(),
+            Self::Kind { found, wanted, .. } => format!("{found} stands there, where a {wanted} is needed"),
+            Self::TooLarge { most, .. } => format!("it is larger than {most} bytes"),
+            Self::System { source, .. } => source.to_string(),
         }
     }
 
@@ -135,17 +163,24 @@ impl Error {
         matches!(self, Self::System { source, .. } if source.kind() == io::ErrorKind::AlreadyExists)
     }
 
-    /// The kind of the system's error; [`io::ErrorKind::InvalidInput`] for what was refused here.
+    /// The kind of the system's error, or the nearest one for what was refused here.
     pub fn io_kind(&self) -> io::ErrorKind {
         match self {
             Self::System { source, .. } => source.kind(),
-            _ => io::ErrorKind::InvalidInput,
+            Self::Kind { wanted: "directory", .. } => io::ErrorKind::NotADirectory,
+            Self::Kind { found: Kind::Directory, .. } => io::ErrorKind::IsADirectory,
+            Self::TooLarge { .. } => io::ErrorKind::FileTooLarge,
+            Self::Outside { .. } | Self::Link { .. } | Self::Kind { .. } => io::ErrorKind::InvalidInput,
         }
     }
 }
 
+/// Without the path, as the errors of the standard library are.
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
-        Self::new(error.io_kind(), error)
+        match error {
+            Error::System { source, .. } => source,
+            refused => Self::new(refused.io_kind(), refused.reason()),
+        }
     }
 }

@@ -6,7 +6,7 @@
 //! at again through the handle that is used, so that an exchange between the two looks gains nothing. Files are written
 //! beside their place and renamed: a link that waits at the place is replaced or refused, and never followed.
 //!
-//! The crate exists so that the compiler and a test (`convoke-kernel/tests/it/tidy.rs`) can keep `std::fs` out of the code that works on
+//! The crate exists so that the compiler and a test (`convoke-kernel/tests/it/tidy_doors.rs`) can keep `std::fs` out of the code that works on
 //! a tree. It knows nothing of agents, git or settings, starts no process and never waits.
 
 mod dir;
@@ -14,7 +14,8 @@ mod error;
 mod resolve;
 mod write;
 
-pub use dir::{Dir, Entry};
+pub use dir::{Dir, Entry, named_file, read_whole};
 pub use error::{Error, Kind};
 pub use resolve::Links;
+pub use rustix::fs::Stat;
 pub use write::Place;

@@ -74,3 +74,49 @@ fn by_walking(dir: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd
 fn is_relative(path: &Path) -> bool {
     path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Read;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// What the two ways answer for a path that is opened for reading.
+    fn both(top: &Path, path: &str) -> [Result<String, Errno>; 2] {
+        let dir = fs::File::open(top).unwrap();
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let read = |fd: OwnedFd| {
+            let mut text = String::new();
+            fs::File::from(fd).read_to_string(&mut text).map(|_| text).map_err(|_| Errno::ISDIR)
+        };
+        let path = Path::new(path);
+        [
+            by_walking(dir.as_fd(), path, flags).and_then(read),
+            by_kernel(dir.as_fd(), path, flags, Links::Refused).and_then(read),
+        ]
+    }
+
+    #[test]
+    fn without_openat2_the_same_is_opened_and_the_same_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let top = place.path();
+        fs::create_dir_all(top.join("a/b")).unwrap();
+        fs::write(top.join("a/b/file"), "text").unwrap();
+        symlink("a", top.join("link")).unwrap();
+        symlink("b/file", top.join("a/end")).unwrap();
+        let check = |path: &str, expected: Result<&str, Errno>| {
+            let expected = expected.map(str::to_owned);
+            assert_eq!(both(top, path), [expected.clone(), expected], "{path}");
+        };
+        check("a/b/file", Ok("text"));
+        check("./a/./b/file", Ok("text"));
+        check("link/b/file", Err(Errno::LOOP));
+        check("a/end", Err(Errno::LOOP));
+        check("a/end/below", Err(Errno::LOOP));
+        check("a/b", Err(Errno::ISDIR));
+        check("a/missing/file", Err(Errno::NOENT));
+        check("a/b/file/below", Err(Errno::NOTDIR));
+    }
+}

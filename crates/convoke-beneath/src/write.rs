@@ -4,7 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Write;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,6 +13,9 @@ use rustix::io::Errno;
 
 use crate::dir::Dir;
 use crate::error::{Error, Kind};
+
+/// So many directories below each other are held open while a tree is removed.
+const DEEPEST: usize = 64;
 
 /// The name of a file that is to be written, in a directory held open since before the first command. Whatever happens to the
 /// path meanwhile, the file is written into that directory and under that name.
@@ -25,12 +28,14 @@ pub struct Place {
 }
 
 impl Place {
-    /// Finds the place of a file that a person named. Links that stand on the way now are the person's own and are followed; one that stands
-    /// at the end is refused, because what it names is another file than the one that was asked for.
-    pub fn find(path: &Path) -> Result<Self, Error> {
+    /// Finds the place of a file that a person named, before the first command. Links outside of `tree` are the person's own and are followed;
+    /// in the tree, which strangers may have filled, a link on the way is refused. One that stands at the end is refused
+    /// everywhere, because what it names is another file than the one that was asked for.
+    pub fn find(path: &Path, tree: Option<&Path>) -> Result<Self, Error> {
         let name = path.file_name().ok_or_else(|| Error::Outside { path: path.to_owned() })?.to_owned();
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let place = Self { dir: Dir::open(parent)?, name, path: path.to_owned() };
+        let dir = Dir::open_named(parent, tree)?;
+        let place = Self { dir, name, path: path.to_owned() };
         place.kind()?;
         Ok(place)
     }
@@ -62,9 +67,7 @@ impl Place {
 
     /// That a file can be made there now; nothing is left behind by the asking.
     pub fn check_writable(&self) -> Result<(), Error> {
-        let beside = Beside::new(&self.dir, 0o600).map_err(|error| error.at(&self.path))?;
-        drop(beside);
-        Ok(())
+        Beside::new(&self.dir, 0o600).map(drop).map_err(|error| error.at(&self.path))
     }
 }
 
@@ -86,33 +89,37 @@ impl Dir {
     /// Puts a file at a path in the place of the one that may stand there, whose permissions it keeps; a new one gets `mode`. Anything
     /// but a file that stands there is refused.
     pub fn replace(&self, path: &Path, bytes: &[u8], mode: u32) -> Result<(), Error> {
-        let (dir, name) = self.parent(path)?;
-        let old = match dir.look(name) {
+        let kept = match self.look(path) {
             Ok(stat) => match Kind::of(&stat) {
-                Kind::File => Some(stat),
+                Kind::File => Some(stat.st_mode & 0o777),
                 Kind::Link => return Err(Error::Link { path: path.to_owned() }),
                 found => return Err(Error::Kind { path: path.to_owned(), found, wanted: "file" }),
             },
             Err(error) if error.is_missing() => None,
-            Err(error) => return Err(error.at(path)),
+            Err(error) => return Err(error),
         };
-        let mut beside = Beside::new(&dir, mode).map_err(|error| error.at(path))?;
-        if let Some(old) = old {
-            let kept = Mode::from_raw_mode(old.st_mode & 0o777);
-            rustix::fs::fchmod(&beside.file, kept).map_err(Error::system(path))?;
-        }
-        beside.fill(bytes).map_err(Error::io(path))?;
-        // A link that came meanwhile is replaced as a name; a directory refuses.
-        beside.rename(name, RenameFlags::empty()).map_err(Error::system(path))?;
-        dir.sync(path)
+        self.write(path, bytes, mode, kept, RenameFlags::empty())
+    }
+
+    /// Puts a new file at a path with these permissions, whatever stands there; a link is replaced as itself, a directory is refused.
+    pub fn put(&self, path: &Path, bytes: &[u8], mode: u32) -> Result<(), Error> {
+        self.write(path, bytes, mode, None, RenameFlags::empty())
     }
 
     /// Puts a file at a path where nothing stands.
     pub fn create(&self, path: &Path, bytes: &[u8], mode: u32) -> Result<(), Error> {
+        self.write(path, bytes, mode, None, RenameFlags::NOREPLACE)
+    }
+
+    /// Writes beside the path and renames: a link that comes meanwhile is replaced as a name, and a directory refuses.
+    fn write(&self, path: &Path, bytes: &[u8], mode: u32, kept: Option<u32>, flags: RenameFlags) -> Result<(), Error> {
         let (dir, name) = self.parent(path)?;
         let mut beside = Beside::new(&dir, mode).map_err(|error| error.at(path))?;
+        if let Some(kept) = kept {
+            rustix::fs::fchmod(&beside.file, Mode::from_raw_mode(kept)).map_err(Error::system(path))?;
+        }
         beside.fill(bytes).map_err(Error::io(path))?;
-        beside.rename(name, RenameFlags::NOREPLACE).map_err(Error::system(path))?;
+        beside.rename(name, flags).map_err(Error::system(path))?;
         dir.sync(path)
     }
 
@@ -129,30 +136,49 @@ impl Dir {
     }
 
     /// Removes a directory and all below it, links as themselves. Nothing beyond a link is touched. A directory that its owner may not
-    /// enter is made enterable first.
+    /// enter or change is opened up first, and one that lies too deep for as many handles is moved up.
     pub fn remove_tree(&self, path: &Path) -> Result<(), Error> {
         let (above, name) = self.parent(path)?;
         if above.kind(name).map_err(|error| error.at(path))? != Some(Kind::Directory) {
             return self.remove_file(path);
         }
-        let dir = match above.dir(name) {
-            Err(error) if error.io_kind() == std::io::ErrorKind::PermissionDenied => {
-                let all = Mode::from_raw_mode(0o700);
-                rustix::fs::chmodat(&above, name, all, AtFlags::empty()).map_err(Error::system(path))?;
-                above.dir(name)
-            }
-            other => other,
-        };
-        let dir = dir.map_err(|error| error.at(path))?;
-        for entry in dir.entries(Path::new(""))? {
-            let below = Path::new(&entry.name);
-            match entry.kind {
-                Kind::Directory => dir.remove_tree(below),
-                _ => dir.remove_file(below),
-            }
-            .map_err(|error| error.at(&path.join(below)))?;
-        }
+        let top = above.opened_up(name).map_err(|error| error.at(path))?;
+        while top.clear(&top, 0).map_err(|error| error.below(path))? {}
         rustix::fs::unlinkat(&above, name, AtFlags::REMOVEDIR).map_err(Error::system(path))
+    }
+
+    /// Removes what stands in this directory; says whether something was moved up to `top`.
+    fn clear(&self, top: &Dir, depth: usize) -> Result<bool, Error> {
+        let mut moved = false;
+        for entry in self.entries(Path::new(""))? {
+            let name = Path::new(&entry.name);
+            match entry.kind {
+                Kind::Directory if depth < DEEPEST => {
+                    moved |= self.opened_up(name)?.clear(top, depth + 1).map_err(|error| error.below(name))?;
+                    self.remove_dir(name)?;
+                }
+                Kind::Directory => {
+                    self.opened_up(name)?;
+                    rustix::fs::renameat(self, name, top, unused()).map_err(Error::system(name))?;
+                    moved = true;
+                }
+                _ => self.remove_file(name)?,
+            }
+        }
+        Ok(moved)
+    }
+
+    /// Opens a directory in this one, with all rights of its owner.
+    fn opened_up(&self, name: &Path) -> Result<Dir, Error> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let found = rustix::fs::openat(self, name, flags, Mode::empty()).map_err(Error::system(name))?;
+        let mode = rustix::fs::fstat(&found).map_err(Error::system(name))?.st_mode;
+        if mode & 0o700 != 0o700 {
+            // By its handle: the name could be a link by now. Where this fails the removal says so.
+            let handle = format!("/proc/self/fd/{}", found.as_raw_fd());
+            let _ = rustix::fs::chmod(handle, Mode::from_raw_mode(mode & 0o777 | 0o700));
+        }
+        Dir::from_fd(found).dir(Path::new("")).map_err(|error| error.at(name))
     }
 
     /// The directory that holds a path, and the name in it.
@@ -182,11 +208,9 @@ struct Beside<'a> {
 
 impl<'a> Beside<'a> {
     fn new(dir: &'a Dir, mode: u32) -> Result<Self, Error> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         loop {
-            let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            let name = OsString::from(format!(".convoke-{}-{number}", std::process::id()));
+            let name = unused();
             match rustix::fs::openat(dir, &name, flags, Mode::from_raw_mode(mode)) {
                 Ok(fd) => return Ok(Self { dir, name, file: File::from(fd), placed: false }),
                 // A process that was killed may have left it.
@@ -214,6 +238,12 @@ impl<'a> Beside<'a> {
         self.placed = true;
         Ok(())
     }
+}
+
+/// A name that no other file of this process has.
+fn unused() -> OsString {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    format!(".convoke-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)).into()
 }
 
 impl Drop for Beside<'_> {

@@ -16,7 +16,7 @@ use std::rc::Rc;
 use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
-use crate::refused::Refused;
+use crate::refused::{BELOW_A_FILE, Refused};
 use crate::root::{Named, Root};
 use crate::show;
 
@@ -137,11 +137,7 @@ fn walk_to(root: &Root, named: &Named) -> Result<Place, Refused> {
             }
             _ => {
                 let advice = "nothing can lie below it";
-                return Err(Refused::Kind {
-                    path: named.said.clone(),
-                    kind: "below something that is no directory",
-                    advice,
-                });
+                return Err(Refused::Kind { path: named.said.clone(), kind: BELOW_A_FILE, advice });
             }
         }
     }

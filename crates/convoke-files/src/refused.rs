@@ -174,7 +174,15 @@ pub enum Refused {
     },
 }
 
+/// The kind of a path that goes on below a file.
+pub(crate) const BELOW_A_FILE: &str = "below something that is no directory";
+
 impl Refused {
+    /// Whether nothing stands there.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::Missing { .. } | Self::Kind { kind: BELOW_A_FILE, .. })
+    }
+
     /// What a failed read of `path` comes to.
     pub(crate) fn reading(path: &str, errno: Errno) -> Self {
         Self::of(path, "read", errno)

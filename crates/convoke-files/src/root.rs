@@ -1,9 +1,10 @@
 //! The tree an agent works in: its handle, the path the model knows it by, and where nobody writes. It opens nothing itself.
 
+use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use crate::beneath;
+use crate::beneath::{self, Opened};
 use crate::refused::Refused;
 use crate::show;
 
@@ -56,6 +57,26 @@ impl Root {
     /// Where a path of the model's really leads, relative to the tree: links are followed and `..` is resolved.
     pub fn real_path(&self, said: &str) -> Result<PathBuf, Refused> {
         beneath::walk(self, &self.named(said)?).map(|place| place.path)
+    }
+
+    /// Reads a file whole, if it has at most `cap` bytes.
+    pub fn read(&self, said: &str, cap: u64) -> Result<Vec<u8>, Refused> {
+        let named = self.named(said)?;
+        let (file, stat) = match beneath::open(self, &named)? {
+            Opened::File(file, stat) => (file, stat),
+            Opened::Directory(_) => {
+                let advice = "name a file in it";
+                return Err(Refused::Kind { path: named.said, kind: "a directory", advice });
+            }
+        };
+        let mut bytes = Vec::new();
+        let read = file.take(cap.saturating_add(1)).read_to_end(&mut bytes);
+        read.map_err(|error| Refused::reading_io(&named.said, &error))?;
+        if bytes.len() as u64 > cap {
+            let size = show::size(beneath::length(&stat).max(bytes.len() as u64));
+            return Err(Refused::Large { path: named.said, size, cap: show::size(cap), advice: "Read a part of it." });
+        }
+        Ok(bytes)
     }
 
     /// Whether something of the tree is hidden.

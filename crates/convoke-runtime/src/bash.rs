@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use convoke_beneath::Dir;
 use convoke_files::{Protected, Root};
 use convoke_kernel::{AgentSpec, Ran, Sandbox, ShellState, ToolResult};
 use convoke_sandbox::{Ending, Finished, HoldChoice, LayerSet, OutputSpec, Policy, RunCommand, Shell, ShellConfig};
@@ -49,7 +50,7 @@ impl Bash {
         let protected = Protected { writing: true, names: vec![".git".to_owned()] };
         if self.spec.confinement.sandbox == Sandbox::Off {
             let dir = PathBuf::from(&self.spec.dir);
-            let handle = std::fs::File::open(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+            let handle = Dir::open(&dir).map_err(|error| error.to_string())?;
             return Ok(Root::new(handle.into(), dir, Protected { names: Vec::new(), ..protected }));
         }
         if self.shell.is_none() {
@@ -58,7 +59,8 @@ impl Bash {
         let Some(shell) = &self.shell else { return Err("there is no shell".to_owned()) };
         let handle = shell.root().ok_or("the sandbox gave no handle of its tree")?;
         let handle: OwnedFd = handle.try_clone_to_owned().map_err(|error| error.to_string())?;
-        let hidden = self.held.as_ref().map(|(policy, _)| hidden_below(policy)).unwrap_or_default();
+        // Mounts hide it from the handle too, but not every layer set has any.
+        let hidden = self.config.confine.hidden_in(&self.spec);
         Ok(Root::new(handle, shell.tree().to_owned(), protected).hiding(hidden))
     }
 
@@ -160,15 +162,6 @@ impl Bash {
             let _ = shell.stop().await;
         }
     }
-}
-
-/// What the policy hides within the tree, relative to it. Mounts hide it from the handle too, but not every layer set has any.
-fn hidden_below(policy: &Policy) -> Vec<PathBuf> {
-    let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
-    let workspace = real(&policy.workspace);
-    let all = policy.hidden.iter().chain(&policy.masked).map(real);
-    let below = all.filter_map(|path| path.strip_prefix(&workspace).ok().map(PathBuf::from));
-    below.filter(|path| !path.as_os_str().is_empty()).collect()
 }
 
 fn tell(finished: Finished, state: ShellState, timeout: Duration, notes: Vec<String>) -> ToolResult {

@@ -1,9 +1,8 @@
 //! Under which policy an agent's commands and file tools work: what the agent's spec says, in the terms of the sandbox.
 
-use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use convoke_beneath::{Dir, Kind, Links};
 use convoke_kernel::{AgentSpec, Network, Sandbox};
 use convoke_sandbox::{Access, LayerSet, Limits, Policy, Sight, Unseen};
 
@@ -50,8 +49,8 @@ impl Confine {
             return Err("this agent's commands have to be confined, and nothing here can do that".to_owned());
         };
         let private = self.private_of(agent);
-        let made = make_private(&private).and_then(|()| std::fs::create_dir_all(outputs));
-        made.map_err(|error| format!("{} cannot be made: {error}", private.display()))?;
+        let made = Dir::make_named(&private, None, 0o700).and_then(|_| Dir::make_named(outputs, None, 0o777));
+        made.map_err(|error| format!("{} cannot be made: {}", private.display(), error.reason()))?;
         let mut readable = self.readable.clone();
         readable.push(outputs.to_owned());
         readable.extend(repository(&workspace, &self.hidden));
@@ -82,6 +81,14 @@ impl Confine {
         })
     }
 
+    /// What an agent's commands may not read within its directory, relative to it.
+    pub(crate) fn hidden_in(&self, spec: &AgentSpec) -> Vec<PathBuf> {
+        match spec.confinement.sandbox {
+            Sandbox::Off => Vec::new(),
+            _ => hidden_below(Path::new(&spec.dir), self.hidden.iter().chain(&self.masked)),
+        }
+    }
+
     /// Where an agent's throwaway copy and temporary files are.
     pub(crate) fn private_of(&self, agent: &str) -> PathBuf {
         self.private.join(agent)
@@ -106,8 +113,12 @@ pub fn network(network: &Network) -> convoke_sandbox::Network {
     }
 }
 
-fn make_private(path: &Path) -> io::Result<()> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+/// Which of these paths lie in a directory, relative to it.
+pub(crate) fn hidden_below<'a>(dir: &Path, hidden: impl Iterator<Item = &'a PathBuf>) -> Vec<PathBuf> {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let dir = real(dir);
+    let below = hidden.filter_map(|path| real(path).strip_prefix(&dir).ok().map(PathBuf::from));
+    below.filter(|path| !path.as_os_str().is_empty()).collect()
 }
 
 /// The git metadata that a directory belongs to, as far as they lie outside of it: git in a subdirectory, in a worktree or in a
@@ -115,16 +126,14 @@ fn make_private(path: &Path) -> io::Result<()> {
 /// not point back here by itself, and no repository of a whole hidden directory.
 fn repository(dir: &Path, hidden: &[PathBuf]) -> Vec<PathBuf> {
     let Ok(dir) = dir.canonicalize() else { return Vec::new() };
-    let Some(top) = dir.ancestors().find(|place| place.join(".git").symlink_metadata().is_ok()) else {
-        return Vec::new();
-    };
-    let git = top.join(".git");
-    let is_plain = git.symlink_metadata().is_ok_and(|meta| meta.is_dir());
+    let Ok(root) = Dir::open(Path::new("/")) else { return Vec::new() };
+    let kind = |place: &Path| root.kind(&place.strip_prefix("/").ok()?.join(".git")).ok()?;
+    let Some((top, kind)) = dir.ancestors().find_map(|place| Some((place, kind(place)?))) else { return Vec::new() };
     let mut places = Vec::new();
-    if is_plain && top != dir {
-        places.push(git);
-    } else if !is_plain {
-        places.extend(pointed_to(&dir, top, &git));
+    match kind {
+        Kind::Directory if top != dir => places.push(top.join(".git")),
+        Kind::File => places.extend(pointed_to(&dir, top)),
+        _ => {}
     }
     let shows_too_much = |place: &PathBuf| {
         let within = |hidden: &PathBuf| hidden.canonicalize().unwrap_or_else(|_| hidden.clone()).starts_with(place);
@@ -133,18 +142,25 @@ fn repository(dir: &Path, hidden: &[PathBuf]) -> Vec<PathBuf> {
     if places.iter().any(shows_too_much) { Vec::new() } else { places }
 }
 
+/// More than any pointer of git's.
+const LONGEST: u64 = 64 << 10;
+
 /// Where a `.git` file leads: a worktree's own metadata and those it shares, or a submodule's.
-fn pointed_to(dir: &Path, top: &Path, git: &Path) -> Vec<PathBuf> {
-    let read = |file: PathBuf| std::fs::read_to_string(file).ok();
-    let own = read(git.to_owned()).and_then(|text| Some(top.join(text.trim().strip_prefix("gitdir:")?.trim())));
+fn pointed_to(dir: &Path, top: &Path) -> Vec<PathBuf> {
+    let read = |dir: &Path, name: &str| {
+        let root = Dir::open(Path::new("/")).ok()?;
+        let bytes = root.read(&dir.strip_prefix("/").ok()?.join(name), Links::Refused, LONGEST).ok()?;
+        String::from_utf8(bytes).ok()
+    };
+    let own = read(top, ".git").and_then(|text| Some(top.join(text.trim().strip_prefix("gitdir:")?.trim())));
     let Some(own) = own.and_then(|own| own.canonicalize().ok()).filter(|own| !own.starts_with(dir)) else {
         return Vec::new();
     };
     // A worktree's metadata name the `.git` file that names them; nobody in here could have written that.
-    let back = read(own.join("gitdir")).and_then(|text| Path::new(text.trim()).canonicalize().ok());
+    let back = read(&own, "gitdir").and_then(|text| Path::new(text.trim()).canonicalize().ok());
     let shared = own.parent().filter(|parent| parent.ends_with("worktrees")).and_then(Path::parent);
     if let (Some(back), Some(shared)) = (back, shared)
-        && back == git
+        && back == top.join(".git")
     {
         return vec![shared.to_owned()];
     }
@@ -199,6 +215,22 @@ mod tests {
         std::fs::write(own.join("gitdir"), format!("{}\n", work.join(".git").display())).unwrap();
         std::fs::write(own.join("commondir"), format!("{}\n", home.display())).unwrap();
         check(&own);
+    }
+
+    #[test]
+    fn a_pointer_that_is_a_pipe_or_a_link_is_not_opened() {
+        let place = tempfile::tempdir().unwrap();
+        let place = place.path().canonicalize().unwrap();
+        let (top, tree) = (place.join("r"), place.join("w"));
+        let own = top.join(".git/worktrees/w");
+        make(&[&tree, &own]);
+        assert!(std::process::Command::new("mkfifo").arg(tree.join(".git")).status().unwrap().success());
+        assert_eq!(repository(&tree, &[]), Vec::<PathBuf>::new());
+        std::fs::remove_file(tree.join(".git")).unwrap();
+        std::fs::write(tree.join("pointer"), format!("gitdir: {}\n", own.display())).unwrap();
+        std::fs::write(own.join("gitdir"), format!("{}\n", tree.join(".git").display())).unwrap();
+        std::os::unix::fs::symlink("pointer", tree.join(".git")).unwrap();
+        assert_eq!(repository(&tree, &[]), Vec::<PathBuf>::new());
     }
 
     #[test]

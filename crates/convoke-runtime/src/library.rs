@@ -23,6 +23,8 @@ pub use error::LibraryError;
 pub use paths::{Source, read_source};
 pub use shelf::{Origin, Shelf};
 
+pub(crate) use paths::lexical;
+
 use paths::Opened;
 use shelf::{AGENT_ENDINGS, Contents, WORKFLOW_ENDINGS};
 
@@ -209,7 +211,7 @@ impl Library {
         may: impl Fn(&Path) -> Result<(), String>,
     ) -> Result<Source, LibraryError> {
         let refused = |why: String| LibraryError::Forbidden { path: path.to_owned(), why };
-        may(&paths::lexical(&dir.join(path))).map_err(refused)?;
+        may(&lexical(&dir.join(path))).map_err(refused)?;
         let shelves = self.workflows.iter().chain(&self.left_out).map(|shelf| shelf.dir.as_path());
         let below: Vec<PathBuf> = [dir].into_iter().chain(scripts).chain(shelves).map(Path::to_owned).collect();
         let opened = Opened::below(path, dir, below).await?;

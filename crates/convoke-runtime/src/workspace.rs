@@ -5,6 +5,8 @@ mod content;
 mod fingerprint;
 mod listing;
 mod look;
+#[cfg(test)]
+mod race_tests;
 mod since;
 mod snapshot;
 #[cfg(test)]
@@ -13,6 +15,6 @@ mod tests;
 pub(crate) use content::digests;
 pub(crate) use fingerprint::{fingerprint, fingerprint_beside};
 pub use listing::WorkspaceError;
-pub(crate) use look::{Looked, read_lines};
+pub(crate) use look::{Cited, Looked};
 pub use since::changed_since;
 pub(crate) use snapshot::Snapshot;

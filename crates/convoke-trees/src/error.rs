@@ -170,4 +170,10 @@ impl Error {
     pub(crate) fn file(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::File { doing, path: path.to_owned(), source }
     }
+
+    /// The same for a file that was opened beneath a handle.
+    pub(crate) fn opening(doing: &'static str, path: &Path) -> impl FnOnce(convoke_beneath::Error) -> Self {
+        let failed = Self::file(doing, path);
+        move |error| failed(error.into())
+    }
 }

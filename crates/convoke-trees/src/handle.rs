@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
+use convoke_beneath::Dir;
 use rustix::fs::{self as sys, AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 
@@ -49,8 +50,8 @@ type Why = String;
 
 impl Root {
     pub(crate) fn open(dir: &Path, temporary: String, staying: BTreeSet<PathBuf>) -> io::Result<Self> {
-        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
-        Ok(Self { dir: sys::open(dir, flags, Mode::empty())?, temporary, staying, many: false, modes: Modes::new() })
+        let dir = Dir::open(dir).map_err(io::Error::from)?.into();
+        Ok(Self { dir, temporary, staying, many: false, modes: Modes::new() })
     }
 
     /// Makes `path` hold `wanted` if it holds `expected` now; `None` stands for no file. Directories are made as needed,

@@ -7,10 +7,12 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use convoke_beneath::{Dir, Kind, Links};
+
 use crate::error::Error;
 use crate::git::failed;
 use crate::keeper::Keeper;
-use crate::tree::{Entry, TreeChange};
+use crate::tree::{Entry, LARGEST, TreeChange};
 
 /// How many paths one command is asked about.
 const AT_ONCE: usize = 2_000;
@@ -39,11 +41,13 @@ impl Keeper {
         fs::create_dir_all(&below).map_err(Error::file("making", &below))?;
         store.lay_out(&rules, &scratch.path().join("index"), &below).await?;
         // Rules above the directory cannot have been changed by the run, and are where they always were.
+        let tree = Dir::open(store.top()).map_err(Error::opening("opening", store.top()))?;
         for above in store.prefix().ancestors().skip(1) {
-            let rules = store.top().join(above).join(".gitignore");
-            if rules.symlink_metadata().is_ok_and(|found| found.is_file()) {
-                let copy = top.join(above).join(".gitignore");
-                fs::copy(&rules, &copy).map_err(Error::file("copying", &rules))?;
+            let rules = above.join(".gitignore");
+            if tree.kind(&rules).is_ok_and(|found| found == Some(Kind::File)) {
+                let bytes = tree.read(&rules, Links::Refused, LARGEST).map_err(Error::opening("reading", &rules))?;
+                let copy = top.join(&rules);
+                fs::write(&copy, bytes).map_err(Error::file("writing", &copy))?;
             }
         }
         let mut ignored = Vec::new();

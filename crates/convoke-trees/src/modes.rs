@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+
+use convoke_beneath::{Dir, Kind};
 
 use crate::error::Error;
 use crate::keeper::Keeper;
@@ -41,9 +41,10 @@ impl Keeper {
 }
 
 fn look<'a>(dir: &Path, paths: impl Iterator<Item = &'a Path>, modes: &mut Modes) {
+    let dir = Dir::open(dir);
     for path in paths {
-        let found = dir.join(path).symlink_metadata();
-        let mode = found.ok().filter(fs::Metadata::is_file).map(|found| found.permissions().mode() & 0o777);
+        let found = dir.as_ref().ok().and_then(|dir| dir.look(path).ok());
+        let mode = found.filter(|found| Kind::of(found) == Kind::File).map(|found| found.st_mode & 0o777);
         match mode {
             Some(mode) if mode != 0o644 && mode != 0o755 => modes.insert(path.to_owned(), mode),
             _ => modes.remove(path),

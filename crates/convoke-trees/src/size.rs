@@ -1,8 +1,9 @@
 //! How much a directory without a repository holds, before a copy of it is kept in the state directory. It looks at names and
 //! sizes and opens no file.
 
-use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use convoke_beneath::{Dir, Kind};
 
 use crate::tree::LARGEST;
 
@@ -20,17 +21,18 @@ pub(crate) const LIMIT: Limit = Limit { files: 200_000, bytes: 1 << 30 };
 /// size, and repositories below it, do not count; what a `.gitignore` there names does.
 pub(crate) fn beyond(dir: &Path, limit: Limit) -> Option<Limit> {
     let mut counted = Limit { files: 0, bytes: 0 };
-    let mut open = vec![dir.to_owned()];
+    let top = Dir::open(dir).ok()?;
+    let mut open = vec![PathBuf::new()];
     while let Some(dir) = open.pop() {
-        for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
-            let Ok(kind) = entry.file_type() else { continue };
-            if kind.is_dir() {
-                if entry.path().join(".git").symlink_metadata().is_err() && entry.file_name() != ".git" {
-                    open.push(entry.path());
+        for entry in top.entries(&dir).unwrap_or_default() {
+            let path = dir.join(&entry.name);
+            if entry.kind == Kind::Directory {
+                if top.look(&path.join(".git")).is_err() && entry.name != ".git" {
+                    open.push(path);
                 }
                 continue;
             }
-            let size = entry.metadata().map_or(0, |about| about.len());
+            let size = top.look(&path).map_or(0, |about| u64::try_from(about.st_size).unwrap_or(0));
             if size <= LARGEST {
                 counted.files += 1;
                 counted.bytes += size;
@@ -45,6 +47,8 @@ pub(crate) fn beyond(dir: &Path, limit: Limit) -> Option<Limit> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -1,6 +1,8 @@
 //! The questions of workflow programs that wait for a person, named by ids that a person can type, and what a person says to
 //! them. It reads; whoever drives the run hears the answers.
 
+use std::path::Path;
+
 use convoke_journal::{Filter, Journal, StreamId};
 use convoke_kernel::{CallKind, Program, ProgramEvent, ProgramSummary, RunId, SessionId};
 use serde_json::Value;
@@ -8,7 +10,9 @@ use serde_json::Value;
 use crate::again::Naming;
 use crate::args::AnswerArgs;
 use crate::failure::Failure;
+use crate::named::read_text;
 use crate::render::{first_line, hanging, revealed};
+use crate::settings::Settings;
 
 /// A program and when each of its calls was made.
 #[derive(Debug)]
@@ -145,6 +149,7 @@ impl OpenCall {
 /// What a person says to which calls. One that is not open, and two things to one call, are errors that list what is open:
 /// nothing is said then.
 pub(crate) async fn replies(
+    settings: &Settings,
     journal: &Journal,
     session: &SessionId,
     args: &AnswerArgs,
@@ -155,7 +160,7 @@ pub(crate) async fn replies(
             let what = format!("'{given}' is no answer; nothing was answered");
             return Err(Failure::usage(what).hint("write it as --answer ID=TEXT, or --answer ID=@FILE"));
         };
-        said.push((id.trim().to_owned(), Said::Text(words(text)?)));
+        said.push((id.trim().to_owned(), Said::Text(words(text, &settings.dir)?)));
     }
     said.extend(args.skip.iter().map(|id| (id.trim().to_owned(), Said::Skip)));
     if said.is_empty() {
@@ -176,9 +181,9 @@ pub(crate) async fn replies(
 }
 
 /// The text of an answer: itself, or what is in a file.
-fn words(text: &str) -> Result<String, Failure> {
+fn words(text: &str, tree: &Path) -> Result<String, Failure> {
     let Some(path) = text.strip_prefix('@') else { return Ok(text.to_owned()) };
-    let read = std::fs::read_to_string(path).map_err(|error| {
+    let read = read_text(Path::new(path), tree).map_err(|error| {
         Failure::usage(format!("the answer in {path} cannot be read: {error}"))
             .hint("an answer that begins with @ names a file; put something before the @ to say it as it is")
     })?;
@@ -274,11 +279,11 @@ mod tests {
 
     #[test]
     fn an_answer_is_its_words_or_a_file_without_the_last_line_break() {
-        assert_eq!(words("a=b").unwrap(), "a=b");
         let dir = tempfile::tempdir().unwrap();
+        assert_eq!(words("a=b", dir.path()).unwrap(), "a=b");
         let file = dir.path().join("answer");
         std::fs::write(&file, "two\nlines\n").unwrap();
-        assert_eq!(words(&format!("@{}", file.display())).unwrap(), "two\nlines");
-        assert!(words("@/nowhere/at/all").unwrap_err().message.contains("/nowhere/at/all"));
+        assert_eq!(words(&format!("@{}", file.display()), dir.path()).unwrap(), "two\nlines");
+        assert!(words("@/nowhere/at/all", dir.path()).unwrap_err().message.contains("/nowhere/at/all"));
     }
 }

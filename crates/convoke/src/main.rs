@@ -14,6 +14,7 @@ mod greeting;
 mod keeping;
 mod lead;
 mod memory;
+mod named;
 mod open;
 mod paths;
 mod questions;
@@ -71,14 +72,14 @@ fn start(cli: Cli) -> Result<Exit, Failure> {
     }
     let here = std::env::current_dir()
         .map_err(|error| Failure::usage(format!("the current directory cannot be used: {error}")))?;
+    let mut settings = Settings::resolve(&globals, &environment, &here)?;
     match &mut command {
-        Command::Run(args) => args.flags.end.check(&here)?,
-        Command::Resume(args) => args.end.check(&here)?,
-        Command::Runs(RunsCommand::Retry(args)) => args.end.check(&here)?,
-        Command::Workflow(WorkflowCommand::Run(args)) => args.end.check(&here)?,
+        Command::Run(args) => args.flags.end.check(&here, &settings.dir)?,
+        Command::Resume(args) => args.end.check(&here, &settings.dir)?,
+        Command::Runs(RunsCommand::Retry(args)) => args.end.check(&here, &settings.dir)?,
+        Command::Workflow(WorkflowCommand::Run(args)) => args.end.check(&here, &settings.dir)?,
         _ => {}
     }
-    let mut settings = Settings::resolve(&globals, &environment, &here)?;
     // Commands that only look are meant for the real journal.
     let drives = matches!(command, Command::Run(_) | Command::Resume(_) | Command::Workflow(WorkflowCommand::Run(_)));
     // It is removed when everything below has ended.

@@ -1,9 +1,10 @@
 //! The project's memory: what `CLAUDE.md` and `AGENTS.md` say to every agent that works in it. They are found here, and read only
 //! where somebody trusts the project. It never follows a link out of the project.
 
-use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
+
+use convoke_beneath::{Dir, Error, Links};
 
 use crate::render::revealed;
 
@@ -18,8 +19,10 @@ contradicts the person the person is right.";
 /// The memory files of a directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Memory {
-    /// Each with the name it is called by: its path from the project's root.
-    files: Vec<(String, PathBuf)>,
+    /// The project's root.
+    root: PathBuf,
+    /// Their paths from there, by which they are called.
+    files: Vec<PathBuf>,
     /// What was found and is left out.
     warnings: Vec<String>,
 }
@@ -36,22 +39,29 @@ pub(crate) struct Said {
 impl Memory {
     /// Looks for the files of a directory and of the root of its project, both canonical. Nothing is read.
     pub(crate) fn find(dir: &Path, root: &Path) -> Self {
-        let mut memory = Self::default();
-        let mut seen: Vec<PathBuf> = Vec::new();
-        let dirs = [root, dir];
+        let mut memory = Self { root: root.to_owned(), ..Self::default() };
+        let Ok(opened) = Dir::open_real(root) else { return memory };
+        let mut seen = Vec::new();
+        let below = dir.strip_prefix(root).unwrap_or(Path::new(""));
+        let dirs = [Path::new(""), below];
         let dirs = if root == dir { &dirs[..1] } else { &dirs[..] };
         for path in dirs.iter().flat_map(|dir| NAMES.map(|name| dir.join(name))) {
-            let called = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
-            // One that leads nowhere is as good as none.
-            let Ok(real) = path.canonicalize() else { continue };
-            if !real.starts_with(root) {
-                memory.warnings.push(format!("{} is not read: it leads out of the project", revealed(&called)));
-            } else if !fs::metadata(&real).is_ok_and(|meta| meta.is_file()) {
-                memory.warnings.push(format!("{} is not read: it is no file", revealed(&called)));
-            } else if !seen.contains(&real) {
+            let called = revealed(&path.to_string_lossy());
+            match opened.file(&path, Links::Inside) {
+                Err(Error::Outside { .. }) => {
+                    memory.warnings.push(format!("{called} is not read: it leads out of the project"));
+                }
+                Err(Error::Kind { .. }) => memory.warnings.push(format!("{called} is not read: it is no file")),
+                // What may not be opened is told when it is read.
+                Err(error) if error.io_kind() == std::io::ErrorKind::PermissionDenied => memory.files.push(path),
+                // One that leads nowhere is as good as none.
+                Err(_) => {}
                 // Often one of the two is a link to the other.
-                memory.files.push((called, real.clone()));
-                seen.push(real);
+                Ok((_, stat)) if seen.contains(&(stat.st_dev, stat.st_ino)) => {}
+                Ok((_, stat)) => {
+                    seen.push((stat.st_dev, stat.st_ino));
+                    memory.files.push(path);
+                }
             }
         }
         memory
@@ -59,15 +69,16 @@ impl Memory {
 
     /// What the files are called.
     pub(crate) fn names(&self) -> Vec<String> {
-        self.files.iter().map(|(name, _)| name.clone()).collect()
+        self.files.iter().map(|path| path.to_string_lossy().into_owned()).collect()
     }
 
     /// Reads them.
     pub(crate) fn read(self) -> Said {
         let mut said = Said { text: None, warnings: self.warnings };
         let mut parts = Vec::new();
-        for (name, path) in self.files {
-            match read(&path) {
+        for path in self.files {
+            let name = path.to_string_lossy();
+            match Dir::open_real(&self.root).and_then(|root| read(&root, &path)) {
                 Ok((text, _)) if text.trim().is_empty() => {}
                 Ok((text, None)) => parts.push(format!("--- {name} ---\n\n{}", text.trim())),
                 Ok((text, Some(all))) => {
@@ -75,7 +86,7 @@ impl Memory {
                     parts.push(format!("--- {name} ({cut}) ---\n\n{}", text.trim()));
                     said.warnings.push(format!("{}: {cut}", revealed(&name)));
                 }
-                Err(error) => said.warnings.push(format!("{} is not read: {error}", revealed(&name))),
+                Err(error) => said.warnings.push(format!("{} is not read: {}", revealed(&name), error.reason())),
             }
         }
         said.text = (!parts.is_empty()).then(|| format!("{HEAD}\n\n{}", parts.join("\n\n")));
@@ -84,11 +95,12 @@ impl Memory {
 }
 
 /// The beginning of a file, and how long it is if that is not all of it.
-fn read(path: &Path) -> std::io::Result<(String, Option<u64>)> {
-    let file = File::open(path)?;
-    let all = file.metadata()?.len();
+fn read(root: &Dir, path: &Path) -> Result<(String, Option<u64>), Error> {
+    let (file, stat) = root.file(path, Links::Inside)?;
+    let all = u64::try_from(stat.st_size).unwrap_or(0);
     let mut bytes = Vec::new();
-    file.take(MOST).read_to_end(&mut bytes)?;
+    let read = file.take(MOST).read_to_end(&mut bytes);
+    read.map_err(|source| Error::System { path: path.to_owned(), source })?;
     if all <= MOST {
         return Ok((String::from_utf8_lossy(&bytes).into_owned(), None));
     }
@@ -100,8 +112,10 @@ fn read(path: &Path) -> std::io::Result<(String, Option<u64>)> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::fs;
     use std::os::unix::fs::symlink;
+
+    use super::*;
 
     /// A project with these files; a text that begins with `->` is a link.
     fn project(files: &[(&str, &str)]) -> (tempfile::TempDir, PathBuf) {
@@ -143,6 +157,19 @@ mod tests {
         assert_eq!(check(&[("CLAUDE.md", "->/etc/hostname")], "", &[], &outside), None);
         assert_eq!(check(&[("AGENTS.md", "->nowhere")], "", &[], &[]), None);
         assert_eq!(check(&[("AGENTS.md", "->sub")], "", &[], &["AGENTS.md is not read: it is no file"]), None);
+    }
+
+    #[test]
+    fn a_pipe_and_a_link_that_was_put_there_after_the_look_are_not_read() {
+        let (_place, root) = project(&[("CLAUDE.md", "said")]);
+        assert!(std::process::Command::new("mkfifo").arg(root.join("AGENTS.md")).status().unwrap().success());
+        let memory = Memory::find(&root, &root);
+        assert_eq!(memory.warnings, ["AGENTS.md is not read: it is no file"]);
+        fs::remove_file(root.join("CLAUDE.md")).unwrap();
+        symlink("/etc/hostname", root.join("CLAUDE.md")).unwrap();
+        let said = memory.read();
+        assert_eq!(said.text, None);
+        assert_eq!(said.warnings[1], "CLAUDE.md is not read: it leads out of the directory");
     }
 
     #[test]

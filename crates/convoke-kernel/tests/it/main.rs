@@ -5,3 +5,4 @@
 mod doors;
 mod snapshots;
 mod tidy;
+mod tidy_doors;

@@ -55,7 +55,7 @@ const KERNEL_USES: &[&str] = &["jsonschema", "serde", "serde_json", "sha2", "thi
 const LONGEST_FILE: usize = 500;
 const LONGEST_TEST_FILE: usize = 800;
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
@@ -80,7 +80,7 @@ fn rust_files(dir: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
-fn files_of(name: &str, parts: &[&str]) -> Vec<(PathBuf, String)> {
+pub(crate) fn files_of(name: &str, parts: &[&str]) -> Vec<(PathBuf, String)> {
     let mut files = Vec::new();
     for part in parts {
         rust_files(&root().join("crates").join(name).join(part), &mut files);
@@ -93,17 +93,17 @@ fn all_files() -> Vec<(PathBuf, String)> {
     crates().iter().flat_map(|name| files_of(name, &["src", "tests", "benches", "examples"])).collect()
 }
 
-fn is_test_file(path: &Path) -> bool {
+pub(crate) fn is_test_file(path: &Path) -> bool {
     let relative = path.strip_prefix(root()).unwrap().to_string_lossy().into_owned();
     relative.contains("/tests/") || relative.contains("/tests_") || relative.ends_with("tests.rs")
 }
 
 /// The part of a source file before its unit tests.
-fn code(text: &str) -> &str {
+pub(crate) fn code(text: &str) -> &str {
     text.split("\n#[cfg(test)]\nmod tests {").next().unwrap()
 }
 
-fn no_complaints(complaints: Vec<String>) {
+pub(crate) fn no_complaints(complaints: Vec<String>) {
     assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
 }
 

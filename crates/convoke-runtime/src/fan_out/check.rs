@@ -4,6 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
+use convoke_beneath::{named_file, read_whole};
 use convoke_journal::StreamId;
 use convoke_kernel::{AgentId, Checked, Citation, Event, Report, Seen, check_citation};
 use serde_json::Value;
@@ -12,7 +13,7 @@ use super::rerun;
 use crate::children::Parent;
 use crate::error::Error;
 use crate::runtime::Config;
-use crate::workspace::{Looked, read_lines};
+use crate::workspace::{Cited, Looked};
 
 /// More of a command's output than this is not read back.
 const MOST_OUTPUT: u64 = 8 * 1024 * 1024;
@@ -38,8 +39,11 @@ pub(crate) async fn citations(
         ran.get_or_insert_default().extend(again);
     }
     let (dir, report) = (PathBuf::from(&parent.spec.dir), report.clone());
+    // What commands cannot read, the answer to a citation must not tell either.
+    let hidden = parent.config.confine.hidden_in(&parent.spec);
     let checked = tokio::task::spawn_blocking(move || {
-        let check = |citation: &Citation| check(&dir, ran.as_ref(), citation);
+        let tree = Cited::open(&dir, hidden);
+        let check = |citation: &Citation| check(&tree, ran.as_ref(), citation);
         report.findings.iter().map(|finding| finding.citations.iter().map(check).collect()).collect()
     });
     checked.await.map_err(|_| Error::CheckBroke)
@@ -47,9 +51,9 @@ pub(crate) async fn citations(
 
 type Outputs = HashMap<String, Vec<String>>;
 
-fn check(dir: &Path, ran: Option<&Outputs>, citation: &Citation) -> Checked {
+fn check(tree: &Cited, ran: Option<&Outputs>, citation: &Citation) -> Checked {
     let seen = match (&citation.path, &citation.command) {
-        (Some(path), _) => match read_lines(dir, path) {
+        (Some(path), _) => match tree.read(path) {
             Looked::Text(text) => Seen::File(text),
             Looked::Missing => Seen::Missing,
             Looked::Outside => Seen::Outside,
@@ -84,7 +88,7 @@ async fn commands(config: &Config, agent: &AgentId) -> Result<Option<Outputs>, E
             }
             Event::ToolFinished(e) => {
                 if let Some(command) = started.remove(&e.id) {
-                    let whole = e.result.full_output.as_deref().and_then(|file| read_whole(Path::new(file)));
+                    let whole = e.result.full_output.as_deref().and_then(|file| whole(Path::new(file)));
                     outputs.entry(command).or_default().push(whole.unwrap_or(e.result.text));
                 }
             }
@@ -94,7 +98,7 @@ async fn commands(config: &Config, agent: &AgentId) -> Result<Option<Outputs>, E
     Ok(Some(outputs))
 }
 
-fn read_whole(file: &Path) -> Option<String> {
-    let small = std::fs::metadata(file).ok()?.len() <= MOST_OUTPUT;
-    small.then(|| std::fs::read(file).ok()).flatten().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+fn whole(file: &Path) -> Option<String> {
+    let (opened, _) = named_file(file, None).ok()?;
+    read_whole(opened, file, MOST_OUTPUT).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -1,12 +1,13 @@
-//! Files that are named by their path: by a model, which may name only some, or by a person, who may name any. What was opened is
-//! looked at again by its handle, so that nobody can put a link in its place in between.
+//! Files that are named by their path: by a model, which may name only some, or by a person, who may name any. What a model names is
+//! opened beneath a directory that it may name and without links, so that none can be put in its way in between.
 
-use std::fs::{self, File};
-use std::os::fd::AsRawFd;
+use std::fs::File;
 use std::path::{Component, Path, PathBuf};
 
+use convoke_beneath::{Dir, Links, named_file};
+
 use super::LibraryError;
-use super::shelf::{open, text_of};
+use super::shelf::{refusal, text_of};
 
 /// A script that was named by its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,9 +23,8 @@ pub async fn read_source(path: &Path) -> Result<Source, LibraryError> {
     let path = path.to_owned();
     blocking(path.clone(), move || {
         let unreadable = |why: String| LibraryError::Unreadable { path: path.clone(), why };
-        regular(&path).map_err(unreadable)?;
-        let file = open(&path, 0).map_err(|error| unreadable(error.to_string()))?;
-        let real = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
+        let (file, _) = named_file(&path, None).map_err(|error| unreadable(refusal(&error)))?;
+        let real = path.canonicalize().unwrap_or_else(|_| path.clone());
         Ok(Source { path: real, text: text_of(file).map_err(unreadable)? })
     })
     .await
@@ -53,7 +53,7 @@ impl Opened {
 
     /// Whether it lies below a directory, wherever that really is.
     pub(super) fn is_below(&self, dir: &Path) -> bool {
-        fs::canonicalize(dir).is_ok_and(|dir| self.path.starts_with(dir))
+        dir.canonicalize().is_ok_and(|dir| self.path.starts_with(dir))
     }
 
     /// What stands in it.
@@ -75,9 +75,9 @@ fn open_below(path: PathBuf, dir: &Path, below: &[PathBuf]) -> Result<Opened, Li
     }
     let whole = dir.join(&path);
     let unreadable = |why: String| LibraryError::Unreadable { path: path.clone(), why };
-    let roots: Vec<PathBuf> = below.iter().filter_map(|dir| fs::canonicalize(dir).ok()).collect();
+    let roots: Vec<PathBuf> = below.iter().filter_map(|dir| dir.canonicalize().ok()).collect();
     let inside = |real: &Path| roots.iter().any(|root| real.starts_with(root));
-    let real = match fs::canonicalize(&whole) {
+    let real = match whole.canonicalize() {
         Ok(real) if inside(&real) => real,
         Ok(_) => return Err(outside()),
         // Whether something is there is told only of what may be read.
@@ -86,13 +86,13 @@ fn open_below(path: PathBuf, dir: &Path, below: &[PathBuf]) -> Result<Opened, Li
         }
         Err(_) => return Err(outside()),
     };
-    regular(&real).map_err(unreadable)?;
-    let file = open(&real, libc::O_NOFOLLOW).map_err(|error| unreadable(error.to_string()))?;
-    let opened = place_of(&file).map_err(unreadable)?;
-    if !inside(&opened) {
-        return Err(outside());
-    }
-    Ok(Opened { given: path.clone(), path: opened, file })
+    // The kernel resolves it again without links: what was exchanged meanwhile is refused.
+    let opened = Dir::open(Path::new("/")).and_then(|root| {
+        let below = real.strip_prefix("/").unwrap_or(&real);
+        root.file(below, Links::Refused)
+    });
+    let (file, _) = opened.map_err(|error| unreadable(refusal(&error)))?;
+    Ok(Opened { given: path.clone(), path: real, file })
 }
 
 async fn blocking<T: Send + 'static>(
@@ -103,23 +103,8 @@ async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(read).await.map_err(gone)?
 }
 
-/// Looked at before it is opened: opening a device may do something.
-fn regular(path: &Path) -> Result<(), String> {
-    match fs::metadata(path) {
-        Ok(meta) if meta.is_file() => Ok(()),
-        Ok(_) => Err("it is no regular file".to_owned()),
-        Err(error) => Err(error.to_string()),
-    }
-}
-
-/// Where an opened file is.
-fn place_of(file: &File) -> Result<PathBuf, String> {
-    fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
-        .map_err(|error| format!("it cannot be told where it really is ({error}): is /proc mounted?"))
-}
-
 /// A path without `.` and `..`, by its words alone.
-pub(super) fn lexical(path: &Path) -> PathBuf {
+pub(crate) fn lexical(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {

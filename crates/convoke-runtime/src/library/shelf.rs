@@ -1,10 +1,10 @@
 //! One directory of the library and the files in it. No link is followed, nothing that is no regular file is opened, and what is
 //! too long or no text is told and not read further.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::File;
 use std::path::{Path, PathBuf};
+
+use convoke_beneath::{Dir, Error, Kind, Links, read_whole};
 
 /// Characters that a source may have.
 const MOST_CHARS: usize = 524_288;
@@ -55,7 +55,7 @@ impl Shelf {
 
     /// What the files on it are called that begin as a kind of agent does.
     pub fn agents(&self) -> Vec<String> {
-        let begins = |path: &Path| read_file(path).is_ok_and(|text| super::front_matter::begins(&text));
+        let begins = |path: &Path| self.read(path).is_ok_and(|text| super::front_matter::begins(&text));
         self.files(AGENT_ENDINGS).0.into_iter().filter(|(_, path)| begins(path)).map(|(stem, _)| stem).collect()
     }
 
@@ -67,33 +67,29 @@ impl Shelf {
 
     /// The files with one of these endings, by name, and what is wrong with the shelf itself.
     fn files(&self, endings: &[&str]) -> (Vec<(String, PathBuf)>, Option<String>) {
-        // A link in a project leads wherever the project likes; above it the person's own links are their own business.
-        let parent = self.dir.parent().filter(|_| self.origin == Origin::Project);
-        for dir in parent.into_iter().chain([self.dir.as_path()]) {
-            match fs::symlink_metadata(dir) {
-                Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-                    return (Vec::new(), None);
-                }
-                Err(error) => return (Vec::new(), Some(format!("it cannot be looked at: {error}"))),
-                // Behind a link to something else there is nothing that anybody could miss.
-                Ok(meta) if meta.is_symlink() && !self.dir.is_dir() => return (Vec::new(), None),
-                Ok(meta) if meta.is_symlink() => {
-                    let why = format!("{} is a symbolic link and is not followed", dir.display());
-                    return (Vec::new(), Some(format!("{why}: put the directory itself in its place")));
-                }
-                Ok(meta) if !meta.is_dir() => return (Vec::new(), None),
-                Ok(_) => {}
+        let dir = match self.open() {
+            Ok(dir) => dir,
+            Err(error) if error.is_missing() => return (Vec::new(), None),
+            // Behind a link to something else there is nothing that anybody could miss.
+            Err(Error::Link { .. }) if !self.dir.is_dir() => return (Vec::new(), None),
+            Err(Error::Link { .. }) => {
+                let why = format!("{} is a symbolic link and is not followed", self.dir.display());
+                return (Vec::new(), Some(format!("{why}: put the directory itself in its place")));
             }
-        }
-        let entries = match fs::read_dir(&self.dir) {
+            Err(Error::Kind { .. }) => return (Vec::new(), None),
+            Err(error) => return (Vec::new(), Some(format!("it cannot be looked at: {}", error.reason()))),
+        };
+        let entries = match dir.entries(Path::new("")) {
             Ok(entries) => entries,
-            Err(error) => return (Vec::new(), Some(format!("it cannot be listed: {error}"))),
+            Err(error) => return (Vec::new(), Some(format!("it cannot be listed: {}", error.reason()))),
         };
-        let fits = |path: &Path| {
+        let fits = |path: &Path, kind: Kind| {
             let ending = path.extension().and_then(|ending| ending.to_str());
-            ending.is_some_and(|ending| endings.contains(&ending)) && !path.is_dir()
+            let is_dir = kind == Kind::Directory || kind == Kind::Link && path.is_dir();
+            ending.is_some_and(|ending| endings.contains(&ending)) && !is_dir
         };
-        let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(|path| fits(path)).collect();
+        let paths = entries.into_iter().map(|entry| (self.dir.join(entry.name), entry.kind));
+        let mut paths: Vec<PathBuf> = paths.filter(|(path, kind)| fits(path, *kind)).map(|(path, _)| path).collect();
         paths.sort();
         let problem = (paths.len() > MOST_FILES)
             .then(|| format!("it holds more than {MOST_FILES} files, and only the first are read: move some away"));
@@ -101,6 +97,26 @@ impl Shelf {
         let stem =
             |path: &PathBuf| path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         (paths.into_iter().map(|path| (stem(&path), path)).collect(), problem)
+    }
+
+    /// Its handle. A link in a project leads wherever the project likes; above it, and above a person's own shelf, the person's own
+    /// links are their own business.
+    fn open(&self) -> Result<Dir, Error> {
+        let parts = if self.origin == Origin::Project { 2 } else { 1 };
+        let above = self.dir.ancestors().nth(parts).unwrap_or(Path::new("/"));
+        Dir::open(above)?.dir(self.dir.strip_prefix(above).unwrap_or(&self.dir))
+    }
+
+    /// The text of a file on it that is no link.
+    fn read(&self, path: &Path) -> Result<String, String> {
+        let name = Path::new(path.file_name().unwrap_or(path.as_os_str()));
+        match self.open().and_then(|dir| dir.file(name, Links::Refused)) {
+            Ok((file, _)) => text_of(file),
+            Err(Error::Link { .. }) => {
+                Err("it is a symbolic link and is not followed: put the file itself in its place".to_owned())
+            }
+            Err(error) => Err(refusal(&error)),
+        }
     }
 }
 
@@ -127,7 +143,7 @@ impl Contents {
         let shelf = shelf.clone();
         let read = tokio::task::spawn_blocking(move || {
             let (files, problem) = shelf.files(endings);
-            let file = |(stem, path): (String, PathBuf)| ShelvedFile { text: read_file(&path), stem, path };
+            let file = |(stem, path): (String, PathBuf)| ShelvedFile { text: shelf.read(&path), stem, path };
             Self { files: files.into_iter().map(file).collect(), problem }
         });
         let gone = |_| Self { files: Vec::new(), problem: Some("it could not be read: try again".to_owned()) };
@@ -135,35 +151,21 @@ impl Contents {
     }
 }
 
-/// The text of a file that is no link.
-pub(super) fn read_file(path: &Path) -> Result<String, String> {
-    let meta = fs::symlink_metadata(path).map_err(|error| error.to_string())?;
-    if meta.is_symlink() {
-        return Err("it is a symbolic link and is not followed: put the file itself in its place".to_owned());
+/// What is told of a file that was not opened.
+pub(super) fn refusal(error: &Error) -> String {
+    match error {
+        Error::Kind { .. } => "it is no regular file".to_owned(),
+        error => error.reason(),
     }
-    if !meta.is_file() {
-        return Err("it is no regular file".to_owned());
-    }
-    text_of(open(path, libc::O_NOFOLLOW).map_err(|error| error.to_string())?)
 }
 
-/// Opens something for reading without waiting for another end.
-pub(super) fn open(path: &Path, flags: i32) -> std::io::Result<File> {
-    OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | flags).open(path)
-}
-
-/// The text of an opened file, if it is one.
+/// The text of an opened file.
 pub(super) fn text_of(file: File) -> Result<String, String> {
-    // Looked at again on the handle: something else may have been put in its place.
-    if !file.metadata().map_err(|error| error.to_string())?.is_file() {
-        return Err("it is no regular file".to_owned());
-    }
     let too_long = || format!("it is longer than {MOST_CHARS} characters: split it, or pass data in args");
-    let mut bytes = Vec::new();
-    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err(too_long());
-    }
+    let bytes = read_whole(file, Path::new(""), MOST_BYTES).map_err(|error| match error {
+        Error::TooLarge { .. } => too_long(),
+        error => error.reason(),
+    })?;
     let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text: save it as UTF-8".to_owned())?;
     if text.chars().count() > MOST_CHARS { Err(too_long()) } else { Ok(text) }
 }

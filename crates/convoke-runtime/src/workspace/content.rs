@@ -2,13 +2,13 @@
 //! make the reader wait.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Component, Path};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use convoke_beneath::{Dir, Error, Kind, Links};
 use sha2::{Digest, Sha256};
 
 use super::listing::{is_gone, off_thread};
@@ -18,50 +18,42 @@ use super::listing::{is_gone, off_thread};
 pub(crate) async fn digests(dir: &Path, paths: &[String]) -> BTreeMap<String, Option<String>> {
     let (dir, paths) = (dir.to_owned(), paths.to_vec());
     off_thread(move |abandoned| {
-        let look = |path: &String| {
-            let below = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
-            let held = if below { held_by(&dir.join(path), abandoned) } else { Ok(None) };
+        let dir = Dir::open(&dir).ok();
+        let look = |path: &String| match held_by(dir.as_ref()?, Path::new(path), abandoned) {
+            Ok(held) => held.map(|digest| hex(&digest)),
+            Err(Error::Outside { .. }) => None,
             // A file that cannot be read to its end is there, and equals no other.
-            held.unwrap_or_else(|_| Some(marked(b'u'))).map(|digest| hex(&digest))
+            Err(_) => Some(hex(&marked(b'u'))),
         };
         paths.iter().map(|path| (path.clone(), look(path))).collect()
     })
     .await
 }
 
-/// The digest of what is at this path: of its kind and, for a file or a link, its content.
-pub(super) fn held_by(path: &Path, abandoned: &AtomicBool) -> io::Result<Option<[u8; 32]>> {
-    let looked = path.symlink_metadata().and_then(|meta| {
-        if meta.is_symlink() {
-            let target = path.read_link()?;
-            return Ok(finished(Sha256::new_with_prefix(b"l").chain_update(target.as_os_str().as_bytes())));
+/// The digest of what is at this path below a directory: of its kind and, for a file or a link, its content.
+pub(super) fn held_by(dir: &Dir, path: &Path, abandoned: &AtomicBool) -> Result<Option<[u8; 32]>, Error> {
+    let looked = dir.look(path).and_then(|stat| match Kind::of(&stat) {
+        Kind::Link => {
+            let target = dir.link_target(path)?;
+            Ok(finished(Sha256::new_with_prefix(b"l").chain_update(target.as_os_str().as_bytes())))
         }
-        if meta.is_dir() {
-            return Ok(marked(b'd'));
+        Kind::Directory => Ok(marked(b'd')),
+        Kind::Fifo | Kind::Socket | Kind::Device => Ok(marked(b'o')),
+        Kind::File => {
+            let (file, stat) = dir.file(path, Links::Refused)?;
+            let hasher = Sha256::new_with_prefix(if stat.st_mode & 0o100 == 0 { b"f" } else { b"x" });
+            streamed(file, hasher, abandoned).map_err(|source| Error::System { path: path.to_owned(), source })
         }
-        if !meta.is_file() {
-            return Ok(marked(b'o'));
-        }
-        let file = open(path)?;
-        let meta = file.metadata()?;
-        if !meta.is_file() {
-            return Ok(marked(b'o'));
-        }
-        let hasher = Sha256::new_with_prefix(if meta.mode() & 0o100 == 0 { b"f" } else { b"x" });
-        streamed(file, hasher, abandoned)
     });
     match looked {
         Ok(digest) => Ok(Some(digest)),
         Err(error) if is_gone(&error) => Ok(None),
+        // It became something else between two looks.
+        Err(Error::Kind { .. }) => Ok(Some(marked(b'o'))),
         // Agents are not more than we are: what we may not read, they do not know either.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(Some(marked(b'u'))),
+        Err(error) if error.io_kind() == io::ErrorKind::PermissionDenied => Ok(Some(marked(b'u'))),
         Err(error) => Err(error),
     }
-}
-
-/// Opens what was a file a moment ago, and may have become a link or a pipe since.
-pub(super) fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)
 }
 
 pub(super) fn hex(digest: &[u8]) -> String {

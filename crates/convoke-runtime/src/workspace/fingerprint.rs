@@ -4,6 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
+use convoke_beneath::Dir;
 use convoke_sandbox::Sight;
 use sha2::{Digest, Sha256};
 
@@ -34,8 +35,9 @@ async fn named(sight: &Sight, dir: &Path, source: Option<&str>) -> Result<String
     }
     let own =
         source.map(|source| [b"f", b"x"].map(|kind| finished(Sha256::new_with_prefix(kind).chain_update(source))));
-    let dir = dir.to_owned();
+    let top = dir.to_owned();
     off_thread(move |abandoned| {
+        let dir = Dir::open(&top).map_err(WorkspaceError::refused(&top))?;
         let mut hasher = Sha256::new_with_prefix(FORMAT);
         hasher.update((head.len() as u64).to_le_bytes());
         hasher.update(head);
@@ -43,8 +45,7 @@ async fn named(sight: &Sight, dir: &Path, source: Option<&str>) -> Result<String
             if abandoned.load(Ordering::Relaxed) {
                 break;
             }
-            let whole = dir.join(&path);
-            let held = held_by(&whole, abandoned).map_err(WorkspaceError::unreadable(&whole))?;
+            let held = held_by(&dir, &path, abandoned).map_err(WorkspaceError::refused(&top.join(&path)))?;
             let Some(held) = held.filter(|held| own.is_none_or(|own| !own.contains(held))) else { continue };
             let name = path.as_os_str().as_bytes();
             // With its length before it, no name can be mistaken for a piece of another entry.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use convoke_beneath::{Dir, Error, Kind};
 use convoke_sandbox::{Git, ProgramOutput, Sight, trusted_program};
 
 /// How long git may take to list a large tree.
@@ -46,23 +47,27 @@ pub enum WorkspaceError {
 }
 
 impl WorkspaceError {
-    pub(super) fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
-        |source| Self::Unreadable { path: path.to_owned(), source }
+    pub(super) fn refused(path: &Path) -> impl FnOnce(Error) -> Self + '_ {
+        |error| Self::Unreadable { path: path.to_owned(), source: error.into() }
     }
 }
 
 /// The files below `dir`, by their names relative to it. Repositories inside are listed by their own rules. Names of
 /// files that are gone may be among them.
 pub(super) async fn list(sight: &Sight, dir: &Path) -> Result<BTreeSet<PathBuf>, WorkspaceError> {
-    std::fs::read_dir(dir).map_err(WorkspaceError::unreadable(dir))?;
+    let top = Arc::new(Dir::open(dir).map_err(WorkspaceError::refused(dir))?);
     let mut files = BTreeSet::new();
     let mut queue = vec![PathBuf::new()];
     while let Some(below) = queue.pop() {
         let here = dir.join(&below);
         let names = git_list(sight, &here).await?;
-        let (found, repositories) = off_thread(move |abandoned| match names {
-            Some(names) => sort(names, &here, &below, abandoned),
-            None => walk(&here, &below, abandoned),
+        let top = Arc::clone(&top);
+        let (found, repositories) = off_thread(move |abandoned| {
+            let found = match names {
+                Some(names) => sort(&top, names, &below, abandoned),
+                None => walk(&top, &below, abandoned),
+            };
+            found.map_err(|error| WorkspaceError::refused(&here)(error))
         })
         .await?;
         files.extend(found);
@@ -93,7 +98,7 @@ pub(super) async fn git_names(
 
 /// The tree that HEAD names; nothing where there is none.
 pub(super) async fn head_tree(sight: &Sight, dir: &Path) -> Result<Vec<u8>, WorkspaceError> {
-    if !is_repository(dir) {
+    if !is_top(dir) {
         return Ok(Vec::new());
     }
     let output = git(sight, dir, &["rev-parse", "--verify", "--quiet", "HEAD^{tree}"], PATIENCE).await?;
@@ -116,7 +121,7 @@ async fn git(
     patience: Duration,
 ) -> Result<Option<ProgramOutput>, WorkspaceError> {
     let Ok(dir) = dir.canonicalize() else { return Ok(None) };
-    let Some(top) = dir.ancestors().find(|place| is_repository(place)) else { return Ok(None) };
+    let Some(top) = dir.ancestors().find(|place| is_top(place)) else { return Ok(None) };
     let Some(program) = trusted_program("git", Some(OsStr::new(PATH)), &[&dir, top]) else { return Ok(None) };
     // The repository is not trusted: git sees what commands see, and runs nothing that its configuration names.
     let call = Git::new(program, sight.clone()).call().repository(top, &dir).at_most(patience, NAMES);
@@ -128,22 +133,27 @@ async fn git(
     }
 }
 
-fn is_repository(dir: &Path) -> bool {
-    dir.join(".git").symlink_metadata().is_ok()
+/// Whether a repository's work tree begins at this directory.
+fn is_top(dir: &Path) -> bool {
+    Dir::open(dir).is_ok_and(|dir| is_repository(&dir, Path::new("")))
+}
+
+fn is_repository(top: &Dir, path: &Path) -> bool {
+    top.look(&path.join(".git")).is_ok()
 }
 
 /// Files and the repositories that were not entered, by their names relative to the directory that was asked for.
 type Found = (Vec<PathBuf>, Vec<PathBuf>);
 
 /// Tells files from directories in git's list: those are other repositories, or the places for them.
-fn sort(names: Vec<PathBuf>, top: &Path, prefix: &Path, abandoned: &AtomicBool) -> Result<Found, WorkspaceError> {
+fn sort(top: &Dir, names: Vec<PathBuf>, prefix: &Path, abandoned: &AtomicBool) -> Result<Found, Error> {
     let (mut files, mut repositories) = (Vec::new(), Vec::new());
     for name in names {
-        let (path, whole) = (prefix.join(&name), top.join(&name));
-        match whole.symlink_metadata() {
-            Ok(meta) if meta.is_dir() && is_repository(&whole) => repositories.push(path),
-            Ok(meta) if meta.is_dir() => {
-                let (found, inside) = walk(&whole, &path, abandoned)?;
+        let path = prefix.join(&name);
+        match top.kind(&path) {
+            Ok(Some(Kind::Directory)) if is_repository(top, &path) => repositories.push(path),
+            Ok(Some(Kind::Directory)) => {
+                let (found, inside) = walk(top, &path, abandoned)?;
                 files.extend(found);
                 repositories.extend(inside);
             }
@@ -153,46 +163,43 @@ fn sort(names: Vec<PathBuf>, top: &Path, prefix: &Path, abandoned: &AtomicBool) 
     Ok((files, repositories))
 }
 
-/// Every file below `top` but git's own.
-fn walk(top: &Path, prefix: &Path, abandoned: &AtomicBool) -> Result<Found, WorkspaceError> {
+/// Every file at or below `from` but git's own.
+fn walk(top: &Dir, from: &Path, abandoned: &AtomicBool) -> Result<Found, Error> {
     let (mut files, mut repositories) = (Vec::new(), Vec::new());
-    let mut queue = vec![PathBuf::new()];
-    while let Some(below) = queue.pop() {
-        let here = top.join(&below);
-        let entries = match std::fs::read_dir(&here) {
+    let mut queue = vec![from.to_owned()];
+    while let Some(here) = queue.pop() {
+        let entries = match top.entries(&here) {
             Ok(entries) => entries,
             Err(error) if is_gone(&error) => continue,
             // What cannot be looked into is named, so that it makes a difference whether it is there.
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                files.push(prefix.join(&below));
+            Err(error) if error.io_kind() == io::ErrorKind::PermissionDenied => {
+                files.push(here);
                 continue;
             }
-            Err(error) => return Err(WorkspaceError::unreadable(&here)(error)),
+            Err(error) => return Err(error),
         };
         for entry in entries {
             if abandoned.load(Ordering::Relaxed) {
                 return Ok((files, repositories));
             }
-            let entry = entry.map_err(WorkspaceError::unreadable(&here))?;
-            if entry.file_name() == ".git" {
+            if entry.name == ".git" {
                 continue;
             }
-            let (path, whole) = (below.join(entry.file_name()), entry.path());
-            match entry.file_type() {
-                Ok(kind) if kind.is_dir() && is_repository(&whole) => repositories.push(prefix.join(path)),
-                Ok(kind) if kind.is_dir() => queue.push(path),
-                Ok(_) => files.push(prefix.join(path)),
-                Err(error) if is_gone(&error) => {}
-                Err(error) => return Err(WorkspaceError::unreadable(&whole)(error)),
+            let path = here.join(&entry.name);
+            match entry.kind {
+                Kind::Directory if is_repository(top, &path) => repositories.push(path),
+                Kind::Directory => queue.push(path),
+                _ => files.push(path),
             }
         }
     }
     Ok((files, repositories))
 }
 
-/// Whether this says that there is nothing, which may have become true since the name was listed.
-pub(super) fn is_gone(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+/// Whether this says that there is nothing, which may have become true since the name was listed: what lies behind a link is nothing
+/// of the directory.
+pub(super) fn is_gone(error: &Error) -> bool {
+    error.is_missing() || matches!(error, Error::Link { .. } | Error::Kind { wanted: "directory", .. })
 }
 
 /// Does work that blocks where it holds up no other task. The work is told when nobody waits for it any more.

@@ -1,16 +1,15 @@
-//! A look at one file that somebody cited. It reads nothing outside the directory, whatever links there are.
+//! A look at one file that somebody cited, with the sight of the agent's own file tools: beneath the tree's handle, and not at what the
+//! agent's commands may not read.
 
-use std::collections::VecDeque;
-use std::ffi::OsString;
-use std::io::Read;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
-use super::content::open;
+use convoke_beneath::Dir;
+use convoke_files::{Protected, Refused, Root};
+
+use crate::library::lexical;
 
 /// The largest file that is looked at.
 const LARGEST: u64 = 8 << 20;
-/// More links than this on one way lead in a circle.
-const MOST_LINKS: usize = 40;
 
 /// What was found at a cited path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,82 +26,40 @@ pub(crate) enum Looked {
     NotText,
 }
 
-/// Reads the text of a file below `dir`. The path is relative to it, or absolute and below it; links are followed as
-/// far as they stay below it.
-pub(crate) fn read_lines(dir: &Path, path: &str) -> Looked {
-    let Ok(root) = dir.canonicalize() else { return Looked::Missing };
-    // An absolute path may name the directory as it was given rather than as it is.
-    let path = Path::new(path);
-    let inside = if path.is_absolute() { path.strip_prefix(dir).unwrap_or(path) } else { path };
-    let Some((resolved, there)) = resolve(&root, inside) else { return Looked::Missing };
-    if !resolved.starts_with(&root) {
-        return Looked::Outside;
-    }
-    if !there {
-        return Looked::Missing;
-    }
-    match resolved.symlink_metadata() {
-        Ok(meta) if meta.is_file() => read(&resolved),
-        Ok(_) => Looked::NotText,
-        Err(_) => Looked::Missing,
-    }
+/// A directory in which cited files are looked up, held by its handle.
+#[derive(Debug)]
+pub(crate) struct Cited {
+    dir: PathBuf,
+    root: Option<Root>,
 }
 
-fn read(path: &Path) -> Looked {
-    let Ok(file) = open(path) else { return Looked::Missing };
-    // Looked at again: what was a file may be something else by now.
-    if !file.metadata().is_ok_and(|meta| meta.is_file()) {
-        return Looked::NotText;
+impl Cited {
+    /// The directory as it is now, without what lies at or below these paths, which are relative to it.
+    pub(crate) fn open(dir: &Path, hidden: Vec<PathBuf>) -> Self {
+        // It was canonical when it was recorded: a link that stands there by now was put there.
+        let opened = Dir::open_real(dir).ok();
+        let nothing_written = Protected { writing: false, names: Vec::new() };
+        let root = opened.map(|handle| Root::new(handle.into(), dir.to_owned(), nothing_written).hiding(hidden));
+        Self { dir: dir.to_owned(), root }
     }
-    let mut bytes = Vec::new();
-    if file.take(LARGEST + 1).read_to_end(&mut bytes).is_err() {
-        return Looked::Missing;
-    }
-    if bytes.len() as u64 > LARGEST {
-        return Looked::TooLarge;
-    }
-    match String::from_utf8(bytes) {
-        Ok(text) if !text.contains('\0') => Looked::Text(text),
-        _ => Looked::NotText,
-    }
-}
 
-/// Where a path leads and whether something is there; `None` if it leads in a circle. Goes step by step, because only so
-/// can be said where a path leads that ends in nothing.
-fn resolve(root: &Path, path: &Path) -> Option<(PathBuf, bool)> {
-    let (mut at, mut there, mut links) = (root.to_owned(), true, 0);
-    let mut left: VecDeque<Step> = steps(path).collect();
-    while let Some(step) = left.pop_front() {
-        match step {
-            Step::Root => (at, there) = (PathBuf::from("/"), true),
-            Step::Up => drop(at.pop()),
-            Step::Down(name) => {
-                at.push(name);
-                let meta = at.symlink_metadata();
-                there &= meta.is_ok();
-                if meta.is_ok_and(|meta| meta.is_symlink()) {
-                    links += 1;
-                    let target = at.read_link().ok().filter(|_| links <= MOST_LINKS)?;
-                    at.pop();
-                    steps(&target).rev().for_each(|step| left.push_front(step));
-                }
-            }
+    /// Reads the text of a file. The path is relative to the directory, or absolute and below it; links are followed as far as they stay
+    /// below it.
+    pub(crate) fn read(&self, path: &str) -> Looked {
+        let Some(root) = &self.root else { return Looked::Missing };
+        let plain = lexical(&self.dir.join(path));
+        let Ok(below) = plain.strip_prefix(&self.dir) else { return Looked::Outside };
+        let Some(below) = below.to_str() else { return Looked::Missing };
+        match root.read(if below.is_empty() { "." } else { below }, LARGEST) {
+            Ok(bytes) => match String::from_utf8(bytes) {
+                Ok(text) if !text.contains('\0') => Looked::Text(text),
+                _ => Looked::NotText,
+            },
+            Err(Refused::Outside { .. }) => Looked::Outside,
+            Err(Refused::Large { .. }) => Looked::TooLarge,
+            Err(refused @ Refused::Kind { .. }) if !refused.is_missing() => Looked::NotText,
+            // What is hidden is told like what is not there: an answer must not say which of the two it is.
+            Err(_) => Looked::Missing,
         }
     }
-    Some((at, there))
-}
-
-enum Step {
-    Root,
-    Up,
-    Down(OsString),
-}
-
-fn steps(path: &Path) -> impl DoubleEndedIterator<Item = Step> {
-    path.components().filter_map(|part| match part {
-        Component::RootDir | Component::Prefix(_) => Some(Step::Root),
-        Component::CurDir => None,
-        Component::ParentDir => Some(Step::Up),
-        Component::Normal(name) => Some(Step::Down(name.to_owned())),
-    })
 }

@@ -1,10 +1,10 @@
 //! Two looks at a directory and what changed between them, without reading a single file.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
+use convoke_beneath::{Dir, Stat};
 use convoke_sandbox::Sight;
 
 use super::listing::{WorkspaceError, is_gone, list, off_thread};
@@ -21,27 +21,27 @@ pub(crate) struct Snapshot {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     mode: u32,
-    size: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
+    size: i128,
+    modified: (i128, i128),
+    changed: (i128, i128),
 }
 
 impl Snapshot {
     /// Looks at the directory now.
     pub(crate) async fn take(sight: &Sight, dir: &Path) -> Result<Self, WorkspaceError> {
         let paths = list(sight, dir).await?;
-        let dir = dir.to_owned();
+        let top = dir.to_owned();
         off_thread(move |abandoned| {
+            let dir = Dir::open(&top).map_err(WorkspaceError::refused(&top))?;
             let mut files = BTreeMap::new();
             for path in paths {
                 if abandoned.load(Ordering::Relaxed) {
                     break;
                 }
-                let whole = dir.join(&path);
-                match whole.symlink_metadata() {
-                    Ok(meta) => drop(files.insert(path, Stamp::of(&meta))),
+                match dir.look(&path) {
+                    Ok(stat) => drop(files.insert(path, Stamp::of(&stat))),
                     Err(error) if is_gone(&error) => {}
-                    Err(error) => return Err(WorkspaceError::unreadable(&whole)(error)),
+                    Err(error) => return Err(WorkspaceError::refused(&top.join(&path))(error)),
                 }
             }
             Ok(Self { files })
@@ -61,12 +61,12 @@ impl Snapshot {
 }
 
 impl Stamp {
-    fn of(meta: &std::fs::Metadata) -> Self {
+    fn of(stat: &Stat) -> Self {
         Self {
-            mode: meta.mode(),
-            size: meta.size(),
-            modified: (meta.mtime(), meta.mtime_nsec()),
-            changed: (meta.ctime(), meta.ctime_nsec()),
+            mode: stat.st_mode,
+            size: stat.st_size.into(),
+            modified: (stat.st_mtime.into(), stat.st_mtime_nsec.into()),
+            changed: (stat.st_ctime.into(), stat.st_ctime_nsec.into()),
         }
     }
 }

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use convoke_sandbox::{Sight, Unseen};
 
-use super::{Looked, Snapshot, WorkspaceError, digests, fingerprint, read_lines};
+use super::{Cited, Looked, Snapshot, WorkspaceError, digests, fingerprint};
 
 /// Nothing is hidden from commands, and git sees no more than they do.
 fn seen() -> Sight {
@@ -27,6 +27,10 @@ fn write(dir: &Path, path: &str, text: &str) {
     let path = dir.join(path);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, text).unwrap();
+}
+
+fn read_lines(dir: &Path, path: &str) -> Looked {
+    Cited::open(dir, Vec::new()).read(path)
 }
 
 fn plain() -> TempDir {

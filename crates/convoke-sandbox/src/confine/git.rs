@@ -81,7 +81,7 @@ fn leads_to(git: &Path) -> Option<PathBuf> {
         return None;
     }
     let mut text = Vec::new();
-    File::open(git).ok()?.take(8192).read_to_end(&mut text).ok()?;
+    convoke_beneath::named_file(git, None).ok()?.0.take(8192).read_to_end(&mut text).ok()?;
     let path = text.strip_prefix(b"gitdir:")?.trim_ascii();
     let to = git.parent()?.join(Path::new(std::ffi::OsStr::from_bytes(path))).canonicalize().ok()?;
     // One that holds the file itself would be the whole tree.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::{CopyCap, CopyError, read};
@@ -166,9 +166,8 @@ fn pointer(directory: &Path) -> Option<Vec<u8>> {
         git
     } else {
         let mut text = Vec::new();
-        // It may have become a pipe, which is not waited for.
-        let file = std::fs::File::options().read(true).custom_flags(libc::O_NONBLOCK).open(&git).ok()?;
-        file.take(8192).read_to_end(&mut text).ok()?;
+        // A pipe in its place is not waited for.
+        convoke_beneath::named_file(&git, None).ok()?.0.take(8192).read_to_end(&mut text).ok()?;
         let path = text.strip_prefix(b"gitdir:")?.trim_ascii();
         directory.join(OsStr::from_bytes(path))
     };

@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+
+use convoke_beneath::{Dir, Kind};
 
 use super::Worktrees;
 use super::disk::{self, Lock};
@@ -160,10 +161,11 @@ impl Worktrees {
     /// What lies in the checkout at these paths. `removed` are those that the apply removes: they are in nobody's way.
     async fn present(&self, site: &Site, paths: &[&Path], removed: &BTreeSet<PathBuf>) -> Result<Present, Error> {
         let top = self.store.top();
+        let opened = Dir::open(top).map_err(Error::opening("opening", top))?;
         let mut present = Present::new();
         let mut readable = Vec::new();
         for path in paths {
-            let here = match find(top, path).map_err(Error::file("looking at", path))? {
+            let here = match find(&opened, path).map_err(Error::opening("looking at", path))? {
                 Found::Missing => Here::Missing,
                 Found::There => {
                     readable.push(*path);
@@ -269,33 +271,30 @@ enum Found {
     NoWay,
 }
 
-fn find(top: &Path, path: &Path) -> io::Result<Found> {
-    let mut at = top.to_owned();
-    for part in path.parent().unwrap_or(Path::new("")) {
-        at.push(part);
-        match at.symlink_metadata() {
-            Ok(found) if found.is_dir() => {}
-            Ok(_) => return Ok(Found::NoWay),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Missing),
-            Err(error) => return Err(error),
+fn find(top: &Dir, path: &Path) -> Result<Found, convoke_beneath::Error> {
+    for above in
+        path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()).collect::<Vec<_>>().into_iter().rev()
+    {
+        match top.kind(above)? {
+            Some(Kind::Directory) => {}
+            Some(_) => return Ok(Found::NoWay),
+            None => return Ok(Found::Missing),
         }
     }
-    match top.join(path).symlink_metadata() {
-        Ok(found) if found.is_dir() => Ok(Found::Directory(files_below(top, path)?)),
-        Ok(found) if found.is_file() || found.is_symlink() => Ok(Found::There),
-        Ok(_) => Ok(Found::Other),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Found::Missing),
-        Err(error) => Err(error),
+    match top.kind(path)? {
+        Some(Kind::Directory) => Ok(Found::Directory(files_below(top, path)?)),
+        Some(Kind::File | Kind::Link) => Ok(Found::There),
+        Some(_) => Ok(Found::Other),
+        None => Ok(Found::Missing),
     }
 }
 
 /// Everything below a directory of the checkout that is not a directory, seen from the top.
-fn files_below(top: &Path, path: &Path) -> io::Result<Vec<PathBuf>> {
+fn files_below(top: &Dir, path: &Path) -> Result<Vec<PathBuf>, convoke_beneath::Error> {
     let mut files = Vec::new();
-    for entry in fs::read_dir(top.join(path))? {
-        let entry = entry?;
-        let below = path.join(entry.file_name());
-        if entry.file_type()?.is_dir() { files.extend(files_below(top, &below)?) } else { files.push(below) }
+    for entry in top.entries(path)? {
+        let below = path.join(&entry.name);
+        if entry.kind == Kind::Directory { files.extend(files_below(top, &below)?) } else { files.push(below) }
     }
     Ok(files)
 }

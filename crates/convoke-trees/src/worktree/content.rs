@@ -2,9 +2,10 @@
 //! nothing in it; writes objects, and refs of our own.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+
+use convoke_beneath::{Dir, Kind, Links};
 
 use super::Worktrees;
 use super::disk;
@@ -70,7 +71,8 @@ impl Worktrees {
             taken.left_out.iter().map(|out| out.path.as_path()).chain(scan.left_out().map(PathBuf::as_path)).collect();
         let mut changes = store.diff_trees(&base_tree, &taken.tree).await?;
         let mut tree = taken.tree;
-        let wrong: Vec<Wrong> = changes.iter().filter_map(|change| wrong(&site.tree, change, &left_out)).collect();
+        let top = Dir::open(&site.tree).map_err(Error::opening("opening", &site.tree))?;
+        let wrong: Vec<Wrong> = changes.iter().filter_map(|change| wrong(&top, change, &left_out)).collect();
         if !wrong.is_empty() {
             self.steps.step().await;
             tree = self.put_right(&store, site, index, &changes, &wrong).await?;
@@ -123,21 +125,17 @@ impl Worktrees {
         let names = listed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
         let ignored: Vec<PathBuf> = names.map(|name| PathBuf::from(OsStr::from_bytes(name))).collect();
         let mut found: Vec<PathBuf> = left_out.iter().map(|path| path.to_path_buf()).collect();
+        let tree = Dir::open(&site.tree).map_err(Error::opening("opening", &site.tree))?;
         for link in self.submodules(base.commit()).await? {
-            let filled = fs::read_dir(site.tree.join(&link)).is_ok_and(|mut entries| entries.next().is_some());
+            let filled = tree.entries(Path::new(&link)).is_ok_and(|entries| !entries.is_empty());
             if filled && !found.iter().any(|path| path == Path::new(&link)) {
                 found.push(link.into());
             }
         }
-        let mark = site.tree.join(".git");
-        if let Ok(data) = mark.symlink_metadata() {
-            let pointer = disk::pointer(site);
-            let same = data.is_file()
-                && data.len() == pointer.len() as u64
-                && fs::read(&mark).is_ok_and(|text| text == pointer);
-            if !same {
-                found.push(".git".into());
-            }
+        let (mark, pointer) = (Path::new(".git"), disk::pointer(site));
+        let same = || tree.read(mark, Links::Refused, pointer.len() as u64).is_ok_and(|text| text == pointer);
+        if tree.look(mark).is_ok() && !same() {
+            found.push(".git".into());
         }
         found.retain(|path| !ignored.iter().any(|ignored| path.starts_with(ignored)));
         found.sort();
@@ -172,28 +170,17 @@ struct Wrong {
 
 /// A file that is there was not deleted: it is ignored now, or cannot be read. And a submodule, which is never checked
 /// out in a worktree, was not changed there.
-fn wrong(top: &Path, change: &TreeChange, left_out: &[&Path]) -> Option<Wrong> {
+fn wrong(top: &Dir, change: &TreeChange, left_out: &[&Path]) -> Option<Wrong> {
     let old = change.old.as_ref()?;
-    let found = unlinked(top, &change.path);
+    // What lies behind a link is nothing of the tree.
+    let found = top.kind(&change.path).ok().flatten();
     if old.mode == GITLINK {
-        let unchanged = change.new.is_none() && found.is_none_or(|found| found.is_dir());
+        let unchanged = change.new.is_none() && found.is_none_or(|found| found == Kind::Directory);
         return unchanged.then(|| Wrong { path: change.path.clone(), read: false });
     }
-    let there = found.is_some_and(|found| !found.is_dir());
+    let there = found.is_some_and(|found| found != Kind::Directory);
     let out = left_out.iter().any(|out| change.path.starts_with(out));
     (change.new.is_none() && (there || out)).then(|| Wrong { path: change.path.clone(), read: !out })
-}
-
-/// What is at a path, if no directory on the way to it is a link.
-fn unlinked(top: &Path, path: &Path) -> Option<fs::Metadata> {
-    let mut at = top.to_owned();
-    for part in path.parent()? {
-        at.push(part);
-        if !at.symlink_metadata().ok()?.is_dir() {
-            return None;
-        }
-    }
-    top.join(path).symlink_metadata().ok()
 }
 
 /// Leaves out what lies below another one of the paths, which are sorted.

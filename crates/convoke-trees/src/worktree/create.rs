@@ -180,6 +180,6 @@ impl Worktrees {
     /// Looks over the directory of a worktree.
     pub(super) async fn scan(&self, site: &Site) -> Result<scan::Scan, Error> {
         let top = site.tree.clone();
-        disk::blocking(move || scan::scan(&top).map_err(Error::file("looking over", &top))).await
+        disk::blocking(move || scan::scan(&top).map_err(Error::opening("looking over", &top))).await
     }
 }

@@ -1,11 +1,13 @@
 //! Files and directories of our own below the state directory and in the repository's admin directory. Nothing here
 //! looks into what an agent wrote, except to take it away.
 
-use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
+use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use convoke_beneath::Dir;
 
 use super::error::WorktreeError;
 use super::names::Site;
@@ -88,16 +90,8 @@ pub(super) fn make_private_dir(path: &Path) -> Result<(), Error> {
 
 /// Makes `prefix` below `top` where it is missing, and follows no link that an agent may have put there.
 pub(super) fn make_below(top: &Path, prefix: &Path) -> Result<PathBuf, Error> {
-    let mut path = top.to_owned();
-    for part in prefix {
-        path.push(part);
-        let made = match path.symlink_metadata() {
-            Ok(found) if found.is_dir() => Ok(()),
-            Ok(_) => Err(io::Error::from(io::ErrorKind::NotADirectory)),
-            Err(_) => fs::create_dir(&path),
-        };
-        made.map_err(Error::file("making", &path))?;
-    }
+    let path = top.join(prefix);
+    Dir::open(top).and_then(|top| top.make_dirs(prefix, 0o777)).map_err(Error::opening("making", &path))?;
     Ok(path)
 }
 
@@ -124,12 +118,9 @@ pub(super) async fn remove_tree(path: &Path) -> Result<(), Error> {
     loop {
         let tree = path.to_owned();
         let removed = blocking(move || {
-            Ok(match fs::remove_dir_all(&tree) {
-                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                    open_up(&tree).and_then(|()| fs::remove_dir_all(&tree))
-                }
-                other => other,
-            })
+            let (Some(above), Some(name)) = (tree.parent(), tree.file_name()) else { return Ok(Ok(())) };
+            let removed = Dir::open(above).and_then(|above| above.remove_tree(Path::new(name)));
+            Ok(removed.map_err(io::Error::from))
         });
         match removed.await? {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -139,18 +130,6 @@ pub(super) async fn remove_tree(path: &Path) -> Result<(), Error> {
         }
         tokio::time::sleep(PAUSE).await;
     }
-}
-
-/// Lets us write to every directory below; links are not followed.
-fn open_up(path: &Path) -> io::Result<()> {
-    fs::set_permissions(path, Permissions::from_mode(0o700))?;
-    for entry in fs::read_dir(path)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            open_up(&entry.path())?;
-        }
-    }
-    Ok(())
 }
 
 /// What walks a whole tree is done where it holds up nobody.

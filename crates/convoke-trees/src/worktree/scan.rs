@@ -3,10 +3,9 @@
 //! but directories and files whose mode makes it doubtful that they can be read.
 
 use std::ffi::OsStr;
-use std::fs;
-use std::io;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+use convoke_beneath::{Dir, Error, Kind, Links};
 
 /// What git is to be kept away from, relative to the top.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -25,15 +24,16 @@ impl Scan {
 }
 
 /// Walks everything below `top`, whose own `.git` is not looked at.
-pub(super) fn scan(top: &Path) -> io::Result<Scan> {
+pub(super) fn scan(top: &Path) -> Result<Scan, Error> {
+    let top = Dir::open(top)?;
     let mut found = Scan::default();
     let mut open = vec![PathBuf::new()];
     while let Some(dir) = open.pop() {
-        let entries = match fs::read_dir(top.join(&dir)) {
+        let entries = match top.entries(&dir) {
             Ok(entries) => entries,
             // The top itself must be readable; what vanished meanwhile needs no care.
             Err(error) if dir.as_os_str().is_empty() => return Err(error),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) if error.is_missing() => continue,
             Err(_) => {
                 found.unstorable.push(dir);
                 continue;
@@ -43,10 +43,9 @@ pub(super) fn scan(top: &Path) -> io::Result<Scan> {
         let mut unstorable = Vec::new();
         let mut nested = false;
         for entry in entries {
-            let entry = entry?;
-            let path = dir.join(entry.file_name());
-            if is_dot_git(&entry.file_name()) {
-                let exact = entry.file_name() == ".git";
+            let path = dir.join(&entry.name);
+            if is_dot_git(&entry.name) {
+                let exact = entry.name == ".git";
                 match (exact, dir.as_os_str().is_empty()) {
                     (true, true) => {}
                     (true, false) => nested = true,
@@ -54,15 +53,11 @@ pub(super) fn scan(top: &Path) -> io::Result<Scan> {
                 }
                 continue;
             }
-            let kind = match entry.file_type() {
-                Ok(kind) => kind,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(error) => return Err(error),
-            };
-            if kind.is_dir() {
-                below.push(path);
-            } else if is_special(kind) || kind.is_file() && !readable(&entry) {
-                unstorable.push(path);
+            match entry.kind {
+                Kind::Directory => below.push(path),
+                Kind::Fifo | Kind::Socket | Kind::Device => unstorable.push(path),
+                Kind::File if !readable(&top, &path) => unstorable.push(path),
+                Kind::File | Kind::Link => {}
             }
         }
         if nested {
@@ -82,17 +77,15 @@ fn is_dot_git(name: &OsStr) -> bool {
     name.eq_ignore_ascii_case(".git")
 }
 
-fn is_special(kind: fs::FileType) -> bool {
-    kind.is_fifo() || kind.is_socket() || kind.is_char_device() || kind.is_block_device()
-}
-
-fn readable(entry: &fs::DirEntry) -> bool {
-    let Ok(data) = entry.metadata() else { return true };
-    data.permissions().mode() & 0o400 != 0 || fs::File::open(entry.path()).is_ok()
+fn readable(top: &Dir, path: &Path) -> bool {
+    let Ok(found) = top.look(path) else { return true };
+    found.st_mode & 0o400 != 0 || top.file(path, Links::Refused).is_ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -416,14 +416,10 @@ impl TaskArgs {
 }
 
 impl EndArgs {
-    /// Makes the paths whole from the directory in which the process was started. A file that cannot be written is told
-    /// here, before anything is spent.
-    pub(crate) fn check(&mut self, here: &Path) -> Result<(), Failure> {
-        for file in &mut self.report {
-            file.path = here.join(&file.path);
-            file.check()?;
-        }
-        Ok(())
+    /// Finds the places of the files, from the directory in which the process was started and before the first command runs in `tree`. A file
+    /// that cannot be written is told here, before anything is spent.
+    pub(crate) fn check(&mut self, here: &Path, tree: &Path) -> Result<(), Failure> {
+        self.report.iter_mut().try_for_each(|file| file.check(here, tree))
     }
 }
 

@@ -24,10 +24,10 @@ pub(crate) async fn run(settings: &Settings, args: &FilesArgs) -> Result<Exit, F
     if settings.output == OutputFormat::Jsonl {
         return Err(no_jsonl("export"));
     }
+    let mut files = Files::new(&args.to, &settings.dir, args.force)?;
     let at = At::find(settings, args.run.as_deref()).await?;
     let rows = at.desk.members(&at.session).await?;
     let board = at.desk.board(&at.session).await?;
-    let mut files = Files::new(&args.to, args.force);
     files.add(".team/config.json", pretty(&config(&rows)));
     let names = rows.iter().map(|row| row.member.name.as_str()).chain([LEAD].into_iter().filter(|_| rows.is_empty()));
     for name in names {

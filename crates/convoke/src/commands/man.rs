@@ -1,11 +1,11 @@
 //! `convoke man`: the manual pages, made from the very definitions that `--help` is made from, so that neither can say something
 //! else. Printed on stdout, or written to a directory with one page for every command.
 
-use std::fs;
 use std::path::Path;
 
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
+use convoke_beneath::{Dir, Error};
 
 use crate::args::{Cli, ManArgs, nearest};
 use crate::failure::{Exit, Failure};
@@ -48,11 +48,12 @@ pub(crate) fn run(args: &ManArgs) -> Result<Exit, Failure> {
     match &args.dir {
         None => stdio::put(&page(command)?)?,
         Some(dir) => {
-            let cannot = |error: std::io::Error| {
-                Failure::failed(format!("the pages cannot be written to {}: {error}", dir.display()))
+            let cannot = |error: Error| {
+                Failure::failed(format!("the pages cannot be written to {}: {}", dir.display(), error.reason()))
             };
-            fs::create_dir_all(dir).map_err(cannot)?;
-            let written = write_all(command, dir, &cannot)?;
+            // The directory that it is called in may be one that commands fill.
+            let pages = Dir::make_named(dir, Some(Path::new(".")), 0o777).map_err(cannot)?;
+            let written = write_all(command, &pages, &cannot)?;
             stdio::tell(&format!("{written} pages are in {}\n", dir.display()));
         }
     }
@@ -84,9 +85,9 @@ fn find<'a>(root: &'a Command, words: &[String]) -> Result<&'a Command, Failure>
 }
 
 /// Writes the page about a command and those about everything below it; says how many that are.
-fn write_all(command: &Command, dir: &Path, cannot: &impl Fn(std::io::Error) -> Failure) -> Result<usize, Failure> {
-    let file = dir.join(format!("{}.{SECTION}", name(command)));
-    fs::write(file, page(command)?).map_err(cannot)?;
+fn write_all(command: &Command, dir: &Dir, cannot: &impl Fn(Error) -> Failure) -> Result<usize, Failure> {
+    let file = format!("{}.{SECTION}", name(command));
+    dir.put(Path::new(&file), page(command)?.as_bytes(), 0o666).map_err(cannot)?;
     let mut written = 1;
     for below in visible(command) {
         written += write_all(below, dir, cannot)?;

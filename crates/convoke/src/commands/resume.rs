@@ -34,7 +34,7 @@ use crate::work::{Short, Work};
 const MOST_NAMED: usize = 5;
 
 /// Goes on with a run.
-pub(crate) async fn run(settings: &Settings, args: ResumeArgs) -> Result<Exit, Failure> {
+pub(crate) async fn run(settings: &Settings, mut args: ResumeArgs) -> Result<Exit, Failure> {
     if let Some(flag) = args.edit.astray() {
         let hint = "a workflow goes on with the arguments it was begun with; `--script FILE` runs an edited one";
         return Err(Failure::usage(format!("{flag} has no meaning without --script")).hint(hint));
@@ -54,12 +54,14 @@ pub(crate) async fn run(settings: &Settings, args: ResumeArgs) -> Result<Exit, F
     let journal = journal.ok_or_else(|| Failure::failed("the journal has gone"))?;
     let left = left.get(&run.session);
     let lead = run.lead();
+    // The run may work in another directory than this one, and its commands may have put links there.
+    args.end.check(Path::new(""), &Checkout::of_run(settings, run))?;
     // What is answered must be a question of this run; nothing is driven otherwise.
     let answers = match args.answers.is_given() {
         true => questions::answers(&journal, run, &args.answers).await?,
         false => Vec::new(),
     };
-    let replies = checkpoints::replies(&journal, &run.session, &args.answers).await?;
+    let replies = checkpoints::replies(settings, &journal, &run.session, &args.answers).await?;
     let earlier = match &args.edit.script {
         Some(_) => Some(edited::earlier(&journal, run).await?),
         None => None,

@@ -14,6 +14,7 @@ use crate::confine;
 use crate::failure::{Exit, Failure};
 use crate::keeping::{self, Checkout, LeadTree};
 use crate::lead::Lead;
+use crate::named::read_text;
 use crate::open;
 use crate::paths;
 use crate::render::{Asked, Look, Progress, clean};
@@ -27,7 +28,7 @@ This is a review: leave every file as it is. End with a list of the parts that w
 
 /// Runs a task.
 pub(crate) async fn run(settings: &Settings, args: RunArgs) -> Result<Exit, Failure> {
-    let task = task(&args.task)?;
+    let task = task(&args.task, &settings.dir)?;
     let RunFlags { settings: given, task: flags, end: wanted } = args.flags;
     let look = Look::of(settings);
     let unfinished = if flags.fresh { None } else { unfinished(settings, &task).await? };
@@ -157,14 +158,14 @@ fn is_quoted(words: &[String]) -> bool {
 }
 
 /// The task: words, `-` for stdin, `@FILE` for a file.
-fn task(words: &[String]) -> Result<String, Failure> {
+fn task(words: &[String], tree: &Path) -> Result<String, Failure> {
     let task = match words {
         [] => DEFAULT_TASK.to_owned(),
         [word] if word == "-" => {
             let read = stdio::read_all();
             read.map_err(|error| Failure::usage(format!("the task cannot be read from stdin: {error}")))?
         }
-        [word] if word.starts_with('@') => from_file(Path::new(&word[1..]))?,
+        [word] if word.starts_with('@') => from_file(Path::new(&word[1..]), tree)?,
         words => words.join(" "),
     };
     if task.trim().is_empty() {
@@ -174,8 +175,8 @@ fn task(words: &[String]) -> Result<String, Failure> {
     Ok(task)
 }
 
-fn from_file(path: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(path).map_err(|error| {
+fn from_file(path: &Path, tree: &Path) -> Result<String, Failure> {
+    read_text(path, tree).map_err(|error| {
         Failure::usage(format!("the task file {} cannot be read: {error}", path.display()))
             .hint("a task that begins with @ names a file; put something before the @ to say it as it is")
     })
@@ -186,7 +187,7 @@ mod tests {
     use super::*;
 
     fn words(text: &[&str]) -> Result<String, Failure> {
-        task(&text.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
+        task(&text.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>(), Path::new("/"))
     }
 
     #[test]

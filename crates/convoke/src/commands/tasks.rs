@@ -13,6 +13,7 @@ use super::team::{At, owner_of, said, short, state_of, stdin_or, waits_for};
 use crate::args::{OutputFormat, TaskAddArgs, TaskClaimArgs, TaskFinishArgs, TaskNamedArgs, TasksCommand};
 use crate::commands::no_jsonl;
 use crate::failure::{Exit, Failure};
+use crate::named::read_text;
 use crate::render::clean;
 use crate::settings::Settings;
 use crate::{stdio, utc};
@@ -43,7 +44,7 @@ pub(crate) async fn run(settings: &Settings, command: TasksCommand) -> Result<Ex
 async fn add(settings: &Settings, args: &TaskAddArgs) -> Result<(), Failure> {
     let description = match (&args.description, &args.description_file) {
         (Some(text), _) => stdin_or(text, "the description")?,
-        (None, Some(file)) => from_file(file)?,
+        (None, Some(file)) => from_file(file, &settings.dir)?,
         (None, None) => String::new(),
     };
     let at = At::find(settings, args.of.run.as_deref()).await?;
@@ -108,9 +109,9 @@ fn find(board: &Board, said: &str) -> Result<TaskId, Failure> {
     board.find(said).map(|task| task.id.clone()).map_err(|refusal| Failure::failed(refusal.to_string()))
 }
 
-fn from_file(path: &Path) -> Result<String, Failure> {
+fn from_file(path: &Path, tree: &Path) -> Result<String, Failure> {
     let cannot = |error| Failure::usage(format!("the description {} cannot be read: {error}", path.display()));
-    std::fs::read_to_string(path).map_err(cannot)
+    read_text(path, tree).map_err(cannot)
 }
 
 /// Says what became of a task. Alone on stdout is what a script goes on with, if there is anything.

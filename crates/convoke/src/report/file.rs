@@ -1,8 +1,11 @@
 //! Report files: in which form, whether they can be written, and writing them so that a reader sees the old file or the
-//! new one and never a part.
+//! new one and never a part. The directory is held from the check on: nothing that commands do to the path meanwhile leads the
+//! report elsewhere.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use convoke_beneath::{Error, Place};
 
 use super::json::json;
 use super::markdown::markdown;
@@ -12,10 +15,12 @@ use crate::failure::Failure;
 use crate::render::escaped;
 
 /// A file that a report is to be written to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct ReportFile {
-    pub(crate) path: PathBuf,
-    pub(crate) form: Form,
+    path: PathBuf,
+    form: Form,
+    /// Where it is, from the check on.
+    place: Option<Arc<Place>>,
 }
 
 /// The form of a report.
@@ -37,48 +42,38 @@ impl ReportFile {
             "sarif" => Form::Sarif,
             _ => return Err(format!("'{text}' does not say in which form: end it in .md, .json or .sarif")),
         };
-        Ok(Self { path, form })
+        Ok(Self { path, form, place: None })
     }
 
-    /// That the file can be expected to be written: said before anything is spent.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
-        let cannot =
-            |why: String| Failure::usage(format!("the report {} cannot be written: {why}", self.path.display()));
-        if self.path.is_dir() {
-            return Err(cannot("it is a directory".to_owned()));
-        }
-        match std::fs::metadata(self.dir()) {
-            Ok(meta) if meta.is_dir() => match tempfile::tempfile_in(self.dir()) {
-                Ok(_) => Ok(()),
-                Err(error) => Err(cannot(format!("{}: {error}", self.dir().display()))),
-            },
-            Ok(_) => Err(cannot(format!("{} is no directory", self.dir().display()))),
-            Err(error) => Err(cannot(format!("{}: {error}", self.dir().display()))),
-        }
+    /// Finds the file's place, from the directory in which the process was started, and says before anything is spent whether it can be
+    /// written. In `tree`, which commands and strangers write, no link is followed to it.
+    pub(crate) fn check(&mut self, here: &Path, tree: &Path) -> Result<(), Failure> {
+        self.path = here.join(&self.path);
+        let found = Place::find(&self.path, Some(tree)).and_then(|place| place.check_writable().map(|()| place));
+        let place = found.map_err(|error| {
+            let failure =
+                Failure::usage(format!("the report {} cannot be written: {}", self.path.display(), why(&error)));
+            match error {
+                Error::Link { .. } => failure.hint("name the file itself, by a path without links"),
+                _ => failure,
+            }
+        })?;
+        self.place = Some(Arc::new(place));
+        Ok(())
     }
 
     /// Writes the report beside the file and puts it in its place. What goes wrong is said in one sentence.
     pub(crate) fn write(&self, report: &RunReport) -> Result<(), String> {
-        self.replace(&self.form.render(report))
-            .map_err(|error| format!("the report {} was not written: {error}", self.path.display()))
+        let not_written = |why: &str| format!("the report {} was not written: {why}", self.path.display());
+        let place = self.place.as_ref().ok_or_else(|| not_written("its place was never looked up"))?;
+        place.replace(self.form.render(report).as_bytes(), 0o666).map_err(|error| not_written(&why(&error)))
     }
+}
 
-    fn replace(&self, text: &str) -> std::io::Result<()> {
-        // A link stays a link, and what it names is replaced.
-        let path = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
-        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let permissions = match std::fs::metadata(&path) {
-            Ok(meta) => meta.permissions(),
-            Err(_) => std::os::unix::fs::PermissionsExt::from_mode(0o666),
-        };
-        let mut file = tempfile::Builder::new().prefix(".convoke-report-").permissions(permissions).tempfile_in(dir)?;
-        file.write_all(text.as_bytes())?;
-        file.as_file().sync_all()?;
-        file.persist(&path).map(|_| ()).map_err(|error| error.error)
-    }
-
-    fn dir(&self) -> &Path {
-        self.path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
+fn why(error: &Error) -> String {
+    match error {
+        Error::Kind { found, .. } => format!("it is {found}"),
+        error => error.reason(),
     }
 }
 
@@ -113,28 +108,55 @@ mod tests {
         assert!(ReportFile::parse("r.html").unwrap_err().contains(".md, .json or .sarif"));
     }
 
+    fn file(path: &Path) -> ReportFile {
+        ReportFile::parse(path.to_str().unwrap()).unwrap()
+    }
+
     #[test]
     fn a_report_replaces_the_file_and_leaves_nothing_beside_it() {
         let dir = tempfile::tempdir().unwrap();
-        let target = dir.path().join("real.json");
-        std::fs::write(&target, "old").unwrap();
-        std::os::unix::fs::symlink(&target, dir.path().join("r.json")).unwrap();
-        let file = ReportFile { path: dir.path().join("r.json"), form: Form::Json };
-        file.check().unwrap();
+        std::fs::write(dir.path().join("r.json"), "old").unwrap();
+        let mut file = ReportFile::parse("r.json").unwrap();
+        file.check(dir.path(), dir.path()).unwrap();
         file.write(&fan_out()).unwrap();
-        let written: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&target).unwrap()).unwrap();
+        let written = std::fs::read_to_string(dir.path().join("r.json")).unwrap();
+        let written: serde_json::Value = serde_json::from_str(&written).unwrap();
         assert_eq!(written["exit_code"], 6);
-        assert!(std::fs::symlink_metadata(&file.path).unwrap().is_symlink(), "a link stays a link");
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn no_report_goes_through_a_link() {
+        let place = tempfile::tempdir().unwrap();
+        let (tree, mine) = (place.path().join("tree"), place.path().join("mine"));
+        for dir in [&tree, &mine] {
+            std::fs::create_dir(dir).unwrap();
+        }
+        std::fs::write(mine.join("r.json"), "kept").unwrap();
+        std::os::unix::fs::symlink(mine.join("r.json"), tree.join("r.json")).unwrap();
+        std::os::unix::fs::symlink(&mine, tree.join("out")).unwrap();
+        for committed in ["r.json", "out/r.json"] {
+            let refused = file(&tree.join(committed)).check(&tree, &tree).unwrap_err();
+            assert!(refused.message.contains("a symbolic link stands there or on the way"), "{}", refused.message);
+            assert!(refused.render().contains("name the file itself"), "{}", refused.render());
+        }
+        std::os::unix::fs::symlink("r.json", mine.join("r.md")).unwrap();
+        assert!(file(&mine.join("r.md")).check(&tree, &tree).is_err(), "a link at the end, whosever it is");
+        let mut late = file(&tree.join("late.json"));
+        late.check(&tree, &tree).unwrap();
+        std::os::unix::fs::symlink(mine.join("r.json"), tree.join("late.json")).unwrap();
+        assert!(late.write(&fan_out()).unwrap_err().contains("late.json was not written: a symbolic link"));
+        assert_eq!(std::fs::read_to_string(mine.join("r.json")).unwrap(), "kept");
     }
 
     #[test]
     fn a_file_that_cannot_be_written_is_named() {
         let dir = tempfile::tempdir().unwrap();
-        let nowhere = ReportFile { path: dir.path().join("no/such/r.md"), form: Form::Markdown };
-        assert!(nowhere.check().unwrap_err().message.contains("no/such/r.md"));
+        let mut nowhere = file(&dir.path().join("no/such/r.md"));
+        assert!(nowhere.check(dir.path(), dir.path()).unwrap_err().message.contains("no/such/r.md"));
         assert!(nowhere.write(&fan_out()).unwrap_err().contains("no/such/r.md"));
-        let taken = ReportFile { path: dir.path().to_owned(), form: Form::Markdown };
-        assert!(taken.check().unwrap_err().message.contains("is a directory"));
+        std::fs::create_dir(dir.path().join("r.md")).unwrap();
+        let taken = file(&dir.path().join("r.md")).check(dir.path(), dir.path()).unwrap_err();
+        assert!(taken.message.contains("it is a directory"), "{}", taken.message);
     }
 }

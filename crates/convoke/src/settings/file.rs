@@ -2,12 +2,11 @@
 //! and key. It knows nothing of other layers.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use convoke_beneath::{Error, named_file, read_whole};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -43,24 +42,25 @@ pub(super) struct Stated {
 
 /// Reads a file; `None` if there is none.
 pub(super) fn read(path: &Path, owner: &Owner) -> Result<Option<BTreeMap<&'static str, Stated>>, Failure> {
-    let cannot = |error: std::io::Error| Failure::usage(format!("cannot read {}: {error}", path.display()));
-    // Looked at before it is opened: opening a pipe would wait for somebody to write.
-    match std::fs::metadata(path) {
-        Ok(meta) if !meta.is_file() => {
+    // The project's file is one of the tree, which strangers fill: no link of it leads out. Either is looked at before it is opened:
+    // opening a pipe would wait for another end.
+    let tree = match owner {
+        Owner::User => None,
+        Owner::Project { .. } => path.parent().and_then(Path::parent),
+    };
+    let bytes = match named_file(path, tree).and_then(|(file, _)| read_whole(file, path, MOST_BYTES)) {
+        Ok(bytes) => bytes,
+        Err(error) if error.io_kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(Error::Kind { .. }) => {
             return Err(Failure::usage(format!("{} is no file and cannot be a configuration", path.display())));
         }
-        _ => {}
-    }
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(cannot(error)),
+        Err(Error::TooLarge { .. }) => {
+            return Err(Failure::usage(format!("{} is larger than 1 MiB and is no configuration", path.display())));
+        }
+        Err(error) => {
+            return Err(Failure::usage(format!("cannot read {}: {}", path.display(), error.reason())));
+        }
     };
-    let mut bytes = Vec::new();
-    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(cannot)?;
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err(Failure::usage(format!("{} is larger than 1 MiB and is no configuration", path.display())));
-    }
     let text = String::from_utf8(bytes)
         .map_err(|_| Failure::usage(format!("{} is not UTF-8 text; TOML files are", path.display())))?;
     parse(path, &text, owner).map(Some)

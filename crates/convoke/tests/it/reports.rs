@@ -54,6 +54,68 @@ async fn a_report_that_cannot_be_written_costs_neither_the_answer_nor_the_exit_c
 }
 
 #[tokio::test]
+async fn a_link_that_a_command_plants_leads_no_report_out_of_its_directory() {
+    let place = tempfile::tempdir().unwrap();
+    let victim = place.path().join("authorized_keys");
+    std::fs::write(&victim, "mine").unwrap();
+    let plant =
+        format!("ln -sfn {0} r.md && mv out moved && ln -sfn {1} out", victim.display(), place.path().display());
+    let plant = calls("bash", json!({ "command": plant }));
+    let stage = Stage::with(Script::new().conversation("*", [plant, says("ssh-rsa AAAA mallory")])).await;
+    std::fs::create_dir(stage.work().join("out")).unwrap();
+    let args = ["--report", "r.md", "--report", "out/r.json", "--report", "out/authorized_keys.md", "is", "it?"];
+    let seen = stage.run(&args).await.exits(0);
+    assert!(stage.work().join("r.md").is_symlink() && stage.work().join("out").is_symlink(), "{}", seen.stderr);
+    assert!(seen.stderr.contains("r.md was not written: a symbolic link stands there"), "{}", seen.stderr);
+    assert_eq!(std::fs::read_to_string(&victim).unwrap(), "mine");
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1, "nothing came to the victim's directory");
+    // What can be written is, in the directory that was named when the run began.
+    let object: Value = serde_json::from_str(&read(&stage, "moved/r.json")).unwrap();
+    assert_eq!(object["answer"], "ssh-rsa AAAA mallory");
+}
+
+#[tokio::test]
+async fn a_report_through_a_link_of_the_repository_is_refused_before_anything_is_spent() {
+    let place = tempfile::tempdir().unwrap();
+    let victim = place.path().join("r.md");
+    std::fs::write(&victim, "mine").unwrap();
+    let stage = Stage::with(Script::new().conversation("*", [says("Yes.")])).await;
+    std::os::unix::fs::symlink(&victim, stage.work().join("r.md")).unwrap();
+    std::os::unix::fs::symlink(place.path(), stage.work().join("docs")).unwrap();
+    for file in ["r.md", "docs/r.md", "docs/new.md"] {
+        let seen = stage.run(&["--sandbox", "read-only", "--report", file, "is", "it?"]).await.exits(2);
+        assert!(seen.stderr.contains("name the file itself"), "{}", seen.stderr);
+    }
+    let run = stage.run(&["--output", "json", "is", "it?"]).await.exits(0).json()["run"].as_str().unwrap().to_owned();
+    for args in [
+        &["resume", &run, "--report", "docs/r.md"][..],
+        &["runs", "export", &run, "--to", "docs/new.jsonl"],
+        &["export", &run, "--to", "docs/team"],
+        &["man", "--dir", "docs"],
+    ] {
+        let seen = stage.run(args).await;
+        assert!(seen.stderr.contains("a symbolic link stands there or on the way"), "{args:?}: {}", seen.stderr);
+    }
+    assert_eq!(std::fs::read_to_string(&victim).unwrap(), "mine");
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1);
+    assert_eq!(stage.sim().requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_pipe_in_the_place_of_a_projects_files_stops_no_run() {
+    let stage = Stage::with(Script::new().conversation("*", [says("Yes.")])).await;
+    for name in ["AGENTS.md", ".git", "task.md"] {
+        let made = std::process::Command::new("mkfifo").arg(stage.work().join(name)).status().unwrap();
+        assert!(made.success());
+    }
+    let refused = stage.run(&["--sandbox", "read-only", "@task.md"]).await.exits(2);
+    assert!(refused.stderr.contains("a named pipe stands there"), "{}", refused.stderr);
+    std::fs::remove_file(stage.work().join(".git")).unwrap();
+    let seen = stage.run(&["--trust-project", "is", "it?"]).await.exits(0);
+    assert_eq!(seen.stdout, "Yes.\n");
+}
+
+#[tokio::test]
 async fn a_failed_run_leaves_a_report_too() {
     let stage = Stage::with(Script::new().conversation("*", [refuses("Not this.")])).await;
     stage.run(&["--report", "r.md", "do", "it"]).await.exits(1);

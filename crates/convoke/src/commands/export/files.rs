@@ -1,11 +1,12 @@
 //! Writes a set of files into a directory: each of them whole or not at all, and none over a file that somebody else wrote or changed,
-//! unless that was asked for. What was written is remembered by its digest in a list beside the files.
+//! unless that was asked for. What was written is remembered by its digest in a list beside the files. The directory is held by its handle,
+//! and no link in it is followed.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use convoke_beneath::{Dir, Error, Kind, Links};
 use convoke_runtime::source_digest;
 use serde::{Deserialize, Serialize};
 
@@ -16,9 +17,13 @@ const LIST: &str = ".team/export.json";
 /// The directories below, which must be real ones: nothing is written through a link.
 const DIRS: [&str; 3] = [".team", ".team/inbox", ".tasks"];
 
+/// More than any file that an export reads back.
+const MOST: u64 = 64 << 20;
+
 /// Files that are to be written.
 pub(super) struct Files {
-    dir: PathBuf,
+    path: PathBuf,
+    dir: Dir,
     force: bool,
     texts: BTreeMap<String, String>,
 }
@@ -48,8 +53,11 @@ impl List {
 }
 
 impl Files {
-    pub(super) fn new(dir: &Path, force: bool) -> Self {
-        Self { dir: dir.to_owned(), force, texts: BTreeMap::new() }
+    /// The directory is opened here, or made. No link leads to it within `tree`, which commands and strangers fill.
+    pub(super) fn new(path: &Path, tree: &Path, force: bool) -> Result<Self, Failure> {
+        let first = path.join(DIRS[0]);
+        let dir = Dir::make_named(path, Some(tree), 0o777).map_err(|error| cannot(&first, error))?;
+        Ok(Self { path: path.to_owned(), dir, force, texts: BTreeMap::new() })
     }
 
     /// One more, by its path below the directory.
@@ -63,8 +71,7 @@ impl Files {
         let old = self.read_list()?;
         self.check_files(&old)?;
         for dir in DIRS {
-            let path = self.dir.join(dir);
-            fs::create_dir_all(&path).map_err(|error| cannot(&path, &error))?;
+            self.dir.make_dirs(Path::new(dir), 0o777).map_err(|error| cannot(&self.path.join(dir), error))?;
         }
         // Before the first file: one that is written when this is cut off is known as ours the next time.
         let both = |name: &String, text: &String| {
@@ -76,40 +83,35 @@ impl Files {
         files.extend(self.texts.iter().map(|(name, text)| both(name, text)));
         self.put_list(run, files)?;
         for (name, text) in &self.texts {
-            put(&self.dir.join(name), text)?;
+            self.put(name, text)?;
         }
         let (removed, left) = self.remove_old(&old)?;
         let only = self.texts.iter().map(|(name, text)| (name.clone(), vec![source_digest(text)])).collect();
         self.put_list(run, only)?;
-        let dir = self.dir.canonicalize().unwrap_or(self.dir);
+        let dir = self.path.canonicalize().unwrap_or(self.path);
         Ok(Written { dir, files: self.texts.into_keys().collect(), removed, left })
     }
 
     fn check_dirs(&self) -> Result<(), Failure> {
         for name in DIRS {
-            let path = self.dir.join(name);
-            match fs::symlink_metadata(&path) {
-                Ok(meta) if !meta.is_dir() => {
-                    let message = format!("{} is no directory; nothing was written", path.display());
-                    return Err(Failure::failed(message).hint("name another directory with --to"));
-                }
-                _ => {}
+            let found = self.dir.kind(Path::new(name)).map_err(|error| cannot(&self.path.join(name), error))?;
+            if found.is_some_and(|found| found != Kind::Directory) {
+                let message = format!("{} is no directory; nothing was written", self.path.join(name).display());
+                return Err(Failure::failed(message).hint("name another directory with --to"));
             }
         }
         Ok(())
     }
 
     fn read_list(&self) -> Result<List, Failure> {
-        let path = self.dir.join(LIST);
-        let text = match fs::read_to_string(&path) {
+        let path = self.path.join(LIST);
+        let text = match self.dir.read(Path::new(LIST), Links::Refused, MOST) {
             Ok(text) => text,
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-                return Ok(List::default());
-            }
+            Err(error) if error.is_missing() => return Ok(List::default()),
             Err(_) if self.force => return Ok(List::default()),
-            Err(error) => return Err(cannot(&path, &error)),
+            Err(error) => return Err(cannot(&path, error)),
         };
-        match serde_json::from_str(&text) {
+        match serde_json::from_slice(&text) {
             Ok(list) => Ok(list),
             Err(_) if self.force => Ok(List::default()),
             Err(_) => {
@@ -123,13 +125,12 @@ impl Files {
     fn check_files(&self, old: &List) -> Result<(), Failure> {
         let mut foreign = Vec::new();
         for (name, text) in &self.texts {
-            let path = self.dir.join(name);
-            let Ok(meta) = fs::symlink_metadata(&path) else { continue };
-            if meta.is_dir() {
+            let Ok(Some(found)) = self.dir.kind(Path::new(name)) else { continue };
+            if found == Kind::Directory {
+                let path = self.path.join(name);
                 return Err(Failure::failed(format!("{} is a directory; nothing was written", path.display())));
             }
-            let ours = meta.is_file()
-                && fs::read_to_string(&path).is_ok_and(|now| now == *text || old.has(name, &source_digest(&now)));
+            let ours = self.text(name).is_some_and(|now| now == *text || old.has(name, &source_digest(&now)));
             if !ours && !self.force {
                 foreign.push(name.as_str());
             }
@@ -143,7 +144,7 @@ impl Files {
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let message = format!(
             "in {} there are files that no export wrote, or that were changed since: {}{more}; nothing was written",
-            self.dir.display(),
+            self.path.display(),
             foreign.join(", ")
         );
         Err(Failure::failed(message).hint("name another directory with --to, or replace them with --force"))
@@ -153,13 +154,12 @@ impl Files {
     fn remove_old(&self, old: &List) -> Result<(Vec<String>, Vec<String>), Failure> {
         let (mut removed, mut left) = (Vec::new(), Vec::new());
         for name in old.files.keys().filter(|name| !self.texts.contains_key(*name) && is_ours(name)) {
-            let path = self.dir.join(name);
-            let Ok(now) = fs::read_to_string(&path) else { continue };
+            let Some(now) = self.text(name) else { continue };
             if !old.has(name, &source_digest(&now)) {
                 left.push(name.clone());
                 continue;
             }
-            fs::remove_file(&path).map_err(|error| cannot(&path, &error))?;
+            self.dir.remove_file(Path::new(name)).map_err(|error| cannot(&self.path.join(name), error))?;
             removed.push(name.clone());
         }
         Ok((removed, left))
@@ -168,7 +168,18 @@ impl Files {
     fn put_list(&self, run: &str, files: BTreeMap<String, Vec<String>>) -> Result<(), Failure> {
         let list = List { schema_version: 1, run: run.to_owned(), files };
         let text = serde_json::to_string_pretty(&list).unwrap_or_default();
-        put(&self.dir.join(LIST), &format!("{text}\n"))
+        self.put(LIST, &format!("{text}\n"))
+    }
+
+    /// What stands in a file, if it is one and text.
+    fn text(&self, name: &str) -> Option<String> {
+        self.dir.read(Path::new(name), Links::Refused, MOST).ok().and_then(|bytes| String::from_utf8(bytes).ok())
+    }
+
+    /// Puts a file into its place in one step. It is private like the journal, because it holds the same.
+    fn put(&self, name: &str, text: &str) -> Result<(), Failure> {
+        let put = self.dir.put(Path::new(name), text.as_bytes(), 0o600);
+        put.map_err(|error| cannot(&self.path.join(name), error))
     }
 }
 
@@ -183,21 +194,9 @@ fn is_ours(name: &str) -> bool {
     inbox.or(task).is_some_and(plain)
 }
 
-/// Puts a file in its place in one step. It is private like the journal, because it holds the same.
-fn put(path: &Path, text: &str) -> Result<(), Failure> {
-    let parent = path.parent().unwrap_or(path);
-    let write = || {
-        let mut file = tempfile::Builder::new().prefix(".export-").tempfile_in(parent)?;
-        file.write_all(text.as_bytes())?;
-        file.as_file().sync_all()?;
-        file.persist(path).map(drop).map_err(|error| error.error)
-    };
-    write().map_err(|error: std::io::Error| cannot(path, &error))
-}
-
-fn cannot(path: &Path, error: &std::io::Error) -> Failure {
-    let failure = Failure::failed(format!("cannot write {}: {error}", path.display()));
-    match error.kind() {
+fn cannot(path: &Path, error: Error) -> Failure {
+    let failure = Failure::failed(format!("cannot write {}: {}", path.display(), error.reason()));
+    match error.io_kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
             failure.hint("make room and export again: what is there already is replaced")
         }
@@ -207,10 +206,12 @@ fn cannot(path: &Path, error: &std::io::Error) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn files(dir: &Path, force: bool, all: &[(&str, &str)]) -> Files {
-        let mut files = Files::new(dir, force);
+        let mut files = Files::new(dir, dir, force).unwrap();
         all.iter().for_each(|(name, text)| files.add(*name, (*text).to_owned()));
         files
     }
@@ -258,6 +259,12 @@ mod tests {
         std::os::unix::fs::symlink(&elsewhere, dir.join(".tasks")).unwrap();
         let refused = files(&dir, true, &[(TASK, "1")]).write("s_1").err().unwrap();
         assert!(refused.message.contains(".tasks is no directory"), "{refused:?}");
+        std::os::unix::fs::symlink(&elsewhere, place.path().join("planted")).unwrap();
+        for path in ["planted", "planted/out"] {
+            let refused = Files::new(&place.path().join(path), place.path(), true).err().unwrap();
+            assert!(refused.message.contains("a symbolic link stands there or on the way"), "{refused:?}");
+        }
+        assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
         for name in ["../x", ".team/inbox/../../x.jsonl", "/etc/passwd", ".team/config.json", ".tasks/task_.json"] {
             assert!(!is_ours(name), "{name}");
         }
@@ -269,7 +276,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("file");
         fs::write(&file, "").unwrap();
-        let refused = files(&file, false, &[(CONFIG, "1")]).write("s_1").err().unwrap();
+        let refused = Files::new(&file, place.path(), false).err().unwrap();
         assert!(refused.message.starts_with(&format!("cannot write {}/.team: ", file.display())), "{refused:?}");
     }
 }

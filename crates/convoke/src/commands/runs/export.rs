@@ -1,10 +1,7 @@
 //! `convoke runs export`: a run's events as JSON lines, as the journal has them: its agents', its workflows' and its
 //! ledger's, each in order.
 
-use std::fs::OpenOptions;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use convoke_beneath::{Error, Place};
 
 use super::{line, no_journal};
 use crate::args::ExportArgs;
@@ -15,6 +12,8 @@ use crate::stdio;
 
 /// Exports a run.
 pub(super) async fn run(settings: &Settings, args: &ExportArgs) -> Result<Exit, Failure> {
+    // Before anything else: a run that is under way could put a link there.
+    let place = args.to.as_deref().map(|path| Place::find(path, Some(&settings.dir)).map_err(cannot)).transpose()?;
     let Some(journal) = catalog::open_existing(settings).await? else { return Err(no_journal(settings, &args.run)) };
     let catalog = Catalog::load(settings, Some(&journal)).await?;
     let run = catalog.find(&args.run)?;
@@ -23,29 +22,24 @@ pub(super) async fn run(settings: &Settings, args: &ExportArgs) -> Result<Exit, 
         records.extend(journal.load(&stream, 0).await?);
     }
     let text: String = records.iter().map(line).collect();
-    match &args.to {
+    match place {
         None => {
             stdio::put_json(&text)?;
         }
-        Some(path) => {
-            write_new(path, &text).map_err(|error| cannot(path, &error))?;
-            stdio::tell(&format!("{} events of {} are in {}\n", records.len(), run.session, path.display()));
+        Some(place) => {
+            // Private like the journal, because it holds the same.
+            place.create(text.as_bytes(), 0o600).map_err(cannot)?;
+            stdio::tell(&format!("{} events of {} are in {}\n", records.len(), run.session, place.path().display()));
         }
     }
     Ok(Exit::Done)
 }
 
-/// Private like the journal, because it holds the same.
-fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
-}
-
-fn cannot(path: &Path, error: &std::io::Error) -> Failure {
-    let failure = Failure::failed(format!("cannot write {}: {error}", path.display()));
-    match error.kind() {
-        std::io::ErrorKind::AlreadyExists => failure.hint("name a file that does not exist yet"),
+fn cannot(error: Error) -> Failure {
+    let failure = Failure::failed(format!("cannot write {error}"));
+    match error {
+        Error::Link { .. } => failure.hint("name the file itself, by a path without links"),
+        error if error.is_taken() => failure.hint("name a file that does not exist yet"),
         _ => failure,
     }
 }

@@ -1,8 +1,8 @@
 //! `/export`: the session as files: what was said, every event, and the team with its mail and tasks if there is one.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use convoke_beneath::Dir;
 use convoke_kernel::Outcome;
 use convoke_terminal::Told;
 
@@ -19,34 +19,33 @@ pub(super) async fn export(conductor: &Conductor, word: Option<&str>) -> Result<
         Some(named) => Path::new(&conductor.ready.facts.dir).join(named),
         None => conductor.settings.state_dir.join("exports").join(session.as_str()),
     };
-    let cannot = |error: std::io::Error| Failure::failed(format!("{} cannot be written: {error}", dir.display()));
-    fs::create_dir_all(&dir).map_err(cannot)?;
+    // No link leads there within the tree, which commands fill.
+    let tree = Path::new(&conductor.ready.facts.dir);
+    let opened = Dir::make_named(&dir, Some(tree), 0o777)
+        .map_err(|error| Failure::failed(format!("{} cannot be written: {}", dir.display(), error.reason())))?;
     let told = Lead::read(&conductor.journal, &lead).await?;
-    let mut written = vec![put(&dir, "conversation.md", &conversation(session.as_str(), &told))?];
+    put(&opened, &dir, "conversation.md", &conversation(session.as_str(), &told))?;
     let (events, done) = printed(conductor, &["runs", "export", session.as_str()]).await?;
     done?;
-    written.push(put(&dir, "events.jsonl", &events)?);
+    put(&opened, &dir, "events.jsonl", &events)?;
     let team = dir.to_string_lossy().into_owned();
+    let mut written = vec!["conversation.md", "events.jsonl"];
     // A session without a team has nothing more.
     if let (_, Ok(_)) = printed(conductor, &["export", session.as_str(), "--to", &team]).await? {
-        written.extend([dir.join(".team"), dir.join(".tasks")]);
+        written.extend([".team", ".tasks"]);
     }
-    let names: Vec<String> =
-        written.iter().filter(|path| path.exists()).map(|path| path.display().to_string()).collect();
+    written.retain(|name| matches!(opened.kind(Path::new(name)), Ok(Some(_))));
+    let names: Vec<String> = written.iter().map(|name| dir.join(name).display().to_string()).collect();
     conductor.tell(Told::Text { title: "/export".into(), text: names.join("\n") });
     Ok(())
 }
 
 /// A file that is there already is somebody's.
-fn put(dir: &Path, name: &str, text: &str) -> Result<PathBuf, Failure> {
-    let path = dir.join(name);
-    let made = fs::OpenOptions::new().write(true).create_new(true).open(&path);
-    let put = made.and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()));
-    put.map_err(|error| {
-        Failure::failed(format!("{} cannot be written: {error}", path.display()))
+fn put(opened: &Dir, dir: &Path, name: &str, text: &str) -> Result<(), Failure> {
+    opened.create(Path::new(name), text.as_bytes(), 0o666).map_err(|error| {
+        Failure::failed(format!("{} cannot be written: {}", dir.join(name).display(), error.reason()))
             .hint("nothing is replaced: name another directory, as in /export notes/today")
-    })?;
-    Ok(path)
+    })
 }
 
 /// What was said, in markdown.

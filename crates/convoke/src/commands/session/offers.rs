@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use convoke_beneath::{Dir, Kind};
 use convoke_terminal::{COMMANDS, Candidate};
 
 use super::conductor::Conductor;
@@ -62,15 +63,17 @@ fn files(dir: &Path, word: &str, mark: &str) -> Vec<Candidate> {
     let (folder, begun) = word.rsplit_once('/').map_or(("", word), |(folder, begun)| (folder, begun));
     let place =
         if word.starts_with('/') { Path::new("/").join(folder.trim_start_matches('/')) } else { dir.join(folder) };
-    let Ok(entries) = std::fs::read_dir(place) else { return Vec::new() };
+    // The person looks where the person points, along any link.
+    let Ok(entries) = Dir::open(&place).and_then(|dir| dir.entries(Path::new(""))) else { return Vec::new() };
     let before = if word.contains('/') { format!("{folder}/") } else { String::new() };
     let mut found: Vec<Candidate> = entries
-        .filter_map(Result::ok)
+        .into_iter()
         .filter_map(|entry| {
             // A name that is no text cannot be typed.
-            let name = entry.file_name().into_string().ok()?;
+            let name = entry.name.into_string().ok()?;
             let fits = name.starts_with(begun) && (!name.starts_with('.') || begun.starts_with('.'));
-            let slash = if entry.path().is_dir() { "/" } else { "" };
+            let is_dir = entry.kind == Kind::Directory || entry.kind == Kind::Link && place.join(&name).is_dir();
+            let slash = if is_dir { "/" } else { "" };
             fits.then(|| candidate(&format!("{mark}{before}{name}{slash}"), ""))
         })
         .collect();

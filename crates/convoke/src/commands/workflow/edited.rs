@@ -64,7 +64,7 @@ impl Edited {
         args: &EditArgs,
     ) -> Result<Self, Failure> {
         let file = args.script.as_ref().map(|file| file.to_string_lossy().into_owned()).unwrap_or_default();
-        let value = given::value(&args.given)?;
+        let value = given::value(&args.given, &settings.dir)?;
         let chosen = Chosen::file(library, &file).await?;
         let spec = earlier.spec();
         let before =

@@ -7,17 +7,18 @@ use serde_json::Value;
 
 use crate::args::GivenArgs;
 use crate::failure::Failure;
+use crate::named::read_text;
 use crate::stdio;
 
 /// The arguments; `None` if there are none.
-pub(super) fn value(given: &GivenArgs) -> Result<Option<Value>, Failure> {
+pub(super) fn value(given: &GivenArgs, tree: &Path) -> Result<Option<Value>, Failure> {
     if let Some(text) = &given.arg_text {
         return Ok(Some(Value::String(text.clone())));
     }
     let Some(args) = &given.args else { return Ok(None) };
     match args.strip_prefix('@') {
         Some(file) => {
-            let text = std::fs::read_to_string(Path::new(file)).map_err(|error| {
+            let text = read_text(Path::new(file), tree).map_err(|error| {
                 Failure::usage(format!("the arguments cannot be read from {file}: {error}"))
                     .hint("--args @FILE reads JSON from a file")
             })?;
@@ -76,7 +77,7 @@ mod tests {
     use crate::failure::Exit;
 
     fn args(text: &str) -> Result<Option<Value>, Failure> {
-        value(&GivenArgs { args: Some(text.to_owned()), arg_text: None })
+        value(&GivenArgs { args: Some(text.to_owned()), arg_text: None }, Path::new("/"))
     }
 
     #[test]
@@ -86,9 +87,9 @@ mod tests {
         check("\"some words\"", json!("some words"));
         check("null", json!(null));
         check("-3", json!(-3));
-        assert_eq!(value(&GivenArgs::default()).unwrap(), None);
+        assert_eq!(value(&GivenArgs::default(), Path::new("/")).unwrap(), None);
         let text = GivenArgs { args: None, arg_text: Some("{not json".into()) };
-        assert_eq!(value(&text).unwrap(), Some(json!("{not json")));
+        assert_eq!(value(&text, Path::new("/")).unwrap(), Some(json!("{not json")));
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("args.json");
         std::fs::write(&file, "[1,\n2]").unwrap();

@@ -11,7 +11,7 @@ use crate::stdio;
 
 /// Plans a workflow.
 pub(super) async fn run(desk: &Desk<'_>, args: &WorkflowPlanArgs) -> Result<Exit, Failure> {
-    let value = given::value(&args.given)?;
+    let value = given::value(&args.given, &desk.settings.dir)?;
     // What a run would load comes first; a project's own that nobody trusts is looked at if nothing else has the name.
     let loaded = is_file(&args.named) || !matches!(desk.loaded.find(&args.named).await, Ok(None));
     let library = if loaded { &desk.loaded } else { &desk.library };

@@ -28,7 +28,7 @@ const MOST_ARGS: usize = 600;
 /// Runs a workflow.
 pub(super) async fn run(desk: &Desk<'_>, args: WorkflowRunArgs) -> Result<Exit, Failure> {
     let settings = desk.settings;
-    let value = given::value(&args.given)?;
+    let value = given::value(&args.given, &desk.settings.dir)?;
     let look = Look::of(settings);
     if args.is_bare {
         is_known(desk, &args.named).await?;

@@ -1,10 +1,9 @@
 //! `convoke workflow save`: puts a workflow, from a file or as a run was made of it, where it is found by its name. Only what can be run is saved; nothing is replaced unasked,
 //! and no link is followed.
 
-use std::fs::{self, OpenOptions};
-use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use convoke_beneath::{Dir, Error, Kind, Links};
 use convoke_runtime::{Checked, Origin, Shelf, read_source, source_digest};
 use serde_json::json;
 
@@ -37,9 +36,9 @@ pub(super) async fn run(desk: &Desk<'_>, args: &WorkflowSaveArgs) -> Result<Exit
         return Err(Failure::usage(format!("its meta says that its name is '{name}', and by that it would be found"))
             .hint(format!("save it as '{name}', or write name: '{}' in its meta", args.name)));
     }
-    let dir = shelf(desk, args.user)?;
+    let (dir, opened) = shelf(desk, args.user)?;
     let path = dir.join(format!("{name}.js"));
-    let put = put(&dir, &path, &source, args.force)?;
+    let put = put(&opened, &path, &source, args.force)?;
     let digest = source_digest(&source);
     let entries = desk.library.list().await;
     let hidden = entries.iter().any(|entry| entry.path.as_deref() == Some(&path) && entry.hidden);
@@ -101,28 +100,26 @@ async fn source(desk: &Desk<'_>, from: &Path) -> Result<String, Failure> {
 }
 
 /// The directory to save in. In a project the nearest one that is there, else a new one at its root.
-fn shelf(desk: &Desk<'_>, user: bool) -> Result<PathBuf, Failure> {
+fn shelf(desk: &Desk<'_>, user: bool) -> Result<(PathBuf, Dir), Failure> {
     let wanted = if user { Origin::User } else { Origin::Project };
     let fits: Vec<&Shelf> = desk.shelves.workflows.iter().filter(|shelf| shelf.origin == wanted).collect();
-    let there = fits.iter().find(|shelf| !user && shelf.dir.symlink_metadata().is_ok());
+    let there = |shelf: &&&Shelf| !user && shelf.dir.symlink_metadata().is_ok();
     let new = match user {
         true => fits.first().map(|shelf| shelf.dir.clone()),
         false => Some(desk.shelves.root.join(".convoke/workflows")),
     };
-    let dir = there.map(|shelf| shelf.dir.clone()).or(new);
+    let dir = fits.iter().find(there).map(|shelf| shelf.dir.clone()).or(new);
     let dir = dir.ok_or_else(|| Failure::usage("there is no place to save workflows in"))?;
-    // A link in a project leads wherever the project likes.
-    let checked = [dir.parent().filter(|_| !user), Some(dir.as_path())];
-    for part in checked.into_iter().flatten() {
-        if part.symlink_metadata().is_ok_and(|meta| meta.is_symlink()) {
-            return Err(Failure::usage(format!(
-                "{} is a symbolic link, and nothing is saved through one",
-                part.display()
-            ))
-            .hint("put the directory itself in its place, or save it with --user"));
+    // A link in a project leads wherever the project likes; above their own directory a person's links are their own business.
+    let tree = if user { dir.parent().unwrap_or(&dir) } else { desk.shelves.root.as_path() };
+    let opened = Dir::make_named(&dir, Some(tree), 0o777).map_err(|error| match error {
+        Error::Link { .. } => {
+            Failure::usage(format!("{} is a symbolic link, and nothing is saved through one", dir.display()))
+                .hint("put the directory itself in its place, or save it with --user")
         }
-    }
-    Ok(dir)
+        error => Failure::failed(format!("{} cannot be saved to: {}", dir.display(), error.reason())),
+    })?;
+    Ok((dir, opened))
 }
 
 /// What putting it there came to.
@@ -133,38 +130,23 @@ enum Put {
     Replaced,
 }
 
-fn put(dir: &Path, path: &Path, text: &str, force: bool) -> Result<Put, Failure> {
-    let cannot = |error: std::io::Error| Failure::failed(format!("{} cannot be saved: {error}", path.display()));
-    fs::create_dir_all(dir).map_err(cannot)?;
-    let there = match path.symlink_metadata() {
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            // Whatever appears there meanwhile is somebody else's.
-            let mut file = OpenOptions::new().write(true).create_new(true).open(path).map_err(cannot)?;
-            let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
-            if written.is_err() {
-                // Half a workflow is worse than none; that it cannot be removed is the lesser trouble.
-                let _ = fs::remove_file(path);
-            }
-            return written.map(|()| Put::New).map_err(cannot);
-        }
-        Err(error) => return Err(cannot(error)),
-        Ok(meta) => meta,
-    };
-    if !there.is_file() {
-        return Err(Failure::usage(format!("{} is no regular file and stays as it is", path.display())));
+fn put(dir: &Dir, path: &Path, text: &str, force: bool) -> Result<Put, Failure> {
+    let cannot = |error: Error| Failure::failed(format!("{} cannot be saved: {}", path.display(), error.reason()));
+    let name = Path::new(path.file_name().unwrap_or(path.as_os_str()));
+    match dir.kind(name).map_err(cannot)? {
+        // Whatever appears there meanwhile is somebody else's.
+        None => return dir.create(name, text.as_bytes(), 0o666).map(|()| Put::New).map_err(cannot),
+        Some(Kind::File) => {}
+        Some(_) => return Err(Failure::usage(format!("{} is no regular file and stays as it is", path.display()))),
     }
-    if fs::read(path).is_ok_and(|old| old == text.as_bytes()) {
+    if dir.read(name, Links::Refused, text.len() as u64).is_ok_and(|old| old == text.as_bytes()) {
         return Ok(Put::Already);
     }
     if !force {
         return Err(Failure::usage(format!("{} is there already and says something else", path.display()))
             .hint("--force replaces it; `convoke workflow show NAME` shows it"));
     }
-    let mut new = tempfile::NamedTempFile::new_in(dir).map_err(cannot)?;
-    new.write_all(text.as_bytes()).map_err(cannot)?;
-    new.as_file().set_permissions(there.permissions()).map_err(cannot)?;
-    new.as_file().sync_all().map_err(cannot)?;
-    new.persist(path).map_err(|error| cannot(error.error))?;
+    dir.replace(name, text.as_bytes(), 0o666).map_err(cannot)?;
     Ok(Put::Replaced)
 }
 
