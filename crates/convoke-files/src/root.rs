@@ -16,6 +16,8 @@ pub struct Root {
     protected: Protected,
     /// What is neither read nor written, by its real path relative to the tree.
     hidden: Vec<PathBuf>,
+    /// What is not written, by its real path relative to the tree.
+    guarded: Vec<PathBuf>,
     kernel_resolves: bool,
 }
 
@@ -42,7 +44,7 @@ impl Root {
     /// printed, never opened.
     pub fn new(fd: OwnedFd, shown: PathBuf, protected: Protected) -> Self {
         let kernel_resolves = beneath::kernel_resolves(fd.as_fd());
-        Self { fd, shown, protected, hidden: Vec::new(), kernel_resolves }
+        Self { fd, shown, protected, hidden: Vec::new(), guarded: Vec::new(), kernel_resolves }
     }
 
     /// The same tree without what lies at or below these paths, which are relative to it. Names are then walked, because only that tells where
@@ -51,6 +53,13 @@ impl Root {
     pub fn hiding(mut self, hidden: Vec<PathBuf>) -> Self {
         self.kernel_resolves &= hidden.is_empty();
         self.hidden = hidden;
+        self
+    }
+
+    /// The same tree, in which nothing is written at or below these paths, which are relative to it.
+    #[must_use]
+    pub fn guarding(mut self, guarded: Vec<PathBuf>) -> Self {
+        self.guarded = guarded;
         self
     }
 
@@ -158,8 +167,9 @@ impl Root {
             let component = component.as_os_str().to_string_lossy();
             self.protected.names.iter().find(|name| component.eq_ignore_ascii_case(name))
         });
-        match protected {
-            Some(name) => Err(Refused::Protected { path: said.to_owned(), name: name.clone() }),
+        let guarded = self.guarded.iter().find(|path| real.starts_with(path));
+        match protected.cloned().or_else(|| guarded.map(|path| show::path(path))) {
+            Some(name) => Err(Refused::Protected { path: said.to_owned(), name }),
             None => Ok(()),
         }
     }

@@ -1,7 +1,7 @@
 //! The `bash` tool: one long-lived shell per agent, started when it is first needed, and the texts its results have.
 
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +17,9 @@ use crate::runtime::Config;
 const SHELL_RESTORED: &str = "(new shell: directory and exported variables are as before; functions, unexported variables and \
 background jobs are gone)";
 
+/// Where programs keep what they keep of a repository; the file tools never write there.
+const METADATA: [&str; 5] = [".git", ".hg", ".jj", ".sl", ".svn"];
+
 /// An agent's shell, started when first needed.
 pub(crate) struct Bash {
     config: Arc<Config>,
@@ -29,6 +32,10 @@ pub(crate) struct Bash {
     held: Option<(Policy, Option<LayerSet>)>,
     /// Whether background jobs were alive after the last command.
     jobs: bool,
+    /// What is said before the output of the next command.
+    notes: Vec<String>,
+    /// What a person is to be told.
+    for_person: Vec<String>,
     /// What a new shell is given, once a shell has been used.
     state: Option<ShellState>,
 }
@@ -36,41 +43,57 @@ pub(crate) struct Bash {
 impl Bash {
     pub(crate) fn new(config: Arc<Config>, agent: &str, spec: AgentSpec, state: Option<ShellState>) -> Self {
         let (outputs, timeout) = (config.outputs.join(agent), deadline(&spec));
-        Self { config, agent: agent.to_owned(), spec, outputs, timeout, shell: None, held: None, jobs: false, state }
+        let (notes, for_person) = (Vec::new(), Vec::new());
+        let agent = agent.to_owned();
+        Self { config, agent, spec, outputs, timeout, shell: None, held: None, jobs: false, notes, for_person, state }
     }
 
     pub(crate) async fn restart(&mut self) -> ToolResult {
         self.end().await;
         self.state = None;
+        self.notes.clear();
         restarted(self.spec.dir.clone())
     }
 
     /// The agent's tree by handle, as its commands see it. Where nothing is confined that is the directory itself.
     pub(crate) async fn root(&mut self) -> Result<Root, String> {
-        let protected = Protected { writing: true, names: vec![".git".to_owned()] };
+        let protected = Protected { writing: true, names: METADATA.map(str::to_owned).into() };
         if self.spec.confinement.sandbox == Sandbox::Off {
             let dir = PathBuf::from(&self.spec.dir);
             let handle = Dir::open(&dir).map_err(|error| error.to_string())?;
             return Ok(Root::new(handle.into(), dir, Protected { names: Vec::new(), ..protected }));
         }
-        if self.shell.is_none() {
-            self.shell = Some(self.start(&mut Vec::new()).await?);
-        }
+        self.begin().await?;
         let Some(shell) = &self.shell else { return Err("there is no shell".to_owned()) };
         let handle = shell.root().ok_or("the sandbox gave no handle of its tree")?;
         let handle: OwnedFd = handle.try_clone_to_owned().map_err(|error| error.to_string())?;
         // Mounts hide it from the handle too, but not every layer set has any.
         let hidden = self.config.confine.hidden_in(&self.spec);
-        Ok(Root::new(handle, shell.tree().to_owned(), protected).hiding(hidden))
+        let workspace = Path::new(&self.spec.dir).canonicalize().unwrap_or_else(|_| PathBuf::from(&self.spec.dir));
+        let named = shell.named_by_git().iter().filter_map(|path| path.strip_prefix(&workspace).ok());
+        let guarded = named.map(Path::to_owned).collect();
+        Ok(Root::new(handle, shell.tree().to_owned(), protected).hiding(hidden).guarding(guarded))
+    }
+
+    /// Starts the shell if there is none. What there is to say of it is told with the next command.
+    pub(crate) async fn begin(&mut self) -> Result<(), String> {
+        if self.shell.is_none() && self.spec.confinement.sandbox != Sandbox::Off {
+            self.shell = Some(self.start().await?);
+        }
+        Ok(())
+    }
+
+    /// What a person should know of how the tree was made ready for commands, told once.
+    pub(crate) fn for_person(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.for_person)
     }
 
     pub(crate) async fn run(&mut self, id: &str, command: String, cut: CancellationToken) -> ToolResult {
-        let mut notes = Vec::new();
         let shell = match self.shell.take() {
             Some(shell) => shell,
             None => {
                 let started = tokio::select! {
-                    started = self.start(&mut notes) => started,
+                    started = self.start() => started,
                     () = cut.cancelled() => return ToolResult::refused("(not run: a person stopped Convoke before the command was started)"),
                 };
                 match started {
@@ -79,6 +102,7 @@ impl Bash {
                 }
             }
         };
+        let notes = std::mem::take(&mut self.notes);
         let shell = self.shell.insert(shell);
         let output = OutputSpec::new(self.outputs.join(file_name(id)));
         let run = RunCommand { command, deadline: self.timeout, output };
@@ -118,7 +142,7 @@ impl Bash {
         result
     }
 
-    async fn start(&mut self, notes: &mut Vec<String>) -> Result<Shell, String> {
+    async fn start(&mut self) -> Result<Shell, String> {
         let (policy, layers) = self.config.confine.policy(&self.agent, &self.spec, &self.outputs)?;
         self.held = Some((policy.clone(), layers));
         let restored = self.state.clone().map(|state| convoke_sandbox::ShellState {
@@ -136,6 +160,9 @@ impl Bash {
             layers,
         };
         let shell = Shell::start(config).await.map_err(|error| error.to_string())?;
+        let notes = &mut self.notes;
+        notes.extend(shell.notes().iter().map(|note| format!("({note})")));
+        self.for_person.extend_from_slice(shell.notes());
         let (tree, dir) = (shell.tree(), self.spec.dir.as_str());
         if tree.to_str() != Some(dir) {
             notes.push(format!("(the throwaway copy of {dir} is {})", tree.display()));

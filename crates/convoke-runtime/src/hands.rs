@@ -1,5 +1,6 @@
-//! What an agent does with its own hands: commands in its shell and its file tools, both in the same place and under the
-//! same policy. What is written where it stays is put between two marks, so that it can be shown and taken back.
+//! What an agent does with its own hands: commands in its shell and its file tools, both in the same place
+//! and under the same policy. What is written where it stays is put between two marks, so that it can be
+//! shown and taken back.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::bash::Bash;
 use crate::confine::remove_private;
 use crate::files;
+use crate::keep::Keep;
 use crate::runtime::Config;
 use crate::session::Session;
 
@@ -45,7 +47,8 @@ impl Hands {
         }
         let stays = request.writes() && self.spec.confinement.sandbox.writes();
         let shares = stays && self.spec.dir == self.session.dir;
-        // A task holds the pen for as long as it works; whoever else writes in the same directory takes it for each command.
+        // A task holds the pen for as long as it works; whoever else writes in the same directory takes it
+        // for each command.
         let takes_turns = shares && matches!(self.spec.role, Role::Lead | Role::Callee | Role::Teammate);
         let _pen = tokio::select! {
             pen = self.session.pen.lock(), if takes_turns => Some(pen),
@@ -56,7 +59,7 @@ impl Hands {
         if let Some(keep) = kept {
             // A large tree takes a while to look at, and a stop must not have to wait for that.
             let opened = tokio::select! {
-                opened = async { keep.open(self.agent.as_str(), self.bash.lock().await.had_jobs()).await } => opened,
+                opened = self.mark_before(keep) => opened,
                 () = cut.cancelled() => return ToolResult::refused("(not run: a person stopped Convoke)"),
             };
             if let Err(why) = opened {
@@ -79,8 +82,21 @@ impl Hands {
         result
     }
 
-    /// Why a file tool must not go where its path really leads, though the path as it was written may be. Rules were asked
-    /// about that one only.
+    /// Marks the state before something is written. The shell is started first: making the tree ready for it
+    /// parts files from the names that they have elsewhere, which is no change of the agent's. A shell that
+    /// cannot be started is told of by whatever needs it.
+    async fn mark_before(&self, keep: &Keep) -> Result<(), String> {
+        let mut bash = self.bash.lock().await;
+        let _ = bash.begin().await;
+        keep.open(self.agent.as_str(), bash.had_jobs()).await?;
+        for line in bash.for_person() {
+            keep.note(&line).await?;
+        }
+        Ok(())
+    }
+
+    /// Why a file tool must not go where its path really leads, though the path as it was written may be.
+    /// Rules were asked about that one only.
     fn leads_astray(&self, root: &Root, request: &ToolRequest) -> Option<String> {
         let said = match request {
             ToolRequest::Edit(edit) => edit.path(),

@@ -37,6 +37,11 @@ impl Keep {
         keeper.open_window(agent).await.map_err(|error| error.to_string())
     }
 
+    /// Notes a line for the report.
+    pub(crate) async fn note(&self, line: &str) -> Result<(), String> {
+        self.keeper().await?.note(line).await.map_err(|error| error.to_string())
+    }
+
     /// Marks the state after it: what differs is this agent's.
     pub(crate) async fn close(&self, agent: &str, note: &str) -> Result<(), String> {
         let keeper = self.keeper().await?;

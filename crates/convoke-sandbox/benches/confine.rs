@@ -65,8 +65,42 @@ async fn compare() {
     workers(&helper).await;
     report("start", &ways, &mut starts);
     report("true", &ways, &mut commands);
+    guards(&helper, &place, &ways).await;
     copies(&helper, &place, &ways).await;
     remove_private(&place);
+}
+
+/// The start of a shell that may write a tree of 10,000 files, the first time and again, and the mounts that it stands on.
+async fn guards(helper: &HelperPath, place: &Path, ways: &[Way]) {
+    let writing: Vec<Way> = ways.iter().copied().filter(|way| way.2 == Access::Workspace).collect();
+    let (mut first, mut again) = (vec![Vec::new(); writing.len()], vec![Vec::new(); writing.len()]);
+    for round in 0..5 {
+        for (index, way) in writing.iter().enumerate() {
+            // What was found about a tree is believed for a while, by its path.
+            let tree = place.join(format!("tree-{round}-{index}"));
+            std::fs::rename(place.join("large"), &tree).unwrap();
+            for times in [&mut first, &mut again] {
+                let private = place.join(format!("guard-{round}-{index}"));
+                let (mut shell, took) = start(helper, way, &tree, &private).await;
+                times[index].push(took);
+                if round == 0 && times[index].len() == 1 {
+                    let output = OutputSpec::new(place.join("mounts"));
+                    let command = RunCommand {
+                        command: "wc -l < /proc/self/mountinfo".to_owned(),
+                        deadline: Duration::from_secs(60),
+                        output,
+                    };
+                    let finished = shell.run(command, std::future::pending()).await.unwrap();
+                    println!("mounts_{} {}", way.0, finished.output.text.trim());
+                }
+                shell.stop().await.unwrap();
+                remove_private(&private);
+            }
+            std::fs::rename(&tree, place.join("large")).unwrap();
+        }
+    }
+    report("start_writing_10000_files_first", &writing, &mut first);
+    report("start_writing_10000_files_again", &writing, &mut again);
 }
 
 /// From nothing to a worker's first reply and its end, beside a program that does nothing.

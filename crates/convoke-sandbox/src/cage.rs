@@ -69,7 +69,7 @@ impl Cage {
     pub(crate) fn wanted(policy: &Policy, layers: Option<LayerSet>, env: &BTreeMap<String, String>) -> Option<Confine> {
         let set = layers.filter(|_| policy.access != Access::Off)?;
         let home = hidden_home(policy, env.get("HOME").map(String::as_str));
-        Some(Confine { set, policy: policy.clone(), home, distrusted: Vec::new() })
+        Some(Confine { set, policy: policy.clone(), home, distrusted: Vec::new(), guarded: Vec::new() })
     }
 
     /// Points the environment at places and proxies that exist inside.

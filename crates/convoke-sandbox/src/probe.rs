@@ -120,7 +120,7 @@ async fn attempt(
     let env: BTreeMap<String, String> =
         path.and_then(OsStr::to_str).map(|path| ("PATH".to_owned(), path.to_owned())).into_iter().collect();
     let mut link = Link::open(helper, &env, Stdio::null())?;
-    let confine = Confine { set, policy, home: None, distrusted: vec![workspace.to_owned()] };
+    let confine = Confine { set, policy, home: None, distrusted: vec![workspace.to_owned()], guarded: Vec::new() };
     let (hold, confined) = patient(PATIENCE, link.begin(HoldChoice::Best, None, Some(confine))).await?;
     link.close().await?;
     let confined = confined.ok_or(Error::Protocol { problem: "the helper is not confined".to_owned() })?;

@@ -1,5 +1,5 @@
-//! The host's side of a shell: starting its helper, running commands, reading their output, stopping. All time limits
-//! are kept here; what they mean for an agent is the caller's to say.
+//! The host's side of a shell: starting its helper, running commands, reading their output, stopping. All
+//! time limits are kept here; what they mean for an agent is the caller's to say.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -14,6 +14,7 @@ use tokio::net::unix::pipe;
 use tokio::time::{Instant, sleep};
 
 use crate::cage::Cage;
+use crate::confine::Guard;
 use crate::error::Error;
 use crate::link::{Link, PATIENCE, patient, unexpected};
 use crate::output::{Captured, OutputSpec, Sink};
@@ -54,8 +55,8 @@ pub struct ShellConfig {
     pub helper: HelperPath,
     /// The directory to begin in.
     pub cwd: PathBuf,
-    /// The whole environment of the helper and the shell, plus `PAGER`, `GIT_PAGER`, `TERM` and `GIT_TERMINAL_PROMPT` where
-    /// they are not given. What may be in it is the caller's decision.
+    /// The whole environment of the helper and the shell, plus `PAGER`, `GIT_PAGER`, `TERM` and
+    /// `GIT_TERMINAL_PROMPT` where they are not given. What may be in it is the caller's decision.
     pub env: BTreeMap<String, String>,
     /// What an earlier shell left off with.
     pub restored: Option<ShellState>,
@@ -98,8 +99,8 @@ pub enum Ending {
     DeadlinePassed,
     /// It and all it had started was killed because the caller wished so.
     Cancelled,
-    /// It and all it had started was killed because it used more than its limits allow; older background jobs were killed
-    /// too if the limit would have been passed without it.
+    /// It and all it had started was killed because it used more than its limits allow; older background jobs
+    /// were killed too if the limit would have been passed without it.
     LimitPassed {
         /// Which limit, such as `4.0 GiB of memory`.
         what: String,
@@ -115,11 +116,11 @@ pub struct Finished {
     pub output: Captured,
     /// The shell's directory and variables after it.
     pub state: ShellState,
-    /// Why functions and unexported variables are gone from here on, if they are: the command ended the shell, and the
-    /// next one gets a new shell with `state`.
+    /// Why functions and unexported variables are gone from here on, if they are: the command ended the
+    /// shell, and the next one gets a new shell with `state`.
     pub shell_replaced: Option<String>,
-    /// The hosts that were asked for while it ran and that the policy's list of hosts does not allow, in the words that
-    /// would allow them; the first few if there are many. Empty where the network is no list.
+    /// The hosts that were asked for while it ran and that the policy's list of hosts does not allow, in the
+    /// words that would allow them; the first few if there are many. Empty where the network is no list.
     pub refused_hosts: Vec<String>,
     /// Whether something that it, or a command before it, started in the background still runs.
     pub jobs: bool,
@@ -135,6 +136,7 @@ pub struct Shell {
     opening: Opening,
     hold: Hold,
     cage: Option<Cage>,
+    guard: Guard,
     last_id: u64,
     /// A command whose `run` was dropped half-way.
     unfinished: Option<u64>,
@@ -149,7 +151,18 @@ impl Shell {
         if config.policy.access != Access::Off && config.layers.is_none() {
             return Err(Error::NotHeld);
         }
-        let confine = Cage::wanted(&config.policy, config.layers, &config.env);
+        let mut confine = Cage::wanted(&config.policy, config.layers, &config.env);
+        let guard = match (&mut confine, config.layers) {
+            (Some(confine), Some(set)) => {
+                let (policy, home) = (config.policy.clone(), config.env.get("HOME").map(PathBuf::from));
+                let looked = tokio::task::spawn_blocking(move || Guard::look(&policy, set, home.as_deref())).await;
+                let guard =
+                    looked.map_err(|error| Error::system("looking at the tree")(std::io::Error::other(error)))?;
+                confine.guarded = [guard.named.as_slice(), &guard.shared].concat();
+                guard
+            }
+            _ => Guard::default(),
+        };
         let cwd = if confine.is_some() { config.cwd.canonicalize().unwrap_or(config.cwd) } else { config.cwd };
         let mut given = with_defaults(config.env);
         if let Some(confine) = &confine {
@@ -191,18 +204,32 @@ impl Shell {
         let opening = Opening { cwd: cwd.into(), missing_cwd: missing_cwd.map(PathBuf::from), tree };
         let env = config.restored.as_ref().map_or_else(|| given.clone(), |state| state.over(&given));
         let state = ShellState::between(opening.cwd.clone(), &given, &env);
-        Ok(Self { link, output, given, state, opening, hold, cage, last_id: 0, unfinished: None })
+        Ok(Self { link, output, given, state, opening, hold, cage, guard, last_id: 0, unfinished: None })
     }
 
-    /// The tree as it is seen from inside the sandbox: a handle beneath which files can be opened and show what commands
-    /// see, overlays and read-only places included. `None` if nothing is confined.
+    /// The tree as it is seen from inside the sandbox: a handle beneath which files can be opened and show
+    /// what commands see, overlays and read-only places included. `None` if nothing is confined.
     pub fn root(&self) -> Option<BorrowedFd<'_>> {
         self.cage.as_ref().map(|cage| cage.root.as_fd())
     }
 
-    /// The path under which the agent sees its tree: the workspace, or where its copy stands if nothing can be mounted.
+    /// The path under which the agent sees its tree: the workspace, or where its copy stands if nothing can
+    /// be mounted.
     pub fn tree(&self) -> &Path {
         &self.opening.tree
+    }
+
+    /// What in the workspace is run or obeyed later by whoever uses its repository, as its configuration
+    /// names it, existing or not. Where there are mounts commands cannot write it; whoever writes files for
+    /// an agent must not either.
+    pub fn named_by_git(&self) -> &[PathBuf] {
+        &self.guard.named
+    }
+
+    /// What a person should know of how the workspace was made ready, a line each; told by the first shell
+    /// that found it.
+    pub fn notes(&self) -> &[String] {
+        &self.guard.notes
     }
 
     /// How surely everything dies with the helper.
@@ -227,8 +254,8 @@ impl Shell {
 
     /// Runs one command to its end, its deadline, or until `cancel` is ready, whichever comes first.
     ///
-    /// But for a command that is refused ([`Error::NulByte`], [`Error::CommandTooLong`]), an error means that the shell is
-    /// gone. If the future is dropped, the command is ended before the next one starts.
+    /// But for a command that is refused ([`Error::NulByte`], [`Error::CommandTooLong`]), an error means that
+    /// the shell is gone. If the future is dropped, the command is ended before the next one starts.
     pub async fn run(&mut self, command: RunCommand, cancel: impl Future<Output = ()>) -> Result<Finished, Error> {
         let RunCommand { command, deadline, output } = command;
         if command.contains('\0') {
@@ -322,7 +349,8 @@ impl Shell {
         }
     }
 
-    /// Reads what is in the pipe at this moment and no more: a background job may hold it open, or fill it, for ever.
+    /// Reads what is in the pipe at this moment and no more: a background job may hold it open, or fill it,
+    /// for ever.
     async fn drain(&mut self, sink: &mut Sink, buffer: &mut [u8]) -> Result<(), Error> {
         let mut left = sys::bytes_waiting(self.output.as_fd()).map_err(Error::system("measuring output"))?;
         while left > 0 {

@@ -56,6 +56,8 @@ pub(crate) struct Confine {
     pub(crate) home: Option<PathBuf>,
     /// What commands of others may write: no program is taken from there.
     pub(crate) distrusted: Vec<PathBuf>,
+    /// What in the workspace is mounted read-only where there are mounts, besides metadata that the helper finds itself.
+    pub(crate) guarded: Vec<PathBuf>,
 }
 
 /// In which form bubblewrap works here.

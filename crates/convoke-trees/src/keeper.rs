@@ -92,6 +92,7 @@ impl Keeper {
         let _lock = self.record.lock().await?;
         self.keep_before(&mut state).await?;
         self.settle(&mut state.window).await?;
+        self.forget_after()?;
         state.window = Some((by.clone(), self.record.mark(&by)?));
         Ok(())
     }
@@ -106,6 +107,7 @@ impl Keeper {
         self.keep_before(&mut state).await?;
         if state.window.is_none() && matches!(self.record.read_mark()?, Mark::None) {
             self.step(&by, "background jobs").await?;
+            self.forget_after()?;
         }
         Ok(())
     }
@@ -127,6 +129,7 @@ impl Keeper {
         let _lock = self.record.lock().await?;
         self.keep_before(&mut state).await?;
         let (changes, left_out) = self.step(&by, note).await?;
+        self.forget_after()?;
         self.record.clear_mark()?;
         state.window = None;
         let changed = |change: TreeChange| ChangedFile {
@@ -256,6 +259,7 @@ impl Keeper {
         let snapshot = self.snapshot(&[]).await?;
         copy_index(&index, &self.seed())?;
         self.remember_modes_of(&snapshot.tree).await?;
+        self.look_before(&snapshot.tree).await?;
         let message = format!("before {}\n\nthe tree before run {}", self.directory_mark(), self.run);
         let commit = self.store.commit_tree(&snapshot.tree, &[], &message).await?;
         self.store.update_ref(&self.name("before"), &commit, None).await?;

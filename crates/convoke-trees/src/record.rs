@@ -8,6 +8,8 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
 use crate::error::Error;
@@ -79,16 +81,11 @@ impl Record {
     }
 
     pub(crate) fn location(&self) -> Result<Option<Location>, Error> {
-        let path = self.dir.join("location");
-        let Some(text) = read_if_there(&path)? else { return Ok(None) };
-        let read = serde_json::from_slice(&text);
-        read.map(Some).map_err(|_| Error::Unreadable { what: path.display().to_string() })
+        self.get_json("location")
     }
 
     pub(crate) fn set_location(&self, location: &Location) -> Result<(), Error> {
-        let path = self.dir.join("location");
-        let text = serde_json::to_vec(location).map_err(|_| Error::Unreadable { what: path.display().to_string() })?;
-        replace_file(&path, &text)
+        self.put_json("location", location)
     }
 
     /// Says that a command is under way. The mark is locked as long as the file is kept, by which others see that its
@@ -148,6 +145,42 @@ impl Record {
 }
 
 impl Record {
+    /// What is in a file of the record; nothing if there is none.
+    pub(crate) fn get(&self, name: &str) -> Result<Vec<u8>, Error> {
+        Ok(read_if_there(&self.dir.join(name))?.unwrap_or_default())
+    }
+
+    pub(crate) fn put(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        replace_file(&self.dir.join(name), bytes)
+    }
+
+    /// The same with something that was written as JSON.
+    pub(crate) fn get_json<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Error> {
+        let path = self.dir.join(name);
+        let Some(text) = read_if_there(&path)? else { return Ok(None) };
+        serde_json::from_slice(&text).map(Some).map_err(|_| Error::Unreadable { what: path.display().to_string() })
+    }
+
+    pub(crate) fn put_json<T: Serialize>(&self, name: &str, what: &T) -> Result<(), Error> {
+        let path = self.dir.join(name);
+        let text = serde_json::to_vec(what).map_err(|_| Error::Unreadable { what: path.display().to_string() })?;
+        replace_file(&path, &text)
+    }
+
+    /// Writes an empty file and says when that was, in nanoseconds: files made after it are not older by the
+    /// same clock.
+    pub(crate) fn written_now(&self, name: &str) -> Result<i64, Error> {
+        use std::os::unix::fs::MetadataExt;
+        let path = self.dir.join(name);
+        replace_file(&path, b"")?;
+        let about = fs::metadata(&path).map_err(Error::file("looking at", &path))?;
+        Ok(about.mtime().saturating_mul(1_000_000_000).saturating_add(about.mtime_nsec()))
+    }
+
+    pub(crate) fn drop_file(&self, name: &str) -> Result<(), Error> {
+        remove_if_there(&self.dir.join(name))
+    }
+
     /// What could not be kept at any time of the run.
     pub(crate) fn left_out(&self) -> Result<BTreeSet<LeftOut>, Error> {
         let path = self.dir.join("left_out");

@@ -1,5 +1,5 @@
-//! Undo: every file that is still as the run left it becomes what it was before; every other is named with the reason.
-//! It never touches the index, ignored files, or what lies behind a symbolic link.
+//! Undo: every file that is still as the run left it becomes what it was before; every other is named with
+//! the reason. It never touches the index, ignored files, or what lies behind a symbolic link.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::error::Error;
 use crate::handle::{Content, Root};
 use crate::keeper::Keeper;
+use crate::later::Later;
 use crate::layout::read_laid_out;
 use crate::steps::{By, Net};
 use crate::tree::{Entry, GITLINK, LeftOut};
@@ -23,14 +24,19 @@ pub struct Undone {
     pub restored: Vec<PathBuf>,
     /// Those of `restored` that were not there before the run, and are gone.
     pub removed: BTreeSet<PathBuf>,
-    /// Whether the run changed a `.gitignore`: files that it made and that the new rules ignore were not looked at.
+    /// Whether the run changed a `.gitignore`: files that it made and that the new rules ignore were not
+    /// looked at.
     pub rules_changed: bool,
     /// Files of the run that were left alone, each with the reason.
     pub kept: Vec<(PathBuf, String)>,
-    /// What could not be kept at some time of the run: whether it was changed is not known, and it is not taken back.
+    /// What could not be kept at some time of the run: whether it was changed is not known, and it is not
+    /// taken back.
     pub not_kept: Vec<LeftOut>,
-    /// The command that brings back a file (in the place of `FILE`) as it was before this undo, for a shell. None if nothing
-    /// was restored.
+    /// What is run later and was changed while the run worked, of which undo can take nothing back: what can
+    /// be executed and is too large to be kept, counted by directory, and settings and hooks of repositories.
+    pub runs_later: Vec<Later>,
+    /// The command that brings back a file (in the place of `FILE`) as it was before this undo, for a shell.
+    /// None if nothing was restored.
     pub back: Option<String>,
 }
 
@@ -42,7 +48,8 @@ impl Undone {
 }
 
 impl Keeper {
-    /// Takes back what the run changed; `dry` only says what would be done. An undo that was cut off can be repeated.
+    /// Takes back what the run changed; `dry` only says what would be done. An undo that was cut off can be
+    /// repeated.
     pub async fn undo(&self, dry: bool) -> Result<Undone, Error> {
         let mut state = self.state().lock().await;
         let _lock = self.lock_kept().await?;
@@ -55,9 +62,12 @@ impl Keeper {
         let not_kept = self.left_out()?;
         let net = self.net().await?;
         if net.is_empty() {
-            return Ok(Undone { not_kept, ..Undone::default() });
+            let mut undone = Undone { not_kept, ..Undone::default() };
+            self.undo_later(dry, &mut undone).await?;
+            return Ok(undone);
         }
-        // A file is only replaced if it is as the latest step has it, so that this holds all that can be lost.
+        // A file is only replaced if it is as the latest step has it, so that this holds all that can be
+        // lost.
         let present = self.chain().await?.map(|chain| chain.tip);
         let scratch = self.record().scratch()?;
         let (old, new) = (scratch.path().join("old"), scratch.path().join("new"));
@@ -85,11 +95,13 @@ impl Keeper {
             self.record().clear_mark()?;
             undone.back = present.filter(|_| !undone.restored.is_empty()).map(|commit| self.back(&commit));
         }
+        // After the step, so that what is taken back here counts for nobody.
+        self.undo_later(dry, &mut undone).await?;
         Ok(undone)
     }
 
-    /// The command that brings back a file of a commit. It uses our own git dir, so that the content comes back byte for byte
-    /// and the person's index stays as it is.
+    /// The command that brings back a file of a commit. It uses our own git dir, so that the content comes
+    /// back byte for byte and the person's index stays as it is.
     fn back(&self, commit: &str) -> String {
         let (dir, git_dir) = (quoted(self.store().dir()), quoted(self.store().private()));
         format!("git -C {dir} --git-dir {git_dir} --work-tree . restore --source {commit} -- FILE")
@@ -129,7 +141,8 @@ struct Restorer {
 impl Restorer {
     fn all(&self, net: &[Net]) -> std::io::Result<Undone> {
         let mut undone = Undone::default();
-        // What the run added goes first, and from the bottom up: a file may have to come back where a directory is now.
+        // What the run added goes first, and from the bottom up: a file may have to come back where a
+        // directory is now.
         let added = net.iter().rev().filter(|net| net.before.is_none());
         let others = net.iter().filter(|net| net.before.is_some());
         for net in added.chain(others) {

@@ -186,6 +186,24 @@ fn an_agent_that_only_reads_writes_nothing_and_is_told_so() {
 }
 
 #[test]
+fn what_is_guarded_is_read_and_not_written_whether_it_is_there_or_not() {
+    let tree = Tree::new();
+    tree.put(".husky/_/pre-commit", "old");
+    std::os::unix::fs::symlink(".husky/_", tree.path("way")).unwrap();
+    let protected = Protected { writing: true, names: Vec::new() };
+    let root = Root::new(handle(&tree.path("")), SHOWN.into(), protected);
+    let root = root.guarding(vec![".husky/_".into(), "included".into()]);
+    for path in [".husky/_/pre-commit", ".husky/_/new", "way/new", "included", "included/x"] {
+        let call = Edit::Create { path: path.to_owned(), text: "x".to_owned() };
+        let refused = convoke_files::edit(&root, &call, &tree.caps).unwrap_err().to_string();
+        assert!(refused.contains("never write"), "{path}: {refused}");
+    }
+    assert_eq!(tree.get(".husky/_/pre-commit"), b"old");
+    let beside = Edit::Create { path: ".husky/other".to_owned(), text: "x".to_owned() };
+    convoke_files::edit(&root, &beside, &tree.caps).unwrap();
+}
+
+#[test]
 fn protected_names_are_not_written_by_whatever_way_they_are_reached() {
     for tree in Tree::both() {
         tree.put(".git/hooks/pre-commit", "old");

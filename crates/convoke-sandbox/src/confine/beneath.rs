@@ -1,7 +1,8 @@
 //! Changes below a directory that commands could write until a moment ago: no link they left there is ever followed. Nobody
 //! writes there meanwhile, because the shell that could has ended and the next has not begun.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// Removes what stands at a path below a directory, unless a link lies on the way.
@@ -24,6 +25,16 @@ pub(crate) fn link(directory: &Path, rest: &Path, to: &Path) -> io::Result<()> {
     }
     at.parent().map_or(Ok(()), std::fs::create_dir_all)?;
     std::os::unix::fs::symlink(to, at)
+}
+
+/// Makes a file in a directory, unless something is there already.
+pub(crate) fn put(directory: &Path, name: &str, text: &[u8]) -> io::Result<()> {
+    let made = File::options().write(true).create_new(true).open(directory.join(name));
+    match made {
+        Ok(mut file) => file.write_all(text),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// Takes away everything on the way to a path below a directory, itself included, that is a link.

@@ -1,6 +1,7 @@
-//! Git metadata in the workspace: what a command leaves there is run by whoever uses git afterwards, so what is there when the
-//! shell starts is mounted read-only. It says where metadata is and holds it by handle; it never looks into a repository
-//! further than to see that it is one, and it cannot keep a command from making a new one.
+//! Metadata of repositories in the workspace, git's above all: what a command leaves there is run by whoever
+//! uses them afterwards, so what is there when the shell starts is mounted read-only. It says where metadata
+//! is and holds it by handle; it never looks into a repository further than to see that it is one, and it
+//! cannot keep a command from making a new one.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -33,8 +34,12 @@ const LOOKING: Duration = Duration::from_millis(500);
 /// Directories that programs fill by the thousand, in which nobody keeps a repository of their own.
 const FILLED: [&str; 7] = ["node_modules", "target", ".venv", "venv", "__pycache__", ".tox", ".cache"];
 
-/// Metadata in the workspace besides the `.git` at its top: those of repositories nested in it, the nearest first, and the
-/// directories that `.git` files lead to. Nothing in `closed` is looked at. Links are not followed.
+/// Where other programs keep what they keep of a repository.
+const OTHERS: [&str; 4] = [".hg", ".jj", ".sl", ".svn"];
+
+/// Metadata in the workspace besides the `.git` at its top: those of repositories nested in it, the nearest
+/// first, and the directories that `.git` files lead to. Nothing in `closed` is looked at. Links are not
+/// followed.
 pub(crate) fn nested(workspace: &Path, closed: &[&Path]) -> Vec<PathBuf> {
     let until = Instant::now() + LOOKING;
     let top = workspace.join(".git");
@@ -60,13 +65,20 @@ pub(crate) fn nested(workspace: &Path, closed: &[&Path]) -> Vec<PathBuf> {
         if depth > 0 && git.symlink_metadata().is_ok_and(|about| !about.is_symlink()) {
             find(&git, &mut found);
         }
+        for other in OTHERS.map(|name| directory.join(name)) {
+            let is_there = other.symlink_metadata().is_ok_and(|about| about.is_dir());
+            if is_there && !closed.iter().any(|closed| other.starts_with(closed)) {
+                found.push(other);
+            }
+        }
         if depth == DEPTH {
             continue;
         }
         let entries = std::fs::read_dir(&directory).into_iter().flatten().flatten();
         let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
         let wanted = directories.map(|entry| entry.path()).filter(|path| {
-            let filled = path.file_name().is_some_and(|name| name == ".git" || FILLED.iter().any(|own| name == *own));
+            let passed_over = |name: &std::ffi::OsStr| FILLED.iter().chain(&OTHERS).any(|own| name == *own);
+            let filled = path.file_name().is_some_and(|name| name == ".git" || passed_over(name));
             !filled && !closed.contains(&path.as_path())
         });
         open.extend(wanted.take(NEIGHBOURS).map(|path| (path, depth + 1)));
@@ -88,9 +100,9 @@ fn leads_to(git: &Path) -> Option<PathBuf> {
     (to.join("HEAD").is_file() && !git.starts_with(&to)).then_some(to)
 }
 
-/// Mounts within the workspace are made by handle, those of git metadata above all: another agent may write the workspace at
-/// this moment, and what it puts in their place must not be followed. What cannot be held is an error, because then the
-/// shell must not start. The files are to be kept until the mounts are made.
+/// Mounts within the workspace are made by handle, those of git metadata above all: another agent may write
+/// the workspace at this moment, and what it puts in their place must not be followed. What cannot be held is
+/// an error, because then the shell must not start. The files are to be kept until the mounts are made.
 pub(crate) fn hold(mounts: &mut Vec<Mount>, places: &Places, access: Access, tree: &Path) -> Result<Vec<File>, String> {
     let workspace = &places.workspace;
     let git = workspace.join(".git");
@@ -200,6 +212,13 @@ mod tests {
         let (_dir, at) =
             workspace(&[".git", "a/.git", "a/b/.git", "node_modules/x/.git", "h/x/.git", deep[0], deep[1]]);
         check(&at, &[&at.join("h")], &[deep[0], "a/.git", "a/b/.git"]);
+    }
+
+    #[test]
+    fn metadata_of_other_programs_is_found_too() {
+        let (_dir, at) = workspace(&[".hg/store", "a/.jj", "a/.svn/x/.svn", "b/.sl", "c/.hgx"]);
+        std::os::unix::fs::symlink("../.hg", at.join("c/.hg")).unwrap();
+        check(&at, &[&at.join("b")], &[".hg", "a/.jj", "a/.svn"]);
     }
 
     #[test]

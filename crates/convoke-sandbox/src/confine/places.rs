@@ -1,11 +1,13 @@
-//! The places a policy names, as they really are: without symbolic links, with what stands there. It looks at the machine
-//! once and changes nothing, so that everything after it can be decided without looking.
+//! The places a policy names, as they really are: without symbolic links, with what stands there. It looks at
+//! the machine once and changes nothing, so that everything after it can be decided without looking.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::mounts::seen_again;
+use crate::gitconfig::named_in;
 use crate::policy::{Access, Policy};
 
 /// What stands at a path.
@@ -36,7 +38,8 @@ pub(crate) struct Places {
     pub(crate) home: Option<PathBuf>,
     /// Whether git metadata stands at the top of the workspace.
     pub(crate) git: bool,
-    /// Other git metadata in the workspace, where they are protected too.
+    /// What else in the workspace commands must not write: other metadata of repositories, what those name,
+    /// and files that are shared with places outside.
     pub(crate) nested: Vec<PathBuf>,
     /// The machine's temporary directories, which are replaced by the private one.
     pub(crate) temporary: Vec<PathBuf>,
@@ -90,11 +93,14 @@ const ROOT_SECRETS: &[&str] = &[
     "/var/backups",
 ];
 
+/// The most places in the workspace that are protected; each needs a few descriptors.
+const MOST_GUARDED: usize = 128;
+
 /// What lies in `/run` although programs cannot do without it: name resolution, and all of NixOS.
 const NEEDED_OF_RUN: [&str; 2] = ["/etc/resolv.conf", "/run/current-system"];
 
-/// Those that are no part of the workspace anyway. What lies in it, with nothing hidden in between, is shown, written and
-/// guarded as the rest of the tree is; a place of its own would only come in the way of that.
+/// Those that are no part of the workspace anyway. What lies in it, with nothing hidden in between, is shown,
+/// written and guarded as the rest of the tree is; a place of its own would only come in the way of that.
 fn apart(spots: Vec<Spot>, workspace: &Path, hidden: &[Spot]) -> Vec<Spot> {
     let within = |path: &Path| path.starts_with(workspace);
     let hidden_within = |path: &Path| {
@@ -136,11 +142,14 @@ impl Places {
             let keys = keys.filter(|entry| entry.file_name().as_encoded_bytes().ends_with(b"key"));
             masked.extend(keys.map(|entry| look(&entry.path())));
         }
+        show_again(&mut hidden);
+        show_again(&mut masked);
         let mut readable = all(&policy.readable);
         readable.extend(NEEDED_OF_RUN.iter().map(|path| look(Path::new(path))));
         let real = |path: &str| look(Path::new(path)) == Spot { path: path.into(), kind: Kind::Directory };
         Ok(Self {
-            // A link is nobody's metadata: where it leads is decided by whoever made it, who may be a command.
+            // A link is nobody's metadata: where it leads is decided by whoever made it, who may be a
+            // command.
             git: workspace.join(".git").symlink_metadata().is_ok_and(|about| !about.is_symlink()),
             nested: Vec::new(),
             readable: apart(exists(readable), &workspace, &hidden),
@@ -157,19 +166,42 @@ impl Places {
 }
 
 impl Places {
-    /// Looks for git metadata in the workspace, if commands may write it.
-    pub(crate) fn find_nested(&mut self, access: Access) {
-        if access == Access::Workspace {
-            let within = |spot: &&Spot| spot.path.starts_with(&self.workspace) && spot.path != self.workspace;
-            let closed: Vec<&Path> =
-                self.hidden.iter().chain(&self.masked).filter(within).map(|spot| spot.path.as_path()).collect();
-            self.nested = super::git::nested(&self.workspace, &closed);
+    /// Looks for metadata in the workspace, if commands may write it, and adds what was found before of which
+    /// that is true.
+    pub(crate) fn find_nested(&mut self, access: Access, guarded: Vec<PathBuf>) {
+        if access != Access::Workspace {
+            return;
         }
+        let within = |spot: &&Spot| spot.path.starts_with(&self.workspace) && spot.path != self.workspace;
+        let closed: Vec<&Path> =
+            self.hidden.iter().chain(&self.masked).filter(within).map(|spot| spot.path.as_path()).collect();
+        let mut nested = super::git::nested(&self.workspace, &closed);
+        let tops: Vec<PathBuf> = nested.iter().filter_map(|git| git.parent().map(Path::to_owned)).collect();
+        let named = tops.iter().flat_map(|top| named_in(top, None));
+        for path in guarded.into_iter().chain(named) {
+            let is_closed = closed.iter().any(|closed| path.starts_with(closed) || closed.starts_with(&path));
+            let top = self.workspace.join(".git");
+            let known = nested.iter().any(|other| path.starts_with(other)) || (self.git && path.starts_with(top));
+            if path.starts_with(&self.workspace) && path.exists() && !is_closed && !known && nested.len() < MOST_GUARDED
+            {
+                nested.push(path);
+            }
+        }
+        self.nested = nested;
     }
 }
 
-/// The home directory that the environment names, if the policy hides it. Programs look there for their settings, and many
-/// fail if they find the door shut rather than nothing; so a private one, empty and writable, takes its place.
+/// Adds the other places at which the same directories and files are seen, by mounts.
+fn show_again(spots: &mut Vec<Spot>) {
+    let listed = super::mounts::listed();
+    let again = spots.iter().flat_map(|spot| seen_again(&listed, &spot.path)).map(|path| look(&path));
+    let again: Vec<Spot> = again.filter(|spot| spot.kind != Kind::Missing && !spots.contains(spot)).collect();
+    spots.extend(again);
+}
+
+/// The home directory that the environment names, if the policy hides it. Programs look there for their
+/// settings, and many fail if they find the door shut rather than nothing; so a private one, empty and
+/// writable, takes its place.
 pub(crate) fn hidden_home(policy: &Policy, named: Option<&str>) -> Option<PathBuf> {
     let home = look(Path::new(named?));
     let workspace = look(&policy.workspace).path;

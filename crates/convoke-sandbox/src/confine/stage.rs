@@ -19,6 +19,7 @@ use super::overlay::Overlays;
 use super::places::Places;
 use super::plan::{HELPER, Made, Mount, plan, words};
 use crate::copy::{self, CopyCap};
+use crate::gitconfig;
 use crate::helper::{HELPER_ARGUMENT, INNER, map_ids};
 use crate::policy::{Access, LayerSet, Network, Policy};
 use crate::program::{Sight, Unseen};
@@ -66,12 +67,12 @@ pub(crate) fn find_bubblewrap(path: Option<&OsStr>, never_below: &[&Path]) -> Op
 /// [`read_inner`].
 pub(crate) fn start_namespaces(
     descriptors: [&dyn AsFd; 2],
-    Confine { policy, home, distrusted, .. }: Confine,
+    Confine { policy, home, distrusted, guarded, .. }: Confine,
     shell: Option<ShellSetup>,
 ) -> Result<Pid, String> {
     let root = sys::effective_ids().0 == 0;
     let mut places = Places::look(&policy, home, root)?;
-    places.find_nested(policy.access);
+    places.find_nested(policy.access, guarded);
     // The path this process was given, and not the one that commands of an earlier shell may have left behind.
     let path = std::env::var_os("PATH");
     let mut never_below: Vec<&Path> = vec![&places.workspace, &places.private];
@@ -378,7 +379,9 @@ fn make_private(places: &Places) -> Result<(), String> {
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&at);
         made.map_err(|error| format!("{} cannot be made: {error}", at.display()))?;
     }
-    Ok(())
+    let given = places.home.as_deref().and_then(gitconfig::reduced);
+    let put = given.map_or(Ok(()), |text| beneath::put(&places.private.join("home"), ".gitconfig", &text));
+    put.map_err(|error| format!("settings for git cannot be made: {error}"))
 }
 
 /// Where nothing can be mounted, what is allowed of the home directory is linked into the private one.

@@ -3,6 +3,7 @@
 
 mod faults;
 mod files;
+mod places;
 mod programs;
 
 use std::os::unix::fs::PermissionsExt;
@@ -206,7 +207,7 @@ fn again(wrapper: &[&str], temporary: &Path, filters: &[&str]) {
         .args(&wrapper[1..])
         .arg(tests)
         .args(filters)
-        .args(["--nocapture", "--skip", "confine::outside"])
+        .args(["--nocapture", "--skip", "outside::"])
         .env_clear()
         .env("PATH", "/usr/local/bin:/usr/bin:/bin")
         .env("TMPDIR", temporary)
@@ -225,9 +226,9 @@ mod outside {
     const SOME: [&str; 5] =
         ["writes_land", "git_metadata", "a_throwaway_copy", "nothing_lives_on", "confine::the_probe"];
 
-    const AS_NOBODY: [&str; 6] = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"];
+    pub(super) const AS_NOBODY: [&str; 6] = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"];
 
-    fn open_directory() -> TempDir {
+    pub(super) fn open_directory() -> TempDir {
         let dir = TempDir::new().unwrap();
         std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o777)).unwrap();
         dir

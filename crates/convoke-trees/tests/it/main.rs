@@ -4,6 +4,7 @@
 mod beyond;
 mod hooks;
 mod keeping;
+mod later;
 mod odd;
 mod sight;
 mod stalls;

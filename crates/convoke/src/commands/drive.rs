@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use convoke_kernel::AgentId;
+use convoke_kernel::{AgentId, AgentSpec};
 use convoke_runtime::{Ended, Error, Stopper, Take};
 
 use crate::again::Naming;
@@ -67,8 +67,7 @@ pub(super) async fn drive(job: Job<'_>) -> Result<Exit, Failure> {
         tell(&look.fit(&format!("warning: {warning}\n")));
         warnings.push(warning);
     }
-    let (left, stored) =
-        left_behind(settings, &agent, lead.spec.as_ref().map(|spec| spec.dir.as_str()), tree, &result).await;
+    let (left, stored) = left_behind(settings, &agent, lead.spec.as_ref(), tree, &result).await;
     for warning in &left.warnings {
         tell(&look.fit(&format!("warning: {}\n", clean(warning))));
     }
@@ -109,7 +108,7 @@ fn unasked(calls: u32) -> Option<String> {
 async fn left_behind(
     settings: &Settings,
     agent: &AgentId,
-    dir: Option<&str>,
+    spec: Option<&AgentSpec>,
     tree: Option<LeadTree>,
     result: &Result<Ended, Error>,
 ) -> (Left, Option<String>) {
@@ -120,8 +119,8 @@ async fn left_behind(
         (Some(tree), _) => Some(tree.left()),
     };
     // An agent of which nothing could be read has nothing to be listed under.
-    let left = match dir {
-        Some(dir) => Left::of(settings, agent, Path::new(dir)).await,
+    let left = match spec {
+        Some(spec) => Left::of(settings, agent, Path::new(&spec.dir), Some(&spec.confinement)).await,
         None => Left::default(),
     };
     (left, stored)

@@ -255,7 +255,8 @@ async fn repeat(
 ) -> Result<Exit, Failure> {
     let (lead, exchanges) = (run.lead(), told.exchanges);
     let work = Work::of_run(settings, journal, run, run.updated_at()).await?;
-    let left = Left::of(settings, &lead.agent, Path::new(&lead.summary.dir)).await;
+    let held = told.spec.as_ref().map(|spec| &spec.confinement);
+    let left = Left::of(settings, &lead.agent, Path::new(&lead.summary.dir), held).await;
     let closed = exchanges.iter().rev().find_map(|exchange| exchange.outcome.clone());
     say(settings, &format!("{} had ended ({}); this is what it came to", run.session, run.state().words()));
     let end = End {

@@ -10,6 +10,7 @@ use convoke_runtime::{Confine, HelperPath, access};
 use convoke_sandbox::{LayerSet, Layers, Limits, Sight};
 
 use super::guard::check_places;
+use super::own_files::own_files;
 use super::places::{Around, places};
 use crate::failure::Failure;
 use crate::paths;
@@ -107,7 +108,11 @@ fn surroundings(settings: &Settings, dir: &Path) -> Confine {
         journal,
         executable: &executable,
     };
-    let found = places(&around, &|path| path.symlink_metadata().is_ok());
+    let mut found = places(&around, &|path| path.symlink_metadata().is_ok());
+    let mut shown = [dir.to_owned()].to_vec();
+    shown.extend(found.readable.iter().chain(&found.caches).chain(&found.hidden).cloned());
+    shown.extend(programs(settings.command_env.get("PATH").map(String::as_str)));
+    found.masked.extend(own_files(paths::own_uid(), &shown));
     Confine {
         set: None,
         hidden: found.hidden,
@@ -117,6 +122,12 @@ fn surroundings(settings: &Settings, dir: &Path) -> Confine {
         limits: Limits::default(),
         private: settings.private_dir(),
     }
+}
+
+/// Where programs are found, with what is installed around them.
+fn programs(path: Option<&str>) -> impl Iterator<Item = PathBuf> {
+    let directories = path.unwrap_or_default().split(':').map(Path::new).filter(|path| path.components().count() > 2);
+    directories.filter_map(Path::parent).map(Path::to_owned).collect::<Vec<_>>().into_iter()
 }
 
 /// The home that the system's list of users names: the variable can say anything.

@@ -3,6 +3,7 @@
 
 mod guard;
 mod hold;
+mod own_files;
 mod places;
 mod table;
 mod words;

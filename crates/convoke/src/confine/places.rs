@@ -222,7 +222,20 @@ mod tests {
         for secret in ["/home/me/.cargo/credentials.toml", "/opt/cargo/credentials", "/home/me/.m2/settings.xml"] {
             assert!(has(&places.masked, secret), "{secret}: {:?}", places.masked);
         }
-        assert!(has(&places.readable, "/home/me/.gitconfig") && has(&places.masked, "/home/me/.git-credentials"));
+        for secret in [
+            ".git-credentials",
+            ".gitconfig",
+            ".config/git/config",
+            ".cabal/config",
+            ".dotnet/corefx/cryptography/x509stores",
+            ".local/share/uv/credentials",
+            ".conda/aau_token",
+        ] {
+            let secret = format!("/home/me/{secret}");
+            let shown = |place: &PathBuf| Path::new(&secret).starts_with(place) && !has(&places.masked, &secret);
+            assert!(!places.readable.iter().chain(&places.caches).any(shown), "{secret} is shown");
+        }
+        assert!(has(&places.readable, "/home/me/.config/git/ignore"));
         for path in places.readable.iter().chain(&places.caches) {
             assert!(!places.masked.contains(path), "{}", path.display());
         }

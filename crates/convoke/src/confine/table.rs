@@ -41,10 +41,14 @@ pub(super) const BELOW_HOME: &[(Use, &str)] = &[
     (Cache, ".cache/pip"),
     (Cache, ".cache/uv"),
     (Cache, ".local/share/uv"),
+    // Tokens of package indexes.
+    (Mask, ".local/share/uv/credentials"),
     (Cache, ".local/share/pipx"),
     (Cache, ".local/pipx"),
     (Cache, ".pyenv"),
     (Cache, ".conda"),
+    (Mask, ".conda/aau_token"),
+    (Mask, ".conda/aau_token_host"),
     // Passwords of package indexes.
     (Mask, ".pypirc"),
     (Mask, ".config/pip"),
@@ -66,9 +70,13 @@ pub(super) const BELOW_HOME: &[(Use, &str)] = &[
     (Mask, ".gem/credentials"),
     (Cache, ".ghcup"),
     (Cache, ".cabal"),
+    // User name and password for publishing packages.
+    (Mask, ".cabal/config"),
     (Cache, ".opam"),
     (Cache, ".nuget/packages"),
     (Cache, ".dotnet"),
+    // Private keys of certificates.
+    (Mask, ".dotnet/corefx/cryptography/x509stores"),
     (Cache, ".pub-cache"),
     (Mask, ".pub-cache/credentials.json"),
     (Cache, ".asdf"),
@@ -80,9 +88,11 @@ pub(super) const BELOW_HOME: &[(Use, &str)] = &[
     // Programs and libraries that the user installed for themselves.
     (Read, ".local/bin"),
     (Read, ".local/lib"),
-    // Who commits, and how git behaves; the passwords beside it stay hidden.
-    (Read, ".gitconfig"),
-    (Read, ".config/git"),
+    // What git passes over. Who commits is told by settings of their own in the private home, because those of a person can hold tokens.
+    (Read, ".config/git/ignore"),
+    (Read, ".config/git/attributes"),
+    (Mask, ".gitconfig"),
+    (Mask, ".config/git/config"),
     (Mask, ".config/git/credentials"),
     (Mask, ".git-credentials"),
     // Keys and tokens. They are hidden with the home directory; this holds where that itself is worked in.

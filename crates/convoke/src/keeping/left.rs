@@ -1,15 +1,18 @@
-//! What a run left behind in files, for the report: which of them it changed and who did, and the worktrees that hold work
-//! of its agents. What cannot be read is said, and costs nobody the report.
+//! What a run left behind in files, for the report: which of them it changed and who did, and the worktrees
+//! that hold work of its agents. What cannot be read is said, and costs nobody the report.
 
 use std::path::Path;
 
-use convoke_kernel::AgentId;
-use convoke_trees::{ChangedFile, Error, How, Keeper, LeftOut, Places, WorktreeEntry, WorktreeError, Worktrees};
+use convoke_kernel::{AgentId, Confinement};
+use convoke_trees::{
+    ChangedFile, Error, How, Keeper, Later, LaterKind, LeftOut, Places, RunsLater, WorktreeEntry, WorktreeError,
+    Worktrees,
+};
 
 use super::checkout::Checkout;
 use super::places::places;
 use crate::render::clean;
-use crate::report::{Changed, Tree};
+use crate::report::{Changed, RunLater, Tree};
 use crate::settings::Settings;
 
 /// What a run left behind in files.
@@ -17,6 +20,8 @@ use crate::settings::Settings;
 pub(crate) struct Left {
     /// The files it changed in its directory.
     pub(crate) changed: Vec<Changed>,
+    /// What is run later and was changed while it worked, and no patch shows.
+    pub(crate) later: Vec<RunLater>,
     /// Worktrees with something in them.
     pub(crate) trees: Vec<Tree>,
     /// What could not be read.
@@ -24,8 +29,8 @@ pub(crate) struct Left {
 }
 
 impl Left {
-    /// Looks at what the run of this lead left in its directory.
-    pub(crate) async fn of(settings: &Settings, lead: &AgentId, dir: &Path) -> Self {
+    /// Looks at what the run of this lead, confined like this, left in its directory.
+    pub(crate) async fn of(settings: &Settings, lead: &AgentId, dir: &Path, held: Option<&Confinement>) -> Self {
         let places = places(settings);
         let checkout = Checkout::of(settings, dir);
         let mut left = Self::default();
@@ -33,10 +38,14 @@ impl Left {
             // What it changed is in its worktree, and the checkout is as it was.
             Some(_) => {}
             None => match changes(&places, dir, lead.as_str()).await {
-                Ok((changed, not_kept, apart)) => {
-                    left.warnings.extend(apart.filter(|_| !changed.is_empty()));
-                    left.changed = changed.iter().map(Changed::from).collect();
-                    left.warnings.extend(not_kept_line(&not_kept));
+                Ok(changes) => {
+                    left.warnings.extend(changes.apart.filter(|_| !changes.files.is_empty()));
+                    left.changed = changes.files.iter().map(Changed::from).collect();
+                    left.warnings.extend(not_kept_line(&changes.not_kept));
+                    left.warnings.extend(changes.notes.iter().map(|line| clean(line)));
+                    left.later = later_of(&changes.later, held);
+                    left.warnings.extend(later_line(&left.later));
+                    left.warnings.extend(unlooked_line(&changes.later));
                 }
                 Err(error) => left.warnings.push(format!("what this run changed cannot be listed: {error}")),
             },
@@ -52,7 +61,8 @@ impl Left {
         left
     }
 
-    /// The words of the command that takes over what is in a worktree of this run, if there is one that is not applied.
+    /// The words of the command that takes over what is in a worktree of this run, if there is one that is
+    /// not applied.
     pub(crate) fn apply(&self, run: &str) -> Option<String> {
         let mut open = self.trees.iter().filter(|tree| !tree.applied && !tree.files.is_empty());
         let first = open.next()?;
@@ -61,8 +71,46 @@ impl Left {
     }
 }
 
-/// The changed files, what was not kept, and where the rest is if it is not in the repository.
-type Changes = (Vec<ChangedFile>, Vec<LeftOut>, Option<String>);
+/// What a run changed in its directory.
+struct Changes {
+    files: Vec<ChangedFile>,
+    not_kept: Vec<LeftOut>,
+    /// Where they are kept if that is not the repository.
+    apart: Option<String>,
+    /// What is run later.
+    later: RunsLater,
+    /// What was noted on the way.
+    notes: Vec<String>,
+}
+
+/// Says that not everything was looked at for what is run later.
+pub(crate) fn unlooked_line(later: &RunsLater) -> Option<String> {
+    (!later.whole)
+        .then(|| "the directory is too large to look through for ignored files that can be executed".to_owned())
+}
+
+/// What is run later by a run that was confined like this. Metadata of repositories cannot have been changed
+/// by commands where there were mounts; a person may have.
+pub(crate) fn later_of(later: &RunsLater, held: Option<&Confinement>) -> Vec<RunLater> {
+    let mounted = held.is_some_and(|held| held.held_by.iter().any(|layer| layer == "bubblewrap"));
+    let shown = later.files.iter().filter(|one| !(mounted && one.kind == LaterKind::Metadata));
+    shown.map(RunLater::from).collect()
+}
+
+/// What is run without being asked for, in one loud line; none if that is nothing. Programs that a build made
+/// are only listed.
+pub(crate) fn later_line(later: &[RunLater]) -> Option<String> {
+    const MOST: usize = 8;
+    let loud: Vec<&RunLater> = later.iter().filter(|one| one.kind != "program").collect();
+    let named: Vec<String> = loud.iter().take(MOST).map(|one| one.words()).collect();
+    let more = match loud.len().saturating_sub(MOST) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    let what =
+        "LOOK BEFORE YOU GO ON: changed while this run worked, in no patch, and run or obeyed by your tools later";
+    (!named.is_empty()).then(|| clean(&format!("{what}: {}{more}", named.join("; "))))
+}
 
 /// Says that the repository was not used.
 fn apart_line(place: &Path) -> String {
@@ -73,13 +121,20 @@ fn apart_line(place: &Path) -> String {
 async fn changes(places: &Places, dir: &Path, run: &str) -> Result<Changes, Error> {
     let none = |error: Error| match error {
         Error::NotKept { .. } | Error::NoGit | Error::BadRepository { .. } | Error::StateInside { .. } => {
-            Ok((Vec::new(), Vec::new(), None))
+            let later = RunsLater { whole: true, ..RunsLater::default() };
+            Ok(Changes { files: Vec::new(), not_kept: Vec::new(), apart: None, later, notes: Vec::new() })
         }
         error => Err(error),
     };
     match Keeper::open(places, dir, run).await {
         Ok(keeper) => match keeper.changes().await {
-            Ok(changed) => Ok((changed, keeper.left_out()?, keeper.apart().map(apart_line))),
+            Ok(files) => Ok(Changes {
+                files,
+                not_kept: keeper.left_out()?,
+                apart: keeper.apart().map(apart_line),
+                later: keeper.runs_later().await?,
+                notes: keeper.notes()?,
+            }),
             Err(error) => none(error),
         },
         Err(error) => none(error),
@@ -112,16 +167,36 @@ fn has_work(entry: &WorktreeEntry) -> bool {
     !entry.files.is_empty() || !entry.ignored.is_empty()
 }
 
+fn how(how: How) -> &'static str {
+    match how {
+        How::Added => "added",
+        How::Modified => "modified",
+        How::Deleted => "deleted",
+        How::ModeChanged => "mode",
+    }
+}
+
+impl From<&Later> for RunLater {
+    fn from(later: &Later) -> Self {
+        Self {
+            path: later.path.to_string_lossy().into_owned(),
+            how: how(later.how),
+            count: later.count,
+            kept: later.kept,
+            kind: match later.kind {
+                LaterKind::Metadata => "metadata",
+                LaterKind::Named => "named",
+                LaterKind::Program => "program",
+            },
+        }
+    }
+}
+
 impl From<&ChangedFile> for Changed {
     fn from(file: &ChangedFile) -> Self {
         Self {
             path: file.path.to_string_lossy().into_owned(),
-            how: match file.how {
-                How::Added => "added",
-                How::Modified => "modified",
-                How::Deleted => "deleted",
-                How::ModeChanged => "mode",
-            },
+            how: how(file.how),
             agents: file.agents.clone(),
             mixed: file.mixed,
         }

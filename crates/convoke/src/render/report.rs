@@ -186,9 +186,12 @@ impl Report {
             findings: work.findings,
             agents,
             skipped: work.skipped,
-            undo: journal.command(&format!("runs undo {run}")).filter(|_| !left.changed.is_empty()),
+            undo: journal
+                .command(&format!("runs undo {run}"))
+                .filter(|_| !left.changed.is_empty() || left.later.iter().any(|one| one.kept)),
             apply: left.apply(&run).and_then(|words| journal.command(&words)),
             changed: left.changed,
+            runs_later: left.later,
             worktrees: left.trees,
             notes: work.notes.into_iter().chain(undone.iter().map(|left| format!("left: {left}"))).collect(),
             usage: Tokens::from(used.usage),

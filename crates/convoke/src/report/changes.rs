@@ -19,6 +19,37 @@ pub(crate) struct Changed {
     pub(crate) mixed: bool,
 }
 
+/// Something that is run later by whoever works in the directory, that no patch shows, and that was changed
+/// while the run worked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct RunLater {
+    /// A directory, if it stands for many.
+    pub(crate) path: String,
+    /// `added`, `modified` or `deleted`; of many, the first.
+    pub(crate) how: &'static str,
+    /// For how many files it stands.
+    pub(crate) count: usize,
+    /// Whether undo can take it back.
+    pub(crate) kept: bool,
+    /// `metadata` of a repository, `named` for what something that everybody does runs or obeys, or
+    /// `program`.
+    pub(crate) kind: &'static str,
+}
+
+impl RunLater {
+    /// `.envrc (added)`, or `target/debug (40 programs)`.
+    pub(crate) fn words(&self) -> String {
+        let left = if self.kept { "" } else { ", not kept" };
+        match self.count {
+            1 => format!("{} ({}{left})", self.path, self.how),
+            many => format!("{} ({many} programs{left})", self.path),
+        }
+    }
+}
+
+/// The head of the list of what is run later.
+pub(super) const LATER_HEAD: &str = "run later, changed while this run worked, and in no patch";
+
 /// A worktree with something in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Tree {
@@ -49,7 +80,8 @@ impl Changed {
     }
 }
 
-/// The files that each agent changed, entered in its row. One that says itself what changed meanwhile keeps that.
+/// The files that each agent changed, entered in its row. One that says itself what changed meanwhile keeps
+/// that.
 pub(crate) fn enter(changed: &[Changed], agents: &mut [Agent]) {
     for agent in agents.iter_mut().filter(|agent| agent.changed.is_empty()) {
         let Some(id) = &agent.agent else { continue };
@@ -77,8 +109,8 @@ pub(super) fn file_line(report: &RunReport, file: &Changed) -> String {
     format!("{} {} ({}{mode}{mixed})", file.letter(), file.path, by.join(", "))
 }
 
-/// The files that changed while agents of programs were at work and that are in no list of the run's own, each once, with how many
-/// agents there were: they are many, and work at the same time.
+/// The files that changed while agents of programs were at work and that are in no list of the run's own,
+/// each once, with how many agents there were: they are many, and work at the same time.
 pub(super) fn callee_lines(report: &RunReport) -> Vec<String> {
     let mut files: BTreeMap<&str, u32> = BTreeMap::new();
     let callees = report.agents.iter().filter(|agent| agent.role == CALLEE);

@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use super::changes::{file_line, tree_line};
+use super::changes::{LATER_HEAD, file_line, tree_line};
 use super::model::{Confined, Finding, RunReport};
 use super::order::{counts, in_order};
 use super::text::{cache, name, outcomes, spend};
@@ -198,10 +198,16 @@ fn left(page: &mut String, report: &RunReport) {
         for file in &report.changed {
             put(page, &format!("- {}", escaped(&file_line(report, file))));
         }
-        if let Some(undo) = &report.undo {
-            let see = undo.replacen("runs undo", "runs diff", 1);
-            let _ = write!(page, "\n{} shows them, {} takes them back.\n", code(&see), code(undo));
+    }
+    if !report.runs_later.is_empty() {
+        section(page, &format!("R{}", &LATER_HEAD[1..]));
+        for later in &report.runs_later {
+            put(page, &format!("- {}", escaped(&later.words())));
         }
+    }
+    if let Some(undo) = &report.undo {
+        let see = undo.replacen("runs undo", "runs diff", 1);
+        let _ = write!(page, "\n{} shows them, {} takes them back.\n", code(&see), code(undo));
     }
     if !report.worktrees.is_empty() {
         section(page, "Worktrees");

@@ -13,7 +13,7 @@ mod sarif;
 mod tests;
 mod text;
 
-pub(crate) use changes::{Changed, Tree, enter as enter_changes};
+pub(crate) use changes::{Changed, RunLater, Tree, enter as enter_changes};
 pub(crate) use file::ReportFile;
 pub(crate) use json::json;
 pub(crate) use model::{

@@ -5,7 +5,7 @@ use convoke_kernel::{Confinement, Network, Usage};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::changes::{Changed, Tree};
+use super::changes::{Changed, RunLater, Tree};
 use super::program::ProgramReport;
 
 /// The version of the object's shape. New members may come without a new version.
@@ -49,6 +49,8 @@ pub(crate) struct RunReport {
     pub(crate) skipped: Vec<Skipped>,
     /// Files that the run changed in its directory, by path.
     pub(crate) changed: Vec<Changed>,
+    /// What is run later, changed while the run worked, and in no patch; the worst first.
+    pub(crate) runs_later: Vec<RunLater>,
     /// Worktrees of its agents with something in them.
     pub(crate) worktrees: Vec<Tree>,
     /// The command that takes the changes back, if there are any.

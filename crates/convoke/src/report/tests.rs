@@ -82,6 +82,7 @@ pub(crate) fn solo() -> RunReport {
         agents: vec![agent("lead", "", "a_aaaaaaaaaaaaaaaa", AgentStatus::Ok)],
         skipped: Vec::new(),
         changed: Vec::new(),
+        runs_later: Vec::new(),
         worktrees: Vec::new(),
         undo: None,
         apply: None,

@@ -1,7 +1,7 @@
 //! The report for a person at a terminal or a log: what counts first, long texts shortened and said to be. Everything that
 //! a model wrote is cleaned, so that no terminal obeys it. The whole of it is in the other forms.
 
-use super::changes::{CALLEE, callee_lines, file_line, files_head, tree_line};
+use super::changes::{CALLEE, LATER_HEAD, callee_lines, file_line, files_head, tree_line};
 use super::model::{Agent, AgentStatus, Finding, RunReport, Verdict};
 use super::order::{counts, in_order};
 use super::program::ProgramReport;
@@ -258,11 +258,19 @@ impl Page {
                 self.line("  ", &line);
             }
             self.more(MOST_LINES, report.changed.len());
-            if let Some(undo) = &report.undo {
-                let see = undo.replacen("runs undo", "runs diff", 1);
-                self.line("  ", &format!("to see them: {}", clean(&see)));
-                self.line("  ", &format!("to take them back: {}", clean(undo)));
+        }
+        if !report.runs_later.is_empty() {
+            self.heading(&format!("{LATER_HEAD}: {}", report.runs_later.len()));
+            for later in report.runs_later.iter().take(MOST_LINES) {
+                let line = self.flat(&later.words());
+                self.line("  ", &line);
             }
+            self.more(MOST_LINES, report.runs_later.len());
+        }
+        if let Some(undo) = &report.undo {
+            let see = undo.replacen("runs undo", "runs diff", 1);
+            self.line("  ", &format!("to see them: {}", clean(&see)));
+            self.line("  ", &format!("to take them back: {}", clean(undo)));
         }
         if !report.worktrees.is_empty() {
             self.heading(&format!("worktrees: {}", report.worktrees.len()));

@@ -13,6 +13,7 @@ mod fork;
 mod inspection;
 mod kill;
 mod kill_fan_out;
+mod later;
 mod manual;
 mod newcomer;
 mod offline;

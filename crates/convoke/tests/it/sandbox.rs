@@ -95,7 +95,7 @@ async fn w82_keys_settings_and_the_journal_cannot_be_read_and_a_toolchain_can() 
     for layers in ["best", "landlock"] {
         let look = "cat ~/.ssh/id ~/.netrc ~/.cargo/credentials.toml ~/.config/convoke/config.toml \
                     ~/.local/state/convoke/journal.db ~/other.txt 2>/dev/null | tr -c 'A-Za-z' ' '; \
-                    cat ~/.cargo/bin/tool ~/.gitconfig; tool";
+                    cat ~/.cargo/bin/tool ~/.gitconfig ~/.config/git/config ~/.cabal/config ~/.local/share/uv/credentials/one; git config -l; tool";
         let stage = running(look).await;
         let write = |path: &str, text: &str| {
             let path = stage.home().join(path);
@@ -105,7 +105,10 @@ async fn w82_keys_settings_and_the_journal_cannot_be_read_and_a_toolchain_can() 
         for secret in [".ssh/id", ".netrc", ".cargo/credentials.toml", "other.txt"] {
             write(secret, "SECRET");
         }
-        write(".gitconfig", "[user]\nname = Somebody\n");
+        write(".gitconfig", "[user]\nname = Somebody\n[url \"https://SECRET@host/\"]\ninsteadOf = https://host/\n");
+        write(".config/git/config", "[http]\nextraheader = SECRET\n");
+        write(".cabal/config", "password: SECRET\n");
+        write(".local/share/uv/credentials/one", "SECRET");
         write(".cargo/bin/tool", "#!/bin/sh\necho the tool ran\n");
         let tool = stage.home().join(".cargo/bin/tool");
         std::fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();

@@ -26,6 +26,27 @@ pub(super) const ALL: &[Attempt] = &[
         "git-hooks-path",
         "mkdir h; printf '#!/bin/sh\\ntouch {elsewhere}/sprung\\n' > h/pre-commit; chmod +x h/pre-commit; git config core.hooksPath h",
     ),
+    trap("git-hook-in-the-tree", "printf '#!/bin/sh\\ntouch {elsewhere}/sprung\\n' > .husky/_/pre-commit; chmod +x .husky/_/pre-commit")
+        .laid(|world| {
+            world.repository();
+            world.host("mkdir -p .husky/_; echo '*' > .husky/_/.gitignore; git config core.hooksPath .husky/_");
+        }),
+    trap("git-hooks-in-the-tree-exchanged", "mkdir -p h/_; printf '#!/bin/sh\\ntouch {elsewhere}/sprung\\n' > h/_/pre-commit; chmod +x h/_/pre-commit; mv .husky old; mv h .husky")
+        .laid(|world| {
+            world.repository();
+            world.host("mkdir -p .husky/_; echo '*' > .husky/_/.gitignore; git config core.hooksPath .husky/_");
+        }),
+    trap("git-included-file", "printf '[core]\\n\\tfsmonitor = \"touch {elsewhere}/sprung; false\"\\n' >> deep/inner")
+        .laid(|world| {
+            world.repository();
+            world.host("mkdir deep; : > deep/inner; printf '[include]\\n\\tpath = inner\\n' > deep/c; git config include.path ../deep/c");
+        }),
+    Attempt::new("mercurial-settings", "git", "printf '[hooks]\\nupdate = touch {elsewhere}/sprung\\n' >> .hg/hgrc", |world, _| {
+        std::fs::read_to_string(world.at("home/project/.hg/hgrc")).is_ok_and(|text| text.contains("sprung"))
+    })
+    .laid(|world| {
+        world.host("mkdir .hg; : > .hg/hgrc");
+    }),
     trap("git-file-watcher", "git config core.fsmonitor 'touch {elsewhere}/sprung; false'"),
     trap("git-filter", "git config filter.x.clean 'touch {elsewhere}/sprung; cat'; echo '* filter=x' > .gitattributes"),
     trap("git-difference-program", "git config diff.external 'touch {elsewhere}/sprung; :'"),

@@ -46,8 +46,15 @@ pub(super) const ALL: &[Attempt] = &[
     ),
     write("hard-link", "ln {elsewhere}/file h && echo x >> h"),
     write("hard-link-made-before", "echo x >> linked; perl -e 'open(F, \"+<\", \"linked\"); print F \"y\"'")
-        .laid(|world| std::fs::hard_link(world.at("elsewhere/file"), world.at("home/project/linked")).unwrap())
-        .only(Access::ReadOnly),
+        .laid(|world| std::fs::hard_link(world.at("elsewhere/file"), world.at("home/project/linked")).unwrap()),
+    write("hard-link-to-cache-made-before", "chmod u+w .venv/lib/x; echo x >> .venv/lib/x; truncate -s 0 .venv/lib/x")
+        .laid(|world| {
+            std::fs::create_dir_all(world.at("home/project/.venv/lib")).unwrap();
+            world.put("home/.cache/tool/x", "public\n");
+            world.host("chmod 444 {home}/.cache/tool/x; ln {home}/.cache/tool/x .venv/lib/x");
+        }),
+    write("hard-link-from-cache", "ln {home}/.cache/tool/x h || ln ~/.cache/tool/x h; echo x >> h")
+        .laid(|world| world.put("home/.cache/tool/x", "public\n")),
     write("proc-self-root", "echo x > /proc/self/root/{elsewhere}/new"),
     write("proc-self-cwd", "cd src; echo x > /proc/self/cwd/../../../elsewhere/new; echo x > /proc/self/cwd/../../../../elsewhere/new"),
     write("proc-foreign-root", "echo x > /proc/{foreign}/root/{elsewhere}/new").laid(World::stranger),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use convoke_trees::{DiffForm, Error, Keeper, LeftOut, Worktrees};
+use convoke_trees::{DiffForm, Error, Keeper, LeftOut, RunsLater, Worktrees};
 use serde_json::{Value, json};
 
 use super::no_journal;
@@ -11,7 +11,8 @@ use crate::catalog::{self, Catalog, Run};
 use crate::commands::patch;
 use crate::failure::{Exit, Failure};
 use crate::keeping::{self, Checkout, LEAD};
-use crate::render::Look;
+use crate::lead::Lead;
+use crate::render::{Look, clean};
 use crate::settings::Settings;
 use crate::stdio;
 
@@ -23,22 +24,26 @@ pub(super) async fn run(settings: &Settings, args: &DiffArgs) -> Result<Exit, Fa
     let run = catalog.find(&args.run)?;
     let dir = Path::new(&run.lead().summary.dir);
     let places = keeping::places(settings);
-    let (bytes, about, not_kept) = match Checkout::of(settings, dir) {
+    let (bytes, about, not_kept, later) = match Checkout::of(settings, dir) {
         Some(checkout) => {
             let worktrees = Worktrees::open(places, &checkout.dir).await?;
-            (worktrees.diff(&checkout.name, LEAD).await?, checkout.dir, Vec::new())
+            let none = RunsLater { whole: true, ..RunsLater::default() };
+            (worktrees.diff(&checkout.name, LEAD).await?, checkout.dir, Vec::new(), none)
         }
         None => {
             let keeper = Keeper::open(&places, dir, run.lead().agent.as_str()).await?;
             let bytes = keeper.diff(DiffForm::Patch).await.map_err(|error| not_kept(run, error))?;
-            (bytes, dir.to_owned(), keeper.left_out()?)
+            (bytes, dir.to_owned(), keeper.left_out()?, keeper.runs_later().await?)
         }
     };
+    let lead = Lead::read(&journal, &run.lead().agent).await.unwrap_or_default();
+    let runs_later = keeping::later_of(&later, lead.spec.as_ref().map(|spec| &spec.confinement));
     if settings.output == OutputFormat::Json {
         let (files, patch) = patch::object(&bytes);
         let object = json!({
             "schema_version": 1, "run": run.session, "dir": about, "files": files, "patch": patch,
             "not_kept": not_kept.iter().map(not_kept_object).collect::<Vec<_>>(),
+            "runs_later": runs_later,
         });
         stdio::put_json(&format!("{object:#}\n"))?;
         return Ok(Exit::Done);
@@ -46,8 +51,15 @@ pub(super) async fn run(settings: &Settings, args: &DiffArgs) -> Result<Exit, Fa
     if let Some(line) = keeping::not_kept_line(&not_kept) {
         stdio::tell(&format!("{line}\n"));
     }
+    for line in keeping::later_line(&runs_later).into_iter().chain(keeping::unlooked_line(&later)) {
+        stdio::tell(&format!("{line}\n"));
+    }
+    for one in runs_later.iter().filter(|one| one.kind == "program") {
+        stdio::tell(&clean(&format!("in no patch, can be executed: {}\n", one.words())));
+    }
     if bytes.is_empty() {
-        stdio::tell(&format!("{} left no change\n", run.session));
+        let more = if runs_later.is_empty() { "" } else { " that a patch shows" };
+        stdio::tell(&format!("{} left no change{more}\n", run.session));
         return Ok(Exit::Done);
     }
     patch::put(&bytes, args.form, Look::of(settings))?;

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use convoke_journal::StreamId;
-use convoke_trees::{Keeper, Undone};
+use convoke_trees::{Keeper, LaterKind, Undone};
 use serde_json::json;
 
 use super::diff::{not_kept, not_kept_object};
@@ -15,6 +15,7 @@ use crate::commands::no_jsonl;
 use crate::failure::{Exit, Failure};
 use crate::keeping::{self, Checkout, LEAD};
 use crate::render::{clean, count};
+use crate::report::RunLater;
 use crate::settings::Settings;
 use crate::stdio;
 
@@ -87,6 +88,9 @@ fn text(undone: &Undone, dry_run: bool) -> String {
     if undone.rules_changed {
         lines.push_str(RULES_CHANGED);
     }
+    for later in undone.runs_later.iter().filter(|later| later.kind != LaterKind::Metadata).map(RunLater::from) {
+        lines.push_str(&clean(&format!("ignored by git, can be executed, left as it is: {}\n", later.words())));
+    }
     lines
 }
 
@@ -125,6 +129,7 @@ fn object(run: &Run, undone: &Undone, dry_run: bool) -> String {
         "left_alone": undone.kept.iter().map(left).collect::<Vec<_>>(),
         "not_kept": undone.not_kept.iter().map(not_kept_object).collect::<Vec<_>>(),
         "rules_changed": undone.rules_changed,
+        "runs_later": undone.runs_later.iter().map(RunLater::from).collect::<Vec<_>>(),
         "back": undone.back,
     });
     format!("{object:#}\n")
