@@ -221,6 +221,10 @@ Start longer work in the background with its output in a file: `long-command > o
             lines.push(text);
             lines.push(format!("(killed with everything it started, because it passed a limit: {what})"));
         }
+        Ending::Unknown => {
+            lines.push(text);
+            lines.push("(the exit code is unknown, and perhaps not all of the command has run)".to_owned());
+        }
         Ending::Cancelled => {
             ran = Ran::Interrupted;
             lines.push(text);

@@ -29,7 +29,10 @@ const STORED: u64 = 8;
 const REFUSED: usize = 32;
 
 /// How often what is stored is counted, at the most.
-const COUNT_EVERY: Duration = Duration::from_secs(1);
+pub(crate) const COUNT_EVERY: Duration = Duration::from_secs(1);
+
+/// The same while only background jobs run and nothing changes.
+pub(crate) const COUNT_JOBS_EVERY: Duration = Duration::from_secs(5);
 
 /// The host's part of one sandbox.
 #[derive(Debug)]
@@ -123,10 +126,10 @@ impl Cage {
     }
 
     /// Whether the kernel has killed something of a failed command because of a limit.
-    pub(crate) fn struck(&self, code: i32) -> Option<String> {
+    pub(crate) fn struck(&self, failed: bool) -> Option<String> {
         // Asked in any case, so that a strike is not counted for the next command.
         let what = self.group.as_ref().and_then(Group::killed)?;
-        (what == "memory" && code != 0).then(|| "the memory of its control group".to_owned())
+        (what == "memory" && failed).then(|| "the memory of its control group".to_owned())
     }
 
     /// The hosts that were refused since this was last asked.
@@ -134,9 +137,10 @@ impl Cage {
         self.refused.take()
     }
 
-    /// An eye on what is stored, for the length of one command.
-    pub(crate) fn disk(&self) -> Disk {
-        Disk { private: self.private.clone(), most: self.limits.file_size.saturating_mul(STORED), pause: COUNT_EVERY }
+    /// An eye on what is stored, for the length of one command, or of the background jobs that it left.
+    pub(crate) fn disk(&self, at_most_every: Duration) -> Disk {
+        let most = self.limits.file_size.saturating_mul(STORED);
+        Disk { private: self.private.clone(), most, pause: COUNT_EVERY, at_most_every, last: 0 }
     }
 }
 
@@ -153,6 +157,9 @@ pub(crate) struct Disk {
     private: PathBuf,
     most: u64,
     pause: Duration,
+    /// How long the pause becomes while nothing changes.
+    at_most_every: Duration,
+    last: u64,
 }
 
 impl Disk {
@@ -165,8 +172,10 @@ impl Disk {
             if stored > most {
                 return format!("{} MiB in private files", most >> 20);
             }
+            let quiet = std::mem::replace(&mut self.last, stored) == stored;
+            let pause = if quiet { (self.pause * 2).min(self.at_most_every) } else { COUNT_EVERY };
             // A tree that takes long to count is counted less often.
-            self.pause = COUNT_EVERY.max(since.elapsed() * 20);
+            self.pause = pause.max(since.elapsed() * 20);
         }
     }
 }

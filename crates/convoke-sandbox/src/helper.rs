@@ -2,8 +2,10 @@
 //! blocks in `poll`; no async code runs here, and it inherits no descriptor but the two it is given.
 
 mod bash;
+mod gate;
 mod hold;
 mod init;
+mod listing;
 mod tree;
 mod watch;
 mod worker;
@@ -13,6 +15,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
+pub(crate) use self::gate::sees_depth;
 use self::hold::Role;
 pub(crate) use self::hold::map_ids;
 pub use self::worker::Compute;
@@ -230,7 +233,9 @@ fn read_begin(control: &mut UnixStream) -> Result<Begin, String> {
     decoder.feed(&read(decoder.missing()?)?);
     match decoder.next()? {
         Some(ToHelper::Begin { hold, shell, confine }) => Ok(Begin { hold, shell, confine }),
-        Some(ToHelper::Run { .. } | ToHelper::Kill { .. }) | None => Err("the first frame was not `begin`".into()),
+        Some(ToHelper::Run { .. } | ToHelper::Kill { .. } | ToHelper::KillJobs) | None => {
+            Err("the first frame was not `begin`".into())
+        }
     }
 }
 

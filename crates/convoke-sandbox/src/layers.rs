@@ -49,6 +49,9 @@ pub struct Layers {
     pub hold: Layer,
     /// Whether this runs as root.
     pub root: bool,
+    /// Whether the kernel hides from the helper how deep its shell is in its calls.
+    #[serde(default)]
+    pub shell_hidden: bool,
 }
 
 impl Layers {
@@ -179,11 +182,16 @@ fn weaker(layers: &Layers, access: Access, network: &Network, set: LayerSet) -> 
     if layers.landlock_abi < 3 && set == LayerSet::Landlock {
         weaker.push("truncation: files outside that the user may write can be emptied");
     }
+    if layers.shell_hidden {
+        weaker.push("results: a hostile command can forge the exit codes of later ones");
+    }
     if *network == Network::On {
         weaker.push("network: commands can talk to every host");
     }
     if !layers.cgroup_whole {
-        weaker.push("bursts: the limits on memory and processes can be passed for a tenth of a second");
+        weaker.push(
+            "bursts: the limits on memory, processes and inotify instances can be passed for a tenth of a second",
+        );
     }
     if access == Access::Workspace {
         weaker.push("disk: many files in the workspace together can fill the disk; each alone is limited");
@@ -211,6 +219,7 @@ mod tests {
             cgroup_whole: true,
             hold: Layer::works(""),
             root: false,
+            shell_hidden: false,
         }
     }
 
@@ -256,5 +265,7 @@ mod tests {
         assert!(fallback.contains(&"attributes".to_owned()) && fallback.contains(&"copy".to_owned()), "{fallback:?}");
         let nested = Layers { own_proc: false, ..all() };
         assert_eq!(names(&nested, None), ["processes"]);
+        let hidden = Layers { shell_hidden: true, ..all() };
+        assert_eq!(names(&hidden, None), ["results"]);
     }
 }

@@ -94,6 +94,11 @@ impl Link {
         }
     }
 
+    /// A way to say one thing while this link is at rest.
+    pub(crate) fn aside(&self) -> Result<StdUnixStream, Error> {
+        self.socket.as_fd().try_clone_to_owned().map(StdUnixStream::from).map_err(Error::system("sharing a socket"))
+    }
+
     /// The next frame. May be dropped and called again without losing anything.
     pub(crate) async fn hear(&mut self) -> Result<FromHelper, Error> {
         let mut buffer = [0; 8 * 1024];

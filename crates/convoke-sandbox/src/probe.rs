@@ -9,6 +9,7 @@ use std::process::Stdio;
 use crate::cgroup;
 use crate::confine::find_bubblewrap;
 use crate::error::Error;
+use crate::helper::sees_depth;
 use crate::layers::{Layer, Layers};
 use crate::link::{Confined, Link, PATIENCE, patient};
 use crate::policy::{Access, LayerSet, Limits, Network, Policy};
@@ -33,7 +34,8 @@ pub async fn probe(helper: &HelperPath, path: Option<&OsStr>, workspace: &Path) 
     })
     .await
     .map_err(|error| Error::System { doing: "looking at control groups", source: std::io::Error::other(error) })?;
-    let mut layers = Layers { root: sys::effective_ids().0 == 0, ..Layers::default() };
+    let shell_hidden = !sees_depth();
+    let mut layers = Layers { root: sys::effective_ids().0 == 0, shell_hidden, ..Layers::default() };
     layers.cgroup = Layer { works: cgroup.any_limit(), detail: cgroup.to_string() };
     layers.cgroup_whole =
         (cgroup.v2_memory.is_ok() || cgroup.v1_memory.is_ok()) && (cgroup.v2_pids.is_ok() || cgroup.v1_pids.is_ok());

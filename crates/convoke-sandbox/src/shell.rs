@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::future::Future;
+use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -11,9 +12,10 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use tokio::net::unix::pipe;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use crate::cage::Cage;
+use crate::cage::{COUNT_EVERY, COUNT_JOBS_EVERY, Cage};
 use crate::confine::Guard;
 use crate::error::Error;
 use crate::link::{Link, PATIENCE, patient, unexpected};
@@ -105,6 +107,9 @@ pub enum Ending {
         /// Which limit, such as `4.0 GiB of memory`.
         what: String,
     },
+    /// It is not known how, nor whether all of it ran: the shell could not be relied on any more, and was killed with all
+    /// that the command had started.
+    Unknown,
 }
 
 /// What a command came to.
@@ -140,6 +145,17 @@ pub struct Shell {
     last_id: u64,
     /// A command whose `run` was dropped half-way.
     unfinished: Option<u64>,
+    jobs: Option<JobsWatch>,
+}
+
+/// The eye on what background jobs store while no command runs.
+#[derive(Debug)]
+struct JobsWatch(JoinHandle<()>);
+
+impl Drop for JobsWatch {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 impl Shell {
@@ -204,7 +220,7 @@ impl Shell {
         let opening = Opening { cwd: cwd.into(), missing_cwd: missing_cwd.map(PathBuf::from), tree };
         let env = config.restored.as_ref().map_or_else(|| given.clone(), |state| state.over(&given));
         let state = ShellState::between(opening.cwd.clone(), &given, &env);
-        Ok(Self { link, output, given, state, opening, hold, cage, guard, last_id: 0, unfinished: None })
+        Ok(Self { link, output, given, state, opening, hold, cage, guard, last_id: 0, unfinished: None, jobs: None })
     }
 
     /// The tree as it is seen from inside the sandbox: a handle beneath which files can be opened and show
@@ -264,6 +280,7 @@ impl Shell {
         if command.len() > MAX_COMMAND {
             return Err(Error::CommandTooLong { bytes: command.len(), limit: MAX_COMMAND });
         }
+        self.end_watch().await;
         if let Some(id) = self.unfinished {
             let mut nowhere = Sink::new(OutputSpec { keep_chars: 0, full_file: PathBuf::new(), full_cap: 0 });
             self.link.say(&ToHelper::Kill { id }).await?;
@@ -278,6 +295,9 @@ impl Shell {
         self.link.say(&ToHelper::Run { id, command }).await?;
         let mut sink = Sink::new(output);
         let over = self.finish(id, deadline, pin!(cancel), &mut sink).await?;
+        if over.jobs {
+            self.jobs = self.watch_jobs()?;
+        }
         Ok(Finished {
             ending: over.ending,
             output: sink.finish().await,
@@ -289,8 +309,31 @@ impl Shell {
     }
 
     /// Kills everything below the helper and waits until it is gone.
-    pub async fn stop(self) -> Result<(), Error> {
+    pub async fn stop(mut self) -> Result<(), Error> {
+        self.end_watch().await;
         self.link.close().await
+    }
+
+    /// Ends the watch over background jobs, which has a handle of the link: as long as it lives the helper does too, and what
+    /// it may be saying at this moment must not be mixed with what is said next.
+    async fn end_watch(&mut self) {
+        if let Some(mut watch) = self.jobs.take() {
+            watch.0.abort();
+            let _ = (&mut watch.0).await;
+        }
+    }
+
+    /// Has background jobs ended if they store too much before the next command.
+    fn watch_jobs(&self) -> Result<Option<JobsWatch>, Error> {
+        let Some(cage) = &self.cage else { return Ok(None) };
+        let (mut disk, mut aside) = (cage.disk(COUNT_JOBS_EVERY), self.link.aside()?);
+        let order = wire::encode(&ToHelper::KillJobs).map_err(|problem| Error::Protocol { problem })?;
+        let watch = tokio::spawn(async move {
+            disk.filled().await;
+            // The socket has room for it; and a helper that is gone has taken its jobs along.
+            let _ = aside.write_all(&order);
+        });
+        Ok(Some(JobsWatch(watch)))
     }
 
     async fn finish<C>(
@@ -307,7 +350,7 @@ impl Shell {
         let mut stopped_by = None;
         let mut buffer = vec![0; CHUNK];
         let mut output_open = true;
-        let mut disk = self.cage.as_ref().map(Cage::disk);
+        let mut disk = self.cage.as_ref().map(|cage| cage.disk(COUNT_EVERY));
         loop {
             let stop = tokio::select! {
                 readable = self.output.readable(), if output_open => {
@@ -326,9 +369,10 @@ impl Shell {
                         self.drain(sink, &mut buffer).await?;
                         self.unfinished = None;
                         self.state = ShellState::between(cwd.into(), &self.given, &env);
-                        let by_kernel = self.cage.as_ref().and_then(|cage| cage.struck(code));
+                        let by_kernel = self.cage.as_ref().and_then(|cage| cage.struck(code != Some(0)));
                         let limit = limit.or(by_kernel).map(|what| Ending::LimitPassed { what });
-                        let ending = stopped_by.filter(|_| killed).or(limit).unwrap_or(Ending::Exited(code));
+                        let ended = code.map_or(Ending::Unknown, Ending::Exited);
+                        let ending = stopped_by.filter(|_| killed).or(limit).unwrap_or(ended);
                         return Ok(Over { ending, replaced, jobs });
                     }
                     other => return Err(unexpected(&other)),

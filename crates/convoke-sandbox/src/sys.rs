@@ -3,6 +3,7 @@
 
 mod confine;
 mod program;
+mod shell;
 mod worker;
 
 use std::ffi::c_int;
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 pub(crate) use self::confine::*;
 pub(crate) use self::program::*;
+pub(crate) use self::shell::*;
 pub(crate) use self::worker::*;
 
 /// A process id.

@@ -45,6 +45,8 @@ pub(crate) enum ToHelper {
     Run { id: u64, command: String },
     /// End the command with this id and everything it started; it is still answered by `Finished`.
     Kill { id: u64 },
+    /// End all background jobs. Sent only while no command runs; not answered.
+    KillJobs,
 }
 
 /// What the shell is confined to, and by which means.
@@ -99,7 +101,8 @@ pub(crate) enum FromHelper {
     /// A command is over.
     Finished {
         id: u64,
-        code: i32,
+        /// `None` where the shell could not be relied on any more.
+        code: Option<i32>,
         killed: bool,
         limit: Option<String>,
         cwd: String,

@@ -1,207 +1,374 @@
 //! One bash and how it is spoken to.
 //!
-//! Bash reads a script from a private socket and the command of the moment from a file in memory, which it sources; the
-//! command itself is evaluated inside, with all redirections on that one `eval`, so that bash undoes whatever the command
-//! does to them. The script then reports over the socket. Nothing of this is a variable or a function, so commands
-//! neither see nor break it, and a report is believed only if it carries a random token that bash has not even read
-//! while the command runs.
+//! Bash reads a script from a private socket and the command of the moment from a file in memory that only the helper can
+//! change, which it sources; the command itself is evaluated inside, with all redirections on that one `eval`, so that bash
+//! undoes whatever the command does to them. Bash is held at two gates (see [`super::gate`]): in front of the first word of
+//! the command, and when it is back at the top of its script. There the helper looks, and takes the exit code and the
+//! directory from the kernel. Nothing that bash says is believed but its exported variables, which are its own affair.
+//! Nothing of this is a variable, a function or a secret. A shell that is not where it ought to be is given up: the code
+//! of its command is then unknown, never guessed.
 //!
 //! A command is stopped by a signal whose trap returns from the sourced file, and lets every command return that bash
 //! would go on with. So loops, functions and `wait` end too, and the shell keeps its state.
 
-use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::ffi::OsStr;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
+use super::gate::{self, Depth, Gate, Identity, Look, MARK, OPENED};
+use super::listing;
+pub(crate) use super::listing::Env;
 use crate::sys::{self, Pid};
 
-/// Bash's private descriptors: the command's text, the output pipe, the reports. All are closed for commands.
-const TEXT: i32 = 196;
-const OUT: i32 = 197;
-const REPORT: i32 = 198;
+/// Bash's private descriptors: the text of a long command, that of a short one, the output pipe, where bash speaks, and the
+/// two gates. All are closed for commands. The four from `TEXT` on also spell the exit code, so `TEXT` is a multiple of four.
+const LONG_TEXT: i32 = 228;
+const TEXT: i32 = 236;
+const OUT: i32 = 237;
+const REPORT: i32 = 238;
+const START: i32 = 239;
+const END: i32 = 240;
 
-/// Where bash keeps `REPORT` while a command runs: it saves what the `eval` redirects from 10 on, in order.
-const REPORT_SAVED: i32 = 14;
+/// While a command runs, bash keeps copies here that no program inherits: it saves what the `eval` redirects behind what
+/// that is redirected to.
+const START_INSIDE: i32 = 242;
+const REPORT_INSIDE: i32 = 243;
 
-/// Bash would act on these at its start; the first two are exported again once it runs, the others describe bash itself.
+/// The room for a command with its quotes; the larger one has it for the longest that the host sends.
+const SHORT: usize = 64 * 1024;
+const LONG: usize = crate::wire::MAX_FRAME / 2 + SHORT;
+
+/// The most that is kept of what bash says. Nobody needs more, and anybody below may write there.
+const MOST_SAID: usize = 16 * 1024 * 1024;
+
+/// How long bash may take to begin.
+const BEGIN: Duration = Duration::from_secs(10);
+
+/// How long bash may be where it ought not to be before it is given up.
+const DOUBT: Duration = Duration::from_millis(100);
+
+/// How often bash is looked at in quick succession when it is about to reach a gate, and the pause between.
+const QUICK: usize = 12;
+const QUICK_PAUSE: Duration = Duration::from_micros(20);
+
+/// How often it is looked at while a command runs and nothing happens.
+const RARELY: Duration = Duration::from_secs(1);
+
+/// Bash would act on these at its start, or describes itself by them.
 const NOT_AT_START: [&str; 6] = ["BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "SHLVL", "_"];
 
 /// Bash's own, which say nothing that the directory does not.
 const NOT_REPORTED: [&str; 5] = ["SHELLOPTS", "BASHOPTS", "SHLVL", "_", "PWD"];
 
-/// Exported variables; values need not be text.
-pub(crate) type Env = BTreeMap<OsString, OsString>;
-
 /// What every bash of one session is started with.
 pub(crate) struct Launcher {
     bash: PathBuf,
-    env: PathBuf,
     output: OwnedFd,
-    text: File,
     /// What each bash does to itself at its start, besides.
     before: Option<fn() -> io::Result<()>>,
 }
 
-/// What bash said about itself.
+/// What the kernel says of a command that has come to its end.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Report {
+pub(crate) struct Told {
     pub(crate) code: i32,
     /// `None` when the directory has been removed.
     pub(crate) cwd: Option<PathBuf>,
-    /// `None` when it could not be listed.
-    pub(crate) env: Option<Env>,
+    /// Whether bash can go on: a command may have taken over descriptors that it needs.
+    pub(crate) intact: bool,
+}
+
+/// What a look at bash came to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Nothing to tell yet.
+    Wait,
+    /// The command has ended.
+    Told(Told),
+    /// Bash has listed its variables and waits.
+    Listed,
+    /// Bash cannot be relied on any more, for this reason.
+    Lost(&'static str),
+}
+
+/// Where bash is in our script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Opening,
+    Idle,
+    Starting,
+    Running,
+    Ending,
+    Listing,
 }
 
 /// A running bash.
 pub(crate) struct Bash {
     pub(crate) pid: Pid,
-    socket: UnixStream,
-    /// A program that bash was replaced by (`exec`) has no socket.
+    script: UnixStream,
+    report: UnixStream,
+    /// Readable when bash has taken in a part of its script.
+    taken: sys::Taken,
+    texts: [sys::Text; 2],
+    letters: [Identity; 4],
+    start: Gate,
+    end: Gate,
+    /// Learned before the first word of a command ran in this bash.
+    at_start: Option<Option<Depth>>,
+    at_end: Option<Depth>,
+    program: Option<u64>,
+    phase: Phase,
+    since: Instant,
+    doubt: Option<Instant>,
+    /// A program that bash was replaced by (`exec`) says nothing any more.
     pub(crate) silent: bool,
     said: Vec<u8>,
-    exit_token: String,
     /// Set when the last command was stopped: the trap that stopped it must go first.
     stopped: bool,
 }
 
 impl Launcher {
-    /// Finds the programs and makes the file that commands are handed over in.
+    /// Finds bash.
     pub(crate) fn new(
         output: OwnedFd,
         path: Option<&OsStr>,
         before: Option<fn() -> io::Result<()>>,
     ) -> Result<Self, String> {
-        let find = |name: &str| find_program(name, path).ok_or(format!("{name} was not found; install it"));
-        let text = sys::memory_file().map_err(|error| format!("no file in memory: {error}"))?;
-        Ok(Self { bash: find("bash")?, env: find("env")?, output, text: File::from(text), before })
+        let bash = find_program("bash", path).ok_or("bash was not found; install it")?;
+        Ok(Self { bash, output, before })
     }
 
     /// Starts a bash in `cwd` with exactly these variables.
     pub(crate) fn start(&self, cwd: &Path, env: &Env) -> io::Result<Bash> {
-        let (ours, theirs) = UnixStream::pair()?;
-        let exit_token = sys::random_token()?;
+        let (script, script_theirs) = UnixStream::pair()?;
+        let (report, report_theirs) = UnixStream::pair()?;
+        let temporary = env.get(OsStr::new("TMPDIR")).map(PathBuf::from).filter(|path| path.is_absolute());
+        let places: Vec<PathBuf> =
+            temporary.into_iter().chain(["/tmp", "/dev/shm"].map(PathBuf::from)).chain([cwd.to_owned()]).collect();
+        let (start, end) = (Gate::make(&places)?, Gate::make(&places)?);
+        // Where files must be small, so must commands.
+        let texts = [sys::Text::make(SHORT)?, sys::Text::make(LONG).or_else(|_| sys::Text::make(SHORT))?];
+        let letters = [
+            Identity::ours(texts[0].as_fd())?,
+            Identity::ours(self.output.as_fd())?,
+            Identity::ours(report_theirs.as_fd())?,
+            start.identity(),
+        ];
         let mut command = Command::new(&self.bash);
         command.args(["--noprofile", "--norc", "-s"]).current_dir(cwd).env_clear();
-        command.envs(env.iter().filter(|(name, _)| !NOT_AT_START.iter().any(|own| name == own)));
-        command.stdin(Stdio::from(OwnedFd::from(theirs.try_clone()?))).stdout(Stdio::null()).stderr(Stdio::null());
+        command.envs(env.iter().filter(|(name, _)| is_for_the_start(name)));
+        command.stdin(Stdio::from(OwnedFd::from(script_theirs))).stdout(Stdio::null()).stderr(Stdio::null());
         sys::prepare_child(&mut command);
         if let Some(before) = self.before {
             sys::before_exec(&mut command, before);
         }
         let child = {
             // Open under these numbers only for the moment in which bash inherits them.
-            let _text = sys::duplicate_as(self.text.as_fd(), TEXT, false)?;
-            let _out = sys::duplicate_as(self.output.as_fd(), OUT, false)?;
-            let _report = sys::duplicate_as(theirs.as_fd(), REPORT, false)?;
+            let _inherited = [
+                sys::duplicate_as(texts[0].as_fd(), TEXT, false)?,
+                sys::duplicate_as(texts[1].as_fd(), LONG_TEXT, false)?,
+                sys::duplicate_as(self.output.as_fd(), OUT, false)?,
+                sys::duplicate_as(report_theirs.as_fd(), REPORT, false)?,
+                sys::duplicate_as(start.as_fd(), START, false)?,
+                sys::duplicate_as(end.as_fd(), END, false)?,
+            ];
             command.spawn()?
         };
-        ours.set_nonblocking(true)?;
-        let pid = Pid::try_from(child.id()).map_err(io::Error::other)?;
-        let mut bash = Bash { pid, socket: ours, silent: false, said: Vec::new(), exit_token, stopped: false };
-        let again = ["BASH_ENV", "ENV"].map(|name| env.get(OsStr::new(name)).map(|value| (name, value)));
-        let mut script = self.opening(&bash.exit_token);
-        for (name, value) in again.into_iter().flatten() {
-            script.extend_from_slice(format!("\\builtin export {name}=").as_bytes());
-            script.extend_from_slice(&quote(value.as_bytes()));
-            script.push(b'\n');
-        }
-        bash.tell(&script);
-        Ok(bash)
-    }
-
-    /// Hands a command to bash; its report will carry `token`.
-    pub(crate) fn run(&self, bash: &mut Bash, command: &str, token: &str) -> io::Result<()> {
-        let mut text = b"\\builtin eval -- ".to_vec();
-        text.extend_from_slice(&quote(command.as_bytes()));
-        text.extend_from_slice(format!(" >&{OUT} 2>&1 </dev/null {TEXT}<&- {OUT}>&- {REPORT}>&-\n").as_bytes());
-        self.text.set_len(0)?;
-        self.text.write_all_at(&text, 0)?;
-        let clean = if std::mem::take(&mut bash.stopped) { "\\builtin trap - DEBUG; \\builtin set +T\n" } else { "" };
-        let report = self.report(token, REPORT);
-        bash.said.clear();
-        bash.tell(format!("{clean}\\builtin source /dev/fd/{TEXT}\n{report}\n").as_bytes());
-        Ok(())
-    }
-
-    /// Whether bash still has the descriptors it needs for the next command: `exec 12>file` may have taken one over.
-    pub(crate) fn is_intact(&self, bash: &Bash) -> bool {
-        let same = |number: i32, ours: BorrowedFd<'_>| {
-            let theirs = std::fs::metadata(format!("/proc/{}/fd/{number}", bash.pid));
-            let ours = ours.try_clone_to_owned().and_then(|fd| File::from(fd).metadata());
-            match (theirs, ours) {
-                (Ok(theirs), Ok(ours)) => theirs.ino() == ours.ino() && theirs.dev() == ours.dev(),
-                (Err(error), _) => error.kind() != io::ErrorKind::NotFound,
-                (Ok(_), Err(_)) => true,
-            }
+        script.set_nonblocking(true)?;
+        report.set_nonblocking(true)?;
+        let mut bash = Bash {
+            pid: Pid::try_from(child.id()).map_err(io::Error::other)?,
+            taken: sys::Taken::watch(script.as_fd())?,
+            script,
+            report,
+            texts,
+            letters,
+            start,
+            end,
+            at_start: None,
+            at_end: None,
+            program: None,
+            phase: Phase::Opening,
+            since: Instant::now(),
+            doubt: None,
+            silent: false,
+            said: Vec::new(),
+            stopped: false,
         };
-        same(TEXT, self.text.as_fd()) && same(OUT, self.output.as_fd())
-    }
-
-    /// The traps that every bash begins with.
-    fn opening(&self, exit_token: &str) -> Vec<u8> {
-        let unwind = r"((${#BASH_SOURCE[@]})) && \builtin return 137";
-        // Inside the double quotes it must be expanded only when the inner trap runs.
-        let later = unwind.replace('\\', r"\\").replace('$', r"\$");
-        let stop = format!(r#"\builtin set -T; \builtin trap "{later}" DEBUG; {unwind}"#);
-        let at_exit = [REPORT_SAVED, REPORT]
-            .map(|number| format!("if [[ -S /dev/fd/{number} ]]; then {}", self.report(exit_token, number)))
-            .join("; el");
-        let mut bytes = Vec::new();
-        for (trap, signal) in [(stop, "RTMAX"), (format!("{at_exit}; fi"), "EXIT")] {
-            bytes.extend_from_slice(b"\\builtin trap ");
-            bytes.extend_from_slice(&quote(trap.as_bytes()));
-            bytes.extend_from_slice(format!(" {signal}\n").as_bytes());
-        }
-        bytes
-    }
-
-    /// The script that reports to descriptor `to`. Every part is redirected by itself, so that what a trap of the
-    /// command's own prints in between goes nowhere. The token is an argument: in the format its digits would be read as an
-    /// escape.
-    fn report(&self, token: &str, to: i32) -> String {
-        let env = String::from_utf8_lossy(&quote(self.env.as_os_str().as_bytes())).into_owned();
-        format!(
-            r#"\builtin printf '\0%s %s\0' {token} "$?" >&{to}; \builtin pwd -P >&{to} || \builtin :; \builtin printf '\0' >&{to}; {env} -0 >&{to} && \builtin printf '%s whole\0' {token} >&{to} || \builtin :; \builtin printf '%s\0' {token} >&{to}"#
-        )
+        bash.tell(&opening(env));
+        Ok(bash)
     }
 }
 
 impl Bash {
-    /// The socket, for `poll`.
-    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+    /// Waits until bash has begun, and learns how deep it is at the top of its script.
+    pub(crate) fn wait_for_begin(&mut self) -> Result<(), String> {
+        while self.phase == Phase::Opening {
+            match gate::look(self.pid, &self.end) {
+                Look::Held(depth) if gate::code(self.pid, &self.letters) == Some(0) => {
+                    (self.at_end, self.program) = (depth, gate::program(self.pid));
+                    self.go_on(Phase::Idle);
+                    self.end.release().map_err(|error| format!("bash cannot be let go on: {error}"))?;
+                }
+                _ if gate::is_dead(self.pid) => return Err("bash ended at once".to_owned()),
+                _ if self.since.elapsed() > BEGIN => return Err(format!("bash did not begin within {BEGIN:?}")),
+                _ => std::thread::sleep(QUICK_PAUSE * 5),
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands a command to bash.
+    pub(crate) fn run(&mut self, command: &str) -> io::Result<()> {
+        let mut text = b"\\builtin eval -- ".to_vec();
+        text.extend_from_slice(&quote(format!("{}\n{command}", start_gate()).as_bytes()));
+        let closed = [LONG_TEXT, TEXT, OUT, REPORT, START, END].map(|number| format!("{number}<&-")).join(" ");
+        text.extend_from_slice(format!(" >&{START} >&{REPORT} >&{OUT} 2>&1 </dev/null {closed}\n").as_bytes());
+        // Behind it is what an earlier command left.
+        text.extend_from_slice(b"\\builtin return \"$?\"\n");
+        let (file, number) = if text.len() <= SHORT { (0, TEXT) } else { (1, LONG_TEXT) };
+        self.texts[file].put(&text)?;
+        let clean = if std::mem::take(&mut self.stopped) { "\\builtin trap - DEBUG; \\builtin set +T\n" } else { "" };
+        self.said.clear();
+        self.go_on(Phase::Starting);
+        self.tell(format!("{clean}\\builtin source /dev/fd/{number}\n").as_bytes());
+        self.tell(end_gate(&format!("\\builtin declare -px >&{REPORT}; \\builtin printf '\\0' >&{REPORT}")).as_bytes());
+        Ok(())
+    }
+
+    /// What is waited for besides the end of the process: words of bash, and that it took in more of its script.
+    pub(crate) fn watched(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        (!self.silent).then(|| self.report.as_fd()).into_iter().chain([self.taken.as_fd()])
+    }
+
+    /// How soon bash is to be looked at again although nothing has happened.
+    pub(crate) fn impatience(&self) -> Option<Duration> {
+        let soon = || (self.since.elapsed() / 4).clamp(Duration::from_millis(1), Duration::from_millis(20));
+        match self.phase {
+            Phase::Starting | Phase::Ending | Phase::Listing => Some(soon()),
+            // The kernel tells when it is time; this is for a kernel that does not.
+            Phase::Running => Some(RARELY),
+            Phase::Opening | Phase::Idle => None,
+        }
+    }
+
+    /// Looks where bash is, more than once if it is about to come to a gate.
+    pub(crate) fn step(&mut self) -> Step {
+        self.listen();
+        let took = self.taken.happened();
+        for _ in 0..if took { QUICK } else { 1 } {
+            match self.look() {
+                Step::Wait if matches!(self.phase, Phase::Starting | Phase::Ending) => std::thread::sleep(QUICK_PAUSE),
+                step => return step,
+            }
+        }
+        Step::Wait
+    }
+
+    fn look(&mut self) -> Step {
+        if self.phase == Phase::Running && self.has_taken_all() {
+            self.go_on(Phase::Ending);
+        }
+        match self.phase {
+            Phase::Opening | Phase::Idle | Phase::Running => Step::Wait,
+            Phase::Starting => self.look_at_start(),
+            Phase::Ending => self.look_at_end(),
+            Phase::Listing if self.said.contains(&0) || gate::look(self.pid, &self.end) == Look::Reading => {
+                self.listen();
+                self.go_on(Phase::Idle);
+                Step::Listed
+            }
+            Phase::Listing => Step::Wait,
+        }
+    }
+
+    fn look_at_start(&mut self) -> Step {
+        match gate::look(self.pid, &self.start) {
+            Look::Held(depth) if *self.at_start.get_or_insert(depth) == depth => {
+                self.go_on(Phase::Running);
+                match self.start.release() {
+                    Ok(()) => Step::Wait,
+                    Err(_) => Step::Lost("the shell could not be let go on"),
+                }
+            }
+            seen => {
+                let passed = matches!(gate::look(self.pid, &self.end), Look::Held(_));
+                self.doubt(passed || seen != Look::Busy, "the shell did not run the command as it was given")
+            }
+        }
+    }
+
+    fn look_at_end(&mut self) -> Step {
+        match gate::look(self.pid, &self.end) {
+            Look::Held(depth) if depth == self.at_end && gate::program(self.pid) == self.program => {
+                let Some(code) = gate::code(self.pid, &self.letters) else {
+                    return Step::Lost("the command took over descriptors that the shell needs");
+                };
+                let cwd = gate::directory(self.pid);
+                let intact =
+                    (TEXT..).zip(self.letters).all(|(number, ours)| Identity::of(self.pid, number) == Some(ours));
+                self.said.clear();
+                self.go_on(Phase::Listing);
+                match self.end.release() {
+                    Ok(()) => Step::Told(Told { code, cwd, intact }),
+                    Err(_) => Step::Lost("the shell could not be let go on"),
+                }
+            }
+            seen => self.doubt(seen != Look::Busy, "the shell did not come back from the command as it should"),
+        }
+    }
+
+    /// Gives bash up if it stays where it ought not to be.
+    fn doubt(&mut self, doubtful: bool, why: &'static str) -> Step {
+        // Until it has taken in all of its script, it may only have to read on.
+        if !doubtful || !self.has_taken_all() {
+            self.doubt = None;
+            return Step::Wait;
+        }
+        if self.doubt.get_or_insert_with(Instant::now).elapsed() > DOUBT { Step::Lost(why) } else { Step::Wait }
+    }
+
+    fn go_on(&mut self, phase: Phase) {
+        (self.phase, self.since, self.doubt) = (phase, Instant::now(), None);
+    }
+
+    fn has_taken_all(&self) -> bool {
+        sys::is_all_read(self.script.as_fd()).unwrap_or(false)
     }
 
     /// Takes in what bash has said.
     pub(crate) fn listen(&mut self) {
         let mut buffer = [0; 16 * 1024];
         while !self.silent {
-            match self.socket.read(&mut buffer) {
+            match self.report.read(&mut buffer) {
                 Ok(0) => self.silent = true,
-                Ok(count) => self.said.extend_from_slice(&buffer[..count]),
+                Ok(count) if self.said.len() < MOST_SAID => self.said.extend_from_slice(&buffer[..count]),
+                // Whoever goes on writing there shall not keep the helper busy either.
+                Ok(_) => return,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // Bash ended with unread script in its socket.
                 Err(_) => self.silent = true,
             }
         }
     }
 
-    /// The report with this token, once it is complete.
-    pub(crate) fn report(&self, token: &str) -> Option<Report> {
-        parse_report(&self.said, token)
+    /// The exported variables, if bash has listed them.
+    pub(crate) fn variables(&self) -> Option<Env> {
+        let end = self.said.iter().position(|&byte| byte == 0)?;
+        listing::parse(&self.said[..end]).map(without_own)
     }
 
-    /// What bash said when it ended, if it could.
-    pub(crate) fn last_words(&self) -> Option<Report> {
-        parse_report(&self.said, &self.exit_token)
+    /// What bash said when it ended, if it could: its directory and its variables.
+    pub(crate) fn last_words(&self) -> (Option<PathBuf>, Option<Env>) {
+        let mut parts = self.said.split(|&byte| byte == 0).rev().skip(1);
+        let env = parts.next().and_then(listing::parse).map(without_own);
+        let cwd = parts.next().and_then(|line| line.strip_suffix(b"\n")).filter(|path| path.starts_with(b"/"));
+        (cwd.map(|path| PathBuf::from(OsStr::from_bytes(path))), env)
     }
 
     /// Lets the command of the moment return as soon as bash gets to it.
@@ -213,29 +380,72 @@ impl Bash {
     fn tell(&mut self, script: &[u8]) {
         // The script is far smaller than the socket's buffer. If bash has just ended nobody listens, and its end is seen
         // by the signal that follows.
-        let _ = self.socket.write_all(script);
+        let _ = self.script.write_all(script);
     }
 }
 
-fn parse_report(said: &[u8], token: &str) -> Option<Report> {
-    let header = format!("\0{token} ").into_bytes();
-    let start = said.windows(header.len()).position(|window| window == header)? + header.len();
-    let body = said[start..].strip_suffix(format!("{token}\0").as_bytes())?;
-    let mut parts = body.splitn(3, |&byte| byte == 0);
-    let code = std::str::from_utf8(parts.next()?).ok()?.parse().ok()?;
-    let cwd = parts.next()?.strip_suffix(b"\n").filter(|path| path.starts_with(b"/"));
-    let env = parts.next()?.strip_suffix(format!("{token} whole\0").as_bytes()).map(|entries| {
-        entries
-            .split(|&byte| byte == 0)
-            .filter_map(|entry| {
-                let equals = entry.iter().skip(1).position(|&byte| byte == b'=')? + 1;
-                let (name, value) = (OsStr::from_bytes(&entry[..equals]), &entry[equals + 1..]);
-                let ours = NOT_REPORTED.iter().any(|own| name == *own);
-                (!ours).then(|| (name.to_owned(), OsString::from_vec(value.to_vec())))
-            })
-            .collect()
-    });
-    Some(Report { code, cwd: cwd.map(|path| PathBuf::from(OsStr::from_bytes(path))), env })
+/// What every bash begins with: its traps, what it must not have had at its start, and a first time at the gate. Programs
+/// can be made part of bash by `enable -f`, which could then do anything in its place, so that word is taken away.
+fn opening(env: &Env) -> Vec<u8> {
+    let unwind = r"((${#BASH_SOURCE[@]})) && \builtin return 137";
+    // Inside the double quotes it must be expanded only when the inner trap runs.
+    let later = unwind.replace('\\', r"\\").replace('$', r"\$");
+    let stop = format!(r#"\builtin set -T; \builtin trap "{later}" DEBUG; {unwind}"#);
+    let words = |to: i32| {
+        format!(
+            r"if [[ -S /dev/fd/{to} ]]; then \builtin pwd -P >&{to}; \builtin printf '\0' >&{to}; \builtin declare -px >&{to}; \builtin printf '\0' >&{to}"
+        )
+    };
+    let at_exit = format!("{}; el{}; fi", words(REPORT_INSIDE), words(REPORT));
+    let mut bytes = Vec::new();
+    for (trap, signal) in [(stop, "RTMAX"), (at_exit, "EXIT")] {
+        bytes.extend_from_slice(b"\\builtin trap ");
+        bytes.extend_from_slice(&quote(trap.as_bytes()));
+        bytes.extend_from_slice(format!(" {signal}\n").as_bytes());
+    }
+    for (name, value) in env.iter().filter(|(name, _)| is_for_programs(name)) {
+        bytes.extend_from_slice(b"\\builtin export ");
+        bytes.extend_from_slice(name.as_bytes());
+        bytes.push(b'=');
+        bytes.extend_from_slice(&quote(value.as_bytes()));
+        bytes.push(b'\n');
+    }
+    bytes.extend_from_slice(b"\\builtin enable -n enable\n\\builtin :\n");
+    bytes.extend_from_slice(end_gate("((1))").as_bytes());
+    bytes
+}
+
+/// The line that holds bash in front of a command. The last redirection fails, so no command is run here that a trap
+/// or a trace would show, and the loop ends with success. Lines are counted from the next one on.
+fn start_gate() -> String {
+    format!(
+        r#"while {{ ((1)); }} 2>/dev/null {MARK}<&{START_INSIDE} {OPENED}</dev/fd/"$((LINENO=0,{START_INSIDE}))" {MARK}<&x; do ((1)); done"#
+    )
+}
+
+/// The line that holds bash behind a command, and what it does then. Redirections of a group are made before any word
+/// in it is looked up and before any trap.
+fn end_gate(body: &str) -> String {
+    format!("{{ {body}; }} {} {MARK}<&{END} {OPENED}</dev/fd/{END}\n", gate::spelling(TEXT))
+}
+
+/// Whether bash itself may begin with this variable: none that puts code into it.
+fn is_for_the_start(name: &OsStr) -> bool {
+    !NOT_AT_START.iter().any(|own| name == *own)
+        && !is_for_programs(name)
+        && !name.as_bytes().starts_with(b"BASH_FUNC_")
+}
+
+/// Whether this variable is for the programs that bash starts and not for bash.
+fn is_for_programs(name: &OsStr) -> bool {
+    let plain = name.as_bytes().iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+    let loader = name.as_bytes().starts_with(b"LD_");
+    plain && (loader || ["BASH_ENV", "ENV", "GCONV_PATH", "LOCPATH", "GLIBC_TUNABLES"].iter().any(|own| name == *own))
+}
+
+fn without_own(mut env: Env) -> Env {
+    env.retain(|name, _| !NOT_REPORTED.iter().any(|own| name == own));
+    env
 }
 
 /// Single quotes, in which only the quote itself is special.
@@ -268,30 +478,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_is_read_exactly() {
-        let said = b"noise\0T 7\0/a b\n\0A=1\0B=x\ny=\0_=no\0T whole\0T\0";
-        let report = parse_report(said, "T").unwrap();
-        let env = Env::from([("A".into(), "1".into()), ("B".into(), "x\ny=".into())]);
-        assert_eq!(report, Report { code: 7, cwd: Some("/a b".into()), env: Some(env) });
-    }
-
-    #[test]
-    fn a_report_without_directory_or_variables_is_still_one() {
-        assert_eq!(parse_report(b"\0T 0\0\0A=cut offT\0", "T"), Some(Report { code: 0, cwd: None, env: None }));
-    }
-
-    #[test]
-    fn an_incomplete_or_foreign_report_is_none() {
-        let whole: &[u8] = b"\0T 0\0/\n\0T whole\0T\0";
-        assert!(parse_report(whole, "T").is_some());
-        for cut in 0..whole.len() {
-            assert_eq!(parse_report(&whole[..cut], "T"), None, "cut at {cut}");
-        }
-        assert_eq!(parse_report(whole, "U"), None);
-    }
-
-    #[test]
     fn quoting_keeps_quotes() {
         assert_eq!(quote(b"it's"), b"'it'\\''s'");
+    }
+
+    #[test]
+    fn no_variable_puts_code_into_bash_at_its_start() {
+        for name in ["BASH_ENV", "LD_PRELOAD", "LD_AUDIT", "BASH_FUNC_builtin%%", "SHELLOPTS", "GCONV_PATH"] {
+            assert!(!is_for_the_start(OsStr::new(name)), "{name}");
+        }
+        assert!(is_for_the_start(OsStr::new("PATH")) && is_for_programs(OsStr::new("LD_LIBRARY_PATH")));
+        assert!(!is_for_programs(OsStr::new("LD_X;id")) && !is_for_programs(OsStr::new("PATH")));
     }
 }

@@ -2,14 +2,16 @@
 //! has ended. It keeps no time of its own but the grace it gives bash, and when the host's socket closes all is over.
 
 use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use super::bash::{Bash, Env, Launcher, Report};
+use super::bash::{Bash, Env, Launcher, Step};
 use super::say;
 use super::tree::{Identity, Tree};
 use super::watch::Watchdog;
@@ -70,7 +72,8 @@ struct Init<'a> {
 
 struct Running {
     id: u64,
-    token: String,
+    /// Its exit code, as soon as that is known.
+    code: Option<i32>,
     /// What was there before, and is not touched when the command is ended.
     before: HashSet<Identity>,
     ending: Option<Ending>,
@@ -119,19 +122,18 @@ impl<'a> Init<'a> {
     fn serve(&mut self) -> Result<(), String> {
         loop {
             let mut watched = vec![self.control.as_fd(), self.signals.as_fd()];
-            watched.extend(self.bash.as_ref().filter(|bash| !bash.silent).map(Bash::socket));
+            watched.extend(self.bash.iter().flat_map(Bash::watched));
             let pause = match &self.running {
                 Some(Running { ending: Some(_), .. }) => Some(KILL_EVERY),
                 None if !self.jobs => None,
                 _ => self.watchdog.as_ref().map(Watchdog::due_in),
             };
+            let pause = pause.into_iter().chain(self.bash.as_ref().and_then(Bash::impatience)).min();
             let ready = sys::wait_readable(&watched, pause).map_err(|error| format!("waiting failed: {error}"))?;
             if ready[1] {
                 self.reap()?;
             }
-            if ready.get(2) == Some(&true) {
-                self.listen()?;
-            }
+            self.step()?;
             if ready[0] && !self.obey()? {
                 return Ok(());
             }
@@ -155,6 +157,7 @@ impl<'a> Init<'a> {
             match frame {
                 ToHelper::Run { id, command } => self.run(id, &command)?,
                 ToHelper::Kill { id } => self.begin_ending(id, None),
+                ToHelper::KillJobs => self.kill_jobs(),
                 ToHelper::Begin { .. } => return Err("`begin` came twice".to_owned()),
             }
         }
@@ -171,10 +174,10 @@ impl<'a> Init<'a> {
             self.start_bash()?;
         }
         let Some(bash) = &mut self.bash else { return Err("there is no shell".to_owned()) };
-        let token = sys::random_token().map_err(|error| format!("no random bytes: {error}"))?;
+        bash.wait_for_begin()?;
         let before = self.tree.living(Some(bash.pid));
-        self.launcher.run(bash, command, &token).map_err(|error| format!("the command cannot be stored: {error}"))?;
-        self.running = Some(Running { id, token, before, ending: None });
+        bash.run(command).map_err(|error| format!("the command cannot be stored: {error}"))?;
+        self.running = Some(Running { id, code: None, before, ending: None });
         Ok(())
     }
 
@@ -217,8 +220,6 @@ impl<'a> Init<'a> {
 
     fn bash_ended(&mut self, mut bash: Bash, end: ChildEnd) -> Result<(), String> {
         bash.listen();
-        let words = bash.last_words();
-        let finished = self.running.as_ref().and_then(|running| bash.report(&running.token));
         let killed = self.running.as_ref().and_then(|running| running.ending.as_ref()).is_some_and(|it| it.bash_killed);
         if self.replaced.is_empty() {
             self.replaced.push(match end {
@@ -227,33 +228,62 @@ impl<'a> Init<'a> {
                 ChildEnd::Signalled(signal) => format!("the shell was killed by signal {signal}"),
             });
         }
-        let code = finished.as_ref().map_or(end.code(), |report| report.code);
-        for report in finished.into_iter().chain(words) {
-            self.learn(report);
-        }
-        self.finish(code)
+        let (cwd, env) = bash.last_words();
+        self.learn(cwd, env);
+        let code = self.running.as_ref().and_then(|running| running.code).unwrap_or(end.code());
+        self.finish(Some(code))
     }
 
-    fn listen(&mut self) -> Result<(), String> {
+    /// Looks at bash, and tells the host when a command is over.
+    fn step(&mut self) -> Result<(), String> {
         let Some(bash) = &mut self.bash else { return Ok(()) };
-        bash.listen();
-        let Some(report) = self.running.as_ref().and_then(|running| bash.report(&running.token)) else {
-            return Ok(());
-        };
-        if !self.launcher.is_intact(bash) {
-            self.replaced.push("the command took over descriptors that the shell needs".to_owned());
-            sys::signal_child(bash.pid, libc::SIGKILL);
-            // From here on it is an orphan like any other.
-            self.bash = None;
+        match bash.step() {
+            Step::Wait => Ok(()),
+            Step::Told(told) => {
+                self.learn(told.cwd, None);
+                if let Some(running) = &mut self.running {
+                    running.code = Some(told.code);
+                }
+                if told.intact {
+                    return Ok(());
+                }
+                self.give_up("the command took over descriptors that the shell needs");
+                self.finish(Some(told.code))
+            }
+            Step::Listed => {
+                let env = bash.variables();
+                self.learn(None, env);
+                let code = self.running.as_ref().and_then(|running| running.code);
+                self.finish(code)
+            }
+            Step::Lost(why) => {
+                self.give_up(why);
+                // Whether the command has ended is not known either.
+                if let Some(running) = &self.running {
+                    self.tree.kill_until_gone(&running.before, None, KILL_LIMIT);
+                }
+                self.finish(None)
+            }
         }
-        let code = report.code;
-        self.learn(report);
-        self.finish(code)
     }
 
-    fn learn(&mut self, report: Report) {
-        self.cwd = report.cwd.unwrap_or(std::mem::take(&mut self.cwd));
-        self.env = report.env.unwrap_or(std::mem::take(&mut self.env));
+    fn give_up(&mut self, why: &str) {
+        self.replaced.push(why.to_owned());
+        // From here on it is an orphan like any other.
+        if let Some(bash) = self.bash.take() {
+            sys::signal_child(bash.pid, libc::SIGKILL);
+        }
+    }
+
+    fn learn(&mut self, cwd: Option<PathBuf>, env: Option<Env>) {
+        self.cwd = cwd.unwrap_or(std::mem::take(&mut self.cwd));
+        if let Some(mut env) = env {
+            // Bash hands on what it could not name itself, and does not list it.
+            let named =
+                |name: &OsString| name.as_bytes().iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+            env.extend(std::mem::take(&mut self.env).into_iter().filter(|(name, _)| !named(name)));
+            self.env = env;
+        }
     }
 
     /// Ends the command that has passed a limit.
@@ -276,9 +306,16 @@ impl<'a> Init<'a> {
         }
         let shell = self.bash.as_ref().map(|bash| bash.pid);
         if watchdog.look(&self.tree, shell).is_some() {
-            self.tree.kill_until_gone(&HashSet::new(), shell, KILL_LIMIT);
+            self.kill_jobs();
         }
         self.jobs = !self.tree.living(shell).is_empty();
+    }
+
+    fn kill_jobs(&mut self) {
+        if self.running.is_none() {
+            let shell = self.bash.as_ref().map(|bash| bash.pid);
+            self.tree.kill_until_gone(&HashSet::new(), shell, KILL_LIMIT);
+        }
     }
 
     fn begin_ending(&mut self, id: u64, limit: Option<String>) {
@@ -295,7 +332,10 @@ impl<'a> Init<'a> {
     fn go_on_ending(&mut self) {
         let (Some(running), Some(bash)) = (&mut self.running, &self.bash) else { return };
         let Some(ending) = &mut running.ending else { return };
-        self.tree.kill_except(&running.before, Some(bash.pid));
+        // When bash is back there is only its listing to wait for; what is left is killed after that.
+        if running.code.is_none() {
+            self.tree.kill_except(&running.before, Some(bash.pid));
+        }
         if ending.since.elapsed() > GRACE && !ending.bash_killed {
             ending.bash_killed = true;
             sys::signal_child(bash.pid, libc::SIGKILL);
@@ -303,7 +343,7 @@ impl<'a> Init<'a> {
     }
 
     /// Tells the host that the command, if there is one, is over.
-    fn finish(&mut self, code: i32) -> Result<(), String> {
+    fn finish(&mut self, code: Option<i32>) -> Result<(), String> {
         let Some(running) = self.running.take() else { return Ok(()) };
         let shell = self.bash.as_ref().map(|bash| bash.pid);
         if running.ending.is_some() {

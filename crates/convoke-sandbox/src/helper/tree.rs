@@ -1,6 +1,7 @@
 //! The processes below the helper, read from `/proc`, and their certain end. It touches nothing that is not below.
 
 use std::collections::{HashMap, HashSet};
+use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
 use crate::sys::{self, Pid};
@@ -35,6 +36,17 @@ pub(crate) struct Usage {
     pub(crate) memory: u64,
 }
 
+/// What processes below hold by descriptor and what is in no process's own memory.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Held {
+    /// Bytes of files in memory, each once.
+    pub(crate) memory_files: u64,
+    /// Sockets, each once.
+    pub(crate) sockets: u64,
+    /// Descriptors of inotify, of which a user has few for everything.
+    pub(crate) watchers: u64,
+}
+
 /// Every kernel we run on with the usual page; a larger one makes the first count smaller and the fair one decides.
 const PAGE: u64 = 4096;
 
@@ -62,16 +74,48 @@ impl Tree {
         Usage { processes: living.count() as u64, memory }
     }
 
-    /// Bytes of memory below, in which what processes share is divided among them. Slow.
-    pub(crate) fn shared_fairly(&self) -> u64 {
+    /// Bytes of memory below, in which what processes share is divided among them, together with files in memory. Slow.
+    /// Which part of such a file is mapped is not known, so that the larger of both counts.
+    pub(crate) fn shared_fairly(&self, memory_files: u64) -> u64 {
         let all = processes();
-        let one = |process: &&Process| -> u64 {
-            let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", process.identity.pid)).ok();
-            let line = rollup.as_ref().and_then(|text| text.lines().find_map(|line| line.strip_prefix("Pss:")));
-            let kibibytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-            kibibytes.map_or(process.pages.saturating_mul(PAGE), |kibibytes| kibibytes.saturating_mul(1024))
-        };
-        self.below(&all).iter().map(one).sum()
+        let (mut own, mut shared) = (0_u64, 0_u64);
+        for process in self.below(&all) {
+            let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", process.identity.pid));
+            let bytes = |name: &str| -> Option<u64> {
+                let line = rollup.as_ref().ok()?.lines().find_map(|line| line.strip_prefix(name))?;
+                line.split_whitespace().next()?.parse::<u64>().ok().map(|kibibytes| kibibytes.saturating_mul(1024))
+            };
+            let all = bytes("Pss:").unwrap_or(process.pages.saturating_mul(PAGE));
+            let mapped = bytes("Pss_Shmem:").unwrap_or(0).min(all);
+            own = own.saturating_add(all - mapped);
+            shared = shared.saturating_add(mapped);
+        }
+        own.saturating_add(shared.max(memory_files))
+    }
+
+    /// What everything below holds by descriptor.
+    pub(crate) fn held(&self) -> Held {
+        let all = processes();
+        let (mut held, mut files, mut sockets) = (Held::default(), HashSet::new(), HashSet::new());
+        for process in self.below(&all) {
+            let entries = std::fs::read_dir(format!("/proc/{}/fd", process.identity.pid));
+            for path in entries.into_iter().flatten().flatten().map(|entry| entry.path()) {
+                let Ok(link) = std::fs::read_link(&path) else { continue };
+                match link.as_os_str().as_encoded_bytes() {
+                    name if name.starts_with(b"/memfd:") => {
+                        let Ok(file) = std::fs::metadata(&path) else { continue };
+                        if files.insert((file.dev(), file.ino())) {
+                            held.memory_files = held.memory_files.saturating_add(file.blocks().saturating_mul(512));
+                        }
+                    }
+                    name if name.starts_with(b"socket:") => drop(sockets.insert(link)),
+                    b"anon_inode:inotify" => held.watchers += 1,
+                    _ => {}
+                }
+            }
+        }
+        held.sockets = sockets.len() as u64;
+        held
     }
 
     /// Kills everything below except the shell, what is in `keep`, and what descends from that other than through the
@@ -204,6 +248,22 @@ mod tests {
     #[test]
     fn in_its_own_namespace_everything_is_below() {
         check(true, &[10, 12], &[14, 15, 20]);
+    }
+
+    #[test]
+    fn what_is_held_by_descriptor_is_counted_once() {
+        let here = Pid::try_from(std::process::id()).unwrap();
+        // The tree below another root in a namespace of its own has this process in it.
+        let tree = Tree { root: -1, sees_only_below: true };
+        assert!(processes().contains_key(&here));
+        let before = tree.held();
+        let mut file = crate::sys::memory_file().map(std::fs::File::from).unwrap();
+        std::io::Write::write_all(&mut file, &vec![1; 64 << 20]).unwrap();
+        let _copy = file.try_clone().unwrap();
+        let _pair = std::os::unix::net::UnixStream::pair().unwrap();
+        let after = tree.held();
+        let grown = after.memory_files.saturating_sub(before.memory_files);
+        assert!((64 << 20..128 << 20).contains(&grown), "{before:?} {after:?}");
     }
 
     #[test]

@@ -10,6 +10,15 @@ use crate::sys::Pid;
 /// How often it looks while a command runs.
 const EVERY: Duration = Duration::from_millis(100);
 
+/// Watchers for changes of files, of which a user often has 128 in all: some are left for the person.
+const WATCHERS: u64 = 48;
+
+/// Sockets that are free, as far as memory is concerned: every program has some.
+const FREE_SOCKETS: u64 = 64;
+
+/// What one socket may keep back: the kernel's usual limit for a sender, and as much again.
+const SOCKET: u64 = 2 * 212_992;
+
 /// The watch over one shell.
 pub(crate) struct Watchdog {
     limits: Limits,
@@ -49,8 +58,16 @@ impl Watchdog {
         if usage.processes > self.limits.processes {
             return Some(format!("{} processes at one time", self.limits.processes));
         }
+        let held = tree.held();
+        if held.watchers > WATCHERS {
+            return Some(format!("{WATCHERS} inotify instances at one time"));
+        }
+        // The kernel does not say how much is in a socket of another process, so each is taken for full.
+        let sockets = held.sockets.saturating_sub(FREE_SOCKETS).saturating_mul(SOCKET);
+        let elsewhere = held.memory_files.saturating_add(sockets);
         // What is shared is counted for each process at first, and fairly only when that seems too much.
-        let too_much = usage.memory > self.limits.memory && tree.shared_fairly() > self.limits.memory;
+        let too_much = usage.memory.saturating_add(elsewhere) > self.limits.memory
+            && tree.shared_fairly(held.memory_files).saturating_add(sockets) > self.limits.memory;
         too_much.then(|| format!("{} of memory", in_words(self.limits.memory)))
     }
 }

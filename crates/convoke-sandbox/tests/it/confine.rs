@@ -5,6 +5,7 @@ mod faults;
 mod files;
 mod places;
 mod programs;
+mod uncounted;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

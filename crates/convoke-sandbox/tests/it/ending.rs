@@ -72,10 +72,10 @@ async fn a_shell_that_does_not_react_is_replaced(hold: HoldChoice) {
         if finished.shell_replaced.is_none() {
             // `set -n` shows only with the next command, which bash reads and does not run.
             let next = desk.run_within("echo unheard", SHORT).await;
-            assert_eq!((next.ending, next.output.text.as_str()), (Ending::DeadlinePassed, ""), "{command}");
+            assert_eq!((next.ending, next.output.text.as_str()), (Ending::Unknown, ""), "{command}");
             assert!(next.shell_replaced.is_some(), "{command}");
         } else {
-            assert_eq!(finished.ending, Ending::DeadlinePassed, "{command}");
+            assert!(matches!(finished.ending, Ending::DeadlinePassed | Ending::Unknown), "{command}: {finished:?}");
         }
         desk.check("pwd; echo $KEPT", 0, "/usr\n1\n").await;
     }

@@ -7,6 +7,7 @@ mod copy;
 mod denial;
 mod ending;
 mod escape;
+mod forgery;
 mod hosting;
 mod orphans;
 mod output;

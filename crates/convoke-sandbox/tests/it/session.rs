@@ -113,7 +113,7 @@ async fn settings_of_the_shell_do_not_break_it(hold: HoldChoice) {
 /// What bash itself says about loop words outside of a loop.
 fn desk_break_text() -> String {
     let line =
-        |word: &str| format!("/dev/fd/196: line 1: {word}: only meaningful in a `for', `while', or `until' loop\n");
+        |word: &str| format!("/dev/fd/236: line 1: {word}: only meaningful in a `for', `while', or `until' loop\n");
     format!("{}{}on\n", line("break"), line("continue"))
 }
 
@@ -148,7 +148,7 @@ async fn odd_syntax_is_just_a_failed_command(hold: HoldChoice) {
     desk.check(
         "cat <<END\nno end",
         0,
-        "/dev/fd/196: line 2: warning: here-document at line 1 delimited by end-of-file (wanted `END')\nno end\n",
+        "/dev/fd/236: line 2: warning: here-document at line 1 delimited by end-of-file (wanted `END')\nno end\n",
     )
     .await;
     let large = "x".repeat(300_000);
