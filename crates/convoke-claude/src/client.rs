@@ -52,6 +52,7 @@ impl Client {
         // Whoever installed a provider before us has decided for the whole process, and any provider will do.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let url = messages_url(&config.base_url)?;
+        refuse_clear(&config, &url)?;
         let mut builder = reqwest::Client::builder()
             .http1_only()
             .redirect(reqwest::redirect::Policy::none())
@@ -172,6 +173,29 @@ fn messages_url(base_url: &str) -> Result<Url, ClientError> {
     }
     let joined = format!("{}/v1/messages", base.as_str().trim_end_matches('/'));
     Url::parse(&joined).map_err(|error| wrong(&error.to_string()))
+}
+
+/// What could be a secret goes unencrypted to this machine alone, unless somebody said otherwise.
+fn refuse_clear(config: &ClientConfig, url: &Url) -> Result<(), ClientError> {
+    let what = match (&config.auth, config.headers.is_empty()) {
+        (auth, _) if auth.key.is_some() => "the API key",
+        (auth, _) if auth.bearer.is_some() => "the bearer token",
+        (_, false) => "the headers of your configuration, any of which may be a secret,",
+        (_, true) => return Ok(()),
+    };
+    // A proxy reads what it is given for an http:// address.
+    let proxy = match &config.proxy {
+        Proxy::Url(text) => Url::parse(text).ok(),
+        Proxy::Environment | Proxy::Off => None,
+    };
+    let far = [Some(url), proxy.as_ref()].into_iter().flatten().find(|url| !is_local(url));
+    match far {
+        Some(far) if url.scheme() == "http" && !config.insecure_http => {
+            let url = if far == url { shown(&config.base_url) } else { shown(far.as_str()) };
+            Err(ClientError::InsecureHttp { what, url })
+        }
+        _ => Ok(()),
+    }
 }
 
 fn is_local(url: &Url) -> bool {

@@ -27,6 +27,8 @@ pub struct ClientConfig {
     pub proxy: Proxy,
     /// How long to wait, and for what.
     pub timeouts: Timeouts,
+    /// Whether credentials and headers may go over plain http to another machine, where everybody on the way can read them.
+    pub insecure_http: bool,
 }
 
 impl Default for ClientConfig {
@@ -39,6 +41,7 @@ impl Default for ClientConfig {
             headers: Vec::new(),
             proxy: Proxy::default(),
             timeouts: Timeouts::default(),
+            insecure_http: false,
         }
     }
 }
@@ -55,6 +58,7 @@ impl fmt::Debug for ClientConfig {
             .field("header_names", &names)
             .field("proxy", &self.proxy)
             .field("timeouts", &self.timeouts)
+            .field("insecure_http", &self.insecure_http)
             .finish()
     }
 }
@@ -143,6 +147,17 @@ pub enum ClientError {
         url: String,
         /// What is wrong with it.
         problem: String,
+    },
+    /// Credentials would go unencrypted to another machine.
+    #[error(
+        "{what} would go over plain http to {url}, where everybody on the way can read it; write https://, use a tunnel that ends on \
+         this machine (http://127.0.0.1:…), or allow it: insecure_http = true in your own configuration, or CONVOKE_INSECURE_HTTP=on"
+    )]
+    InsecureHttp {
+        /// What would be read.
+        what: &'static str,
+        /// The server or the proxy, without user and password.
+        url: String,
     },
     /// A header cannot be sent.
     #[error("the header `{name}` cannot be sent: {problem}")]

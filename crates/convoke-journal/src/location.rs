@@ -13,14 +13,14 @@ pub enum Location {
     Memory,
     /// A SQLite file, shared by the processes of one machine.
     Sqlite(PathBuf),
-    /// A PostgreSQL database, by URL, shared by machines. The tables are in its schema `convoke`.
+    /// A PostgreSQL database, by URL or by `host=… dbname=…`, shared by machines. The tables are in its schema `convoke`.
     Postgres(String),
 }
 
 impl FromStr for Location {
     type Err = Error;
 
-    /// `memory`, a `postgres://` URL, or a path.
+    /// `memory`, a `postgres://` URL or the `host=… dbname=…` of PostgreSQL, or a path.
     fn from_str(text: &str) -> Result<Self, Error> {
         let bad = |reason: &str| Error::BadLocation { given: hide_passwords(text), reason: reason.to_owned() };
         if text.is_empty() {
@@ -28,6 +28,11 @@ impl FromStr for Location {
         }
         if text == "memory" || text == ":memory:" {
             return Ok(Self::Memory);
+        }
+        if is_keywords(text) {
+            let reason =
+                |_| bad("PostgreSQL does not understand it; give a postgres:// URL, or host=… user=… dbname=…");
+            return text.parse::<tokio_postgres::Config>().map_err(reason).map(|_| Self::Postgres(text.to_owned()));
         }
         if is_postgres(text) {
             let reason = |_| bad("it is no URL PostgreSQL understands, such as postgres://user@host/database");
@@ -60,9 +65,83 @@ fn is_postgres(text: &str) -> bool {
     text.starts_with("postgres://") || text.starts_with("postgresql://")
 }
 
+/// The first words of what PostgreSQL takes instead of a URL: those of libpq, whether this client knows them or not.
+const KEYWORDS: &[&str] = &[
+    "application_name",
+    "channel_binding",
+    "client_encoding",
+    "connect_timeout",
+    "database",
+    "dbname",
+    "fallback_application_name",
+    "gssencmode",
+    "host",
+    "hostaddr",
+    "keepalives",
+    "keepalives_count",
+    "keepalives_idle",
+    "keepalives_interval",
+    "keepalives_retries",
+    "krbsrvname",
+    "load_balance_hosts",
+    "options",
+    "passfile",
+    "port",
+    "replication",
+    "require_auth",
+    "server",
+    "service",
+    "sslcert",
+    "sslcrl",
+    "sslkey",
+    "sslmode",
+    "sslnegotiation",
+    "sslrootcert",
+    "target_session_attrs",
+    "tcp_user_timeout",
+    "user",
+    "username",
+];
+
+/// Whether this is `host=… user=… password=…` and no file: it begins with a word of PostgreSQL's, or has a password in it.
+fn is_keywords(text: &str) -> bool {
+    let names = text.split('=').map(|before| before.trim_end().to_ascii_lowercase()).collect::<Vec<_>>();
+    let Some((_, names)) = names.split_last() else { return false };
+    if text.contains("://") {
+        return false;
+    }
+    let first = names.first().is_some_and(|name| KEYWORDS.contains(&name.trim_start()));
+    first || names.iter().any(|name| ["password", "passwd", "pwd"].iter().any(|word| name.ends_with(word)))
+}
+
+/// Of `host=… user=… password=…` what names the place, and nothing else: any other word could hold a secret.
+fn named(text: &str) -> String {
+    const UNKNOWN: &str = "a PostgreSQL connection string (not shown: it may hold a password)";
+    let Ok(config) = text.parse::<tokio_postgres::Config>() else { return UNKNOWN.to_owned() };
+    let hosts = config.get_hosts().iter().map(|host| match host {
+        tokio_postgres::config::Host::Tcp(name) => name.clone(),
+        tokio_postgres::config::Host::Unix(path) => path.display().to_string(),
+    });
+    let numbers = |numbers: &[u16]| numbers.iter().map(u16::to_string).collect::<Vec<_>>().join(",");
+    let addresses = config.get_hostaddrs().iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    let parts = [
+        ("host", hosts.collect::<Vec<_>>().join(",")),
+        ("hostaddr", addresses),
+        ("port", numbers(config.get_ports())),
+        ("user", config.get_user().unwrap_or_default().to_owned()),
+        ("password", config.get_password().map(|_| "***".to_owned()).unwrap_or_default()),
+        ("dbname", config.get_dbname().unwrap_or_default().to_owned()),
+    ];
+    let said = parts.iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| format!("{name}={value}"));
+    said.collect::<Vec<_>>().join(" ")
+}
+
 /// Stars for the password of the user part and for any parameter whose name ends in `password`. The user part is cut
 /// at the last `@`, so that an unescaped `@`, `/` or `?` in a password hides too much rather than too little.
 fn hide_passwords(url: &str) -> String {
+    if is_keywords(url) {
+        return named(url);
+    }
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let (user, place) = match rest.rsplit_once('@') {
         Some((user, place)) => match user.split_once(':') {
@@ -116,7 +195,32 @@ mod tests {
         check("postgres://me:se@/?cret@host/db", "postgres://me:***@host/db");
         check("postgres://host/db?user=me&password=secret", "postgres://host/db?user=me&password=***");
         check("postgres://host/db", "postgres://host/db");
-        let error = "mysql://me:secret@host".parse::<Location>().unwrap_err();
-        assert!(!error.to_string().contains("secret"), "{error}");
+        check("host=h user=me password=secret dbname=db", "host=h user=me password=*** dbname=db");
+        check("host=h options='-c x=secret' dbname=db", "host=h dbname=db");
+        for bad in [
+            "mysql://me:secret@host",
+            "host=h password='secret",
+            "host=h sslpassword=secret",
+            "Host=h;Username=me;Password=secret;Database=db",
+            "user=me password = se cret=secret",
+        ] {
+            let error = bad.parse::<Location>().unwrap_err();
+            assert!(!error.to_string().contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_postgres_takes_instead_of_a_url_is_no_file() {
+        for text in [
+            "host=h user=me password=secret dbname=db",
+            " host = /run/pg dbname='my db'",
+            "dbname=db",
+            "user=me password='it\\'s a secret' host=h port=5433",
+        ] {
+            assert_eq!(text.parse::<Location>().unwrap(), Location::Postgres(text.to_owned()));
+        }
+        for path in ["a=b.db", "x/host=1.db", "hosts", "/tmp/j=1/user=2.db"] {
+            assert_eq!(path.parse::<Location>().unwrap(), Location::Sqlite(path.into()));
+        }
     }
 }

@@ -64,7 +64,7 @@ pub use program::{
     Program, ProgramClosed, ProgramCounts, ProgramEnd, ProgramEvent, ProgramInput, ProgramSaid, ProgramSpec,
     ProgramStarted, ProgramStatus, ProgramStopped, ProgramSummary, StepDeclined, StepTaken, answer_to, unverified,
 };
-pub use prompts::{NO_CONSENT, claimed_text};
+pub use prompts::{NO_CONSENT, claimed_text, task_result};
 pub use run::{
     CitationsChecked, IllegalRunEvent, ItemEnded, ItemJudged, ItemResult, ItemState, ItemStatus, ItemView, Reused, Run,
     RunClosed, RunCounts, RunEffect, RunEvent, RunInput, RunRefused, RunSpec, RunStarted, RunSummary, Spent,

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use convoke_journal::{KeyedInput, StreamId};
-use convoke_kernel::{AgentId, AgentSpec, Isolation, Outcome, Role, ToolRequest, ToolResult, WorkflowCall, label};
+use convoke_kernel::{AgentId, AgentSpec, Isolation, Role, ToolRequest, ToolResult, WorkflowCall, label, task_result};
 
 use crate::driver::Driver;
 use crate::error::Error;
@@ -88,30 +88,12 @@ async fn task(parent: &Parent, call: &str, prompt: &str, isolation: Isolation) -
         Err(error) => return Err(error),
     };
     let Some(outcome) = ended.outcome else { return Ok(None) };
-    let mut result = summary(&outcome);
-    if let Some(place) = place {
-        result.text.push_str(&format!("\n\n({})", place.finish().await));
-    }
-    Ok(Some(result))
-}
-
-/// More of a summary than this is not one.
-const SUMMARY: usize = 20_000;
-
-/// What the parent reads: the child's last words and nothing else, or that there are none and why.
-fn summary(outcome: &Outcome) -> ToolResult {
-    let said = Some(outcome.text().trim()).filter(|text| !text.is_empty()).unwrap_or("(no summary)");
-    let mut text: String = said.chars().take(SUMMARY).collect();
-    if text.len() < said.len() {
-        text.push_str(&format!("\n(cut at {SUMMARY} of {} characters: ask for less at once)", said.chars().count()));
-    }
-    match outcome {
-        Outcome::Ok { .. } => ToolResult::done(text),
-        Outcome::Failed { message, .. } => {
-            let failed = ToolResult::done(format!("(the sub-agent did not finish: {message})\n{text}"));
-            ToolResult { is_error: true, ..failed }
-        }
-    }
+    let place = match place {
+        Some(place) => Some(place.finish().await),
+        None => None,
+    };
+    let result = ToolResult::done(task_result(&outcome, place.as_deref()));
+    Ok(Some(ToolResult { is_error: outcome.failure().is_some(), ..result }))
 }
 
 /// Drives a child to its end, from wherever it stands.

@@ -159,6 +159,29 @@ pub(crate) struct PlaceArgs {
     /// Lines of text alone, for screen readers and simple terminals: nothing moves, nothing is coloured.
     #[arg(long, global = true)]
     pub(crate) plain: bool,
+    /// Defuse lines that a CI runner would obey (::add-mask::, ##[group]) [default: auto, on in GitHub Actions].
+    #[arg(long, value_name = "WHEN", global = true)]
+    pub(crate) ci_safe: Option<CiSafe>,
+}
+
+/// When lines that a CI runner would obey are defused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CiSafe {
+    // In GitHub Actions.
+    Auto,
+    On,
+    Off,
+}
+
+impl CiSafe {
+    /// The word of flags and files.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::On => "on",
+            Self::Off => "off",
+        }
+    }
 }
 
 /// All flags that settings are made from, wherever on the command line they stood.

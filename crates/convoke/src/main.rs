@@ -7,6 +7,7 @@ mod catalog;
 mod checkpoints;
 mod commands;
 mod confine;
+mod defuse;
 mod doc_test;
 mod failure;
 mod feed;
@@ -46,11 +47,13 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Nobody can be told that stdout or stderr is gone.
-            let _ = error.print();
+            stdio::settle(None);
+            stdio::complain(&error);
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(Exit::Usage as u8));
         }
     };
+    // What goes wrong before the settings are settled is told in a way that does no harm either.
+    stdio::settle(None);
     match start(cli) {
         Ok(exit) => exit.into(),
         Err(failure) => {
@@ -73,6 +76,7 @@ fn start(cli: Cli) -> Result<Exit, Failure> {
     let here = std::env::current_dir()
         .map_err(|error| Failure::usage(format!("the current directory cannot be used: {error}")))?;
     let mut settings = Settings::resolve(&globals, &environment, &here)?;
+    stdio::settle(settings.ci_safe);
     match &mut command {
         Command::Run(args) => args.flags.end.check(&here, &settings.dir)?,
         Command::Resume(args) => args.end.check(&here, &settings.dir)?,

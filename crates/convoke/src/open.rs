@@ -159,7 +159,7 @@ pub(crate) fn check_prices(settings: &Settings, source: &ModelSource, start: &St
 /// What a person should know about the model that is asked. What was configured and is not asked is of no interest.
 pub(crate) fn assumptions(settings: &Settings, source: &ModelSource) -> Vec<String> {
     match source {
-        ModelSource::Offline => Vec::new(),
+        ModelSource::Offline => settings.project.warning().into_iter().collect(),
         ModelSource::Api { .. } | ModelSource::Nothing => {
             settings.warnings.iter().cloned().chain(settings.model_row().assumptions()).collect()
         }

@@ -1,10 +1,14 @@
 //! The two ends a command writes to: stdout for what was asked for, stderr for everything else; and the one it reads from. A
 //! reader that has gone away is no failure. Inside of a capture nothing reaches the terminal and nothing is read from it: a
-//! session runs the very commands of the command line and draws what they say by itself.
+//! session runs the very commands of the command line and draws what they say by itself. In CI nothing that is put or told is obeyed by
+//! the runner.
 
+use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::defuse::{Defuser, Form};
 use crate::failure::Failure;
 use crate::render::{escaped, terminal_size};
 
@@ -23,8 +27,82 @@ struct Capture {
     caught: Mutex<Vec<u8>>,
 }
 
+/// The two ends in front of a CI runner: which of them it reads, and where each stands in its line.
+#[derive(Default)]
+struct Runner {
+    reads: [bool; 2],
+    lines: [Defuser; 2],
+    last: usize,
+}
+
+const OUT: usize = 0;
+const ERR: usize = 1;
+
+static RUNNER: Mutex<Option<Runner>> = Mutex::new(None);
+
 tokio::task_local! {
     static CAPTURE: Arc<Capture>;
+}
+
+/// Settles whether what is written is made harmless for a CI runner: as a person said, or where GitHub's variable says that there is one
+/// and an end does not lead into a file, which no runner reads.
+pub(crate) fn settle(wish: Option<bool>) {
+    let actions = std::env::var_os("GITHUB_ACTIONS").is_some_and(|value| value == "true");
+    let is_file = |end: std::io::Result<OwnedFd>| {
+        end.is_ok_and(|end| std::fs::File::from(end).metadata().is_ok_and(|meta| meta.is_file()))
+    };
+    let files = || {
+        let (out, err) =
+            (std::io::stdout().as_fd().try_clone_to_owned(), std::io::stderr().as_fd().try_clone_to_owned());
+        [is_file(out), is_file(err)]
+    };
+    let reads = match wish {
+        Some(on) => [on; 2],
+        None if actions => files().map(|file| !file),
+        None => [false; 2],
+    };
+    *RUNNER.lock().unwrap_or_else(PoisonError::into_inner) = Some(Runner { reads, ..Runner::default() });
+}
+
+/// The bytes as they go to an end.
+fn harmless(end: usize, bytes: &[u8], form: Form) -> Cow<'_, [u8]> {
+    let mut runner = RUNNER.lock().unwrap_or_else(PoisonError::into_inner);
+    match runner.as_mut() {
+        Some(runner) if runner.reads[end] => {
+            // Both may lead to the same place, and then what the other one wrote has ended this line.
+            if runner.last != end {
+                runner.lines[end] = Defuser::default();
+            }
+            runner.last = end;
+            runner.lines[end].pass(bytes, form)
+        }
+        _ => Cow::Borrowed(bytes),
+    }
+}
+
+/// Prints what is wrong with a command line, or its help.
+pub(crate) fn complain(error: &clap::Error) {
+    let text = error.render().to_string();
+    let end = if error.use_stderr() { ERR } else { OUT };
+    match harmless(end, text.as_bytes(), Form::Text) {
+        // Nobody can be told that stdout or stderr is gone.
+        Cow::Borrowed(_) => drop(error.print()),
+        Cow::Owned(_) if end == ERR => tell(&text),
+        Cow::Owned(_) => drop(put(&text)),
+    }
+}
+
+/// Stderr for a picture that moves.
+pub(crate) struct Talk;
+
+impl Write for Talk {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        std::io::stderr().write_all(&harmless(ERR, bytes, Form::Text)).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        std::io::stderr().flush()
+    }
 }
 
 /// Does this, and catches everything that it puts and tells on the way, in that order. What it prints is made for a person
@@ -84,11 +162,29 @@ pub(crate) fn put_more(text: &str) -> Result<Reader, Failure> {
 
 /// Puts bytes on stdout that may be no text, and says whether it is worth going on.
 pub(crate) fn put_bytes(bytes: &[u8]) -> Result<Reader, Failure> {
+    put_as(bytes, Form::Text)
+}
+
+/// Puts bytes on stdout that a program wants as they are. Where a CI runner reads them and would obey some, they are changed all the same,
+/// and that is said.
+pub(crate) fn put_exact(bytes: &[u8]) -> Result<Reader, Failure> {
+    let mut alone = Defuser::default();
+    let reads = RUNNER.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(|runner| runner.reads[OUT]);
+    if reads && !is_captured() && matches!(alone.pass(bytes, Form::Text), Cow::Owned(_)) {
+        tell(
+            "warning: lines that the CI runner would obey are changed (a backslash is put in); --ci-safe off keeps every byte\n",
+        );
+    }
+    put_bytes(bytes)
+}
+
+fn put_as(bytes: &[u8], form: Form) -> Result<Reader, Failure> {
     if catch(bytes) {
         return Ok(Reader::There);
     }
+    let bytes = harmless(OUT, bytes, form);
     let mut out = std::io::stdout().lock();
-    match out.write_all(bytes).and_then(|()| out.flush()) {
+    match out.write_all(&bytes).and_then(|()| out.flush()) {
         Ok(()) => Ok(Reader::There),
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Reader::Gone),
         Err(error) => Err(Failure::failed(format!("stdout cannot be written to: {error}"))),
@@ -98,14 +194,14 @@ pub(crate) fn put_bytes(bytes: &[u8]) -> Result<Reader, Failure> {
 /// Puts JSON on stdout, and says whether it is worth going on. A terminal gets the same values in a form it does not
 /// obey; everything else gets the text as it is.
 pub(crate) fn put_json(json: &str) -> Result<Reader, Failure> {
-    if is_shown() { put_more(&escaped(json)) } else { put_more(json) }
+    if is_shown() { put_as(escaped(json).as_bytes(), Form::Json) } else { put_as(json.as_bytes(), Form::Json) }
 }
 
 /// Puts talk on stderr, as it is.
 pub(crate) fn tell(text: &str) {
     if !catch(text.as_bytes()) {
         // Nobody can be told that stderr is gone.
-        let _ = std::io::stderr().write_all(text.as_bytes());
+        let _ = std::io::stderr().write_all(&harmless(ERR, text.as_bytes(), Form::Text));
     }
 }
 

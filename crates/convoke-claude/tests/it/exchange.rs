@@ -134,6 +134,45 @@ async fn a_proxy_is_asked_for_the_whole_address() {
 }
 
 #[tokio::test]
+async fn a_key_goes_over_plain_http_to_this_machine_alone() {
+    let key = || Auth { key: Some(Secret::new("sk-key")), bearer: None };
+    let check = |base_url: &str, config: ClientConfig, says: Option<&str>| {
+        let made = Client::new(ClientConfig { base_url: base_url.to_owned(), ..config });
+        match (made, says) {
+            (Ok(_), None) => {}
+            (Err(error), Some(says)) => {
+                let told = error.to_string();
+                assert!(told.contains(says) && told.contains("insecure_http = true"), "{base_url}: {told}");
+                assert!(told.contains("https://") && !told.contains("sk-key"), "{base_url}: {told}");
+            }
+            (made, says) => panic!("{base_url}: {made:?}, expected {says:?}"),
+        }
+    };
+    let keyed = || ClientConfig { auth: key(), ..ClientConfig::default() };
+    let bearer = || Auth { key: None, bearer: Some(Secret::new("tok")) };
+    for near in ["http://127.0.0.1:8080", "http://127.9.9.9", "http://localhost:1/v", "http://[::1]:8080"] {
+        check(near, keyed(), None);
+    }
+    check("https://gateway.example", keyed(), None);
+    for far in
+        ["http://gateway.example", "http://10.0.0.1:8080", "http://[::2]", "http://0.0.0.0", "HTTP://a.localhost"]
+    {
+        check(far, keyed(), Some("the API key would go over plain http to "));
+        check(far, ClientConfig { insecure_http: true, ..keyed() }, None);
+        check(far, ClientConfig::default(), None);
+    }
+    // The same name is no user of another one.
+    check("http://localhost.evil.example", keyed(), Some("http://localhost.evil.example"));
+    check("http://far.example", ClientConfig { auth: bearer(), ..ClientConfig::default() }, Some("the bearer token"));
+    let headers = vec![("x-token".to_owned(), "sk-key".to_owned())];
+    check("http://far.example", ClientConfig { headers, ..ClientConfig::default() }, Some("the headers"));
+    let through = |proxy: &str| ClientConfig { proxy: Proxy::Url(proxy.to_owned()), ..keyed() };
+    check("http://127.0.0.1:1", through("http://proxy.example:3128"), Some("http://proxy.example:3128"));
+    check("http://127.0.0.1:1", through("http://127.0.0.1:3128"), None);
+    check("https://far.example", through("http://proxy.example:3128"), None);
+}
+
+#[tokio::test]
 async fn rate_limits_are_told_with_success_and_with_failure() {
     let expected = RateLimits {
         requests: Some(Bucket { limit: 1000, remaining: 999, reset_at: Some(1_791_633_600_000) }),

@@ -48,9 +48,12 @@ pub(crate) struct DiffFlags {
     /// Only how many lines of which files.
     #[arg(long, conflicts_with = "name_only")]
     pub(crate) stat: bool,
-    /// Only the names of the files.
+    /// Only the names of the files, one per line; a name with a line break or the like in it stands between quotes, as git writes it.
     #[arg(long)]
     pub(crate) name_only: bool,
+    /// With --name-only: every name as it is, with a NUL behind it instead of a line break.
+    #[arg(short = 'z', requires = "name_only")]
+    pub(crate) nul: bool,
 }
 
 #[derive(Debug, Args)]

@@ -9,7 +9,7 @@ use convoke_kernel::{Confinement, Network as Reach, Sandbox as Policy};
 
 use crate::confine::{layers_words, network_words, weaker_line, weaker_names};
 use crate::render::{Look, clean, count, text_columns};
-use crate::settings::{Caps, ModelSource, Settings, caps_words, switch_word};
+use crate::settings::{Caps, ModelSource, ProjectKeys, Settings, caps_words, switch_word};
 
 /// What the line tells.
 pub(super) struct Banner<'a> {
@@ -23,6 +23,8 @@ pub(super) struct Banner<'a> {
     pub(super) consent: bool,
     /// `None` where they are what they were.
     pub(super) caps: Option<Caps>,
+    /// What the project's configuration chose; `None` where that is of no interest.
+    pub(super) project: Option<&'a ProjectKeys>,
     pub(super) source: &'a ModelSource,
     pub(super) confinement: &'a Confinement,
     pub(super) dir: &'a Path,
@@ -44,6 +46,7 @@ enum Place {
     Model,
     Mode,
     Caps,
+    Project,
     Sandbox,
     Network,
     Layers,
@@ -51,12 +54,12 @@ enum Place {
     Journal,
 }
 
-use Place::{Caps as Money, Dir, Journal, Layers, Mode, Model, Name, Network, Sandbox};
+use Place::{Caps as Money, Dir, Journal, Layers, Mode, Model, Name, Network, Project, Sandbox};
 
 /// What becomes shorter, one form at a time, until the line fits.
 const STEPS: &[Place] = &[
-    Dir, Journal, Sandbox, Layers, Money, Model, Dir, Name, Journal, Money, Mode, Mode, Model, Money, Network, Model,
-    Layers, Network, Sandbox,
+    Dir, Journal, Project, Sandbox, Layers, Money, Model, Dir, Name, Journal, Money, Mode, Mode, Project, Model, Money,
+    Network, Model, Layers, Network, Sandbox,
 ];
 
 /// Less of a model's name says nothing.
@@ -81,6 +84,7 @@ impl<'a> Banner<'a> {
             mode: Some(fan_out.mode),
             consent: fan_out.consent,
             caps: Some(settings.caps),
+            project: Some(&settings.project),
             source,
             confinement,
             dir: &settings.dir,
@@ -156,6 +160,15 @@ impl<'a> Banner<'a> {
                 part(&[format!("at most {words}").replace("at most no caps", "no caps"), words, first])
             }
         };
+        let project = match self.project.map(|project| (project.in_force(), project.ignored())) {
+            Some((Some(keys), _)) => part(&[format!("the trusted project sets {keys}"), format!("project: {keys}")]),
+            Some((_, Some(keys))) => staying(&[
+                format!("ignored of the project: {keys} (not trusted; --trust-project)"),
+                format!("project's {keys} ignored"),
+                "project keys ignored".into(),
+            ]),
+            _ => Part::default(),
+        };
         let sandbox = match self.confinement.sandbox {
             Policy::Off => staying(&["commands UNCONFINED (--sandbox off)".into(), "UNCONFINED".into()]),
             policy => part(&[format!("sandbox {}", policy.name()), policy.name().into()]),
@@ -180,7 +193,7 @@ impl<'a> Banner<'a> {
         };
         let dir = part(&[format!("in {}", self.dir.display()), format!("in {here}")]);
         let journal = part(&[format!("journal {}", self.journal), format!("journal {remembered}")]);
-        vec![part(&["convoke".into()]), model, mode, money, sandbox, network, layers, dir, journal]
+        vec![part(&["convoke".into()]), model, mode, money, project, sandbox, network, layers, dir, journal]
     }
 }
 
@@ -255,6 +268,7 @@ mod tests {
             mode: Some(true),
             consent: false,
             caps: Some(Caps { agents: Some(500), tokens: None, nano: Some(10_000_000_000), ms: Some(7_200_000) }),
+            project: None,
             source,
             confinement: &FULL,
             dir: Path::new("/home/me/project"),

@@ -8,6 +8,9 @@ use crate::failure::{Exit, Failure};
 use crate::settings::Settings;
 use crate::stdio;
 
+/// Why what a project chose does not count.
+const NOT_TRUSTED: &str = "project not trusted";
+
 /// Shows the configuration.
 pub(crate) fn run(settings: &Settings, command: &ConfigCommand) -> Result<Exit, Failure> {
     let ConfigCommand::Show(_) = command;
@@ -37,6 +40,7 @@ fn object(settings: &Settings) -> serde_json::Value {
             "key": row.key,
             "value": row.value,
             "origin": row.origin.to_string(),
+            "ignored": row.ignored.as_ref().map(|origin| json!({"origin": origin.to_string(), "why": NOT_TRUSTED})),
         })).collect::<Vec<_>>(),
     })
 }
@@ -46,7 +50,8 @@ fn text(settings: &Settings) -> Result<(), Failure> {
     let mut table = Table::new(columns);
     for row in &settings.rows {
         let value = row.value.clone().unwrap_or_else(|| "-".to_owned());
-        table.row(vec![row.key.clone(), value, row.origin.to_string()]);
+        let ignored = row.ignored.as_ref().map(|origin| format!(" (ignored: {origin}, {NOT_TRUSTED})"));
+        table.row(vec![row.key.clone(), value, format!("{}{}", row.origin, ignored.unwrap_or_default())]);
     }
     // What came from where must be readable to the end, so nothing is cut here.
     stdio::put(&table.render(None))?;

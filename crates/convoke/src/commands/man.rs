@@ -18,12 +18,13 @@ const SECTION: &str = "1";
 const ENVIRONMENT: &[(&str, &str)] = &[
     ("ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN", "The API key, or a bearer token instead of one."),
     ("ANTHROPIC_BASE_URL, ANTHROPIC_MODEL", "Another server, another model."),
-    ("ORCH_JOURNAL", "Where everything is remembered: a file, or a postgres:// URL."),
+    ("ORCH_JOURNAL", "Where everything is remembered: a file, a postgres:// URL, or host=… dbname=…."),
+    ("CONVOKE_INSECURE_HTTP", "on: credentials may go over plain http to another machine."),
     ("ORCH_PLAIN", "1: lines of text alone, as with --plain."),
     ("CONVOKE_BUDGET_USD, CONVOKE_BUDGET_AGENTS, CONVOKE_BUDGET_TOKENS, CONVOKE_BUDGET_MINUTES", "The envelope."),
     (
         "CONVOKE_MODE, CONVOKE_VERIFY, CONVOKE_MAX_CONCURRENT, CONVOKE_SANDBOX, CONVOKE_NETWORK, CONVOKE_NETWORK_ALLOW, \
-         CONVOKE_ASK",
+         CONVOKE_ASK, CONVOKE_CI_SAFE",
         "As the flags of these names.",
     ),
     ("VISUAL, EDITOR", "What opens a file from a session; vi without either."),
@@ -36,7 +37,7 @@ const FILES: &[(&str, &str)] = &[
         "$XDG_CONFIG_HOME/convoke/config.toml",
         "Your configuration; `convoke config show` prints every key and its origin.",
     ),
-    (".convoke/config.toml", "A project's, which may only narrow."),
+    (".convoke/config.toml", "A project's, which may only narrow unless you trust it."),
     ("$XDG_STATE_HOME/convoke/journal.db", "The journal."),
     ("$XDG_STATE_HOME/convoke/history", "What you typed in sessions."),
 ];

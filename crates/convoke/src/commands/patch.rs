@@ -6,14 +6,15 @@ use serde_json::{Value, json};
 use super::table::{Column, Table};
 use crate::args::DiffFlags;
 use crate::failure::Failure;
-use crate::render::{Look, clean};
+use crate::render::{Look, clean, quoted_name};
 use crate::settings::OutputFormat;
 use crate::stdio;
 
 /// What a patch does to one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Counted {
-    pub(super) path: String,
+    /// As it is, which may be no text.
+    pub(super) name: Vec<u8>,
     pub(super) added: usize,
     pub(super) removed: usize,
     /// Whether its lines mean nothing.
@@ -22,9 +23,13 @@ pub(super) struct Counted {
 
 /// Puts a patch on stdout in the form that was asked for.
 pub(super) fn put(patch: &[u8], form: DiffFlags, look: Look) -> Result<(), Failure> {
+    if form.name_only && form.nul && !look.answer_on_terminal {
+        let names: Vec<u8> = counted(patch).into_iter().flat_map(|file| file.name.into_iter().chain([0])).collect();
+        return stdio::put_exact(&names).map(drop);
+    }
     if form.name_only {
-        let names: String = counted(patch).iter().map(|file| format!("{}\n", file.path)).collect();
-        return stdio::put(&if look.answer_on_terminal { clean(&names) } else { names });
+        // A terminal obeys what is in a name, so it never gets one as it is.
+        return stdio::put(&counted(patch).iter().map(|file| quoted_name(&file.name) + "\n").collect::<String>());
     }
     if form.stat {
         return stdio::put(&stat(patch).render(stdio::width()));
@@ -32,14 +37,14 @@ pub(super) fn put(patch: &[u8], form: DiffFlags, look: Look) -> Result<(), Failu
     if look.answer_on_terminal {
         return stdio::put(&shown(&String::from_utf8_lossy(patch), look.colour));
     }
-    stdio::put_bytes(patch).map(|_| ())
+    stdio::put_exact(patch).map(drop)
 }
 
 /// The patch for programs that want more than a patch: the files, and the patch as text.
 pub(super) fn object(patch: &[u8]) -> (Vec<Value>, String) {
     let file = |file: Counted| {
-        let Counted { path, added, removed, binary } = file;
-        json!({"path": path, "added": added, "removed": removed, "binary": binary})
+        let Counted { name, added, removed, binary } = file;
+        json!({"path": String::from_utf8_lossy(&name), "added": added, "removed": removed, "binary": binary})
     };
     (counted(patch).into_iter().map(file).collect(), String::from_utf8_lossy(patch).into_owned())
 }
@@ -52,9 +57,9 @@ pub(super) fn check(command: &str, format: OutputFormat) -> Result<(), Failure> 
 fn stat(patch: &[u8]) -> Table {
     let mut table =
         Table::new(vec![Column::kept("ADDED").right(), Column::kept("REMOVED").right(), Column::cut("FILE")]);
-    for Counted { path, added, removed, binary } in counted(patch) {
+    for Counted { name, added, removed, binary } in counted(patch) {
         let count = |lines: usize| if binary { "binary".to_owned() } else { lines.to_string() };
-        table.row(vec![count(added), count(removed), path]);
+        table.row(vec![count(added), count(removed), quoted_name(&name)]);
     }
     table
 }
@@ -76,8 +81,8 @@ fn counted(patch: &[u8]) -> Vec<Counted> {
             continue;
         }
         let text = String::from_utf8_lossy(line);
-        if let Some(names) = text.strip_prefix("diff --git ") {
-            files.push(Counted { path: path(names), added: 0, removed: 0, binary: false });
+        if let Some(names) = line.strip_prefix(b"diff --git ") {
+            files.push(Counted { name: name(names), added: 0, removed: 0, binary: false });
         } else if let Some(hunk) = text.strip_prefix("@@ ") {
             (old, new) = sizes(hunk);
         } else if text == "GIT binary patch" || text.starts_with("Binary files ") {
@@ -98,18 +103,18 @@ fn sizes(hunk: &str) -> (usize, usize) {
 }
 
 /// The name from `a/NAME b/NAME`: nothing is renamed, so both halves say the same.
-fn path(names: &str) -> String {
+fn name(names: &[u8]) -> Vec<u8> {
     let half = names.get(..names.len().saturating_sub(1) / 2).unwrap_or(names);
-    match half.strip_prefix('"').and_then(|quoted| quoted.strip_suffix('"')) {
-        Some(quoted) => unquoted(quoted.strip_prefix("a/").unwrap_or(quoted)),
-        None => half.strip_prefix("a/").unwrap_or(half).to_owned(),
+    match half.strip_prefix(b"\"").and_then(|quoted| quoted.strip_suffix(b"\"")) {
+        Some(quoted) => unquoted(quoted.strip_prefix(b"a/").unwrap_or(quoted)),
+        None => half.strip_prefix(b"a/").unwrap_or(half).to_owned(),
     }
 }
 
 /// A name as git quotes it, as it is.
-fn unquoted(name: &str) -> String {
+fn unquoted(name: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let mut rest = name.bytes().peekable();
+    let mut rest = name.iter().copied().peekable();
     while let Some(byte) = rest.next() {
         if byte != b'\\' {
             bytes.push(byte);
@@ -118,18 +123,24 @@ fn unquoted(name: &str) -> String {
         match rest.next() {
             Some(digit @ b'0'..=b'3') => {
                 let mut value = digit - b'0';
-                while let Some(next) = rest.next_if(|next| (b'0'..=b'7').contains(next)) {
-                    value = value.wrapping_mul(8).wrapping_add(next - b'0');
+                for _ in 0..2 {
+                    let Some(next) = rest.next_if(|next| (b'0'..=b'7').contains(next)) else { break };
+                    value = value * 8 + (next - b'0');
                 }
                 bytes.push(value);
             }
-            Some(b'n') => bytes.push(b'\n'),
+            Some(b'a') => bytes.push(7),
+            Some(b'b') => bytes.push(8),
             Some(b't') => bytes.push(b'\t'),
+            Some(b'n') => bytes.push(b'\n'),
+            Some(b'v') => bytes.push(0xb),
+            Some(b'f') => bytes.push(0xc),
+            Some(b'r') => bytes.push(b'\r'),
             Some(other) => bytes.push(other),
             None => {}
         }
     }
-    String::from_utf8_lossy(&bytes).into_owned()
+    bytes
 }
 
 /// The patch for a terminal: nothing in it is obeyed, and lines have colours if they may.
@@ -166,8 +177,10 @@ mod tests {
     #[test]
     fn lines_are_counted_by_file_and_content_is_not_taken_for_headers() {
         let expected = [("a b.txt", 1, 1, false), ("é\t.bin", 0, 0, true), ("new", 1, 0, false)];
-        let counted: Vec<_> =
-            counted(PATCH.as_bytes()).into_iter().map(|f| (f.path, f.added, f.removed, f.binary)).collect();
+        let counted: Vec<_> = counted(PATCH.as_bytes())
+            .into_iter()
+            .map(|f| (String::from_utf8(f.name).unwrap(), f.added, f.removed, f.binary))
+            .collect();
         let expected: Vec<_> =
             expected.map(|(path, added, removed, binary)| (path.to_owned(), added, removed, binary)).into();
         assert_eq!(counted, expected);
@@ -186,7 +199,7 @@ mod tests {
     fn a_count_fits_its_width() {
         assert_eq!(
             stat(PATCH.as_bytes()).render(Some(40)),
-            " ADDED  REMOVED  FILE\n     1        1  a b.txt\nbinary   binary  é .bin\n     1        0  new\n"
+            " ADDED  REMOVED  FILE\n     1        1  a b.txt\nbinary   binary  \"é\\t.bin\"\n     1        0  new\n"
         );
     }
 }

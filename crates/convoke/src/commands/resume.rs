@@ -123,6 +123,8 @@ pub(crate) async fn run(settings: &Settings, mut args: ResumeArgs) -> Result<Exi
         mode: told.mode,
         consent: fan_out.is_some_and(|chosen| chosen.consent),
         caps: Some(granted),
+        // What it was begun with stays.
+        project: None,
         dir,
         ..Banner::new(settings, &source, &summary.model, effort, &confinement)
     };

@@ -67,6 +67,10 @@ fn agreed(settings: &Settings, look: Look, shelves: &Shelves, files: Vec<String>
     let root = revealed(&shelves.root.to_string_lossy());
     if asks {
         tell(&look.fit(&format!("{root} brings along {brought}; `convoke workflow list` shows where they are\n")));
+        if let Some(keys) = settings.project.ignored() {
+            let line = format!("its configuration sets {keys}, which counts from the next run on if you say a\n");
+            tell(&look.fit(&line));
+        }
         let file = settings.user_file();
         tell(&look.fit(&format!("y: for this once, a: for good (in {})\n", revealed(&file.to_string_lossy()))));
         match ask(&format!("Trust the workflows and agents of {root}? [y/N/a] ")) {

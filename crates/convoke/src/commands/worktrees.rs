@@ -13,7 +13,7 @@ use crate::catalog::{self, Catalog, Run};
 use crate::commands::{no_jsonl, patch};
 use crate::failure::{Exit, Failure};
 use crate::keeping::{self, Checkout, LEAD};
-use crate::render::{Look, clean, count};
+use crate::render::{Look, clean, count, file_name};
 use crate::settings::Settings;
 use crate::stdio;
 
@@ -189,9 +189,8 @@ impl Desk<'_> {
                 return Ok(Exit::Failed);
             }
             Err(WorktreeError::Conflict(conflict)) => {
-                let lines: String =
-                    conflict.files.iter().map(|(path, why)| format!("conflict: {path} ({why})\n")).collect();
-                stdio::put(&clean(&lines))?;
+                let line = |(path, why): &(String, String)| format!("conflict: {} ({})\n", file_name(path), clean(why));
+                stdio::put(&conflict.files.iter().map(line).collect::<String>())?;
                 let number = count(u32::try_from(conflict.files.len()).unwrap_or(u32::MAX), "conflict");
                 return Err(Failure::failed(format!("{number}: nothing was written")).hint(
                     "look at them with `convoke worktrees diff`, change your side or the branch, and apply again",
@@ -209,11 +208,12 @@ impl Desk<'_> {
             stdio::put_json(&format!("{object:#}\n"))?;
             return Ok(Exit::Done);
         }
-        let listed =
-            |word: &str, files: &[String]| -> String { files.iter().map(|file| format!("{word}: {file}\n")).collect() };
+        let listed = |word: &str, files: &[String]| -> String {
+            files.iter().map(|file| format!("{word}: {}\n", file_name(file))).collect()
+        };
         let not_stored = listed("not brought over, it cannot be stored", &show::names(&applied.not_stored));
         let lines = listed("applied", &applied.files) + &listed("already there", &applied.already) + &not_stored;
-        stdio::put(&clean(&lines))?;
+        stdio::put(&lines)?;
         let number = count(u32::try_from(applied.files.len()).unwrap_or(u32::MAX), "file");
         stdio::tell(&format!("{number} applied in {}\n", clean(&dir.to_string_lossy())));
         Ok(Exit::Done)

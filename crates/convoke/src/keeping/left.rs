@@ -1,6 +1,7 @@
 //! What a run left behind in files, for the report: which of them it changed and who did, and the worktrees
 //! that hold work of its agents. What cannot be read is said, and costs nobody the report.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use convoke_kernel::{AgentId, Confinement};
@@ -11,7 +12,7 @@ use convoke_trees::{
 
 use super::checkout::Checkout;
 use super::places::places;
-use crate::render::clean;
+use crate::render::{clean, quoted_name};
 use crate::report::{Changed, RunLater, Tree};
 use crate::settings::Settings;
 
@@ -144,12 +145,17 @@ async fn changes(places: &Places, dir: &Path, run: &str) -> Result<Changes, Erro
 /// What could not be kept while a run worked, in one line; none if that is nothing.
 pub(crate) fn not_kept_line(not_kept: &[LeftOut]) -> Option<String> {
     const MOST: usize = 8;
-    let named: Vec<String> = not_kept.iter().take(MOST).map(ToString::to_string).collect();
+    let named: Vec<String> = not_kept.iter().take(MOST).map(not_kept_words).collect();
     let more = match not_kept.len().saturating_sub(MOST) {
         0 => String::new(),
         more => format!("; and {more} more"),
     };
-    (!named.is_empty()).then(|| clean(&format!("not kept, cannot be taken back: {}{more}", named.join("; "))))
+    (!named.is_empty()).then(|| format!("not kept, cannot be taken back: {}{more}", named.join("; ")))
+}
+
+/// Something that could not be kept, and why.
+pub(crate) fn not_kept_words(out: &LeftOut) -> String {
+    format!("{}: {}", quoted_name(out.path.as_os_str().as_bytes()), clean(&out.why))
 }
 
 async fn trees(places: &Places, dir: &Path, run: &str) -> Result<Vec<WorktreeEntry>, WorktreeError> {

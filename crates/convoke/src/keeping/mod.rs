@@ -11,5 +11,5 @@ mod places;
 pub(crate) use checkout::{Checkout, LEAD};
 pub(crate) use forget::forget;
 pub(crate) use lead_tree::LeadTree;
-pub(crate) use left::{Left, later_line, later_of, not_kept_line, unlooked_line};
+pub(crate) use left::{Left, later_line, later_of, not_kept_line, not_kept_words, unlooked_line};
 pub(crate) use places::{cannot_take_back, places, places_for};

@@ -6,6 +6,7 @@ mod flows;
 mod jsonl;
 mod live;
 mod look;
+mod names;
 mod narrator;
 mod progress;
 mod question;
@@ -21,6 +22,7 @@ pub(crate) use live::Still;
 #[cfg(test)]
 pub(crate) use look::Talk;
 pub(crate) use look::{Look, terminal_size};
+pub(crate) use names::{file_name, quoted_name};
 pub(crate) use progress::Progress;
 pub(crate) use question::{call_rows, is_whole};
 pub(crate) use report::{Asked, End, Report};

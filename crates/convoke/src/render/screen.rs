@@ -20,7 +20,7 @@ use super::tree::Tree;
 use crate::open::DRAIN;
 use crate::settings::OutputFormat;
 use crate::signals::Caught;
-use crate::stdio::put_json;
+use crate::stdio::{self, put_json};
 
 /// How long a signal may go unanswered.
 const LATE: Duration = Duration::from_secs(1);
@@ -61,7 +61,7 @@ impl Screen {
         let (messages, told) = unbounded_channel();
         let handle = Handle::current();
         let thread = std::thread::spawn(move || {
-            let live = Live::new(std::io::stderr(), look, terminal_size, shown, Instant::now());
+            let live = Live::new(stdio::Talk, look, terminal_size, shown, Instant::now());
             let (signalled, draining, flows, crier) = (None, false, Flows::default(), Crier::default());
             Shower { live, look, clock, handle, signalled, draining, flows, narrator, crier }.show(notices, told)
         });
@@ -102,7 +102,7 @@ async fn known(runtime: &Runtime, lead: &AgentId, progress: &Progress) -> (Tree,
 }
 
 struct Shower {
-    live: Live<std::io::Stderr>,
+    live: Live<stdio::Talk>,
     look: Look,
     clock: Clock,
     handle: Handle,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::model::{Agent, RunReport};
-use crate::render::count;
+use crate::render::{count, file_name};
 
 /// A file that a run changed in its directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -106,7 +106,7 @@ pub(super) fn file_line(report: &RunReport, file: &Changed) -> String {
     };
     let mode = if file.how == "mode" { ", its mode" } else { "" };
     let mixed = if file.mixed { "; somebody else changed it in between" } else { "" };
-    format!("{} {} ({}{mode}{mixed})", file.letter(), file.path, by.join(", "))
+    format!("{} {} ({}{mode}{mixed})", file.letter(), file_name(&file.path), by.join(", "))
 }
 
 /// The files that changed while agents of programs were at work and that are in no list of the run's own,
@@ -119,7 +119,10 @@ pub(super) fn callee_lines(report: &RunReport) -> Vec<String> {
             *files.entry(path.as_str()).or_default() += 1;
         }
     }
-    files.into_iter().map(|(path, agents)| format!("changed while {} worked: {path}", count(agents, "agent"))).collect()
+    files
+        .into_iter()
+        .map(|(path, agents)| format!("changed while {} worked: {}", count(agents, "agent"), file_name(path)))
+        .collect()
 }
 
 /// The role of an agent that a program asked for.

@@ -9,7 +9,7 @@ use super::model::{Confined, Finding, RunReport};
 use super::order::{counts, in_order};
 use super::text::{cache, name, outcomes, spend};
 use crate::questions::who;
-use crate::render::{clean, dollars, revealed, tokens};
+use crate::render::{clean, dollars, file_name, revealed, tokens};
 use crate::utc;
 
 /// The report as a Markdown document.
@@ -186,7 +186,7 @@ fn agents(page: &mut String, report: &RunReport) {
             agent.commands.to_string(),
             tokens(agent.tokens),
             escaped(&dollars(agent.cost_nano)),
-            escaped(&agent.changed.join(", ")),
+            escaped(&agent.changed.iter().map(|file| file_name(file)).collect::<Vec<_>>().join(", ")),
         ];
         put(page, &format!("| {} |", cells.join(" | ")));
     }

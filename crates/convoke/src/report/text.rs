@@ -5,7 +5,7 @@ use super::changes::{CALLEE, LATER_HEAD, callee_lines, file_line, files_head, tr
 use super::model::{Agent, AgentStatus, Finding, RunReport, Verdict};
 use super::order::{counts, in_order};
 use super::program::ProgramReport;
-use crate::render::{Look, clean, count, dollars, flat, hanging, tokens};
+use crate::render::{Look, clean, count, dollars, file_name, flat, hanging, tokens};
 use crate::settings::minutes;
 
 /// More findings than this scroll everything else away.
@@ -228,7 +228,7 @@ impl Page {
         let reports = |agent: &&Agent| !agent.changed.is_empty() && !matches!(agent.role, "lead" | "task" | CALLEE);
         let changed: Vec<&Agent> = agents.iter().filter(reports).collect();
         for agent in changed.iter().take(MOST_LINES) {
-            let files: Vec<&str> = agent.changed.iter().take(MOST_FILES).map(String::as_str).collect();
+            let files: Vec<String> = agent.changed.iter().take(MOST_FILES).map(|file| file_name(file)).collect();
             let more = match agent.changed.len().saturating_sub(MOST_FILES) {
                 0 => String::new(),
                 more => {

@@ -37,14 +37,17 @@ pub(super) enum Kind {
 }
 
 /// What a project's configuration may do with a key. It may narrow what the user allows, never widen it: a directory
-/// that somebody downloaded must not decide where keys are sent, what commands see or how much is spent.
+/// that somebody downloaded must not decide where keys are sent, what commands see, how much is spent, who is paid or what agents are
+/// told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Project {
-    /// It may set it.
-    May,
     /// It may set it to less than the layers below.
     Lower,
-    /// It may not set it.
+    /// What it says comes to what is there and only narrows it.
+    Adds,
+    /// It chooses something for its reader: that counts where the project is trusted, and is ignored elsewhere.
+    Trusted,
+    /// It may not set it, trusted or not.
     MayNot,
 }
 
@@ -65,9 +68,10 @@ const fn key(name: &'static str, kind: Kind, project: Project) -> Key {
 
 /// Every key, in the order in which `convoke config show` prints them.
 pub(super) const KEYS: &[Key] = &[
-    key("model", Kind::Text, Project::May),
-    key("effort", Kind::Text, Project::May),
-    key("system", Kind::Text, Project::May),
+    // What is paid for, and what every agent is told before anything else.
+    key("model", Kind::Text, Project::Trusted),
+    key("effort", Kind::Text, Project::Trusted),
+    key("system", Kind::Text, Project::Trusted),
     key("max_turns", Kind::Count(MOST), Project::Lower),
     key("max_attempts", Kind::Count(MOST), Project::Lower),
     key("bash_timeout", Kind::Time, Project::Lower),
@@ -81,8 +85,8 @@ pub(super) const KEYS: &[Key] = &[
     key("verify", Kind::Voters, Project::MayNot),
     key("max_concurrent", Kind::Count(1_000), Project::Lower),
     key("max_subtasks", Kind::Count(10_000), Project::Lower),
-    key("worker.model", Kind::Text, Project::May),
-    key("worker.effort", Kind::Text, Project::May),
+    key("worker.model", Kind::Text, Project::Trusted),
+    key("worker.effort", Kind::Text, Project::Trusted),
     key("worker.turns", Kind::Count(MOST), Project::Lower),
     // A team costs money and memory files are words to every agent: a project may do without either.
     key("team", Kind::Switch, Project::Lower),
@@ -95,13 +99,17 @@ pub(super) const KEYS: &[Key] = &[
     // Who is asked is a matter between the person and the agents.
     key("ask", Kind::Choice(ASK_WORDS), Project::MayNot),
     // A project's are looked at one by one: it may forbid and ask.
-    key("rules", Kind::Rules, Project::May),
+    key("rules", Kind::Rules, Project::Adds),
     // A project that could say so would trust itself.
     key("trusted", Kind::List, Project::MayNot),
     // How a person reads is the person's.
     key("plain", Kind::Switch, Project::MayNot),
+    // A project that could switch it off would speak to the runner.
+    key("ci_safe", Kind::Choice(CI_SAFE), Project::MayNot),
     key("journal", Kind::Text, Project::MayNot),
     key("base_url", Kind::Text, Project::MayNot),
+    // Who may read the key on its way is between the person and the network.
+    key("insecure_http", Kind::Switch, Project::MayNot),
     key("auth.key", Kind::Secret, Project::MayNot),
     key("auth.bearer", Kind::Secret, Project::MayNot),
     key("proxy", Kind::Text, Project::MayNot),
@@ -119,6 +127,9 @@ pub(super) const KEYS: &[Key] = &[
 /// Tables that a project may not have although this version knows no key in them yet: a project that tries is told the
 /// reason, and not that it mistyped something.
 pub(super) const KEPT_FROM_PROJECTS: &[&str] = &["auth", "env"];
+
+/// When lines that a CI runner would obey are defused.
+pub(super) const CI_SAFE: &[&str] = &["auto", "on", "off"];
 
 const MODEL_MEMBERS: &[&str] = &[
     "aliases",
@@ -151,4 +162,64 @@ pub(super) fn find(name: &str) -> Option<&'static Key> {
 /// Whether keys stand in a table of this name, as `pass` stands in `env`.
 pub(super) fn is_table(name: &str) -> bool {
     KEYS.iter().any(|key| key.name.split_once('.').is_some_and(|(table, _)| table == name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A key that is in none of these lists, or in another one than here, is new or was moved: think about what a stranger's project
+    /// could do with it, and then write it down.
+    #[test]
+    fn every_key_is_classified_by_what_a_project_may_do_with_it() {
+        let check = |class: Project, expected: &[&str]| {
+            let found: Vec<&str> = KEYS.iter().filter(|key| key.project == class).map(|key| key.name).collect();
+            assert_eq!(found, expected, "{class:?}");
+        };
+        check(Project::Trusted, &["model", "effort", "system", "worker.model", "worker.effort"]);
+        check(Project::Adds, &["rules"]);
+        let lower = [
+            "max_turns",
+            "max_attempts",
+            "bash_timeout",
+            "budget.agents",
+            "budget.tokens",
+            "budget.usd",
+            "budget.minutes",
+            "mode",
+            "max_concurrent",
+            "max_subtasks",
+            "worker.turns",
+            "team",
+            "team_idle",
+            "memory",
+            "sandbox",
+            "network",
+            "timeouts.connect",
+            "timeouts.idle",
+            "timeouts.total",
+        ];
+        check(Project::Lower, &lower);
+        let may_not = [
+            "verify",
+            "network_allow",
+            "ask",
+            "trusted",
+            "plain",
+            "ci_safe",
+            "journal",
+            "base_url",
+            "insecure_http",
+            "auth.key",
+            "auth.bearer",
+            "proxy",
+            "version",
+            "betas",
+            "headers",
+            "env.pass",
+            "models",
+            "endpoints",
+        ];
+        check(Project::MayNot, &may_not);
+    }
 }

@@ -48,6 +48,8 @@ impl Layers {
             ("team_idle", Value::Time(team::IDLE)),
             ("memory", Value::Switch(true)),
             ("plain", Value::Switch(false)),
+            ("insecure_http", Value::Switch(false)),
+            ("ci_safe", Value::Text("auto".to_owned())),
             ("version", Value::Text(DEFAULT_VERSION.to_owned())),
             ("proxy", Value::Text("environment".to_owned())),
             ("timeouts.connect", Value::Time(timeouts.connect)),
@@ -85,24 +87,42 @@ impl Layers {
         Ok(())
     }
 
-    /// Puts a project's file over what is there, if it only narrows.
-    pub(super) fn put_project(&mut self, stated: BTreeMap<&'static str, Stated>) -> Result<(), Failure> {
-        for (name, stated) in stated {
-            let lower = keys::find(name).is_some_and(|key| key.project == Project::Lower);
-            if let (true, Some(below)) = (lower, self.0.get(name)) {
-                refuse_higher(name, &stated, below)?;
+    /// Puts a project's file over what is there, as far as it only narrows or is trusted. Returns the keys that need trust, whether
+    /// they count or not.
+    pub(super) fn put_project(
+        &mut self,
+        mut stated: BTreeMap<&'static str, Stated>,
+        trusted: bool,
+    ) -> Result<Vec<(&'static str, Origin)>, Failure> {
+        let mut chosen = Vec::new();
+        for key in keys::KEYS {
+            let Some(stated) = stated.remove(key.name) else { continue };
+            match (key.project, self.0.get_mut(key.name)) {
+                (Project::Lower, Some(below)) => refuse_higher(key.name, &stated, below)?,
+                // A project's rules come to the user's and take nothing away.
+                (Project::Adds, Some(below)) => {
+                    if let (Value::Rules(more), Value::Rules(below)) = (&stated.value, &mut below.value) {
+                        below.extend(more.iter().cloned());
+                    }
+                    continue;
+                }
+                (Project::Trusted, _) => {
+                    chosen.push((key.name, stated.origin.clone()));
+                    if !trusted {
+                        continue;
+                    }
+                    if key.name == "model" && stated.value == Value::Text(OFFLINE_MODEL.to_owned()) {
+                        let message = format!("{}: a project cannot choose the offline model", stated.origin);
+                        return Err(Failure::usage(message).hint("a person chooses it with --offline"));
+                    }
+                }
+                // There is a built-in value of every key that may be lowered, and the file was refused for a key that may not be set.
+                (Project::Lower | Project::MayNot, _) => continue,
+                (Project::Adds, None) => {}
             }
-            if name == "model" && stated.value == Value::Text(OFFLINE_MODEL.to_owned()) {
-                let message = format!("{}: a project cannot choose the offline model", stated.origin);
-                return Err(Failure::usage(message).hint("a person chooses it with --offline"));
-            }
-            // A project's rules come to the user's and take nothing away.
-            match (&stated.value, self.0.get_mut(name).map(|below| &mut below.value)) {
-                (Value::Rules(more), Some(Value::Rules(below))) => below.extend(more.iter().cloned()),
-                _ => self.insert(name, stated),
-            }
+            self.insert(key.name, stated);
         }
-        Ok(())
+        Ok(chosen)
     }
 
     /// Takes credentials of lower layers away: those of a higher one replace them together.
@@ -228,4 +248,32 @@ fn refuse_higher(name: &str, stated: &Stated, below: &Stated) -> Result<(), Fail
         stated.origin, below.origin
     );
     Err(Failure::usage(message).hint("raise it in your own configuration or with a flag"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_that_may_be_lowered_has_something_to_be_lower_than() {
+        let layers = Layers::builtin();
+        for key in keys::KEYS.iter().filter(|key| key.project == Project::Lower) {
+            assert!(layers.value(key.name).is_some(), "{} has no built-in value: a project could set any", key.name);
+        }
+    }
+
+    #[test]
+    fn what_needs_trust_changes_nothing_without_it() {
+        let origin = || Origin::File { path: "/p/.convoke/config.toml".into(), line: 1 };
+        let value = || Value::Text("theirs".to_owned());
+        for key in keys::KEYS.iter().filter(|key| key.project == Project::Trusted) {
+            for trusted in [false, true] {
+                let (mut layers, before) = (Layers::builtin(), Layers::builtin());
+                let stated = BTreeMap::from([(key.name, Stated { value: value(), origin: origin() })]);
+                assert_eq!(layers.put_project(stated, trusted).unwrap(), [(key.name, origin())]);
+                let expected = if trusted { Some(value()) } else { before.value(key.name).cloned() };
+                assert_eq!(layers.value(key.name).cloned(), expected, "{} {trusted}", key.name);
+            }
+        }
+    }
 }

@@ -13,6 +13,7 @@ mod layers;
 mod origin;
 mod paths;
 mod plain;
+mod project;
 mod resolve;
 mod rules;
 mod saved;
@@ -35,6 +36,7 @@ pub(crate) use environment::Environment;
 pub(crate) use fan_out::FanOut;
 pub(crate) use file::check_user_file;
 pub(crate) use origin::{ConfigFile, Origin, Row};
+pub(crate) use project::ProjectKeys;
 pub(crate) use rules::{Asking, is_simple};
 pub(crate) use saved::{Saved, Shelves};
 pub(crate) use team::Team;
@@ -99,6 +101,8 @@ pub(crate) struct Settings {
     pub(crate) proxy: Proxy,
     /// How long to wait for a reply.
     pub(crate) timeouts: Timeouts,
+    /// Whether credentials may go over plain http to another machine.
+    pub(crate) insecure_http: bool,
     /// What is known about models.
     pub(crate) models: Models,
     /// What the server understands.
@@ -109,12 +113,16 @@ pub(crate) struct Settings {
     pub(crate) quiet: bool,
     /// Lines of text alone: nothing moves and nothing is coloured.
     pub(crate) plain: bool,
+    /// Whether lines that a CI runner would obey are defused; `None` leaves it to where this runs.
+    pub(crate) ci_safe: Option<bool>,
     /// What opens a file for a person.
     pub(crate) editor: Editor,
     /// What a person should know about these settings before a run.
     pub(crate) warnings: Vec<String>,
     /// Every key, its value and where it came from, secrets masked.
     pub(crate) rows: Vec<Row>,
+    /// What the project's configuration chose, and whether that counts.
+    pub(crate) project: ProjectKeys,
     /// The configuration files that were looked for.
     pub(crate) files: Vec<ConfigFile>,
 }
@@ -189,6 +197,7 @@ impl Settings {
             headers: self.headers.clone(),
             proxy: self.proxy.clone(),
             timeouts: self.timeouts,
+            insecure_http: self.insecure_http,
         }
     }
 

@@ -41,6 +41,8 @@ pub(crate) struct Row {
     pub(crate) value: Option<String>,
     /// Where it came from.
     pub(crate) origin: Origin,
+    /// Where a project that is not trusted states it too, which does not count.
+    pub(crate) ignored: Option<Origin>,
 }
 
 /// A configuration file that was looked for.

@@ -16,7 +16,9 @@ use super::keys::{self, KEYS, Kind};
 use super::layers::Layers;
 use super::origin::{ConfigFile, Origin, Row};
 use super::value::{self, Value};
-use super::{DOC_TEST_MODE, Editor, Environment, ModelSource, Settings, paths, plain, rules, saved, team};
+use super::{
+    DOC_TEST_MODE, Editor, Environment, ModelSource, ProjectKeys, Saved, Settings, paths, plain, rules, saved, team,
+};
 use crate::args::GlobalArgs;
 use crate::failure::Failure;
 use crate::open::DRAIN;
@@ -32,7 +34,7 @@ impl Settings {
     /// which the process was started.
     pub(crate) fn resolve(args: &GlobalArgs, env: &Environment, here: &Path) -> Result<Settings, Failure> {
         let dir = directory(args, here)?;
-        let (mut layers, files) = read_files(env, &dir)?;
+        let (mut layers, files, saved, mut project) = read_files(args, env, &dir)?;
         put_environment(&mut layers, env)?;
         put_flags(&mut layers, args);
         fan_out::put_flags(&mut layers, &args.settings.budget, &args.settings.crew);
@@ -40,6 +42,12 @@ impl Settings {
         rules::put_flags(&mut layers, &args.settings.approval);
         confine::put_flags(&mut layers, &args.settings.confine);
         plain::put_flag(&mut layers, args.place.plain);
+        if let Some(when) = args.place.ci_safe {
+            layers.put("ci_safe", Value::Text(when.word().to_owned()), Origin::Flag("--ci-safe"));
+        }
+
+        // What a variable or a flag says instead is not the project's any more.
+        project.keys.retain(|(name, origin)| !project.trusted || layers.origin(name) == *origin);
 
         let models = models(&layers)?;
         let endpoints = endpoints(&layers)?;
@@ -54,7 +62,7 @@ impl Settings {
             ModelSource::Nothing => endpoints.for_base_url(DEFAULT_BASE_URL),
         };
         let row = models.get(layers.text("model").unwrap_or_default());
-        let mut warnings = Vec::new();
+        let mut warnings: Vec<String> = project.warning().into_iter().collect();
         let effort = effort(&mut layers, &row, &endpoint, &mut warnings)?;
         let lead = (&row, effort.as_deref());
         let fan_out = fan_out::fan_out(&layers, &args.settings.crew, lead, &models, &endpoint, &mut warnings)?;
@@ -83,7 +91,7 @@ impl Settings {
             team: team::team(&layers),
             asking: rules::asking(&layers, &args.settings.approval)?,
             confine: confine::wanted(&layers, &args.settings.confine)?,
-            saved: saved::saved(&layers, &args.settings.trust, env)?,
+            saved,
             surroundings: env.only(crate::confine::VARIABLES),
             doc_test: env.get(DOC_TEST_MODE).is_some(),
             command_env,
@@ -96,14 +104,21 @@ impl Settings {
                 idle: layers.time("timeouts.idle"),
                 total: layers.time("timeouts.total"),
             },
+            insecure_http: layers.is_on("insecure_http"),
             models,
             endpoint,
             output: args.place.output.unwrap_or_default(),
             quiet: args.place.quiet,
             plain: plain::is_plain(&layers, env),
+            ci_safe: match layers.text("ci_safe") {
+                Some("on") => Some(true),
+                Some("off") => Some(false),
+                _ => None,
+            },
             editor: Editor::named(env.editor()),
             warnings,
-            rows: rows(&layers),
+            rows: rows(&layers, &project),
+            project,
             files,
         })
     }
@@ -116,19 +131,27 @@ fn directory(args: &GlobalArgs, here: &Path) -> Result<PathBuf, Failure> {
     if canonical.is_dir() { Ok(canonical) } else { Err(cannot("it is not a directory".to_owned())) }
 }
 
-fn read_files(env: &Environment, dir: &Path) -> Result<(Layers, Vec<ConfigFile>), Failure> {
+fn read_files(
+    args: &GlobalArgs,
+    env: &Environment,
+    dir: &Path,
+) -> Result<(Layers, Vec<ConfigFile>, Saved, ProjectKeys), Failure> {
     let mut layers = Layers::builtin();
     let user_file = paths::user_config(env)?;
     let user = file::read(&user_file, &Owner::User)?;
     let project_file = paths::project_config(dir);
     let project = file::read(&project_file, &Owner::Project { user_file: user_file.clone() })?;
     let files = vec![
-        ConfigFile { layer: "user", path: user_file, found: user.is_some() },
+        ConfigFile { layer: "user", path: user_file.clone(), found: user.is_some() },
         ConfigFile { layer: "project", path: project_file, found: project.is_some() },
     ];
     layers.put_user(user.unwrap_or_default())?;
-    layers.put_project(project.unwrap_or_default())?;
-    Ok((layers, files))
+    // Whom the person trusts is settled before the project says anything.
+    let saved = saved::saved(&layers, &args.settings.trust, env)?;
+    let trusted = saved.trusts(dir);
+    let keys = layers.put_project(project.unwrap_or_default(), trusted)?;
+    let root = paths::project_root(dir).to_owned();
+    Ok((layers, files, saved, ProjectKeys { keys, trusted, root, user_file }))
 }
 
 /// What `DOC_TEST_MODE` makes small.
@@ -147,6 +170,8 @@ const VARIABLES: &[(&str, &str)] = &[
     ("CONVOKE_NETWORK", "network"),
     ("CONVOKE_NETWORK_ALLOW", "network_allow"),
     ("CONVOKE_ASK", "ask"),
+    ("CONVOKE_INSECURE_HTTP", "insecure_http"),
+    ("CONVOKE_CI_SAFE", "ci_safe"),
 ];
 
 fn put_environment(layers: &mut Layers, env: &Environment) -> Result<(), Failure> {
@@ -312,11 +337,17 @@ fn at(layers: &Layers, table: &str, error: &TableError) -> Failure {
     Failure::usage(format!("{}: {error}", layers.origin(table)))
 }
 
-fn rows(layers: &Layers) -> Vec<Row> {
+fn rows(layers: &Layers, project: &ProjectKeys) -> Vec<Row> {
     let mut rows = Vec::new();
     for key in KEYS {
         let origin = layers.origin(key.name);
-        let row = |name: String, value: Option<String>| Row { key: name, value, origin: origin.clone() };
+        let ignored = project.ignored_at(key.name).cloned();
+        let row = |name: String, value: Option<String>| Row {
+            key: name,
+            value,
+            origin: origin.clone(),
+            ignored: ignored.clone(),
+        };
         let texts = |items: Vec<String>| (!items.is_empty()).then(|| items.join(", "));
         match key.kind {
             Kind::Choice(_) if key.name == "ask" && layers.text(key.name).is_none() => {
@@ -346,6 +377,7 @@ fn rows(layers: &Layers) -> Vec<Row> {
                     key: format!("{}.{}", key.name, number + 1),
                     value: Some(rules::show(rule)),
                     origin: origin.clone(),
+                    ignored: None,
                 }));
             }
             Kind::Rows(_) => {

@@ -215,7 +215,9 @@ fn command_matches(text: &str, decision: Decision) -> Result<(), Never> {
     let itself = Rule { tool: None, command: Some(text.to_owned()), path: None, decision: Decision::Deny };
     let rules = Approvals { rules: vec![itself], ..Approvals::default() };
     let request = ToolRequest::Bash { command: text.to_owned() };
-    if decision != Decision::Allow && rules.forbids(&request, "/").is_none() {
+    // What is known only when it runs fits every rule, and says nothing about this one.
+    let unknown = text.contains(['$', '`', '{']);
+    if decision != Decision::Allow && (unknown || rules.forbids(&request, "/").is_none()) {
         let why = "commands are looked at program by program, each by its bare name and without quotes".to_owned();
         let instead = "write one rule for each program, such as command = \"git push\"".to_owned();
         return Err(Never { why, instead });

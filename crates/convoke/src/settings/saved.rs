@@ -64,10 +64,15 @@ fn real(dir: PathBuf) -> PathBuf {
 }
 
 impl Saved {
+    /// Whether the project of a directory, which is canonical, is trusted.
+    pub(super) fn trusts(&self, dir: &Path) -> bool {
+        self.any || self.trusted.iter().any(|root| root == paths::project_root(dir))
+    }
+
     /// The shelves of a directory, which is canonical.
     pub(crate) fn shelves(&self, dir: &Path) -> Shelves {
         let root = paths::project_root(dir).to_owned();
-        let trusted = self.any || self.trusted.contains(&root);
+        let trusted = self.trusts(dir);
         let shelves = |what: &str| {
             let in_project = paths::project_dirs(dir).flat_map(|dir| IN_PROJECT.map(|name| dir.join(name)));
             // What is the user's own stays so in whatever directory it stands.

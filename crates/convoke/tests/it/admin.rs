@@ -465,6 +465,32 @@ fn the_doctor_says_what_holds_commands_and_who_answers() {
     );
 }
 
+#[test]
+fn a_key_for_a_server_over_plain_http_fails_the_doctor_and_the_run() {
+    let place = Place::new();
+    let check = |url: &str, args: &[&str], allowed: Option<&str>, code: i32| {
+        let mut command = place.command(args);
+        command.env("ANTHROPIC_API_KEY", "sk-secret").env("ANTHROPIC_BASE_URL", url);
+        command.env("http_proxy", "http://127.0.0.1:1").envs(allowed.map(|on| ("CONVOKE_INSECURE_HTTP", on)));
+        let got = ran(&mut command);
+        assert_eq!(got.code, code, "{url} {args:?}: {}{}", got.out, got.err);
+        assert!(!got.out.contains("sk-secret") && !got.err.contains("sk-secret"));
+        got.out + &got.err
+    };
+    let far = "http://gateway.invalid:8080";
+    let says = "the API key would go over plain http to http://gateway.invalid:8080";
+    let told = check(far, &["doctor"], None, 1);
+    assert!(told.contains("fail source") && told.contains(says) && told.contains("CONVOKE_INSECURE_HTTP=on"), "{told}");
+    let told = check(far, &["run", "say hello", "--budget-usd", "none"], None, 2);
+    assert!(told.contains(says) && told.contains("insecure_http = true"), "{told}");
+    let told = check(far, &["doctor"], Some("on"), 0);
+    assert!(told.contains("ok   source"), "{told}");
+    check("http://127.0.0.1:8080", &["doctor"], None, 0);
+    let project = "insecure_http = true";
+    place.write(&place.project_config(), project);
+    assert!(check(far, &["doctor"], None, 2).contains("'insecure_http' cannot be set by a project"));
+}
+
 #[tokio::test]
 async fn the_doctor_opens_and_writes_a_journal_that_is_there() {
     let (place, _writer) = seeded().await;

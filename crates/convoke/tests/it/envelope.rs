@@ -78,7 +78,7 @@ fn every_value_can_be_stated_in_a_file_by_variable_and_by_flag() {
     check("verify = 3", "", &[], &[], "verify", ("3", &format!("{USER}:1")));
     check("verify = \"off\"", "", &[], &["--verify", "9"], "verify", ("9", "flag --verify"));
     check("[worker]\nturns = 4", "", &[], &[], "worker.turns", ("4", &file));
-    check("", "[worker]\nmodel = \"m\"", &[], &[], "worker.model", ("m", &format!("{PROJECT}:2")));
+    check("", "[worker]\nmodel = \"m\"", &[], &["--trust-project"], "worker.model", ("m", &format!("{PROJECT}:2")));
 }
 
 #[test]

@@ -39,6 +39,55 @@ async fn the_object_fits_its_schema_and_carries_the_figures() {
     assert!(report["started_at"].as_u64() <= report["ended_at"].as_u64(), "{report:#}");
 }
 
+/// Whether a runner of GitHub's would obey a line: it begins with `::` behind blanks, or has `##[` in it.
+fn obeyed(text: &str) -> bool {
+    text.split(['\n', '\r']).any(|line| line.trim_start().starts_with("::") || line.contains("##["))
+}
+
+const ORDERS: &str = "Fine.\n::add-mask::fine\n  ::stop-commands::x\r::set-output name=a::b\nso ##[add-mask]y";
+
+#[tokio::test]
+async fn in_github_actions_nothing_that_a_model_says_is_obeyed_by_the_runner() {
+    let told = calls("bash", json!({"command": "printf '::error::x\\n##[group]y\\n'"})).saying(ORDERS);
+    let stage = Stage::with(Script::new().conversation("*", [told, says(ORDERS)])).await;
+    let run = async |args: &[&str], env: &[(&str, &str)]| {
+        // Each is a conversation of its own.
+        let task = format!("::warning::look\n::debug::around {args:?} {env:?}");
+        let mut command = stage.command(&[args, &["run", &task]].concat());
+        command.envs(env.iter().copied());
+        to_its_end(command).await.exits(0)
+    };
+    let actions = [("GITHUB_ACTIONS", "true")];
+    // Elsewhere a pipe gets every byte.
+    let seen = run(&[], &[]).await;
+    assert!(seen.stdout.contains(ORDERS), "{seen:?}");
+    for (args, env) in [
+        (&[][..], &actions[..]),
+        (&["--ci-safe", "on"], &[]),
+        (&["--quiet"], &actions),
+        (&[], &[("CONVOKE_CI_SAFE", "on")]),
+    ] {
+        let seen = run(args, env).await;
+        assert!(!obeyed(&seen.stdout) && !obeyed(&seen.stderr), "{seen:?}");
+        let readable =
+            "Fine.\n:\\:add-mask::fine\n  :\\:stop-commands::x\r:\\:set-output name=a::b\nso ##\\[add-mask]y";
+        assert!(seen.stdout.contains(readable), "{seen:?}");
+    }
+    assert!(run(&["--ci-safe", "off"], &actions).await.stdout.contains(ORDERS));
+    // Data has the same values, and no line of it is obeyed.
+    let seen = run(&["--output", "json"], &actions).await;
+    assert!(!obeyed(&seen.stdout) && !obeyed(&seen.stderr), "{seen:?}");
+    assert_eq!(seen.json()["answer"], ORDERS);
+    let seen = run(&["--output", "jsonl"], &actions).await;
+    assert!(!obeyed(&seen.stdout) && !obeyed(&seen.stderr), "{seen:?}");
+    assert_eq!(seen.lines().last().unwrap()["answer"], ORDERS);
+    // What is wrong with a command line is told in the same way.
+    let mut command = stage.command(&["--output", "x\n::add-mask::y"]);
+    command.envs(actions);
+    let seen = to_its_end(command).await.exits(2);
+    assert!(!obeyed(&seen.stdout) && !obeyed(&seen.stderr), "{seen:?}");
+}
+
 #[tokio::test]
 async fn a_failure_is_an_object_too() {
     let stage = Stage::with(Script::new().conversation("*", [refuses("Not this.")])).await;

@@ -42,7 +42,8 @@ fn each_layer_lies_over_the_one_before() {
     let env = [("ANTHROPIC_MODEL", "m-env")];
     check_key("", "", &[], &[], "model", "claude-opus-4-8", "default");
     check_key(user, "", &[], &[], "model", "m-user", &format!("{USER}:1"));
-    check_key(user, project, &[], &[], "model", "m-project", &format!("{PROJECT}:1"));
+    check_key(user, project, &[], &[], "model", "m-user", &format!("{USER}:1"));
+    check_key(user, project, &[], &["--trust-project"], "model", "m-project", &format!("{PROJECT}:1"));
     check_key(user, project, &env, &[], "model", "m-env", "environment ANTHROPIC_MODEL");
     check_key(user, project, &env, &["--model", "m-flag"], "model", "m-flag", "flag --model");
     check_key(user, project, &[], &[], "max_turns", "20", &format!("{USER}:2"));
@@ -88,6 +89,34 @@ fn d1_4_the_journal_is_a_flag_a_variable_a_key_or_in_the_state_directory() {
     check("journal = \"/k.db\"", &[("ORCH_JOURNAL", "j.db")], &[], "ROOT/work/j.db");
     check("", &[("ORCH_JOURNAL", "/e.db")], &["--journal", "/f.db"], "/f.db");
     check("", &[], &["--journal", "postgres://me:pw@host/db"], "postgres://***@host/db");
+}
+
+#[test]
+fn the_password_of_a_journal_in_words_is_printed_nowhere() {
+    let place = Place::new();
+    let words = "host=127.0.0.1 port=1 user=me password=hunter2hunter2 dbname=db connect_timeout=1";
+    let check = |args: &[&str], code: i32, by_flag: bool| {
+        let mut command = place.command(args);
+        let command = if by_flag { command.args(["--journal", words]) } else { command.env("ORCH_JOURNAL", words) };
+        let got = ran(command);
+        assert_eq!(got.code, code, "{args:?}: {}{}", got.out, got.err);
+        for text in [&got.out, &got.err] {
+            assert!(!text.contains("hunter2"), "{args:?}: {text}");
+        }
+        got.out + &got.err
+    };
+    for by_flag in [true, false] {
+        for format in ["text", "json"] {
+            let shown = check(&["config", "show", "--output", format], 0, by_flag);
+            assert!(shown.contains("host=127.0.0.1 port=1 user=me password=*** dbname=db"), "{shown}");
+            check(&["doctor", "--output", format], 1, by_flag);
+        }
+        check(&["runs", "list"], 1, by_flag);
+        check(&["run", "--offline", "say hello"], 1, by_flag);
+    }
+    let names =
+        std::fs::read_dir(place.path("work")).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();
+    assert!(names.is_empty(), "no file of that name is made: {names:?}");
 }
 
 #[test]
@@ -259,11 +288,14 @@ fn a_project_may_lower_a_cap_and_not_raise_it() {
 
 #[test]
 fn a_project_cannot_choose_the_offline_model() {
-    check_refused(
-        "",
-        "model = \"offline\"",
-        &format!("{PROJECT}:1: a project cannot choose the offline model\n  a person chooses it with --offline"),
-    );
+    let place = Place::new();
+    place.write(&place.project_config(), "model = \"offline\"");
+    let got = place.convoke(&["config", "show", "--trust-project"]);
+    let expected =
+        format!("{PROJECT}:1: a project cannot choose the offline model\n  a person chooses it with --offline");
+    assert_eq!((got.code, place.normal(&got.err)), (2, format!("convoke: {expected}\n")));
+    // Without trust it chooses nothing.
+    check_key("", "model = \"offline\"", &[], &[], "model", "claude-opus-4-8", "default");
 }
 
 #[test]
@@ -272,7 +304,7 @@ fn a_project_file_is_found_up_to_the_git_root_and_not_above() {
     std::fs::create_dir_all(place.path("work/a/b")).unwrap();
     place.write(&place.project_config(), "model = \"m-project\"");
     let model = |dir: &str| {
-        let got = place.convoke(&["config", "show", "--output", "json", "--cwd", dir]);
+        let got = place.convoke(&["config", "show", "--output", "json", "--trust-project", "--cwd", dir]);
         let shown: Value = serde_json::from_str(&got.out).unwrap();
         shown["settings"][0]["value"].as_str().unwrap().to_owned()
     };
@@ -281,6 +313,58 @@ fn a_project_file_is_found_up_to_the_git_root_and_not_above() {
     assert_eq!(model("a/b"), "m-project");
     std::fs::create_dir(place.path("work/a/.git")).unwrap();
     assert_eq!(model("a/b"), "claude-opus-4-8");
+}
+
+/// Everything that a project can choose, and one key that narrows.
+const CHOOSES: &str = "model = \"claude-theirs\"\neffort = \"low\"\nsystem = \"Obey me.\"\nmax_turns = 3\n[worker]\nmodel = \"w\"\n\
+                       effort = \"low\"\n";
+
+#[test]
+fn what_a_project_chooses_is_ignored_until_somebody_trusts_it_and_shown_so() {
+    let keys = [("model", 1), ("effort", 2), ("system", 3), ("worker.model", 6), ("worker.effort", 7)];
+    let place = Place::new();
+    place.write(&place.project_config(), CHOOSES);
+    let rows = |args: &[&str]| {
+        let got = place.convoke(&[&["config", "show", "--output", "json"], args].concat());
+        assert_eq!(got.code, 0, "{}", got.err);
+        let shown: Value = serde_json::from_str(&got.out).unwrap();
+        move |key: &str| shown["settings"].as_array().unwrap().iter().find(|row| row["key"] == key).unwrap().clone()
+    };
+    let row = rows(&[]);
+    for (key, line) in keys {
+        assert_ne!(row(key)["origin"], format!("{}:{line}", place.project_config().display()), "{key}");
+        let ignored = &row(key)["ignored"];
+        let origin = place.normal(ignored["origin"].as_str().unwrap());
+        assert_eq!(
+            (origin, ignored["why"].as_str()),
+            (format!("{PROJECT}:{line}"), Some("project not trusted")),
+            "{key}"
+        );
+    }
+    assert_eq!((row("max_turns")["value"].as_str(), &row("max_turns")["ignored"]), (Some("3"), &Value::Null));
+    let told = place.convoke(&["config", "show"]);
+    let text = place.normal(&told.out);
+    assert!(text.contains(&format!("default (ignored: {PROJECT}:3, project not trusted)")), "{text}");
+    let warning =
+        "warning: ignored, because nobody has trusted ROOT/work: model, effort, system, worker.model, worker.effort";
+    assert!(place.normal(&told.err).contains(warning) && told.err.contains("--trust-project"), "{}", told.err);
+
+    let trusted = format!("trusted = [{:?}]", place.path("work"));
+    place.write(
+        &place.user_config(),
+        &format!(
+            "{trusted}\n[models.claude-theirs]\neffort_levels = [\"low\"]\n\
+                 [models.w]\neffort_levels = [\"low\"]\n"
+        ),
+    );
+    let row = rows(&[]);
+    for (key, line) in keys {
+        let origin = place.normal(row(key)["origin"].as_str().unwrap());
+        assert_eq!((origin, &row(key)["ignored"]), (format!("{PROJECT}:{line}"), &Value::Null), "{key}");
+    }
+    // Another project of the same name elsewhere is another one.
+    place.write(&place.user_config(), &format!("trusted = [{:?}]", place.path("elsewhere")));
+    assert_eq!(rows(&[])("model")["value"], "claude-opus-4-8");
 }
 
 #[test]

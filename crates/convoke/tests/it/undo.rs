@@ -321,3 +321,25 @@ async fn the_doctor_runs_no_git_of_the_workspace() {
     let seen = to_its_end(doctor).await;
     assert!(seen.stdout.contains("git version") && !bin.join("ran").exists(), "{seen:?}");
 }
+
+#[tokio::test]
+async fn names_with_line_breaks_and_escapes_in_them_are_printed_whole_and_told_apart() {
+    let odd = "a\nb\u{1b}[2J.txt";
+    let make = "printf 'x\\n' > $'a\\nb\\x1b[2J.txt'; printf 'y\\n' > plain.txt";
+    let stage = Stage::with(Script::new().conversation("*", [bash(make), says("Done.")])).await;
+    let dir = repository(&stage, &[("kept.txt", "kept\n")]);
+    let seen = stage.run(&["make", "files"]).await.exits(0);
+    let run = run_id(&seen);
+    assert!(dir.join(odd).exists());
+    let quoted = r#""a\nb\033[2J.txt""#;
+    assert!(seen.stderr.contains(&format!("A {quoted} (lead)")), "{}", seen.stderr);
+    let diff = async |args: &[&str]| stage.run(&[&["runs", "diff", &run], args].concat()).await.exits(0).stdout;
+    assert_eq!(diff(&["--name-only"]).await, format!("{quoted}\nplain.txt\n"));
+    assert_eq!(diff(&["--name-only", "-z"]).await, format!("{odd}\0plain.txt\0"));
+    assert!(diff(&["--stat"]).await.contains(quoted));
+    let object: Value = serde_json::from_str(&diff(&["--output", "json"]).await).unwrap();
+    assert_eq!(object["files"][0]["path"], odd);
+    let undone = stage.run(&["runs", "undo", &run]).await.exits(0);
+    assert!(undone.stdout.contains(&format!("removed: {quoted}\n")), "{}", undone.stdout);
+    assert!(!dir.join(odd).exists());
+}

@@ -1,6 +1,7 @@
 //! `convoke runs undo`: takes back what a run changed. A file that is not as the run left it is left alone and named with
 //! the reason; what a person did beside the run is not touched.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use convoke_journal::StreamId;
@@ -14,7 +15,7 @@ use crate::catalog::{self, Catalog, Run, State};
 use crate::commands::no_jsonl;
 use crate::failure::{Exit, Failure};
 use crate::keeping::{self, Checkout, LEAD};
-use crate::render::{clean, count};
+use crate::render::{clean, count, quoted_name};
 use crate::report::RunLater;
 use crate::settings::Settings;
 use crate::stdio;
@@ -77,13 +78,15 @@ fn not_running(run: &Run) -> Result<(), Failure> {
 
 fn text(undone: &Undone, dry_run: bool) -> String {
     let would = if dry_run { "would be " } else { "" };
-    let line = |path: &PathBuf| format!("{would}{}: {}\n", kind(undone, path), clean(&path.to_string_lossy()));
+    let line =
+        |path: &PathBuf| format!("{would}{}: {}\n", kind(undone, path), quoted_name(path.as_os_str().as_bytes()));
     let mut lines: String = undone.restored.iter().map(line).collect();
     for (path, why) in &undone.kept {
-        lines.push_str(&clean(&format!("left alone: {} ({why})\n", path.to_string_lossy())));
+        let name = quoted_name(path.as_os_str().as_bytes());
+        lines.push_str(&format!("left alone: {name} ({})\n", clean(why)));
     }
     for out in &undone.not_kept {
-        lines.push_str(&clean(&format!("not kept, cannot be taken back: {out}\n")));
+        lines.push_str(&format!("not kept, cannot be taken back: {}\n", keeping::not_kept_words(out)));
     }
     if undone.rules_changed {
         lines.push_str(RULES_CHANGED);
