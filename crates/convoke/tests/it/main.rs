@@ -10,6 +10,7 @@ mod envelope;
 mod escapes;
 mod fan_out;
 mod fork;
+mod host_side;
 mod inspection;
 mod kill;
 mod kill_fan_out;

@@ -123,7 +123,8 @@ impl Stage {
         self.home().join(".local/state/convoke")
     }
 
-    fn prepare(&self, program: &Path) -> Command {
+    /// Another program in the same surroundings.
+    pub(crate) fn prepare(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.env_clear().current_dir(self.work()).kill_on_drop(true).stdin(Stdio::null());
         command.env("HOME", self.home()).env("TMPDIR", self.place.path());
