@@ -6,9 +6,11 @@
 //! git finds elsewhere it is not waited for longer than the patience with a program that stands still.
 
 use std::fs;
-use std::io::{self, Read};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::io;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
+
+use convoke_beneath::{Dir, Kind};
 
 use crate::error::Error;
 
@@ -54,19 +56,14 @@ fn refuse_pipe(found: io::Result<fs::Metadata>, file: &Path) -> Result<(), Error
     if is_pipe { Err(Error::Pipe { path: file.to_owned() }) } else { Ok(()) }
 }
 
+/// The longest that a list of rules, or a file that names a place, may be.
+const LONGEST: u64 = 64 << 20;
+
 /// Reads a file; what is none is an error and is not waited for.
 pub(crate) fn read_plain(path: &Path) -> io::Result<Vec<u8>> {
-    let mut file = fs::File::options().read(true).custom_flags(NOT_WAITING).open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a file"));
-    }
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
-    Ok(bytes)
+    let (file, _) = convoke_beneath::named_file(path, None)?;
+    Ok(convoke_beneath::read_whole(file, path, LONGEST)?)
 }
-
-/// Opens a pipe without waiting for its other end; for files it means nothing.
-pub(crate) const NOT_WAITING: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
 
 /// Refuses a git dir with a link where objects or refs are written. It must be given without links.
 pub(crate) fn refuse_links(git_dir: &Path) -> Result<(), Error> {
@@ -77,12 +74,11 @@ pub(crate) fn refuse_links(git_dir: &Path) -> Result<(), Error> {
         refuse_links_to(git_dir, Path::new(path))?;
     }
     let objects = git_dir.join("objects");
-    for entry in fs::read_dir(&objects).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
-            return Err(refusal(&entry.path()));
-        }
+    let entries = Dir::open(git_dir).and_then(|dir| dir.entries(Path::new("objects"))).unwrap_or_default();
+    match entries.iter().find(|entry| entry.kind == Kind::Link) {
+        Some(link) => Err(refusal(&objects.join(&link.name))),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Refuses a ref, or the log of one, that would be written through a link.

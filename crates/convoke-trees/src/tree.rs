@@ -1,18 +1,18 @@
 //! Trees: what lies below a directory, byte for byte, as one object of git's; and what is different between two of them.
 //! It reads the work tree and never writes there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+use convoke_beneath::{Dir, Error as Opening, Kind, Links};
 
 use crate::error::Error;
 use crate::git::failed;
-use crate::links::NOT_WAITING;
 use crate::store::{ObjectId, Store};
 
 /// The largest file that is kept.
@@ -98,7 +98,7 @@ impl Store {
         let ignored = self.below(ignored.arg(exclude)).run().await?;
         let ignored: BTreeSet<&[u8]> = ignored.split(|byte| *byte == 0).filter(|name| !name.is_empty()).collect();
         let files = ignored.into_iter().map(|name| Path::new(OsStr::from_bytes(name)));
-        let mut known = Files { top: self.top(), links: BTreeMap::new(), hidden: self.hidden() };
+        let known = Files::of(self)?;
         let files: Vec<&Path> = files.filter(|path| known.fate(path) == Fate::Kept).collect();
         self.stage(index, &files).await?;
 
@@ -139,7 +139,7 @@ impl Store {
         }
         let names: BTreeSet<&[u8]> = listed.stdout.split(|byte| *byte == 0).filter_map(|line| line.get(2..)).collect();
         let (mut staged, mut removed, mut out) = (Vec::new(), Vec::new(), unopened(&listed.stderr, self.prefix()));
-        let mut files = Files { top: self.top(), links: BTreeMap::new(), hidden: self.hidden() };
+        let files = Files::of(self)?;
         for name in names {
             let path = Path::new(OsStr::from_bytes(name));
             let seen = path.strip_prefix(self.prefix()).unwrap_or(path);
@@ -247,59 +247,50 @@ enum Fate {
     Hidden(PathBuf),
 }
 
-/// The files of a work tree, with what was seen of the directories on the way.
-struct Files<'a> {
-    top: &'a Path,
-    links: BTreeMap<PathBuf, bool>,
+/// The files of a work tree, looked at beneath its handle.
+struct Files {
+    top: Dir,
+    path: PathBuf,
     /// What commands do not see, and git neither.
     hidden: Vec<PathBuf>,
 }
 
-impl Files<'_> {
-    fn fate(&mut self, path: &Path) -> Fate {
+impl Files {
+    fn of(store: &Store) -> Result<Self, Error> {
+        let top = Dir::open_real(store.top()).map_err(Error::opening("opening", store.top()))?;
+        Ok(Self { top, path: store.top().to_owned(), hidden: store.hidden() })
+    }
+
+    fn fate(&self, path: &Path) -> Fate {
         if path.iter().any(|name| name.eq_ignore_ascii_case(".git")) {
             return Fate::LeftOut("git keeps nothing of this name");
         }
-        if self.is_beyond_link(path) {
-            return Fate::Gone;
-        }
-        let place = self.top.join(path);
+        let place = self.path.join(path);
         if let Some(hidden) = self.hidden.iter().find(|hidden| place.starts_with(hidden)) {
             return Fate::Hidden(hidden.clone());
         }
-        let found = match place.symlink_metadata() {
+        let found = match self.top.look(path) {
             Ok(found) => found,
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Fate::Gone,
+            // What lies beyond a link is no part of the tree.
+            Err(error) if error.is_missing() || matches!(error, Opening::Link { .. }) => return Fate::Gone,
             Err(_) => return Fate::LeftOut("it cannot be looked at"),
         };
-        let kind = found.file_type();
-        if kind.is_dir() {
-            // A file that has become a directory is listed too; what is in it is listed by itself.
-            let nested = place.join(".git").symlink_metadata().is_ok();
-            return if nested { Fate::LeftOut("a repository of its own") } else { Fate::Gone };
+        match Kind::of(&found) {
+            Kind::Directory => {
+                // A file that has become a directory is listed too; what is in it is listed by itself.
+                let nested = self.top.look(&path.join(".git")).is_ok();
+                if nested { Fate::LeftOut("a repository of its own") } else { Fate::Gone }
+            }
+            Kind::File if u64::try_from(found.st_size).is_ok_and(|size| size > LARGEST) => {
+                Fate::LeftOut("larger than 100 MiB")
+            }
+            Kind::File => match self.top.file(path, Links::Refused) {
+                Err(error) if !error.is_missing() => Fate::LeftOut("it cannot be read"),
+                _ => Fate::Kept,
+            },
+            Kind::Link => Fate::Kept,
+            Kind::Fifo | Kind::Socket | Kind::Device => Fate::Special,
         }
-        if !kind.is_file() && !kind.is_symlink() {
-            return Fate::Special;
-        }
-        if found.len() > LARGEST {
-            return Fate::LeftOut("larger than 100 MiB");
-        }
-        // It may have become a pipe since it was looked at, which is not waited for.
-        match kind.is_file().then(|| File::options().read(true).custom_flags(NOT_WAITING).open(place)) {
-            Some(Err(error)) if error.kind() != ErrorKind::NotFound => Fate::LeftOut("it cannot be read"),
-            _ => Fate::Kept,
-        }
-    }
-
-    fn is_beyond_link(&mut self, path: &Path) -> bool {
-        let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) else { return false };
-        if let Some(known) = self.links.get(parent) {
-            return *known;
-        }
-        let found = self.top.join(parent).symlink_metadata();
-        let is = found.is_ok_and(|found| found.is_symlink()) || self.is_beyond_link(parent);
-        self.links.insert(parent.to_owned(), is);
-        is
     }
 }
 

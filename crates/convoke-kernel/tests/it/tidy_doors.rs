@@ -71,10 +71,9 @@ const ALLOWED: &[(&str, &str)] = &[
     ("convoke-trees/src/record.rs", "the record, in the state directory"),
     (
         "convoke-trees/src/store.rs",
-        "the private git directory, and pointers of git that are looked at before they are opened",
+        "the private git directory, and names of a git directory, which are listed",
     ),
-    ("convoke-trees/src/tree.rs", "indexes of our own, and a look whether a file of the tree can be read"),
-    ("convoke-trees/src/links.rs", "names of a git directory are listed"),
+    ("convoke-trees/src/tree.rs", "indexes of our own"),
     ("convoke-trees/src/worktree/apply.rs", "staged files, in the state directory"),
     ("convoke-trees/src/worktree/create.rs", "directories of our own in the state directory"),
     ("convoke-trees/src/worktree/disk.rs", "the state directory, and git's own directory of a worktree"),
