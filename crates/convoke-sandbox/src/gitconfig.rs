@@ -4,10 +4,8 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ffi::OsStr;
-use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// The largest file that is read, and the most that are read for one repository.
@@ -147,10 +145,7 @@ pub(crate) fn reduced(home: &Path) -> Option<Vec<u8>> {
 
 /// What is in a file, if it is a regular one of an ordinary size. A pipe is not waited for.
 fn read(path: &Path) -> Option<Vec<u8>> {
-    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path).ok()?;
-    if !file.metadata().ok()?.is_file() {
-        return None;
-    }
+    let (file, _) = convoke_beneath::named_file(path, None).ok()?;
     let mut text = Vec::new();
     file.take(LARGEST).read_to_end(&mut text).ok()?;
     Some(text)

@@ -67,7 +67,7 @@ pub struct Unseen {
 
 impl Sight {
     /// Whether commands see a place, which must be given without links.
-    pub(crate) fn shows(&self, place: &Path) -> bool {
+    pub fn shows(&self, place: &Path) -> bool {
         let Self::LikeCommands(unseen) = self else { return true };
         let nearest = |places: &[PathBuf]| {
             let around = places.iter().map(|path| look(path).path).filter(|around| place.starts_with(around));

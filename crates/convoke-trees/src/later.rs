@@ -9,9 +9,11 @@ mod rule;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::fs::File;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use convoke_beneath::Dir;
 use serde::{Deserialize, Serialize};
 
 use self::look::{Entry, Found, born, is_there, look};
@@ -186,7 +188,8 @@ impl Keeper {
         }
         let Some(chain) = self.chain().await? else { return Ok(Changes::default()) };
         let after = self.look_now(&[&chain.before, &chain.tree]).await?;
-        let root = File::open(self.store().dir()).map_err(Error::file("opening", self.store().dir()))?;
+        let root = Dir::open_real(self.store().dir()).map_err(Error::opening("opening", self.store().dir()))?;
+        let root = File::from(OwnedFd::from(root));
         let changes = compare(before, after, &root);
         self.record().put("later-after-contents", &changes.contents[1].contents)?;
         self.record().put_json("later-after", &changes)?;

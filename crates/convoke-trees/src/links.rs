@@ -57,7 +57,7 @@ fn refuse_pipe(found: io::Result<fs::Metadata>, file: &Path) -> Result<(), Error
 }
 
 /// The longest that a list of rules, or a file that names a place, may be.
-const LONGEST: u64 = 64 << 20;
+pub(crate) const LONGEST: u64 = 64 << 20;
 
 /// Reads a file; what is none is an error and is not waited for.
 pub(crate) fn read_plain(path: &Path) -> io::Result<Vec<u8>> {

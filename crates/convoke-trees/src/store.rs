@@ -12,12 +12,13 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use convoke_beneath::{Dir, Links};
 use convoke_sandbox::Sight;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::git::{Call, Git, failed};
-use crate::links::{read_plain, refuse_links, refuse_links_of_ref, refuse_pipes, refuse_pipes_of_rules};
+use crate::links::{LONGEST, read_plain, refuse_links, refuse_links_of_ref, refuse_pipes, refuse_pipes_of_rules};
 use crate::places::Places;
 use crate::record::digest;
 
@@ -334,10 +335,23 @@ impl Store {
         let named = named.map(|name| self.top().join(OsString::from_vec(name)));
         let common = self.location.common.as_deref().map_or(git_dir, Path::new);
         for file in named.into_iter().chain([common.join("info/exclude")]) {
-            patterns.extend(read_plain(&file).unwrap_or_default());
+            patterns.extend(self.read_seen(&file).unwrap_or_default());
             patterns.push(b'\n');
         }
         Ok(patterns)
+    }
+
+    /// Reads a file that a repository names, if commands see it too: which files are ignored tells what stands in the rules.
+    fn read_seen(&self, file: &Path) -> Option<Vec<u8>> {
+        let real = file.canonicalize().ok()?;
+        let places = [Some(self.top()), self.git_dir(), self.location.common.as_deref().map(Path::new)];
+        let is_own = places.into_iter().flatten().any(|place| real.starts_with(place));
+        let is_hidden = self.hidden().iter().any(|hidden| real.starts_with(hidden));
+        if is_hidden || !is_own && !self.sight.shows(&real) {
+            return None;
+        }
+        // Opened without links, so that it is the file that was judged.
+        Dir::open_real(real.parent()?).ok()?.read(Path::new(real.file_name()?), Links::Refused, LONGEST).ok()
     }
 
     /// Everything is put together beside its place and then renamed, so that two processes can do it at once.

@@ -18,12 +18,13 @@ pub struct Source {
     pub text: String,
 }
 
-/// The file that a person names, wherever it is.
-pub async fn read_source(path: &Path) -> Result<Source, LibraryError> {
-    let path = path.to_owned();
+/// The file that a person names, wherever it is. In `tree`, which strangers may have filled, a link is followed only as far as it
+/// stays there.
+pub async fn read_source(path: &Path, tree: &Path) -> Result<Source, LibraryError> {
+    let (path, tree) = (path.to_owned(), tree.to_owned());
     blocking(path.clone(), move || {
         let unreadable = |why: String| LibraryError::Unreadable { path: path.clone(), why };
-        let (file, _) = named_file(&path, None).map_err(|error| unreadable(refusal(&error)))?;
+        let (file, _) = named_file(&path, Some(&tree)).map_err(|error| unreadable(refusal(&error)))?;
         let real = path.canonicalize().unwrap_or_else(|_| path.clone());
         Ok(Source { path: real, text: text_of(file).map_err(unreadable)? })
     })

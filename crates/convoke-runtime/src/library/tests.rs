@@ -287,9 +287,15 @@ async fn a_person_may_name_any_file() {
     let place = Place::new();
     place.write("any.txt", "text");
     symlink(place.path("any.txt"), place.path("link")).unwrap();
-    let read = read_source(&place.path("link")).await.unwrap();
+    let tree = place.path("project");
+    let read = read_source(&place.path("link"), &tree).await.unwrap();
     assert_eq!((read.text.as_str(), place.short(&read.path).as_str()), ("text", "any.txt"));
-    assert!(read_source(&place.path("project")).await.unwrap_err().to_string().contains("no regular file"));
+    assert!(read_source(&tree, &tree).await.unwrap_err().to_string().contains("no regular file"));
+    place.write("project/own.js", "own");
+    symlink("own.js", tree.join("inside.js")).unwrap();
+    symlink(place.path("any.txt"), tree.join("out.js")).unwrap();
+    assert_eq!(read_source(&tree.join("inside.js"), &tree).await.unwrap().text, "own");
+    assert!(read_source(&tree.join("out.js"), &tree).await.is_err(), "a link of the project's leads out of it");
 }
 
 #[tokio::test]

@@ -6,11 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use convoke_beneath::Dir;
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid};
 
 use crate::policy::LayerSet;
@@ -73,8 +74,8 @@ pub(crate) fn part(workspace: &Path, closed: &[PathBuf], set: LayerSet) -> Links
 }
 
 fn part_now(workspace: &Path, closed: &[PathBuf], set: LayerSet, bounds: Bounds, most: Most) -> Links {
-    let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW;
-    let Ok(root) = File::options().read(true).custom_flags(flags).open(workspace) else { return Links::default() };
+    let Ok(root) = Dir::open_real(workspace) else { return Links::default() };
+    let root = File::from(OwnedFd::from(root));
     let closed: BTreeSet<&Path> = closed.iter().filter_map(|path| path.strip_prefix(workspace).ok()).collect();
     let (shared, whole) = shared(&root, &closed, bounds);
     let (private, left) = make_private(&root, shared, most);

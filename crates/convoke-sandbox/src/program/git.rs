@@ -2,12 +2,11 @@
 //! use to have a program started. It knows commands and what they need, never what they are for.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use convoke_beneath::{Dir, Links};
 
 use super::{Program, ProgramOutput, Sight};
 use crate::error::Error;
@@ -346,12 +345,7 @@ fn pointer(git: &Path) -> Option<OsString> {
 
 /// The text of a small file without spaces around it. What is no file is not waited for.
 fn text_of(path: &Path) -> Option<OsString> {
-    let mut file = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(path).ok()?;
-    if !file.metadata().ok()?.is_file() {
-        return None;
-    }
-    let mut text = Vec::new();
-    Read::by_ref(&mut file).take(SMALL).read_to_end(&mut text).ok()?;
+    let text = Dir::open(path.parent()?).ok()?.read(Path::new(path.file_name()?), Links::Refused, SMALL).ok()?;
     Some(OsStr::from_bytes(text.trim_ascii()).to_owned())
 }
 

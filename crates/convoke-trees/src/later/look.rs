@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use convoke_beneath::Dir;
 use convoke_sandbox::{Bounds, Met, open_beneath, survey};
 use rustix::fs::{AtFlags, OFlags, Stat, StatxFlags};
 use serde::{Deserialize, Serialize};
@@ -60,7 +61,7 @@ impl Found {
 
 /// Walks over a directory. Nothing that `covered` holds is looked at, but for metadata.
 pub(crate) fn look(dir: &Path, named: &[PathBuf], covered: &HashSet<PathBuf>) -> io::Result<Found> {
-    let root = File::open(dir)?;
+    let root = File::from(OwnedFd::from(Dir::open_real(dir)?));
     let (mut entries, mut full) = (BTreeMap::new(), false);
     let seen_whole = survey(&root, BOUNDS, &mut |met| {
         let (path, stat) = match met {

@@ -23,7 +23,7 @@ impl Chosen {
     /// Finds it, by name in this library or as a file, and checks it.
     pub(super) async fn find(desk: &Desk<'_>, library: &Library, given: &str) -> Result<Self, Failure> {
         if is_file(given) {
-            return Self::file(library, given).await;
+            return Self::file(library, given, &desk.settings.dir).await;
         }
         match library.find(given).await {
             Ok(Some(found)) => Ok(Self {
@@ -41,8 +41,8 @@ impl Chosen {
     }
 
     /// The file that a person names, checked.
-    pub(super) async fn file(library: &Library, given: &str) -> Result<Self, Failure> {
-        let source = read_source(Path::new(given)).await?;
+    pub(super) async fn file(library: &Library, given: &str, tree: &Path) -> Result<Self, Failure> {
+        let source = read_source(Path::new(given), tree).await?;
         match library.checker().check(&source.text).await? {
             Checked::Sound { meta, .. } => Ok(Self {
                 named: given.to_owned(),

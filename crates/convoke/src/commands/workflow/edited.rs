@@ -65,7 +65,7 @@ impl Edited {
     ) -> Result<Self, Failure> {
         let file = args.script.as_ref().map(|file| file.to_string_lossy().into_owned()).unwrap_or_default();
         let value = given::value(&args.given, &settings.dir)?;
-        let chosen = Chosen::file(library, &file).await?;
+        let chosen = Chosen::file(library, &file, &settings.dir).await?;
         let spec = earlier.spec();
         let before =
             || spec.and_then(|spec| spec.args.as_ref()).map(Segment::as_str).map(serde_json::from_str::<Value>);

@@ -100,7 +100,7 @@ impl Desk<'_> {
     /// The source of what a person names: a file, or a saved workflow by its name.
     async fn source(&self, given: &str) -> Result<(String, String), Failure> {
         if is_file(given) {
-            let Source { text, .. } = read_source(Path::new(given)).await?;
+            let Source { text, .. } = read_source(Path::new(given), &self.settings.dir).await?;
             return Ok((given.to_owned(), text));
         }
         let entries = self.workflows().await;
@@ -111,7 +111,7 @@ impl Desk<'_> {
             return Err(Failure::usage(format!("{} cannot be used: {why}", self.shown(entry.path.as_deref()))));
         }
         match &entry.path {
-            Some(path) => Ok((self.shown(Some(path)), read_source(path).await?.text)),
+            Some(path) => Ok((self.shown(Some(path)), read_source(path, &self.settings.dir).await?.text)),
             None => match self.library.find(given).await? {
                 Some(found) => Ok((found.name, found.source)),
                 None => Err(self.unknown(given, &entries)),

@@ -86,7 +86,7 @@ fn check_name(name: &str) -> Result<(), Failure> {
 async fn source(desk: &Desk<'_>, from: &Path) -> Result<String, Failure> {
     let given = from.to_string_lossy();
     if from.exists() || is_file(&given) {
-        return Ok(read_source(from).await?.text);
+        return Ok(read_source(from, &desk.settings.dir).await?.text);
     }
     let unknown = |failure: Failure| failure.hint(format!("there is no file '{given}' either"));
     let journal = catalog::open_existing(desk.settings).await?;
