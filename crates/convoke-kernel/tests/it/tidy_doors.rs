@@ -78,10 +78,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("convoke-trees/src/ignored.rs", "a scratch directory of our own, into which rules are copied"),
     ("convoke-trees/src/layout.rs", "kept files, laid out in a directory of our own"),
     ("convoke-trees/src/record.rs", "the record, in the state directory"),
-    (
-        "convoke-trees/src/store.rs",
-        "the private git directory, and names of a git directory, which are listed",
-    ),
+    ("convoke-trees/src/store.rs", "the private git directory, and names of a git directory, which are listed"),
     ("convoke-trees/src/tree.rs", "indexes of our own"),
     ("convoke-trees/src/worktree/apply.rs", "staged files, in the state directory"),
     ("convoke-trees/src/worktree/create.rs", "directories of our own in the state directory"),

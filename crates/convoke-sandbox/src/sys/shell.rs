@@ -29,6 +29,13 @@ impl Text {
     /// A file of this size.
     pub(crate) fn make(room: usize) -> io::Result<Self> {
         let size = libc::off_t::try_from(room).map_err(io::Error::other)?;
+        let mut largest = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: `largest` is valid for writing for the length of the call.
+        check(unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut largest) })?;
+        // Beyond the limit the kernel does not refuse, it ends the process by a signal.
+        if room as u64 > largest.rlim_cur {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
         // SAFETY: the name is a literal with its NUL; the result is a new descriptor that we alone own.
         let file = unsafe {
             let fd = check(libc::memfd_create(c"command".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING))?;

@@ -297,7 +297,7 @@ async fn a_diff_of_an_odd_name_is_a_patch_that_git_takes() {
     let dir = repository(&stage, &[("a.txt", "first\n")]);
     let id = run_id(&stage.run(&["change", "it"]).await.exits(0));
     let names = stage.run(&["runs", "diff", &id, "--name-only"]).await.exits(0).stdout;
-    assert_eq!(names, "a \"é\".txt\nbin\n");
+    assert_eq!(names, "\"a \\\"é\\\".txt\"\nbin\n", "quoted as git quotes a name with a quote in it");
     let data = json_of(&stage, &["--output", "json", "runs", "diff", &id]).await;
     assert_eq!((&data["files"][1]["path"], &data["files"][1]["binary"]), (&json!("bin"), &json!(true)));
     let patch = stage.home().join("p.patch");

@@ -29,7 +29,6 @@ const fn snapshot(name: &'static str) -> Attempt {
 const DIRECTORY: Attempt = snapshot("snapshot-directory-exchanged");
 const ABOVE: Attempt = snapshot("snapshot-directory-above-exchanged");
 const FILE: Attempt = snapshot("snapshot-file-exchanged");
-const RENAMED: Attempt = snapshot("snapshot-directory-renamed-away");
 const PIPE: Attempt = Attempt { name: "snapshot-file-exchanged-with-a-pipe", family: "races", wins: "the host hangs" };
 const CITED_DIRECTORY: Attempt = cited("citation-directory-exchanged");
 const CITED_FILE: Attempt = cited("citation-file-exchanged");
@@ -54,7 +53,6 @@ pub(crate) fn scenes() -> Vec<Scene> {
             Setting { decoy: "a/b/c/key", link: "l", exchanged: "a", to: "../home/deep", pause: 0, rename: false },
         ),
         one(FILE, Setting { decoy: "f", link: "l", exchanged: "f", to: "../home/.ssh/key", pause: 0, rename: false }),
-        one(RENAMED, Setting { decoy: "d/key", link: "l", exchanged: "d", to: "../home/.ssh", pause: 0, rename: true }),
         Scene::alone(vec![PIPE], pipe),
         Scene::alone(vec![CITED_DIRECTORY, COPIED], |cell| {
             citations(cell, CITED_DIRECTORY.name, "d/key", "../home/.ssh")
