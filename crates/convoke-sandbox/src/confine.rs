@@ -20,6 +20,6 @@ pub(crate) use self::filter::program_filters;
 pub(crate) use self::grants::{Grant, Marks, grants};
 pub(crate) use self::guard::Guard;
 pub use self::guard::named_by_git;
-pub(crate) use self::lock::{Sent, part, shut};
+pub(crate) use self::lock::{Sent, part, shut, unlinked};
 pub(crate) use self::places::{hidden_home, look};
 pub(crate) use self::stage::{Inner, enter_landlock, find_bubblewrap, read_inner, start_namespaces};

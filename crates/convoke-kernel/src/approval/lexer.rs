@@ -417,7 +417,7 @@ impl Lexer {
             return;
         }
         let is = |text: &str| !quoted && word == literal(text);
-        let first = frame.words.iter().all(|word| super::commands::is_shell_word(word));
+        let first = frame.words.iter().all(super::commands::is_shell_word);
         match frame.kind {
             Kind::Data => {}
             _ if frame.test => frame.test = !is("]]"),

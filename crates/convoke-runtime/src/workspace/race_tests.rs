@@ -20,6 +20,7 @@ const MOST_BURSTS: usize = 100_000;
 
 #[test]
 fn an_exchanged_directory_tells_nothing_of_hidden_files() {
+    #[expect(clippy::disallowed_methods, reason = "the size of a test is the environment's to choose")]
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let (tries, seed) = (number("CONVOKE_SOAK_RACES").unwrap_or(50), number("CONVOKE_SOAK_SEED").unwrap_or(14));
     let place = tempfile::tempdir().unwrap();

@@ -7,9 +7,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
-    RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
+    RulesetCreatedAttr, RulesetStatus, Scope,
 };
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 
 use super::filter::{Ipc, Sockets, filters};
 use super::grants::{Grant, grants, marks};
@@ -117,9 +118,9 @@ fn rule_files(inner: &Inner) -> Result<(), String> {
             continue;
         }
         // What cannot be opened or has just gone needs no rule.
-        let Ok(handle) = PathFd::new(&path) else { continue };
-        let access = rights(&path, grant);
-        created = created.add_rule(PathBeneath::new(handle, access)).map_err(text)?;
+        let Ok((handle, is_directory)) = unlinked(&path) else { continue };
+        let access = rights(is_directory, grant);
+        created = created.add_rule(PathBeneath::new(handle.as_fd(), access)).map_err(text)?;
     }
     match created.restrict_self().map_err(text)?.ruleset {
         RulesetStatus::NotEnforced => Err("the kernel did not enforce them".to_owned()),
@@ -127,14 +128,24 @@ fn rule_files(inner: &Inner) -> Result<(), String> {
     }
 }
 
+/// A handle of what stands at a path, and whether that is a directory. No link is followed: a job that has a place exchanged for one while
+/// the rules are made only takes rights away.
+pub(crate) fn unlinked(path: &Path) -> std::io::Result<(OwnedFd, bool)> {
+    // Without O_NOFOLLOW, with which a link at the end would be opened instead of refused.
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let handle = openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
+    let is_directory = FileType::from_raw_mode(fstat(&handle)?.st_mode) == FileType::Directory;
+    Ok((handle, is_directory))
+}
+
 /// Rights of directories cannot be given to files.
-fn rights(path: &Path, grant: Grant) -> BitFlags<AccessFs> {
+fn rights(is_directory: bool, grant: Grant) -> BitFlags<AccessFs> {
     let rights = match grant {
         Grant::List => AccessFs::ReadDir.into(),
         Grant::Read => AccessFs::from_read(KNOWN),
         Grant::Write => AccessFs::from_all(KNOWN),
     };
-    if path.is_dir() { rights } else { rights & AccessFs::from_file(KNOWN) }
+    if is_directory { rights } else { rights & AccessFs::from_file(KNOWN) }
 }
 
 fn list(path: &Path) -> Vec<PathBuf> {

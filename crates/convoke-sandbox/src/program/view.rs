@@ -14,10 +14,9 @@ use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, RulesetError, Scope, make_bitflags,
 };
-use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 
 use super::{Program, Unseen};
-use crate::confine::{Grant, Marks, grants, look};
+use crate::confine::{Grant, Marks, grants, look, unlinked};
 
 /// The newest version of Landlock whose rights are known here. Older kernels hold what they know.
 const KNOWN: ABI = ABI::V6;
@@ -50,7 +49,7 @@ pub(super) fn ruleset(program: &Program, unseen: &Unseen) -> Result<OwnedFd, Str
     let marks = marks(program, unseen);
     let named = |path: &Path| program.reads.iter().chain(&program.writes).any(|named| named == path);
     for (path, grant) in grants(&marks, &mut list) {
-        match open(&path) {
+        match unlinked(&path) {
             Ok(handle) => created = allow(created, &handle, rights(grant)).map_err(text)?,
             // What has just gone, or never was there, needs no rule.
             Err(error) if error.kind() == io::ErrorKind::NotFound || !named(&path) => {}
@@ -58,7 +57,7 @@ pub(super) fn ruleset(program: &Program, unseen: &Unseen) -> Result<OwnedFd, Str
         }
     }
     for path in executed(&program.path) {
-        let handle = open(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let handle = unlinked(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         created = allow(created, &handle, AccessFs::Execute | AccessFs::ReadFile).map_err(text)?;
     }
     Option::<OwnedFd>::from(created).ok_or_else(|| "the kernel has no Landlock".to_owned())
@@ -109,18 +108,11 @@ fn rights(grant: Grant) -> BitFlags<AccessFs> {
 /// Rights of directories cannot be given to files.
 fn allow(
     created: RulesetCreated,
-    handle: &OwnedFd,
+    (handle, is_directory): &(OwnedFd, bool),
     rights: BitFlags<AccessFs>,
 ) -> Result<RulesetCreated, RulesetError> {
-    let directory = fstat(handle).is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Directory);
-    let rights = if directory { rights } else { rights & AccessFs::from_file(KNOWN) };
+    let rights = if *is_directory { rights } else { rights & AccessFs::from_file(KNOWN) };
     created.add_rule(PathBeneath::new(handle.as_fd(), rights))
-}
-
-fn open(path: &Path) -> io::Result<OwnedFd> {
-    // Without O_NOFOLLOW, with which a link at the end would be opened instead of refused.
-    let flags = OFlags::PATH | OFlags::CLOEXEC;
-    Ok(openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?)
 }
 
 fn list(path: &Path) -> Vec<PathBuf> {

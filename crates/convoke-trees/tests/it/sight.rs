@@ -21,6 +21,7 @@ use crate::world::{World, like_commands, path_variable};
 /// Tells the process that plays an ordinary user what to try.
 const AS_USER: &str = "CONVOKE_TEST_SIGHT_AS_USER";
 
+#[expect(clippy::disallowed_methods, reason = "the size of a test is the environment's to choose")]
 fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }

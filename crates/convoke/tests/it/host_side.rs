@@ -6,8 +6,6 @@
 //! `cargo test -p convoke --test it host_side -- --nocapture` prints the table. `CONVOKE_SOAK_HOST_SIDE=200` tries every race two
 //! hundred times; `CONVOKE_OLD_BINARY=…` makes the same attempts against an older binary and counts what it loses.
 
-#![expect(clippy::print_stdout, reason = "the table is what this suite is for")]
-
 mod attempt;
 mod back;
 mod field;
@@ -94,6 +92,7 @@ fn attempts(scenes: &[Scene]) -> Vec<Attempt> {
     scenes.iter().flat_map(|scene| scene.attempts.clone()).collect()
 }
 
+#[expect(clippy::disallowed_methods, reason = "the size of a test is the environment's to choose")]
 fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
@@ -130,6 +129,7 @@ fn cells(scene: usize) -> Vec<Cell> {
 async fn nothing_that_the_host_does_is_turned_against_it() {
     let _turn = TURN.lock().await;
     let since = Instant::now();
+    #[expect(clippy::disallowed_methods, reason = "the size of a test is the environment's to choose")]
     let wanted = std::env::var(ONLY_VARIABLE).unwrap_or_default();
     let mut scenes = scenes();
     scenes.retain(|scene| scene.attempts.iter().any(|one| one.name.contains(&wanted) || one.family.contains(&wanted)));

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::attempt::{Attempt, Came, Cell, Scene};
 use super::field::{Field, waits_at};
 use crate::escapes::bash;
+use crate::repo::write;
 
 /// A pipe, how it comes about, and what reads it.
 struct Pipe {
@@ -196,6 +197,8 @@ async fn waiting(cell: Cell, pipe: &'static Pipe) -> Vec<Came> {
         field.plainly(&plant).await;
     }
     if field.twin() {
+        // Git looks at a repository's own attributes only for a file that it has to read.
+        write(&field.work(), "unknown-to-git.txt", "new\n");
         let mut command = field.stage.prepare(Path::new(pipe.twin[0]));
         command.args(&pipe.twin[1..]);
         let waits = waits_at(command, &[field.work().join(pipe.at)]).await;

@@ -249,6 +249,7 @@ async fn on_the_path(cell: Cell) -> Vec<Came> {
     plant.extend(["bash", "bwrap", "env", "sh"].map(|name| {
         filled(&field, &format!("printf '#!/bin/dash\\n: > $OUT/{}\\nexec /usr/bin/{name} \"$@\"\\n' > .venv/bin/{name}; chmod +x .venv/bin/{name}", SHELL_ON_PATH.name))
     }));
+    #[expect(clippy::disallowed_methods, reason = "the path that the test itself has, with one more place")]
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     let with_path = |mut command: tokio::process::Command| {
         command.env("PATH", &path);
