@@ -42,8 +42,12 @@ pub(crate) fn refuse_pipes(git_dir: &Path) -> Result<(), Error> {
     files.map(|file| (file.metadata(), file)).try_for_each(|(found, file)| refuse_pipe(found, &file))
 }
 
-/// The same for the rules of what git ignores, in a directory of a work tree and above it.
+/// The same for the rules of what git ignores, in a directory of a work tree and above it, and for files of the tree that the
+/// repository's settings include: git would wait at each of them, and so each time that it is run.
 pub(crate) fn refuse_pipes_of_rules(top: &Path, dir: &Path) -> Result<(), Error> {
+    for file in convoke_sandbox::named_by_git(top, None) {
+        refuse_pipe(file.metadata(), &file)?;
+    }
     let places = dir.ancestors().take_while(|place| place.starts_with(top));
     let rules = places.flat_map(|place| RULES.map(|name| place.join(name)));
     // Git follows no link there.

@@ -21,7 +21,7 @@ use crate::sys::{self, ChildEnd};
 use crate::wire::{Decoder, FromHelper, Hold, ShellSetup, ToHelper};
 
 /// How long bash has to come back from a command that is being ended, while all that the command started is killed.
-const GRACE: Duration = Duration::from_secs(2);
+const GRACE: Duration = Duration::from_secs(5);
 
 /// How often the processes of a command that is being ended are looked for.
 const KILL_EVERY: Duration = Duration::from_millis(5);
