@@ -18,6 +18,8 @@ pub struct Context {
 pub(crate) struct Place {
     pub(crate) context: Context,
     first_lines: Vec<String>,
+    /// The texts of the first user message, joined.
+    opening: String,
 }
 
 const MARKER: &str = "[conversation:";
@@ -36,7 +38,12 @@ impl Place {
         let position = messages.iter().filter(|message| role(message) == "assistant").count();
         let first_lines =
             texts.iter().filter_map(|text| text.lines().next()).map(|line| line.trim().to_owned()).collect();
-        Self { context: Context { conversation, position }, first_lines }
+        Self { context: Context { conversation, position }, first_lines, opening: texts.join("\n") }
+    }
+
+    /// Whether the first user message contains this text.
+    pub(crate) fn opening_contains(&self, text: &str) -> bool {
+        self.opening.contains(text)
     }
 
     /// Whether the conversation is called this: by its marker or hash, or by the first line of a text it began with.

@@ -96,6 +96,10 @@ pub struct Fault {
     /// Only requests of this conversation; `None`: of any.
     #[serde(default)]
     pub conversation: Option<String>,
+    /// Only requests whose first user message contains this text; `None`: any. Tells a worker (`<subtask>\nTEXT`) from
+    /// the verifier of its findings.
+    #[serde(default)]
+    pub opening: Option<String>,
     /// Only requests at this position; `None`: at any.
     #[serde(default)]
     pub position: Option<usize>,
@@ -107,13 +111,20 @@ pub struct Fault {
 impl Fault {
     /// The next request fails this way.
     pub fn new(kind: FaultKind) -> Self {
-        Self { kind, conversation: None, position: None, count: None }
+        Self { kind, conversation: None, opening: None, position: None, count: None }
     }
 
     /// Only for requests of this conversation.
     #[must_use]
     pub fn on(mut self, conversation: &str) -> Self {
         self.conversation = Some(conversation.to_owned());
+        self
+    }
+
+    /// Only for requests whose first user message contains this text.
+    #[must_use]
+    pub fn opening(mut self, text: &str) -> Self {
+        self.opening = Some(text.to_owned());
         self
     }
 
@@ -133,6 +144,7 @@ impl Fault {
 
     fn fits(&self, place: &Place) -> bool {
         self.conversation.as_ref().is_none_or(|name| place.is(name))
+            && self.opening.as_ref().is_none_or(|text| place.opening_contains(text))
             && self.position.is_none_or(|position| position == place.context.position)
     }
 }

@@ -185,3 +185,13 @@ async fn a_hold_catches_one_reply_and_a_dropped_one_none() {
     drop(hold);
     assert!(soon(held).await.expect("the reader").1);
 }
+
+#[tokio::test]
+async fn a_fault_can_be_meant_for_conversations_that_begin_with_a_text() {
+    let script = ["a", "b"].iter().fold(Script::new(), |script, name| script.conversation(name, [says("Yes.")]));
+    let sim = start(script).await;
+    sim.push_fault(Fault::new(FaultKind::Internal500).opening("[conversation: b]"));
+    assert_eq!(Ask::new("a").answer(&sim).await.0, 200);
+    assert_eq!(Ask::new("b").answer(&sim).await.0, 500);
+    assert_eq!(Ask::new("b").answer(&sim).await.0, 200, "it is used up");
+}
