@@ -3,6 +3,7 @@
 //! its report is a count or a line that a command printed, with its place. It changes a file in one case alone: a program asks it
 //! word for word to replace one text by another in files that it names.
 
+mod again;
 mod intent;
 mod policy;
 mod probes;

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use super::again::Whole;
 use super::intent::{Ask, Intent, Wanted, classify};
 use super::probes::{Probe, Quote, View};
 use super::read::{Exchange, Seen};
@@ -35,7 +36,10 @@ pub(super) struct Answer {
 
 /// The reply to a Messages API request, in the part that its declared tools say it plays.
 pub(super) fn answer(request: &Value) -> Answer {
-    team::finish(request, team::answer(request).unwrap_or_else(|| alone(request)))
+    let whole = Whole::of(request);
+    let request = &whole.request;
+    let answer = whole.again().or_else(|| team::answer(request)).unwrap_or_else(|| alone(request));
+    whole.renumbered(team::finish(request, answer))
 }
 
 /// What it replies when it works alone: commands to look with, the report, or a refusal. Whoever asks for the last reply

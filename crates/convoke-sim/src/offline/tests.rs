@@ -1,5 +1,6 @@
 //! Plays the offline model against real directories: its commands are run, its answer is checked against the files.
 
+mod cut;
 mod harness;
 mod intents;
 mod languages;

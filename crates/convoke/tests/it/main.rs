@@ -14,6 +14,7 @@ mod host_side;
 mod inspection;
 mod kill;
 mod kill_fan_out;
+mod kill_offline;
 mod later;
 mod manual;
 mod newcomer;

@@ -63,7 +63,7 @@ impl Tree {
     pub(super) fn play_with(&self, task: &str, mut change: impl FnMut(usize, Value) -> Value) -> Played {
         let mut request = request(json!([{"role": "user", "content": task}]));
         let mut calls = 0;
-        for _ in 0..12 {
+        for _ in 0..40 {
             let reply = answer(&request);
             assert_eq!(reply, answer(&request), "the same request must get the same reply");
             if reply.stop_reason != "tool_use" {
