@@ -54,7 +54,8 @@ pub fn ceilings(model: &Model) -> Option<convoke_kernel::Rates> {
         output: tier.rates.output,
     };
     let tiers = model.prices.as_ref()?.tiers.iter().map(tier).collect();
-    Some(convoke_kernel::Rates { tiers, overhead_tokens: model.overhead_tokens })
+    let (overhead_tokens, output_per_second) = (model.overhead_tokens, model.output_per_second);
+    Some(convoke_kernel::Rates { tiers, overhead_tokens, output_per_second })
 }
 
 /// What this usage of this model costs in nano-dollars; `None` when its price is not known.

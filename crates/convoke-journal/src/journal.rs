@@ -10,7 +10,7 @@ use crate::sqlite::{Embedded, ops};
 use crate::wake::Wakers;
 use crate::{
     Appended, Batch, Change, Error, Filter, Flight, KeyedInput, Lease, Listing, LiveOwner, Location, Options, Pruned,
-    Record, StreamId, Submitted, Update, flight, text,
+    Record, SignOfLife, StreamId, Submitted, Update, flight, text,
 };
 
 /// A journal: streams of events, each written by one owner at a time, with the inputs that wait for that owner; and
@@ -164,6 +164,19 @@ impl Journal {
                 store.read(move |rows| ops::holds(rows, &lease)).await
             }
             Store::Postgres(store) => store.holds(lease).await,
+        }
+    }
+
+    /// What is known of a process by the name in its [`Options`]; nothing of one that closed its journal, or whose silence is so
+    /// old that it was forgotten.
+    pub async fn sign_of_life(&self, process: &str) -> Result<Option<SignOfLife>, Error> {
+        let me = &self.shared.options;
+        match &self.shared.store {
+            Store::Embedded(store) => {
+                let (me, process) = (me.clone(), process.to_owned());
+                store.read(move |rows| ops::sign_of_life(rows, &me, &process)).await
+            }
+            Store::Postgres(store) => store.sign_of_life(me, process).await,
         }
     }
 

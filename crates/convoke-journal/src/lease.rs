@@ -72,6 +72,17 @@ impl fmt::Display for LiveOwner {
     }
 }
 
+/// What the journal knows of a process that has owned something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SignOfLife {
+    /// Whether it has provably ended.
+    pub gone: bool,
+    /// How long ago its last heartbeat was, by the store's clock.
+    pub silent_for: Duration,
+    /// How long after a heartbeat its leases hold.
+    pub lease_ttl: Duration,
+}
+
 /// An owner as the store remembers it.
 pub(crate) struct Holder {
     pub(crate) process: Process,
@@ -81,6 +92,12 @@ pub(crate) struct Holder {
 }
 
 impl Holder {
+    pub(crate) fn sign(&self, observer: &Process, now: i64) -> SignOfLife {
+        let ms = |ms: i64| Duration::from_millis(ms.max(0).unsigned_abs());
+        let gone = self.process.is_gone(observer);
+        SignOfLife { gone, silent_for: ms(now.saturating_sub(self.beat)), lease_ttl: ms(self.ttl) }
+    }
+
     /// The owner if it must be respected at `now`: its heartbeat is young enough and it is not provably gone.
     pub(crate) fn live(self, observer: &Process, now: i64) -> Option<LiveOwner> {
         // A clock that was set back makes the heartbeat look as if it came from the future: that is not silence.

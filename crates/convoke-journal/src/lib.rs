@@ -28,7 +28,7 @@ pub use change::{Appended, Change, Changed, Update};
 pub use error::{Error, Refusal};
 pub use flight::Flight;
 pub use journal::Journal;
-pub use lease::{Lease, LiveOwner, Options};
+pub use lease::{Lease, LiveOwner, Options, SignOfLife};
 pub use listing::{Filter, Listing, Pruned};
 pub use location::Location;
 pub use process::Process;

@@ -60,6 +60,9 @@ pub(crate) const SILENT_MS: i64 = 24 * 60 * 60 * 1000;
 pub(crate) const HOLDER: &str = "SELECT p.id, p.boot, p.pid_namespace, p.pid, p.start_time, p.ttl, p.beat
     FROM streams s JOIN processes p ON p.id = s.owner WHERE s.stream = $1";
 
+pub(crate) const PROCESS: &str = "SELECT p.id, p.boot, p.pid_namespace, p.pid, p.start_time, p.ttl, p.beat
+    FROM processes p WHERE p.id = $1";
+
 /// Inputs: an acknowledged one keeps its key, so that it is recognised when it comes again, and loses its text.
 pub(crate) const ADD_INPUT: &str = "INSERT INTO inputs (stream, key, body, blob) VALUES ($1, $2, $3, $4)
     ON CONFLICT (stream, key) DO NOTHING";

@@ -52,9 +52,9 @@ pub use event::{
 pub use findings::{Ballot, Citation, Finding, Judgement, Report, Severity, Verdict, Vote};
 pub use ids::{AgentId, BadId, MessageId, RunId, SessionId, TaskId};
 pub use ledger::{
-    AdmissionClosed, AgentsAdmitted, AgentsReturned, Amount, Answer, Ask, AttemptSettled, Cap, Caps, EnvelopeGranted,
-    HandBackLowered, Hold, HoldReleased, Ledger, LedgerEvent, RateTier, Rates, Room, RoomReserved, SessionHeld,
-    SessionLeft, Short, Stale, answer, hand_back_hold,
+    AdmissionClosed, AgentsAdmitted, AgentsReturned, Amount, Answer, Ask, AttemptCorrected, AttemptSettled, Cap, Caps,
+    EnvelopeGranted, Fate, HandBackLowered, Hold, HoldReleased, Ledger, LedgerEvent, RateTier, Rates, Room,
+    RoomReserved, Sending, Sent, SessionHeld, SessionLeft, Short, Stale, UnconfirmedForgiven, answer, hand_back_hold,
 };
 pub use mode::Section;
 pub use outcome::{Outcome, Ran, ShellState, ToolResult};

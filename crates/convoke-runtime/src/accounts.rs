@@ -14,13 +14,17 @@ pub(crate) fn entries(id: &AgentId, stands: &Agent, events: &[Event], room: Opti
         [Effect::CallModel { attempt, .. }, ..] => *attempt,
         _ => 0,
     };
-    let settle = |call, attempt, usage| Entry::Settle { agent: agent.to_owned(), call, attempt, usage };
+    let settle = |call, attempt, usage, prompt| {
+        let agent = agent.to_owned();
+        Entry::Settle { agent, call, attempt, usage, prompt }
+    };
     let entry = |event: &Event| match event {
         // Workers and verifiers are admitted with their run; a one-shot sub-agent is a run of its own.
         Event::AgentStarted(e) if e.spec.role == Role::Task => Some(Entry::Admit { run: agent.to_owned(), count: 1 }),
         Event::ModelCalled(e) => {
             let (agent, call, attempt) = (agent.to_owned(), e.call, e.attempt);
-            room.map(|room| Entry::Reserve { agent, call, attempt, room })
+            let rates = stands.spec().and_then(|spec| spec.rates.clone());
+            room.map(|room| Entry::Reserve { agent, call, attempt, room, rates })
         }
         Event::ModelReplied(e) => {
             let usage = &e.reply.usage;
@@ -29,9 +33,9 @@ pub(crate) fn entries(id: &AgentId, stands: &Agent, events: &[Event], room: Opti
             let whole = usage.prompt_tokens() > 0 && usage.output_tokens > 0;
             let priced = e.reply.cost_nano.is_some() || stands.spec().is_none_or(|spec| spec.rates.is_none());
             let told = Amount { tokens, nano: e.reply.cost_nano.unwrap_or(0) };
-            Some(settle(e.call, attempt, (whole && priced).then_some(told)))
+            Some(settle(e.call, attempt, (whole && priced).then_some(told), whole.then(|| usage.prompt_tokens())))
         }
-        Event::ModelFailed(e) => Some(settle(e.call, e.attempt, e.failure.unbilled.then_some(Amount::ZERO))),
+        Event::ModelFailed(e) => Some(settle(e.call, e.attempt, e.failure.unbilled.then_some(Amount::ZERO), None)),
         Event::ExchangeClosed(_) => Some(Entry::Release { agent: agent.to_owned() }),
         _ => None,
     };
@@ -111,7 +115,13 @@ mod tests {
 
     #[test]
     fn what_is_not_wholly_known_is_settled_at_its_bound() {
-        let rates = || Some(Rates { tiers: vec![RateTier { above: 0, input: 1, output: 1 }], overhead_tokens: 0 });
+        let rates = || {
+            Some(Rates {
+                tiers: vec![RateTier { above: 0, input: 1, output: 1 }],
+                overhead_tokens: 0,
+                output_per_second: None,
+            })
+        };
         let usage = |input_tokens, output_tokens| Usage { input_tokens, output_tokens, ..Usage::default() };
         assert_eq!(settled(rates(), usage(10, 5), Some(7)), Some(Amount { tokens: 15, nano: 7 }));
         assert_eq!(settled(rates(), usage(10, 0), Some(7)), None, "half a usage");

@@ -157,6 +157,8 @@ impl Driver {
         driver.unspool().await?;
         if leads {
             driver.session.hold().await?;
+        } else {
+            driver.session.purse.take_over(driver.id.as_str()).await?;
         }
         Ok(driver)
     }

@@ -1,11 +1,13 @@
 //! A session's ledger as this process sees it, and the queue of those who want to spend. The rules are the kernel's; the
 //! truth is the journal's: what is granted here counts only once the append that carries it has been committed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use convoke_journal::{Change, Changed, Journal, StreamId, Update};
-use convoke_kernel::{Amount, Answer, Ask, Caps, Ledger, LedgerEvent, Room, RoomReserved, SessionId, answer};
+use convoke_journal::{Change, Changed, Journal, SignOfLife, StreamId, Update};
+use convoke_kernel::{
+    Amount, Answer, Ask, Caps, Fate, Hold, Ledger, LedgerEvent, Rates, Room, RoomReserved, Sending, SessionId, answer,
+};
 use tokio::sync::oneshot;
 
 use crate::clock::Clock;
@@ -30,7 +32,7 @@ pub(crate) enum Entry {
     /// A person sets the caps.
     Grant { caps: Caps, by: String },
     /// This process takes the session up.
-    Hold { process: String },
+    Hold { fates: Fates },
     /// It puts it down.
     Leave { process: String },
     /// A run starts this many agents.
@@ -38,9 +40,13 @@ pub(crate) enum Entry {
     /// A run is over, gives back what it did not need, and keeps this many.
     CloseRun { run: String, used: u32 },
     /// An attempt is to be sent.
-    Reserve { agent: String, call: u32, attempt: u32, room: Room },
-    /// An attempt is over; without an amount, nobody knows what it cost.
-    Settle { agent: String, call: u32, attempt: u32, usage: Option<Amount> },
+    Reserve { agent: String, call: u32, attempt: u32, room: Room, rates: Option<Rates> },
+    /// An attempt is over; without an amount, nobody knows what it cost. The prompt has so many tokens, if that was said.
+    Settle { agent: String, call: u32, attempt: u32, usage: Option<Amount>, prompt: Option<u64> },
+    /// What is known of attempts in flight: those that nobody will settle are settled.
+    Lost { fates: Fates },
+    /// A person writes off what nobody confirmed.
+    Forgive { fates: Fates, by: String },
     /// An agent's history turned out no longer than this hand-back is reckoned for.
     Lower { agent: String, hand_back: Amount },
     /// An agent is over.
@@ -48,25 +54,39 @@ pub(crate) enum Entry {
 }
 
 impl Entry {
-    fn events(&self, ledger: &Ledger) -> Result<Vec<LedgerEvent>, String> {
+    fn events(&self, ledger: &Ledger, process: &str, at: u64) -> Result<Vec<LedgerEvent>, String> {
         Ok(match self {
             Entry::Grant { caps, by } => ledger.grant(*caps, by),
-            Entry::Hold { process } => ledger.hold(process),
+            Entry::Hold { fates } => ledger.take_up(process, |agent, hold| fates.of(agent, hold)),
+            Entry::Lost { fates } => ledger.settle_lost(|agent, hold| fates.of(agent, hold)),
+            Entry::Forgive { fates, by } => {
+                let lost = ledger.settle_lost(|agent, hold| fates.of(agent, hold));
+                then(ledger, lost, at, |ledger| ledger.forgive(by))
+            }
             Entry::Leave { process } => ledger.leave(process),
             Entry::Admit { run, count } => ledger.admit(run, *count).map_err(|short| short.to_string())?,
             Entry::CloseRun { run, used } => {
+                let unused = ledger.give_back(run, ledger.admitted(run).saturating_sub(*used));
+                then(ledger, unused, at, |ledger| ledger.close(run))
+            }
+            Entry::Reserve { agent, call, attempt, room, rates } => {
+                let (amounts, sending) = ((room.request, room.hand_back), sending(process, room, rates.as_ref()));
                 let mut after = ledger.clone();
-                let mut events = ledger.give_back(run, ledger.admitted(run).saturating_sub(*used));
-                events.iter().for_each(|event| after.apply(event, 0));
-                events.extend(after.close(run));
+                let mut events = ledger.cut_off(agent, process, at);
+                events.iter().for_each(|event| after.apply(event, at));
+                let sent = after.send(agent, *call, *attempt, amounts, sending);
+                events.extend(sent.map_err(|short| short.to_string())?);
                 events
             }
-            Entry::Reserve { agent, call, attempt, room } => ledger
-                .reserve(agent, *call, *attempt, room.request, room.hand_back)
-                .map_err(|short| short.to_string())?,
-            // An attempt that was settled before stays settled.
-            Entry::Settle { agent, call, attempt, usage } => {
-                ledger.settle(agent, *call, *attempt, *usage).unwrap_or_default()
+            Entry::Settle { agent, call, attempt, usage: None, prompt } => {
+                let held = ledger.hold_of(agent).is_some_and(|hold| (hold.call, hold.attempt) == (*call, *attempt));
+                let cut = if held { ledger.cut_off(agent, process, at) } else { Vec::new() };
+                then(ledger, cut, at, |ledger| prompt_said(ledger, agent, *call, *prompt))
+            }
+            // An attempt that was settled before stays settled, or is corrected.
+            Entry::Settle { agent, call, attempt, usage, prompt } => {
+                let settled = ledger.settle(agent, *call, *attempt, *usage).unwrap_or_default();
+                then(ledger, settled, at, |ledger| prompt_said(ledger, agent, *call, *prompt))
             }
             Entry::Lower { agent, hand_back } => ledger.lower(agent, *hand_back),
             Entry::Release { agent } => ledger.release(agent),
@@ -74,21 +94,85 @@ impl Entry {
     }
 }
 
+/// What is known of the processes whose attempts are in flight, by their names.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Fates {
+    /// Agents that this process drives.
+    driven: BTreeSet<String>,
+    /// This process, and when it looked.
+    own: (String, u64),
+    others: BTreeMap<String, Fate>,
+    /// The one agent that it is about, if it is about one.
+    only: Option<String>,
+}
+
+impl Fates {
+    fn of(&self, agent: &str, hold: &Hold) -> Fate {
+        if self.only.as_ref().is_some_and(|only| only != agent) {
+            return Fate::Lives;
+        }
+        let Some(sent) = &hold.sent else { return Fate::Unknown };
+        let process = &sent.sending.process;
+        match *process == self.own.0 {
+            // Whoever is driven here has its attempt under way, unless it is the very one that is taken up.
+            true if self.driven.contains(agent) => Fate::Lives,
+            true => Fate::Ended { by: self.own.1 },
+            // One that sent something after this process looked lives.
+            false => self.others.get(process).copied().unwrap_or(Fate::Lives),
+        }
+    }
+}
+
+fn sending(process: &str, room: &Room, rates: Option<&Rates>) -> Option<Sending> {
+    let Room { max_tokens, input_tokens, .. } = *room;
+    Some(Sending { process: process.to_owned(), input_tokens, max_tokens, rates: rates?.clone() })
+}
+
+fn prompt_said(ledger: &Ledger, agent: &str, call: u32, prompt: Option<u64>) -> Vec<LedgerEvent> {
+    prompt.map_or_else(Vec::new, |tokens| ledger.confirm_prompt(agent, call, tokens))
+}
+
+/// These events, and what follows from the state they lead to.
+fn then(
+    ledger: &Ledger,
+    mut events: Vec<LedgerEvent>,
+    at: u64,
+    next: impl FnOnce(&Ledger) -> Vec<LedgerEvent>,
+) -> Vec<LedgerEvent> {
+    let mut after = ledger.clone();
+    events.iter().for_each(|event| after.apply(event, at));
+    events.extend(next(&after));
+    events
+}
+
 /// Makes the entries, one after the other, against the newest state.
-fn book(entries: &[Entry], state: Option<&str>, at: u64) -> Result<Changed, String> {
+fn book(entries: &[Entry], process: &str, state: Option<&str>, at: u64) -> Result<Changed, String> {
     let mut ledger: Ledger = match state {
         Some(state) => serde_json::from_str(state).map_err(|error| format!("the ledger cannot be read: {error}"))?,
         None => Ledger::default(),
     };
     let mut texts = Vec::new();
     for entry in entries {
-        for event in entry.events(&ledger)? {
+        for event in entry.events(&ledger, process, at)? {
             ledger.apply(&event, at);
             texts.push(event.encode().map_err(|error| error.to_string())?);
         }
     }
     let state = serde_json::to_string(&ledger).map_err(|error| error.to_string())?;
     Ok(Changed { state, events: texts })
+}
+
+/// What became of a process of which the journal knows this. A process lives at most as long after its last heartbeat as its
+/// leases do: without the next one it has ended, or it is stopped, which only one that is provably gone is not.
+fn fate(sign: Option<SignOfLife>, now: u64) -> Fate {
+    let Some(SignOfLife { gone, silent_for, lease_ttl }) = sign else { return Fate::Unknown };
+    let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let latest = now.saturating_sub(ms(silent_for)).saturating_add(ms(lease_ttl));
+    match gone {
+        true => Fate::Ended { by: now.min(latest) },
+        false if silent_for <= lease_ttl => Fate::Lives,
+        false => Fate::Unknown,
+    }
 }
 
 /// The purse of one session in this process. Clones share it.
@@ -135,13 +219,49 @@ impl Purse {
     /// Makes entries that belong to no append.
     pub(crate) async fn enter(&self, entries: Vec<Entry>) -> Result<(), Error> {
         let at = self.clock.now();
-        let state = self.journal.update(&self.stream, at, &Change::new(move |state| book(&entries, state, at))).await?;
+        let state = self.journal.update(&self.stream, at, &self.update(entries, at).change).await?;
         self.adopt(&state)
     }
 
     /// The entries as part of an append.
     pub(crate) fn update(&self, entries: Vec<Entry>, at: u64) -> Update {
-        Update { stream: self.stream.clone(), change: Change::new(move |state| book(&entries, state, at)) }
+        let process = self.process().to_owned();
+        Update { stream: self.stream.clone(), change: Change::new(move |state| book(&entries, &process, state, at)) }
+    }
+
+    fn process(&self) -> &str {
+        &self.journal.options().process.id
+    }
+
+    /// What is known of the processes that have attempts in flight; of one agent's alone if one is named.
+    pub(crate) async fn fates(&self, only: Option<&str>) -> Result<Fates, Error> {
+        self.reload().await?;
+        let ledger = self.ledger();
+        let mut fates = Fates {
+            driven: self.lock().doing.keys().filter(|agent| Some(agent.as_str()) != only).cloned().collect(),
+            own: (self.process().to_owned(), self.clock.now()),
+            others: BTreeMap::new(),
+            only: only.map(str::to_owned),
+        };
+        let of_it = |(agent, _): &(&str, &Hold)| only.is_none_or(|only| only == *agent);
+        let senders = ledger.holds().filter(of_it).filter_map(|(_, hold)| hold.sent.as_ref());
+        for process in senders.map(|sent| &sent.sending.process) {
+            if *process != fates.own.0 && !fates.others.contains_key(process) {
+                let sign = self.journal.sign_of_life(process).await?;
+                fates.others.insert(process.clone(), fate(sign, self.clock.now()));
+            }
+        }
+        Ok(fates)
+    }
+
+    /// Settles what an agent that this process begins to drive had in flight elsewhere.
+    pub(crate) async fn take_over(&self, agent: &str) -> Result<(), Error> {
+        let in_flight = |hold: &Hold| hold.request.is_some();
+        if !self.ledger().hold_of(agent).is_some_and(in_flight) {
+            return Ok(());
+        }
+        let fates = self.fates(Some(agent)).await?;
+        self.enter(vec![Entry::Lost { fates }]).await
     }
 
     /// Takes over the state an append led to. Appends are answered in any order, so an older state is passed over.
@@ -268,7 +388,7 @@ impl Inner {
                 self.doing.insert(ask.agent.clone(), doing);
                 if let Some(Room { request, hand_back, .. }) = room {
                     let Ask { agent, call, attempt, .. } = ask;
-                    let event = RoomReserved { agent: agent.clone(), call, attempt, request, hand_back };
+                    let event = RoomReserved { agent: agent.clone(), call, attempt, request, hand_back, sending: None };
                     self.granted.insert(agent, event);
                 }
             }

@@ -74,7 +74,8 @@ impl Session {
 
     /// The minutes count from here, and what the last holder had in flight is lost.
     pub(crate) async fn hold(&self) -> Result<(), Error> {
-        self.purse.enter(vec![Entry::Hold { process: self.process.clone() }]).await
+        let fates = self.purse.fates(None).await?;
+        self.purse.enter(vec![Entry::Hold { fates }]).await
     }
 
     /// The minutes stop here. Failing to say so costs minutes, nothing else.

@@ -63,6 +63,7 @@ struct Row {
     window: u64,
     max_output: u32,
     cache_minimum: u64,
+    per_second: u32,
     forced_tool_choice: bool,
     prefill: bool,
     rates: [u64; 5],
@@ -79,10 +80,17 @@ const USUAL: Row = Row {
     window: MILLION,
     max_output: 128_000,
     cache_minimum: 512,
+    per_second: LARGE_PER_SECOND,
     forced_tool_choice: true,
     prefill: false,
     rates: OPUS_RATES,
 };
+
+/// The most tokens a second, per size of model. Nobody publishes a limit: these are about three times of what is usually
+/// measured, because a bound that is too low would let a bill pass a cap.
+const LARGE_PER_SECOND: u32 = 200;
+const MIDDLE_PER_SECOND: u32 = 250;
+const SMALL_PER_SECOND: u32 = 500;
 
 const FABLE_5_1_RATES: [u64; 5] = [10_000, 50_000, 250, 12_500, 20_000];
 const FABLE_5_RATES: [u64; 5] = [10_000, 50_000, 1_000, 12_500, 20_000];
@@ -151,6 +159,7 @@ const ROWS: &[Row] = &[
         aliases: &["sonnet"],
         habit: Habit::OnOrBetweenTools,
         forced_tool_choice: false,
+        per_second: MIDDLE_PER_SECOND,
         rates: SONNET_5_5_RATES,
         ..USUAL
     },
@@ -160,6 +169,7 @@ const ROWS: &[Row] = &[
         system_role: false,
         habit: Habit::On,
         cache_minimum: 1_024,
+        per_second: MIDDLE_PER_SECOND,
         rates: SONNET_5_RATES,
         ..USUAL
     },
@@ -169,6 +179,7 @@ const ROWS: &[Row] = &[
         levels: NO_XHIGH,
         habit: Habit::OffOrBudget,
         cache_minimum: 1_024,
+        per_second: MIDDLE_PER_SECOND,
         rates: SONNET_4_RATES,
         ..USUAL
     },
@@ -182,6 +193,7 @@ const ROWS: &[Row] = &[
         max_output: 64_000,
         cache_minimum: 1_024,
         prefill: true,
+        per_second: MIDDLE_PER_SECOND,
         rates: SONNET_4_RATES,
         ..USUAL
     },
@@ -190,6 +202,7 @@ const ROWS: &[Row] = &[
         aliases: &["haiku"],
         effort: "medium",
         habit: Habit::OnUnlessHigh,
+        per_second: SMALL_PER_SECOND,
         rates: HAIKU_5_5_RATES,
         ..USUAL
     },
@@ -203,6 +216,7 @@ const ROWS: &[Row] = &[
         max_output: 64_000,
         cache_minimum: 4_096,
         prefill: true,
+        per_second: SMALL_PER_SECOND,
         rates: HAIKU_4_RATES,
         ..USUAL
     },
@@ -234,6 +248,7 @@ pub(super) fn unknown(id: &str) -> Model {
         max_output,
         cache_minimum: 4_096,
         overhead_tokens: OVERHEAD,
+        output_per_second: None,
         forced_tool_choice: false,
         prefill: false,
         prices: None,
@@ -286,6 +301,7 @@ fn model(row: &Row) -> Model {
         max_output: row.max_output,
         cache_minimum: row.cache_minimum,
         overhead_tokens: OVERHEAD,
+        output_per_second: Some(row.per_second),
         forced_tool_choice: row.forced_tool_choice,
         prefill: row.prefill,
         prices: Some(prices(&[(0, row.rates)])),

@@ -29,6 +29,8 @@ pub struct ModelPatch {
     pub cache_minimum: Option<u64>,
     /// The most tokens the server adds to a prompt by itself.
     pub overhead_tokens: Option<u64>,
+    /// The most tokens of a reply it writes in a second, rather too high than too low; 0 when nobody knows.
+    pub output_per_second: Option<u32>,
     /// `tool_choice` of type `any` or `tool` is accepted.
     pub forced_tool_choice: Option<bool>,
     /// The last message may be the assistant's.
@@ -96,6 +98,9 @@ impl ModelPatch {
         set(&mut model.max_output, self.max_output);
         set(&mut model.cache_minimum, self.cache_minimum);
         set(&mut model.overhead_tokens, self.overhead_tokens);
+        if let Some(fastest) = self.output_per_second {
+            model.output_per_second = (fastest > 0).then_some(fastest);
+        }
         set(&mut model.forced_tool_choice, self.forced_tool_choice);
         set(&mut model.prefill, self.prefill);
         Ok(model)

@@ -253,7 +253,7 @@ async fn holder_of(tx: &Transaction<'_>, stream: &StreamId) -> Done<Option<Holde
 }
 
 /// The owner in the first seven columns, if there is one.
-fn holder(row: &Row) -> Option<Holder> {
+pub(super) fn holder(row: &Row) -> Option<Holder> {
     let id = row.get::<_, Option<String>>(0)?;
     // A pid that is none belongs to nobody on this machine; expiry decides then.
     let pid = u32::try_from(row.get::<_, i64>(3)).unwrap_or(u32::MAX);

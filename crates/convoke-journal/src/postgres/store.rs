@@ -12,8 +12,8 @@ use super::ops::{self, Fate};
 use super::schema;
 use crate::sql::{self, signed, unsigned};
 use crate::{
-    Appended, Batch, Error, Filter, KeyedInput, Lease, Listing, Location, Options, Pruned, Record, StreamId, Submitted,
-    Update,
+    Appended, Batch, Error, Filter, KeyedInput, Lease, Listing, Location, Options, Pruned, Record, SignOfLife,
+    StreamId, Submitted, Update,
 };
 
 /// A few connections carry many agents: an append holds one for some milliseconds.
@@ -129,6 +129,12 @@ impl Postgres {
     pub(crate) async fn shared(&self, stream: &StreamId) -> Result<Option<String>, Error> {
         let rows = self.read(sql::SHARED, &[&stream.as_str()]).await?;
         Ok(rows.first().and_then(|row| row.get(1)))
+    }
+
+    pub(crate) async fn sign_of_life(&self, me: &Options, process: &str) -> Result<Option<SignOfLife>, Error> {
+        let now = self.read(ops::NOW, &[]).await?.first().map_or(0, |row| row.get(0));
+        let rows = self.read(sql::PROCESS, &[&process]).await?;
+        Ok(rows.first().and_then(ops::holder).map(|holder| holder.sign(&me.process, now)))
     }
 
     pub(crate) async fn holds(&self, lease: &Lease) -> Result<bool, Error> {

@@ -10,7 +10,7 @@ use crate::sql::{self, signed, unsigned};
 use crate::text::Stored;
 use crate::{
     Appended, Batch, Change, Error, FORMAT, Filter, KeyedInput, Lease, Listing, Options, Process, Pruned, Record,
-    Refusal, StreamId, Submitted,
+    Refusal, SignOfLife, StreamId, Submitted,
 };
 
 /// The tables, as SQLite says them. Its text is compared byte by byte anyway.
@@ -108,6 +108,12 @@ pub(crate) fn heartbeat(rows: &Connection, me: &Options) -> Done<()> {
     run(rows, sql::BEAT, params![who.id, who.boot, who.pid_namespace, pid, start, me.ttl_ms(), now])?;
     run(rows, sql::FORGET_SILENT, [now - sql::SILENT_MS])?;
     Ok(())
+}
+
+pub(crate) fn sign_of_life(rows: &Connection, me: &Options, process: &str) -> Done<Option<SignOfLife>> {
+    let now = now(rows)?;
+    let found = rows.prepare_cached(sql::PROCESS)?.query_row([process], holder).optional()?.flatten();
+    Ok(found.map(|holder| holder.sign(&me.process, now)))
 }
 
 pub(crate) fn holds(rows: &Connection, lease: &Lease) -> Done<bool> {

@@ -19,7 +19,7 @@ fn accepting(change: impl FnOnce(&mut Capabilities)) -> Capabilities {
 }
 
 fn rates() -> Rates {
-    Rates { tiers: vec![RateTier { above: 0, input: 3, output: 15 }], overhead_tokens: 0 }
+    Rates { tiers: vec![RateTier { above: 0, input: 3, output: 15 }], overhead_tokens: 0, output_per_second: None }
 }
 
 fn to(model: &str, capabilities: Capabilities) -> Input {

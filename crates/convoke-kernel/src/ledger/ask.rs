@@ -64,6 +64,8 @@ pub struct Ask {
 pub struct Room {
     /// The room for the reply.
     pub max_tokens: u32,
+    /// The most tokens that the prompt can have, the overhead of the rates not counted.
+    pub input_tokens: u64,
     /// The bound of the request.
     pub request: Amount,
     /// What is held for a hand-back after it.
@@ -109,6 +111,7 @@ impl Ask {
         let after = self.hand_back_input.saturating_add(max_tokens.into()).saturating_add(HAND_BACK_NOTE_TOKENS);
         Room {
             max_tokens,
+            input_tokens: self.input_tokens,
             request: self.bound(caps, self.input_tokens, max_tokens),
             hand_back: self.bound(caps, after, HAND_BACK_TOKENS),
         }
@@ -117,8 +120,9 @@ impl Ask {
     fn hand_back(&self, caps: Caps, max_tokens: u32) -> Room {
         // The prompt of a request that is a hand-back already holds the note.
         let note = if self.last { 0 } else { HAND_BACK_NOTE_TOKENS };
-        let request = self.bound(caps, self.input_tokens.saturating_add(note), max_tokens);
-        Room { max_tokens, request, hand_back: Amount::ZERO }
+        let input_tokens = self.input_tokens.saturating_add(note);
+        let request = self.bound(caps, input_tokens, max_tokens);
+        Room { max_tokens, input_tokens, request, hand_back: Amount::ZERO }
     }
 
     /// The least that the request makes sense with.

@@ -45,6 +45,12 @@ impl Amount {
         Amount { tokens: self.tokens.saturating_sub(other.tokens), nano: self.nano.saturating_sub(other.nano) }
     }
 
+    /// The lesser of both, in tokens and in money.
+    #[must_use]
+    pub fn least(self, other: Amount) -> Amount {
+        Amount { tokens: self.tokens.min(other.tokens), nano: self.nano.min(other.nano) }
+    }
+
     /// Whether it is no more than `room`, in tokens and in money.
     pub fn fits_in(self, room: Amount) -> bool {
         self.tokens <= room.tokens && self.nano <= room.nano

@@ -7,6 +7,7 @@ use super::events::{
     AdmissionClosed, AgentsAdmitted, AgentsReturned, AttemptSettled, EnvelopeGranted, HandBackLowered, HoldReleased,
     LedgerEvent, RoomReserved, SessionHeld, SessionLeft,
 };
+use super::lost::{Fate, Sending};
 use super::{Hold, Ledger};
 
 /// An outcome came for an attempt that holds no room: it was settled before.
@@ -63,12 +64,24 @@ impl Ledger {
         request: Amount,
         hand_back: Amount,
     ) -> Result<Vec<LedgerEvent>, Short> {
+        self.send(agent, call, attempt, (request, hand_back), None)
+    }
+
+    /// The same, saying what the attempt is sent with: then it can be bounded by its time if its usage never comes.
+    pub fn send(
+        &self,
+        agent: &str,
+        call: u32,
+        attempt: u32,
+        (request, hand_back): (Amount, Amount),
+        sending: Option<Sending>,
+    ) -> Result<Vec<LedgerEvent>, Short> {
         let own = self.hold_of(agent).map_or(Amount::ZERO, |hold| hold.hand_back);
         if let Some(short) = Books::of(self).short(own, &[request, hand_back]) {
             return Err(short);
         }
-        let mut events = self.lost(agent);
-        events.push(RoomReserved { agent: agent.to_owned(), call, attempt, request, hand_back }.into());
+        let mut events = self.lost(agent, None);
+        events.push(RoomReserved { agent: agent.to_owned(), call, attempt, request, hand_back, sending }.into());
         Ok(events)
     }
 
@@ -83,10 +96,14 @@ impl Ledger {
     ) -> Result<Vec<LedgerEvent>, Stale> {
         let hold = self.hold_of(agent).filter(|hold| hold.call == call && hold.attempt == attempt);
         let Some(request) = hold.and_then(|hold| hold.request) else {
+            if let Some(events) = usage.and_then(|usage| self.came_late(agent, call, attempt, usage)) {
+                return Ok(events);
+            }
             return Err(Stale { agent: agent.to_owned(), call, attempt });
         };
         let (spent, confirmed) = (usage.unwrap_or(request), usage.is_some());
-        Ok(vec![AttemptSettled { agent: agent.to_owned(), call, attempt, spent, confirmed }.into()])
+        let agent = agent.to_owned();
+        Ok(vec![AttemptSettled { agent, call, attempt, spent, confirmed, output_tokens: None }.into()])
     }
 
     /// An agent's history is known to be no longer than this hand-back is reckoned for: what is held beyond it comes
@@ -101,7 +118,7 @@ impl Ledger {
 
     /// The agent is over, or rests until somebody speaks to it: it holds nothing any more.
     pub fn release(&self, agent: &str) -> Vec<LedgerEvent> {
-        let mut events = self.lost(agent);
+        let mut events = self.lost(agent, None);
         if self.hold_of(agent).is_some() {
             events.push(HoldReleased { agent: agent.to_owned() }.into());
         }
@@ -111,9 +128,14 @@ impl Ledger {
     /// A process takes the session up: its minutes count from here. If the last one crashed, its time counts up to
     /// the last moment the ledger saw.
     pub fn hold(&self, process: &str) -> Vec<LedgerEvent> {
+        self.take_up(process, |_, _| Fate::Unknown)
+    }
+
+    /// The same, with what is known of those who have requests in flight.
+    pub fn take_up(&self, process: &str, fate: impl Fn(&str, &Hold) -> Fate) -> Vec<LedgerEvent> {
         // Whatever the last holder had in flight is lost: settled here and not when its agent is driven again, or others
         // would wait for money that nobody is going to free.
-        let mut events: Vec<LedgerEvent> = self.holds().flat_map(|(agent, _)| self.lost(agent)).collect();
+        let mut events = self.settle_lost(fate);
         events.push(SessionHeld { process: process.to_owned() }.into());
         events
     }
@@ -122,11 +144,5 @@ impl Ledger {
     pub fn leave(&self, process: &str) -> Vec<LedgerEvent> {
         let holds = self.clock.since.is_some() && self.clock.holder.as_deref() == Some(process);
         holds.then(|| SessionLeft {}.into()).into_iter().collect()
-    }
-
-    fn lost(&self, agent: &str) -> Vec<LedgerEvent> {
-        let Some(Hold { call, attempt, request: Some(request), .. }) = self.hold_of(agent) else { return Vec::new() };
-        let (agent, call, attempt) = (agent.to_owned(), *call, *attempt);
-        vec![AttemptSettled { agent, call, attempt, spent: *request, confirmed: false }.into()]
     }
 }

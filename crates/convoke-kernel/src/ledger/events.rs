@@ -2,6 +2,7 @@
 //! are never removed, new members are optional.
 
 use super::caps::{Amount, Caps};
+use super::lost::Sending;
 use crate::event::events;
 
 events! {
@@ -46,6 +47,9 @@ events! {
         request: Amount,
         /// What is held for the agent's hand-back from now on; nothing if this attempt is its hand-back.
         hand_back: Amount,
+        /// What it is sent with, so that it can be bounded if its usage never comes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sending: Option<Sending>,
     }
     /// An attempt is over, and this is what it took.
     AttemptSettled = "attempt_settled" {
@@ -59,6 +63,29 @@ events! {
         spent: Amount,
         /// Whether the server said so. If not, it is the bound: the usage never came.
         confirmed: bool,
+        /// The most tokens its reply can have had, where its time bounds that and not its room.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output_tokens: Option<u32>,
+    }
+    /// More has become known of an attempt that was settled at a bound.
+    AttemptCorrected = "attempt_corrected" {
+        /// The agent.
+        agent: String,
+        /// Its request.
+        call: u32,
+        /// The attempt at it.
+        attempt: u32,
+        /// What it took, or the most that it can have taken.
+        spent: Amount,
+        /// Whether the server said so.
+        confirmed: bool,
+    }
+    /// A person wrote off what nobody had confirmed.
+    UnconfirmedForgiven = "unconfirmed_forgiven" {
+        /// How much.
+        amount: Amount,
+        /// Whose act it was.
+        by: String,
     }
     /// A reply turned out shorter than it might have been, so its agent needs less for a hand-back.
     HandBackLowered = "hand_back_lowered" {

@@ -10,6 +10,7 @@ mod ask;
 mod caps;
 mod decide;
 mod events;
+mod lost;
 mod queue;
 mod rates;
 #[cfg(test)]
@@ -23,9 +24,11 @@ pub use ask::{Ask, Room, hand_back_hold};
 pub use caps::{Amount, Cap, Caps, Short};
 pub use decide::Stale;
 pub use events::{
-    AdmissionClosed, AgentsAdmitted, AgentsReturned, AttemptSettled, EnvelopeGranted, HandBackLowered, HoldReleased,
-    LedgerEvent, RoomReserved, SessionHeld, SessionLeft,
+    AdmissionClosed, AgentsAdmitted, AgentsReturned, AttemptCorrected, AttemptSettled, EnvelopeGranted,
+    HandBackLowered, HoldReleased, LedgerEvent, RoomReserved, SessionHeld, SessionLeft, UnconfirmedForgiven,
 };
+use lost::Doubt;
+pub use lost::{Fate, Sending, Sent};
 pub use queue::{Answer, answer};
 pub use rates::{RateTier, Rates};
 
@@ -41,6 +44,9 @@ pub struct Hold {
     pub request: Option<Amount>,
     /// What is kept for its hand-back.
     pub hand_back: Amount,
+    /// What the attempt in flight was sent with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent: Option<Sent>,
 }
 
 /// The ledger of a session: everything that is held and spent against its envelope.
@@ -54,7 +60,12 @@ pub struct Ledger {
     runs: BTreeMap<String, u32>,
     spent: Amount,
     unconfirmed: Amount,
+    #[serde(skip_serializing_if = "is_nothing")]
+    forgiven: Amount,
     holds: BTreeMap<String, Hold>,
+    /// Attempts that are settled at a bound of which more may become known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    doubts: Vec<Doubt>,
     clock: SessionClock,
 }
 
@@ -147,7 +158,9 @@ impl Ledger {
             }
             LedgerEvent::AdmissionClosed(e) => drop(self.runs.remove(&e.run)),
             LedgerEvent::RoomReserved(e) => {
-                let hold = Hold { call: e.call, attempt: e.attempt, request: Some(e.request), hand_back: e.hand_back };
+                let sent = e.sending.clone().map(|sending| Sent { sending, at });
+                let (request, hand_back) = (Some(e.request), e.hand_back);
+                let hold = Hold { call: e.call, attempt: e.attempt, request, hand_back, sent };
                 self.holds.insert(e.agent.clone(), hold);
             }
             LedgerEvent::AttemptSettled(e) => self.settled(e),
@@ -156,7 +169,13 @@ impl Ledger {
                     hold.hand_back = e.hand_back;
                 }
             }
-            LedgerEvent::HoldReleased(e) => drop(self.holds.remove(&e.agent)),
+            LedgerEvent::HoldReleased(e) => {
+                self.holds.remove(&e.agent);
+                // It sends nothing more that would say what its prompt was.
+                self.doubts.retain(|doubt| doubt.agent != e.agent);
+            }
+            LedgerEvent::AttemptCorrected(e) => self.corrected(e),
+            LedgerEvent::UnconfirmedForgiven(e) => self.written_off(e),
             LedgerEvent::SessionHeld(e) => {
                 self.clock.holder = Some(e.process.clone());
                 // The last holder may have died at any time after the ledger last heard of it; what is certain counts.
@@ -178,11 +197,18 @@ impl Ledger {
             self.unconfirmed = self.unconfirmed.plus(e.spent);
         }
         let Some(hold) = self.holds.get_mut(&e.agent) else { return };
-        let request = hold.request.take().unwrap_or_default();
+        let (request, sent) = (hold.request.take().unwrap_or_default(), hold.sent.take());
         if hold.hand_back == Amount::ZERO {
             // The attempt was the hand-back itself. What it did not use stays the agent's until it ends, so that a
             // hand-back that was turned away can be sent again.
             hold.hand_back = request.minus(e.spent);
         }
+        if !e.confirmed {
+            self.doubts_about(e, sent);
+        }
     }
+}
+
+fn is_nothing(amount: &Amount) -> bool {
+    *amount == Amount::ZERO
 }

@@ -21,6 +21,9 @@ pub struct Rates {
     /// Prompt tokens that the API adds to what is sent.
     #[serde(default)]
     pub overhead_tokens: u64,
+    /// The most tokens of a reply that the model writes in a second; absent when nobody has said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_per_second: Option<u32>,
 }
 
 impl Rates {
@@ -28,7 +31,11 @@ impl Rates {
     /// counted) and whose reply has at most `max_tokens`. The prompt may turn out smaller than its bound, so the
     /// dearest of all tiers that it can reach counts, not only the topmost.
     pub fn bound(&self, input_tokens: u64, max_tokens: u32) -> u64 {
-        let prompt = input_tokens.saturating_add(self.overhead_tokens);
+        self.whole_bound(input_tokens.saturating_add(self.overhead_tokens), max_tokens)
+    }
+
+    /// The same for a prompt whose tokens are all counted.
+    pub(super) fn whole_bound(&self, prompt: u64, max_tokens: u32) -> u64 {
         let cost = |tier: &RateTier| {
             tier.input.saturating_mul(prompt).saturating_add(tier.output.saturating_mul(u64::from(max_tokens)))
         };

@@ -1,5 +1,6 @@
 //! The ledger in small, and in `schedules` in the large.
 
+mod kills;
 mod schedules;
 
 use super::*;
@@ -12,7 +13,7 @@ fn rates() -> Rates {
         RateTier { above: 0, input: 2_000, output: 10_000 },
         RateTier { above: 200_000, input: 4_000, output: 15_000 },
     ];
-    Rates { tiers, overhead_tokens: 0 }
+    Rates { tiers, overhead_tokens: 0, output_per_second: None }
 }
 
 fn ask(agent: &str, order: u64) -> Ask {
@@ -97,10 +98,10 @@ fn a_bound_takes_the_dearest_tier_the_prompt_can_reach() {
     check(&Rates { overhead_tokens: 1, ..rates() }, 200_000, 0, 200_001 * 4_000);
     // A cheaper tier above: a prompt below its bound would pay the dearer one.
     let falling = vec![RateTier { above: 1_000, input: 1, output: 1 }, RateTier { above: 0, input: 5, output: 5 }];
-    check(&Rates { tiers: falling, overhead_tokens: 0 }, 2_000, 10, 2_000 * 5 + 50);
+    check(&Rates { tiers: falling, overhead_tokens: 0, output_per_second: None }, 2_000, 10, 2_000 * 5 + 50);
     // No first tier, no tier at all, and numbers beyond all bounds.
     let gap = vec![RateTier { above: 1_000, input: 7, output: 1 }];
-    check(&Rates { tiers: gap, overhead_tokens: 0 }, 10, 0, 70);
+    check(&Rates { tiers: gap, overhead_tokens: 0, output_per_second: None }, 10, 0, 70);
     check(&Rates::default(), 1, 1, u64::MAX);
     check(&rates(), u64::MAX, u32::MAX, u64::MAX);
 }
@@ -567,7 +568,11 @@ fn a_small_request_does_not_overtake_one_that_may_fit_when_what_is_in_flight_is_
     let large = Ask {
         input_tokens: 300_000,
         floor: 8_000,
-        rates: Some(Rates { tiers: vec![RateTier { above: 0, input: 2_000, output: 10_000 }], overhead_tokens: 0 }),
+        rates: Some(Rates {
+            tiers: vec![RateTier { above: 0, input: 2_000, output: 10_000 }],
+            overhead_tokens: 0,
+            output_per_second: None,
+        }),
         ..begun("s1", 1)
     };
     assert_eq!(told(&book.ledger, &[large.clone(), begun("s2", 2)], false, 0), [""; 0]);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::Duration;
 
-use convoke_claude::{Client, ClientConfig, Endpoint, Models, Proxy, Timeouts, capabilities, ceilings};
+use convoke_claude::{Client, ClientConfig, Endpoint, ModelPatch, Models, Proxy, Timeouts, capabilities, ceilings};
 use convoke_journal::{Batch, Journal, Location, Options, Process, StreamId};
 use convoke_kernel::{
     Agent, AgentId, Approvals, CHILD_TURNS, Caps, Child, Confinement, Event, FanOut, Limits, Membership, Network, Run,
@@ -61,6 +61,7 @@ pub(crate) struct Rig {
     /// How teams are run, and the team that a new lead has.
     pub(crate) team: TeamConfig,
     pub(crate) membership: Option<Membership>,
+    pub(crate) models: Models,
 }
 
 impl Rig {
@@ -102,6 +103,7 @@ impl Rig {
             forks: false,
             team: TeamConfig::default(),
             membership: None,
+            models: untimed(),
         }
     }
 
@@ -139,7 +141,7 @@ impl Rig {
                 ..with_key()
             })
             .unwrap(),
-            models: Models::builtin(),
+            models: self.models.clone(),
             clock: self.clock.clone(),
             ids: Ids::random(),
             helper: HelperPath::new(env!("CARGO_BIN_EXE_convoke-helper").into()),
@@ -173,7 +175,7 @@ impl Rig {
     }
 
     pub(crate) fn start(&self) -> Start {
-        let model = Models::builtin().get(MODEL);
+        let model = self.models.get(MODEL);
         let endpoint = Endpoint::anthropic();
         Start {
             model: MODEL.into(),
@@ -191,7 +193,7 @@ impl Rig {
 
     /// How a lead fans out whose workers are made as itself, with the mode on and one verifier per result.
     pub(crate) fn fanning_out() -> FanOut {
-        let model = Models::builtin().get(MODEL);
+        let model = untimed().get(MODEL);
         let child = Child {
             model: MODEL.into(),
             capabilities: capabilities(&model, &Endpoint::anthropic(), Some("xhigh")).unwrap(),
@@ -314,6 +316,15 @@ impl Drop for Rig {
             self.assert_legal();
         }
     }
+}
+
+/// The table without the speed of models: the simulator writes as fast as it can, so that time bounds nothing.
+pub(crate) fn untimed() -> Models {
+    let mut models = Models::builtin();
+    let untimed = ModelPatch { output_per_second: Some(0), ..ModelPatch::default() };
+    let names: Vec<String> = models.iter().map(|model| model.id.clone()).collect();
+    models.extend(names.into_iter().map(|name| (name, untimed.clone()))).unwrap();
+    models
 }
 
 fn with_key() -> ClientConfig {

@@ -239,8 +239,14 @@ impl World {
         self.agent(&agent, AgentStarted { spec: spec.unwrap() });
         self.agent(&agent, opened(&format!("{}\n\n{}", subtask(number + 1), prose(800))));
         let amount = Amount { tokens: 20_000, nano: 40_000_000 };
-        let reserved =
-            RoomReserved { agent: agent.to_string(), call: 1, attempt: 1, request: amount, hand_back: amount };
+        let reserved = RoomReserved {
+            agent: agent.to_string(),
+            call: 1,
+            attempt: 1,
+            request: amount,
+            hand_back: amount,
+            sending: None,
+        };
         self.ledger.apply(&reserved.into(), clock());
     }
 
@@ -306,14 +312,28 @@ impl World {
                 );
                 if is_fed {
                     let agent = agent.to_string();
-                    self.ledger(RoomReserved { agent, call: turn, attempt: 1, request: amount, hand_back: amount });
+                    self.ledger(RoomReserved {
+                        agent,
+                        call: turn,
+                        attempt: 1,
+                        request: amount,
+                        hand_back: amount,
+                        sending: None,
+                    });
                 }
             }
             1 => {
                 self.agent(agent, ModelReplied { call: turn, reply: reply(turn, call), kept: Kept::Yes });
                 if is_fed {
                     let agent = agent.to_string();
-                    self.ledger(AttemptSettled { agent, call: turn, attempt: 1, spent: amount, confirmed: true });
+                    self.ledger(AttemptSettled {
+                        agent,
+                        call: turn,
+                        attempt: 1,
+                        spent: amount,
+                        confirmed: true,
+                        output_tokens: None,
+                    });
                 }
             }
             2 => self.agent(agent, ToolStarted { id, name: call.name, input: call.input }),

@@ -142,6 +142,7 @@ const MODEL_MEMBERS: &[&str] = &[
     "max_output",
     "cache_minimum",
     "overhead_tokens",
+    "output_per_second",
     "forced_tool_choice",
     "prefill",
     "prices",

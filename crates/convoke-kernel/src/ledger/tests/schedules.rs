@@ -11,7 +11,7 @@ const FIRST_SEED: u64 = 20_261_116;
 const FLOOR: u32 = 8_000;
 
 /// A small generator (an additive counter and a mixing step), so that a seed is all there is to know of a schedule.
-struct Dice(u64);
+pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
     fn next(&mut self) -> u64 {
@@ -24,11 +24,11 @@ impl Dice {
     }
 
     /// From `least` to `most`, both included.
-    fn roll(&mut self, least: u64, most: u64) -> u64 {
+    pub(super) fn roll(&mut self, least: u64, most: u64) -> u64 {
         least + self.next() % (most - least + 1)
     }
 
-    fn chance(&mut self, percent: u64) -> bool {
+    pub(super) fn chance(&mut self, percent: u64) -> bool {
         self.roll(1, 100) <= percent
     }
 }
@@ -308,7 +308,7 @@ fn random_rates(dice: &mut Dice, window: u64) -> Rates {
     if window.is_multiple_of(2) {
         tiers.push(tier(window / 2));
     }
-    Rates { tiers, overhead_tokens: dice.roll(0, 500) }
+    Rates { tiers, overhead_tokens: dice.roll(0, 500), output_per_second: None }
 }
 
 #[test]

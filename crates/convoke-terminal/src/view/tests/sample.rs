@@ -366,6 +366,7 @@ fn ledger() -> Ledger {
             attempt: 1,
             spent,
             confirmed: true,
+            output_tokens: None,
         }),
     ];
     for event in &events {
