@@ -5,12 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use tokio::sync::watch;
+
 use crate::postgres::Postgres;
 use crate::sqlite::{Embedded, ops};
 use crate::wake::Wakers;
 use crate::{
-    Appended, Batch, Change, Error, Filter, Flight, KeyedInput, Lease, Listing, LiveOwner, Location, Options, Pruned,
-    Record, SignOfLife, StreamId, Submitted, Update, flight, text,
+    Appended, Batch, Change, Error, Filter, Flight, KeyedInput, Lease, Listing, LiveOwner, Location, Options, Outage,
+    Pruned, Record, SignOfLife, StreamId, Submitted, Update, flight, text,
 };
 
 /// A journal: streams of events, each written by one owner at a time, with the inputs that wait for that owner; and
@@ -22,8 +24,12 @@ use crate::{
 ///
 /// * **One transaction.** Each method that changes something changes all of it or none, and what it changed is durable
 ///   when it returns `Ok`. What it returns as an error changed nothing, with one exception: after
-///   [`Error::Unavailable`] from PostgreSQL the change may have been committed, and the message says so. Load the
-///   stream, which everybody who lost touch must do anyway.
+///   [`Error::Unavailable`] from PostgreSQL the change may have been committed. Load the stream, which everybody who lost
+///   touch must do anyway.
+/// * **Blips.** A PostgreSQL server that ends connections, restarts or cannot be reached is waited for, up to
+///   [`Options::outage`]; nobody but [`outage`](Self::outage) tells of it. What was under way is done again, and whether a
+///   commit whose answer got lost was done is decided by looking: each operation leaves a mark of its own in its
+///   transaction. The lease goes on meanwhile: a silent owner keeps it until another process takes it.
 /// * **The fence.** An append names the lease and the last event its caller knows. Both are compared in the
 ///   transaction that writes. A process that was believed dead and wakes up therefore cannot write a byte, whatever
 ///   any clock said; clocks decide only how long a silent owner is waited for.
@@ -72,7 +78,7 @@ impl Journal {
         let store = match &location {
             Location::Memory => Store::Embedded(Embedded::memory()?),
             Location::Sqlite(path) => Store::Embedded(Embedded::file(path.clone(), options.process.clone()).await?),
-            Location::Postgres(url) => Store::Postgres(Postgres::open(url).await?),
+            Location::Postgres(url) => Store::Postgres(Postgres::open(url, &options).await?),
         };
         Ok(Self::new(store, location, options, Arc::default()))
     }
@@ -102,6 +108,15 @@ impl Journal {
     /// Who opened this handle.
     pub fn options(&self) -> &Options {
         &self.shared.options
+    }
+
+    /// Whether the store is away, and since when. Only a PostgreSQL store ever is: operations wait for it meanwhile, as long
+    /// as [`Options::outage`] says, and whoever watches this can tell a person what is waited for.
+    pub fn outage(&self) -> watch::Receiver<Option<Outage>> {
+        match &self.shared.store {
+            Store::Embedded(_) => watch::channel(None).1,
+            Store::Postgres(store) => store.outage(),
+        }
     }
 
     /// Puts an input in a stream's queue, and creates the stream if it is new. Needs no lease: anybody may submit.

@@ -14,12 +14,20 @@ pub struct Options {
     pub process: Process,
     /// How long after its last heartbeat this process's leases still hold.
     pub lease_ttl: Duration,
+    /// How many connections a PostgreSQL store may have. Each operation uses one and never waits for a second, so that any
+    /// number is enough; more let more agents write at once.
+    pub connections: usize,
+    /// How long a PostgreSQL server may be away before those who wait for it are told
+    /// [`Error::Unavailable`](crate::Error::Unavailable).
+    pub outage: Duration,
 }
 
 impl Options {
-    /// This process, with leases that outlive their last heartbeat by 15 seconds.
+    /// This process, with leases that outlive their last heartbeat by 15 seconds, at most 8 connections, and a minute's
+    /// patience with a server that is away.
     pub fn new(process: Process) -> Self {
-        Self { process, lease_ttl: Duration::from_secs(15) }
+        let (lease_ttl, outage) = (Duration::from_secs(15), Duration::from_secs(60));
+        Self { process, lease_ttl, connections: 8, outage }
     }
 
     pub(crate) fn ttl_ms(&self) -> i64 {

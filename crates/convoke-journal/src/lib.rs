@@ -7,6 +7,7 @@
 //! * [`Update`], [`Change`] and [`Changed`] change streams that nobody owns; [`Appended`] says what came of it.
 //! * [`Lease`] is the right to append to a stream; [`Process`] is who holds it; [`Flight`] is the right to be the
 //!   only one at work on a key.
+//! * [`Outage`] says that the store is away, and since when.
 //! * [`Error`] says what went wrong in words the caller can act on.
 
 mod change;
@@ -16,6 +17,7 @@ mod journal;
 mod lease;
 mod listing;
 mod location;
+mod outage;
 mod postgres;
 mod process;
 mod sql;
@@ -31,6 +33,7 @@ pub use journal::Journal;
 pub use lease::{Lease, LiveOwner, Options, SignOfLife};
 pub use listing::{Filter, Listing, Pruned};
 pub use location::Location;
+pub use outage::Outage;
 pub use process::Process;
 pub use stream::{Batch, KeyedInput, Record, StreamId, Submitted};
 pub use text::BLOB_ABOVE;

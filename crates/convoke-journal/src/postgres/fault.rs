@@ -1,6 +1,7 @@
 //! What PostgreSQL's errors mean for the caller.
 
 use std::error::Error as _;
+use std::io;
 
 use tokio_postgres::error::SqlState;
 
@@ -12,9 +13,9 @@ pub(super) enum Fault {
     Told(Error),
     /// Nothing was done, and doing it again may well succeed.
     Again(String),
-    /// The connection broke while the commit was under way.
-    Unknown(String),
-    /// What the server or the connection said; the transaction is undone.
+    /// The connection is gone, or there is none to be had for now. If a commit was under way, it may have been done.
+    Lost(String),
+    /// What the server said; the transaction is undone.
     Sql(tokio_postgres::Error),
 }
 
@@ -22,6 +23,7 @@ impl From<tokio_postgres::Error> for Fault {
     fn from(error: tokio_postgres::Error) -> Self {
         match error.code() {
             Some(&SqlState::T_R_DEADLOCK_DETECTED | &SqlState::T_R_SERIALIZATION_FAILURE) => Self::Again(words(&error)),
+            _ if is_lost(&error) => Self::Lost(reason(&error)),
             _ => Self::Sql(error),
         }
     }
@@ -34,28 +36,11 @@ impl From<Error> for Fault {
 }
 
 impl Fault {
-    /// The error of a commit: the server's refusal is an answer, a broken connection is not.
-    pub(super) fn of_commit(error: tokio_postgres::Error) -> Self {
-        match error.code() {
-            Some(code) if !is_connection(code.code()) => Self::from(error),
-            _ => Self::Unknown(words(&error)),
-        }
-    }
-
-    /// The error of a begin: nothing was done yet, so another connection may do it.
-    pub(super) fn of_begin(error: tokio_postgres::Error) -> Self {
-        if error.is_closed() { Self::Again(words(&error)) } else { Self::from(error) }
-    }
-
     pub(super) fn told(self, place: &str) -> Error {
         let place = place.to_owned();
         let error = match self {
             Self::Told(error) => return error,
-            Self::Again(reason) => return Error::Unavailable { place, reason },
-            Self::Unknown(reason) => {
-                let reason = format!("{reason}; whether the change was committed is not known: look again");
-                return Error::Unavailable { place, reason };
-            }
+            Self::Again(reason) | Self::Lost(reason) => return Error::Unavailable { place, reason },
             Self::Sql(error) => error,
         };
         let reason = words(&error);
@@ -69,9 +54,27 @@ impl Fault {
     }
 }
 
-/// The classes by which a server says that it ends the connection, not the transaction.
-fn is_connection(code: &str) -> bool {
-    code.starts_with("57P") || code.starts_with("08")
+/// Whether the connection has ended or none could be made, and another one may be had later.
+fn is_lost(error: &tokio_postgres::Error) -> bool {
+    match error.code().map(SqlState::code) {
+        // The database was dropped; it does not come back.
+        Some("57P04") => false,
+        // The server ends connections or takes none yet, has too many of them, or found us silent amid a transaction.
+        Some(code) => code.starts_with("57P") || code.starts_with("08") || matches!(code, "53300" | "25P03"),
+        None => {
+            let broke = error.source().is_some_and(|cause| cause.is::<io::Error>());
+            // A connection that takes too long has no cause that could be asked.
+            error.is_closed() || broke || error.to_string().starts_with("timeout")
+        }
+    }
+}
+
+/// What a person is told of a lost connection: the cause alone, where there is one.
+fn reason(error: &tokio_postgres::Error) -> String {
+    match error.as_db_error() {
+        Some(said) => said.message().to_owned(),
+        None => error.source().map_or_else(|| error.to_string(), ToString::to_string),
+    }
 }
 
 /// The error and its cause in one line; the outer one alone says only "db error".

@@ -10,6 +10,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::fault::Fault;
+use super::marks;
 use super::schema::LOCK;
 use super::shared;
 use crate::lease::Holder;
@@ -45,14 +46,6 @@ const ADD_BLOBS: &str = "INSERT INTO blobs (digest, body)
 pub(super) type Done<T> = Result<T, Fault>;
 type Given<'a> = &'a (dyn ToSql + Sync);
 
-/// What an append comes to if its transaction is committed.
-pub(super) struct Fate {
-    /// By this number the server knows what became of it.
-    pub(super) transaction: String,
-    pub(super) stream: StreamId,
-    pub(super) appended: Appended,
-}
-
 pub(super) async fn submit(tx: &Transaction<'_>, input: &KeyedInput, at: u64) -> Done<Submitted> {
     let stored = Stored::new(&input.body);
     keep_blobs(tx, [&stored]).await?;
@@ -86,6 +79,7 @@ pub(super) async fn heartbeat(tx: &Transaction<'_>, me: &Options) -> Done<()> {
     let (pid, start, ttl) = (i64::from(who.pid), signed(who.start_time), me.ttl_ms());
     run(tx, sql::BEAT, &[&who.id, &who.boot, &who.pid_namespace, &pid, &start, &ttl, &now]).await?;
     run(tx, sql::FORGET_SILENT, &[&(now - sql::SILENT_MS)]).await?;
+    run(tx, marks::FORGET, &[&(now - sql::SILENT_MS)]).await?;
     Ok(())
 }
 
@@ -106,14 +100,7 @@ pub(super) async fn leave(tx: &Transaction<'_>, me: &Options) -> Done<()> {
     Ok(())
 }
 
-/// Appends, and leaves in `fate` what has come of it and how to ask the server for it.
-pub(super) async fn append(
-    tx: &Transaction<'_>,
-    lease: &Lease,
-    expected: u64,
-    batch: &Batch,
-    fate: &mut Option<Fate>,
-) -> Done<Appended> {
+pub(super) async fn append(tx: &Transaction<'_>, lease: &Lease, expected: u64, batch: &Batch) -> Done<Appended> {
     let stream = lease.stream.as_str();
     let events: Vec<Stored<'_>> = batch.events.iter().map(|event| Stored::new(event)).collect();
     let bodies: Vec<Stored<'_>> = batch.inputs.iter().map(|input| Stored::new(&input.body)).collect();
@@ -128,12 +115,10 @@ pub(super) async fn append(
         false => keep_all_blobs(tx).await?,
     }
     let (count, at, epoch) = (signed(batch.events.len() as u64), signed(batch.at), signed(lease.epoch));
-    let advance = format!("{} RETURNING pg_current_xact_id()::text", sql::ADVANCE);
     let given: [Given<'_>; 7] = [&count, &at, &batch.summary, &stream, &signed(expected), &lease.process, &epoch];
-    let transaction = match all(tx, &advance, &given).await?.first() {
-        Some(row) => row.get(0),
-        None => return Err(why_not(tx, lease, expected).await?.into()),
-    };
+    if run(tx, sql::ADVANCE, &given).await? == 0 {
+        return Err(why_not(tx, lease, expected).await?.into());
+    }
     let shared = shared::decide(tx, &batch.updates, at).await?;
     add_blobs(tx, texts().chain(&shared.texts())).await?;
     add_events(tx, stream, expected, at, &events).await?;
@@ -152,21 +137,16 @@ pub(super) async fn append(
         run(tx, ACK, &[&stream, &batch.acks]).await?;
     }
     let seq = shared.seq(&lease.stream).unwrap_or(expected + batch.events.len() as u64);
-    let appended = Appended { seq, states: shared.states };
-    *fate = Some(Fate { transaction, stream: lease.stream.clone(), appended: appended.clone() });
-    Ok(appended)
+    Ok(Appended { seq, states: shared.states })
 }
 
 /// Changes a shared stream that goes with no append.
-pub(super) async fn update(tx: &Transaction<'_>, update: &Update, at: u64, fate: &mut Option<Fate>) -> Done<Appended> {
+pub(super) async fn update(tx: &Transaction<'_>, update: &Update, at: u64) -> Done<Appended> {
     keep_all_blobs(tx).await?;
     let shared = shared::decide(tx, std::slice::from_ref(update), signed(at)).await?;
     add_blobs(tx, &shared.texts()).await?;
-    let transaction = shared.write(tx, signed(at)).await?;
-    let appended = Appended { seq: shared.seq(&update.stream).unwrap_or_default(), states: shared.states };
-    let stream = update.stream.clone();
-    *fate = transaction.map(|transaction| Fate { transaction, stream, appended: appended.clone() });
-    Ok(appended)
+    shared.write(tx, signed(at)).await?;
+    Ok(Appended { seq: shared.seq(&update.stream).unwrap_or_default(), states: shared.states })
 }
 
 pub(super) async fn add_events(

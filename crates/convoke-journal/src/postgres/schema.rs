@@ -2,7 +2,10 @@
 
 use deadpool_postgres::{GenericClient, Object};
 
+use tokio_postgres::error::SqlState;
+
 use super::fault::Fault;
+use super::marks;
 use crate::{Error, FORMAT, Refusal, sql};
 
 /// The advisory lock under which the schema is created, and under which blobs are dropped. Any fixed number would do.
@@ -10,9 +13,10 @@ pub(super) const LOCK: i64 = 0x436f_6e76;
 
 /// What makes a session do what the journal promises, whatever the server's defaults are: names without a prefix, one
 /// isolation level, a commit that is durable when it returns, and no transaction that outlives a client that has gone
-/// silent while it holds a stream's row.
+/// silent while it holds a stream's row. Our own never pause between two statements; one that was stopped amid a
+/// transaction finds its connection gone and does it again, if its lease is still its own.
 pub(super) const SESSION: &str = "SET search_path TO convoke; SET default_transaction_isolation TO 'read committed';
-    SET idle_in_transaction_session_timeout TO '60s';
+    SET idle_in_transaction_session_timeout TO '10s';
     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";
 
 const OLDEST_SERVER: i32 = 13;
@@ -31,11 +35,26 @@ pub(super) async fn prepare(client: &mut Object, place: &str) -> Result<(), Faul
         upgrade(client).await?;
     }
     let refusal = match format(&*client).await? {
-        FORMAT => return Ok(()),
+        FORMAT => return add_marks(client).await,
         found if found > FORMAT => Refusal::Newer { found, known: FORMAT },
         _ => Refusal::Foreign { found: "a schema named convoke without a format number".to_owned() },
     };
     Err(Error::Refused { place: place.to_owned(), refusal }.into())
+}
+
+/// Makes the table of marks, which journals of earlier versions lack.
+async fn add_marks(client: &mut Object) -> Result<(), Fault> {
+    if client.query_one("SELECT to_regclass('convoke.marks') IS NOT NULL", &[]).await?.get(0) {
+        return Ok(());
+    }
+    let tx = client.transaction().await?;
+    tx.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
+    match tx.batch_execute(marks::TABLE).await {
+        Ok(()) => Ok(tx.commit().await?),
+        // Whoever may not write can read.
+        Err(error) if error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 async fn exists(client: &Object) -> Result<bool, Fault> {

@@ -72,17 +72,14 @@ impl Shared {
         self.moved.values().flat_map(|moved| &moved.events).map(|event| Stored::new(event)).collect()
     }
 
-    /// Writes it all down but the blobs. Returns the server's number of the transaction, if there was anything to write.
-    pub(super) async fn write(&self, tx: &Transaction<'_>, at: i64) -> Done<Option<String>> {
-        let mut transaction = None;
-        let statement = format!("{} RETURNING pg_current_xact_id()::text", sql::MOVE_SHARED);
+    /// Writes it all down but the blobs.
+    pub(super) async fn write(&self, tx: &Transaction<'_>, at: i64) -> Done<()> {
         for (stream, moved) in &self.moved {
             let count = signed(moved.events.len() as u64);
-            let rows = ops::all(tx, &statement, &[&count, &at, &moved.state, stream]).await?;
-            transaction = rows.first().map(|row| row.get(0));
+            ops::run(tx, sql::MOVE_SHARED, &[&count, &at, &moved.state, stream]).await?;
             let texts: Vec<Stored<'_>> = moved.events.iter().map(|event| Stored::new(event)).collect();
             ops::add_events(tx, stream, moved.seq, at, &texts).await?;
         }
-        Ok(transaction)
+        Ok(())
     }
 }

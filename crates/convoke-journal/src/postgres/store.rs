@@ -1,129 +1,133 @@
-//! Connections, transactions, and what became of a commit whose answer was lost. The operations are in `ops`.
+//! Each of the journal's operations as something that is tried until it is done: in a transaction, again when the server
+//! breaks a deadlock, and again when the connection was lost, as long as `link` has patience. The operations are in `ops`.
+//!
+//! What makes a second try harmless: `own` gives a new lease, and nobody has the one that got lost; a heartbeat, a release,
+//! a landing and a leave do nothing the second time; everything else is marked (see `marks`), and if an earlier try turns
+//! out to have been committed, what it had come to is the answer.
 
-use std::time::Duration;
+use std::sync::Arc;
 
-use deadpool_postgres::{
-    Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime, Transaction,
-};
-use tokio_postgres::{Config, NoTls};
+use deadpool_postgres::{Object, Transaction};
+use tokio::sync::watch;
 
-use super::fault::{Fault, words};
-use super::ops::{self, Fate};
+use super::fault::Fault;
+use super::link::{Link, Waiting};
+use super::marks::{Mark, Marks};
+use super::ops;
 use super::schema;
 use crate::sql::{self, signed, unsigned};
 use crate::{
-    Appended, Batch, Error, Filter, KeyedInput, Lease, Listing, Location, Options, Pruned, Record, SignOfLife,
-    StreamId, Submitted, Update,
+    Appended, Batch, Error, Filter, KeyedInput, Lease, Listing, Options, Outage, Pruned, Record, SignOfLife, StreamId,
+    Submitted, Update,
 };
 
-/// A few connections carry many agents: an append holds one for some milliseconds.
-const CONNECTIONS: usize = 16;
-/// How often a transaction is tried when the server breaks a deadlock or a pooled connection turns out to be dead.
-/// More than there are connections, because after a restart of the server all of them are dead.
-const TRIES: usize = CONNECTIONS + 4;
-const CONNECT: Duration = Duration::from_secs(10);
-/// How long a server that does not even acknowledge packets is waited for, unless the URL says otherwise.
-const SILENCE: Duration = Duration::from_secs(30);
-/// How long a lost commit is asked after, and how often.
-const RESOLVE: Duration = Duration::from_secs(10);
-const RESOLVE_PAUSE: Duration = Duration::from_millis(100);
+/// How often a transaction is tried when the server breaks a deadlock.
+const TRIES: usize = 20;
 
 /// A PostgreSQL database.
 #[derive(Clone)]
 pub(crate) struct Postgres {
-    pool: Pool,
-    place: String,
+    link: Arc<Link>,
+    marks: Arc<Marks>,
 }
 
-/// Does `$work` in a transaction, again if it is safe to, and yields a `Result<_, Fault>`. A macro because the work
-/// borrows the transaction, and futures of such closures cannot be named as `Send`.
+/// Does `$work` in transactions until one of them is done, and yields a `Result<_, Error>`. `$mark` is for work that must
+/// not be done twice, `$limit` is how long one try may take. A macro because the work borrows the transaction, and futures of such closures cannot be named as
+/// `Send`.
 macro_rules! transact {
-    ($store:ident, |$tx:ident| $work:expr) => {{
-        let mut tries = 0;
+    ($store:ident, $mark:expr, $limit:expr, |$tx:ident| $work:expr) => {{
+        let mark: Option<Mark<'_>> = $mark;
+        let (mut waiting, mut tries) = (Waiting::default(), 0);
+        // What the last try has come to, if it was committed.
+        let mut answer = None;
         loop {
             tries += 1;
-            let mut client = $store.client().await?;
-            let done = match client.transaction().await {
-                Ok($tx) => {
-                    let done = $work.await;
-                    finish($tx, done).await
+            let done = match $store.link.client().await {
+                Ok(mut client) => {
+                    let attempt = async {
+                        let $tx = client.transaction().await?;
+                        let done = match begin(&$tx, mark.as_ref()).await {
+                            Ok(true) => {
+                                answer = None;
+                                $work.await
+                            }
+                            // It is done, and what it came to is known.
+                            Ok(false) => return Ok(drop($tx.rollback().await)),
+                            Err(fault) => Err(fault),
+                        };
+                        finish($tx, done, &mut answer).await
+                    };
+                    let done = $store.link.answer($limit, attempt).await;
+                    discard_if_lost(client, &done);
+                    done
                 }
-                Err(error) => Err(Fault::of_begin(error)),
+                Err(fault) => Err(fault),
             };
-            match done {
-                Err(Fault::Again(_)) if tries < TRIES => continue,
-                done => break done,
+            match $store.next(done, &mut waiting, tries).await {
+                Ok(Some(())) => break answer.ok_or_else(|| $store.corrupt("a mark is there that nobody has made")),
+                Ok(None) => {}
+                Err(error) => break Err(error),
             }
         }
     }};
 }
 
 impl Postgres {
-    /// Connects, and finds or creates the tables.
-    pub(crate) async fn open(url: &str) -> Result<Self, Error> {
-        let place = Location::Postgres(url.to_owned()).to_string();
-        let bad = |reason: String| Error::BadLocation { given: place.clone(), reason };
-        let mut config: Config = url.parse().map_err(|error| bad(words(&error)))?;
-        if config.get_connect_timeout().is_none() {
-            config.connect_timeout(CONNECT);
-        }
-        if config.get_tcp_user_timeout().is_none() {
-            config.tcp_user_timeout(SILENCE).keepalives_idle(SILENCE);
-        }
-        let manager = Manager::from_config(config, NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
-        let session = Hook::async_fn(|client: &mut deadpool_postgres::ClientWrapper, _| {
-            Box::pin(async move { client.batch_execute(schema::SESSION).await.map_err(HookError::Backend) })
-        });
-        let pool = Pool::builder(manager).max_size(CONNECTIONS).runtime(Runtime::Tokio1).post_create(session);
-        let pool = pool.build().map_err(|error| bad(error.to_string()))?;
-        let store = Self { pool, place };
-        let mut client = store.client().await?;
-        schema::prepare(&mut client, &store.place).await.map_err(|fault| fault.told(&store.place))?;
-        Ok(store)
+    /// Connects, and finds or creates the tables. A server that is not there is told at once: nothing depends on it yet.
+    pub(crate) async fn open(url: &str, options: &Options) -> Result<Self, Error> {
+        let link = Link::new(url, options)?;
+        let told = |fault: Fault| fault.told(&link.place);
+        let mut client = link.client().await.map_err(told)?;
+        schema::prepare(&mut client, &link.place).await.map_err(told)?;
+        drop(client);
+        Ok(Self { link: Arc::new(link), marks: Arc::new(Marks::new(&options.process.id)) })
+    }
+
+    /// Whether the server answers, and since when it does not.
+    pub(crate) fn outage(&self) -> watch::Receiver<Option<Outage>> {
+        self.link.outage()
     }
 
     pub(crate) async fn submit(&self, input: &KeyedInput, at: u64) -> Result<Submitted, Error> {
-        self.tell(transact!(self, |tx| ops::submit(&tx, input, at)))
+        transact!(self, Some(self.marks.mark()), self.link.limit(), |tx| ops::submit(&tx, input, at))
     }
 
     pub(crate) async fn own(&self, me: &Options, stream: &StreamId) -> Result<u64, Error> {
-        self.tell(transact!(self, |tx| ops::own(&tx, me, stream)))
+        transact!(self, None, self.link.limit(), |tx| ops::own(&tx, me, stream))
     }
 
     pub(crate) async fn heartbeat(&self, me: &Options) -> Result<(), Error> {
-        self.tell(transact!(self, |tx| ops::heartbeat(&tx, me)))
+        transact!(self, None, self.link.limit(), |tx| ops::heartbeat(&tx, me))
     }
 
     pub(crate) async fn release(&self, lease: &Lease) -> Result<(), Error> {
-        self.tell(transact!(self, |tx| ops::release(&tx, lease)))
+        transact!(self, None, self.link.limit(), |tx| ops::release(&tx, lease))
     }
 
     pub(crate) async fn land(&self, flight: &Lease) -> Result<(), Error> {
-        self.tell(transact!(self, |tx| ops::land(&tx, flight)))
+        transact!(self, None, self.link.limit(), |tx| ops::land(&tx, flight))
     }
 
     pub(crate) async fn leave(&self, me: &Options) -> Result<(), Error> {
-        self.tell(transact!(self, |tx| ops::leave(&tx, me)))
+        transact!(self, None, self.link.limit(), |tx| ops::leave(&tx, me))
     }
 
     pub(crate) async fn prune(&self, me: &Options, streams: &[StreamId]) -> Result<Pruned, Error> {
-        self.tell(transact!(self, |tx| ops::prune(&tx, me, streams)))
+        // However much there is to remove.
+        transact!(self, Some(self.marks.mark()), None, |tx| ops::prune(&tx, me, streams))
     }
 
     pub(crate) async fn forget_results(&self, before: u64) -> Result<u64, Error> {
-        self.tell(transact!(self, |tx| ops::forget_results(&tx, before)))
+        // However much there is to remove.
+        transact!(self, Some(self.marks.mark()), None, |tx| ops::forget_results(&tx, before))
     }
 
     pub(crate) async fn append(&self, lease: &Lease, expected: u64, batch: &Batch) -> Result<Appended, Error> {
-        let mut fate = None;
-        let done = transact!(self, |tx| ops::append(&tx, lease, expected, batch, &mut fate));
-        self.settle(done, fate).await
+        transact!(self, Some(self.marks.mark()), self.link.limit(), |tx| ops::append(&tx, lease, expected, batch))
     }
 
     pub(crate) async fn update(&self, update: &Update, at: u64) -> Result<Appended, Error> {
-        let mut fate = None;
-        let done = transact!(self, |tx| ops::update(&tx, update, at, &mut fate));
-        self.settle(done, fate).await
+        transact!(self, Some(self.marks.mark()), self.link.limit(), |tx| ops::update(&tx, update, at))
     }
 
     pub(crate) async fn shared(&self, stream: &StreamId) -> Result<Option<String>, Error> {
@@ -173,96 +177,83 @@ impl Postgres {
     }
 
     pub(crate) fn close(&self) {
-        self.pool.close();
+        self.link.close();
     }
 
-    async fn client(&self) -> Result<Object, Error> {
-        let unavailable = |reason| Error::Unavailable { place: self.place.clone(), reason };
-        self.pool.get().await.map_err(|error| match error {
-            PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => {
-                unavailable(words(&error))
-            }
-            PoolError::Closed => unavailable("it is closed".to_owned()),
-            error => unavailable(error.to_string()),
-        })
-    }
-
+    /// Reads, which may be repeated freely.
     async fn read(
         &self,
         statement: &str,
         given: &[&(dyn tokio_postgres::types::ToSql + Sync)],
     ) -> Result<Vec<tokio_postgres::Row>, Error> {
-        let mut tries = 0;
+        let (mut waiting, mut tries) = (Waiting::default(), 0);
         loop {
             tries += 1;
-            let client = self.client().await?;
-            let rows = match client.prepare_cached(statement).await {
-                Ok(prepared) => client.query(&prepared, given).await,
-                Err(error) => Err(error),
+            let done = match self.link.client().await {
+                Ok(client) => {
+                    let attempt = async {
+                        let prepared = client.prepare_cached(statement).await?;
+                        Ok(client.query(&prepared, given).await?)
+                    };
+                    let done = self.link.answer(self.link.limit(), attempt).await;
+                    discard_if_lost(client, &done);
+                    done
+                }
+                Err(fault) => Err(fault),
             };
-            match rows {
-                // Looking twice does no harm, and the connection may have been dead since before we took it.
-                Err(error) if error.is_closed() && tries < TRIES => continue,
-                rows => return self.tell(rows.map_err(Fault::from)),
+            if let Some(rows) = self.next(done, &mut waiting, tries).await? {
+                return Ok(rows);
             }
+        }
+    }
+
+    /// What follows from a try: an answer, an error, or another try, when it is time for it.
+    async fn next<T>(&self, done: Result<T, Fault>, waiting: &mut Waiting, tries: usize) -> Result<Option<T>, Error> {
+        if !matches!(done, Err(Fault::Lost(_))) {
+            self.link.answers();
+        }
+        match done {
+            Ok(value) => Ok(Some(value)),
+            Err(Fault::Again(_)) if tries < TRIES => Ok(None),
+            Err(Fault::Lost(why)) => self.link.again(waiting, why).await.map(|()| None),
+            Err(fault) => Err(fault.told(&self.link.place)),
         }
     }
 
     fn resolved(&self, text: Option<String>) -> Result<String, Error> {
-        let corrupt = || Error::Corrupt { place: self.place.clone(), reason: sql::DANGLING.to_owned() };
-        text.ok_or_else(corrupt)
+        text.ok_or_else(|| self.corrupt(sql::DANGLING))
     }
 
-    fn tell<T>(&self, done: Result<T, Fault>) -> Result<T, Error> {
-        done.map_err(|fault| fault.told(&self.place))
-    }
-
-    async fn settle(&self, done: Result<Appended, Fault>, fate: Option<Fate>) -> Result<Appended, Error> {
-        match (done, fate) {
-            (Err(Fault::Unknown(why)), Some(fate)) => self.resolve(fate, &why).await,
-            (done, _) => self.tell(done),
-        }
-    }
-
-    /// Finds out what became of an append whose commit got no answer. The server remembers the fate of every
-    /// transaction. It must also show the stream moved on: a standby that took over may have lost what the old server
-    /// had committed, and given the number to another transaction.
-    async fn resolve(&self, fate: Fate, why: &str) -> Result<Appended, Error> {
-        let Fate { transaction, stream, appended } = fate;
-        let fate = "SELECT pg_xact_status($1::text::xid8),
-            EXISTS (SELECT 1 FROM streams WHERE stream = $2 AND seq >= $3)";
-        let ask = async {
-            loop {
-                let rows = self.read(fate, &[&transaction, &stream.as_str(), &signed(appended.seq)]).await;
-                let row = rows.as_ref().ok().and_then(|rows| rows.first());
-                match row.map(|row| (row.get::<_, Option<&str>>(0), row.get(1))) {
-                    Some((Some("committed"), true)) => return Some(true),
-                    Some((Some("aborted"), _)) => return Some(false),
-                    Some((Some("committed") | None, _)) => return None,
-                    // Still in progress, or the server is not back yet.
-                    _ => tokio::time::sleep(RESOLVE_PAUSE).await,
-                }
-            }
-        };
-        let place = self.place.clone();
-        match tokio::time::timeout(RESOLVE, ask).await {
-            Ok(Some(true)) => Ok(appended),
-            Ok(Some(false)) => {
-                let reason = format!("{why}; the change was not committed and nothing changed: try again");
-                Err(Error::Unavailable { place, reason })
-            }
-            Ok(None) | Err(_) => Err(Fault::Unknown(why.to_owned()).told(&place)),
-        }
+    fn corrupt(&self, reason: &str) -> Error {
+        Error::Corrupt { place: self.link.place.clone(), reason: reason.to_owned() }
     }
 }
 
-async fn finish<T>(tx: Transaction<'_>, done: Result<T, Fault>) -> Result<T, Fault> {
+async fn begin(tx: &Transaction<'_>, mark: Option<&Mark<'_>>) -> Result<bool, Fault> {
+    match mark {
+        Some(mark) => mark.write(tx).await,
+        None => Ok(true),
+    }
+}
+
+/// Commits what was done. What it came to is in `answer` before the commit, whose own answer may get lost.
+async fn finish<T>(tx: Transaction<'_>, done: Result<T, Fault>, answer: &mut Option<T>) -> Result<(), Fault> {
     match done {
-        Ok(value) => tx.commit().await.map(|()| value).map_err(Fault::of_commit),
+        Ok(value) => {
+            *answer = Some(value);
+            Ok(tx.commit().await?)
+        }
         Err(fault) => {
             // If the rollback does not arrive, the connection is gone, and with it the transaction.
             let _ = tx.rollback().await;
             Err(fault)
         }
+    }
+}
+
+/// A connection whose answer nobody waited for must not carry the next question.
+fn discard_if_lost<T>(client: Object, done: &Result<T, Fault>) {
+    if matches!(done, Err(Fault::Lost(_))) {
+        drop(Object::take(client));
     }
 }

@@ -70,7 +70,7 @@ pub(crate) async fn a_provably_dead_owner_is_replaced_at_once(world: World) {
         Process { start_time: me.start_time - 1, ..Process::current(random()) },
     ];
     for process in gone {
-        let options = Options { process, lease_ttl: Duration::from_secs(1_000_000) };
+        let options = Options { lease_ttl: Duration::from_secs(1_000_000), ..Options::new(process) };
         let dead = world.open_as(options).await;
         let _lease = own(&dead, "a").await;
         let alive = world.open().await;
@@ -108,7 +108,7 @@ pub(crate) async fn a_silent_owner_of_another_boot_is_respected_until_it_expires
     let near = world.open().await;
     assert_held(near.own(&stream("a")).await, &patient);
 
-    let hasty = Options { process: elsewhere, lease_ttl: Duration::ZERO };
+    let hasty = Options { lease_ttl: Duration::ZERO, ..Options::new(elsewhere) };
     let far = world.open_as(hasty).await;
     let old = own(&far, "a").await;
     let taken = async {

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "all of this crate is tests")]
 #![expect(clippy::print_stdout, reason = "a test started again in a role talks to its parent over stdout")]
 
+mod blips;
 mod cases_events;
 mod cases_flights;
 mod cases_inputs;
@@ -12,4 +13,5 @@ mod postgres;
 mod processes;
 mod sqlite_files;
 mod suite;
+mod wire;
 mod world;

@@ -1,109 +1,28 @@
 //! What is special about a PostgreSQL journal: connections break, and servers have rules of their own.
 
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
 
-use convoke_journal::{Batch, Change, Changed, Error, FORMAT, Journal, Location, Refusal, Update};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpStream, UnixListener, UnixStream};
-use tokio_postgres::config::Host;
+use convoke_journal::{Batch, Change, Changed, Error, FORMAT, Journal, Location, Options, Refusal, Update};
 
+use crate::wire::{Proxy, Wire};
 use crate::world::*;
 
 async fn open(url: &str) -> Result<Journal, Error> {
     Journal::open(Location::Postgres(url.to_owned()), someone()).await
 }
 
-/// What the wire does when a client says COMMIT.
-#[derive(Clone, Copy, PartialEq)]
-enum Wire {
-    Carries = 0,
-    /// Cuts the connection before the server has heard it.
-    CutsBefore = 1,
-    /// Cuts the connection when the server has answered it.
-    CutsAfter = 2,
-    /// Cuts every connection, new ones too.
-    IsDown = 3,
-}
-
-/// A wire between a journal and the server.
-struct Proxy {
-    url: String,
-    mode: Arc<AtomicU8>,
-    _dir: tempfile::TempDir,
-    _accepting: tokio::task::JoinSet<()>,
-}
-
-trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
-impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
-
-async fn server(config: &tokio_postgres::Config) -> Box<dyn Stream> {
-    let port = config.get_ports().first().copied().unwrap_or(5432);
-    match &config.get_hosts()[0] {
-        Host::Unix(dir) => Box::new(UnixStream::connect(dir.join(format!(".s.PGSQL.{port}"))).await.unwrap()),
-        Host::Tcp(host) => Box::new(TcpStream::connect((host.as_str(), port)).await.unwrap()),
-    }
-}
-
-impl Proxy {
-    async fn start(database: &Database) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o700)).unwrap();
-        let listener = UnixListener::bind(dir.path().join(".s.PGSQL.5432")).unwrap();
-        let config: tokio_postgres::Config = database.url.parse().unwrap();
-        let (user, name) = (config.get_user().unwrap(), config.get_dbname().unwrap());
-        let host = PathBuf::from(dir.path());
-        let url = format!("postgres://{user}@/{name}?host={}", host.display());
-        let mode = Arc::new(AtomicU8::new(0));
-        let seen = Arc::clone(&mode);
-        let mut accepting = tokio::task::JoinSet::new();
-        accepting.spawn(async move {
-            let mut wires = tokio::task::JoinSet::new();
-            loop {
-                let (client, _) = listener.accept().await.unwrap();
-                wires.spawn(carry(client, server(&config).await, Arc::clone(&seen)));
-            }
-        });
-        Self { url, mode, _dir: dir, _accepting: accepting }
-    }
-
-    fn set(&self, wire: Wire) {
-        self.mode.store(wire as u8, Ordering::SeqCst);
-    }
-}
-
-async fn carry(mut client: UnixStream, mut server: Box<dyn Stream>, mode: Arc<AtomicU8>) {
-    let (mut said, mut heard) = (vec![0; 1 << 16], vec![0; 1 << 16]);
-    let is = |wire: Wire| mode.load(Ordering::SeqCst) == wire as u8;
-    loop {
-        tokio::select! {
-            n = client.read(&mut said) => {
-                let Ok(n @ 1..) = n else { return };
-                let commits = said[..n].windows(7).any(|window| window == b"COMMIT\0");
-                if is(Wire::IsDown) || (commits && is(Wire::CutsBefore)) {
-                    return;
-                }
-                server.write_all(&said[..n]).await.unwrap();
-                if commits && is(Wire::CutsAfter) {
-                    // The answer was given, and nobody gets it.
-                    assert!(server.read(&mut heard).await.unwrap() > 0);
-                    return;
-                }
-            }
-            n = server.read(&mut heard) => {
-                let Ok(n @ 1..) = n else { return };
-                if client.write_all(&heard[..n]).await.is_err() {
-                    return;
-                }
-            }
-        }
-    }
+/// A journal that gives up soon.
+async fn impatient(url: &str) -> Journal {
+    let options = Options { outage: Duration::from_millis(400), ..someone() };
+    Journal::open(Location::Postgres(url.to_owned()), options).await.unwrap()
 }
 
 /// Runs a case on a database of its own, which goes away also when the case fails.
-async fn with_database<F: Future<Output = ()> + Send + 'static>(test: &str, case: impl FnOnce(Arc<Database>) -> F) {
+pub(crate) async fn with_database<F: Future<Output = ()> + Send + 'static>(
+    test: &str,
+    case: impl FnOnce(Arc<Database>) -> F,
+) {
     let Some(database) = Database::create(&format!("postgres::{test}")).await else { return };
     let database = Arc::new(database);
     let done = tokio::spawn(case(Arc::clone(&database))).await;
@@ -119,7 +38,7 @@ async fn an_append_whose_answer_is_lost_is_found_to_be_committed() {
         let proxy = Proxy::start(&database).await;
         let journal = open(&proxy.url).await.unwrap();
         let lease = own(&journal, "a").await;
-        proxy.set(Wire::CutsAfter);
+        proxy.set(Wire::CutsAfter(9));
         assert_eq!(journal.append(&lease, 0, &one(1)).await, Ok(1));
         // The same for a batch that moves nothing.
         let batch = Batch { results: vec![("r".into(), "{}".into())], ..Batch::default() };
@@ -133,20 +52,20 @@ async fn an_append_whose_answer_is_lost_is_found_to_be_committed() {
 }
 
 #[tokio::test]
-async fn an_append_that_never_reached_the_server_is_found_to_have_changed_nothing() {
+async fn an_append_that_never_reaches_the_server_is_given_up_in_the_end_and_has_changed_nothing() {
     let case = |database: Arc<Database>| async move {
         let proxy = Proxy::start(&database).await;
-        let journal = open(&proxy.url).await.unwrap();
+        let journal = impatient(&proxy.url).await;
         let lease = own(&journal, "a").await;
-        proxy.set(Wire::CutsBefore);
+        proxy.set(Wire::CutsBefore(usize::MAX));
         let lost = journal.append(&lease, 0, &one(1)).await.unwrap_err();
         assert!(matches!(lost, Error::Unavailable { .. }), "{lost:?}");
-        assert!(lost.to_string().contains("nothing changed"), "{lost}");
+        assert!(lost.to_string().contains("then resume"), "{lost}");
         proxy.set(Wire::Carries);
         assert!(events(&journal, "a").await.is_empty());
         assert_eq!(journal.append(&lease, 0, &one(1)).await, Ok(1));
     };
-    with_database("an_append_that_never_reached_the_server_is_found_to_have_changed_nothing", case).await;
+    with_database("an_append_that_never_reaches_the_server_is_given_up_in_the_end_and_has_changed_nothing", case).await;
 }
 
 /// Adds an `x` to the state, and an event.
@@ -158,20 +77,20 @@ fn longer() -> Change {
 async fn an_update_whose_answer_is_lost_is_found_to_be_done_or_not() {
     let case = |database: Arc<Database>| async move {
         let proxy = Proxy::start(&database).await;
-        let journal = open(&proxy.url).await.unwrap();
+        let journal = impatient(&proxy.url).await;
         let lease = own(&journal, "a").await;
         let ledger = stream("ledger");
-        proxy.set(Wire::CutsAfter);
+        proxy.set(Wire::CutsAfter(9));
         assert_eq!(journal.update(&ledger, 1, &longer()).await.as_deref(), Ok("x"));
         let batch = Batch { updates: vec![Update { stream: ledger.clone(), change: longer() }], ..one(1) };
         let appended = journal.append_shared(&lease, 0, &batch).await.unwrap();
         assert_eq!((appended.seq, appended.states), (1, vec!["xx".to_owned()]));
-        proxy.set(Wire::CutsBefore);
+        proxy.set(Wire::CutsBefore(usize::MAX));
         for lost in [
             journal.update(&ledger, 1, &longer()).await,
             journal.append(&lease, 1, &batch).await.map(|_| String::new()),
         ] {
-            assert!(lost.unwrap_err().to_string().contains("nothing changed"));
+            assert!(matches!(lost, Err(Error::Unavailable { .. })), "{lost:?}");
         }
         proxy.set(Wire::Carries);
         assert_eq!(journal.shared(&ledger).await.unwrap().as_deref(), Some("xx"));
@@ -235,21 +154,26 @@ async fn a_flight_leaves_no_row_behind() {
 }
 
 #[tokio::test]
-async fn a_lost_connection_is_unavailable_and_the_next_one_works() {
+async fn a_server_that_stays_away_is_unavailable_after_the_limit_and_works_when_it_is_back() {
     let case = |database: Arc<Database>| async move {
         let proxy = Proxy::start(&database).await;
-        let journal = open(&proxy.url).await.unwrap();
+        let journal = impatient(&proxy.url).await;
         let lease = own(&journal, "a").await;
+        let mut outage = journal.outage();
+        assert_eq!(*outage.borrow(), None);
         proxy.set(Wire::IsDown);
         for _ in 0..2 {
             let lost = journal.append(&lease, 0, &one(1)).await.unwrap_err();
             assert!(matches!(lost, Error::Unavailable { .. }), "{lost:?}");
             assert!(journal.load(&stream("a"), 0).await.is_err());
         }
+        // Whoever watches has been told, and hears when it is over.
+        assert!(outage.borrow_and_update().is_some());
         proxy.set(Wire::Carries);
         assert_eq!(journal.append(&lease, 0, &one(1)).await, Ok(1));
+        soon(outage.wait_for(Option::is_none)).await.unwrap();
     };
-    with_database("a_lost_connection_is_unavailable_and_the_next_one_works", case).await;
+    with_database("a_server_that_stays_away_is_unavailable_after_the_limit_and_works_when_it_is_back", case).await;
 }
 
 #[tokio::test]

@@ -72,6 +72,17 @@ impl Database {
         administer(&self.url, statements).await;
     }
 
+    /// How many connections there are to it, but for the one that counts them.
+    pub(crate) async fn connections(&self) -> i64 {
+        let (client, connection) = tokio_postgres::connect(&self.server, NoTls).await.unwrap();
+        let driver = tokio::spawn(connection);
+        let count = "SELECT count(*) FROM pg_stat_activity WHERE datname = $1";
+        let count = client.query_one(count, &[&self.name]).await.unwrap().get(0);
+        drop(client);
+        driver.await.unwrap().unwrap();
+        count
+    }
+
     pub(crate) async fn remove(self) {
         administer(&self.server, &format!("DROP DATABASE {} WITH (FORCE)", self.name)).await;
     }
