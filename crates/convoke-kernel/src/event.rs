@@ -245,6 +245,9 @@ events! {
         /// Whether it asks for the summary with which a new history begins.
         #[serde(default, skip_serializing_if = "is_false")]
         summary: bool,
+        /// Whether it asks for a hand-back because no new history would be shorter.
+        #[serde(default, skip_serializing_if = "is_false")]
+        full: bool,
     }
     /// A person has to agree before a call is run.
     ApprovalAsked = "approval_asked" {

@@ -16,6 +16,7 @@ mod confinement;
 mod consent;
 mod event;
 mod findings;
+mod fit;
 mod ids;
 mod ledger;
 mod mode;
@@ -50,6 +51,7 @@ pub use event::{
     Retuned, RoomRefused, TAKEN_BACK, ToolFinished, ToolStarted,
 };
 pub use findings::{Ballot, Citation, Finding, Judgement, Report, Severity, Verdict, Vote};
+pub use fit::{SHORT_TEXT, TooLong};
 pub use ids::{AgentId, BadId, MessageId, RunId, SessionId, TaskId};
 pub use ledger::{
     AdmissionClosed, AgentsAdmitted, AgentsReturned, Amount, Answer, Ask, AttemptCorrected, AttemptSettled, Cap, Caps,

@@ -164,6 +164,14 @@ pub(crate) fn hand_back_short(final_tool: Option<&str>, why: &str) -> String {
     )
 }
 
+/// Asked for when what was asked fills the window and a new history is no way out.
+pub(crate) fn hand_back_full(final_tool: Option<&str>) -> String {
+    format!(
+        "The context window is full, and a new history would be hardly shorter: this is the last reply, and no tool will be run any more. {}",
+        what_you_have(final_tool)
+    )
+}
+
 fn what_you_have(final_tool: Option<&str>) -> String {
     match final_tool {
         Some(STRUCTURED_OUTPUT) => {

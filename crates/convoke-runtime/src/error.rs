@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use convoke_kernel::{AgentId, BadEvent, IllegalEvent, Outcome, RetuneRefused, RunId, RunRefused, Summary, Unexpected};
+use convoke_kernel::{
+    AgentId, BadEvent, IllegalEvent, Outcome, RetuneRefused, RunId, RunRefused, Summary, TooLong, Unexpected,
+};
 
 /// Why a run could not be started or driven on. Failures of the model or of tools are outcomes, not errors.
 #[derive(Debug, thiserror::Error)]
@@ -76,6 +78,9 @@ pub enum Error {
     /// The task is empty.
     #[error("the task is empty: say what is to be done")]
     EmptyTask,
+    /// What was said does not fit what the model reads at once; nothing was written down.
+    #[error(transparent)]
+    TooLong(#[from] TooLong),
     /// The directory's name is not text, and what is sent and recorded is.
     #[error("the directory {} has a name that is not UTF-8: rename it, or work through a link with another name", .0.display())]
     DirNotText(PathBuf),

@@ -10,8 +10,8 @@ use convoke_claude::{Client, Models, ceilings};
 use convoke_journal::{Filter, Journal, KeyedInput, Listing, StreamId};
 use convoke_kernel::{
     Agent, AgentId, AgentSpec, Amount, Approvals, Capabilities, Caps, Confinement, Effect, FanOut, LeadSettings,
-    Ledger, Limits, Membership, Network, Program, ProgramSummary, Run, RunId, RunSummary, Sandbox, Segment, SessionId,
-    Status, Summary, Thinking,
+    Ledger, Limits, Membership, Network, Program, ProgramSummary, Run, RunId, RunSummary, SHORT_TEXT, Sandbox, Segment,
+    SessionId, Status, Summary, Thinking,
 };
 use convoke_sandbox::HelperPath;
 use convoke_trees::Places;
@@ -152,11 +152,20 @@ impl Runtime {
             return Err(Error::EmptyTask);
         }
         let (agent, spec, caps) = self.new_lead(start)?;
+        spec.check_text(task)?;
         // The caps come first: an agent without an envelope would have none.
         self.grant(&spec.session, caps, "start").await?;
         let waiting = Waiting { start: Some(spec), say: Some(task.to_owned()), ..Waiting::default() };
         self.submit(&agent, "start", waiting).await?;
         Ok(agent)
+    }
+
+    /// That a lead that is started like this can be asked these words. Nothing is written.
+    pub fn check_text(&self, start: &Start, text: &str) -> Result<(), Error> {
+        if text.len() > SHORT_TEXT {
+            self.new_lead(start.clone())?.1.check_text(text)?;
+        }
+        Ok(())
     }
 
     fn new_lead(&self, start: Start) -> Result<(AgentId, AgentSpec, Caps), Error> {
@@ -181,7 +190,21 @@ impl Runtime {
         if text.trim().is_empty() {
             return Err(Error::EmptyTask);
         }
+        // What is short fits, and is said often: the journal need not be read for it.
+        if text.len() > SHORT_TEXT {
+            self.spec_of(agent).await?.check_text(text)?;
+        }
         self.submit(agent, key, Waiting { say: Some(text.to_owned()), ..Waiting::default() }).await
+    }
+
+    async fn spec_of(&self, id: &AgentId) -> Result<AgentSpec, Error> {
+        let (mut agent, mut seq) = (Agent::new(), 0);
+        let stream = StreamId::from(id);
+        load(&self.0, id, &stream, &mut agent, &mut seq).await?;
+        match agent.spec() {
+            Some(spec) => Ok(spec.clone()),
+            None => first_spec(&self.0, id, &stream).await,
+        }
     }
 
     /// Writes a new lead into the journal whose first exchange is a person's own call of `Workflow`: `input` is the call's input
@@ -366,13 +389,7 @@ impl Runtime {
         stop: Stop,
         watcher: Option<Watcher>,
     ) -> Result<(), Error> {
-        let (mut agent, mut seq) = (Agent::new(), 0);
-        let stream = StreamId::from(lead);
-        load(&self.0, lead, &stream, &mut agent, &mut seq).await?;
-        let spec = match agent.spec() {
-            Some(spec) => spec.clone(),
-            None => first_spec(&self.0, lead, &stream).await?,
-        };
+        let spec = self.spec_of(lead).await?;
         let opening = Some(Opening { watcher, bells: self.1.clone() });
         let session = Arc::new(Session::open(&self.0, lead, &spec, opening).await?);
         if session.crew.is_none() {

@@ -259,7 +259,8 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// What is to be done; `-` reads it from stdin, `@FILE` from a file.
+    /// What is to be done; `-` reads it from stdin, `@FILE` from a file, up to 8 MiB. It has to leave the model room to work: keep what is
+    /// longer in files, and have them read.
     #[arg(value_name = "TASK")]
     pub(crate) task: Vec<String>,
     #[command(flatten)]

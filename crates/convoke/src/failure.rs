@@ -97,7 +97,9 @@ impl From<convoke_runtime::Error> for Failure {
     fn from(error: convoke_runtime::Error) -> Self {
         match error {
             convoke_runtime::Error::Journal(error) => error.into(),
-            convoke_runtime::Error::EmptyTask => Self::usage(error.to_string()),
+            convoke_runtime::Error::EmptyTask
+            | convoke_runtime::Error::TooLong(_)
+            | convoke_runtime::Error::DirNotText(_) => Self::usage(error.to_string()),
             error => Self::failed(error.to_string()),
         }
     }

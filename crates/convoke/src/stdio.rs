@@ -4,12 +4,13 @@
 //! the runner.
 
 use std::borrow::Cow;
-use std::io::{ErrorKind, IsTerminal, Read, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::defuse::{Defuser, Form};
 use crate::failure::Failure;
+use crate::named::text_of;
 use crate::render::{escaped, terminal_size};
 
 /// Whether anybody still reads stdout.
@@ -145,9 +146,7 @@ pub(crate) fn read_all() -> std::io::Result<String> {
     if is_captured() {
         return Err(std::io::Error::other("in a session it is the keyboard; write the text itself"));
     }
-    let mut text = String::new();
-    std::io::stdin().read_to_string(&mut text)?;
-    Ok(text)
+    text_of(std::io::stdin().lock())
 }
 
 /// Puts data on stdout, as it is.

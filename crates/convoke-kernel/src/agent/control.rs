@@ -237,6 +237,8 @@ impl Control {
         let letters = e.letters.clone();
         let facts = if e.capsule { self.lasting.facts.take() } else { None };
         let since = self.lasting.since;
+        // Other words may leave room that the last ones did not.
+        self.lasting.futile = false;
         self.exchange = Some(Exchange { section, told, notice, letters, brought, read, facts, since, ..exchange });
         match &e.work {
             Some(task) => self.take_work(task.clone()),
@@ -290,7 +292,11 @@ impl Control {
             return None;
         }
         let Failure { kind, message, .. } = e.failure.clone();
-        self.exchange.as_mut()?.so_far = Some(Outcome::Failed { kind, message, text: String::new() });
+        let exchange = self.exchange.as_mut()?;
+        // A hand-back that does not fit the window either: what was said before it is what there is.
+        let full = exchange.last_turn == Some(LastTurn::Full);
+        let text = if full { exchange.said.clone() } else { String::new() };
+        exchange.so_far = Some(Outcome::Failed { kind, message, text });
         Some(match (e.retry_at, kind) {
             (Some(at), _) => Stage::Waiting(Asking { failures: asking.failures + 1, ..asking }, at),
             (None, FailureKind::Interrupted) => Stage::Ready(asking),
@@ -306,7 +312,7 @@ impl Control {
         let spec = Arc::clone(self.spec.as_ref()?);
         let cap = spec.capabilities.max_output;
         let exchange = self.exchange.as_mut()?;
-        let short = matches!(exchange.last_turn, Some(LastTurn::Short(_)));
+        let short = matches!(exchange.last_turn, Some(LastTurn::Short(_) | LastTurn::Full));
         let wider = asking.max_tokens < cap && !short;
         exchange.so_far = Some(match e.kept {
             // All the room the model has was asked for, and this is what the envelope gave.
@@ -371,7 +377,7 @@ impl Control {
             self.mark.tokens = read.saturating_add(written);
             (self.lasting.known, self.lasting.since) = (self.mark.tokens, 0);
         }
-        self.lasting.replies = self.lasting.replies.saturating_add(1);
+        self.lasting.measure(read);
     }
 
     fn noted(&mut self, asking: Asking, e: &NoteAppended) -> Option<Stage> {
@@ -387,7 +393,8 @@ impl Control {
         if e.hand_back {
             // There is room for one reply more, and that is the agent's last word and no summary.
             self.lasting.summarising = false;
-            exchange.last_turn = Some(e.short.clone().map_or(LastTurn::Turns, LastTurn::Short));
+            let otherwise = if e.full { LastTurn::Full } else { LastTurn::Turns };
+            exchange.last_turn = Some(e.short.clone().map_or(otherwise, LastTurn::Short));
         }
         exchange.told.extend(e.changed.iter().cloned());
         self.changed.retain(|file| !e.changed.contains(file));

@@ -5,13 +5,14 @@ use sha2::{Digest, Sha256};
 
 use super::control::{Control, IllegalEvent};
 use super::mail::Opening;
-use super::state::{Exchange, Filed, LastTurn, Slot, SlotState, Stage, Tail};
+use super::state::{Asking, Exchange, Filed, LastTurn, Slot, SlotState, Stage, Tail};
 use super::{Input, Pace, RoomAnswer, Unexpected};
 use crate::capsule::Facts;
 use crate::event::{
     AgentStarted, CompactionAsked, Event, ExchangeClosed, ExchangeOpened, ExchangeReopened, InputRejected, Kept,
     ModeSet, ModelCalled, ModelFailed, ModelReplied, NoteAppended, Purpose, Resumed, RoomRefused, ToolFinished,
 };
+use crate::fit::TooLong;
 use crate::outcome::{Outcome, ToolResult};
 use crate::prompts;
 use crate::segment::Segment;
@@ -192,8 +193,20 @@ impl Draft {
     }
 
     fn refuse(&mut self, call: u32, message: String) -> Result<(), Unexpected> {
-        let failure =
-            Failure { kind: FailureKind::Budget, message, retry: Retry::Never, request_id: None, unbilled: true };
+        self.refuse_as(FailureKind::Budget, call, message)
+    }
+
+    /// Why what was asked is not sent: no request is made that leaves no room to work.
+    fn too_long(&self, asking: &Asking) -> Option<TooLong> {
+        let (spec, exchange) = (self.control.spec.as_ref()?, self.control.exchange.as_ref()?);
+        let first = asking.attempt == 0 && exchange.kept == 0 && !self.control.lasting.summarising;
+        // Letters, tasks of the board and what runs came to have limits of their own.
+        let said = !exchange.brought && exchange.notice.is_none() && exchange.call.is_none();
+        if first && said { spec.check_text(&exchange.text).err() } else { None }
+    }
+
+    fn refuse_as(&mut self, kind: FailureKind, call: u32, message: String) -> Result<(), Unexpected> {
+        let failure = Failure { kind, message, retry: Retry::Never, request_id: None, unbilled: true };
         self.emit(RoomRefused { call, failure })?;
         Ok(())
     }
@@ -311,7 +324,13 @@ impl Draft {
                     }
                 }
                 Stage::Ending => self.finish_if_ending()?,
-                Stage::Ready(_) => return self.summarise_if_due(),
+                Stage::Ready(asking) => {
+                    let call = asking.call;
+                    match self.too_long(asking) {
+                        Some(why) => self.refuse_as(FailureKind::ContextFull, call, why.to_string())?,
+                        None => return self.summarise_if_due(),
+                    }
+                }
                 Stage::New | Stage::Idle | Stage::Calling(_) | Stage::Waiting(..) | Stage::Compacting => return Ok(()),
             }
         }
@@ -394,11 +413,11 @@ impl NoteAppended {
     /// A note that is nothing but its message.
     pub(super) fn of(message: Segment) -> Self {
         let (hand_back, short, changed) = (false, None, Vec::new());
-        Self { message, hand_back, short, changed, capsule: false, summary: false }
+        Self { message, hand_back, short, changed, capsule: false, summary: false, full: false }
     }
 }
 
-fn user_text(text: &str) -> Segment {
+pub(super) fn user_text(text: &str) -> Segment {
     message("user", &[text])
 }
 

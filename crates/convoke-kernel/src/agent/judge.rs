@@ -13,7 +13,7 @@ pub(super) fn judge(last_turn: Option<&LastTurn>, kept: Kept, reply: &Reply) -> 
             FailureKind::Refused,
             reply.stop_detail.as_deref().unwrap_or("the model declined and gave no reason; rephrase the task"),
         ),
-        Kept::Cut if matches!(last_turn, Some(LastTurn::Short(_))) => {
+        Kept::Cut if matches!(last_turn, Some(LastTurn::Short(_) | LastTurn::Full)) => {
             handed_back(last_turn.unwrap_or(&LastTurn::Turns), &reply.text)
         }
         Kept::Cut => failed(
@@ -72,6 +72,14 @@ pub(super) fn handed_back(last: &LastTurn, text: &str) -> Outcome {
             format!("the turn limit was reached; {what} (--max-turns raises the limit)").replace("; and", ", and"),
         ),
         LastTurn::Short(why) => (FailureKind::Budget, format!("{why}; {what}").replace("; and", ", and")),
+        LastTurn::Full => (
+            FailureKind::ContextFull,
+            format!(
+                "what was asked fills the model's context window, and a new history was hardly shorter than the old one; {what} (put long \
+                 text into files that are read in parts, or choose a model with a larger window)"
+            )
+            .replace("; and", ", and"),
+        ),
     };
     Outcome::Failed { kind, message, text: text.to_owned() }
 }

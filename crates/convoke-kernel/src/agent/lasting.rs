@@ -4,12 +4,13 @@
 use serde_json::Value;
 
 use super::control::Control;
-use super::decide::{Draft, message};
+use super::decide::{Draft, message, user_text};
 use super::state::{Asking, Exchange, Mark, Slot, SlotState, Stage, Tail};
 use super::{Unexpected, blank};
 use crate::capsule::{Capsule, Facts, TaskBrief};
 use crate::confinement::Sandbox;
 use crate::event::{HistoryCompacted, Kept, ModelReplied, NoteAppended};
+use crate::fit::BYTES_PER_TOKEN;
 use crate::ids::TaskId;
 use crate::outcome::ToolResult;
 use crate::prompts;
@@ -22,13 +23,13 @@ use crate::tools::{TeamCall, ToolRequest, Wanted};
 use crate::wire::{Reply, StopReason, ToolCall};
 
 /// The room that a summary is given.
-const SUMMARY_TOKENS: u32 = 8_000;
+pub(crate) const SUMMARY_TOKENS: u32 = 8_000;
 
 /// References to results of earlier calls that are kept at hand.
 const REFERENCES: usize = 40;
 
-/// Bytes that make about one token, on the careful side.
-const BYTES_PER_TOKEN: u64 = 3;
+/// A new history that is not shorter by this part of the old one gained nothing: the next one would not either.
+const LEAST_GAIN: u64 = 10;
 
 /// Whether a plan stands between an agent and what it may write.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -74,6 +75,10 @@ pub(super) struct Lasting {
     pub(super) before: Option<(Mark, u64)>,
     /// Replies in the present history.
     pub(super) replies: u32,
+    /// Tokens of the history that was left behind because it was too long, until a reply tells how long the present one is.
+    left: Option<u64>,
+    /// Whether the last history that was too long was left behind for one that is hardly shorter.
+    pub(super) futile: bool,
     references: Vec<Reference>,
     /// Tokens of the history as the last usage told, and the bytes added since.
     pub(super) known: u64,
@@ -84,6 +89,16 @@ impl Lasting {
     /// How long the history is by what is really known of it.
     pub(super) fn tokens(&self) -> u64 {
         self.known.saturating_add(self.since.div_ceil(BYTES_PER_TOKEN))
+    }
+
+    /// A reply has become part of the history, and this many tokens were read for it; none where no usage told.
+    pub(super) fn measure(&mut self, read: u64) {
+        self.replies = self.replies.saturating_add(1);
+        if let Some(before) = self.left.take() {
+            // By what the model counted, and not by bytes: those would call a long task in plain words longer than it is.
+            let now = if read > 0 { read } else { self.tokens() };
+            self.futile = before.saturating_sub(now).saturating_mul(LEAST_GAIN) < before;
+        }
     }
 
     fn refer(&mut self, call: &ToolCall, result: &ToolResult) {
@@ -126,10 +141,13 @@ impl Control {
 
     /// Whether the history has to be left behind before the next request.
     pub(super) fn compaction_due(&self) -> bool {
-        let Some(team) = self.membership() else { return false };
         let lasting = &self.lasting;
-        let long = lasting.wish.is_some() || lasting.tokens() >= team.compact_at;
-        long && !lasting.summarising && lasting.replies > 0
+        let wished = lasting.wish.is_some() && !lasting.futile;
+        (wished || self.is_too_long()) && !lasting.summarising && lasting.replies > 0
+    }
+
+    fn is_too_long(&self) -> bool {
+        self.membership().is_some_and(|team| self.lasting.tokens() >= team.compact_at)
     }
 
     /// Whether a call has to wait for an approved plan.
@@ -255,8 +273,10 @@ impl Control {
         self.mark = self.base;
         self.answered = 0;
         self.added_blocks = 0;
+        let too_long = self.membership().is_some_and(|team| e.tokens >= team.compact_at);
         let lasting = &mut self.lasting;
         (lasting.wish, lasting.summarising, lasting.replies) = (None, false, 0);
+        (lasting.left, lasting.futile) = (too_long.then_some(e.tokens), false);
         (lasting.known, lasting.since) = (0, self.base.tokens);
         lasting.facts = None;
         self.push(&e.message, Tail::User);
@@ -279,6 +299,11 @@ impl Draft {
         let exchange = self.control.exchange.as_ref();
         let last = exchange.is_none_or(|exchange| exchange.last_turn.is_some());
         if asking.attempt > 0 || last || self.control.mark.tail != Tail::User || !self.control.compaction_due() {
+            return Ok(());
+        }
+        if self.control.lasting.futile {
+            let message = user_text(&prompts::hand_back_full(self.final_tool()));
+            self.emit(NoteAppended { hand_back: true, full: true, ..NoteAppended::of(message) })?;
             return Ok(());
         }
         let focus = self.control.lasting.wish.clone().filter(|focus| !blank(focus));

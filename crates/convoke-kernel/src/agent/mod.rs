@@ -24,6 +24,8 @@ mod tests_beside;
 #[cfg(test)]
 mod tests_fork;
 #[cfg(test)]
+mod tests_full;
+#[cfg(test)]
 mod tests_lasting;
 #[cfg(test)]
 mod tests_lasting_edges;
@@ -35,6 +37,11 @@ mod tests_mail;
 mod tests_output;
 #[cfg(test)]
 mod tests_retune;
+#[cfg(test)]
+pub(crate) mod tests_of_specs {
+    pub(crate) use super::tests::spec;
+    pub(crate) use super::tests_mail::in_team;
+}
 #[cfg(test)]
 mod tests_roles;
 #[cfg(test)]
@@ -63,6 +70,8 @@ use crate::tools::Wanted;
 
 pub use control::IllegalEvent;
 pub use input::{Effect, Input, ModelRequest, Pace, RoomAnswer, RoomAsk, Unexpected};
+pub(crate) use lasting::SUMMARY_TOKENS;
+pub(crate) use state::Mark;
 pub use summary::{Status, Summary};
 pub use tuning::RetuneRefused;
 
@@ -70,7 +79,7 @@ pub use tuning::RetuneRefused;
 const NOTE_BYTES: usize = 1_024;
 
 /// More than what is told of an agent is long, the facts that the journal knows left out.
-const CAPSULE_BYTES: usize = 16 * 1_024;
+pub(crate) const CAPSULE_BYTES: usize = 16 * 1_024;
 
 /// One model conversation with tools.
 #[derive(Debug, Clone)]

@@ -145,6 +145,7 @@ impl Draft {
             Err(why) => Some(why),
             Ok(_) if exchange.last_turn.is_some() => Some(prompts::REFUSED_AT_LIMIT.to_owned()),
             Ok(Wanted::Report(_) | Wanted::Ballot(_)) => Some(prompts::LOOK_FIRST.to_owned()),
+            Ok(Wanted::Compact(_)) if self.control.lasting.futile => Some(prompts::team::COMPACT_IN_VAIN.to_owned()),
             Ok(wanted) if self.control.needs_plan(&wanted) => Some(prompts::team::PLAN_FIRST.to_owned()),
             Ok(_) => None,
         }

@@ -115,13 +115,13 @@ pub(super) enum Tail {
 
 /// A place in the history that can be gone back to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(crate) struct Mark {
     pub(super) segments: usize,
     pub(super) digest: [u8; 32],
     /// At most this many tokens, the API's own additions left out: what the last usage said, and a token per byte since.
     pub(super) tokens: u64,
     /// Bytes of all that is sent, as far as it is the agent's own.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// System messages among the segments.
     pub(super) systems: usize,
     pub(super) tail: Tail,
@@ -173,6 +173,8 @@ pub(super) enum LastTurn {
     Turns,
     /// The envelope is short of this.
     Short(String),
+    /// The history is too long, and a new one would be hardly shorter.
+    Full,
 }
 
 /// What the tool that ends an agent was given.

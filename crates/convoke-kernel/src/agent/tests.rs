@@ -15,7 +15,7 @@ pub(super) struct Bench {
     pub(super) at: u64,
 }
 
-pub(super) fn spec(max_turns: u32) -> AgentSpec {
+pub(crate) fn spec(max_turns: u32) -> AgentSpec {
     AgentSpec::lead(LeadSettings {
         session: SessionId::from_bits([1; 10]),
         dir: "/work".into(),

@@ -50,7 +50,7 @@ pub(super) fn compacted(spec: AgentSpec) -> Bench {
     bench
 }
 
-fn purpose(bench: &Bench) -> Purpose {
+pub(super) fn purpose(bench: &Bench) -> Purpose {
     let called = bench.events.iter().rev().find_map(|event| match event {
         Event::ModelCalled(e) => Some(e.purpose),
         _ => None,
@@ -58,7 +58,7 @@ fn purpose(bench: &Bench) -> Purpose {
     called.unwrap()
 }
 
-fn of_size(tokens: u64, reply: Box<Reply>) -> Box<Reply> {
+pub(super) fn of_size(tokens: u64, reply: Box<Reply>) -> Box<Reply> {
     Box::new(Reply { usage: Usage { input_tokens: tokens, output_tokens: 5, ..Usage::default() }, ..*reply })
 }
 

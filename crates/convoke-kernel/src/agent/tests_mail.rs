@@ -16,7 +16,7 @@ use crate::tools::ToolRequest;
 use crate::wire::{FailureKind, Reply, Retry, StopReason};
 
 /// An agent that belongs to a team as its lead.
-pub(super) fn in_team(mut spec: AgentSpec, compact_at: u64) -> AgentSpec {
+pub(crate) fn in_team(mut spec: AgentSpec, compact_at: u64) -> AgentSpec {
     let word = |text: &str| text.to_owned();
     let membership = Membership {
         name: word("lead"),

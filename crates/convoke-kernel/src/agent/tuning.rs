@@ -125,7 +125,7 @@ impl Control {
 
 impl Mark {
     /// What every request of an agent of this make begins with.
-    pub(super) fn of(spec: &AgentSpec) -> Self {
+    pub(crate) fn of(spec: &AgentSpec) -> Self {
         // Cache marks may move without changing what the model reads, so the digest leaves them out.
         let params = spec.params.iter().filter(|p| p.name != "cache_control");
         let params = params.flat_map(|p| [p.name.as_str(), p.value.as_str()]);

@@ -264,5 +264,8 @@ submit_plan. If you have done so, call idle: the answer comes by letter and wake
 pub(crate) const COMPACT_SOON: &str =
     "A new history begins when the calls of this reply are done: you will be asked for your summary first.";
 
+/// The result of a compaction that was asked for by tool after one that gained nothing.
+pub(crate) const COMPACT_IN_VAIN: &str = "No new history is begun: the last one was hardly shorter than the one before it. Hand back what you have before the context is full.";
+
 #[cfg(test)]
 mod tests;

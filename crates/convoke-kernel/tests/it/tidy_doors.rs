@@ -93,7 +93,6 @@ const ALLOWED: &[(&str, &str)] = &[
     // The command line: the person's own configuration, the state directory, and what documentation needs.
     ("convoke/src/commands/ask/remember.rs", "the person's own configuration"),
     ("convoke/src/commands/runs/prune.rs", "the state directory"),
-    ("convoke/src/commands/sim.rs", "the script of a simulated model, which a person names before anything runs"),
     ("convoke/src/commands/workflow/agree.rs", "what a person agreed to, in the state directory"),
     ("convoke/src/confine/hold.rs", "/etc/passwd"),
     ("convoke/src/confine/own_files.rs", "names of the machine's directories are listed, none of the tree's"),

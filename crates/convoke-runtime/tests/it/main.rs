@@ -9,6 +9,7 @@
 
 mod bash;
 mod cache;
+mod compaction;
 mod confined;
 mod conformance;
 mod consent;

@@ -107,7 +107,7 @@ pub(crate) enum WorkflowCommand {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Program")]
 pub(crate) struct GivenArgs {
-    /// Its arguments: JSON, or `@FILE` or `-` (stdin) for what holds JSON.
+    /// Its arguments: JSON, or `@FILE` or `-` (stdin) for what holds JSON, up to 8 MiB.
     #[arg(long, value_name = "JSON|@FILE|-", conflicts_with = "arg_text", allow_hyphen_values = true)]
     pub(crate) args: Option<String>,
     /// One plain text as its arguments.

@@ -90,6 +90,15 @@ pub(crate) async fn run(settings: &Settings, args: RunArgs) -> Result<Exit, Fail
         tell(&look.fit(&format!("warning: {}\n", clean(warning))));
     }
     let progress = Progress::new(&start.model);
+    // Before anything is written: what is said later has to fit as well as the task.
+    for text in std::iter::once(&task).chain(&flags.follow_up) {
+        if let Err(error) = opened.runtime.check_text(&start, text) {
+            if let Some(made) = tree {
+                made.give_up(settings).await;
+            }
+            return Err(error.into());
+        }
+    }
     let agent = match (opened.runtime.start(start, &task).await, tree.take()) {
         (Ok(agent), made) => {
             tree = made;

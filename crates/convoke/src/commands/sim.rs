@@ -7,6 +7,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::drive::say;
 use crate::args::SimArgs;
 use crate::failure::{Exit, Failure};
+use crate::named::read_text;
 use crate::render::clean;
 use crate::settings::Settings;
 use crate::stdio::{put, tell};
@@ -19,7 +20,7 @@ pub(crate) async fn run(settings: &Settings, args: SimArgs) -> Result<Exit, Fail
     let config = match &args.script {
         Some(path) => {
             let unusable = |why: String| Failure::usage(format!("the script {} cannot be used: {why}", path.display()));
-            let text = std::fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
+            let text = read_text(path, &settings.dir).map_err(|error| unusable(error.to_string()))?;
             SimConfig::from(Script::from_json(&text).map_err(|error| unusable(error.to_string()))?)
         }
         None => SimConfig::new(Offline),
