@@ -45,6 +45,14 @@ pub enum Error {
         /// What the store said.
         reason: String,
     },
+    /// The journal's file was removed or replaced while it was open. What it held is lost to this process.
+    #[error(
+        "the journal {place} was removed or replaced while it was in use; put it back and `convoke resume`, or begin anew"
+    )]
+    Vanished {
+        /// Where the journal was.
+        place: String,
+    },
     /// What is there is not a journal this version may touch. It was left as it is.
     #[error("{place} {refusal}")]
     Refused {

@@ -8,11 +8,11 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::postgres::Postgres;
-use crate::sqlite::{Embedded, ops};
+use crate::sqlite::{Embedded, Waits, ops};
 use crate::wake::Wakers;
 use crate::{
     Appended, Batch, Change, Error, Filter, Flight, KeyedInput, Lease, Listing, LiveOwner, Location, Options, Outage,
-    Pruned, Record, SignOfLife, StreamId, Submitted, Update, flight, text,
+    Pruned, Record, SignOfLife, StreamId, Submitted, Update, Waiting, flight, text,
 };
 
 /// A journal: streams of events, each written by one owner at a time, with the inputs that wait for that owner; and
@@ -116,6 +116,16 @@ impl Journal {
         match &self.shared.store {
             Store::Embedded(_) => watch::channel(None).1,
             Store::Postgres(store) => store.outage(),
+        }
+    }
+
+    /// Whom a write of this process waits for, from two seconds on, and `None` again when it is over: to be told to a
+    /// person. A process that is provably stopped is waited for a second or two and then left behind; if it goes on, it
+    /// finds the journal where the others have taken it, and its leases decide what it may still write.
+    pub fn waits(&self) -> watch::Receiver<Option<Waiting>> {
+        match &self.shared.store {
+            Store::Embedded(store) => store.waits().hear(),
+            Store::Postgres(_) => Waits::default().hear(),
         }
     }
 

@@ -8,6 +8,7 @@
 //! * [`Lease`] is the right to append to a stream; [`Process`] is who holds it; [`Flight`] is the right to be the
 //!   only one at work on a key.
 //! * [`Outage`] says that the store is away, and since when.
+//! * [`Waiting`] is whom a write waits for, to be told to a person.
 //! * [`Error`] says what went wrong in words the caller can act on.
 
 mod change;
@@ -17,6 +18,7 @@ mod journal;
 mod lease;
 mod listing;
 mod location;
+mod locks;
 mod outage;
 mod postgres;
 mod process;
@@ -33,6 +35,7 @@ pub use journal::Journal;
 pub use lease::{Lease, LiveOwner, Options, SignOfLife};
 pub use listing::{Filter, Listing, Pruned};
 pub use location::Location;
+pub use locks::Waiting;
 pub use outage::Outage;
 pub use process::Process;
 pub use stream::{Batch, KeyedInput, Record, StreamId, Submitted};

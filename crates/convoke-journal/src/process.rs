@@ -63,6 +63,11 @@ impl Process {
     }
 }
 
+/// When the process with this pid has started, in clock ticks since the boot.
+pub(crate) fn start_time(pid: u32) -> Option<u64> {
+    Some(parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?.start_time)
+}
+
 struct Stat {
     dead: bool,
     start_time: u64,

@@ -6,21 +6,22 @@ use std::sync::mpsc;
 use std::task::Poll;
 
 use super::*;
-use crate::sqlite::ops;
+use crate::sqlite::{file, ops};
 use crate::{Change, Changed, Process, StreamId};
 
 /// A committer on a new journal whose thread is busy until the sender is dropped, so that what comes is one batch.
 async fn busy(dir: &tempfile::TempDir) -> (Committer, mpsc::Sender<()>, impl Future<Output = Result<(), Error>>) {
     let path = dir.path().join("journal.db");
-    file::prepare(&path, &Process::current([1; 10])).unwrap();
-    let committer = Committer::start(path).unwrap();
+    let me = Process::current([1; 10]);
+    file::prepare(&path, &me).unwrap();
+    let committer = Committer::start(path, me, Waits::default()).unwrap();
     let (release, gate) = mpsc::channel::<()>();
     let (sender, answer) = oneshot::channel();
-    let job: Job = Box::new(move |connection| {
-        connection.unwrap();
+    let work = move |_: &Connection| {
         let _ = gate.recv();
-        Box::new(move |commit| drop(sender.send(commit)))
-    });
+        Ok(())
+    };
+    let job = Box::new(Work { work, place: String::new(), done: None, sender });
     committer.queue.lock().unwrap().as_ref().unwrap().send(job).unwrap();
     (committer, release, async move { answer.await.unwrap() })
 }
@@ -30,7 +31,7 @@ type Answer<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + 'a>>;
 fn write<'a>(committer: &'a Committer, sql: &'static str, then: Result<(), Error>) -> Answer<'a> {
     Box::pin(committer.write(move |rows| {
         rows.execute_batch(sql)?;
-        Ok(then?)
+        Ok(then.clone()?)
     }))
 }
 
@@ -125,7 +126,7 @@ async fn of_two_updates_in_one_batch_the_second_sees_what_the_first_has_left() {
         });
         Box::pin(committer.write(move |rows| {
             ops::update(rows, &StreamId::new("shared")?, 1, &change)?;
-            Ok(then?)
+            Ok(then.clone()?)
         }))
     };
     // The one that fails leaves nothing to be seen.

@@ -13,7 +13,9 @@ use std::sync::{Mutex, PoisonError};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
+use super::generation::Place;
 use super::ops::{Fault, SCHEMA_SQLITE};
+use super::over;
 use crate::{Error, FORMAT, Process, Refusal};
 
 /// `Conv` in the header says that a SQLite file is ours.
@@ -21,15 +23,72 @@ const APPLICATION: u32 = 0x436f_6e76;
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 const HEADER: usize = 100;
 
-/// Makes sure that a journal we know is at `path`: finds it, or creates it. Returns its format, which may be an older
-/// one than ours and is then to be upgraded.
-pub(super) fn prepare(path: &Path, process: &Process) -> Result<u32, Error> {
-    if let Some(format) = examine(path)? {
-        return Ok(format);
+/// Makes sure that a journal we know is at `path`: finds it, or creates it. Returns its place, and its format, which may
+/// be an older one than ours and is then to be upgraded.
+pub(super) fn prepare(path: &Path, process: &Process) -> Result<(Place, u32), Error> {
+    let place = path.display().to_string();
+    if !has_later(path)? {
+        if examine(path, &place)?.is_none() {
+            create(path, process)?;
+        }
+    } else {
+        mend(path, process)?;
     }
-    create(path, process)?;
-    let reason = "it is a link to nowhere; name a file".to_owned();
-    examine(path)?.ok_or_else(|| Error::BadLocation { given: path.display().to_string(), reason })
+    let unreadable = |error: io::Error| Error::Unavailable { place: place.clone(), reason: error.to_string() };
+    let nowhere = || {
+        let reason = "it is a link to nowhere; name a file".to_owned();
+        Error::BadLocation { given: place.clone(), reason }
+    };
+    let found = match Place::find(path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Err(nowhere()),
+        Err(error) => return Err(unreadable(error)),
+    };
+    let current = found.current().map_err(unreadable)?.ok_or_else(nowhere)?;
+    let format = examine(&current.path, &place)?.ok_or_else(nowhere)?;
+    Ok((found, format))
+}
+
+/// Whether there are later generations of the journal at `path`.
+fn has_later(path: &Path) -> Result<bool, Error> {
+    match Place::find(path).and_then(|place| place.later()) {
+        Ok(later) => Ok(!later.is_empty()),
+        // There is no directory yet, or no way to look into it, which the next look says.
+        Err(_) => Ok(false),
+    }
+}
+
+/// Makes the name of a journal lead to its last generation, if it should and does not: a process that made that one may
+/// have been killed before. A name that was removed, or given to another file, is a person's doing and is refused.
+fn mend(path: &Path, process: &Process) -> Result<(), Error> {
+    let place = path.display().to_string();
+    let unreadable = |error: io::Error| Error::Unavailable { place: place.clone(), reason: error.to_string() };
+    let found = Place::find(path).map_err(unreadable)?;
+    let Some(last) = found.later().map_err(unreadable)?.last().copied() else { return Ok(()) };
+    let file = found.file(last);
+    let refuse = |found: String| Err(Error::Refused { place: place.clone(), refusal: Refusal::Torn { found } });
+    match fs::symlink_metadata(found.base()) {
+        Ok(base) if base.is_symlink() => {
+            if fs::read_link(found.base()).ok() == found.target(last).ok() {
+                return Ok(());
+            }
+        }
+        Ok(base) => {
+            let query = "SELECT value FROM meta WHERE name = $1";
+            let of = looker(&file).and_then(|rows| rows.query_row(query, [over::OF], |row| row.get::<_, i64>(0)));
+            if last > 1 || of.ok() != Some(base.ino().cast_signed()) {
+                return refuse(format!("it is another file than the one that {} was made from", file.display()));
+            }
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return refuse(format!("the file is missing, but {} is there", file.display()));
+        }
+        Err(error) => return Err(unreadable(error)),
+    }
+    let attempt = ATTEMPTS.fetch_add(1, Ordering::Relaxed);
+    // It is convenient for other programs and nothing depends on it.
+    let _ = found.point_to(last, &beside(found.base(), &format!(".new-{}-{attempt}", process.id)));
+    Ok(())
 }
 
 /// Copies the log into the file as far as it can be done now, so that the file's header says its format: that is where
@@ -54,9 +113,9 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The format of the journal at `path`; `None` if nothing is there.
-fn examine(path: &Path) -> Result<Option<u32>, Error> {
-    let place = path.display().to_string();
+/// The format of the journal in the file at `path`, which a person knows as `place`; `None` if nothing is there.
+fn examine(path: &Path, place: &str) -> Result<Option<u32>, Error> {
+    let place = place.to_owned();
     let unreadable = |error: io::Error| Error::Unavailable { place: place.clone(), reason: error.to_string() };
     let refuse = |refusal| Err(Error::Refused { place: place.clone(), refusal });
     let looked = match look(path) {
@@ -134,18 +193,7 @@ fn look(path: &Path) -> io::Result<Option<(fs::Metadata, Vec<u8>)>> {
     if !found.is_file() {
         return Ok(None);
     }
-    let mut looked_into = LOOKED_INTO.lock().unwrap_or_else(PoisonError::into_inner);
-    let file = match looked_into.get(&(found.dev(), found.ino())) {
-        Some(file) => *file,
-        None => {
-            // Leaked before anything else: the path may by now name a file that is in the map, and the second
-            // descriptor must not be closed either.
-            let file: &'static File = Box::leak(Box::new(File::open(path)?));
-            let opened = file.metadata()?;
-            looked_into.entry((opened.dev(), opened.ino())).or_insert(file)
-        }
-    };
-    drop(looked_into);
+    let file = looked_into(path)?;
     let mut header = vec![0; HEADER];
     let mut length = 0;
     while length < HEADER {
@@ -158,6 +206,20 @@ fn look(path: &Path) -> io::Result<Option<(fs::Metadata, Vec<u8>)>> {
     }
     header.truncate(length);
     Ok(Some((file.metadata()?, header)))
+}
+
+/// A file, open for as long as the process lives.
+pub(super) fn looked_into(path: &Path) -> io::Result<&'static File> {
+    let found = fs::metadata(path)?;
+    let mut looked_into = LOOKED_INTO.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(file) = looked_into.get(&(found.dev(), found.ino())) {
+        return Ok(file);
+    }
+    // Leaked before anything else: the path may by now name a file that is in the map, and the second descriptor must
+    // not be closed either.
+    let file: &'static File = Box::leak(Box::new(File::open(path)?));
+    let opened = file.metadata()?;
+    Ok(looked_into.entry((opened.dev(), opened.ino())).or_insert(file))
 }
 
 /// No file is a place for a new journal, unless the log of a lost one lies there.

@@ -2,8 +2,13 @@
 
 mod committer;
 mod file;
+mod generation;
 pub(crate) mod ops;
+mod over;
 mod store;
 mod turn;
+mod wait;
+mod writer;
 
 pub(crate) use store::Embedded;
+pub(crate) use wait::Waits;

@@ -2,16 +2,23 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
 use super::committer::{Committer, apart};
-use super::file;
+use super::generation::{Fate, Generation, Place};
 use super::ops::{self, Fault, SCHEMA_SQLITE};
+use super::wait::Waits;
+use super::writer::{self, unreadable, vanished};
+use super::{file, over};
 use crate::{Error, FORMAT, Process};
 
 /// How many idle read connections are kept. More readers than that open their own and close them again.
 const IDLE_READERS: usize = 4;
+
+/// How long a read waits to learn which of two files counts.
+const UNDECIDED: Duration = Duration::from_secs(2);
 
 /// A store inside this process.
 #[derive(Clone)]
@@ -24,10 +31,18 @@ pub(crate) enum Embedded {
 
 /// An open SQLite file.
 pub(crate) struct Sqlite {
-    path: PathBuf,
     place: String,
+    files: Place,
+    me: Process,
+    waits: Waits,
     committer: Committer,
-    readers: Mutex<Option<Vec<Connection>>>,
+    readers: Mutex<Option<Vec<Reader>>>,
+}
+
+/// A connection that only reads, and what it reads from.
+struct Reader {
+    generation: Generation,
+    connection: Connection,
 }
 
 impl Embedded {
@@ -44,14 +59,16 @@ impl Embedded {
 
     /// The journal at `path`, created if nothing is there, upgraded if it is of an older format.
     pub(crate) async fn file(path: PathBuf, process: Process) -> Result<Self, Error> {
-        let (place, file) = (path.display().to_string(), path.clone());
+        let place = path.display().to_string();
         let (store, format) = blocking(&place, move || {
-            let format = file::prepare(&path, &process)?;
-            let place = path.display().to_string();
-            let committer = Committer::start(path.clone())?;
-            let store = Sqlite { path, place, committer, readers: Mutex::new(Some(Vec::new())) };
+            let (files, format) = file::prepare(&path, &process)?;
+            let (place, waits, readers) = (path.display().to_string(), Waits::default(), Mutex::new(Some(Vec::new())));
+            let committer = Committer::start(path, process.clone(), waits.clone())?;
+            let store = Sqlite { place, files, me: process, waits, committer, readers };
             // One look now, so that a file that cannot be read is refused here and not in the middle of a run.
-            store.read(|rows| rows.query_row("SELECT count(*) FROM meta", [], |_| Ok(())).map_err(Fault::Sql))?;
+            store.read(&|rows: &Connection| {
+                rows.query_row("SELECT count(*) FROM meta", [], |_| Ok(())).map_err(Fault::Sql)
+            })?;
             Ok((store, format))
         })
         .await?;
@@ -59,7 +76,9 @@ impl Embedded {
             let named = place.clone();
             store.committer.write(move |rows| ops::upgrade(rows, &named)).await?;
             // The upgrade is done and durable; if this fails it is merely told to older versions later.
-            let _ = blocking(&place, move || Ok(file::settle(&file))).await;
+            let files = store.files.clone();
+            let settle = move || files.current().map(|file| file.map(|file| file::settle(&file.path)));
+            let _ = blocking(&place, move || Ok(settle())).await;
         }
         Ok(Self::File(Arc::new(store)))
     }
@@ -67,7 +86,7 @@ impl Embedded {
     /// Does `work` in a transaction of which either everything is durable afterwards, or nothing.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+        work: impl Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, Error> {
         match self {
             Self::Memory(rows) => {
@@ -81,7 +100,7 @@ impl Embedded {
     /// Does `work` on what is committed.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+        work: impl Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, Error> {
         match self {
             Self::Memory(rows) => {
@@ -90,8 +109,16 @@ impl Embedded {
             }
             Self::File(store) => {
                 let own = Arc::clone(store);
-                blocking(&store.place, move || own.read(work)).await
+                blocking(&store.place, move || own.read(&work)).await
             }
+        }
+    }
+
+    /// Where waits for other processes are told; for a store in memory there are none.
+    pub(crate) fn waits(&self) -> Waits {
+        match self {
+            Self::Memory(_) => Waits::default(),
+            Self::File(store) => store.waits.clone(),
         }
     }
 
@@ -109,30 +136,56 @@ impl Embedded {
 }
 
 impl Sqlite {
-    fn read<T>(&self, work: impl FnOnce(&Connection) -> Result<T, Fault>) -> Result<T, Error> {
-        let idle = match &mut *self.readers.lock().unwrap_or_else(PoisonError::into_inner) {
-            Some(idle) => idle.pop(),
-            None => {
-                return Err(Error::Unavailable { place: self.place.clone(), reason: "it is closed".to_owned() });
+    /// Reads, and reads again if the file was left behind meanwhile: what was committed to it last may not count.
+    fn read<T>(&self, work: &impl Fn(&Connection) -> Result<T, Fault>) -> Result<T, Error> {
+        let began = Instant::now();
+        loop {
+            let reader = self.reader()?;
+            let done = work(&reader.connection).map_err(|fault| fault.reading(&self.place));
+            // In this order: word of a copy is removed after the copy has its name.
+            let undecided = over::is_being_left(&self.files, &reader.generation, &self.me).unwrap_or(false);
+            let fate = self.files.fate(&reader.generation).map_err(|e| unreadable(&self.place, &e))?;
+            match fate {
+                // A reader is never kept waiting for long: making the next generation is a matter of a copy.
+                Fate::Current if !undecided || began.elapsed() >= UNDECIDED => {
+                    self.give_back(reader);
+                    return done;
+                }
+                Fate::Current => std::thread::sleep(Duration::from_millis(20)),
+                Fate::Left => {}
+                Fate::Gone => return Err(vanished(&self.place)),
             }
-        };
-        let connection = match idle {
-            Some(connection) => connection,
-            None => self.reader().map_err(|error| Fault::Sql(error).reading(&self.place))?,
-        };
-        let done = work(&connection).map_err(|fault| fault.reading(&self.place));
+        }
+    }
+
+    /// An idle reader of the journal as it is now, or a new one.
+    fn reader(&self) -> Result<Reader, Error> {
+        loop {
+            let idle = match &mut *self.readers.lock().unwrap_or_else(PoisonError::into_inner) {
+                Some(idle) => idle.pop(),
+                None => {
+                    return Err(Error::Unavailable { place: self.place.clone(), reason: "it is closed".to_owned() });
+                }
+            };
+            let Some(reader) = idle else {
+                let set_up = |connection: &Connection| connection.execute_batch("PRAGMA query_only = ON");
+                let (generation, connection) = writer::connect(&self.files, &self.place, set_up)?;
+                return Ok(Reader { generation, connection });
+            };
+            match self.files.fate(&reader.generation).map_err(|e| unreadable(&self.place, &e))? {
+                Fate::Current => return Ok(reader),
+                Fate::Left => {}
+                Fate::Gone => return Err(vanished(&self.place)),
+            }
+        }
+    }
+
+    fn give_back(&self, reader: Reader) {
         if let Some(idle) = &mut *self.readers.lock().unwrap_or_else(PoisonError::into_inner)
             && idle.len() < IDLE_READERS
         {
-            idle.push(connection);
+            idle.push(reader);
         }
-        done
-    }
-
-    fn reader(&self) -> rusqlite::Result<Connection> {
-        let connection = file::connect(&self.path)?;
-        connection.execute_batch("PRAGMA query_only = ON")?;
-        Ok(connection)
     }
 }
 

@@ -12,6 +12,7 @@ mod cases_whole;
 mod postgres;
 mod processes;
 mod sqlite_files;
+mod stopped;
 mod suite;
 mod wire;
 mod world;

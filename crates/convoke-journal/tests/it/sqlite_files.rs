@@ -326,7 +326,7 @@ async fn everything_the_journal_writes_is_private() {
         names.push(entry.file_name().into_string().unwrap());
     }
     names.sort();
-    let expected = ["journal.db", "journal.db-busy", "journal.db-next", "journal.db-shm", "journal.db-wal"];
+    let expected = ["journal.db", "journal.db-next", "journal.db-shm", "journal.db-turn", "journal.db-wal"];
     assert_eq!(names, expected);
 }
 

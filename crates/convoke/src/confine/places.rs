@@ -34,8 +34,8 @@ pub(super) struct Places {
     pub(super) masked: Vec<PathBuf>,
 }
 
-/// What stands beside a SQLite journal.
-const BESIDE_JOURNAL: &[&str] = &["", "-wal", "-shm", "-next", "-busy"];
+/// What stands beside a SQLite journal; `-busy` is of versions before generations.
+const BESIDE_JOURNAL: &[&str] = &["", "-wal", "-shm", "-next", "-turn", "-over", "-busy"];
 
 /// Puts the places together. `exists` says what is there: only what is can be shown.
 pub(super) fn places(around: &Around<'_>, exists: &dyn Fn(&Path) -> bool) -> Places {

@@ -233,7 +233,7 @@ impl Run {
             status = child.wait() => return (None, status.unwrap()),
         }
         if aim.kind == Kind::Append {
-            let busy = File::open(self.scratch.path().join("journal.db-busy")).unwrap();
+            let busy = File::open(self.scratch.path().join("journal.db-turn")).unwrap();
             held = tokio::task::block_in_place(|| kill_in_append(&busy, child, aim.appends));
         }
         if matches!(aim.kind, Kind::Stream | Kind::Command) {
