@@ -305,6 +305,29 @@ pub(crate) fn changed(files: &[String]) -> String {
     )
 }
 
+/// Sent behind everything else that an agent is told when it is taken up in the middle of its work.
+pub(crate) fn under_way(asked: &str, lines: &[String], left_out: usize) -> String {
+    let mut text = format!(
+        "[work under way]\n\
+Told by Convoke from its own records and not said by the person. Convoke was started again. Nothing new is asked of you: you are in the middle of the \
+request below, and what you have called for it so far is listed here. Go on from the results that you have; do not begin anew, and start nothing a second time \
+that is done or running.\n\
+request: {asked}\n"
+    );
+    if left_out > 0 {
+        text.push_str(&format!("done: {left_out} more lines of this list, left out here\n"));
+    }
+    for line in lines {
+        text.push_str(line);
+        text.push('\n');
+    }
+    if lines.is_empty() {
+        text.push_str("done: nothing yet\n");
+    }
+    text.truncate(text.trim_end().len());
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

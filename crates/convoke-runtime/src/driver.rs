@@ -419,7 +419,7 @@ impl Driver {
         if self.hands.is_none() {
             let (config, session) = (Arc::clone(&self.config), Arc::clone(&self.session));
             let (spec, shell) = (self.agent.spec()?.clone(), self.agent.shell().cloned());
-            self.hands = Some(Arc::new(Hands::new(config, session, self.id.clone(), spec, shell)));
+            self.hands = Some(Arc::new(Hands::new(config, session, self.lease.clone(), self.id.clone(), spec, shell)));
         }
         self.hands.clone()
     }

@@ -3,20 +3,31 @@
 //! shown and taken back.
 
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use convoke_files::Root;
+use convoke_journal::Lease;
 use convoke_kernel::{AgentId, AgentSpec, FileEdit, Ran, Role, ShellState, ToolRequest, ToolResult};
+use convoke_trees::Actor;
 use tokio::sync::Mutex;
+use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use crate::bash::Bash;
 use crate::confine::remove_private;
+use crate::fence;
 use crate::files;
 use crate::keep::Keep;
 use crate::runtime::Config;
 use crate::session::Session;
+
+/// How often a process looks whether it may still act for an agent whose command is under way.
+const LOOKS: Duration = Duration::from_secs(2);
+
+/// What stands in place of a result that is never recorded.
+const FENCED: &str = "(not done: this process stood still for too long, and another one has taken the agent over)";
 
 /// The hands of one agent. Calls that only read may come at the same time.
 pub(crate) struct Hands {
@@ -24,6 +35,9 @@ pub(crate) struct Hands {
     session: Arc<Session>,
     agent: AgentId,
     spec: AgentSpec,
+    /// The right to act for the agent, and what others know it by.
+    lease: Lease,
+    token: String,
     bash: Mutex<Bash>,
 }
 
@@ -31,12 +45,14 @@ impl Hands {
     pub(crate) fn new(
         config: Arc<Config>,
         session: Arc<Session>,
+        lease: Lease,
         agent: AgentId,
         spec: AgentSpec,
         state: Option<ShellState>,
     ) -> Self {
+        let token = fence::token(&config.journal, &lease);
         let bash = Mutex::new(Bash::new(Arc::clone(&config), agent.as_str(), spec.clone(), state));
-        Self { config, session, agent, spec, bash }
+        Self { config, session, agent, spec, lease, token, bash }
     }
 
     /// Does what a call asks for. A failure is told to the model; none of them ends the agent.
@@ -69,10 +85,10 @@ impl Hands {
             }
         }
         let note = note(&request);
-        let mut result = self.act(id, request, cut.clone()).await;
+        let mut result = self.act_while_held(id, request, stays, &cut).await;
         if let Some(keep) = kept {
             let closed = tokio::select! {
-                closed = keep.close(self.agent.as_str(), &note) => closed,
+                closed = keep.close(self.actor(), &note) => closed,
                 () = cut.cancelled() => Err("a person stopped Convoke; the next look at the tree records it".to_owned()),
             };
             if let Err(why) = closed {
@@ -82,15 +98,57 @@ impl Hands {
         result
     }
 
+    /// Who this is in the record of changes.
+    fn actor(&self) -> Actor<'_> {
+        Actor { agent: self.agent.as_str(), token: &self.token }
+    }
+
+    /// Does what a call asks for, as long as this process may act for the agent. A process that was stopped for long may have been decided
+    /// about meanwhile: a command of its is not begun then, and one that is under way is killed with everything it started.
+    async fn act_while_held(&self, id: &str, request: ToolRequest, stays: bool, cut: &CancellationToken) -> ToolResult {
+        if stays && self.is_fenced().await {
+            return ToolResult::refused(FENCED);
+        }
+        let fenced = cut.child_token();
+        let mut act = pin!(self.act(id, request, fenced.clone()));
+        tokio::select! {
+            result = &mut act => result,
+            () = self.lost() => {
+                fenced.cancel();
+                let mut result = act.await;
+                result.text.push_str(&format!("\n{FENCED}"));
+                result
+            }
+        }
+    }
+
+    /// Ends when another process acts for the agent.
+    async fn lost(&self) {
+        let mut looks = tokio::time::interval(LOOKS);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        looks.reset();
+        loop {
+            looks.tick().await;
+            if self.is_fenced().await {
+                return;
+            }
+        }
+    }
+
+    async fn is_fenced(&self) -> bool {
+        // A store that does not answer proves nothing; the append of the result will say it.
+        matches!(self.config.journal.holds(&self.lease).await, Ok(false))
+    }
+
     /// Marks the state before something is written. The shell is started first: making the tree ready for it
     /// parts files from the names that they have elsewhere, which is no change of the agent's. A shell that
     /// cannot be started is told of by whatever needs it.
     async fn mark_before(&self, keep: &Keep) -> Result<(), String> {
         let mut bash = self.bash.lock().await;
         let _ = bash.begin().await;
-        keep.open(self.agent.as_str(), bash.had_jobs()).await?;
+        keep.open(self.actor(), bash.had_jobs()).await?;
         for line in bash.for_person() {
-            keep.note(&line).await?;
+            keep.note(self.actor(), &line).await?;
         }
         Ok(())
     }
@@ -145,7 +203,7 @@ impl Hands {
         bash.end().await;
         let kept = self.session.keep.as_ref().filter(|keep| bash.had_jobs() && keep.covers(&self.spec.dir));
         if let Some(keep) = kept.filter(|_| self.spec.confinement.sandbox.writes()) {
-            keep.end(self.agent.as_str()).await;
+            keep.end(self.actor()).await;
         }
         if for_good {
             remove_private(self.private()).await;

@@ -2,9 +2,10 @@
 //! change things side by side. The doing is `convoke-trees`'; here it is tied to sessions and agents.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use convoke_kernel::AgentId;
-use convoke_trees::{Finished, Keeper, Places, Worktree, Worktrees};
+use convoke_trees::{Actor, Fence, Finished, Keeper, Places, Worktree, Worktrees};
 use tokio::sync::OnceCell;
 
 use crate::children::Parent;
@@ -14,12 +15,13 @@ pub(crate) struct Keep {
     places: Places,
     dir: PathBuf,
     run: String,
+    fence: Arc<dyn Fence>,
     keeper: OnceCell<Keeper>,
 }
 
 impl Keep {
-    pub(crate) fn new(places: Places, dir: &str, run: &str) -> Self {
-        Self { places, dir: PathBuf::from(dir), run: run.to_owned(), keeper: OnceCell::new() }
+    pub(crate) fn new(places: Places, dir: &str, run: &str, fence: Arc<dyn Fence>) -> Self {
+        Self { places, dir: PathBuf::from(dir), run: run.to_owned(), fence, keeper: OnceCell::new() }
     }
 
     /// Whether an agent that works in this directory writes what is kept here.
@@ -28,8 +30,8 @@ impl Keep {
     }
 
     /// Marks the state before something is written. With `jobs` what has changed since the agent's last mark is its own: it
-    /// left something running.
-    pub(crate) async fn open(&self, agent: &str, jobs: bool) -> Result<(), String> {
+    /// left something running. A window that a living process has open is waited for.
+    pub(crate) async fn open(&self, agent: Actor<'_>, jobs: bool) -> Result<(), String> {
         let keeper = self.keeper().await?;
         if jobs {
             keeper.claim(agent).await.map_err(|error| error.to_string())?;
@@ -38,18 +40,18 @@ impl Keep {
     }
 
     /// Notes a line for the report.
-    pub(crate) async fn note(&self, line: &str) -> Result<(), String> {
-        self.keeper().await?.note(line).await.map_err(|error| error.to_string())
+    pub(crate) async fn note(&self, agent: Actor<'_>, line: &str) -> Result<(), String> {
+        self.keeper().await?.note(agent, line).await.map_err(|error| error.to_string())
     }
 
     /// Marks the state after it: what differs is this agent's.
-    pub(crate) async fn close(&self, agent: &str, note: &str) -> Result<(), String> {
+    pub(crate) async fn close(&self, agent: Actor<'_>, note: &str) -> Result<(), String> {
         let keeper = self.keeper().await?;
         keeper.close_window(agent, note).await.map(drop).map_err(|error| error.to_string())
     }
 
     /// Marks the state at an agent's end, if something that it left running may have written since its last mark.
-    pub(crate) async fn end(&self, agent: &str) {
+    pub(crate) async fn end(&self, agent: Actor<'_>) {
         if let Some(keeper) = self.keeper.get() {
             // What cannot be recorded now is told apart as somebody else's by the next look.
             let _ = keeper.claim(agent).await;
@@ -57,7 +59,10 @@ impl Keep {
     }
 
     async fn keeper(&self) -> Result<&Keeper, String> {
-        let open = || Keeper::open(&self.places, &self.dir, &self.run);
+        let open = async || {
+            let keeper = Keeper::open(&self.places, &self.dir, &self.run).await?;
+            Ok::<_, convoke_trees::Error>(keeper.fenced(Arc::clone(&self.fence)))
+        };
         self.keeper.get_or_try_init(open).await.map_err(|error| error.to_string())
     }
 }

@@ -28,6 +28,7 @@ mod driver;
 mod effects;
 mod error;
 mod fan_out;
+mod fence;
 mod files;
 mod fork;
 mod governor;

@@ -72,6 +72,13 @@ pub enum Notice {
         /// What is wanted.
         control: Control,
     },
+    /// A command waits, because a command of another process in the same directory is under way.
+    Waiting {
+        /// Whose command is waited for, if it is known.
+        agent: Option<AgentId>,
+        /// The process that runs it.
+        pid: Option<u32>,
+    },
     /// Nothing new starts; this many effects are waited for.
     Draining {
         /// How many.

@@ -8,6 +8,7 @@ use tokio::sync::{Mutex, Semaphore};
 
 use crate::bells::Bells;
 use crate::error::Error;
+use crate::fence::Leases;
 use crate::keep::Keep;
 use crate::notice::{Notice, Watcher};
 use crate::purse::{Entry, Purse};
@@ -60,7 +61,8 @@ impl Session {
         let purse = Purse::open(config.journal.clone(), &spec.session, config.clock.clone()).await?;
         let process = config.journal.options().process.id.clone();
         let places = Arc::new(Semaphore::new(config.agents_at_once.max(1)));
-        let keep = config.trees.as_ref().map(|trees| Keep::new(trees.clone(), &spec.dir, lead.as_str()));
+        let fence = Arc::new(Leases::new(config.journal.clone(), watcher.clone()));
+        let keep = config.trees.as_ref().map(|trees| Keep::new(trees.clone(), &spec.dir, lead.as_str(), fence));
         let (id, dir) = (spec.session.clone(), spec.dir.clone());
         let commands = Semaphore::new(COMMANDS_AT_ONCE);
         let crew = match &spec.team {

@@ -109,6 +109,19 @@ pub enum Error {
         /// The run.
         run: String,
     },
+    /// Somebody has the record of the run in use, for longer than is waited.
+    #[error(
+        "{by} has had the record of this run in use for {seconds} s; see what that process does (it may be stopped), then try again"
+    )]
+    Stuck {
+        /// Who.
+        by: String,
+        /// For how long it was waited for.
+        seconds: u64,
+    },
+    /// Another process has taken over: this one stood still for too long.
+    #[error("another process has taken over what this one had begun, and records what it changed")]
+    Fenced,
     /// Somebody else recorded changes of the same run meanwhile.
     #[error("{name} was moved by another process; let only one process work on a run, then try again")]
     Moved {

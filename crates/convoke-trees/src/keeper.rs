@@ -8,6 +8,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tokio::sync::Mutex;
 
@@ -18,6 +19,10 @@ use crate::size::{LIMIT, Limit, beyond};
 use crate::steps::{By, ChangedFile, LOG_FORMAT, Net, how, net, parse_log};
 use crate::store::{ObjectId, Store};
 use crate::tree::{LeftOut, Snapshot, TreeChange, copy_index, remove_if_there};
+use crate::turn::{Actor, Fence, Holder, Turn, Wait};
+
+/// Whoever works on a record without being an agent.
+pub(crate) const PERSON: Actor<'static> = Actor { agent: "a command of a person", token: "" };
 
 /// Keeps what one run changes below one directory. Its methods can be called from many tasks and work one at a time;
 /// so do those of other processes that work on the same run.
@@ -27,6 +32,8 @@ pub struct Keeper {
     record: Record,
     run: String,
     state: Mutex<State>,
+    /// Who may go on, if it is known.
+    fence: Option<Arc<dyn Fence>>,
 }
 
 /// What a keeper remembers from one call to the next.
@@ -74,39 +81,79 @@ impl Keeper {
             Some(location) => Store::at(places, location),
             None => Store::find(places, dir).await?,
         };
-        Ok(Self { store, record, run: run.to_owned(), state: Mutex::default() })
+        Ok(Self { store, record, run: run.to_owned(), state: Mutex::default(), fence: None })
+    }
+
+    /// The same with somebody who knows which other processes may go on: what a fenced one has open is closed, and what a living one
+    /// has open is waited for.
+    #[must_use]
+    pub fn fenced(self, fence: Arc<dyn Fence>) -> Self {
+        Self { fence: Some(fence), ..self }
     }
 
     /// Keeps the tree as it is before the first write of the run; one that was kept earlier stays what it is.
     pub async fn before(&self) -> Result<Kept, Error> {
         let mut state = self.state.lock().await;
-        let _lock = self.record.lock().await?;
-        self.keep_before(&mut state).await
+        let turn = self.turn(PERSON).await?;
+        self.keep_before(&mut state, &turn).await
     }
 
-    /// To be called before a command of `agent` that may write. What changed since the last window was changed by somebody
-    /// outside of the run, or by a command that a crash cut off.
-    pub async fn open_window(&self, agent: &str) -> Result<(), Error> {
-        let by = By::Agent { name: checked_name(agent)?.to_owned(), interrupted: false };
+    /// To be called before a command of `actor` that may write. What changed since the last window was changed by somebody
+    /// outside of the run, or by a command that a crash cut off. A window that a living process has open is waited for where
+    /// there is a fence, and closed for a process that is fenced.
+    pub async fn open_window(&self, actor: impl Into<Actor<'_>>) -> Result<(), Error> {
+        let actor = actor.into();
+        let by = By::Agent { name: checked_name(actor.agent)?.to_owned(), interrupted: false };
+        let mut wait = Wait::new(self.fence.as_deref());
+        loop {
+            match self.try_open(&by, actor).await {
+                Err(Error::Busy { .. }) if self.fence.is_some() => {}
+                other => return other,
+            }
+            let (holder, mark) = self.record.holder()?;
+            if wait.for_holder(&holder).await?
+                && let Some(mark) = mark
+            {
+                self.close_for(&holder, &mark, actor).await?;
+            }
+        }
+    }
+
+    async fn try_open(&self, by: &By, actor: Actor<'_>) -> Result<(), Error> {
         let mut state = self.state.lock().await;
-        let _lock = self.record.lock().await?;
-        self.keep_before(&mut state).await?;
-        self.settle(&mut state.window).await?;
+        let turn = self.turn(actor).await?;
+        self.keep_before(&mut state, &turn).await?;
+        self.settle(&mut state.window, &turn).await?;
         self.forget_after()?;
-        state.window = Some((by.clone(), self.record.mark(&by)?));
+        turn.check()?;
+        state.window = Some((by.clone(), self.record.mark(by, actor.token)?));
         Ok(())
+    }
+
+    /// Closes the window of a fenced holder: what changed since it was opened was changed by its command, which was cut off or
+    /// may go on for a while. Its own end of the window is refused when it comes.
+    async fn close_for(&self, holder: &Holder, mark: &File, actor: Actor<'_>) -> Result<(), Error> {
+        let turn = self.turn(actor).await?;
+        if !self.record.is_marked_by(mark)? {
+            return Ok(());
+        }
+        let unknown = By::Agent { name: "unknown".to_owned(), interrupted: true };
+        self.step(&By::parse(&holder.name).unwrap_or(unknown).interrupted(), "", &turn).await?;
+        turn.check()?;
+        self.record.clear_mark()
     }
 
     /// To be called before [`Self::open_window`], and when the agent's shell is closed, if background jobs of that shell were
     /// alive since the agent's last window: what changed since then is this agent's, and not of somebody outside. Within a
     /// window, or after a crash, it is known whose the changes are, and this does nothing.
-    pub async fn claim(&self, agent: &str) -> Result<(), Error> {
-        let by = By::Agent { name: checked_name(agent)?.to_owned(), interrupted: false };
+    pub async fn claim(&self, actor: impl Into<Actor<'_>>) -> Result<(), Error> {
+        let actor = actor.into();
+        let by = By::Agent { name: checked_name(actor.agent)?.to_owned(), interrupted: false };
         let mut state = self.state.lock().await;
-        let _lock = self.record.lock().await?;
-        self.keep_before(&mut state).await?;
+        let turn = self.turn(actor).await?;
+        self.keep_before(&mut state, &turn).await?;
         if state.window.is_none() && matches!(self.record.read_mark()?, Mark::None) {
-            self.step(&by, "background jobs").await?;
+            self.step(&by, "background jobs", &turn).await?;
             self.forget_after()?;
         }
         Ok(())
@@ -122,14 +169,24 @@ impl Keeper {
         self.store.is_apart().then(|| self.store.private())
     }
 
-    /// To be called after it, with a note for the record such as the command. Returns what changed meanwhile.
-    pub async fn close_window(&self, agent: &str, note: &str) -> Result<Closed, Error> {
+    /// To be called after it, with a note for the record such as the command. Returns what changed meanwhile. A window that was closed
+    /// for this process, because it was fenced, cannot be closed by it: what changed since is not its doing, or not alone.
+    pub async fn close_window(&self, actor: impl Into<Actor<'_>>, note: &str) -> Result<Closed, Error> {
+        let actor = actor.into();
+        let agent = actor.agent;
         let by = By::Agent { name: checked_name(agent)?.to_owned(), interrupted: false };
         let mut state = self.state.lock().await;
-        let _lock = self.record.lock().await?;
-        self.keep_before(&mut state).await?;
-        let (changes, left_out) = self.step(&by, note).await?;
+        let turn = self.turn(actor).await?;
+        self.keep_before(&mut state, &turn).await?;
+        if let Some((_, mark)) = &state.window
+            && !self.record.is_marked_by(mark)?
+        {
+            state.window = None;
+            return Err(Error::Fenced);
+        }
+        let (changes, left_out) = self.step(&by, note, &turn).await?;
         self.forget_after()?;
+        turn.check()?;
         self.record.clear_mark()?;
         state.window = None;
         let changed = |change: TreeChange| ChangedFile {
@@ -166,17 +223,22 @@ impl Keeper {
     }
 
     /// Locks the record of a run of which something was kept, and records what a crash cut off.
-    pub(crate) async fn lock_kept(&self) -> Result<File, Error> {
+    pub(crate) async fn lock_kept(&self) -> Result<Turn, Error> {
         if self.chain().await?.is_none() {
             return Err(Error::NotKept { run: self.run.clone(), dir: self.store.dir().to_owned() });
         }
-        let lock = self.record.lock().await?;
+        let turn = self.turn(PERSON).await?;
         self.store.prepare().await?;
         if let Mark::CutOff(by) = self.record.read_mark()? {
-            self.step(&by, "").await?;
+            self.step(&by, "", &turn).await?;
             self.record.clear_mark()?;
         }
-        Ok(lock)
+        Ok(turn)
+    }
+
+    /// Waits for the turn to write the record.
+    pub(crate) async fn turn(&self, actor: Actor<'_>) -> Result<Turn, Error> {
+        self.record.turn(actor, self.fence.as_deref()).await
     }
 
     /// Whether a window of this run is open, here or in another process.
@@ -195,7 +257,13 @@ impl Keeper {
     }
 
     /// Records what changed since the last step as a step by `by`; no change is no step.
-    pub(crate) async fn step(&self, by: &By, note: &str) -> Result<(Vec<TreeChange>, Vec<LeftOut>), Error> {
+    pub(crate) async fn step(
+        &self,
+        by: &By,
+        note: &str,
+        turn: &Turn,
+    ) -> Result<(Vec<TreeChange>, Vec<LeftOut>), Error> {
+        turn.check()?;
         let hidden = self.record.hidden()?;
         let snapshot = self.snapshot(&hidden).await?;
         let Some(chain) = self.chain().await? else {
@@ -217,13 +285,21 @@ impl Keeper {
         if tree != chain.tree {
             let commit = self.store.commit_tree(&tree, &[&chain.tip], &by.message(note)).await?;
             let old = (chain.tip != chain.before).then_some(chain.tip.as_str());
+            // A process that stood still since it looked has nothing to record any more.
+            turn.check()?;
             self.store.update_ref(&self.name("after"), &commit, old).await?;
         }
         Ok((changes, snapshot.left_out))
     }
 
     /// Records what changed since the last window, by whomever it was.
-    pub(crate) async fn settle(&self, window: &mut Option<(By, File)>) -> Result<(), Error> {
+    pub(crate) async fn settle(&self, window: &mut Option<(By, File)>, turn: &Turn) -> Result<(), Error> {
+        // One that was closed for this process is not its own any more.
+        if let Some((_, mark)) = &*window
+            && !self.record.is_marked_by(mark)?
+        {
+            *window = None;
+        }
         // Letting go of our own mark first: two windows of one keeper may overlap, and what changed so far is the first's.
         let by = match (window.take(), self.record.read_mark()?) {
             (Some((by, _locked)), _) => by,
@@ -231,19 +307,19 @@ impl Keeper {
             (None, Mark::None) => By::Outside,
             (None, Mark::Open) => return Err(Error::Busy { run: self.run.clone() }),
         };
-        self.step(&by, "").await.map(drop)
+        self.step(&by, "", turn).await.map(drop)
     }
 
-    async fn keep_before(&self, state: &mut State) -> Result<Kept, Error> {
+    async fn keep_before(&self, state: &mut State, turn: &Turn) -> Result<Kept, Error> {
         if state.ready {
             return Ok(Kept { first: false, left_out: Vec::new() });
         }
-        let kept = self.keep_before_once().await?;
+        let kept = self.keep_before_once(turn).await?;
         state.ready = true;
         Ok(kept)
     }
 
-    async fn keep_before_once(&self) -> Result<Kept, Error> {
+    async fn keep_before_once(&self, turn: &Turn) -> Result<Kept, Error> {
         self.store.prepare().await?;
         let index = self.record.index();
         if let Some(chain) = self.chain().await? {
@@ -262,6 +338,7 @@ impl Keeper {
         self.look_before(&snapshot.tree).await?;
         let message = format!("before {}\n\nthe tree before run {}", self.directory_mark(), self.run);
         let commit = self.store.commit_tree(&snapshot.tree, &[], &message).await?;
+        turn.check()?;
         self.store.update_ref(&self.name("before"), &commit, None).await?;
         Ok(Kept { first: true, left_out: snapshot.left_out })
     }

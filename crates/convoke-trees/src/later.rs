@@ -23,6 +23,7 @@ use crate::error::Error;
 use crate::handle::{Content, Root};
 use crate::keeper::Keeper;
 use crate::steps::How;
+use crate::turn::Actor;
 use crate::undo::Undone;
 
 /// Files of one directory that can be executed are listed one by one up to this many, then counted.
@@ -136,13 +137,14 @@ impl Keeper {
     }
 
     /// Says something about the run that a person should read in its report.
-    pub async fn note(&self, line: &str) -> Result<(), Error> {
-        let _lock = self.record().lock().await?;
+    pub async fn note(&self, actor: impl Into<Actor<'_>>, line: &str) -> Result<(), Error> {
+        let turn = self.turn(actor.into()).await?;
         let mut lines = self.notes()?;
         if lines.iter().any(|known| known == line) {
             return Ok(());
         }
         lines.push(line.to_owned());
+        turn.check()?;
         self.record().put_json("notes", &lines)
     }
 

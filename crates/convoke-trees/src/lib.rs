@@ -22,6 +22,7 @@ mod size;
 mod steps;
 mod store;
 mod tree;
+mod turn;
 mod undo;
 mod worktree;
 
@@ -32,6 +33,7 @@ pub use later::{Later, LaterKind, RunsLater};
 pub use places::Places;
 pub use steps::{ChangedFile, How};
 pub use tree::LeftOut;
+pub use turn::{Actor, Answer, Fence, Holder};
 pub use undo::Undone;
 pub use worktree::{
     Applied, Base, Conflict, Dropped, Finished, Worktree, WorktreeEntry, WorktreeError, WorktreeState, Worktrees,

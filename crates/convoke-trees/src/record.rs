@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{ErrorKind, Write};
+use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -18,6 +18,7 @@ use crate::places::{Places, checked_name};
 use crate::steps::By;
 use crate::store::{Location, replace_file};
 use crate::tree::{LeftOut, remove_if_there};
+use crate::turn::{self, Actor, Fence, Holder, Turn};
 
 /// The directory of one run's record for one directory that it works in.
 #[derive(Debug, Clone)]
@@ -71,13 +72,10 @@ impl Record {
         Ok(Scratch { path })
     }
 
-    /// Waits until no other process works on this record; the lock holds until the file is dropped.
-    pub(crate) async fn lock(&self) -> Result<File, Error> {
+    /// Waits until no other process works on this record.
+    pub(crate) async fn turn(&self, actor: Actor<'_>, fence: Option<&dyn Fence>) -> Result<Turn, Error> {
         self.make()?;
-        let path = self.dir.join("lock");
-        let file = File::create(&path).map_err(Error::file("opening", &path))?;
-        let locked = tokio::task::spawn_blocking(move || file.lock().map(|()| file)).await;
-        locked.map_err(std::io::Error::other).flatten().map_err(Error::file("locking", &path))
+        Turn::take(self.dir.join("lock"), actor, fence).await
     }
 
     pub(crate) fn location(&self) -> Result<Option<Location>, Error> {
@@ -90,23 +88,30 @@ impl Record {
 
     /// Says that a command is under way. The mark is locked as long as the file is kept, by which others see that its
     /// process is alive.
-    pub(crate) fn mark(&self, by: &By) -> Result<File, Error> {
-        let path = self.dir.join("window");
-        let made = (|| {
-            let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(&path)?;
-            file.lock()?;
-            file.write_all(by.subject().as_bytes())?;
-            Ok(file)
-        })();
-        made.map_err(Error::file("writing", &path))
+    pub(crate) fn mark(&self, by: &By, token: &str) -> Result<File, Error> {
+        turn::mark(&self.window(), &format!("{}\n{token}\n", by.subject()))
     }
 
     pub(crate) fn clear_mark(&self) -> Result<(), Error> {
-        remove_if_there(&self.dir.join("window"))
+        remove_if_there(&self.window())
+    }
+
+    /// Whether this is the mark of the window that is open now.
+    pub(crate) fn is_marked_by(&self, file: &File) -> Result<bool, Error> {
+        turn::is_at(file, &self.window()).map_err(Error::file("looking at", &self.window()))
+    }
+
+    /// Who has a window open, and its mark.
+    pub(crate) fn holder(&self) -> Result<(Holder, Option<File>), Error> {
+        turn::holder(&self.window())
+    }
+
+    fn window(&self) -> PathBuf {
+        self.dir.join("window")
     }
 
     pub(crate) fn read_mark(&self) -> Result<Mark, Error> {
-        let path = self.dir.join("window");
+        let path = self.window();
         let file = match File::open(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Mark::None),
             other => other.map_err(Error::file("opening", &path))?,
@@ -118,7 +123,8 @@ impl Record {
         }
         let text = fs::read_to_string(&path).map_err(Error::file("reading", &path))?;
         // A crash may have left the mark empty; then it is known that a command ran, but not whose.
-        let by = By::parse(&text).unwrap_or(By::Agent { name: "unknown".to_owned(), interrupted: true });
+        let by = By::parse(text.lines().next().unwrap_or_default())
+            .unwrap_or(By::Agent { name: "unknown".to_owned(), interrupted: true });
         Ok(Mark::CutOff(by.interrupted()))
     }
 

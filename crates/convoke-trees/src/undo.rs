@@ -52,12 +52,12 @@ impl Keeper {
     /// repeated.
     pub async fn undo(&self, dry: bool) -> Result<Undone, Error> {
         let mut state = self.state().lock().await;
-        let _lock = self.lock_kept().await?;
+        let turn = self.lock_kept().await?;
         if state.window.is_some() || self.is_open()? {
             return Err(Error::Busy { run: self.run().to_owned() });
         }
         if !dry {
-            self.settle(&mut state.window).await?;
+            self.settle(&mut state.window, &turn).await?;
         }
         let not_kept = self.left_out()?;
         let net = self.net().await?;
@@ -77,7 +77,7 @@ impl Keeper {
 
         let rules_changed = net.iter().any(|net| net.path.file_name() == Some(OsStr::new(".gitignore")));
         let undo = By::Undo { interrupted: false };
-        let marked = if dry { None } else { Some(self.record().mark(&undo)?) };
+        let marked = if dry { None } else { Some(self.record().mark(&undo, "")?) };
         let (dir, temporary) = (self.store().dir().to_owned(), self.temporary());
         let (made_before, modes) = (self.directories_before().await?, self.record().modes()?);
         let work = move || {
@@ -91,7 +91,7 @@ impl Keeper {
         undone.not_kept = not_kept;
         undone.rules_changed = rules_changed;
         if marked.is_some() {
-            self.step(&undo, "").await?;
+            self.step(&undo, "", &turn).await?;
             self.record().clear_mark()?;
             undone.back = present.filter(|_| !undone.restored.is_empty()).map(|commit| self.back(&commit));
         }

@@ -179,7 +179,7 @@ impl Draft {
         }
     }
 
-    /// Puts what the agent is to be told into the history: files that changed, and who it is.
+    /// Puts what the agent is to be told into the history: files that changed, who it is, and how far its work is.
     fn tell_what_is_owed(&mut self) -> Result<(), Unexpected> {
         let (changed, capsule) = (self.control.changed.clone(), self.who_it_is(&[], None)?);
         if changed.is_empty() && capsule.is_none() {
@@ -187,7 +187,8 @@ impl Draft {
         }
         let carries = capsule.is_some();
         let told = (!changed.is_empty()).then(|| prompts::changed(&changed));
-        let texts: Vec<String> = told.into_iter().chain(capsule).collect();
+        // Last, because it is what a model reads last: its work goes on, and nothing new is asked of it.
+        let texts: Vec<String> = told.into_iter().chain(capsule).chain(self.under_way()).collect();
         self.emit(NoteAppended { changed, capsule: carries, ..NoteAppended::of(message("user", &texts)) })?;
         Ok(())
     }

@@ -48,7 +48,10 @@ mod tests_roles;
 mod tests_room;
 #[cfg(test)]
 mod tests_stop;
+#[cfg(test)]
+mod tests_under_way;
 mod tuning;
+mod under_way;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -197,7 +200,8 @@ impl Agent {
         // What the harness may still put in front of the request: a hand-back, or the files that changed.
         let notes: usize = self.control.changed.iter().map(|file| file.len() + 2).sum::<usize>() + NOTE_BYTES;
         let facts = self.control.lasting.facts.as_ref();
-        let notes = notes + facts.map_or(0, |facts| facts.bytes() + CAPSULE_BYTES);
+        let goes_on = if facts.is_some() || !self.control.changed.is_empty() { under_way::BYTES } else { 0 };
+        let notes = notes + goes_on + facts.map_or(0, |facts| facts.bytes() + CAPSULE_BYTES);
         Some(RoomAsk {
             call: asking.call,
             attempt: asking.attempt + 1,

@@ -210,6 +210,7 @@ impl Control {
         }
         let call = slot.call.clone();
         self.remember(&call, &e.result);
+        self.count_call(&call, &e.result);
         let taken = self.taken(&call, &e.result);
         let exchange = self.exchange.as_mut()?;
         if exchange.call.is_some() {

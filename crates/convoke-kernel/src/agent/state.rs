@@ -3,6 +3,7 @@
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::under_way::Made;
 use crate::capsule::Facts;
 use crate::findings::{Ballot, Report};
 use crate::mode::Section;
@@ -249,6 +250,8 @@ pub(super) struct Exchange {
     pub(super) degraded: Option<String>,
     /// Changed files it was told of; owed again if it is taken back.
     pub(super) told: Vec<String>,
+    /// The calls of it that have ended.
+    pub(super) made: Vec<Made>,
     /// What it would come to if it ended with its latest reply or failure.
     pub(super) so_far: Option<Outcome>,
     pub(super) outcome: Option<Outcome>,
@@ -289,6 +292,7 @@ impl Exchange {
             filed: None,
             degraded: None,
             told: Vec::new(),
+            made: Vec::new(),
             so_far: None,
             outcome: None,
             taken_back: false,

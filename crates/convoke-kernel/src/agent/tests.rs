@@ -495,7 +495,7 @@ fn files_that_changed_meanwhile_are_told_once_and_behind_everything_else() {
     bench.replies(calls(&["t1"]));
     let kinds = bench.feed(Input::Resume { changed: vec!["src/a.rs".into()] });
     assert_eq!(kinds, ["resumed", "tool_finished", "results_appended", "note_appended", "model_called"]);
-    assert_eq!(bench.outline(), "user(text) assistant(tool_use) user(tool_result) user(text)");
+    assert_eq!(bench.outline(), "user(text) assistant(tool_use) user(tool_result) user(text,text)");
     assert!(bench.agent.history()[3].as_str().contains("src/a.rs"));
     bench.replies(calls(&["t2"]));
     assert_eq!(bench.runs("t2", "two"), ["tool_finished", "results_appended", "model_called"]);

@@ -11,13 +11,14 @@ use super::probes::Probe;
 const MOST_QUOTES: usize = 50;
 
 /// How texts of the harness begin that ask for nothing new.
-const NOTES: [&str; 7] = [
+const NOTES: [&str; 8] = [
     "Your last reply held no answer",
     "While this work was interrupted, files",
     "End with one call of",
     "[mail]",
     "[todo]",
     "[who you are]",
+    "[work under way]",
     "[this conversation was forked]",
 ];
 

@@ -170,7 +170,7 @@ async fn a_line_about_the_run_is_noted_once() {
     let keeper = world.keeper("s_1").await;
     command(&keeper, "a_1", || ()).await;
     for line in ["one", "two", "one"] {
-        keeper.note(line).await.unwrap();
+        keeper.note("a_1", line).await.unwrap();
     }
     assert_eq!(world.keeper("s_1").await.notes().unwrap(), ["one", "two"]);
 }

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "all of this crate is tests")]
 
 mod beyond;
+mod fenced;
 mod hooks;
 mod keeping;
 mod later;

@@ -119,6 +119,13 @@ impl World {
         self.path(name).metadata().unwrap().permissions().mode() & 0o777
     }
 
+    /// The file by which processes take turns with a run's record.
+    pub(crate) fn lock_of(&self, run: &str) -> PathBuf {
+        let of_run = self.places.state.join("trees/runs").join(run);
+        let record = std::fs::read_dir(of_run).unwrap().next().unwrap().unwrap();
+        record.path().join("lock")
+    }
+
     pub(crate) async fn keeper(&self, run: &str) -> Keeper {
         Keeper::open(&self.places, &self.dir, run).await.unwrap()
     }

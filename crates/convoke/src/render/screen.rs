@@ -203,6 +203,7 @@ impl Shower {
             Notice::Ledger { ledger, .. } => self.live.ledger(ledger),
             Notice::Live { agent, piece } => self.live.piece(&agent, &piece),
             Notice::Controlled { control } => self.signalled = Some((Caught::from(control).name(), Instant::now())),
+            Notice::Waiting { agent, pid } => self.live.say(&waiting(agent.as_ref().map(AgentId::as_str), pid)),
             Notice::Draining { .. } => self.draining(),
         }
     }
@@ -234,4 +235,14 @@ impl Shower {
             self.live.line(&self.look.fit(&line));
         }
     }
+}
+
+/// Says that a command waits, and for whom.
+fn waiting(agent: Option<&str>, pid: Option<u32>) -> String {
+    let whose = agent.map_or_else(|| "another agent".to_owned(), str::to_owned);
+    let process = pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
+    format!(
+        "[wait] a command waits: one of {whose} in {process} is under way in this directory; if that process is gone or stands still \
+         past its lease, this one goes on without it"
+    )
 }

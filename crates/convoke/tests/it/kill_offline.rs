@@ -22,7 +22,7 @@ const UNKNOWN: &str = "outcome is unknown";
 
 /// Whose command a kill falls into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Whose {
+pub(crate) enum Whose {
     Lead,
     /// Any other agent: a worker, a verifier or a teammate.
     Other,
@@ -53,7 +53,7 @@ fn plant() -> Stage {
 
 /// Runs the binary and reads what it prints, event by event. With an aim the process is killed as soon as this command of that agent is
 /// recorded as started; `None` then, and the last line otherwise.
-async fn run(stage: &Stage, args: &[&str], aim: Option<(Whose, usize)>) -> (Option<i32>, Option<Value>) {
+pub(crate) async fn run(stage: &Stage, args: &[&str], aim: Option<(Whose, usize)>) -> (Option<i32>, Option<Value>) {
     let mut child = stage.command(args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let (mut lead, mut started, mut last) = (None, 0, None);

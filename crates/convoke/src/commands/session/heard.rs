@@ -16,7 +16,7 @@ pub(super) fn heard(notice: Notice) -> Option<Heard> {
         Notice::Ledger { ledger, .. } => Heard::Ledger(ledger),
         Notice::Live { agent, piece } => Heard::Live { agent, piece: live(piece) },
         Notice::Draining { .. } => Heard::Draining,
-        Notice::Controlled { .. } => return None,
+        Notice::Controlled { .. } | Notice::Waiting { .. } => return None,
     })
 }
 
