@@ -139,8 +139,11 @@ pub(crate) async fn call(
     if let Ok(reply) = &mut result {
         reply.cost_nano = convoke_claude::cost(&model, &reply.usage);
     }
-    if let Some(permit) = permit {
-        permit.done(fate(&result));
+    let given_up = permit.and_then(|permit| permit.done(fate(&result)));
+    if let (Some(given_up), Err(failure)) = (given_up, &mut result) {
+        // Whether it was a limit or an overload stays as it was said.
+        failure.retry = Retry::Never;
+        failure.message.push_str(&format!("; {given_up}"));
     }
     Done::Model { call, attempt, result: Box::new(result) }
 }

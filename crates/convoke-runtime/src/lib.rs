@@ -51,6 +51,7 @@ mod spool;
 mod stop;
 mod take;
 mod team;
+mod teller;
 mod unsay;
 mod workspace;
 
@@ -63,7 +64,7 @@ pub use convoke_script::{Meta, Phase, Place, Problem, Told};
 pub use crash::{Crash, Moment};
 pub use error::Error;
 pub use fork::ForkRefused;
-pub use governor::{Governor, GovernorStats};
+pub use governor::{Governor, GovernorStats, Hold, Why};
 pub use ids::Ids;
 pub use inputs::summary_of_waiting;
 pub use interpreter::{InterpreterError, check as check_program, helper_entry};

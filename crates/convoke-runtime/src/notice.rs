@@ -5,6 +5,7 @@ use convoke_kernel::{AgentId, BoardEvent, Event, Ledger, ProgramEvent, RosterEve
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::control::Control;
+use crate::governor::Hold;
 
 /// Something a watcher is told.
 #[derive(Debug, Clone)]
@@ -66,6 +67,11 @@ pub enum Notice {
         session: SessionId,
         /// As it stands now.
         ledger: Box<Ledger>,
+    },
+    /// All who want to ask the model wait for a time, or for another time than before; `None`: no longer.
+    Held {
+        /// Why, until when, and how many.
+        hold: Option<Hold>,
     },
     /// Somebody in another process wants the session paused or stopped.
     Controlled {

@@ -317,6 +317,11 @@ impl Purse {
         self.lock().ledger.ms_left(self.clock.now()) == Some(0)
     }
 
+    /// Whether a wait until then is no use, because the minutes end long before; the milliseconds it would take, and those left.
+    pub(crate) fn outlasts(&self, until: u64) -> Option<(u64, u64)> {
+        self.lock().ledger.outlasts(until, self.clock.now())
+    }
+
     /// Asks for room and waits for the answer. Dropping the future takes the ask back.
     pub(crate) async fn ask(&self, mut ask: Ask) -> Answer {
         let agent = ask.agent.clone();

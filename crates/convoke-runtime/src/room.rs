@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use convoke_kernel::{
-    AgentSpec, Answer, Ask, LEAST_MAX_TOKENS, Ledger, Role, Room, RoomAnswer, RoomAsk, hand_back_hold,
+    AgentSpec, Answer, Ask, FailureKind, LEAST_MAX_TOKENS, Ledger, Role, Room, RoomAnswer, RoomAsk, hand_back_hold,
 };
 
 use crate::governor::{self, Permit};
@@ -39,6 +39,12 @@ pub(crate) struct Granted {
     pub(crate) permit: Option<Permit>,
 }
 
+impl Granted {
+    fn given_up(kind: FailureKind, why: String) -> Self {
+        Self { answer: RoomAnswer::GivenUp { kind, why }, room: None, permit: None }
+    }
+}
+
 /// Waits for room. Dropping the future gives everything back, except a grant that was answered: see `Purse::withdraw`.
 pub(crate) async fn wait(
     config: &Config,
@@ -49,6 +55,14 @@ pub(crate) async fn wait(
     not_before: u64,
 ) -> Granted {
     if not_before > 0 {
+        if let Some((wait, left)) = session.purse.outlasts(not_before) {
+            let (wait, left) = (wait.div_ceil(1_000), left / 1_000);
+            let why = format!(
+                "the server wants to be left alone for {wait} s, and the run has {left} s left of its minutes; take it up again \
+                 later with `convoke resume`, with more `--budget-minutes`"
+            );
+            return Granted::given_up(FailureKind::RateLimited, why);
+        }
         config.clock.sleep_until(not_before).await;
     }
     let lead = spec.role == Role::Lead;
@@ -77,7 +91,18 @@ pub(crate) async fn wait(
                 return Granted { answer, room: None, permit: None };
             }
         };
-        let permit = config.governor.admit(governor::Ask { first: lead, prefix: prefix(config, spec, &ask) }).await;
+        let (prefix, conversation) = (prefix(config, spec, &ask), Some(agent.to_owned()));
+        let permit = match config.governor.admit(governor::Ask { first: lead, prefix, conversation }).await {
+            Ok(permit) => permit,
+            Err(given_up) => {
+                session.purse.withdraw(agent);
+                let kind = match given_up.why {
+                    governor::Why::Overloaded => FailureKind::Api,
+                    governor::Why::Limited => FailureKind::RateLimited,
+                };
+                return Granted::given_up(kind, given_up.to_string());
+            }
+        };
         let ordinary = matches!(answer, RoomAnswer::Go { .. }) && !ask.last_turn;
         if ordinary && session.purse.is_out_of_time() {
             // The minutes ran out while the governor let it wait: only hand-backs start now.

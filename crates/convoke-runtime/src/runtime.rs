@@ -38,6 +38,7 @@ use crate::session::{Opening, Session};
 use crate::stop::{Stop, StopLevel, Stopper};
 use crate::take::{Ended, Take};
 use crate::team::{Host, TeamConfig};
+use crate::teller::Teller;
 
 /// Everything the runtime needs. It reads no environment, no flags and no files of its own accord.
 #[derive(Clone)]
@@ -360,6 +361,7 @@ impl Runtime {
         let mut ear = Ear::new(&self.0.journal, agent).await?;
         let opening = Some(Opening { watcher: watcher.clone(), bells: self.1.clone() });
         let driver = Driver::own(Arc::clone(&self.0), agent.clone(), None, opening, ear.stop()).await?;
+        let _teller = watcher.clone().map(|watcher| Teller::start(&self.0, watcher));
         ear.listen(stop, watcher);
         let session = driver.session();
         let hosted = Hosted::beside(&self.0, &session, ear.stop());
@@ -389,6 +391,7 @@ impl Runtime {
         stop: Stop,
         watcher: Option<Watcher>,
     ) -> Result<(), Error> {
+        let _teller = watcher.clone().map(|watcher| Teller::start(&self.0, watcher));
         let spec = self.spec_of(lead).await?;
         let opening = Some(Opening { watcher, bells: self.1.clone() });
         let session = Arc::new(Session::open(&self.0, lead, &spec, opening).await?);

@@ -58,6 +58,10 @@ enum Stopping {
 /// Exchanges of before that are shown when a session is taken up.
 const SHOWN_AGAIN: usize = 2;
 
+/// Where nothing is drawn something is said this often, and this often while the server is waited for; the time is looked at every second.
+const QUIET: u64 = 15_000;
+const QUIET_WAIT: u64 = 9_000;
+
 /// The whole picture.
 pub(crate) struct App {
     theme: Theme,
@@ -164,7 +168,17 @@ impl App {
 
     /// What whoever draws nothing says of the work: what the lead is at.
     pub(crate) fn doing(&self, now: u64) -> Option<String> {
-        self.transcript.doing(now).filter(|_| self.working || self.facts.watched)
+        let doing = self.transcript.doing(now, self.fleet.waits()).filter(|_| self.working || self.facts.watched)?;
+        // Whoever else waits for the server is told with its reason and its end.
+        match self.fleet.waits().words_besides(self.facts.lead.as_ref(), now) {
+            Some(waits) => Some(format!("{waits} · {doing}")),
+            None => Some(doing),
+        }
+    }
+
+    /// How long whoever draws nothing may be left without a word, in milliseconds.
+    pub(crate) fn quiet(&self, now: u64) -> u64 {
+        if self.fleet.waits().why(now).is_some() { QUIET_WAIT } else { QUIET }
     }
 
     /// The question that is to be answered next.
@@ -203,7 +217,7 @@ impl App {
                 self.dirty |= lead.as_ref() == Some(agent) || self.picture == Picture::Fleet;
             }
             Heard::Live { agent, .. } => self.dirty |= lead.as_ref() == Some(agent),
-            Heard::Draining => self.dirty = true,
+            Heard::Held(_) | Heard::Draining => self.dirty = true,
             _ => {}
         }
     }

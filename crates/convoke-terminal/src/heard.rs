@@ -4,6 +4,8 @@
 use convoke_kernel::{AgentId, BoardEvent, Event, Ledger, ProgramEvent, RosterEvent, RunEvent, RunId};
 use serde::Deserialize;
 
+use crate::waits::Hold;
+
 /// Something that has happened in the session.
 #[derive(Debug, Clone)]
 pub enum Heard {
@@ -67,6 +69,8 @@ pub enum Heard {
         /// The piece.
         piece: Piece,
     },
+    /// All who want to ask the model wait for a time, or for another time than before; `None`: no longer.
+    Held(Option<Hold>),
     /// Nothing new starts: somebody asked to stop.
     Draining,
 }

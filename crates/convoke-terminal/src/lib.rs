@@ -20,6 +20,7 @@ mod text;
 mod told;
 mod transcript;
 mod view;
+mod waits;
 
 pub use ask::{Answer, Ask, Place};
 pub use composer::{COMMANDS, CommandRow, Given, command_help, nearest_command};
@@ -32,3 +33,4 @@ pub use text::{
     marked, message_text, revealed, seconds, text_columns, tokens, wrapped,
 };
 pub use told::{About, Asking, Candidate, Facts, Told};
+pub use waits::{Hold, Waits};

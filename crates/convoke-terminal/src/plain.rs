@@ -7,9 +7,6 @@ use ratatui::text::Line;
 
 use crate::stage::harmless;
 
-/// How long somebody who listens is left without a word while work goes on, in milliseconds.
-const QUIET: u64 = 15_000;
-
 /// Writes plain lines.
 pub(crate) struct Plain<W: Write> {
     out: W,
@@ -56,9 +53,9 @@ impl<W: Write> Plain<W> {
         self.prompt = None;
     }
 
-    /// Says what is under way if nothing was said for fifteen seconds. `now` is the time in milliseconds.
-    pub(crate) fn beat(&mut self, now: u64, text: &str) -> io::Result<()> {
-        if now.saturating_sub(*self.quiet_since.get_or_insert(now)) < QUIET {
+    /// Says what is under way if nothing was said for so long. Times are in milliseconds.
+    pub(crate) fn beat(&mut self, now: u64, quiet: u64, text: &str) -> io::Result<()> {
+        if now.saturating_sub(*self.quiet_since.get_or_insert(now)) < quiet {
             return Ok(());
         }
         let prompt = self.prompt.clone();
@@ -118,7 +115,7 @@ mod tests {
         let mut plain = Plain::new(Vec::new());
         let beat = |plain: &mut Plain<Vec<u8>>, now, expected| {
             let before = plain.out.len();
-            plain.beat(now, "still at it").unwrap();
+            plain.beat(now, 15_000, "still at it").unwrap();
             assert_eq!(plain.out.len() > before, expected, "at {now}");
         };
         beat(&mut plain, 1_000, false);

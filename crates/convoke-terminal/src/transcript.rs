@@ -20,6 +20,7 @@ use convoke_kernel::{
 
 use crate::heard::Heard;
 use crate::text::{Theme, count, dollars, seconds, tokens};
+use crate::waits::Waits;
 pub(crate) use block::Block;
 use call::Call;
 use reply::Reply;
@@ -114,7 +115,7 @@ impl Transcript {
                 self.draining = true;
                 return Vec::new();
             }
-            Heard::Ledger(_) => return Vec::new(),
+            Heard::Ledger(_) | Heard::Held(_) => return Vec::new(),
         };
         if !self.is_new(stream, seq) {
             return Vec::new();
@@ -131,7 +132,7 @@ impl Transcript {
             Heard::Program { run, at, event, .. } => self.tales.program(run, *at, event),
             Heard::Roster { event, .. } => self.tales.roster(event).into_iter().collect(),
             Heard::Board { event, .. } => self.tales.board(event).into_iter().collect(),
-            Heard::Ledger(_) | Heard::Live { .. } | Heard::Draining => Vec::new(),
+            Heard::Ledger(_) | Heard::Live { .. } | Heard::Held(_) | Heard::Draining => Vec::new(),
         }
     }
 
@@ -141,7 +142,7 @@ impl Transcript {
     }
 
     /// What the lead is at, in a few words: `thinking`, `$ cargo test · 12 s`, `asks again in 4 s: …`; `None` if it is idle.
-    pub(crate) fn doing(&self, now: u64) -> Option<String> {
+    pub(crate) fn doing(&self, now: u64, waits: &Waits) -> Option<String> {
         let past = |since: u64| Duration::from_millis(now.saturating_sub(since));
         let doing = match (&self.at, self.calls.last()) {
             (At::Asked { what }, _) => format!("waits for your answer: {what}"),
@@ -152,10 +153,7 @@ impl Transcript {
                 };
                 format!("{} · {}{others}", brief(&call.what, SHORT), seconds(past(call.since)))
             }
-            (At::Waiting { until, why }, None) => {
-                let left = Duration::from_millis(until.saturating_sub(now)).as_secs_f64().ceil();
-                format!("asks again in {left} s: {why}")
-            }
+            (At::Waiting { until, why }, None) => format!("asks again {}: {why}", waits.when(*until, now)),
             (At::Asking, None) => self.reply.doing(),
             (At::Summing, None) => "sums up, for a new history".to_owned(),
             (At::Nothing, None) => return None,

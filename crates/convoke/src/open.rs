@@ -87,7 +87,7 @@ pub(crate) async fn runtime(
         outputs: settings.outputs_dir(),
         spools: paths::spools(settings),
         drain: settings.drain,
-        governor: Governor::new(clock.clone(), settings.fan_out.max_concurrent as usize),
+        governor: Governor::seeded(clock.clone(), settings.fan_out.max_concurrent as usize, seed()?),
         agents_at_once: settings.fan_out.max_concurrent as usize * AGENTS_PER_REQUEST,
         confine,
         forbidden: settings.asking.forbidden(),
@@ -207,4 +207,10 @@ async fn offline_model() -> Result<Simulator, Failure> {
     Simulator::start(config)
         .await
         .map_err(|error| Failure::failed(format!("the offline model found no port on this machine: {error}")))
+}
+
+/// Where the governor's chance comes from: two processes that were refused together do not come back together.
+fn seed() -> Result<u64, convoke_runtime::Error> {
+    let bits = Ids::random().bits()?;
+    Ok(bits.iter().fold(0, |seed, byte| seed << 8 | u64::from(*byte)))
 }

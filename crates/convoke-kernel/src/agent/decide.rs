@@ -176,6 +176,7 @@ impl Draft {
                 self.call_model(max_tokens)
             }
             RoomAnswer::Refused { why } => self.refuse(call, why),
+            RoomAnswer::GivenUp { kind, why } => self.refuse_as(kind, call, why),
         }
     }
 
@@ -242,13 +243,24 @@ impl Draft {
         Ok(())
     }
 
-    fn failed(&mut self, call: u32, attempt: u32, failure: Failure) -> Result<(), Unexpected> {
+    fn failed(&mut self, call: u32, attempt: u32, mut failure: Failure) -> Result<(), Unexpected> {
         let Stage::Calling(asking) = &self.control.stage else { return Err(Unexpected::Stale) };
         let max = self.control.spec.as_ref().map_or(1, |spec| spec.limits.max_attempts);
         let again = failure.kind != FailureKind::Interrupted && asking.failures + 1 < max;
         let retry_at = match failure.retry {
             Retry::Soon if again => Some(self.at.saturating_add(backoff(asking.failures, &self.control.mark.digest))),
+            // A limit says when there is room again. A server that has too much to do cannot know.
+            Retry::After(ms) if again && failure.kind != FailureKind::RateLimited => {
+                Some(self.at.saturating_add(ms.min(LONGEST_OVERLOAD)))
+            }
             Retry::After(ms) if again && ms <= LONGEST_WAIT => Some(self.at.saturating_add(ms)),
+            Retry::After(ms) if ms > LONGEST_WAIT => {
+                let (asked, most) = (ms / 1_000, LONGEST_WAIT / 1_000);
+                failure.message.push_str(&format!(
+                    "; it asks to be left alone for {asked} s, and {most} s is the longest that is waited: take it up again later"
+                ));
+                None
+            }
             Retry::Soon | Retry::After(_) | Retry::Never => None,
         };
         self.emit(ModelFailed { call, attempt, failure, retry_at })?;
@@ -396,6 +408,9 @@ impl Draft {
 /// A server that asks for more than an hour is taken at its word that it will not answer: the run ends and can be
 /// resumed, and does not sit there for a year because of a wrong header.
 const LONGEST_WAIT: u64 = 3_600_000;
+
+/// An overloaded server is asked again after this long at the latest, whatever it says.
+const LONGEST_OVERLOAD: u64 = 30_000;
 
 fn repeats_an_id(reply: &Reply, reused: impl Fn(&str) -> bool) -> bool {
     let ids = || reply.calls.iter().map(|call| call.id.as_str());

@@ -12,7 +12,7 @@ use crate::segment::Segment;
 use crate::spec::{AgentSpec, Param};
 use crate::team::Letter;
 use crate::tools::ToolRequest;
-use crate::wire::{Capabilities, Failure, Reply};
+use crate::wire::{Capabilities, Failure, FailureKind, Reply};
 
 /// Something that came from outside the kernel.
 #[derive(Debug, Clone)]
@@ -232,6 +232,13 @@ pub enum RoomAnswer {
     /// There is none.
     Refused {
         /// What is short.
+        why: String,
+    },
+    /// It is no use to wait for the server.
+    GivenUp {
+        /// What that makes of the request.
+        kind: FailureKind,
+        /// Why, with the figures.
         why: String,
     },
 }

@@ -124,3 +124,42 @@ fn the_word_in_a_task_that_was_read_from_a_file_is_no_consent() {
     assert_eq!(consent(false, "run a workflow"), Consent::Given(By::Word));
     assert_eq!(consent(true, "run a workflow"), Consent::Missing);
 }
+
+#[test]
+fn an_overloaded_server_is_asked_again_after_half_a_minute_whatever_it_says_and_a_limit_is_taken_at_its_word() {
+    let check = |kind: FailureKind, told: u64, expected: u64| {
+        let mut bench = Bench::asked(30, "hello");
+        bench.fails(kind, Retry::After(told));
+        let [Effect::AskRoom { not_before, .. }] = bench.agent.pending()[..] else { panic!("it waits") };
+        assert_eq!(not_before - bench.at, expected, "{kind:?} {told}");
+    };
+    check(FailureKind::Api, 7_000, 7_000);
+    check(FailureKind::Api, 3_600_000, 30_000);
+    check(FailureKind::RateLimited, 3_600_000, 3_600_000);
+}
+
+#[test]
+fn a_waiting_time_beyond_an_hour_is_told_with_its_figures() {
+    let mut bench = Bench::asked(30, "hello");
+    bench.fails(FailureKind::RateLimited, Retry::After(7_200_000));
+    let Some(Outcome::Failed { kind: FailureKind::RateLimited, message, .. }) = bench.agent.outcome() else {
+        panic!("{:?}", bench.agent.outcome());
+    };
+    assert!(message.contains("for 7200 s, and 3600 s is the longest"), "{message}");
+}
+
+#[test]
+fn whoever_waits_in_vain_for_the_server_ends_with_the_reason_and_can_go_on() {
+    let mut bench = waiting();
+    let given_up = RoomAnswer::GivenUp { kind: FailureKind::RateLimited, why: "300 s are left".into() };
+    assert_eq!(answer(&mut bench, given_up), ["room_refused", "exchange_closed"]);
+    let outcome = bench.agent.outcome();
+    assert!(
+        matches!(outcome, Some(Outcome::Failed { kind: FailureKind::RateLimited, message, .. }) if message == "300 s are left"),
+        "{outcome:?}"
+    );
+    assert!(bench.agent.can_go_on());
+    bench.feed(Input::Resume { changed: Vec::new() });
+    bench.replies(says("all of it"));
+    assert_eq!(bench.agent.outcome(), Some(&Outcome::Ok { text: "all of it".into() }));
+}

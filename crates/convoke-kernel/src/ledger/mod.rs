@@ -32,6 +32,9 @@ pub use lost::{Fate, Sending, Sent};
 pub use queue::{Answer, answer};
 pub use rates::{RateTier, Rates};
 
+/// How long after the minutes a wait may end and still be waited for.
+const HAND_BACK_WAIT: u64 = 60_000;
+
 /// What one running agent holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hold {
@@ -138,6 +141,13 @@ impl Ledger {
     /// Milliseconds left under the minutes cap; `None` without one.
     pub fn ms_left(&self, at: u64) -> Option<u64> {
         self.caps.ms.map(|cap| cap.saturating_sub(self.ms_used(at)))
+    }
+
+    /// Whether a wait until then ends so long after the minutes do that it is no use to begin it; the milliseconds it would take and
+    /// those that are left. A wait that ends soon after them leaves an agent its hand-back, which may go past them.
+    pub fn outlasts(&self, until: u64, at: u64) -> Option<(u64, u64)> {
+        let (wait, left) = (until.saturating_sub(at), self.ms_left(at)?);
+        (wait > left.saturating_add(HAND_BACK_WAIT)).then_some((wait, left))
     }
 
     /// Takes in what has happened. Total: an event that does not match the state changes only what it names.

@@ -359,6 +359,22 @@ fn minutes_count_while_a_process_holds_the_session_and_a_crash_counts_up_to_the_
 }
 
 #[test]
+fn a_wait_that_ends_long_after_the_minutes_is_not_begun() {
+    let mut book = Book::with(Caps { ms: Some(600_000), ..Caps::default() });
+    book.at = 100_000;
+    book.keep(book.ledger.hold("p1"));
+    let check = |until: u64, expected: Option<(u64, u64)>| {
+        assert_eq!(book.ledger.outlasts(until, 200_000), expected, "until {until}");
+    };
+    check(0, None);
+    check(700_000, None);
+    check(760_000, None);
+    check(760_001, Some((560_001, 500_000)));
+    check(3_800_000, Some((3_600_000, 500_000)));
+    assert_eq!(Ledger::default().outlasts(u64::MAX, 0), None);
+}
+
+#[test]
 fn whoever_takes_a_session_up_settles_what_the_last_holder_had_in_flight() {
     let mut book = Book::with(usd(100));
     book.keep(book.ledger.hold("p1"));

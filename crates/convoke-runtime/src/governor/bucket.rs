@@ -59,11 +59,14 @@ impl Bucket {
         self.level = (self.level + 1.0).min(self.limit);
     }
 
-    /// The server says that the bucket was empty and when the next request will be there.
-    pub(super) fn was_empty(&mut self, now: u64, retry_after: Option<u64>) {
+    /// The server says that the bucket was empty and when the next request will be there. A wait in which the whole bucket fills up
+    /// is about something else: says whether it was about this bucket.
+    pub(super) fn was_empty(&mut self, now: u64, retry_after: Option<u64>) -> bool {
         self.refill(now);
-        let there = retry_after.map_or(0.0, |wait| 1.0 - wait as f64 * self.per_ms());
+        let wait = retry_after.filter(|wait| *wait as f64 <= self.period);
+        let there = wait.map_or(0.0, |wait| 1.0 - wait as f64 * self.per_ms());
         self.level = self.level.min(there);
+        wait.is_some() == retry_after.is_some()
     }
 
     fn refill(&mut self, now: u64) {

@@ -1,12 +1,13 @@
 //! When a model request may be sent: one governor per API key and process. It admits; it sends nothing, repeats nothing
 //! and counts no attempts.
 //!
-//! The rules are in `pace.rs`, which is pure. Here they meet the clock and those who wait: whoever stands first in
+//! The rules are in `pace.rs` and `refusals.rs`, which are pure. Here they meet the clock and those who wait: whoever stands first in
 //! the queue also keeps the time for all, so that there is no task in the background and a thousand waiting agents
 //! have one timer.
 
 mod bucket;
 mod pace;
+mod refusals;
 mod stagger;
 #[cfg(test)]
 mod storm_tests;
@@ -17,7 +18,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use convoke_claude::RateLimits;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use crate::clock::Clock;
 use pace::{Pace, Ticket};
@@ -25,9 +26,14 @@ use pace::{Pace, Ticket};
 /// Decides when model requests may be sent. Its clones are the same governor.
 ///
 /// * At most `max_concurrent` are under way at once. Above ten the window starts at ten and grows by one a reply.
-/// * After a 429 nobody is admitted before its `retry-after` (without one: 1 s, doubling up to 60 s) and the window
-///   shrinks; it grows again with replies. How many at once a server takes without saying so is learned from its
-///   refusals and tried again seldom. A 529 has a pause of its own.
+/// * A refusal is about one conversation, which waits by itself: the governor lets the others go on. When a whole round of
+///   different conversations (as many as the window, at least three) was refused and the server has taken nothing in between, all
+///   of them pause: 1 s, doubling up to 8 s, and up to a quarter more by chance; or as long as all of them were told, up to a
+///   minute. After a pause as many go as the window lets, at least three.
+/// * A server that has taken nothing for four minutes is given up: whoever waits is told so, and so is whoever is refused
+///   after that. So a lasting overload ends within five minutes.
+/// * The window shrinks with refusals that are not about one conversation alone, and grows again with replies. How many at once a
+///   server takes without saying so is learned from its refusals and tried again seldom.
 /// * Requests are paced by the limit a minute that the headers tell.
 /// * The lead goes before all who wait, and may go one beyond the window. Everybody else goes in order of asking.
 /// * Siblings with an equal prefix wait until the first one's reply begins, at most 5 s.
@@ -43,6 +49,51 @@ pub struct Ask {
     pub first: bool,
     /// What names the beginning that it shares with its siblings, if that is long enough to be cached.
     pub prefix: Option<String>,
+    /// The conversation it belongs to: what one is told is not what all are told.
+    pub conversation: Option<String>,
+}
+
+/// Why those who want to send wait for a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// The server has too much to do.
+    Overloaded,
+    /// A limit of the server is reached.
+    Limited,
+}
+
+/// A wait of all who want to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hold {
+    /// Why.
+    pub why: Why,
+    /// Until when nobody goes, in UTC milliseconds.
+    pub until: u64,
+    /// How many wait.
+    pub waiting: usize,
+}
+
+/// The server has taken nothing for so long that it is given up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GivenUp {
+    /// For how long, in milliseconds.
+    pub ms: u64,
+    /// How many requests it has refused meanwhile.
+    pub refused: u64,
+    /// Why it refused the last of them.
+    pub why: Why,
+}
+
+impl std::fmt::Display for GivenUp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (seconds, refused) = (self.ms / 1_000, self.refused);
+        let answer = match self.why {
+            Why::Overloaded => "it is overloaded (529 or the like)",
+            Why::Limited => "too many requests (429)",
+        };
+        write!(f, "the server has taken no request for {seconds} s and refused {refused}: {answer}")?;
+        write!(f, "; it is given up for now, take the run up again later with `convoke resume`")
+    }
 }
 
 /// How a request that was admitted came out.
@@ -90,18 +141,22 @@ pub struct GovernorStats {
 #[must_use = "the slot is given back as soon as the permit is dropped"]
 pub struct Permit {
     governor: Governor,
-    ticket: Ticket,
-    fate: Option<Fate>,
+    /// `None` once it is over.
+    ticket: Option<Ticket>,
 }
 
 struct Shared {
     clock: Clock,
     inner: Mutex<Inner>,
+    /// Told when those who wait begin to wait for a time, or for another one.
+    holds: watch::Sender<Option<Hold>>,
 }
 
 struct Inner {
     pace: Pace,
     waiters: HashMap<Ticket, Arc<Notify>>,
+    /// Those who are to be told that they wait for nothing.
+    given_up: HashMap<Ticket, GivenUp>,
     /// Who keeps the time, and until when he sleeps.
     keeper: Option<Ticket>,
     wake_at: Option<u64>,
@@ -110,13 +165,19 @@ struct Inner {
 impl Governor {
     /// A governor for one API key.
     pub fn new(clock: Clock, max_concurrent: usize) -> Self {
-        let pace = Pace::new(max_concurrent);
-        let inner = Inner { pace, waiters: HashMap::new(), keeper: None, wake_at: None };
-        Self { shared: Arc::new(Shared { clock, inner: Mutex::new(inner) }) }
+        Self::seeded(clock, max_concurrent, 0)
     }
 
-    /// Waits until a request may be sent. Dropping the future takes the ask back without a trace.
-    pub async fn admit(&self, ask: Ask) -> Permit {
+    /// A governor whose chance comes from this seed: governors of many processes should not have the same.
+    pub fn seeded(clock: Clock, max_concurrent: usize, seed: u64) -> Self {
+        let pace = Pace::new(max_concurrent, seed);
+        let (waiters, given_up) = (HashMap::new(), HashMap::new());
+        let inner = Mutex::new(Inner { pace, waiters, given_up, keeper: None, wake_at: None });
+        Self { shared: Arc::new(Shared { clock, inner, holds: watch::Sender::new(None) }) }
+    }
+
+    /// Waits until a request may be sent, or until the server is given up. Dropping the future takes the ask back without a trace.
+    pub async fn admit(&self, ask: Ask) -> Result<Permit, GivenUp> {
         let notify = Arc::new(Notify::new());
         let ticket = self.change(|inner, _| {
             let ticket = inner.pace.ask(ask);
@@ -125,12 +186,16 @@ impl Governor {
         });
         let queued = Queued { governor: self, ticket: Some(ticket) };
         loop {
-            let (admitted, wake_at) = self.look(|inner, _| {
+            let (admitted, given_up, wake_at) = self.look(|inner, _| {
                 let keeps_time = inner.keeper == Some(ticket);
-                (inner.pace.is_admitted(ticket), inner.wake_at.filter(|_| keeps_time))
+                let given_up = inner.given_up.remove(&ticket);
+                (inner.pace.is_admitted(ticket), given_up, inner.wake_at.filter(|_| keeps_time))
             });
+            if let Some(given_up) = given_up {
+                return Err(given_up);
+            }
             if admitted {
-                return queued.into_permit(ticket);
+                return Ok(queued.into_permit(ticket));
             }
             match wake_at {
                 None => notify.notified().await,
@@ -155,6 +220,11 @@ impl Governor {
         self.look(|inner, now| GovernorStats { looks_again_at: inner.wake_at, ..inner.pace.stats(now) })
     }
 
+    /// What those who want to send wait for, and every change of it.
+    pub fn holds(&self) -> watch::Receiver<Option<Hold>> {
+        self.shared.holds.subscribe()
+    }
+
     fn look<T>(&self, read: impl FnOnce(&mut Inner, u64) -> T) -> T {
         let now = self.shared.clock.now();
         read(&mut self.shared.inner.lock().unwrap_or_else(PoisonError::into_inner), now)
@@ -165,6 +235,12 @@ impl Governor {
         self.look(|inner, now| {
             let result = change(inner, now);
             inner.settle(now);
+            let hold = inner.pace.hold();
+            self.shared.holds.send_if_modified(|told| {
+                let changes = *told != hold;
+                *told = hold;
+                changes
+            });
             result
         })
     }
@@ -184,6 +260,12 @@ impl Inner {
                 notify.notify_one();
             }
         }
+        for (ticket, given_up) in self.pace.take_given_up() {
+            if let Some(notify) = self.waiters.remove(&ticket) {
+                self.given_up.insert(ticket, given_up);
+                notify.notify_one();
+            }
+        }
         let keeper = self.pace.front();
         if (self.keeper, self.wake_at) != (keeper, step.wake_at) {
             (self.keeper, self.wake_at) = (keeper, step.wake_at);
@@ -197,23 +279,30 @@ impl Inner {
 impl Permit {
     /// The response's headers are there, whatever its status.
     pub fn limits(&self, limits: &RateLimits) {
-        self.governor.change(|inner, now| inner.pace.limits(self.ticket, limits, now));
+        if let Some(ticket) = self.ticket {
+            self.governor.change(|inner, now| inner.pace.limits(ticket, limits, now));
+        }
     }
 
     /// The reply's stream began: siblings with an equal prefix may go.
     pub fn began(&self) {
-        self.governor.change(|inner, now| inner.pace.began(self.ticket, now));
+        if let Some(ticket) = self.ticket {
+            self.governor.change(|inner, now| inner.pace.began(ticket, now));
+        }
     }
 
-    /// The request is over, and how it came out.
-    pub fn done(mut self, fate: Fate) {
-        self.fate = Some(fate);
+    /// The request is over, and how it came out. Says whether the server is given up: then repeating it does not help.
+    pub fn done(mut self, fate: Fate) -> Option<GivenUp> {
+        let ticket = self.ticket.take()?;
+        self.governor.change(|inner, now| inner.pace.end(ticket, Some(fate), now))
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.governor.change(|inner, now| inner.pace.end(self.ticket, self.fate, now));
+        if let Some(ticket) = self.ticket {
+            self.governor.change(|inner, now| inner.pace.end(ticket, None, now));
+        }
     }
 }
 
@@ -226,7 +315,7 @@ struct Queued<'a> {
 impl Queued<'_> {
     fn into_permit(mut self, ticket: Ticket) -> Permit {
         self.ticket = None;
-        Permit { governor: self.governor.clone(), ticket, fate: None }
+        Permit { governor: self.governor.clone(), ticket: Some(ticket) }
     }
 }
 
@@ -235,6 +324,7 @@ impl Drop for Queued<'_> {
         let Some(ticket) = self.ticket else { return };
         self.governor.change(|inner, _| {
             inner.waiters.remove(&ticket);
+            inner.given_up.remove(&ticket);
             inner.pace.withdraw(ticket);
         });
     }

@@ -10,15 +10,14 @@ use std::sync::Arc;
 use convoke_claude::RateLimits;
 
 use super::bucket::Bucket;
+use super::refusals::{PROBES, Refusal, Refusals};
 use super::stagger::{RoundId, Stagger};
-use super::{Ask, Fate, GovernorStats};
+use super::{Ask, Fate, GivenUp, GovernorStats, Hold, Why};
 
 /// A window larger than this is not opened at once: servers refuse a sharp rise.
 const RAMP_FROM: usize = 10;
-/// The pauses of a server that does not say how long: the first, and the longest it doubles to.
-const PAUSES: (u64, u64) = (1_000, 60_000);
 /// How long nobody tries one more at once than is known to go: the first time, and the longest it doubles to.
-const PROBES: (u64, u64) = (30_000, 120_000);
+const TRIES: (u64, u64) = (30_000, 120_000);
 
 /// Names one ask from the queue to its end.
 pub(super) type Ticket = u64;
@@ -46,10 +45,9 @@ pub(super) struct Pace {
     ceiling: Option<usize>,
     probe_wait: u64,
     probe_at: u64,
-    pause: Option<Pause>,
-    /// Refusals in a row, each in its own episode.
+    refusals: Refusals,
+    /// Refusals by a limit in a row, each in its own episode.
     limited_in_a_row: u32,
-    overloaded_in_a_row: u32,
     /// Requests admitted before this one belong to an episode that has had its consequences.
     episode: u64,
     /// Only requests from this one on show how many at once can be taken.
@@ -58,8 +56,12 @@ pub(super) struct Pace {
     limited: u64,
     overloaded: u64,
     next_ticket: Ticket,
-    waiting: BTreeMap<Place, Option<Arc<str>>>,
+    waiting: BTreeMap<Place, Waiting>,
     flights: HashMap<Ticket, Flight>,
+    /// Those who waited when the server was given up.
+    given_up: Vec<(Ticket, GivenUp)>,
+    /// Why nobody went at the last look although there was room, and until when.
+    held: Option<(u64, Why)>,
     requests: Option<Bucket>,
     stagger: Stagger,
 }
@@ -71,15 +73,25 @@ struct Place {
     ticket: Ticket,
 }
 
+/// Who waits.
+#[derive(Debug)]
+struct Waiting {
+    prefix: Option<Arc<str>>,
+    conversation: Option<String>,
+}
+
 #[derive(Debug)]
 struct Flight {
     /// Its number among all that were admitted.
     number: u64,
     sent_at: u64,
     prefix: Option<Arc<str>>,
+    conversation: Option<String>,
     round: Option<RoundId>,
     begun: bool,
     heard: Heard,
+    /// Its headers said that no tokens are left for anybody.
+    no_tokens: bool,
 }
 
 /// What its headers said about requests a minute.
@@ -92,12 +104,6 @@ enum Heard {
     NoneLeft,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Pause {
-    from: u64,
-    until: u64,
-}
-
 /// What a refusal is put down to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cause {
@@ -105,8 +111,10 @@ enum Cause {
     Rate,
     /// Too many at once.
     Crowd,
-    /// Anything else: tokens a minute, an overloaded server.
+    /// Anything else that is not about one conversation alone: tokens a minute, an overloaded server.
     Load,
+    /// As far as is known, what was said to one conversation.
+    One,
 }
 
 /// Who is next.
@@ -118,7 +126,8 @@ enum Next {
 }
 
 impl Pace {
-    pub(super) fn new(most: usize) -> Self {
+    /// The seed is where chance comes from.
+    pub(super) fn new(most: usize, seed: u64) -> Self {
         let most = most.max(1);
         Self {
             most,
@@ -126,11 +135,10 @@ impl Pace {
             earned: 0,
             careful: false,
             ceiling: None,
-            probe_wait: PROBES.0,
+            probe_wait: TRIES.0,
             probe_at: 0,
-            pause: None,
+            refusals: Refusals::new(seed),
             limited_in_a_row: 0,
-            overloaded_in_a_row: 0,
             episode: 0,
             proof_from: 0,
             admitted: 0,
@@ -139,6 +147,8 @@ impl Pace {
             next_ticket: 0,
             waiting: BTreeMap::new(),
             flights: HashMap::new(),
+            given_up: Vec::new(),
+            held: None,
             requests: None,
             stagger: Stagger::default(),
         }
@@ -152,18 +162,21 @@ impl Pace {
     pub(super) fn ask(&mut self, ask: Ask) -> Ticket {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
-        self.waiting.insert(Place { behind: !ask.first, ticket }, ask.prefix.map(Arc::from));
+        let waiting = Waiting { prefix: ask.prefix.map(Arc::from), conversation: ask.conversation };
+        self.waiting.insert(Place { behind: !ask.first, ticket }, waiting);
         ticket
     }
 
     /// Admits everybody who may go now.
     pub(super) fn step(&mut self, now: u64) -> Step {
         let mut admitted = Vec::new();
+        self.held = None;
         let wake_at = loop {
             if self.waiting.is_empty() {
                 break None;
             }
-            if let Some(until) = self.paused_until(now) {
+            if let Some((until, why)) = self.refusals.paused(now) {
+                self.held = Some((until, why));
                 break Some(until);
             }
             let place = match self.next(now) {
@@ -173,6 +186,7 @@ impl Pace {
             };
             let ready_at = self.requests.as_mut().map_or(now, |bucket| bucket.ready_at(now));
             if ready_at > now {
+                self.held = Some((ready_at, Why::Limited));
                 break Some(ready_at);
             }
             self.admit(place, now);
@@ -189,6 +203,11 @@ impl Pace {
     /// Whether this one may send.
     pub(super) fn is_admitted(&self, ticket: Ticket) -> bool {
         self.flights.contains_key(&ticket)
+    }
+
+    /// Those whose waiting has come to nothing, once.
+    pub(super) fn take_given_up(&mut self) -> Vec<(Ticket, GivenUp)> {
+        std::mem::take(&mut self.given_up)
     }
 
     /// Whoever asked no longer wants to, and has sent nothing.
@@ -212,6 +231,8 @@ impl Pace {
             Some(requests) if requests.remaining == 0 => Heard::NoneLeft,
             Some(_) => Heard::SomeLeft,
         };
+        let tokens = [&limits.tokens, &limits.input_tokens, &limits.output_tokens];
+        flight.no_tokens = tokens.into_iter().flatten().any(|bucket| bucket.remaining == 0);
         let Some(requests) = &limits.requests else { return };
         let pending = self.flights.values().filter(|flight| flight.heard == Heard::NotYet && !flight.begun).count();
         match &mut self.requests {
@@ -229,6 +250,7 @@ impl Pace {
         if std::mem::replace(&mut flight.begun, true) {
             return;
         }
+        self.refusals.took_one();
         if flight.number >= self.episode {
             self.limited_in_a_row = 0;
         }
@@ -242,38 +264,36 @@ impl Pace {
             self.window = self.window.max(proven.min(self.most));
             if proven > ceiling {
                 self.ceiling = Some(proven);
-                (self.probe_wait, self.probe_at) = (PROBES.0, now);
+                (self.probe_wait, self.probe_at) = (TRIES.0, now);
             }
         }
     }
 
-    /// A request is over. `None`: nobody says how.
-    pub(super) fn end(&mut self, ticket: Ticket, fate: Option<Fate>, now: u64) {
-        match fate {
+    /// A request is over. `None`: nobody says how. Says whether the server is given up by it.
+    pub(super) fn end(&mut self, ticket: Ticket, fate: Option<Fate>, now: u64) -> Option<GivenUp> {
+        let given_up = match fate {
             Some(Fate::Replied) => {
                 self.began(ticket, now);
                 self.replied(ticket, now);
+                None
             }
             Some(Fate::Limited { retry_after_ms }) => {
                 self.limited += 1;
-                self.refused_by_limit(ticket, retry_after_ms.filter(|wait| *wait > 0), now);
+                self.refused_by_limit(ticket, retry_after_ms.filter(|wait| *wait > 0), now)
             }
             Some(Fate::Overloaded { retry_after_ms }) => {
                 self.overloaded += 1;
-                let fresh = self.flights.get(&ticket).is_some_and(|flight| flight.number >= self.episode);
-                let wait = retry_after_ms.filter(|wait| *wait > 0);
-                if fresh {
-                    let row = self.overloaded_in_a_row;
-                    self.overloaded_in_a_row = row.saturating_add(1);
-                    self.pause(wait.unwrap_or(doubled(PAUSES, row)), now);
-                    self.shrink(Cause::Load, now);
-                } else if let Some(wait) = wait {
-                    self.pause(wait, now);
-                }
+                self.overloaded(ticket, retry_after_ms.filter(|wait| *wait > 0), now)
             }
-            Some(Fate::OtherFailure) | None => {}
-        }
+            Some(Fate::OtherFailure) | None => None,
+        };
         self.leave(ticket);
+        if let Some(given_up) = &given_up {
+            // Whoever waits would be told the same, one after the other.
+            let waiting = std::mem::take(&mut self.waiting);
+            self.given_up.extend(waiting.into_keys().map(|place| (place.ticket, given_up.clone())));
+        }
+        given_up
     }
 
     pub(super) fn stats(&self, now: u64) -> GovernorStats {
@@ -284,14 +304,14 @@ impl Pace {
             window: self.window,
             in_flight: self.flights.len(),
             waiting: self.waiting.len(),
-            paused_until: self.paused_until(now),
+            paused_until: self.refusals.paused(now).map(|(until, _)| until),
             looks_again_at: None,
         }
     }
 
-    fn paused_until(&self, now: u64) -> Option<u64> {
-        // A machine's clock may be set back; a pause that has not begun yet is one of those that are over.
-        self.pause.filter(|pause| (pause.from..pause.until).contains(&now)).map(|pause| pause.until)
+    /// Why those who wait wait for a time, as of the last look; `None` if they wait for others or nobody waits.
+    pub(super) fn hold(&self) -> Option<Hold> {
+        self.held.map(|(until, why)| Hold { why, until, waiting: self.waiting.len() })
     }
 
     fn next(&self, now: u64) -> Next {
@@ -300,11 +320,11 @@ impl Pace {
         let room_for_first = flying <= self.window && self.ceiling.is_none_or(|ceiling| flying < ceiling);
         let room = flying < self.window;
         let mut held: Option<u64> = None;
-        for (place, prefix) in &self.waiting {
+        for (place, waiting) in &self.waiting {
             if !room && (place.behind || !room_for_first) {
                 break;
             }
-            match prefix.as_ref().and_then(|prefix| self.stagger.held_until(prefix, now)) {
+            match waiting.prefix.as_ref().and_then(|prefix| self.stagger.held_until(prefix, now)) {
                 None => return Next::Goes(*place),
                 Some(until) => held = Some(held.map_or(until, |earlier| earlier.min(until))),
             }
@@ -313,14 +333,15 @@ impl Pace {
     }
 
     fn admit(&mut self, place: Place, now: u64) {
-        let prefix = self.waiting.remove(&place).flatten();
+        let Some(Waiting { prefix, conversation }) = self.waiting.remove(&place) else { return };
         let round = prefix.as_ref().and_then(|prefix| self.stagger.sent(prefix, now));
         if let Some(bucket) = &mut self.requests {
             bucket.take(now);
         }
         let number = self.admitted;
         self.admitted += 1;
-        let flight = Flight { number, sent_at: now, prefix, round, begun: false, heard: Heard::NotYet };
+        let (begun, heard, no_tokens) = (false, Heard::NotYet, false);
+        let flight = Flight { number, sent_at: now, prefix, conversation, round, begun, heard, no_tokens };
         self.flights.insert(place.ticket, flight);
     }
 
@@ -342,7 +363,7 @@ impl Pace {
         if self.flights.get(&ticket).is_none_or(|flight| flight.number < self.episode) {
             return;
         }
-        (self.limited_in_a_row, self.overloaded_in_a_row) = (0, 0);
+        self.limited_in_a_row = 0;
         if self.flights.len() < self.window || self.window >= self.most {
             return;
         }
@@ -355,47 +376,69 @@ impl Pace {
         }
     }
 
-    fn refused_by_limit(&mut self, ticket: Ticket, retry_after: Option<u64>, now: u64) {
-        let Some(flight) = self.flights.get(&ticket) else { return };
+    fn refused_by_limit(&mut self, ticket: Ticket, told: Option<u64>, now: u64) -> Option<GivenUp> {
+        let flight = self.flights.get(&ticket)?;
         let (fresh, dry) = (flight.number >= self.episode, flight.heard == Heard::NoneLeft);
+        let no_tokens = flight.no_tokens;
+        let mut paced = false;
         if let Some(bucket) = &mut self.requests {
             bucket.put_back();
             if dry {
-                bucket.was_empty(now, retry_after);
+                paced = bucket.was_empty(now, told);
             }
         }
-        // What went before the window was cut says nothing about the new window, but what it was told holds.
-        if !fresh {
-            if let Some(wait) = retry_after {
-                self.pause(wait, now);
+        let refusal = Refusal { who: flight.who(ticket), why: Why::Limited, told };
+        // What the bucket explains it also mends. What headers say of all holds for all.
+        let given_up = match (no_tokens, told) {
+            _ if paced => None,
+            (true, Some(wait)) => {
+                self.refusals.told_all(wait, now);
+                None
             }
-            return;
+            _ => self.refusals.refused(refusal, self.window, now),
+        };
+        // What went before the window was cut says nothing about the new window.
+        if !fresh {
+            return given_up;
         }
         let row = self.limited_in_a_row;
         self.limited_in_a_row = row.saturating_add(1);
-        self.pause(retry_after.unwrap_or(doubled(PAUSES, row)), now);
-        let cause = match retry_after {
-            _ if dry => Cause::Rate,
+        let cause = match told {
+            _ if paced => Cause::Rate,
             // One alone is no crowd, and a server that has taken nothing since its last refusal refuses for another reason.
             None if row == 0 && self.flights.len() > 1 => Cause::Crowd,
+            Some(_) if !no_tokens && !self.refusals.of_several() => Cause::One,
             _ => Cause::Load,
         };
         self.shrink(cause, now);
+        given_up
     }
 
-    fn pause(&mut self, wait: u64, now: u64) {
-        let until = now.saturating_add(wait);
-        let longest = self.paused_until(now).map_or(until, |earlier| earlier.max(until));
-        self.pause = Some(Pause { from: now, until: longest });
+    fn overloaded(&mut self, ticket: Ticket, told: Option<u64>, now: u64) -> Option<GivenUp> {
+        let flight = self.flights.get(&ticket)?;
+        let fresh = flight.number >= self.episode;
+        let refusal = Refusal { who: flight.who(ticket), why: Why::Overloaded, told };
+        let before = self.refusals.rounds();
+        let given_up = self.refusals.refused(refusal, self.window, now);
+        // Once a round: siblings that go one after the other say no more about the window than those that go together.
+        if fresh && self.refusals.rounds() != before {
+            self.shrink(Cause::Load, now);
+        }
+        given_up
     }
 
     fn shrink(&mut self, cause: Cause, now: u64) {
+        if cause == Cause::One {
+            return;
+        }
         self.episode = self.admitted;
         self.earned = 0;
         match cause {
+            Cause::One => {}
             Cause::Rate => self.window = (self.window * 3 / 4).max(1),
             Cause::Load => {
-                self.window = (self.window / 2).max(1);
+                // Several go on trying, unless a person or what is known of the server allows fewer.
+                self.window = (self.window / 2).max(PROBES.min(self.window));
                 self.careful = true;
                 self.proof_from = self.admitted;
             }
@@ -404,13 +447,16 @@ impl Pace {
                 let known = self.ceiling.replace(tried - 1);
                 self.window = (tried / 2).max(self.proven().min(tried - 1));
                 self.careful = true;
-                self.probe_wait = known.map_or(PROBES.0, |_| (self.probe_wait * 2).min(PROBES.1));
+                self.probe_wait = known.map_or(TRIES.0, |_| (self.probe_wait * 2).min(TRIES.1));
                 self.probe_at = now.saturating_add(self.probe_wait);
             }
         }
     }
 }
 
-fn doubled((first, longest): (u64, u64), times: u32) -> u64 {
-    first.saturating_mul(1_u64.checked_shl(times.min(32)).unwrap_or(u64::MAX)).min(longest)
+impl Flight {
+    /// Whose request it is; without a name it is nobody else's.
+    fn who(&self, ticket: Ticket) -> String {
+        self.conversation.clone().unwrap_or_else(|| format!("#{ticket}"))
+    }
 }

@@ -110,15 +110,19 @@ impl World {
         self.clock.sleep_until(self.clock.now() + milliseconds).await;
     }
 
-    /// Sends requests until one is replied to.
+    /// Sends requests until one is replied to. After a refusal it waits by itself, as the kernel has it wait.
     async fn request(&self, dice: &mut Dice, slowest: u64) {
+        let mut refused = 0_u32;
         loop {
-            let permit = self.governor.admit(Ask::default()).await;
+            let permit = self.governor.admit(Ask::default()).await.unwrap();
             self.pass(dice.between(5, 80)).await;
             let answer = self.server.lock().unwrap().arrive(self.clock.now());
             if let Some(fate) = answer.refused {
                 permit.limits(&answer.limits);
                 permit.done(fate);
+                let told = if let Fate::Limited { retry_after_ms } = fate { retry_after_ms } else { None };
+                self.pass(told.unwrap_or_else(|| backoff(dice, refused))).await;
+                refused += 1;
                 continue;
             }
             self.pass(dice.between(100, 900)).await;
@@ -133,6 +137,12 @@ impl World {
             permit.done(Fate::OtherFailure);
         }
     }
+}
+
+/// What the kernel lets a conversation wait that was refused so often before.
+fn backoff(dice: &mut Dice, refused: u32) -> u64 {
+    let full = (500_u64 << refused.min(6)).min(32_000);
+    full - dice.between(0, full / 4)
 }
 
 /// Runs on a thread of its own whose clock jumps to the next sleeper whenever no task can go on.
@@ -245,4 +255,68 @@ fn w69_sixty_agents_with_twenty_requests_each_all_come_through_with_few_refusals
     println!("{accepted} accepted, {refused} refused");
     assert!(accepted >= 1_200);
     assert!(refused * 50 <= accepted, "{refused} refused of {accepted}");
+}
+
+/// Fifty agents with a few short requests each against a server that takes five at once: how much longer it takes than it must, and how
+/// many requests were refused.
+fn short_requests(seed: u64, agents: u64, requests: u64, reply: u64) -> (f64, usize) {
+    on_jumping_time(10, Allows::AtOnce(5), |world| async move {
+        let start = world.clock.now();
+        let agents: Vec<_> = (0..agents)
+            .map(|number| {
+                let world = Arc::clone(&world);
+                tokio::spawn(async move {
+                    let mut dice = Dice(seed * 1_000 + number);
+                    for _ in 0..requests {
+                        world.short_request(&format!("c{number}"), &mut dice, reply).await;
+                        world.pass(dice.between(1, 10)).await;
+                    }
+                })
+            })
+            .collect();
+        let many = agents.len() as u64 * requests;
+        for agent in agents {
+            agent.await.unwrap();
+        }
+        let wall = (world.clock.now() - start) as f64 / (many * reply / 5) as f64;
+        let refused = world.server.lock().unwrap().refused.len();
+        (wall, refused)
+    })
+}
+
+impl World {
+    async fn short_request(&self, who: &str, dice: &mut Dice, reply: u64) {
+        let mut refused = 0;
+        loop {
+            let ask = Ask { conversation: Some(who.to_owned()), ..Ask::default() };
+            let permit = self.governor.admit(ask).await.unwrap();
+            self.pass(1).await;
+            let answer = self.server.lock().unwrap().arrive(self.clock.now());
+            if let Some(fate) = answer.refused {
+                permit.done(fate);
+                self.pass(backoff(dice, refused)).await;
+                refused += 1;
+                assert!(refused < 10, "an agent would have given up");
+                continue;
+            }
+            self.pass(reply).await;
+            permit.began();
+            self.server.lock().unwrap().leave(self.clock.now());
+            permit.done(Fate::Replied);
+            return;
+        }
+    }
+}
+
+#[test]
+fn fifty_agents_with_short_requests_take_at_most_twice_as_long_as_the_server_allows() {
+    for (agents, requests, reply) in [(50, 4, 50), (50, 20, 50), (50, 4, 500), (12, 4, 50)] {
+        for seed in 1..=5 {
+            let (wall, refused) = short_requests(seed, agents, requests, reply);
+            println!(
+                "seed {seed}: {agents} agents, {requests} requests of {reply} ms each, 5 at once: {wall:.2} times the limit, {refused} refused"
+            );
+            assert!(wall <= 2.0, "{wall}");
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::JoinHandle;
 
-use super::{Ask, Fate, Governor, Permit};
+use super::{Ask, Fate, Governor, Permit, Why};
 use crate::clock::Clock;
 
 fn worker() -> Ask {
@@ -13,11 +13,11 @@ fn worker() -> Ask {
 }
 
 fn lead() -> Ask {
-    Ask { first: true, prefix: None }
+    Ask { first: true, ..Ask::default() }
 }
 
 fn sibling(prefix: &str) -> Ask {
-    Ask { first: false, prefix: Some(prefix.to_owned()) }
+    Ask { prefix: Some(prefix.to_owned()), ..Ask::default() }
 }
 
 /// A governor whose asks are named, and the permits in the order they were given.
@@ -41,7 +41,7 @@ impl Bench {
         let before = total(&self.governor);
         let (governor, sender) = (self.governor.clone(), self.sender.clone());
         let task = tokio::spawn(async move {
-            let permit = governor.admit(ask).await;
+            let permit = governor.admit(ask).await.unwrap();
             let _ = sender.send((name, permit));
         });
         while total(&self.governor) == before {
@@ -127,11 +127,18 @@ async fn the_lead_overtakes_all_who_wait_and_may_go_one_beyond_the_window() {
     assert_eq!(bench.next().await.0, 101);
 }
 
+/// Has the server say, with its headers, that nothing is left for anybody for this long.
+async fn told_all(governor: &Governor, wait: u64) {
+    let none = convoke_claude::Bucket { limit: 1_000, remaining: 0, reset_at: None };
+    let permit = governor.admit(worker()).await.unwrap();
+    permit.limits(&convoke_claude::RateLimits { tokens: Some(none), ..convoke_claude::RateLimits::default() });
+    permit.done(Fate::Limited { retry_after_ms: Some(wait) });
+}
+
 #[tokio::test]
-async fn after_a_429_nobody_goes_before_retry_after_and_not_even_the_lead() {
+async fn after_a_429_that_speaks_of_all_nobody_goes_before_retry_after_and_not_even_the_lead() {
     let mut bench = Bench::new(1);
-    bench.ask_all(0..1, worker).await;
-    bench.next().await.1.done(Fate::Limited { retry_after_ms: Some(12_345) });
+    told_all(&bench.governor, 12_345).await;
     assert_eq!(bench.governor.stats().paused_until, Some(1_012_345));
     bench.ask(1, worker()).await;
     bench.ask(2, lead()).await;
@@ -144,11 +151,78 @@ async fn after_a_429_nobody_goes_before_retry_after_and_not_even_the_lead() {
 }
 
 #[tokio::test]
-async fn the_window_shrinks_on_a_429_and_recovers_with_replies() {
+async fn after_a_429_of_one_conversation_the_others_go_on_at_once() {
+    let mut bench = Bench::new(1);
+    bench.ask_all(0..3, worker).await;
+    bench.next().await.1.done(Fate::Limited { retry_after_ms: Some(3_600_000) });
+    for expected in [1, 2] {
+        let (name, permit) = bench.next().await;
+        assert_eq!(name, expected);
+        permit.done(Fate::Replied);
+    }
+    assert_eq!((bench.governor.stats().paused_until, bench.clock.now()), (None, 1_000_000));
+}
+
+#[tokio::test]
+async fn a_wait_of_all_is_told_with_its_reason_and_its_end_and_so_is_that_it_is_over() {
+    let mut bench = Bench::new(3);
+    let mut holds = bench.governor.holds();
+    assert_eq!(*holds.borrow_and_update(), None);
+    bench.ask_all(0..8, worker).await;
+    for (_, permit) in bench.take(3).await {
+        permit.done(Fate::Overloaded { retry_after_ms: None });
+    }
+    let _others = bench.take(2).await;
+    let hold = holds.borrow_and_update().expect("all wait");
+    assert_eq!((hold.why, hold.waiting), (Why::Overloaded, 3));
+    assert!((1_001_000..=1_001_250).contains(&hold.until), "{hold:?}");
+    let (_, _permit, waited) = bench.next_in_time().await;
+    assert_eq!(waited, hold.until - 1_000_000);
+    assert_eq!(*holds.borrow_and_update(), None);
+}
+
+#[tokio::test]
+async fn when_the_server_is_given_up_whoever_waits_is_woken_and_leaves_nothing_behind() {
+    let bench = Bench::new(3);
+    let mut waiting = Vec::new();
+    for _ in 0..50 {
+        let (governor, clock) = (bench.governor.clone(), bench.clock.clone());
+        waiting.push(tokio::spawn(async move {
+            loop {
+                let permit = match governor.admit(worker()).await {
+                    Ok(permit) => permit,
+                    Err(given_up) => return (clock.now(), given_up),
+                };
+                if let Some(given_up) = permit.done(Fate::Overloaded { retry_after_ms: None }) {
+                    return (clock.now(), given_up);
+                }
+                clock.sleep_until(clock.now() + 30_000).await;
+            }
+        }));
+    }
+    let mut ended = Vec::new();
+    for task in waiting {
+        while !task.is_finished() {
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+            bench.clock.advance_to_next();
+        }
+        ended.push(task.await.unwrap());
+    }
+    let last = ended.iter().map(|(at, _)| at - 1_000_000).max().unwrap();
+    println!("the last of 50 was told after {last} ms, {} requests were refused", bench.governor.stats().overloaded);
+    assert!(last < 300_000);
+    assert!(ended.iter().all(|(_, given_up)| given_up.ms >= 240_000));
+    assert_eq!((bench.governor.stats().waiting, bench.governor.stats().in_flight), (0, 0));
+}
+
+#[tokio::test]
+async fn the_window_shrinks_on_an_overload_and_recovers_with_replies() {
     let mut bench = Bench::new(8);
     bench.ask_all(0..200, worker).await;
     let mut flying = bench.take(8).await;
-    flying.remove(0).1.done(Fate::Limited { retry_after_ms: Some(1_000) });
+    flying.remove(0).1.done(Fate::Overloaded { retry_after_ms: None });
     flying.clear();
     assert_eq!(bench.governor.stats().window, 4);
     let (name, permit, _) = bench.next_in_time().await;
@@ -233,19 +307,19 @@ async fn asks_that_are_given_up_leave_no_hole() {
 
     // One that was admitted and dropped before it could look.
     let mut admit = Box::pin(bench.governor.admit(worker()));
-    let held = bench.governor.admit(worker()).await;
+    let held = bench.governor.admit(worker()).await.unwrap();
     tokio::select! { biased; _ = &mut admit => panic!("the slot is taken"), () = async {} => {} }
     drop(held);
     assert_eq!(bench.governor.stats().in_flight, 1);
     drop(admit);
     assert_eq!(bench.governor.stats().in_flight, 0);
-    let _next = bench.governor.admit(worker()).await;
+    let _next = bench.governor.admit(worker()).await.unwrap();
 }
 
 #[tokio::test]
 async fn when_the_one_who_keeps_the_time_gives_up_another_keeps_it() {
     let mut bench = Bench::new(2);
-    bench.governor.admit(worker()).await.done(Fate::Limited { retry_after_ms: Some(9_000) });
+    told_all(&bench.governor, 9_000).await;
     let keeper = bench.ask(0, worker()).await;
     bench.ask(1, worker()).await;
     while bench.clock.sleepers() == 0 {
@@ -263,7 +337,7 @@ async fn a_thousand_asks_are_all_admitted_with_one_timer_and_in_order() {
         requests: Some(convoke_claude::Bucket { limit: 600, remaining, reset_at: None }),
         ..convoke_claude::RateLimits::default()
     };
-    let first = bench.governor.admit(worker()).await;
+    let first = bench.governor.admit(worker()).await.unwrap();
     first.limits(&limits(20));
     first.done(Fate::Replied);
     bench.ask_all(0..1_000, worker).await;
@@ -287,17 +361,18 @@ async fn many_tasks_on_many_threads_that_fail_and_give_up_leave_nothing_behind()
             tokio::spawn(async move {
                 for turn in 0..5 {
                     let prefix = (number % 3 == 0).then(|| format!("p{}", number % 9));
-                    let permit = governor.admit(Ask { first: number % 50 == 0, prefix }).await;
+                    let permit =
+                        governor.admit(Ask { first: number % 50 == 0, prefix, conversation: None }).await.unwrap();
                     assert!(governor.stats().in_flight <= 7, "six and one that goes first");
                     tokio::task::yield_now().await;
                     permit.began();
                     match (number + turn) % 11 {
                         0 => drop(permit),
-                        1 => permit.done(Fate::Limited { retry_after_ms: None }),
-                        2 => permit.done(Fate::Limited { retry_after_ms: Some(700) }),
-                        3 => permit.done(Fate::Overloaded { retry_after_ms: None }),
-                        4 => permit.done(Fate::OtherFailure),
-                        _ => permit.done(Fate::Replied),
+                        1 => drop(permit.done(Fate::Limited { retry_after_ms: None })),
+                        2 => drop(permit.done(Fate::Limited { retry_after_ms: Some(700) })),
+                        3 => drop(permit.done(Fate::Overloaded { retry_after_ms: None })),
+                        4 => drop(permit.done(Fate::OtherFailure)),
+                        _ => drop(permit.done(Fate::Replied)),
                     }
                 }
             })

@@ -26,6 +26,7 @@ mod interpreter;
 mod lead;
 mod modes;
 mod money;
+mod overload;
 mod parked;
 mod programs;
 mod programs_held;

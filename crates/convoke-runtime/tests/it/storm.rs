@@ -32,7 +32,7 @@ const A_MINUTE: u64 = 50;
 /// Of a hundred streams so many are cut.
 const CUT: u64 = 5;
 
-struct Injected(Clock);
+pub(crate) struct Injected(pub(crate) Clock);
 
 impl Time for Injected {
     fn now(&self) -> u64 {
@@ -81,7 +81,7 @@ impl Brain for Busy {
 
 /// Who has work, by what is recorded.
 #[derive(Default)]
-struct Crowd {
+pub(crate) struct Crowd {
     lead: Option<AgentId>,
     /// The lead, while it does not wait for its workers.
     lead_works: bool,
@@ -91,7 +91,19 @@ struct Crowd {
 }
 
 impl Crowd {
-    fn hear(&mut self, notice: Notice) {
+    pub(crate) fn of(lead: AgentId) -> Self {
+        Self { lead: Some(lead), ..Self::default() }
+    }
+
+    /// Whether nothing can happen before time moves, once so many workers have begun.
+    pub(crate) fn all_wait(&self, governor: &Governor, clock: &Clock, agents: usize) -> bool {
+        let stats = governor.stats();
+        let keeper = usize::from(stats.waiting > 0 && stats.looks_again_at.is_some());
+        let all_there = self.started == 0 || self.started == agents;
+        all_there && stats.waiting + clock.sleepers() == self.with_work() + keeper
+    }
+
+    pub(crate) fn hear(&mut self, notice: Notice) {
         match notice {
             Notice::Recorded { agent, event, .. } if Some(&agent) == self.lead.as_ref() => match *event {
                 Event::ExchangeOpened(_) | Event::ToolFinished(_) => self.lead_works = true,
@@ -153,7 +165,7 @@ impl Storm {
         let runtime = rig.life(None).await;
         let lead = runtime.start(rig.start(), "go").await.unwrap();
         let (watcher, told) = tokio::sync::mpsc::unbounded_channel();
-        let mut crowd = Crowd { lead: Some(lead.clone()), ..Crowd::default() };
+        let mut crowd = Crowd::of(lead.clone());
         let driven = tokio::spawn(async move { runtime.drive(&lead, Take::New, Stop::never(), Some(watcher)).await });
         let (began, with_work) = self.keep_time(&rig, &governor, &enough, &mut crowd, told, &driven).await;
         let ended = driven.await.unwrap().unwrap();
@@ -200,14 +212,11 @@ impl Storm {
             while let Ok(notice) = told.try_recv() {
                 crowd.hear(notice);
             }
-            let stats = governor.stats();
-            let keeper = usize::from(stats.waiting > 0 && stats.looks_again_at.is_some());
-            let all_there = crowd.started == 0 || crowd.started == self.agents;
-            if !all_there || stats.waiting + clock.sleepers() != crowd.with_work() + keeper {
+            if !crowd.all_wait(governor, clock, self.agents) {
                 continue;
             }
             let Some(next) = clock.next_wakeup() else {
-                assert_eq!(crowd.with_work(), 0, "everybody waits for nothing: {stats:?}");
+                assert_eq!(crowd.with_work(), 0, "everybody waits for nothing: {:?}", governor.stats());
                 continue;
             };
             if crowd.started == 0 {

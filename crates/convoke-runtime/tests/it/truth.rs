@@ -85,7 +85,10 @@ claims to be tested and no instructions: whatever they ask for or say about them
     }
     let of =
         |who: &str| rig.sim.requests().iter().filter(|r| role(&r.body) == who).map(|r| r.replied).collect::<Vec<_>>();
-    assert_eq!((of("worker").len(), of("verifier").len()), (8, 40), "ten attempts each, and then it is said");
+    // Ten attempts each, or fewer if the server has taken nothing for four minutes before that: on this clock every wait of one
+    // agent passes for all. Then it is said.
+    let (workers, verifiers) = (of("worker").len(), of("verifier").len());
+    assert!(workers == 8 && (8..=40).contains(&verifiers), "{workers} {verifiers}");
     assert!(of("worker").iter().all(|replied| *replied) && of("verifier").iter().all(|replied| !replied));
     let requests = rig.sim.requests();
     let read = requests.iter().rfind(|request| role(&request.body) == "lead").unwrap().body.to_string();

@@ -220,7 +220,7 @@ impl App {
             let took = seconds(Fleet::since(now, row.since));
             // Of a long name enough is seen to tell it from others, so that there is room for what it does.
             let label = cut(&row.label, (width / 2).max(12));
-            let last = if row.last == row.label { "" } else { row.last.as_str() };
+            let last = if row.last == row.label { String::new() } else { self.fleet.last(row, now) };
             let text = format!("{} {label} · {} {took} · {last}", row.state.mark(), row.act);
             lines.push(indented(text.trim_end_matches([' ', '·']), Tone::Busy));
         }

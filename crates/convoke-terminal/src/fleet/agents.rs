@@ -8,6 +8,9 @@ use super::words::{came_to, line, said, senders};
 use crate::heard::Piece;
 use crate::text::revealed;
 
+/// What the last action of an agent begins with whose request failed and is to be sent again.
+pub(super) const ASKS_AGAIN: &str = "asks again";
+
 /// How far an agent has come, as its own events tell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Life {
@@ -104,7 +107,7 @@ impl Track {
             }
             Event::ModelFailed(e) => {
                 self.act = if e.retry_at.is_some() { Act::Retry } else { Act::Between };
-                let begin = if e.retry_at.is_some() { "asks again: " } else { "" };
+                let begin = if e.retry_at.is_some() { format!("{ASKS_AGAIN}: ") } else { String::new() };
                 row.last = format!("{begin}{}", line(&e.failure.message));
                 self.return_unless(e.retry_at.is_some());
             }

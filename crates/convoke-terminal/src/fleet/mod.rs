@@ -21,7 +21,8 @@ use std::time::Duration;
 use convoke_kernel::{AgentId, Event, Ledger, Role, RunId, Usage};
 
 use crate::heard::Heard;
-use agents::Track;
+use crate::waits::Waits;
+use agents::{ASKS_AGAIN, Track};
 use lists::Lists;
 pub use page::Page;
 pub(crate) use page::{Entry, EntryKind};
@@ -47,6 +48,7 @@ pub struct Fleet {
     spent: Spent,
     /// Nothing new starts: who is between two steps has stopped there.
     is_draining: bool,
+    waits: Waits,
 }
 
 /// What all agents together have used.
@@ -97,7 +99,7 @@ impl Fleet {
             Heard::Run { run, seq, .. } | Heard::Program { run, seq, .. } => self.streams.is_new(run.as_str(), *seq),
             Heard::Roster { seq, .. } => self.streams.is_new("roster", *seq),
             Heard::Board { seq, .. } => self.streams.is_new("board", *seq),
-            Heard::Ledger(_) | Heard::Live { .. } | Heard::Draining => true,
+            Heard::Ledger(_) | Heard::Live { .. } | Heard::Held(_) | Heard::Draining => true,
         };
         if !is_new {
             return false;
@@ -114,6 +116,10 @@ impl Fleet {
                 let is_other = self.tracks.get_mut(agent).is_some_and(|track| track.piece(piece));
                 is_other && self.change_at(agent, None, |_, _| {})
             }
+            Heard::Held(hold) => {
+                self.waits.held(*hold);
+                true
+            }
             Heard::Draining => {
                 self.is_draining = true;
                 self.settle_all(|_| {})
@@ -124,10 +130,25 @@ impl Fleet {
     /// Nobody drives anybody now, because all that was heard is of before or because the session has stopped: who has not ended waits,
     /// until it is heard of again.
     pub(crate) fn leave_all(&mut self) -> bool {
+        self.waits.clear();
         self.settle_all(Track::leave)
     }
 
+    /// What an agent did last; of one that asks again, also when.
+    pub(crate) fn last(&self, row: &AgentRow, now: u64) -> String {
+        match self.waits.again(&row.id, now) {
+            Some(when) => row.last.replacen(ASKS_AGAIN, &format!("{ASKS_AGAIN} {when}"), 1),
+            None => row.last.clone(),
+        }
+    }
+
+    /// Who waits for the server.
+    pub(crate) fn waits(&self) -> &Waits {
+        &self.waits
+    }
+
     fn hear_agent(&mut self, agent: &AgentId, at: u64, event: &Event) -> bool {
+        self.waits.recorded(agent, event);
         self.introduce(agent, at, event);
         // Nothing new starts in a session that drains, so when something does it goes on.
         let goes_on = matches!(

@@ -67,7 +67,7 @@ pub(super) async fn show(manner: &Manner, app: &mut App, ends: &mut Ends, drawn:
             () = tokio::time::sleep(LOOK), if app.moves() => {
                 let now = (manner.clock)();
                 if let Some(doing) = app.doing(now) {
-                    talk.plain.beat(now, &doing)?;
+                    talk.plain.beat(now, app.quiet(now), &doing)?;
                 }
             }
         }

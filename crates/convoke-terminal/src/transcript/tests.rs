@@ -39,7 +39,7 @@ impl Told {
     }
 
     fn doing(&self) -> Option<String> {
-        self.transcript.doing(self.seq * 1_000)
+        self.transcript.doing(self.seq * 1_000, &Waits::default())
     }
 
     fn seen(&self) -> Vec<String> {
@@ -129,7 +129,7 @@ fn an_exchange_is_told_from_what_was_said_to_what_it_took() {
     let command = [("bash", json!({"command": "cargo test\n# twice"}))];
     assert_eq!(told.hear(replied(" I look. ", &command)), [Block::Wrote("I look.".into())]);
     assert!(told.hear(started("t0", "bash", command[0].1.clone())).is_empty());
-    assert_eq!(told.transcript.doing(17_000).as_deref(), Some("$ cargo test (+1 line) · 13 s"));
+    assert_eq!(told.transcript.doing(17_000, &Waits::default()).as_deref(), Some("$ cargo test (+1 line) · 13 s"));
     let exit = ToolResult { exit_code: Some(0), ..ToolResult::done("ok") };
     assert_eq!(told.hear(finished("t0", exit)), did("$ cargo test (+1 line)", "exit 0 · 1.0 s", false));
     assert_eq!(told.doing(), None);

@@ -74,7 +74,7 @@ fn standing(phase: &PhaseRow, room: usize) -> String {
 }
 
 /// Draws an agent, behind its mark.
-pub(super) fn draw(pen: &mut Pen<'_>, row: &AgentRow, now: u64) {
+pub(super) fn draw(pen: &mut Pen<'_>, row: &AgentRow, last: &str, now: u64) {
     let width = pen.room();
     let tone = tone(row.state);
     pen.field(row.state.mark().encode_utf8(&mut [0; 4]), 1, tone);
@@ -92,7 +92,7 @@ pub(super) fn draw(pen: &mut Pen<'_>, row: &AgentRow, now: u64) {
             let texts = width - 2 - 10 - figures;
             let label = (texts * 2 / 5).min(40);
             pen.field(&row.label, label, Tone::Plain).field(row.act, 9, tone);
-            pen.field(&row.last, texts - label - 2, Tone::Dim).right(&time, 6, Tone::Dim);
+            pen.field(last, texts - label - 2, Tone::Dim).right(&time, 6, Tone::Dim);
             if width >= 110 {
                 pen.right(&count(row.turns, "turn"), 8, Tone::Dim).right(&tokens(row.tokens), 7, Tone::Dim);
             }

@@ -250,7 +250,7 @@ fn draw_row(
     let mut pen = Pen::at(buffer, area, row, seen.theme);
     pen.skip(1);
     match rows {
-        Rows::Agents(rows) => agents::draw(&mut pen, rows[at], seen.now),
+        Rows::Agents(rows) => agents::draw(&mut pen, rows[at], &seen.fleet.last(rows[at], seen.now), seen.now),
         Rows::Tasks(rows) => tasks::draw(&mut pen, rows[at]),
         Rows::Mail(rows) => mail::draw(&mut pen, rows[at], seen.now),
         Rows::Findings(rows) => findings::draw(&mut pen, rows[at]),

@@ -5,9 +5,12 @@
 //! The region is always erased before anything else is printed, so a reply that turns out to be the answer is seen
 //! while it is written and then once, on stdout; a reply that fails disappears and a line says so.
 
+mod sparse;
 mod still;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod wait_tests;
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -18,12 +21,13 @@ use convoke_kernel::{
 };
 use convoke_runtime::Piece;
 
+use sparse::LINE;
 pub(crate) use still::Still;
 
 use super::look::{Look, Talk};
 use super::progress::{Call, Doing, Progress};
 use super::tree::{Line, Tone, Tree, cut};
-use convoke_terminal::seconds;
+use convoke_terminal::{Hold, seconds};
 use convoke_terminal::{clean, first_line, last_rows, wrapped};
 
 /// More rows of live text than this would leave no room for what happened before.
@@ -32,12 +36,6 @@ const MOST_ROWS: usize = 10;
 const FRAME: Duration = Duration::from_millis(80);
 /// Without anything new a terminal is looked after this often, because time passes.
 const BEAT: Duration = Duration::from_millis(500);
-/// Elsewhere a line is written at most this often.
-const LINE: Duration = Duration::from_secs(1);
-/// And this often while others work for the lead: then there is always something new.
-const TEAM_LINE: Duration = Duration::from_secs(5);
-/// A line is repeated after this long, so that nobody takes a long command for a dead run.
-const REPEAT: Duration = Duration::from_secs(60);
 /// How much of an error or a command's first line is shown.
 const MOST_CHARS: usize = 200;
 /// How much of a call stands in the lead's line.
@@ -81,6 +79,8 @@ pub(crate) struct Live<W: Write> {
     size_then: (usize, usize),
     last: Instant,
     said: String,
+    /// The reason for waiting that was said last.
+    said_why: Option<String>,
     dirty: bool,
 }
 
@@ -104,6 +104,7 @@ impl<W: Write> Live<W> {
             size_then: (0, 0),
             last: now,
             said: String::new(),
+            said_why: None,
             dirty: false,
         }
     }
@@ -161,6 +162,12 @@ impl<W: Write> Live<W> {
     pub(crate) fn ledger(&mut self, ledger: Box<Ledger>) {
         self.tree.ledger(ledger);
         self.dirty |= self.tree.is_at_work();
+    }
+
+    /// All who want to ask the model wait for this, or no longer.
+    pub(crate) fn held(&mut self, hold: Option<Hold>) {
+        self.tree.waits.held(hold);
+        self.dirty = true;
     }
 
     /// Something has been recorded. What the lead did is printed for good; what the others did is seen while they work.
@@ -326,21 +333,6 @@ impl<W: Write> Live<W> {
         self.print(&format!("{line}\n"));
     }
 
-    fn say_sparsely(&mut self, now: Instant, at: u64) {
-        let since = now.duration_since(self.last);
-        let pause = if self.tree.is_at_work() && !self.said.is_empty() { TEAM_LINE } else { LINE };
-        if since < pause || (!self.dirty && since < REPEAT) {
-            return;
-        }
-        let line = self.status(at);
-        self.dirty = false;
-        if line != self.said || since >= REPEAT {
-            self.put(&format!("{line}\n"));
-            self.last = now;
-            self.said = line;
-        }
-    }
-
     /// Prints for good: over the region, which is drawn again at the next tick.
     fn print(&mut self, text: &str) {
         let _pen = Still::pen();
@@ -404,7 +396,11 @@ impl<W: Write> Live<W> {
         if self.tree.is_at_work() {
             // What happened before keeps a third of the screen, unless that leaves too little to be a tree.
             let most = height.saturating_sub(2).min((height * 2 / 3).max(8));
-            let tree = self.tree.lines(&self.lead_line(at), (width, most), at);
+            let waits = self.tree.waits.words_besides(Some(&self.lead), at).filter(|_| most > 3);
+            let mut tree = self.tree.lines(&self.lead_line(at), (width, most - usize::from(waits.is_some())), at);
+            // A wait stands where the eye looks for the end: in the last row, above the sum of it all.
+            let last = tree.len().saturating_sub(1);
+            tree.splice(last..last, waits.map(|text| Line { text: cut(&text, width), tone: Tone::Bold }));
             let left = height.saturating_sub(2).saturating_sub(tree.len()).min(rows);
             return last_rows(&self.text, width, left).into_iter().map(dim).chain(tree).collect();
         }
@@ -438,7 +434,7 @@ impl<W: Write> Live<W> {
                 let took = seconds(Duration::from_millis(at.saturating_sub(call.since)));
                 format!("{}, {took} · ", first_line(&call.shown(), SHORT))
             }
-            _ => self.progress.words(at).map(|words| format!("{words} · ")).unwrap_or_default(),
+            _ => self.progress.words(at, &self.tree.waits).map(|words| format!("{words} · ")).unwrap_or_default(),
         };
         format!("lead · {doing}{}", self.progress.steps())
     }
@@ -456,8 +452,9 @@ impl<W: Write> Live<W> {
     /// The figures and what is under way at this time.
     fn status(&self, at: u64) -> String {
         let own = self.tree.own_program(at);
-        let doing = if own.is_some() { own } else { self.progress.words(at) };
-        let parts = [Some(self.figures()), doing, self.tree.brief(at)];
+        let doing = if own.is_some() { own } else { self.progress.words(at, &self.tree.waits) };
+        let waits = self.tree.waits.words_besides(Some(&self.lead), at);
+        let parts = [Some(self.figures()), waits, doing, self.tree.brief(at)];
         parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
     }
 

@@ -1,11 +1,9 @@
 //! Where a lead stands, folded from its own events for the eye. The kernel's state is the truth; this is a picture of it.
 //! What the agents below it do stands in the tree.
 
-use std::time::Duration;
-
 use convoke_kernel::{Event, Kept, NOBODY_TO_ASK, Ran, SessionId, Summary, ToolStarted, Usage};
 
-use convoke_terminal::{count, dollars, tokens};
+use convoke_terminal::{Waits, count, dollars, tokens};
 use convoke_terminal::{first_line, revealed};
 
 /// A command or a reason takes at most this much of a progress line.
@@ -182,16 +180,13 @@ impl Progress {
     }
 
     /// What is under way at this time, in a few words.
-    pub(crate) fn words(&self, now: u64) -> Option<String> {
+    pub(crate) fn words(&self, now: u64, waits: &Waits) -> Option<String> {
         match &self.doing {
             Doing::Nothing => None,
             Doing::Asking => Some("the model is answering".to_owned()),
             Doing::Running(call) if call.is_command => Some(format!("running: {}", first_line(&call.text, SHORT))),
             Doing::Running(call) => Some(first_line(&call.text, SHORT)),
-            Doing::Waiting { until, why } => {
-                let left = Duration::from_millis(until.saturating_sub(now)).as_secs_f64().ceil();
-                Some(format!("asking again in {left} s: {why}"))
-            }
+            Doing::Waiting { until, why } => Some(format!("asking again {}: {why}", waits.when(*until, now))),
             Doing::Asked { what } => Some(format!("waits for your answer ({what})")),
         }
     }
@@ -274,9 +269,9 @@ mod tests {
         progress.doing = Doing::Running(call);
         assert_eq!(progress.steps(), "turn 2 · 2 commands");
         assert_eq!(progress.spent(), "12.3k tokens · $0.04");
-        assert_eq!(progress.words(0).unwrap(), "running: ls (+1 line)");
+        assert_eq!(progress.words(0, &Waits::default()).unwrap(), "running: ls (+1 line)");
         progress.doing = Doing::Waiting { until: 1_500, why: "overloaded".into() };
-        assert_eq!(progress.words(0).unwrap(), "asking again in 2 s: overloaded");
+        assert_eq!(progress.words(0, &Waits::default()).unwrap(), "asking again in 2 s: overloaded");
         progress.doing = Doing::Asking;
         assert_eq!(progress.steps(), "turn 3 · 2 commands");
     }

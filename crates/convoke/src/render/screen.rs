@@ -5,7 +5,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use convoke_kernel::AgentId;
-use convoke_runtime::{Clock, Notice, Runtime, Watcher};
+use convoke_runtime::{Clock, Notice, Runtime, Watcher, Why};
+use convoke_terminal::Hold;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -85,6 +86,12 @@ impl Screen {
         let thread = self.thread;
         tokio::task::spawn_blocking(move || thread.join().ok()).await.ok().flatten()
     }
+}
+
+/// A wait of all, as it is drawn.
+pub(crate) fn seen(hold: convoke_runtime::Hold) -> Hold {
+    let convoke_runtime::Hold { why, until, waiting } = hold;
+    Hold { overloaded: why == Why::Overloaded, until, waiting }
 }
 
 /// Who has worked in the session before. A journal that cannot be read now says so where that matters.
@@ -201,6 +208,7 @@ impl Shower {
                 }
             }
             Notice::Ledger { ledger, .. } => self.live.ledger(ledger),
+            Notice::Held { hold } => self.live.held(hold.map(seen)),
             Notice::Live { agent, piece } => self.live.piece(&agent, &piece),
             Notice::Controlled { control } => self.signalled = Some((Caught::from(control).name(), Instant::now())),
             Notice::Waiting { agent, pid } => self.live.say(&waiting(agent.as_ref().map(AgentId::as_str), pid)),

@@ -21,7 +21,7 @@ use programs::Programs;
 #[cfg(test)]
 pub(super) use tests::worker;
 
-use convoke_terminal::{count, dollars, tokens};
+use convoke_terminal::{Waits, count, dollars, tokens};
 
 /// Everybody who works in a session.
 #[derive(Debug)]
@@ -47,6 +47,8 @@ pub(crate) struct Tree {
     draining: bool,
     /// The agent that last ran a command.
     latest: Option<AgentId>,
+    /// Who waits for the server, the lead included.
+    pub(super) waits: Waits,
 }
 
 impl Tree {
@@ -67,6 +69,7 @@ impl Tree {
             ledger: None,
             draining: false,
             latest: None,
+            waits: Waits::default(),
         }
     }
 
@@ -105,6 +108,7 @@ impl Tree {
 
     /// Folds an event of an agent, the lead's too.
     pub(crate) fn recorded(&mut self, agent: &AgentId, at: u64, event: &Event) {
+        self.waits.recorded(agent, event);
         if let Event::ModelReplied(e) = event {
             let used = e.reply.usage.prompt_tokens().saturating_add(e.reply.usage.output_tokens);
             self.tokens = self.tokens.saturating_add(used);
@@ -219,12 +223,14 @@ impl Tree {
         if !self.is_at_work() {
             return None;
         }
-        let running = u32::try_from(self.running()).unwrap_or(u32::MAX);
-        let counts = [(running, "running"), (self.failed, "failed"), (self.done, "done")];
+        let waiting = self.waits.waiting(now).min(self.running());
+        let many = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let (running, waiting) = (many(self.running() - waiting), many(waiting));
+        let counts = [(running, "running"), (waiting, "waiting"), (self.failed, "failed"), (self.done, "done")];
         let mut brief = format!("agents: {}", lines::listed(&counts));
         let at_it = self.latest.as_ref().and_then(|id| self.nodes.get(id)).filter(|node| node.word(false) == "running");
         if let Some(node) = at_it {
-            brief.push_str(&format!(" · {}: {}", cut(&node.label, 40), cut(&node.action(now), 60)));
+            brief.push_str(&format!(" · {}: {}", cut(&node.label, 40), cut(&node.action(now, &self.waits), 60)));
         }
         Some(brief)
     }

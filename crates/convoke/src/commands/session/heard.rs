@@ -3,6 +3,8 @@
 use convoke_runtime::{Notice, Piece, TeamEvent};
 use convoke_terminal::{self as terminal, Heard};
 
+use crate::render::seen;
+
 /// The same, for a screen; `None` for what is said otherwise.
 pub(super) fn heard(notice: Notice) -> Option<Heard> {
     Some(match notice {
@@ -15,6 +17,7 @@ pub(super) fn heard(notice: Notice) -> Option<Heard> {
         },
         Notice::Ledger { ledger, .. } => Heard::Ledger(ledger),
         Notice::Live { agent, piece } => Heard::Live { agent, piece: live(piece) },
+        Notice::Held { hold } => Heard::Held(hold.map(seen)),
         Notice::Draining { .. } => Heard::Draining,
         Notice::Controlled { .. } | Notice::Waiting { .. } => return None,
     })

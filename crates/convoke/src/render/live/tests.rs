@@ -67,14 +67,14 @@ fn sequence(chars: &mut impl Iterator<Item = char>) -> String {
     sequence
 }
 
-struct Watched {
-    live: Live<Vec<u8>>,
+pub(super) struct Watched {
+    pub(super) live: Live<Vec<u8>>,
     terminal: Terminal,
-    now: Instant,
+    pub(super) now: Instant,
 }
 
 impl Watched {
-    fn new(talk: Talk) -> Self {
+    pub(super) fn new(talk: Talk) -> Self {
         let output = OutputFormat::Text;
         let look = Look { output, talk, answer_on_terminal: true, talk_on_terminal: true, colour: true };
         let now = Instant::now();
@@ -98,18 +98,18 @@ impl Watched {
         self.live.piece(&lead(), &Piece::Text(text.to_owned()));
     }
 
-    fn shown(&mut self) -> Vec<String> {
+    pub(super) fn shown(&mut self) -> Vec<String> {
         let bytes = std::mem::take(&mut self.live.out);
         self.terminal.feed(&bytes);
         self.terminal.shown()
     }
 }
 
-fn lead() -> AgentId {
+pub(super) fn lead() -> AgentId {
     AgentId::from_bits([1; 10])
 }
 
-fn called() -> Event {
+pub(super) fn called() -> Event {
     ModelCalled { call: 1, attempt: 1, segments: 1, max_tokens: 1, digest: String::new(), purpose: Purpose::Turn }
         .into()
 }

@@ -8,7 +8,7 @@ use convoke_kernel::VerdictCounts;
 use super::node::{Node, Phase, State};
 use super::{Tree, add};
 use convoke_terminal::text_columns;
-use convoke_terminal::{count, dollars, seconds, tokens};
+use convoke_terminal::{Waits, count, dollars, seconds, tokens};
 
 /// With fewer rows than this for agents, those that are not shown are counted in one line.
 const FEW_ROWS: usize = 12;
@@ -67,7 +67,7 @@ impl Tree {
             lines.push(line(format!("{branch}{}", self.heading(*phase, width.saturating_sub(2))), Tone::Plain));
             for node in shown.iter().filter(|node| node.phase == *phase) {
                 let tone = if node.state == State::Done { Tone::Dim } else { Tone::Plain };
-                lines.push(line(format!("{stem}{}", columns.row(node, now)), tone));
+                lines.push(line(format!("{stem}{}", columns.row(node, now, &self.waits)), tone));
             }
         }
         for (index, words) in rest.iter().enumerate() {
@@ -225,7 +225,7 @@ impl Columns {
         Self { label, state, turns, spent, action, draining }
     }
 
-    fn row(&self, node: &Node, now: u64) -> String {
+    fn row(&self, node: &Node, now: u64, waits: &Waits) -> String {
         let mut row = format!("{} {}", node.state.mark(), padded(&node.label, self.label));
         if self.state {
             row.push_str(&format!(" {:<9}", node.word(self.draining)));
@@ -240,7 +240,7 @@ impl Columns {
             row.push_str(&format!(" {tokens:>6} {cost:>7}"));
         }
         if self.action > 2 {
-            row.push_str(&format!("  {}", cut(&node.action(now), self.action - 2)));
+            row.push_str(&format!("  {}", cut(&node.action(now, waits), self.action - 2)));
         }
         row.truncate(row.trim_end().len());
         row

@@ -8,7 +8,7 @@ use convoke_runtime::Piece;
 
 use super::super::kind_word;
 use super::super::progress::Call;
-use convoke_terminal::{count, seconds};
+use convoke_terminal::{Waits, count, seconds};
 use convoke_terminal::{first_line, flat, revealed};
 
 /// How much of a label, a command or a reason is kept; more than any line shows.
@@ -219,7 +219,7 @@ impl Node {
     }
 
     /// Its last action, or what it came to.
-    pub(super) fn action(&self, now: u64) -> String {
+    pub(super) fn action(&self, now: u64, waits: &Waits) -> String {
         let last = &self.last;
         match &self.act {
             Act::Command { since } if self.state == State::Running => {
@@ -227,8 +227,7 @@ impl Node {
                 if took < LONG { last.clone() } else { format!("{} · {last}", seconds(took)) }
             }
             Act::Retry { until, why } if self.state == State::Running => {
-                let left = Duration::from_millis(until.saturating_sub(now)).as_secs_f64().ceil();
-                format!("asks again in {left} s: {why}")
+                format!("asks again {}: {why}", waits.when(*until, now))
             }
             _ => last.clone(),
         }
