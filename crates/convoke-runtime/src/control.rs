@@ -191,9 +191,10 @@ impl Ear {
                         level = harder;
                         stopper.ask(level);
                     }
-                    _ = looks.tick() => {
+                    // Together, so that whoever asks in this process is heard while the journal does not answer.
+                    asked = async { looks.tick().await; asked(&journal, &stream).await } => {
                         // A journal that does not answer is asked again.
-                        let Ok(asked) = asked(&journal, &stream).await else { continue };
+                        let Ok(asked) = asked else { continue };
                         let new = asked.into_iter().filter(|(key, _)| !old.contains(key)).map(|(_, what)| what).max();
                         let Some(control) = new.filter(|new| *heard_of(&heard) < Some(*new)) else { continue };
                         *heard_of(&heard) = Some(control);

@@ -24,6 +24,7 @@ use crate::governor::Permit;
 use crate::hands::Hands;
 use crate::inputs;
 use crate::notice::Notice;
+use crate::outage;
 use crate::pulse::{keep_the_lease, until};
 use crate::purse::Doing;
 use crate::recovery::{first_spec, load};
@@ -224,6 +225,7 @@ impl Driver {
         // A process has one heartbeat, and its lead keeps it going for all.
         if self.leads {
             pulse.spawn(keep_the_lease(Arc::clone(&self.config), self.lease.clone()));
+            pulse.spawn(outage::tell(self.config.journal.clone(), self.session()));
         }
         loop {
             self.listen(&mut words).await?;

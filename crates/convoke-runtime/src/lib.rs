@@ -39,6 +39,7 @@ mod interpreter;
 mod keep;
 mod library;
 mod notice;
+mod outage;
 mod program;
 mod pulse;
 mod purse;

@@ -85,6 +85,18 @@ pub enum Notice {
         /// The process that runs it.
         pid: Option<u32>,
     },
+    /// The journal's store does not answer; what is under way waits for it.
+    StoreAway {
+        /// What happened last: "connection refused".
+        reason: String,
+        /// For how long it has been away.
+        seconds: u64,
+    },
+    /// The store answers again.
+    StoreBack {
+        /// How long it was away.
+        seconds: u64,
+    },
     /// Nothing new starts; this many effects are waited for.
     Draining {
         /// How many.

@@ -30,6 +30,7 @@ use crate::governor::Governor;
 use crate::ids::Ids;
 use crate::inputs::{Answer, PersonsCall, Waiting};
 use crate::notice::Watcher;
+use crate::outage;
 use crate::program::{self, Message, Programs};
 use crate::pulse::keep_alive;
 use crate::purse::{Entry, Purse};
@@ -399,7 +400,9 @@ impl Runtime {
             return Err(Error::TeamRefused("this session was started without a team (--no-team)".to_owned()));
         }
         let pulse = tokio::spawn(keep_alive(Arc::clone(&self.0)));
+        let telling = tokio::spawn(outage::tell(self.0.journal.clone(), Arc::clone(&session)));
         let hosted = Host::new(Arc::clone(&self.0), session, stop, only, false).run().await;
+        telling.abort();
         pulse.abort();
         hosted
     }

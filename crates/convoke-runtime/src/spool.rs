@@ -73,6 +73,19 @@ pub(crate) fn find(dirs: &[PathBuf], stream: &StreamId, seq: u64) -> Option<(Pat
     })
 }
 
+/// Keeps what came back, if anything did. Only the outcome is kept, not what would have followed from it: that was never allowed to
+/// start.
+pub(crate) fn keep_if_worth(
+    spools: &[PathBuf],
+    stream: &StreamId,
+    seq: u64,
+    events: &[Event],
+    batch: &Batch,
+) -> Option<PathBuf> {
+    let worth = events.iter().any(|e| matches!(e, Event::ModelReplied(_) | Event::ToolFinished(_)));
+    if worth { keep(spools, stream, seq, &outcome_only(events, batch)) } else { None }
+}
+
 /// What came back is paid for: it is spooled unless another process took the stream over.
 pub(crate) fn unrecorded(
     spools: &[PathBuf],
@@ -94,9 +107,7 @@ pub(crate) fn unrecorded(
         Event::ExchangeClosed(e) => Some(Box::new(e.outcome.clone())),
         _ => None,
     });
-    let worth = events.iter().any(|e| matches!(e, Event::ModelReplied(_) | Event::ToolFinished(_)));
-    // Only the outcome is kept, not what would have followed from it: that was never allowed to start.
-    let spooled = if worth { keep(spools, stream, seq, &outcome_only(events, batch)) } else { None };
+    let spooled = keep_if_worth(spools, stream, seq, events, batch);
     let summary = agent.summary_after(events, batch.at).ok().flatten().map(Box::new);
     Error::Unrecorded { cause, text, outcome, summary, spooled }
 }

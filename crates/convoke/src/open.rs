@@ -12,7 +12,7 @@ use convoke_runtime::{
 use convoke_sim::{Keep, Offline, SimConfig, Simulator};
 use convoke_trees::Places;
 
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::paths;
 use crate::settings::{ModelSource, Settings};
 
@@ -42,7 +42,12 @@ pub(crate) struct Opened {
 pub(crate) async fn journal(settings: &Settings) -> Result<Journal, Failure> {
     let mut options = Options::new(Process::current(Ids::random().bits()?));
     options.lease_ttl = settings.team.lease.unwrap_or(options.lease_ttl);
-    Ok(Journal::open(settings.journal.clone(), options).await?)
+    (options.connections, options.outage) = (settings.postgres.0 as usize, settings.postgres.1);
+    // Nothing was started yet: that it cannot be reached is a matter of what was configured.
+    Journal::open(settings.journal.clone(), options).await.map_err(|error| match error {
+        error @ convoke_journal::Error::Unavailable { .. } => Failure { code: Exit::Usage, ..Failure::from(error) },
+        error => error.into(),
+    })
 }
 
 /// Puts a runtime together that asks this source.

@@ -1,7 +1,8 @@
 //! One round of the circle: decide, commit, fold, tell. What belongs to it beside the agent's own events (the ledger, the roster, the
 //! board, letters for others) is committed in the same append, so that none of it is ever without the rest.
 
-use convoke_journal::{Batch, KeyedInput, StreamId, Update};
+use convoke_journal::Error::{Declined, LostLease, StaleSequence};
+use convoke_journal::{Appended, Batch, KeyedInput, StreamId, Update};
 use convoke_kernel::{BoardEntry, Event, FailureKind, Input, Letter, Outcome, Pace, Room, RosterEntry, ToolResult};
 
 use super::Driver;
@@ -12,6 +13,7 @@ use crate::inputs::Waiting;
 use crate::notice::Notice;
 use crate::purse::Entry;
 use crate::spool;
+use crate::stop::StopLevel;
 use crate::team::{Act, Starts, shared};
 
 /// What is committed with an input's events.
@@ -115,7 +117,7 @@ impl Driver {
         let inputs = self.sent(&beside)?;
         let batch = Batch { at, events: encoded, acks: beside.acks, summary, updates, inputs, ..Batch::default() };
         self.crash(Moment::BeforeCommit, &events)?;
-        let appended = match self.config.journal.append_shared(&self.lease, self.seq, &batch).await {
+        let appended = match self.append(&batch, (!refusable).then_some(&events)).await {
             Ok(appended) => appended,
             Err(convoke_journal::Error::Declined { .. }) if called => return self.ask_again().await,
             // What was to be sent was not, so that the call is not done: it is made again by whoever takes the agent up.
@@ -146,6 +148,33 @@ impl Driver {
             self.notify(Notice::Recorded { agent: self.id.clone(), seq, at, event: Box::new(event) });
         }
         Ok(())
+    }
+
+    /// Appends. If the store is away, what came back is kept in a file as well until it is recorded, so that a kill meanwhile loses
+    /// nothing that is paid for; and a person who cuts the run off need not wait for the store.
+    async fn append(&self, batch: &Batch, events: Option<&Vec<Event>>) -> Result<Appended, convoke_journal::Error> {
+        let (journal, spools) = (&self.config.journal, &self.config.spools);
+        let mut outage = journal.outage();
+        let mut append = std::pin::pin!(journal.append_shared(&self.lease, self.seq, batch));
+        tokio::select! {
+            biased;
+            done = &mut append => return done,
+            Ok(_) = outage.wait_for(Option::is_some) => {}
+        }
+        let kept = events.and_then(|events| spool::keep_if_worth(spools, &self.stream, self.seq, events, batch));
+        let mut stop = self.stop.clone();
+        let done = tokio::select! {
+            done = append => done,
+            _ = stop.above(StopLevel::Drain) => {
+                let (place, reason) = (journal.location().to_string(), "it did not answer, and the run was cut off".to_owned());
+                Err(convoke_journal::Error::Unavailable { place, reason })
+            }
+        };
+        if let (Some(path), Ok(_) | Err(LostLease { .. } | StaleSequence { .. } | Declined { .. })) = (kept, &done) {
+            // What is recorded, or another's by now, is not to be recorded by the next resume.
+            let _ = std::fs::remove_file(path);
+        }
+        done
     }
 
     /// Takes over the states that an append led to.

@@ -224,6 +224,8 @@ impl Host {
         }
         let at = self.config.clock.now();
         if crew.team().1.next_expiry().is_some_and(|until| until <= at) {
+            // The store may have been away for longer than claims hold: what is held here is renewed before it could be called silent.
+            self.renew(crew).await;
             self.enter_board(BoardEntry::Expire).await?;
             crew.reload().await?;
         }

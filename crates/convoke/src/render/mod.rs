@@ -26,4 +26,4 @@ pub(crate) use names::{file_name, quoted_name};
 pub(crate) use progress::Progress;
 pub(crate) use question::{call_rows, is_whole};
 pub(crate) use report::{Asked, End, Report};
-pub(crate) use screen::{Message, Screen, seen};
+pub(crate) use screen::{Message, Screen, seen, store_line};

@@ -213,6 +213,11 @@ impl Shower {
             Notice::Controlled { control } => self.signalled = Some((Caught::from(control).name(), Instant::now())),
             Notice::Waiting { agent, pid } => self.live.say(&waiting(agent.as_ref().map(AgentId::as_str), pid)),
             Notice::Draining { .. } => self.draining(),
+            Notice::StoreAway { .. } | Notice::StoreBack { .. } => {
+                if let Some(line) = store_line(&notice) {
+                    self.live.line(&self.look.fit(&line));
+                }
+            }
         }
     }
 
@@ -253,4 +258,15 @@ fn waiting(agent: Option<&str>, pid: Option<u32>) -> String {
         "[wait] a command waits: one of {whose} in {process} is under way in this directory; if that process is gone or stands still \
          past its lease, this one goes on without it"
     )
+}
+
+/// What a person is told of a store that is away or back; `None` for everything else.
+pub(crate) fn store_line(notice: &Notice) -> Option<String> {
+    match notice {
+        Notice::StoreAway { reason, seconds } => {
+            Some(format!("the journal does not answer ({reason}), trying again; {seconds} s"))
+        }
+        Notice::StoreBack { seconds } => Some(format!("the journal answers again after {seconds} s")),
+        _ => None,
+    }
 }

@@ -107,6 +107,9 @@ pub(super) const KEYS: &[Key] = &[
     // A project that could switch it off would speak to the runner.
     key("ci_safe", Kind::Choice(CI_SAFE), Project::MayNot),
     key("journal", Kind::Text, Project::MayNot),
+    // How long is waited, and how much of a server that others use too is taken.
+    key("postgres.connections", Kind::Count(1_000), Project::MayNot),
+    key("postgres.outage", Kind::Time, Project::MayNot),
     key("base_url", Kind::Text, Project::MayNot),
     // Who may read the key on its way is between the person and the network.
     key("insecure_http", Kind::Switch, Project::MayNot),
@@ -209,6 +212,8 @@ mod tests {
             "plain",
             "ci_safe",
             "journal",
+            "postgres.connections",
+            "postgres.outage",
             "base_url",
             "insecure_http",
             "auth.key",

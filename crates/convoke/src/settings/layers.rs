@@ -47,6 +47,8 @@ impl Layers {
             ("team", Value::Switch(true)),
             ("team_idle", Value::Time(team::IDLE)),
             ("memory", Value::Switch(true)),
+            ("postgres.connections", Value::Count(8)),
+            ("postgres.outage", Value::Time(Duration::from_secs(60))),
             ("plain", Value::Switch(false)),
             ("insecure_http", Value::Switch(false)),
             ("ci_safe", Value::Text("auto".to_owned())),

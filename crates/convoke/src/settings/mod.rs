@@ -61,6 +61,8 @@ pub(crate) struct Settings {
     pub(crate) system: Option<String>,
     /// Where everything is remembered.
     pub(crate) journal: convoke_journal::Location,
+    /// How many connections to a PostgreSQL journal there may be, and how long its server may be away.
+    pub(crate) postgres: (u32, Duration),
     /// Where output files and unrecorded replies are kept.
     pub(crate) state_dir: PathBuf,
     /// Who answers.

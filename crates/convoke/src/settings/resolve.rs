@@ -80,6 +80,7 @@ impl Settings {
             effort,
             system: layers.text("system").map(str::to_owned),
             journal,
+            postgres: (layers.count("postgres.connections"), layers.time("postgres.outage")),
             state_dir,
             source,
             max_turns: layers.count("max_turns"),

@@ -39,6 +39,7 @@ mod shells;
 mod signals;
 mod sim;
 mod stage;
+mod store_blips;
 mod support;
 mod team;
 mod team_claims;

@@ -22,6 +22,7 @@ use crate::failure::{Exit, Failure};
 use crate::feed::Feed;
 use crate::lead::Lead;
 use crate::open::DRAIN;
+use crate::render::store_line;
 use crate::settings::Settings;
 use crate::signals::{Caught, Sources};
 
@@ -339,7 +340,9 @@ impl Conductor {
         let screen = self.screen.clone();
         let telling = tokio::spawn(async move {
             while let Some(notice) = notices.recv().await {
-                if let Some(heard) = heard(notice) {
+                if let Some(line) = store_line(&notice) {
+                    let _ = screen.send(Screen::Told(Told::Note(line)));
+                } else if let Some(heard) = heard(notice) {
                     let _ = screen.send(Screen::Heard(heard));
                 }
             }

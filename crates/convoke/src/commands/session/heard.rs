@@ -20,6 +20,7 @@ pub(super) fn heard(notice: Notice) -> Option<Heard> {
         Notice::Held { hold } => Heard::Held(hold.map(seen)),
         Notice::Draining { .. } => Heard::Draining,
         Notice::Controlled { .. } | Notice::Waiting { .. } => return None,
+        Notice::StoreAway { .. } | Notice::StoreBack { .. } => return None,
     })
 }
 
