@@ -81,6 +81,16 @@ impl Dir {
         rustix::fs::fstat(fd).map_err(Error::system(path))
     }
 
+    /// The same for a name in this directory itself, in one call of the system.
+    pub fn look_here(&self, name: &OsStr) -> Result<Stat, Error> {
+        let path = Path::new(name);
+        let mut parts = path.components();
+        if !matches!((parts.next(), parts.next()), (Some(Component::Normal(part)), None) if part == name) {
+            return Err(Error::Outside { path: path.to_owned() });
+        }
+        rustix::fs::statat(&self.fd, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).map_err(Error::system(path))
+    }
+
     /// What stands at a path; `None` if nothing does.
     pub fn kind(&self, path: &Path) -> Result<Option<Kind>, Error> {
         match self.look(path) {

@@ -14,6 +14,7 @@ use crate::notice::{Notice, Watcher};
 use crate::purse::{Entry, Purse};
 use crate::runtime::Config;
 use crate::team::{self, Crew};
+use crate::workspace::Looks;
 
 /// Commands of programs that run at once.
 const COMMANDS_AT_ONCE: usize = 4;
@@ -38,6 +39,8 @@ pub(crate) struct Session {
     pub(crate) dir: String,
     /// Who writes in the directory, among those that take turns.
     pub(crate) pen: Mutex<()>,
+    /// Looks at the directory, for those who want to know what became of it.
+    pub(crate) looks: Looks,
     /// What is changed there, so that it can be shown and taken back.
     pub(crate) keep: Option<Keep>,
     pub(crate) watcher: Option<Watcher>,
@@ -71,7 +74,8 @@ impl Session {
         };
         let (pen, lead) = (Mutex::new(()), lead.clone());
         let journal = config.journal.clone();
-        Ok(Self { id, process, purse, places, commands, dir, pen, keep, watcher, bells, lead, crew, journal })
+        let looks = Looks::default();
+        Ok(Self { id, process, purse, places, commands, dir, pen, looks, keep, watcher, bells, lead, crew, journal })
     }
 
     /// The minutes count from here, and what the last holder had in flight is lost.

@@ -5,6 +5,7 @@ mod content;
 mod fingerprint;
 mod listing;
 mod look;
+mod looks;
 #[cfg(test)]
 mod race_tests;
 mod since;
@@ -16,5 +17,6 @@ pub(crate) use content::digests;
 pub(crate) use fingerprint::{fingerprint, fingerprint_beside};
 pub use listing::WorkspaceError;
 pub(crate) use look::{Cited, Looked};
+pub(crate) use looks::Looks;
 pub use since::changed_since;
 pub(crate) use snapshot::Snapshot;

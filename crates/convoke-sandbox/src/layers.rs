@@ -52,6 +52,12 @@ pub struct Layers {
     /// Whether the kernel hides from the helper how deep its shell is in its calls.
     #[serde(default)]
     pub shell_hidden: bool,
+    /// Why no bash runs where namespaces hold it; `None` if one does, or was not tried.
+    #[serde(default)]
+    pub bash_in_namespaces: Option<String>,
+    /// Why no bash runs where Landlock alone holds it; `None` if one does, or was not tried.
+    #[serde(default)]
+    pub bash_in_landlock: Option<String>,
 }
 
 impl Layers {
@@ -122,6 +128,13 @@ pub fn hold(layers: &Layers, access: Access, network: &Network, at_most: Option<
         ));
     }
     let set = if namespaces { LayerSet::Namespaces } else { LayerSet::Landlock };
+    let bash = if namespaces { &layers.bash_in_namespaces } else { &layers.bash_in_landlock };
+    if let Some(why) = bash {
+        return Err(cannot(
+            format!("bash does not run in the sandbox ({why})"),
+            "agents work with bash: see that it is installed and that you may execute it",
+        ));
+    }
     let mut used: Vec<String> = Vec::new();
     if namespaces {
         used.push("bubblewrap".to_owned());
@@ -220,6 +233,8 @@ mod tests {
             hold: Layer::works(""),
             root: false,
             shell_hidden: false,
+            bash_in_namespaces: None,
+            bash_in_landlock: None,
         }
     }
 
@@ -246,6 +261,9 @@ mod tests {
         let old = Layers { landlock: Layer::missing("ENOSYS"), landlock_abi: 0, ..all() };
         check(&old, &Network::Off, None, Err("ENOSYS"));
         check(&Layers::default(), &Network::Off, None, Err("--sandbox off"));
+        let broken = Layers { bash_in_namespaces: Some("Permission denied".to_owned()), ..all() };
+        check(&broken, &Network::Off, None, Err("bash does not run in the sandbox (Permission denied)"));
+        check(&broken, &Network::Off, Some(LayerSet::Landlock), Ok(LayerSet::Landlock));
     }
 
     #[test]

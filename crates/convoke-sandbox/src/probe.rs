@@ -6,17 +6,18 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use crate::cage::Cage;
 use crate::cgroup;
 use crate::confine::find_bubblewrap;
 use crate::error::Error;
 use crate::helper::sees_depth;
 use crate::layers::{Layer, Layers};
-use crate::link::{Confined, Link, PATIENCE, patient};
+use crate::link::{Confined, Link, PATIENCE, patient, unexpected};
 use crate::policy::{Access, LayerSet, Limits, Network, Policy};
 use crate::program::program_version;
 use crate::shell::HelperPath;
 use crate::sys;
-use crate::wire::{Confine, Hold, HoldChoice};
+use crate::wire::{Confine, FromHelper, Hold, HoldChoice, ShellSetup, ToHelper};
 
 /// Tries every layer once, without leaving anything behind. `path` is where bubblewrap is looked for besides the usual
 /// places, but never in the workspace, which commands can write.
@@ -40,7 +41,8 @@ pub async fn probe(helper: &HelperPath, path: Option<&OsStr>, workspace: &Path) 
     layers.cgroup_whole =
         (cgroup.v2_memory.is_ok() || cgroup.v1_memory.is_ok()) && (cgroup.v2_pids.is_ok() || cgroup.v1_pids.is_ok());
     match namespaces {
-        Ok((_, confined)) => {
+        Ok((_, confined, bash)) => {
+            layers.bash_in_namespaces = bash;
             let at = bubblewrap.map_or_else(String::new, |path| format!(" at {}", path.display()));
             let user = if confined.form.user_namespace { ", in a user namespace" } else { "" };
             let process = match confined.form.own_proc {
@@ -60,7 +62,8 @@ pub async fn probe(helper: &HelperPath, path: Option<&OsStr>, workspace: &Path) 
         }
     }
     match (landlock, sys::landlock_abi()) {
-        (Ok((hold, _)), Ok(abi)) => {
+        (Ok((hold, _, bash)), Ok(abi)) => {
+            layers.bash_in_landlock = bash;
             layers.landlock = Layer::works(format!("version {abi}"));
             layers.landlock_abi = abi;
             layers.seccomp = Layer::works("filters hold");
@@ -102,7 +105,7 @@ async fn attempt(
     workspace: &Path,
     place: &Place,
     set: LayerSet,
-) -> Result<(Hold, Confined), Error> {
+) -> Result<(Hold, Confined, Option<String>), Error> {
     let private = place.0.join(if set == LayerSet::Namespaces { "n" } else { "l" });
     std::fs::DirBuilder::new()
         .mode(0o700)
@@ -119,14 +122,39 @@ async fn attempt(
         caches: Vec::new(),
         masked: Vec::new(),
     };
-    let env: BTreeMap<String, String> =
+    let mut env: BTreeMap<String, String> =
         path.and_then(OsStr::to_str).map(|path| ("PATH".to_owned(), path.to_owned())).into_iter().collect();
-    let mut link = Link::open(helper, &env, Stdio::null())?;
     let confine = Confine { set, policy, home: None, distrusted: vec![workspace.to_owned()], guarded: Vec::new() };
-    let (hold, confined) = patient(PATIENCE, link.begin(HoldChoice::Best, None, Some(confine))).await?;
-    link.close().await?;
+    Cage::adapt(&mut env, &confine);
+    let mut link = Link::open(helper, &env, Stdio::null())?;
+    let cwd = place.0.join("tree");
+    // With a shell, as every agent has it: a bash that cannot be run is found out now, and not by the first command of each.
+    let shell = ShellSetup { fallback_cwd: cwd.clone(), cwd, env };
+    let (hold, confined) = patient(PATIENCE, link.begin(HoldChoice::Best, Some(shell), Some(confine))).await?;
     let confined = confined.ok_or(Error::Protocol { problem: "the helper is not confined".to_owned() })?;
-    Ok((hold, confined))
+    let bash = patient(PATIENCE, try_bash(&mut link)).await.err().map(|error| because(&error));
+    link.close().await?;
+    Ok((hold, confined, bash))
+}
+
+/// The code that a bash is asked for; one that ends by itself does not happen to give it.
+const ASKED: i32 = 42;
+
+/// Whether bash runs a command.
+async fn try_bash(link: &mut Link) -> Result<(), Error> {
+    match link.hear().await? {
+        FromHelper::Ready { .. } => {}
+        other => return Err(unexpected(&other)),
+    }
+    link.say(&ToHelper::Run { id: 1, command: format!("(exit {ASKED})") }).await?;
+    match link.hear().await? {
+        FromHelper::Finished { code: Some(ASKED), replaced: None, .. } => Ok(()),
+        FromHelper::Finished { replaced, .. } => {
+            let message = replaced.unwrap_or_else(|| "it did not run a command to its end".to_owned());
+            Err(Error::HelperRefused { message })
+        }
+        other => Err(unexpected(&other)),
+    }
 }
 
 /// A directory with a small tree, gone when this is dropped.

@@ -156,9 +156,10 @@ impl Runner {
         if !self.run.is_closed() {
             let dir = self.dir();
             let sight = self.parent.config.confine.sight(&dir);
+            let looks = &self.parent.session.looks;
             self.tree = match self.run.spec() {
-                Some(spec) if !self.started_here => Tree::again(&sight, &dir, &spec.base).await?,
-                _ => Tree::new(&sight, &dir).await?,
+                Some(spec) if !self.started_here => Tree::again(looks, &sight, &dir, &spec.base).await?,
+                _ => Tree::new(looks, &sight, &dir).await?,
             };
         }
         while !self.run.is_closed() {
@@ -374,7 +375,11 @@ impl Runner {
             // Whoever took more than one turn has looked around, with whatever tool.
             let looked = ended.summary.as_ref().is_some_and(|summary| summary.turns > 1);
             let works = matches!(ticket.effect, RunEffect::Work { .. });
-            let trace = if looked && works { Some(Trace::since(&sight, &before, &dir).await?) } else { None };
+            let trace = if looked && works {
+                Some(Trace::since(&parent.session.looks, &sight, &before, &dir).await?)
+            } else {
+                None
+            };
             Ok(Done::Ended(ticket, Box::new(ended), trace))
         });
     }

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use crate::error::Error;
 use convoke_sandbox::Sight;
 
-use crate::workspace::{Snapshot, fingerprint, fingerprint_beside};
+use crate::workspace::{Looks, Snapshot, fingerprint, fingerprint_beside};
 
 /// The directory as one life of a run has seen it.
 #[derive(Default)]
 pub(crate) struct Tree {
     /// When this life began.
-    start: Snapshot,
+    start: Arc<Snapshot>,
     /// When a worker last ended.
     latest: Arc<Snapshot>,
     /// Whether it was then as at the run's start.
@@ -26,34 +26,40 @@ pub(crate) struct Tree {
 pub(crate) struct Trace {
     /// Files that changed while it was at work.
     pub(crate) changed: Vec<String>,
-    after: Snapshot,
+    after: Arc<Snapshot>,
 }
 
 impl Trace {
     /// What has changed since this look.
-    pub(crate) async fn since(sight: &Sight, before: &Snapshot, dir: &Path) -> Result<Self, Error> {
-        let after = Snapshot::take(sight, dir).await?;
+    pub(crate) async fn since(looks: &Looks, sight: &Sight, before: &Snapshot, dir: &Path) -> Result<Self, Error> {
+        let after = looks.from_now(sight, dir).await?;
         Ok(Self { changed: before.changes_to(&after), after })
     }
 }
 
 impl Tree {
     /// The directory of a run that starts.
-    pub(crate) async fn new(sight: &Sight, dir: &Path) -> Result<Self, Error> {
-        let start = Snapshot::take(sight, dir).await?;
-        Ok(Self { latest: Arc::new(start.clone()), start, as_keyed: true, moved: false })
+    pub(crate) async fn new(looks: &Looks, sight: &Sight, dir: &Path) -> Result<Self, Error> {
+        let start = looks.from_now(sight, dir).await?;
+        Ok(Self { latest: Arc::clone(&start), start, as_keyed: true, moved: false })
     }
 
     /// The directory of a program's run; mending the program is no change of it.
-    pub(crate) async fn beside(sight: &Sight, dir: &Path, base: &str, source: &str) -> Result<Self, Error> {
+    pub(crate) async fn beside(
+        looks: &Looks,
+        sight: &Sight,
+        dir: &Path,
+        base: &str,
+        source: &str,
+    ) -> Result<Self, Error> {
         let as_keyed = fingerprint_beside(sight, dir, source).await? == base;
-        Ok(Self { as_keyed, ..Self::new(sight, dir).await? })
+        Ok(Self { as_keyed, ..Self::new(looks, sight, dir).await? })
     }
 
     /// The directory of a run that is taken up again: what its workers changed before is known only if nothing did.
-    pub(crate) async fn again(sight: &Sight, dir: &Path, base: &str) -> Result<Self, Error> {
+    pub(crate) async fn again(looks: &Looks, sight: &Sight, dir: &Path, base: &str) -> Result<Self, Error> {
         let as_keyed = fingerprint(sight, dir).await? == base;
-        Ok(Self { as_keyed, ..Self::new(sight, dir).await? })
+        Ok(Self { as_keyed, ..Self::new(looks, sight, dir).await? })
     }
 
     /// How it looked when a worker last ended.
@@ -65,7 +71,7 @@ impl Tree {
     pub(crate) fn moved_by(&mut self, trace: &Trace) -> Vec<String> {
         let all = self.start.changes_to(&trace.after);
         self.moved |= !all.is_empty();
-        self.latest = Arc::new(trace.after.clone());
+        self.latest = Arc::clone(&trace.after);
         all
     }
 

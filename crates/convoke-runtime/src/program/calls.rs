@@ -158,7 +158,7 @@ impl Doing {
         let looked = ended.summary.as_ref().is_some_and(|summary| summary.turns > 1);
         let trace = if looked && tree.is_none() {
             let sight = self.parent.config.confine.sight(&dir);
-            Some(Trace::since(&sight, &self.before, &dir).await?)
+            Some(Trace::since(&self.parent.session.looks, &sight, &self.before, &dir).await?)
         } else {
             None
         };

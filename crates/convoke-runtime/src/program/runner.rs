@@ -120,7 +120,8 @@ impl Runner {
         }
         let Some(spec) = self.program.spec().cloned() else { return Ok(Driven::Closed) };
         let dir = PathBuf::from(&spec.dir);
-        self.tree = Tree::beside(&self.parent.config.confine.sight(&dir), &dir, &spec.base, &spec.source).await?;
+        let (looks, sight) = (&self.parent.session.looks, self.parent.config.confine.sight(&dir));
+        self.tree = Tree::beside(looks, &sight, &dir, &spec.base, &spec.source).await?;
         if let Some(from) = spec.from.as_ref().and_then(|from| from.parse().ok())
             && let Some(from) = super::served_from(&self.parent.config, &from).await?
         {

@@ -48,6 +48,11 @@ pub(crate) async fn hold_again(settings: &Settings, dir: &Path, recorded: &Confi
 }
 
 async fn held(settings: &Settings, dir: &Path, sandbox: Sandbox, network: &Network) -> Result<Held, Failure> {
+    // What is recorded, told to the model and handed to the helper is text.
+    if dir.to_str().is_none() {
+        return Err(Failure::usage(format!("the name of the directory {} is not UTF-8", dir.display()))
+            .hint("rename the part of its path that is not, and start again; nothing was started or spent"));
+    }
     check_places(settings, dir)?;
     // Nothing is tried where nothing is to be held.
     let layers = if sandbox == Sandbox::Off { Layers::default() } else { layers(settings, dir).await? };

@@ -1,0 +1,79 @@
+//! Looks at the directory that agents share. Each look goes over the whole tree, so those who want one at the same time share one: a look
+//! shows what somebody left behind if it began after that one had ended. Looks are taken one after the other, and equal ones are kept once.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use convoke_sandbox::Sight;
+use tokio::sync::Mutex;
+
+use super::Snapshot;
+use super::listing::WorkspaceError;
+
+/// The looks that a session takes.
+#[derive(Debug, Default)]
+pub(crate) struct Looks {
+    /// Counts what happens: that somebody asks, and that a look begins.
+    order: AtomicU64,
+    /// How many looks were taken.
+    taken: AtomicU64,
+    last: Mutex<Option<Look>>,
+}
+
+#[derive(Debug)]
+struct Look {
+    /// When it began, in the order of what happened.
+    began: u64,
+    dir: PathBuf,
+    shows: Arc<Snapshot>,
+}
+
+impl Looks {
+    /// How the directory looks, by a look that begins no earlier than now.
+    pub(crate) async fn from_now(&self, sight: &Sight, dir: &Path) -> Result<Arc<Snapshot>, WorkspaceError> {
+        let asked = self.order.fetch_add(1, Ordering::SeqCst);
+        // Whoever comes while one is under way waits here, and all of them share the next one.
+        let mut last = self.last.lock().await;
+        if let Some(look) = last.as_ref().filter(|look| look.dir == dir && look.began > asked) {
+            return Ok(Arc::clone(&look.shows));
+        }
+        let began = self.order.fetch_add(1, Ordering::SeqCst);
+        let shows = Arc::new(Snapshot::take(sight, dir).await?);
+        self.taken.fetch_add(1, Ordering::SeqCst);
+        let same = last.as_ref().filter(|look| look.shows == shows).map(|look| Arc::clone(&look.shows));
+        let shows = same.unwrap_or(shows);
+        *last = Some(Look { began, dir: dir.to_owned(), shows: Arc::clone(&shows) });
+        Ok(shows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::join_all;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn ten_that_end_at_once_share_one_look_and_each_sees_what_was_written_before_it_asked() {
+        let dir = tempfile::tempdir().unwrap();
+        for file in 0..200 {
+            std::fs::write(dir.path().join(format!("f{file}")), "x").unwrap();
+        }
+        let (looks, sight) = (Looks::default(), Sight::Everything);
+        let start = looks.from_now(&sight, dir.path()).await.unwrap();
+        std::fs::write(dir.path().join("f7"), "longer").unwrap();
+        let seen = join_all((0..10).map(|_| looks.from_now(&sight, dir.path()))).await;
+        // One at the start, one for the first that asks, and what the others asked for while that was under way is shared.
+        let taken = looks.taken.load(Ordering::SeqCst);
+        assert!((2..=4).contains(&taken), "{taken} looks for eleven who asked");
+        for later in seen {
+            assert_eq!(start.changes_to(&later.unwrap()), ["f7"]);
+        }
+        std::fs::write(dir.path().join("f8"), "longer").unwrap();
+        let later = looks.from_now(&sight, dir.path()).await.unwrap();
+        assert_eq!(start.changes_to(&later), ["f7", "f8"], "an old look does for nobody who asks later");
+        let again = looks.from_now(&sight, dir.path()).await.unwrap();
+        assert!(Arc::ptr_eq(&later, &again), "what has not changed is kept once");
+    }
+}
