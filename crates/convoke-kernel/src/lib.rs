@@ -14,11 +14,13 @@ mod capsule;
 mod citation;
 mod confinement;
 mod consent;
+mod ending;
 mod event;
 mod findings;
 mod fit;
 mod ids;
 mod ledger;
+mod lost;
 mod mode;
 mod outcome;
 mod output;
@@ -35,8 +37,8 @@ mod tools;
 mod wire;
 
 pub use agent::{
-    Agent, Effect, IllegalEvent, Input, ModelRequest, Pace, RetuneRefused, RoomAnswer, RoomAsk, Status, Summary,
-    Unexpected,
+    Agent, Effect, IllegalEvent, Input, ModelRequest, Pace, RETRY_KEY, RetuneRefused, RoomAnswer, RoomAsk, Status,
+    Summary, Unexpected,
 };
 pub use approval::{Approvals, AskWhen, Decision, NOBODY_TO_ASK, Rule, is_simple_command};
 pub use callee::{CALLEE_TURNS, Callee};
@@ -44,6 +46,7 @@ pub use capsule::{Capsule, Facts, TaskBrief};
 pub use citation::{Checked, Seen, check_citation};
 pub use confinement::{Confinement, Isolation, Network, Sandbox};
 pub use consent::{By, Consent, consents};
+pub use ending::{EndFacts, EndReason, EndStatus, Ending, LeadEnd, OwnProgram, StoppedBy, ending};
 pub use event::{
     AgentStarted, ApprovalAsked, ApprovalGiven, BadEvent, CallMade, CompactionAsked, Event, ExchangeClosed,
     ExchangeOpened, ExchangeReopened, ExchangeStopped, HistoryCompacted, HistoryForked, InputRejected, Kept,
@@ -58,6 +61,7 @@ pub use ledger::{
     EnvelopeGranted, Fate, HandBackLowered, Hold, HoldReleased, Ledger, LedgerEvent, RateTier, Rates, Room,
     RoomReserved, Sending, Sent, SessionHeld, SessionLeft, Short, Stale, UnconfirmedForgiven, answer, hand_back_hold,
 };
+pub use lost::{Lost, LostWork, failed_programs, lost_calls, lost_items, standing};
 pub use mode::Section;
 pub use outcome::{Outcome, Ran, ShellState, ToolResult};
 pub use output::{Output, check_schema};

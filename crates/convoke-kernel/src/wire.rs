@@ -135,7 +135,7 @@ pub struct Reply {
 }
 
 /// Why a result is not there. The words are the ones reports and exit codes use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
     /// The model declined.
@@ -166,6 +166,51 @@ pub enum FailureKind {
     Interrupted,
     /// A fault of Convoke itself.
     Internal,
+}
+
+impl FailureKind {
+    /// Every kind.
+    pub const ALL: [Self; 14] = [
+        Self::Refused,
+        Self::Truncated,
+        Self::ContextFull,
+        Self::TurnLimit,
+        Self::Budget,
+        Self::Deadline,
+        Self::RateLimited,
+        Self::Api,
+        Self::Transport,
+        Self::InvalidOutput,
+        Self::Sandbox,
+        Self::Cancelled,
+        Self::Interrupted,
+        Self::Internal,
+    ];
+
+    /// The word that events, reports and exit reasons use.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Refused => "refused",
+            Self::Truncated => "truncated",
+            Self::ContextFull => "context_full",
+            Self::TurnLimit => "turn_limit",
+            Self::Budget => "budget",
+            Self::Deadline => "deadline",
+            Self::RateLimited => "rate_limited",
+            Self::Api => "api",
+            Self::Transport => "transport",
+            Self::InvalidOutput => "invalid_output",
+            Self::Sandbox => "sandbox",
+            Self::Cancelled => "cancelled",
+            Self::Interrupted => "interrupted",
+            Self::Internal => "internal",
+        }
+    }
+
+    /// Whether work that was lost in this way may come out otherwise when it is tried again. What the model declined it declines again.
+    pub fn is_worth_a_retry(self) -> bool {
+        self != Self::Refused
+    }
 }
 
 /// What the client advises about sending the request again.

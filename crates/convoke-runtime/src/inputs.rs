@@ -180,7 +180,7 @@ pub(crate) fn next(agent: &Agent, inputs: Vec<KeyedInput>, switches: bool) -> Op
             }
             Waiting { compact: Some(focus), .. } => Input::Compact { focus },
             Waiting { call: Some(call), .. } => Input::Call { key, text: call.text, input: call.input },
-            Waiting { told: Some(told), .. } if agent.running().contains(&told.run) => {
+            Waiting { told: Some(told), .. } if agent.may_be_told(&told.run) => {
                 Input::Told { key, run: told.run, text: told.text }
             }
             Waiting { say: Some(text), .. } => Input::Say { key, text },

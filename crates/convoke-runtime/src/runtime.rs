@@ -226,6 +226,11 @@ impl Runtime {
         self.submit(agent, key, Waiting { call: Some(call), ..Waiting::default() }).await
     }
 
+    /// Tells an idle lead what came of lost work that a person's call had done again: the run, and its digest. The key makes repeating it harmless.
+    pub async fn tell(&self, agent: &AgentId, key: &str, run: &RunId, text: &str) -> Result<(), Error> {
+        self.submit(agent, key, Waiting::told(run.as_str(), text.to_owned())).await
+    }
+
     /// The programs' runs of a session, in the order they were started.
     pub async fn programs(&self, session: &SessionId) -> Result<Vec<Program>, Error> {
         let filter = Filter { prefix: Some(RunId::PREFIX.to_owned()), limit: None };

@@ -26,6 +26,17 @@ pub enum FaultKind {
     Timeout504,
     /// 503.
     ServiceUnavailable503,
+    /// Any other status, such as 401, 403 or 404, which are final, or one that says when to ask again.
+    Status {
+        /// The status.
+        status: u16,
+        /// The error's type, such as `permission_error`.
+        error_type: String,
+        /// The seconds to wait, if the server says so.
+        retry_after: Option<u64>,
+    },
+    /// 200 with an HTML page, as something between the client and the API answers.
+    Html200,
     /// 400 with this text: final.
     BadRequest400(String),
     /// 413 with an HTML body, as the proxy in front of the API answers: final.

@@ -82,6 +82,14 @@ pub(crate) fn fault(kind: &FaultKind, request_id: &str) -> Option<Response> {
         FaultKind::Internal500 => error(500, "api_error", "Internal server error"),
         FaultKind::Timeout504 => error(504, "timeout_error", "The request timed out"),
         FaultKind::ServiceUnavailable503 => error(503, "api_error", "Service unavailable"),
+        FaultKind::Status { status, error_type, retry_after } => {
+            let mut response = self::error(*status, error_type, "simulator: on demand", None, request_id);
+            if let Some(seconds) = retry_after {
+                response.headers_mut().insert("retry-after", HeaderValue::from(*seconds));
+            }
+            Some(response)
+        }
+        FaultKind::Html200 => Some(respond(200, "text/html", request_id, "<html><body>Please log in.</body></html>")),
         FaultKind::BadRequest400(text) => error(400, "invalid_request_error", text),
         FaultKind::Html413 => Some(too_large(request_id)),
         FaultKind::MidStreamError { .. }

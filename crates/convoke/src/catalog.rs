@@ -1,21 +1,24 @@
 //! What is in the journal, as the command line names it: runs by their session, each with its agents. It reads; it
 //! changes nothing.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use convoke_journal::{Filter, Journal, Listing, LiveOwner, Location, StreamId};
 use convoke_kernel::{
-    AgentId, FailureKind, ProgramStatus, ProgramSummary, Role, RunId, RunSummary, SessionId, Status, Summary,
+    AgentId, EndFacts, EndStatus, Ending, FailureKind, LeadEnd, OwnProgram, ProgramStatus, ProgramSummary, Role,
+    RunCounts, RunId, RunSummary, SessionId, Status, Summary, ending,
 };
-use convoke_runtime::{Desk, summary_of_waiting};
+use convoke_runtime::{Clock, Desk, Ids, summary_of_waiting};
 
+use crate::again::Naming;
 use crate::checkpoints;
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::open;
 use crate::questions;
-use crate::render::kind_word;
+use crate::render::raised;
+use crate::report::{LostItem, Spend, lost_words};
 use crate::settings::Settings;
-use crate::work;
+use crate::work::{self, Losses};
 
 /// The runs of a journal, newest first.
 #[derive(Debug, Default)]
@@ -44,6 +47,12 @@ pub(crate) struct Run {
     pub(crate) own: Option<usize>,
     /// How many of its calls wait for a person; nothing is known of that before somebody has looked.
     pub(crate) questions: usize,
+    /// What was lost.
+    pub(crate) losses: Losses,
+    /// How much of its team's work is left.
+    pub(crate) left: u32,
+    /// What it spent, where the envelope had no room for something.
+    pub(crate) spend: Option<Spend>,
 }
 
 /// One agent.
@@ -68,19 +77,15 @@ pub(crate) enum State {
     Open,
     /// It is unfinished, nobody drives it, and it waits for a person's answer.
     Waiting,
-    /// It was answered.
-    Done,
-    /// It was answered in part.
-    Partial(FailureKind),
-    /// It failed.
-    Failed(FailureKind),
+    /// It has ended, and how.
+    Ended(Ending),
 }
 
 impl State {
     /// The state in one or two words, for people.
     pub(crate) fn words(self) -> String {
         match self {
-            Self::Partial(kind) | Self::Failed(kind) => format!("{} {}", self.word(), kind_word(kind)),
+            Self::Ended(end) if end.status != EndStatus::Done => format!("{} {}", self.word(), end.reason.word()),
             Self::Waiting => "waits for an answer".to_owned(),
             _ => self.word().to_owned(),
         }
@@ -92,9 +97,15 @@ impl State {
             Self::Running => "running",
             Self::Open => "open",
             Self::Waiting => "waiting",
-            Self::Done => "done",
-            Self::Partial(_) => "partial",
-            Self::Failed(_) => "failed",
+            Self::Ended(end) => end.status.word(),
+        }
+    }
+
+    /// How it ended, once it has.
+    pub(crate) fn ending(self) -> Option<Ending> {
+        match self {
+            Self::Ended(end) => Some(end),
+            Self::Running | Self::Open | Self::Waiting => None,
         }
     }
 }
@@ -113,24 +124,89 @@ impl Run {
         }
         let summary = &self.lead().summary;
         let kind = summary.failure.unwrap_or(FailureKind::Internal);
+        let lead = match summary.status {
+            Status::Open if self.questions > 0 => return State::Waiting,
+            Status::Open => return State::Open,
+            Status::Done => LeadEnd::Answered,
+            Status::Partial => LeadEnd::Failed { kind, says: true },
+            Status::Failed => LeadEnd::Failed { kind, says: false },
+        };
         // What a program came to is said by its run: to the lead's stream a part is a failure.
-        let partial = self.own_program().is_some_and(|program| program.status == Some(ProgramStatus::Partial));
-        if partial && summary.status == Status::Failed {
-            return State::Partial(kind);
+        let own = self.own_program().map(|program| match program.status {
+            None => OwnProgram::Open,
+            Some(ProgramStatus::Complete) => OwnProgram::Complete,
+            Some(ProgramStatus::Partial) => OwnProgram::Partial,
+            Some(ProgramStatus::Failed) => OwnProgram::Failed,
+            Some(ProgramStatus::Stopped) => OwnProgram::Stopped,
+        });
+        let losses = match self.own_program() {
+            Some(own) => self.losses.of_own(&own.run),
+            None => self.losses.clone(),
+        };
+        State::Ended(ending(&losses.enter(EndFacts { lead, own, left: self.left, ..EndFacts::default() })))
+    }
+
+    /// Whether a resume would go on with something.
+    pub(crate) fn can_go_on(&self) -> bool {
+        self.lead().summary.can_go_on || self.left > 0 || (self.own.is_none() && self.losses.can_go_on())
+    }
+
+    /// The command that goes on with it, with what it lacks, if there is anything to go on with.
+    pub(crate) fn way_on(&self, naming: &Naming) -> Option<String> {
+        let resume = naming.resume(self.session.as_str()).filter(|_| self.can_go_on())?;
+        let short = self.state().ending().is_some_and(|end| end.code == Exit::Budget as u8);
+        let raise = self.spend.as_ref().filter(|_| short).map(|spend| {
+            let said: Vec<&str> = self.losses.want_of_room().collect();
+            raised(&[], &said, spend)
+        });
+        Some(resume + &raise.unwrap_or_default())
+    }
+
+    /// What a run that ended in part has not done, in words.
+    pub(crate) fn not_done(&self) -> String {
+        let lost: Vec<LostItem> = self.losses.lost.iter().map(LostItem::from).collect();
+        match (&self.losses.refused, lost.is_empty()) {
+            (Some(_), _) => "a fan-out was refused whole".to_owned(),
+            (None, false) => format!("lost: {}", lost_words(&lost.iter().collect::<Vec<_>>())),
+            (None, true) => self.state().words(),
         }
-        match summary.status {
-            Status::Open if self.questions > 0 => State::Waiting,
-            Status::Open => State::Open,
-            Status::Done => State::Done,
-            Status::Partial => State::Partial(kind),
-            Status::Failed => State::Failed(kind),
+    }
+
+    /// Looks what was lost. That reads whole runs, so only those are read whose rows say that something was.
+    async fn look_for_losses(&mut self, journal: &Journal, has_team: bool) -> Result<(), Failure> {
+        if has_team && self.lead().summary.status != Status::Open {
+            self.left = u32::try_from(
+                Desk::new(journal.clone(), Clock::system(), Ids::random()).left(&self.session).await?.len(),
+            )
+            .unwrap_or(u32::MAX);
         }
+        let is_whole = |summary: &RunSummary| {
+            let RunCounts { failed, skipped, findings, .. } = summary.counts;
+            failed + skipped == 0 && (summary.voters == 0 || findings.unverified == 0)
+        };
+        let is_complete = |summary: &ProgramSummary| summary.status == Some(ProgramStatus::Complete);
+        let refused = self.lead().summary.refused.is_some();
+        if !refused && self.workflows.iter().all(is_whole) && self.programs.iter().all(is_complete) {
+            return Ok(());
+        }
+        let (mut flows, mut programs) = (Vec::new(), Vec::new());
+        for summary in &self.workflows {
+            flows.push(work::flow(journal, &summary.run).await?);
+        }
+        for summary in &self.programs {
+            programs.push(work::program(journal, &summary.run).await?);
+        }
+        self.losses = Losses::of(self, &flows, &programs);
+        if self.losses.is_short() {
+            self.spend = work::spent(journal, self).await?;
+        }
+        Ok(())
     }
 
     /// Where the run stands, in words. What became of a person's own program is said in the program's words.
     pub(crate) fn words(&self) -> String {
         match (self.state(), self.own_program().and_then(|program| program.status)) {
-            (State::Done | State::Partial(_) | State::Failed(_), Some(status)) => status.word().to_owned(),
+            (State::Ended(_), Some(status)) => status.word().to_owned(),
             (State::Open, Some(ProgramStatus::Stopped)) => ProgramStatus::Stopped.word().to_owned(),
             (state, _) => state.words(),
         }
@@ -236,8 +312,10 @@ impl Catalog {
                 catalog.runs[place].workflows.insert(0, summary);
             }
         }
+        let teams = teams(journal).await?;
         for run in &mut catalog.runs {
             run.look_for_own(journal).await?;
+            run.look_for_losses(journal, teams.contains(run.session.as_str())).await?;
         }
         Ok(catalog)
     }
@@ -250,7 +328,17 @@ impl Catalog {
             None => {
                 self.places.insert(session.clone(), self.runs.len());
                 let (workflows, programs) = (Vec::new(), Vec::new());
-                self.runs.push(Run { session, agents: vec![entry], workflows, programs, own: None, questions: 0 });
+                self.runs.push(Run {
+                    session,
+                    agents: vec![entry],
+                    workflows,
+                    programs,
+                    own: None,
+                    questions: 0,
+                    losses: Losses::default(),
+                    left: 0,
+                    spend: None,
+                });
             }
         }
     }
@@ -292,6 +380,17 @@ impl Catalog {
             |pair: &[&str]| pair[0].bytes().zip(pair[1].bytes()).take_while(|(one, other)| one == other).count();
         sessions.windows(2).map(|pair| common(pair) + 1).max().unwrap_or(0).max(SHORT)
     }
+}
+
+/// The sessions that have members or tasks.
+pub(crate) async fn teams(journal: &Journal) -> Result<HashSet<String>, Failure> {
+    let mut sessions = HashSet::new();
+    for prefix in ["roster:", "board:"] {
+        let filter = Filter { prefix: Some(prefix.to_owned()), limit: None };
+        let listed = journal.list(&filter).await?;
+        sessions.extend(listed.iter().filter_map(|row| Some(row.stream.as_str().strip_prefix(prefix)?.to_owned())));
+    }
+    Ok(sessions)
 }
 
 fn ambiguous<'a>(given: &str, what: &str, found: impl ExactSizeIterator<Item = &'a str>) -> Failure {

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use convoke_kernel::Ending;
+
 /// The exit codes, as documented in `convoke --help`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -26,6 +28,21 @@ pub(crate) enum Exit {
     Interrupted = 130,
     /// SIGTERM stopped it; it can be resumed.
     Terminated = 143,
+}
+
+impl Exit {
+    /// The exit code of a session that ended so.
+    pub(crate) fn of(ending: Ending) -> Self {
+        Self::coded(ending.code)
+    }
+
+    /// The exit code with this number.
+    pub(crate) fn coded(code: u8) -> Self {
+        let all = [Self::Done, Self::Failed, Self::Partial, Self::Budget, Self::NeedsPerson, Self::Finding];
+        let stops = [Self::HungUp, Self::Interrupted, Self::Terminated];
+        // The kernel decides no other code; a test holds it to that.
+        all.into_iter().chain(stops).find(|exit| *exit as u8 == code).unwrap_or(Self::Failed)
+    }
 }
 
 impl From<Exit> for std::process::ExitCode {

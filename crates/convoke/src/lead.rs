@@ -23,12 +23,17 @@ pub(crate) struct Lead {
 /// What the key of an input begins with that asks the task again.
 pub(crate) const ASKED_AGAIN: &str = "again-";
 
+/// What the key of a call begins with by which lost work is tried again.
+pub(crate) use convoke_kernel::RETRY_KEY as RETRIED;
+
 /// One input from outside and the reply that ended it.
 #[derive(Debug, Clone)]
 pub(crate) struct Exchange {
     number: u32,
     input: String,
     taken_back: bool,
+    /// Whether the lead was told what came of it, if lost work was tried again by it.
+    told: bool,
     /// Whether it is a call that a person made, and not something that was said.
     pub(crate) is_call: bool,
     /// What was said.
@@ -68,6 +73,16 @@ impl Exchange {
     pub(crate) fn called(&self, lead: &AgentId) -> Option<RunId> {
         let call = format!("person_{}", self.number);
         self.is_call.then(|| RunId::derived(&["workflow", lead.as_str(), &call]))
+    }
+
+    /// Whether it is a call by which lost work was tried again.
+    pub(crate) fn is_retry(&self) -> bool {
+        self.is_call && self.input.starts_with(RETRIED)
+    }
+
+    /// The key of the input by which the lead is told what came of it.
+    pub(crate) fn told_as(&self) -> String {
+        format!("{ASKED_AGAIN}{}", self.input)
     }
 }
 
@@ -122,6 +137,7 @@ impl Lead {
                         is_call,
                         outcome: None,
                         before: String::new(),
+                        told: false,
                     });
                 }
                 Ok(Event::CallMade(made)) => {
@@ -136,6 +152,7 @@ impl Lead {
                         is_call,
                         outcome: None,
                         before: String::new(),
+                        told: false,
                     });
                 }
                 Ok(Event::ExchangeReopened(reopened)) => lead.set(reopened.exchange, false, None),
@@ -151,6 +168,11 @@ impl Lead {
         self.spec.as_ref().is_some_and(|spec| spec.role == Role::Lead) && !self.exchanges.is_empty()
     }
 
+    /// The calls by which lost work was tried again, that have ended, and of which the lead has not been told.
+    pub(crate) fn untold(&self) -> impl Iterator<Item = &Exchange> {
+        self.exchanges.iter().filter(|exchange| exchange.is_retry() && !exchange.told && exchange.outcome.is_some())
+    }
+
     fn started(&mut self, spec: AgentSpec) {
         self.mode = spec.fan_out.as_ref().map(|fan_out| fan_out.mode);
         self.spec = Some(spec);
@@ -159,9 +181,14 @@ impl Lead {
     /// What was taken back and is offered again is one exchange, and so is a task that is asked again.
     fn opened(&mut self, exchange: Exchange) {
         let again = exchange.input.starts_with(ASKED_AGAIN);
+        if again {
+            self.exchanges.iter_mut().for_each(|before| before.told = true);
+        }
         let same = |old: &&mut Exchange| old.taken_back && old.input == exchange.input;
         let place = if again { self.exchanges.first_mut() } else { self.exchanges.last_mut().filter(same) };
         match place {
+            // The task stays what the person asked.
+            Some(place) if again => *place = Exchange { text: std::mem::take(&mut place.text), ..exchange },
             Some(place) => *place = exchange,
             None => self.exchanges.push(exchange),
         }

@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use convoke_kernel::StoppedBy;
 use convoke_runtime::{Control, StopLevel, Stopper};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::UnboundedSender;
@@ -49,23 +50,17 @@ impl Caught {
 
     /// The exit code it leads to.
     pub(crate) fn exit(self) -> Exit {
-        match self {
-            Self::Interrupt => Exit::Interrupted,
-            Self::Terminate => Exit::Terminated,
-            Self::HangUp => Exit::HungUp,
-            // It is unfinished and goes on when a person says so.
-            Self::Pause | Self::Stop => Exit::NeedsPerson,
-        }
+        Exit::coded(self.by().code())
     }
 
-    /// The exit reason in data.
-    pub(crate) fn reason(self) -> &'static str {
+    /// The same for whoever decides how a run ended.
+    pub(crate) fn by(self) -> StoppedBy {
         match self {
-            Self::Interrupt => "interrupted",
-            Self::Terminate => "terminated",
-            Self::HangUp => "hung_up",
-            Self::Pause => "paused",
-            Self::Stop => "stopped",
+            Self::Interrupt => StoppedBy::Interrupt,
+            Self::Terminate => StoppedBy::Terminate,
+            Self::HangUp => StoppedBy::HangUp,
+            Self::Pause => StoppedBy::Pause,
+            Self::Stop => StoppedBy::Stop,
         }
     }
 }

@@ -2,17 +2,19 @@
 //! by outcome, subtasks nobody reached, what was not new, and what all of it cost. It reads; it changes nothing.
 
 mod agents;
+mod losses;
 mod verified;
 
 pub(crate) use agents::role;
+pub(crate) use losses::Losses;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use convoke_claude::Models;
 use convoke_journal::{Journal, StreamId};
 use convoke_kernel::{
-    self as kernel, AgentId, FailureKind, ItemState, ItemStatus, ItemView, Ledger, Program, ProgramEvent, Reused,
-    RunEvent, SessionId, Usage, VoterResult,
+    self as kernel, ItemState, ItemStatus, ItemView, Ledger, Program, ProgramEvent, Reused, RunEvent, SessionId, Usage,
+    VoterResult,
 };
 
 use crate::catalog::{Catalog, Entry, Run};
@@ -35,19 +37,10 @@ pub(crate) struct Work {
     pub(crate) spend: Option<Spend>,
     /// What the cache did for all agents; `None` takes the lead's own figures.
     pub(crate) cache: Option<Cache>,
-    /// What the envelope had no room for, and nobody did later either.
-    pub(crate) short: Short,
+    /// What was lost, and nobody did later either.
+    pub(crate) losses: Losses,
     /// The programs' runs, in the order they were started.
     pub(crate) programs: Vec<Program>,
-}
-
-/// What was left undone for want of money, tokens or time.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Short {
-    /// Subtasks that were not run, or not to their end.
-    pub(crate) subtasks: u32,
-    /// Results that could not be verified.
-    pub(crate) results: u32,
 }
 
 /// What agents used.
@@ -108,11 +101,11 @@ impl Work {
         for summary in &run.programs {
             programs.push(program(journal, &summary.run).await?);
         }
-        let ledger = journal.shared(&StreamId::from(&run.session)).await?;
-        let ledger: Option<Ledger> = ledger.and_then(|state| serde_json::from_str(&state).ok());
+        let ledger = ledger(journal, run).await?;
         let mut work = Self::new(run, &flows, ledger.as_ref(), &settings.models, now);
         work.agents = agents::agents(run, &flows, &programs);
         work.findings.extend(verified::findings(&programs));
+        work.losses = Losses::of(run, &flows, &programs);
         work.programs = programs;
         Ok(work)
     }
@@ -143,9 +136,20 @@ impl Work {
         work.below = Used::of(run.agents.iter().skip(1));
         work.spend = ledger.filter(|ledger| ledger.count() > 0).map(|ledger| spend(ledger, &all, now));
         work.cache = Some(cache(run, models));
-        work.short = short(run, flows);
+        work.losses = Losses::of(run, flows, &[]);
         work
     }
+}
+
+async fn ledger(journal: &Journal, run: &Run) -> Result<Option<Ledger>, Failure> {
+    let ledger = journal.shared(&StreamId::from(&run.session)).await?;
+    Ok(ledger.and_then(|state| serde_json::from_str(&state).ok()))
+}
+
+/// What the ledger of a run says, without the time.
+pub(crate) async fn spent(journal: &Journal, run: &Run) -> Result<Option<Spend>, Failure> {
+    let all = Used::of(&run.agents);
+    Ok(ledger(journal, run).await?.map(|ledger| spend(&ledger, &all, run.updated_at())))
 }
 
 /// For every subtask, the last workflow in which it was done.
@@ -156,7 +160,7 @@ fn latest(flows: &[kernel::Run]) -> HashMap<String, usize> {
 }
 
 /// A workflow's run, folded from its stream.
-async fn flow(journal: &Journal, id: &str) -> Result<kernel::Run, Failure> {
+pub(crate) async fn flow(journal: &Journal, id: &str) -> Result<kernel::Run, Failure> {
     let bad = |seq: u64, why: String| Failure::failed(format!("event {seq} of workflow {id} cannot be read: {why}"));
     let mut run = kernel::Run::new();
     for record in journal.load(&StreamId::new(id)?, 0).await? {
@@ -292,31 +296,6 @@ fn cache(run: &Run, models: &Models) -> Cache {
         fresh: usage.input_tokens,
         saved_nano: saved,
     }
-}
-
-/// What is undone because of a cap. What the lead had done in another run is not.
-fn short(run: &Run, flows: &[kernel::Run]) -> Short {
-    let refused: HashSet<&AgentId> = run
-        .agents
-        .iter()
-        .filter(|entry| entry.summary.failure == Some(FailureKind::Budget))
-        .map(|entry| &entry.agent)
-        .collect();
-    let (mut whole, mut not_run, mut not_verified) = (HashSet::new(), HashSet::new(), HashSet::new());
-    for flow in flows {
-        for item in flow.items() {
-            let unverified = item.findings.unverified > 0 && item.verifiers.iter().any(|id| refused.contains(id));
-            match &item.result {
-                Some(ItemStatus::Ok) if unverified => not_verified.insert(item.prompt),
-                Some(ItemStatus::Ok) => whole.insert(item.prompt),
-                Some(ItemStatus::Failed { kind: FailureKind::Budget, .. }) => not_run.insert(item.prompt),
-                Some(ItemStatus::Skipped { reason }) if reason.starts_with("budget") => not_run.insert(item.prompt),
-                _ => false,
-            };
-        }
-    }
-    let left = |prompts: &HashSet<String>| u32::try_from(prompts.difference(&whole).count()).unwrap_or(u32::MAX);
-    Short { subtasks: left(&not_run), results: left(&not_verified) }
 }
 
 #[cfg(test)]

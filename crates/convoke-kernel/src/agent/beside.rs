@@ -7,21 +7,36 @@ use super::decide::Draft;
 use super::mail::Opening;
 use super::state::{Exchange, Slot, Stage};
 use crate::event::CallMade;
-use crate::outcome::{Outcome, ToolResult};
+use crate::outcome::{Outcome, Ran, ToolResult};
+use crate::prompts;
 use crate::segment::Segment;
 use crate::tools;
 use crate::wire::{FailureKind, ToolCall};
 
+/// What the key of a person's call begins with by which lost work is tried again.
+pub const RETRY_KEY: &str = "retry-";
+
+impl Exchange {
+    /// Whether lost work is tried again by it.
+    pub(super) fn is_retry(&self) -> bool {
+        self.call.is_some() && self.input.starts_with(RETRY_KEY)
+    }
+}
+
 impl Draft {
-    /// A run in the background has ended, and the agent is told.
+    /// A run in the background has ended, or one that tried lost work again, and the agent is told.
     pub(super) fn told(&mut self, key: String, run: String, text: String) -> Result<(), Unexpected> {
         if self.control.stage != Stage::Idle {
             return Err(Unexpected::Busy);
         }
-        if !self.control.running.contains(&run) {
+        if self.control.running.contains(&run) {
+            return self.open(Opening { key, text, notice: Some(run), ..Opening::default() });
+        }
+        if !self.control.called_last() {
             return Err(Unexpected::Stale);
         }
-        self.open(Opening { key, text, notice: Some(run), ..Opening::default() })
+        let body = Some(prompts::retried(&run, &text));
+        self.open(Opening { key, text, body, notice: Some(run), ..Opening::default() })
     }
 
     /// A person calls `Workflow`. No history is written and no model asked.
@@ -45,9 +60,35 @@ impl Control {
         if self.task.is_empty() {
             self.task = e.text.clone();
         }
+        // A retry is no question of the person's: what was answered before it stays what the agent came to.
+        if e.input.starts_with(RETRY_KEY)
+            && let Some(before) = self.exchange.as_ref().filter(|before| !before.is_retry())
+        {
+            self.answered_before = before.outcome.clone();
+        }
         let exchange = Exchange::new(e.exchange, &e.input, &e.text, self.mark);
         self.exchange = Some(Exchange { call: Some(e.call.clone()), ..exchange });
         Stage::Tools(vec![Slot::queued(&e.call)])
+    }
+
+    /// Whether a person's call was the last thing that happened: only what such a call came to is told without having been in the background.
+    pub(super) fn called_last(&self) -> bool {
+        self.exchange.as_ref().is_some_and(|exchange| exchange.call.is_some())
+    }
+
+    /// A call of `Workflow` was answered. One that was refused whole for want of room stands until another is admitted.
+    pub(super) fn fan_out_answered(&mut self, call: &ToolCall, result: &ToolResult) {
+        if call.name != tools::WORKFLOW {
+            return;
+        }
+        match (result.ran, result.failure) {
+            (Ran::Refused, Some(FailureKind::Budget)) => {
+                let why = result.text.lines().next().unwrap_or_default();
+                self.refused_fan_out = Some(why.to_owned());
+            }
+            (Ran::Done, _) => self.refused_fan_out = None,
+            (Ran::Refused | Ran::Interrupted, _) => {}
+        }
     }
 
     /// A call launched this run, which goes on by itself until the agent is told of its end.

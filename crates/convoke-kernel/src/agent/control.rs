@@ -60,6 +60,10 @@ pub(super) struct Control {
     pub(super) changed: Vec<String>,
     /// Runs in the background, launched by calls and not yet told of.
     pub(super) running: Vec<String>,
+    /// Why the last fan-out was refused whole for want of room, if none was admitted since.
+    pub(super) refused_fan_out: Option<String>,
+    /// What the last exchange came to before lost work was tried again.
+    pub(super) answered_before: Option<Outcome>,
     /// What every history of the agent begins with.
     pub(super) base: Mark,
     pub(super) lasting: Lasting,
@@ -87,6 +91,8 @@ impl Control {
             shell: None,
             changed: Vec::new(),
             running: Vec::new(),
+            refused_fan_out: None,
+            answered_before: None,
             base: Mark::new(),
             lasting: Lasting::default(),
             forked: None,

@@ -71,6 +71,7 @@ use crate::spec::AgentSpec;
 use crate::todo::TodoItem;
 use crate::tools::Wanted;
 
+pub use beside::RETRY_KEY;
 pub use control::IllegalEvent;
 pub use input::{Effect, Input, ModelRequest, Pace, RoomAnswer, RoomAsk, Unexpected};
 pub(crate) use lasting::SUMMARY_TOKENS;
@@ -265,6 +266,11 @@ impl Agent {
     /// The runs in the background that the agent has not been told of, in the order they were launched.
     pub fn running(&self) -> &[String] {
         &self.control.running
+    }
+
+    /// Whether the agent can be told what this run came to: it goes on in the background, or a person's call was the last thing that happened.
+    pub fn may_be_told(&self, run: &str) -> bool {
+        self.control.running.iter().any(|known| known == run) || self.control.called_last()
     }
 
     /// Whether what is open is a person's own call, with which no model has to do.

@@ -209,6 +209,7 @@ impl Control {
             self.launched(run);
         }
         let call = slot.call.clone();
+        self.fan_out_answered(&call, &e.result);
         self.remember(&call, &e.result);
         self.count_call(&call, &e.result);
         let taken = self.taken(&call, &e.result);

@@ -52,6 +52,9 @@ pub struct Summary {
     /// The kind of failure, if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureKind>,
+    /// Why the last fan-out was refused whole for want of room, if none was admitted since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
     /// Whether a resume would go on with something.
     pub can_go_on: bool,
     /// When it started.
@@ -86,6 +89,7 @@ impl Summary {
             effort: spec.capabilities.effort.clone(),
             status: Status::Open,
             failure: None,
+            refused: None,
             can_go_on: true,
             started_at,
             turns: 0,
@@ -122,7 +126,10 @@ impl Agent {
 
 fn summarise(control: &Control, started_at: u64) -> Option<Summary> {
     let spec = control.spec.as_ref()?;
-    let outcome = control.exchange.as_ref().and_then(|exchange| exchange.outcome.as_ref());
+    let outcome = control.exchange.as_ref().and_then(|exchange| {
+        let ended = exchange.outcome.as_ref()?;
+        Some(control.answered_before.as_ref().filter(|_| exchange.is_retry()).unwrap_or(ended))
+    });
     // Whoever has runs in the background has something to do, whatever became of the last exchange.
     let outcome = outcome.filter(|_| control.stage == Stage::Idle && control.running.is_empty());
     let failure = outcome.and_then(Outcome::failure);
@@ -136,6 +143,7 @@ fn summarise(control: &Control, started_at: u64) -> Option<Summary> {
         forked_from: control.forked.clone(),
         status,
         failure,
+        refused: control.refused_fan_out.clone(),
         can_go_on: control.can_go_on(),
         turns: control.turns,
         calls: control.calls,

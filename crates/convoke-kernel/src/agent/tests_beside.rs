@@ -232,3 +232,55 @@ fn events_from_before_there_were_programs_are_read_as_they_were() {
         assert_eq!(Event::decode(text).unwrap().encode().unwrap(), text);
     }
 }
+
+#[test]
+fn what_came_of_lost_work_is_told_behind_bars_after_the_call_that_tried_it_again_and_is_no_consent() {
+    let mut bench = of(lead(false, true, 30), "review it");
+    bench.replies(says("in part"));
+    assert_eq!(bench.agent.decide(told("found"), 1, Pace::Go), Err(Unexpected::Stale), "nothing was tried again");
+    bench.feed(own("try 1 subtask again", json!({"subtasks": ["a"]})));
+    bench.feed(Input::ToolDone { id: "person_2".into(), result: done("1 subtask: ok\nuse a workflow") });
+    assert!(bench.agent.may_be_told(RUN));
+    assert_eq!(bench.feed(told("found\nuse a workflow")), ["exchange_opened", "model_called"]);
+    let last = message(&bench, bench.agent.history().len() - 1);
+    let text = last["content"][0]["text"].as_str().unwrap();
+    assert!(text.starts_with(&format!("[run {RUN}: lost work was tried again]\n")), "{text}");
+    assert!(text.contains("\n| found\n| use a workflow\n"), "{text}");
+    assert_eq!(consent(&mut bench, "t2"), Consent::Missing);
+}
+
+#[test]
+fn a_fan_out_that_was_refused_whole_stands_until_another_is_admitted() {
+    let mut bench = of(lead(true, true, 30), "review it");
+    let stands = |bench: &Bench| bench.agent.summary().unwrap().refused;
+    let fan_out = |bench: &mut Bench, id: &str, result: ToolResult| {
+        bench.replies(tool_calls(vec![call(id, "Workflow", json!({"subtasks": ["a"]}))]));
+        bench.feed(Input::ToolDone { id: id.into(), result });
+    };
+    fan_out(&mut bench, "t1", no_room());
+    assert_eq!(stands(&bench).as_deref(), Some("Workflow error: needs 6 agents, 5 of 5 are left"));
+    fan_out(&mut bench, "t2", ToolResult::refused("Workflow error: no usable subtasks were provided."));
+    assert!(stands(&bench).is_some(), "one that says nothing makes up for nothing");
+    fan_out(&mut bench, "t3", done("1 subtask: ok"));
+    assert_eq!(stands(&bench), None);
+}
+
+fn no_room() -> ToolResult {
+    let text = "Workflow error: needs 6 agents, 5 of 5 are left\nsend fewer";
+    ToolResult { failure: Some(FailureKind::Budget), ..ToolResult::refused(text) }
+}
+
+#[test]
+fn a_retry_that_failed_changes_nothing_of_what_was_answered_before_it() {
+    let mut bench = of(lead(true, true, 30), "review it");
+    bench.replies(says("in part"));
+    for number in 2..4 {
+        let input = Segment::encode(&json!({"subtasks": ["a"]}));
+        let key = format!("{RETRY_KEY}{}", bench.events.len());
+        bench.feed(Input::Call { key, text: "try it again".into(), input });
+        let id = format!("person_{number}");
+        bench.feed(Input::ToolDone { id, result: no_room() });
+        let summary = bench.agent.summary().unwrap();
+        assert_eq!((summary.status, summary.failure, summary.can_go_on), (Status::Done, None, true));
+    }
+}

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use convoke_journal::{Batch, Lease};
 use convoke_kernel::{
-    AgentId, AgentSpec, Checked, ItemResult, Normalised, Role, Run, RunEffect, RunEvent, RunId, RunInput, RunSpec,
-    ToolResult, VoterResult, label, verifier_prompt, worker_prompt,
+    AgentId, AgentSpec, Checked, FailureKind, ItemResult, Normalised, Role, Run, RunEffect, RunEvent, RunId, RunInput,
+    RunSpec, ToolResult, VoterResult, label, verifier_prompt, worker_prompt,
 };
 use tokio::task::{JoinError, JoinSet};
 
@@ -131,7 +131,8 @@ impl Runner {
                 let text = format!(
                     "Workflow error: {reason}. No agent was started and nothing was spent; send fewer subtasks."
                 );
-                Ok(Some(ToolResult::refused(text)))
+                // Whoever reads the session later is told that this was not done, and why.
+                Ok(Some(ToolResult { failure: Some(FailureKind::Budget), ..ToolResult::refused(text) }))
             }
             Err(error) => Err(error),
         }

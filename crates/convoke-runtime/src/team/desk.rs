@@ -56,6 +56,13 @@ impl Desk {
         rows(&self.journal, &roster, &board).await
     }
 
+    /// What is left of a session's team's work, one line each; what nobody is at is left too.
+    pub async fn left(&self, session: &SessionId) -> Result<Vec<String>, Error> {
+        let (roster, board) = (self.roster(session).await?, self.board(session).await?);
+        let open = crate::team::open(&self.journal, &roster, &board).await;
+        Ok(open.into_iter().chain(crate::team::left(&roster, &board)).collect())
+    }
+
     /// What has happened to a task and when, its holders' signs of life left out.
     pub async fn task_history(&self, session: &SessionId, task: &TaskId) -> Result<Vec<(u64, BoardEvent)>, Error> {
         history(&self.journal, session, task).await

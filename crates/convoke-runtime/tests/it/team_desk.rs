@@ -334,6 +334,7 @@ async fn w18_what_a_member_does_follows_from_who_drives_it_and_not_from_what_a_d
         dir: "/".to_owned(),
         task: String::new(),
         forked_from: None,
+        refused: None,
         model: "m".to_owned(),
         effort: None,
         status,

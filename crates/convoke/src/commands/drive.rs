@@ -5,6 +5,7 @@ use std::path::Path;
 use convoke_kernel::{AgentId, AgentSpec};
 use convoke_runtime::{Ended, Error, Stopper, Take};
 
+use super::lost::News;
 use crate::again::Naming;
 use crate::args::EndArgs;
 use crate::failure::{Exit, Failure};
@@ -42,7 +43,16 @@ pub(super) async fn drive(job: Job<'_>) -> Result<Exit, Failure> {
     let screen = Screen::start(look, &opened.runtime, opened.clock.clone(), agent.clone(), progress.clone()).await;
     let signals = Signals::listen(stopper, screen.messages())?;
     // The screen is a thread and the signals are a task of their own, so nothing here holds up a heartbeat.
-    let result = opened.runtime.drive(&agent, take, stop, Some(screen.watcher())).await;
+    let mut result = opened.runtime.drive(&agent, take, stop.clone(), Some(screen.watcher())).await;
+    // Lost work that was tried again is told to the lead, which then answers anew.
+    let ended = result.as_ref().is_ok_and(|ended| ended.outcome.is_some() && !ended.parked && ended.asked.is_none());
+    if ended && signals.caught().is_none() {
+        match tell_news(&opened, &agent).await {
+            Ok(false) => {}
+            Ok(true) => result = opened.runtime.drive(&agent, Take::New, stop, Some(screen.watcher())).await,
+            Err(failure) => warnings.push(format!("the lead could not be told of the retry: {}", failure.message)),
+        }
+    }
     let shown = screen.close().await;
     // A journal that has just failed is not asked again: what there is to say is in the result.
     let session = result.as_ref().ok().and_then(|ended| ended.summary.as_ref()).map(|summary| &summary.session);
@@ -92,6 +102,14 @@ pub(super) async fn drive(job: Job<'_>) -> Result<Exit, Failure> {
     // The leases go back at once, so that a resume need not find out that this process is gone.
     let _ = opened.journal.close().await;
     Report::new(end).print(look)
+}
+
+/// Tells the lead what came of lost work that was tried again, and says whether there was anything to tell.
+async fn tell_news(opened: &Opened, agent: &AgentId) -> Result<bool, Failure> {
+    let told = Lead::read(&opened.journal, agent).await?;
+    let Some(news) = News::of(&opened.journal, agent, &told).await? else { return Ok(false) };
+    news.tell(&opened.runtime, agent).await?;
+    Ok(true)
 }
 
 /// What is said of calls that were refused for want of somebody to ask.

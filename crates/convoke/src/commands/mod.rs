@@ -10,6 +10,7 @@ pub(crate) mod cost;
 pub(crate) mod doctor;
 mod drive;
 pub(crate) mod export;
+mod lost;
 pub(crate) mod mail;
 pub(crate) mod man;
 mod patch;

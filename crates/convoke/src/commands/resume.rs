@@ -13,6 +13,7 @@ use convoke_runtime::{Ended, Ids, Runtime, Take, changed_since};
 
 use super::banner::Banner;
 use super::drive::{Job, drive, say};
+use super::lost::{News, Retry, plan};
 use super::workflow::{Edited, edited};
 use super::{ask, team, trust};
 use crate::again::Naming;
@@ -28,7 +29,7 @@ use crate::questions::{self, Answered};
 use crate::render::{Asked, End, Look, Progress, Report, clean, first_line, revealed};
 use crate::settings::{Caps, ModelSource, Settings, caps_words};
 use crate::stdio::tell;
-use crate::work::{Short, Work};
+use crate::work::Work;
 
 /// How many other runs an error names.
 const MOST_NAMED: usize = 5;
@@ -67,10 +68,16 @@ pub(crate) async fn run(settings: &Settings, mut args: ResumeArgs) -> Result<Exi
         None => None,
     };
     let told = Lead::read(&journal, &lead.agent).await?;
-    let short = Work::of_run(settings, &journal, run, run.updated_at()).await?.short;
-    let again = args.budget.is_given() && short != Short::default() && earlier.is_none();
+    let again = args.budget.is_given() && run.losses.is_short() && earlier.is_none();
     let goes_on = lead.summary.can_go_on || left.is_some();
-    if !goes_on && !again && args.answers.say.is_none() && earlier.is_none() {
+    let idle = !goes_on && !again && args.answers.say.is_none() && earlier.is_none();
+    let most = told.spec.as_ref().and_then(|spec| spec.fan_out.as_ref()).map_or(0, |fan_out| fan_out.max_subtasks);
+    let news = News::of(&journal, &lead.agent, &told).await?.is_some();
+    let retries = match idle && !news {
+        true => Retry::of(&journal, &run.losses, most).await?,
+        false => Vec::new(),
+    };
+    if idle && !news && retries.is_empty() {
         if lead.summary.forked_from.is_some() && told.exchanges.is_empty() {
             let what = format!("{} is a fork in which nothing has been said yet", run.session);
             let hint =
@@ -168,6 +175,12 @@ pub(crate) async fn run(settings: &Settings, mut args: ResumeArgs) -> Result<Exi
             settings,
             "what the budget had left out is taken up: the task is asked again, and equal results are reused",
         );
+    }
+    if !retries.is_empty() {
+        say(settings, &look.fit(&plan(run)));
+    }
+    for (at, retry) in retries.iter().enumerate() {
+        retry.make(&opened.runtime, &agent, opened.clock.now(), at).await?;
     }
     if let Some(Edited { heading, text, input }) = &edited {
         opened.runtime.call(&agent, &format!("script-{}", opened.clock.now()), text, input).await?;
@@ -335,7 +348,10 @@ fn newest<'a>(
 ) -> Result<&'a Run, Failure> {
     let dir = &settings.dir;
     let here = || catalog.runs.iter().filter(|run| Checkout::of_run(settings, run) == *dir);
-    let goes_on = |run: &Run| run.lead().summary.can_go_on || left.contains_key(&run.session);
+    let goes_on = |run: &Run| {
+        let lost = run.own_program().is_none() && run.losses.to_retry().next().is_some();
+        run.lead().summary.can_go_on || left.contains_key(&run.session) || lost
+    };
     let waits = |run: &&Run| goes_on(run) && run.lead().owner.is_none();
     if let Some(run) = here().find(waits) {
         return Ok(run);

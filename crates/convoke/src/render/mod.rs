@@ -25,5 +25,5 @@ pub(crate) use look::{Look, terminal_size};
 pub(crate) use names::{file_name, quoted_name};
 pub(crate) use progress::Progress;
 pub(crate) use question::{call_rows, is_whole};
-pub(crate) use report::{Asked, End, Report};
+pub(crate) use report::{Asked, End, Report, raised};
 pub(crate) use screen::{Message, Screen, seen, store_line};

@@ -4,11 +4,11 @@
 mod judge;
 mod raise;
 
-use convoke_kernel::{AgentId, Confinement};
+use convoke_kernel::{AgentId, Confinement, EndStatus};
 use convoke_runtime::{Ended, Error};
 
-use judge::{Judged, judge, judge_all, judge_outcome, judge_program, judge_team, judge_waiting, judge_work};
-use raise::raised;
+use judge::{Case, Judged, judge_outcome};
+pub(crate) use raise::raised;
 
 use super::jsonl;
 use super::look::{Look, Talk};
@@ -21,8 +21,8 @@ use crate::keeping::Left;
 use crate::lead::Exchange;
 use crate::questions::Question;
 use crate::report::{
-    Agent, AgentStatus, Cache, Checkpoint, Confined, Failed, FollowUp, MENDED, ProgramReport, ReportFile, RunReport,
-    SCHEMA_VERSION, Spend, Tokens, Waits, enter_changes, fail_on, json, text,
+    Agent, AgentStatus, Cache, Checkpoint, Confined, Failed, FollowUp, LostItem, MENDED, ProgramReport, ReportFile,
+    RunReport, SCHEMA_VERSION, Spend, Tokens, Waits, enter_changes, fail_on, json, text,
 };
 use crate::settings::{Caps, OutputFormat, switch_word};
 use crate::signals::Caught;
@@ -78,37 +78,12 @@ pub(crate) struct Report {
     mends: bool,
 }
 
-/// What a run came to, in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Status {
-    /// It was answered.
-    Done,
-    /// There is an answer, and it is not whole.
-    Partial,
-    /// It failed.
-    Failed,
-    /// A signal stopped it.
-    Interrupted,
-    /// It waits for a person's answer.
-    Waiting,
-}
-
-impl Status {
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::Partial => "partial",
-            Self::Failed => "failed",
-            Self::Interrupted => "interrupted",
-            Self::Waiting => "waiting",
-        }
-    }
-}
-
 impl Report {
     /// Judges how a run ended.
     pub(crate) fn new(end: End) -> Self {
-        let End { agent, result, caught, mut progress, ended_at, warnings, journal, asked, mut exchanges, .. } = end;
+        let End {
+            agent, mut result, caught, mut progress, ended_at, mut warnings, journal, asked, mut exchanges, ..
+        } = end;
         let (work, questions, left, wanted) = (end.work, end.questions, end.left, end.wanted);
         // What came back and could not be recorded is paid for all the same.
         let summary = match &result {
@@ -118,6 +93,14 @@ impl Report {
         };
         if let Some(summary) = summary {
             progress = Progress::from_summary(summary);
+        }
+        // Work that was tried again is no question of the person's: what the lead says to it is in the place of its answer to the task.
+        let retried = exchanges.last().is_some_and(Exchange::is_retry);
+        exchanges.retain(|exchange| !exchange.is_retry());
+        if let (true, Ok(Ended { outcome: Some(outcome), .. })) = (retried, &mut result)
+            && let Some(answered) = exchanges.iter().rev().find_map(|exchange| exchange.outcome.clone())
+        {
+            *outcome = answered;
         }
         let undone = result.as_ref().map(|ended| ended.left.clone()).unwrap_or_default();
         let can_go_on = match &result {
@@ -129,36 +112,44 @@ impl Report {
         let run = progress.session.as_ref().map_or(agent.as_str(), |session| session.as_str()).to_owned();
         let programs: Vec<ProgramReport> =
             work.programs.iter().filter_map(|program| ProgramReport::of(program, &journal, &run)).collect();
-        let broke = result.is_err();
         // A person's call is judged by itself: what an earlier one came to, such as that of a script that was edited since, is past.
         let call = exchanges.last().and_then(|exchange| exchange.called(&agent));
         if call.is_some() {
             exchanges.drain(..exchanges.len() - 1);
         }
-        let mut judged = judge_all(judge(result, caught, questions.len()), &exchanges);
-        let own = call.as_ref().and_then(|run| programs.iter().find(|program| program.run == run.as_str()));
-        if call.is_some() && !broke {
-            judged = judge_program(judged, own);
-        }
+        let own = call.as_ref().map(|run| programs.iter().find(|program| program.run == run.as_str()));
+        let case = Case {
+            result: &result,
+            caught,
+            questions: questions.len(),
+            exchanges: &exchanges,
+            own,
+            programs: &programs,
+            losses: &work.losses,
+            undone: &undone,
+            finding: wanted.fail_on.is_some_and(|level| fail_on(&work.findings, level)),
+        };
+        let lead = lead(&agent, &case.judge_lead(), &progress);
+        let Judged { ending, answer, failure } = case.judge();
+        let (status, exit, reason) = (ending.status, Exit::of(ending), ending.reason.word().to_owned());
+        let own = own.flatten();
         let value = own.and_then(|program| program.value.clone());
-        let lead = lead(&agent, &judged, &progress);
-        let judged = judge_waiting(judged, &programs, questions.len());
-        let judged = judge_team(judge_work(judged, work.short), &undone);
-        let (status, mut exit, mut reason, answer, failure) = judged;
-        let resume = journal.resume(&run).filter(|_| can_go_on && status != Status::Done);
+        let resumes = can_go_on || work.losses.can_go_on();
+        let resume = journal.resume(&run).filter(|_| resumes && status != EndStatus::Done);
         let raise = match (exit, &work.spend, own) {
-            (Exit::Budget, Some(spend), Some(own)) => raised(std::slice::from_ref(own), spend),
-            (Exit::Budget, Some(spend), None) => raised(&programs, spend),
+            (Exit::Budget, Some(spend), Some(own)) => raised(std::slice::from_ref(own), &[], spend),
+            (Exit::Budget, Some(spend), None) => {
+                let said: Vec<&str> = work.losses.want_of_room().chain(failure.as_deref()).collect();
+                raised(&programs, &said, spend)
+            }
             _ => String::new(),
         };
         let mends = exit == Exit::Failed && own.is_some_and(ProgramReport::wants_mending);
         let resume = resume.map(|resume| resume + if mends { MENDED } else { &raise });
-        let failure = failure.map(|message| Failed { kind: reason.clone(), message });
-        // A run that could not do its work says so first; what it found is in its report all the same.
-        let has_result = matches!(exit, Exit::Done | Exit::Partial);
-        if has_result && wanted.fail_on.is_some_and(|level| fail_on(&work.findings, level)) {
-            (exit, reason) = (Exit::Finding, "finding".to_owned());
-        }
+        warnings.extend(work.losses.warnings());
+        let why = case.reason().word().to_owned();
+        let failure = failure.map(|message| Failed { kind: why, message });
+        let lost: Vec<LostItem> = work.losses.lost.iter().map(LostItem::from).collect();
         let follow_ups = exchanges.iter().skip(1).map(follow_up).collect();
         let used = all(&progress, &work.below);
         let spend = work.spend.unwrap_or_else(|| own_spend(&used, &work, asked.caps, ended_at, progress.started_at));
@@ -186,6 +177,7 @@ impl Report {
             findings: work.findings,
             agents,
             skipped: work.skipped,
+            lost,
             undo: journal
                 .command(&format!("runs undo {run}"))
                 .filter(|_| !left.changed.is_empty() || left.later.iter().any(|one| one.kept)),
@@ -280,7 +272,7 @@ impl Report {
         let told = &self.told;
         let (usage, model) = (&told.usage, &told.model);
         let status = match &told.failure {
-            Some(failure) if ![Status::Interrupted.word(), Status::Waiting.word()].contains(&told.status) => {
+            Some(failure) if ![EndStatus::Interrupted.word(), EndStatus::Waiting.word()].contains(&told.status) => {
                 format!("{} ({})", told.status, failure.kind)
             }
             _ => told.status.to_owned(),
@@ -316,29 +308,28 @@ fn told(question: Question, journal: &Naming, run: &str) -> Waits {
 
 fn follow_up(exchange: &Exchange) -> FollowUp {
     let (status, answer) = match &exchange.outcome {
-        None => (Status::Interrupted, String::new()),
-        Some(outcome) => {
-            let (status, _, _, answer, _) = judge_outcome(outcome.clone());
-            (status, answer)
-        }
+        None => (EndStatus::Interrupted, String::new()),
+        Some(outcome) => (judge_outcome(outcome), outcome.text().to_owned()),
     };
     FollowUp { text: exchange.text.clone(), mode: exchange.mode.map(switch_word), status: status.word(), answer }
 }
 
 /// The lead's row: how it ended itself, whatever became of the others.
-fn lead(agent: &AgentId, (status, _, reason, _, failure): &Judged, progress: &Progress) -> Agent {
+fn lead(agent: &AgentId, Judged { ending, failure, .. }: &Judged, progress: &Progress) -> Agent {
     Agent {
         role: "lead",
         label: String::new(),
         agent: Some(agent.as_str().to_owned()),
         run: None,
         item: None,
-        status: match status {
-            Status::Done => AgentStatus::Ok,
-            Status::Partial | Status::Failed => AgentStatus::Failed,
-            Status::Interrupted | Status::Waiting => AgentStatus::Open,
+        status: match ending.status {
+            EndStatus::Done => AgentStatus::Ok,
+            EndStatus::Partial | EndStatus::Failed => AgentStatus::Failed,
+            EndStatus::Interrupted | EndStatus::Waiting => AgentStatus::Open,
         },
-        failure: failure.as_ref().map(|message| Failed { kind: reason.clone(), message: message.clone() }),
+        failure: failure
+            .as_ref()
+            .map(|message| Failed { kind: ending.reason.word().to_owned(), message: message.clone() }),
         turns: progress.turns,
         commands: progress.commands,
         tokens: progress.usage.prompt_tokens().saturating_add(progress.usage.output_tokens),

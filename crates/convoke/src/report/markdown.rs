@@ -7,7 +7,7 @@ use std::fmt::Write;
 use super::changes::{LATER_HEAD, file_line, tree_line};
 use super::model::{Confined, Finding, RunReport};
 use super::order::{counts, in_order};
-use super::text::{cache, name, outcomes, spend};
+use super::text::{cache, lost_words, name, outcomes, spend};
 use crate::questions::who;
 use crate::render::{clean, dollars, file_name, revealed, tokens};
 use crate::utc;
@@ -50,6 +50,13 @@ pub(crate) fn markdown(report: &RunReport) -> String {
         }
     }
     agents(&mut page, report);
+    if !report.lost.is_empty() {
+        section(&mut page, "Lost");
+        put(&mut page, &format!("{}.", lost_words(&report.lost.iter().collect::<Vec<_>>())));
+        for lost in &report.lost {
+            put(&mut page, &format!("- {}", escaped(&lost.line())));
+        }
+    }
     left(&mut page, report);
     if !report.skipped.is_empty() {
         section(&mut page, "Not run");

@@ -17,12 +17,12 @@ pub(crate) use changes::{Changed, RunLater, Tree, enter as enter_changes};
 pub(crate) use file::ReportFile;
 pub(crate) use json::json;
 pub(crate) use model::{
-    Agent, AgentStatus, Cache, Citation, Confined, Failed, Finding, FollowUp, Reused, RunReport, SCHEMA_VERSION,
-    Severity, Skipped, Spend, Tokens, Verdict, Waits,
+    Agent, AgentStatus, Cache, Citation, Confined, Failed, Finding, FollowUp, LostItem, Reused, RunReport,
+    SCHEMA_VERSION, Severity, Skipped, Spend, Tokens, Verdict, Waits,
 };
 pub(crate) use order::fail_on;
-pub(crate) use program::{Checkpoint, Declined, MENDED, ProgramReport, calls_line, value_text};
-pub(crate) use text::text;
+pub(crate) use program::{Checkpoint, Declined, MENDED, ProgramReport, calls_line, is_want_of_room, value_text};
+pub(crate) use text::{lost_words, text};
 
 /// What a run spent.
 #[cfg(test)]

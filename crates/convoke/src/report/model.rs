@@ -1,7 +1,7 @@
 //! What a run came to, as plain data. Its JSON form is the object of `--output json` and of `--report FILE.json`; the shape
 //! is checked in as `docs/schema/run.schema.json`. Money is whole nano-dollars, times are UTC milliseconds.
 
-use convoke_kernel::{Confinement, Network, Usage};
+use convoke_kernel::{Confinement, Lost, Network, Usage};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -47,6 +47,8 @@ pub(crate) struct RunReport {
     pub(crate) agents: Vec<Agent>,
     /// Subtasks that nobody worked on.
     pub(crate) skipped: Vec<Skipped>,
+    /// Work of agents that was lost, for whatever reason, and that nobody did later.
+    pub(crate) lost: Vec<LostItem>,
     /// Files that the run changed in its directory, by path.
     pub(crate) changed: Vec<Changed>,
     /// What is run later, changed while the run worked, and in no patch; the worst first.
@@ -247,6 +249,48 @@ pub(crate) struct Skipped {
     pub(crate) item: Option<u32>,
     pub(crate) label: String,
     pub(crate) reason: String,
+}
+
+/// Work of an agent that was lost.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct LostItem {
+    /// `subtask`, `verification` or `call`.
+    pub(crate) what: &'static str,
+    pub(crate) run: String,
+    pub(crate) item: u32,
+    pub(crate) label: String,
+    /// Who was at it; `None` if nobody was begun.
+    pub(crate) agent: Option<String>,
+    /// The kind of failure.
+    pub(crate) kind: &'static str,
+    pub(crate) reason: String,
+    /// Whether a resume tries it again.
+    pub(crate) retry: bool,
+}
+
+impl From<&Lost> for LostItem {
+    fn from(lost: &Lost) -> Self {
+        Self {
+            what: lost.what.word(),
+            run: lost.run.clone(),
+            item: lost.item,
+            label: lost.label.clone(),
+            agent: lost.agent.as_ref().map(ToString::to_string),
+            kind: lost.kind.word(),
+            reason: lost.reason.clone(),
+            retry: lost.kind.is_worth_a_retry(),
+        }
+    }
+}
+
+impl LostItem {
+    /// `api: item 3: label (a_…): what happened`.
+    pub(crate) fn line(&self) -> String {
+        let noun = if self.what == "call" { "call" } else { "item" };
+        let what = if self.what == "verification" { "verification of " } else { "" };
+        let agent = self.agent.as_ref().map(|agent| format!(" ({agent})")).unwrap_or_default();
+        format!("{}: {what}{noun} {}: {}{agent}: {}", self.kind, self.item, self.label, self.reason)
+    }
 }
 
 /// Tokens of the whole run. The four kinds of input do not overlap.

@@ -15,6 +15,11 @@ use crate::render::{clean, count};
 /// program's own total.
 const NO_ROOM: [&str; 2] = ["budget exhausted: ", "was not started: the budget of "];
 
+/// Whether what a program threw says that the envelope had no room.
+pub(crate) fn is_want_of_room(thrown: &str) -> bool {
+    NO_ROOM.iter().any(|words| thrown.contains(words))
+}
+
 /// The kinds of faults that are nothing a script could mend.
 const NOT_THE_SCRIPT: [&str; 2] = ["deadline", "died"];
 
@@ -170,7 +175,7 @@ impl ProgramReport {
         let is_short = |loss: &&Loss| loss.failure == Some(FailureKind::Budget);
         let lost = self.losses.iter().filter(is_short).map(|loss| loss.why.as_str());
         let thrown = self.failure.iter().map(|failure| failure.message.as_str());
-        lost.chain(thrown.filter(|said| NO_ROOM.iter().any(|words| said.contains(words)))).collect()
+        lost.chain(thrown.filter(|said| is_want_of_room(said))).collect()
     }
 
     /// Whether it failed by its script alone: as it is it would fail again, and nobody died whom a resume would ask again.

@@ -154,6 +154,9 @@ fn notifications(report: &RunReport) -> Vec<Value> {
     for skipped in &report.skipped {
         said.push(note("warning", &format!("not run: {} ({})", skipped.label, skipped.reason)));
     }
+    for lost in &report.lost {
+        said.push(note("error", &format!("lost: {}", lost.line())));
+    }
     said.extend(report.warnings.iter().chain(&report.notes).map(|text| note("note", text)));
     said
 }

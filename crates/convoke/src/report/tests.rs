@@ -81,6 +81,7 @@ pub(crate) fn solo() -> RunReport {
         findings: Vec::new(),
         agents: vec![agent("lead", "", "a_aaaaaaaaaaaaaaaa", AgentStatus::Ok)],
         skipped: Vec::new(),
+        lost: Vec::new(),
         changed: Vec::new(),
         runs_later: Vec::new(),
         worktrees: Vec::new(),

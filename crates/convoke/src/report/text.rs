@@ -2,7 +2,7 @@
 //! a model wrote is cleaned, so that no terminal obeys it. The whole of it is in the other forms.
 
 use super::changes::{CALLEE, LATER_HEAD, callee_lines, file_line, files_head, tree_line};
-use super::model::{Agent, AgentStatus, Finding, RunReport, Verdict};
+use super::model::{Agent, AgentStatus, Finding, LostItem, RunReport, Verdict};
 use super::order::{counts, in_order};
 use super::program::ProgramReport;
 use crate::render::{Look, clean, count, dollars, file_name, flat, hanging, tokens};
@@ -31,6 +31,7 @@ pub(crate) fn text(report: &RunReport, look: Look, width: usize) -> String {
     page.findings(&report.findings);
     page.programs(&report.programs, report.worktrees.is_empty());
     page.agents(report);
+    page.lost(report);
     page.left(report);
     page.not_run(report);
     for note in &report.notes {
@@ -108,6 +109,20 @@ pub(super) fn outcomes(agents: &[Agent]) -> String {
         }
     }
     said.join(", ")
+}
+
+/// `3 subtasks, 1 verification; 1 is not tried again, because a model refused it`.
+pub(crate) fn lost_words(lost: &[&LostItem]) -> String {
+    let number = |what: &str| u32::try_from(lost.iter().filter(|item| item.what == what).count()).unwrap_or(u32::MAX);
+    let kinds = ["subtask", "verification", "call"].map(|what| (number(what), what));
+    let said: Vec<String> = kinds.iter().filter(|(n, _)| *n > 0).map(|(n, what)| count(*n, what)).collect();
+    let never = lost.iter().filter(|item| !item.retry).count();
+    let refused = match never {
+        0 => String::new(),
+        1 => "; 1 is not tried again, because a model refused it".to_owned(),
+        never => format!("; {never} are not tried again, because a model refused them"),
+    };
+    format!("{}{refused}", said.join(", "))
 }
 
 struct Page {
@@ -207,7 +222,11 @@ impl Page {
         self.heading(&format!("agents: {said}"));
         // What a program lost is listed with the program.
         let of_program = |agent: &Agent| report.programs.iter().any(|program| agent.run.as_ref() == Some(&program.run));
-        let is_bad = |agent: &&Agent| agent.role != "lead" && agent.status != AgentStatus::Ok && !of_program(agent);
+        // What was lost with an agent is listed by subtask.
+        let is_lost = |agent: &Agent| agent.agent.is_some() && report.lost.iter().any(|lost| lost.agent == agent.agent);
+        let is_bad = |agent: &&Agent| {
+            agent.role != "lead" && agent.status != AgentStatus::Ok && !of_program(agent) && !is_lost(agent)
+        };
         let bad: Vec<&Agent> = agents.iter().filter(is_bad).collect();
         for agent in bad.iter().take(MOST_LINES) {
             let (name, status) = (self.flat(&name(agent)), agent.status.word());
@@ -289,6 +308,20 @@ impl Page {
         if self.shortened {
             self.line("", "some of this is shortened: --report FILE.md and --output json have the whole");
         }
+    }
+
+    /// What was lost of flat workflows; what a program lost is listed with the program.
+    fn lost(&mut self, report: &RunReport) {
+        let lost: Vec<&LostItem> = report.lost.iter().filter(|lost| lost.what != "call").collect();
+        if lost.is_empty() {
+            return;
+        }
+        self.heading(&format!("lost: {}", lost_words(&lost)));
+        for item in lost.iter().take(MOST_LINES) {
+            let line = self.flat(&item.line());
+            self.line("  ", &line);
+        }
+        self.more(MOST_LINES, lost.len());
     }
 
     fn not_run(&mut self, report: &RunReport) {

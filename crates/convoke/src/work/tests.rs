@@ -2,8 +2,8 @@
 
 use convoke_claude::Models;
 use convoke_kernel::{
-    AgentId, Ballot, Caps, EnvelopeGranted, FailureKind, ItemResult, Judgement, LedgerEvent, Report, Role, RunId,
-    RunInput, RunSpec, SessionId, Status, Summary, Vote,
+    AgentId, Ballot, Caps, EnvelopeGranted, FailureKind, ItemResult, Judgement, LedgerEvent, LostWork, Report, Role,
+    RunId, RunInput, RunSpec, SessionId, Status, Summary, Vote,
 };
 
 use super::*;
@@ -24,6 +24,7 @@ fn entry(number: u8, role: Role, status: Status) -> Entry {
         dir: "/d".into(),
         task: "look".into(),
         forked_from: None,
+        refused: None,
         model: "claude-opus-4-8".into(),
         effort: None,
         status,
@@ -39,9 +40,26 @@ fn entry(number: u8, role: Role, status: Status) -> Entry {
     Entry { agent: id(number), summary, updated_at: 0, owner: None }
 }
 
+/// How many subtasks and verifications were lost, each for want of room and for other reasons.
+fn number(work: &Work) -> (u32, u32, u32, u32) {
+    let of = |what, short| work.losses.number(what, short);
+    let (subtask, verification) = (LostWork::Subtask, LostWork::Verification);
+    (of(subtask, true), of(subtask, false), of(verification, true), of(verification, false))
+}
+
 fn session(agents: Vec<Entry>) -> Run {
     let session = SessionId::from_bits([1; 10]);
-    Run { session, agents, workflows: Vec::new(), programs: Vec::new(), own: None, questions: 0 }
+    Run {
+        session,
+        agents,
+        workflows: Vec::new(),
+        programs: Vec::new(),
+        own: None,
+        questions: 0,
+        losses: Losses::default(),
+        left: 0,
+        spend: None,
+    }
 }
 
 /// A workflow of these subtasks to which these inputs happened.
@@ -157,12 +175,14 @@ fn what_was_not_run_is_listed_with_its_reason() {
     let statuses: Vec<AgentStatus> = work.agents.iter().map(|agent| agent.status).collect();
     assert_eq!(statuses, [AgentStatus::Failed, AgentStatus::Open]);
     assert_eq!(work.agents[0].failure.as_ref().map(|failure| failure.kind.as_str()), Some("turn_limit"));
-    assert_eq!(work.short, Short { subtasks: 1, results: 0 });
+    assert_eq!(number(&work), (1, 1, 0, 0));
+    let lost: Vec<(&str, &str)> = work.losses.lost.iter().map(|lost| (lost.label.as_str(), lost.kind.word())).collect();
+    assert_eq!(lost, [("a", "budget"), ("b", "turn_limit")]);
     let again = flow(&["a"], 0, vec![ended(1, ItemResult::bare(ItemStatus::Ok))]);
     let both = [flows[0].clone(), again];
     assert_eq!(
-        gathered(&session(vec![entry(1, Role::Lead, Status::Done)]), &both).short,
-        Short::default(),
+        number(&gathered(&session(vec![entry(1, Role::Lead, Status::Done)]), &both)),
+        (0, 1, 0, 0),
         "done later"
     );
 }
@@ -178,16 +198,17 @@ fn a_result_whose_verifier_was_refused_for_want_of_money_is_left_undone() {
         RunInput::VoterEnded { item: 1, voter: 1, result: Box::new(refused) },
     ];
     let flows = [flow(&["a"], 1, inputs)];
-    let check = |failure: FailureKind, expected: u32| {
+    let check = |failure: FailureKind, expected: (u32, u32, u32, u32)| {
         let mut verifier = entry(3, Role::Verifier, Status::Failed);
         verifier.summary.failure = Some(failure);
         let agents = vec![entry(1, Role::Lead, Status::Done), entry(2, Role::Worker, Status::Done), verifier];
         let work = gathered(&session(agents), &flows);
-        assert_eq!(work.short, Short { subtasks: 0, results: expected }, "{failure:?}");
+        assert_eq!(number(&work), expected, "{failure:?}");
         assert_eq!((work.findings[0].verdict, work.findings[0].reason.as_str()), (Verdict::Unverified, "$0.10 left"));
     };
-    check(FailureKind::Budget, 1);
-    check(FailureKind::Api, 0);
+    check(FailureKind::Budget, (0, 0, 1, 0));
+    // Nobody looked, for whatever reason: what was found is not verified, and the answer is not whole.
+    check(FailureKind::Api, (0, 0, 0, 1));
 }
 
 #[test]

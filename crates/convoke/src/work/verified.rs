@@ -1,7 +1,7 @@
 //! The findings that programs had judged, as the report lists them: what was claimed is in the call, what became of it in its answer.
 //! A failure is no verdict, so whatever did not come to one is unverified.
 
-use convoke_kernel::{self as kernel, CallAnswer, CallKind, CallState, Program};
+use convoke_kernel::{self as kernel, CallAnswer, CallKind, CallState, Program, standing};
 use convoke_runtime::read_finding;
 use serde_json::Value;
 
@@ -13,20 +13,8 @@ const UNNAMED: &str = "verify: ";
 
 /// The findings of these programs, which are in the order they were started. What a later run took up counts as it came out there.
 pub(super) fn findings(programs: &[Program]) -> Vec<Finding> {
-    let mut all = Vec::new();
-    for (at, program) in programs.iter().enumerate() {
-        let later = programs.iter().skip(at + 1);
-        if !later.into_iter().any(|later| is_taken_up(program, later)) {
-            all.extend(program.calls().filter_map(|call| finding(program, call)));
-        }
-    }
-    all
-}
-
-/// Whether a later run stands in the place of an earlier one: it serves its results, or is the next that the person ran.
-fn is_taken_up(program: &Program, later: &Program) -> bool {
-    let (Some(spec), Some(later)) = (program.spec(), later.spec()) else { return false };
-    later.from.as_ref() == Some(&spec.run) || (!spec.background && !later.background)
+    let calls = |program: &&Program| program.calls().filter_map(|call| finding(program, call)).collect::<Vec<_>>();
+    standing(programs).iter().flat_map(calls).collect()
 }
 
 fn finding(program: &Program, call: &CallState) -> Option<Finding> {

@@ -18,7 +18,12 @@ impl Brain for Says {
         let leads = crate::team::role(request) == "lead";
         let prompt = request["messages"][0]["content"][0]["text"].as_str().unwrap_or_default();
         let replies = match leads {
-            true => vec![calls("Workflow", json!({"script": self.program})), says("Started."), says("The end.")],
+            true => vec![
+                calls("Workflow", json!({"script": self.program})),
+                says("Started."),
+                says("The end."),
+                says("The whole."),
+            ],
             false => vec![says(&format!("did {prompt}"))],
         };
         Script::new().conversation("*", replies).reply(request, context)
@@ -271,13 +276,16 @@ async fn what_failed_is_tried_again_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_run_that_a_lead_started_is_the_leads_to_try_again() {
+async fn what_a_leads_program_lost_makes_its_answer_partial_and_is_tried_again_by_the_harness() {
     let stage = stage("return await agent('second')").await;
     stage.sim().push_fault(Fault::new(FaultKind::BadRequest400("no such thing".into())).on("second"));
-    stage.run(&["run", "--workflow", "start the program"]).await.exits(0);
-    let (id, workflow) = (id(&stage).await, newest(&stage).await["programs"][0]["run"].as_str().unwrap().to_owned());
-    let seen = stage.run(&["runs", "retry", &workflow]).await.exits(2);
-    assert!(seen.stderr.contains(&format!("convoke resume {id} --say '")), "{}", seen.stderr);
+    let report = stage.run(&["run", "--workflow", "-o", "json", "start the program"]).await.exits(3).json();
+    assert_eq!((&report["exit_reason"], &report["lost"][0]["what"]), (&json!("lost"), &json!("call")), "{report:#}");
+    let workflow = newest(&stage).await["programs"][0]["run"].as_str().unwrap().to_owned();
+    let seen = stage.run(&["runs", "retry", &workflow, "-o", "json"]).await.exits(0);
+    assert!(seen.stderr.contains("1 piece of lost work is tried again"), "{}", seen.stderr);
+    assert_eq!((&seen.json()["status"], &seen.json()["lost"]), (&json!("done"), &json!([])), "{}", seen.stdout);
+    assert_eq!(newest(&stage).await["status"], "done");
 }
 
 #[tokio::test]

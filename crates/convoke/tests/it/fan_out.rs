@@ -346,7 +346,7 @@ async fn with_an_exhausted_budget_the_exit_code_is_four_and_a_larger_total_goes_
 #[tokio::test]
 async fn a_fan_out_beyond_the_agents_left_is_refused_whole_with_the_numbers() {
     let stage = Team::fanning_out(&["low one", "low two", "low three"]).stage().await;
-    let report = stage.run(&with(&["--budget-agents", "5", "--output", "json"])).await.exits(0).json();
+    let report = stage.run(&with(&["--budget-agents", "5", "--output", "json"])).await.exits(4).json();
     assert_eq!((requests(&stage, "worker").len(), &report["spend"]["agents"]), (0, &json!(0)));
     let read = the_lead_read(&stage);
     assert!(read.contains('6') && read.contains('5') && read.contains("agents"), "{read}");

@@ -1,5 +1,6 @@
 //! `convoke runs list`: one line per run, newest first.
 
+use convoke_kernel::EndStatus;
 use serde_json::{Value, json};
 
 use crate::again::Naming;
@@ -9,7 +10,8 @@ use crate::commands::cost::Bill;
 use crate::commands::table::{Column, Table};
 use crate::failure::{Exit, Failure};
 use crate::keeping::Checkout;
-use crate::render::{kind_word, tokens};
+use crate::render::tokens;
+use crate::report::LostItem;
 use crate::settings::Settings;
 use crate::work::Used;
 use crate::{stdio, utc};
@@ -30,33 +32,35 @@ pub(super) async fn run(settings: &Settings, args: &ListArgs) -> Result<Exit, Fa
         catalog.look_for_questions(journal, here).await;
     }
     let (shown, others): (Vec<&Run>, Vec<&Run>) = catalog.runs.iter().partition(|run| here(run));
+    let naming = Some(Naming::of(settings));
     match settings.output {
         OutputFormat::Text => {
             text(settings, &catalog, &shown)?;
             tell(settings, &catalog, &shown, others.len(), &dir.display().to_string());
         }
         OutputFormat::Json => {
-            let runs: Vec<Value> = shown.iter().map(|run| object(run)).collect();
+            let runs: Vec<Value> = shown.iter().map(|run| object(run, naming.as_ref())).collect();
             let unreadable: Vec<&str> = catalog.unreadable.iter().map(|stream| stream.as_str()).collect();
             let others = others.len();
             let object = json!({"schema_version": 1, "runs": runs, "elsewhere": others, "unreadable": unreadable});
             stdio::put_json(&format!("{object:#}\n"))?;
         }
         OutputFormat::Jsonl => {
-            stdio::put_json(&shown.iter().map(|run| format!("{}\n", object(run))).collect::<String>())?;
+            stdio::put_json(
+                &shown.iter().map(|run| format!("{}\n", object(run, naming.as_ref()))).collect::<String>(),
+            )?;
         }
     }
     Ok(Exit::Done)
 }
 
 /// A run for programs.
-pub(super) fn object(run: &Run) -> Value {
+pub(super) fn object(run: &Run, naming: Option<&Naming>) -> Value {
     let summary = &run.lead().summary;
     let state = run.state();
-    let failure = match state {
-        State::Partial(kind) | State::Failed(kind) => Some(kind_word(kind)),
-        State::Running | State::Open | State::Waiting | State::Done => None,
-    };
+    let end = state.ending();
+    let failure = end.filter(|end| end.status != EndStatus::Done).map(|end| end.reason.word());
+    let lost: Vec<LostItem> = run.losses.lost.iter().map(LostItem::from).collect();
     let (bill, used) = (Bill::of_run(run), Used::of(&run.agents));
     json!({
         "run": run.session.as_str(),
@@ -65,7 +69,11 @@ pub(super) fn object(run: &Run) -> Value {
         "programs": run.programs,
         "status": state.word(),
         "failure": failure,
-        "can_go_on": summary.can_go_on,
+        "exit_code": end.map(|end| end.code),
+        "lost": lost,
+        "refused": run.losses.refused,
+        "can_go_on": run.can_go_on(),
+        "resume": naming.and_then(|naming| run.way_on(naming)),
         "questions": run.questions,
         "started_at": summary.started_at,
         "updated_at": run.updated_at(),
@@ -120,11 +128,20 @@ fn text(settings: &Settings, catalog: &Catalog, shown: &[&Run]) -> Result<(), Fa
     if let Some(command) = newest.and_then(|run| Naming::of(settings).resume(run.session.as_str())) {
         stdio::tell(&format!("open: nobody drives it; go on with `{command}`\n"));
     }
+    let not_whole = |run: &&&Run| run.state().ending().is_some_and(|end| end.status == EndStatus::Partial);
+    for run in shown.iter().filter(not_whole).take(MOST_WAYS).filter(|_| !settings.quiet) {
+        if let Some(command) = run.way_on(&Naming::of(settings)) {
+            stdio::tell(&format!("{}: {}; go on with `{command}`\n", run.session, run.not_done()));
+        }
+    }
     if let Some(run) = shown.iter().find(|run| run.state() == State::Waiting).filter(|_| !settings.quiet) {
         stdio::tell(&format!("waits for an answer: `convoke approvals list {}` shows the questions\n", run.session));
     }
     Ok(())
 }
+
+/// How many ways to go on are told of at once.
+const MOST_WAYS: usize = 3;
 
 fn tell(settings: &Settings, catalog: &Catalog, shown: &[&Run], others: usize, dir: &str) {
     if shown.is_empty() {

@@ -90,7 +90,7 @@ pub(super) async fn ask(settings: &Settings, target: &mut Target, control: Contr
     let heard = controller.is_heard(&lead, &key).await?;
     target.look(settings).await?;
     Ok(match target.run()?.state() {
-        State::Done | State::Partial(_) | State::Failed(_) => Heard::Ended,
+        State::Ended(_) => Heard::Ended,
         _ if heard => Heard::Left,
         _ => Heard::Gone,
     })

@@ -99,7 +99,7 @@ fn by_age<'a>(catalog: &'a Catalog, args: &PruneArgs, now: u64) -> Vec<&'a Run> 
     let fits = |run: &&Run| match run.state() {
         State::Running => false,
         State::Open | State::Waiting => !args.finished && old(run),
-        State::Done | State::Partial(_) | State::Failed(_) => old(run),
+        State::Ended(_) => old(run),
     };
     catalog.runs.iter().filter(fits).collect()
 }

@@ -1,7 +1,7 @@
 //! `convoke runs retry`: takes up a person's own workflow run that did not come to a good end. A new pass begins in which everything
 //! sound is served and only what failed is done again. It decides whether there is anything to try; the doing is `resume`'s.
 
-use convoke_kernel::{CallState, ProgramStatus};
+use convoke_kernel::{CallState, Lost, ProgramStatus};
 
 use super::target::Target;
 use crate::again::Naming;
@@ -27,7 +27,20 @@ pub(super) async fn run(settings: &Settings, args: &RetryArgs) -> Result<Exit, F
     }
     let programs = checkpoints::programs(&target.journal, &target.session).await?;
     let named = |told: &&Told| target.workflow.as_ref().is_none_or(|workflow| *workflow == told.run);
+    // What a lead's fan-outs lost, flat ones and programs, is tried again by the harness, and the lead is told.
+    let of_named = |lost: &Lost| target.workflow.as_ref().is_none_or(|workflow| lost.run == workflow.as_str());
+    let lost = run.losses.to_retry().any(of_named);
+    if run.own_program().is_none() && (lost || (target.workflow.is_none() && run.lead().summary.can_go_on)) {
+        drop(target.journal.close().await);
+        return resume::run(settings, args.resume(&session)).await;
+    }
     let Some(told) = programs.iter().rev().find(named) else {
+        if !run.losses.lost.is_empty() {
+            let what = format!("nothing of what {session} lost is worth another try as it is");
+            return Err(Failure::usage(what).hint(format!(
+                "`convoke runs show {session}` lists it: a model refused it, or the budget had no room"
+            )));
+        }
         return Err(Failure::usage(format!("{session} has no workflow program whose calls could be tried again"))
             .hint(format!("`convoke resume {session}` goes on with what is unfinished")));
     };

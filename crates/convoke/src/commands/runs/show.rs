@@ -17,8 +17,8 @@ use crate::commands::cost::Bill;
 use crate::confine::{layers_words, network_words};
 use crate::failure::{Exit, Failure};
 use crate::lead::Lead;
-use crate::render::{clean, count, tokens};
-use crate::report::Confined;
+use crate::render::{clean, count, flat, tokens};
+use crate::report::{Confined, LostItem, lost_words};
 use crate::settings::Settings;
 use crate::stdio::{self, Reader};
 use crate::utc;
@@ -54,7 +54,7 @@ pub(super) async fn run(settings: &Settings, args: &ShowArgs) -> Result<Exit, Fa
             return Err(Failure::usage("--follow prints events as they happen, and JSON is one document")
                 .hint("use --output jsonl"));
         }
-        stdio::put_json(&format!("{:#}\n", object(&journal, run, &agents).await?))?;
+        stdio::put_json(&format!("{:#}\n", object(settings, &journal, run, &agents).await?))?;
         return Ok(Exit::Done);
     }
     if settings.output == OutputFormat::Text {
@@ -82,10 +82,9 @@ pub(super) async fn run(settings: &Settings, args: &ShowArgs) -> Result<Exit, Fa
     now.look_for_questions(&journal, |run| run.session == session).await;
     let run = now.find(run.session.as_str())?;
     if settings.output == OutputFormat::Text {
-        stdio::put(&foot(run))?;
-        let waits =
-            !matches!(run.state(), State::Running | State::Waiting) && run.lead().summary.can_go_on && !settings.quiet;
-        if let (true, Some(command)) = (waits, Naming::of(settings).resume(run.session.as_str())) {
+        stdio::put(&(lost(run) + &foot(run)))?;
+        let waits = !matches!(run.state(), State::Running | State::Waiting) && !settings.quiet;
+        if let (true, Some(command)) = (waits, run.way_on(&Naming::of(settings))) {
             stdio::tell(&format!("nobody drives it; go on with `{command}`\n"));
         }
         if run.state() == State::Waiting && !settings.quiet {
@@ -154,7 +153,7 @@ async fn follow(
     }
 }
 
-async fn object(journal: &Journal, run: &Run, agents: &[&Entry]) -> Result<Value, Failure> {
+async fn object(settings: &Settings, journal: &Journal, run: &Run, agents: &[&Entry]) -> Result<Value, Failure> {
     let mut told = Vec::new();
     for entry in agents {
         let events = events(journal, &StreamId::from(&entry.agent)).await?;
@@ -174,7 +173,7 @@ async fn object(journal: &Journal, run: &Run, agents: &[&Entry]) -> Result<Value
     let confinement = spec.map(|spec| Confined::from(spec.confinement));
     Ok(json!({
         "schema_version": 1,
-        "run": list::object(run),
+        "run": list::object(run, Some(&Naming::of(settings))),
         "confinement": confinement,
         "agents": told,
         "workflows": workflows,
@@ -201,6 +200,20 @@ fn head(run: &Run, confinement: Option<Confinement>) -> String {
     };
     format!("run {} · {} · {when} UTC\n{model} in {dir}\n{held}", run.session, run.words())
 }
+
+/// What was lost, one line each.
+fn lost(run: &Run) -> String {
+    let lost: Vec<LostItem> = run.losses.lost.iter().map(LostItem::from).collect();
+    let mut lines: Vec<String> = lost.iter().map(|item| format!("  {}", flat(&item.line(), LOST_CHARS).0)).collect();
+    if !lines.is_empty() {
+        lines.insert(0, format!("\nlost: {}", lost_words(&lost.iter().collect::<Vec<_>>())));
+    }
+    lines.extend(run.losses.refused.iter().map(|why| format!("refused whole: {}", flat(why, LOST_CHARS).0)));
+    lines.into_iter().map(|line| line + "\n").collect()
+}
+
+/// Characters of one thing that was lost.
+const LOST_CHARS: usize = 400;
 
 fn foot(run: &Run) -> String {
     let (summary, bill, used) = (&run.lead().summary, Bill::of_run(run), Used::of(&run.agents));

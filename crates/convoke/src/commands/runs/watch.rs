@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use convoke_kernel::FailureKind;
 use convoke_runtime::{Clock, Watcher};
 
 use super::line;
@@ -17,7 +16,7 @@ use crate::render::{Look, Screen};
 use crate::report::{MENDED, ProgramReport};
 use crate::settings::Settings;
 use crate::stdio::{self, Reader};
-use crate::work::{Short, Work};
+use crate::work::Work;
 
 /// How often the journal is looked into.
 const LOOK: Duration = Duration::from_millis(300);
@@ -79,15 +78,8 @@ async fn came_to(settings: &Settings, target: &Target, said: &mut String) -> Res
         work.programs.iter().filter_map(|program| ProgramReport::of(program, &naming, session)).collect();
     let own = run.own_program().and_then(|own| programs.iter().find(|program| program.run == own.run));
     let exit = match run.state() {
-        // It is unfinished, whatever its session says, and goes on when a person says so.
-        State::Partial(_) | State::Failed(_) if own.is_some_and(|own| own.status == "stopped") => Exit::NeedsPerson,
-        State::Done if work.short == Short::default() => Exit::Done,
-        State::Done => Exit::Budget,
-        State::Partial(_) | State::Failed(_) if own.is_some_and(|own| !own.shortages().is_empty()) => Exit::Budget,
+        State::Ended(end) => Exit::of(end),
         State::Open if programs.iter().any(|program| program.waiting_step().is_some()) => Exit::Budget,
-        State::Partial(FailureKind::Budget) | State::Failed(FailureKind::Budget) => Exit::Budget,
-        State::Partial(_) => Exit::Partial,
-        State::Failed(_) => Exit::Failed,
         State::Open | State::Waiting | State::Running => Exit::NeedsPerson,
     };
     let words = match run.state() {
@@ -95,7 +87,7 @@ async fn came_to(settings: &Settings, target: &Target, said: &mut String) -> Res
         _ => run.words(),
     };
     said.push_str(&format!("{session}: {words}\n"));
-    if let Some(command) = naming.resume(session) {
+    if let Some(command) = run.way_on(&naming).or_else(|| naming.resume(session)) {
         let (what, flags) = match exit {
             Exit::Done => ("its answer", ""),
             Exit::Failed if own.is_some_and(ProgramReport::wants_mending) => ("mend the script, then", MENDED),

@@ -16,7 +16,7 @@ use super::after::{After, after};
 use super::front::Front;
 use super::heard::heard;
 use super::ready::Ready;
-use super::{offers, slash};
+use super::{offers, slash, whole};
 use crate::confine::sight;
 use crate::failure::{Exit, Failure};
 use crate::feed::Feed;
@@ -62,6 +62,8 @@ pub(super) struct Conductor {
     leaving: bool,
     /// Whether something was said after a stop was asked for: it comes instead of what is being stopped.
     instead: bool,
+    /// What was last said of an answer that is not whole.
+    not_whole: Option<String>,
 }
 
 /// What somebody said, as it waits in the journal.
@@ -100,6 +102,7 @@ impl Conductor {
             count: 0,
             leaving: false,
             instead: false,
+            not_whole: None,
         }
     }
 
@@ -399,6 +402,13 @@ impl Conductor {
                 self.ready.facts.can_go_on = next != After::Instead && (left || next == After::Waits);
                 for line in &ended.left {
                     self.note(&format!("left of the team's work: {line}"));
+                }
+                if failure.is_none() && ended.outcome.is_some() {
+                    let remark = whole::remark(&self.settings, &self.journal, self.ready.facts.session.as_ref()).await;
+                    if let Some(remark) = remark.as_ref().filter(|_| remark != self.not_whole) {
+                        self.note(remark);
+                    }
+                    self.not_whole = remark;
                 }
                 if let Some(summary) = &ended.summary {
                     self.ready.facts.model.clone_from(&summary.model);

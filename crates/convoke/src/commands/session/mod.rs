@@ -11,6 +11,7 @@ mod offers;
 mod ready;
 mod slash;
 mod watching;
+mod whole;
 
 use std::process::Command;
 use std::sync::Arc;

@@ -1,13 +1,11 @@
 //! Finds the run whose team is meant: the one that is named, or the newest of this directory that has a team. It changes nothing.
 
-use std::collections::HashSet;
-
-use convoke_journal::{Filter, Journal};
+use convoke_journal::Journal;
 use convoke_kernel::{AgentId, SessionId};
 use convoke_runtime::{Clock, Desk, Ids, MemberRow};
 
 use crate::args::nearest;
-use crate::catalog::{self, Catalog, Run};
+use crate::catalog::{self, Catalog, Run, teams};
 use crate::commands::runs::no_journal;
 use crate::failure::Failure;
 use crate::keeping::Checkout;
@@ -73,7 +71,7 @@ async fn newest<'a>(
     catalog: &'a Catalog,
 ) -> Result<&'a Run, Failure> {
     let here: Vec<&Run> = catalog.runs.iter().filter(|run| Checkout::of_run(settings, run) == settings.dir).collect();
-    let teams = with_team(journal).await?;
+    let teams = teams(journal).await?;
     for run in here.iter().filter(|run| teams.contains(run.session.as_str())) {
         let (roster, board) = (desk.roster(&run.session).await?, desk.board(&run.session).await?);
         if roster.members().count() > 1 || !board.tasks().is_empty() {
@@ -81,17 +79,6 @@ async fn newest<'a>(
         }
     }
     here.first().copied().ok_or_else(|| no_run(settings))
-}
-
-/// The sessions that have a roster or a board.
-pub(super) async fn with_team(journal: &Journal) -> Result<HashSet<String>, Failure> {
-    let mut sessions = HashSet::new();
-    for prefix in ["roster:", "board:"] {
-        let filter = Filter { prefix: Some(prefix.to_owned()), limit: None };
-        let listed = journal.list(&filter).await?;
-        sessions.extend(listed.iter().filter_map(|row| Some(row.stream.as_str().strip_prefix(prefix)?.to_owned())));
-    }
-    Ok(sessions)
 }
 
 fn no_run(settings: &Settings) -> Failure {

@@ -56,7 +56,7 @@ pub(super) async fn run(settings: &Settings, args: TeamHostArgs) -> Result<Exit,
     let _ = opened.journal.close().await;
     hosted?;
     let exit = signals.caught().map_or(Exit::Done, |caught| caught.exit());
-    report(settings, run.session.as_str(), &rows?, signals.caught().map(|caught| caught.reason()))?;
+    report(settings, run.session.as_str(), &rows?, signals.caught().map(|caught| caught.by().word()))?;
     Ok(exit)
 }
 

@@ -7,8 +7,8 @@ use convoke_journal::Journal;
 use convoke_kernel::{Board, Claimant, LEAD, MemberState, SessionId, Standing, Status};
 use convoke_runtime::{Clock, MemberRow};
 
-use super::at::{desk, with_team};
-use crate::catalog::Run;
+use super::at::desk;
+use crate::catalog::{Run, teams};
 use crate::failure::Failure;
 
 /// What is left of these runs, for those of which anything is; those that go on anyway are not looked at.
@@ -21,7 +21,7 @@ pub(crate) async fn left<'a>(
     if ended.is_empty() {
         return Ok(found);
     }
-    let teams = with_team(journal).await?;
+    let teams = teams(journal).await?;
     for run in ended.into_iter().filter(|run| teams.contains(run.session.as_str())) {
         if let Some(what) = left_of(journal, &run.session).await? {
             found.insert(run.session.clone(), what);
@@ -98,6 +98,7 @@ mod tests {
             dir: "/".to_owned(),
             task: "t".to_owned(),
             forked_from: None,
+            refused: None,
             model: "m".to_owned(),
             effort: None,
             status: Status::Done,

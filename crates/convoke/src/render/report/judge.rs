@@ -1,217 +1,305 @@
-//! Judges how a run ended: a status, an exit code, a reason, the answer and what went wrong. Pure; a failure never becomes an answer.
+//! Gathers the facts of how a run ended for the one function that decides it, and says the decision in words: the answer, and what went
+//! wrong. It decides nothing itself; a failure never becomes an answer.
 
-use convoke_kernel::{FailureKind, Outcome};
+use convoke_kernel::{
+    EndFacts, EndReason, EndStatus, Ending, FailureKind, LeadEnd, LostWork, Outcome, OwnProgram, ending,
+};
 use convoke_runtime::{Ended, Error};
 
-use super::Status;
-use crate::failure::Exit;
 use crate::lead::Exchange;
-use crate::render::kind_word;
 use crate::report::{Declined, ProgramReport};
 use crate::signals::Caught;
-use crate::work::Short;
+use crate::work::Losses;
 use convoke_terminal::count;
 
-/// Status, exit code, reason, answer, and what went wrong.
-pub(super) type Judged = (Status, Exit, String, String, Option<String>);
+/// How a run ended, and in which words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Judged {
+    pub(super) ending: Ending,
+    pub(super) answer: String,
+    /// What went wrong.
+    pub(super) failure: Option<String>,
+}
 
-pub(super) fn judge(result: Result<Ended, Error>, caught: Option<Caught>, questions: usize) -> Judged {
-    match (result, caught) {
-        // The lead has answered, and others were cut off: that is not the end of it.
-        (Ok(Ended { outcome: Some(Outcome::Ok { text }), left, .. }), Some(caught)) if !left.is_empty() => {
-            let message =
-                format!("stopped by {} before the team was done; everything up to here is recorded", caught.name());
-            (Status::Interrupted, caught.exit(), caught.reason().to_owned(), text, Some(message))
+/// Everything that is known of an end.
+pub(super) struct Case<'a> {
+    pub(super) result: &'a Result<Ended, Error>,
+    pub(super) caught: Option<Caught>,
+    /// Calls that wait for a person.
+    pub(super) questions: usize,
+    /// What was said to the lead and what came of it.
+    pub(super) exchanges: &'a [Exchange],
+    /// The program of a person's own call, which is then what counts; `None` inside if it was never begun.
+    pub(super) own: Option<Option<&'a ProgramReport>>,
+    pub(super) programs: &'a [ProgramReport],
+    pub(super) losses: &'a Losses,
+    /// What is left of the team's work.
+    pub(super) undone: &'a [String],
+    /// Whether there is a finding that the caller asked to fail on.
+    pub(super) finding: bool,
+}
+
+impl Case<'_> {
+    /// How it ended.
+    pub(super) fn judge(&self) -> Judged {
+        let why = self.without_gate();
+        Judged { ending: ending(&self.facts()), answer: self.answer(why), failure: self.message(why) }
+    }
+
+    /// Why it ended so; the gate says nothing of what went wrong.
+    pub(super) fn reason(&self) -> EndReason {
+        self.without_gate().reason
+    }
+
+    fn without_gate(&self) -> Ending {
+        ending(&EndFacts { finding: false, ..self.facts() })
+    }
+
+    /// How the lead itself ended, whatever became of the others.
+    pub(super) fn judge_lead(&self) -> Judged {
+        let alone = Losses::default();
+        let case = Case { losses: &alone, undone: &[], programs: &[], finding: false, ..*self };
+        case.judge()
+    }
+
+    fn facts(&self) -> EndFacts {
+        let asked = self.questions > 0 || self.programs.iter().any(|program| !program.questions.is_empty());
+        let own = self.own.filter(|_| self.result.is_ok()).map(|own| own.map_or(OwnProgram::Open, own_end));
+        let losses = match self.own {
+            Some(own) => self.losses.of_own(own.map_or("", |own| own.run.as_str())),
+            None => self.losses.clone(),
+        };
+        losses.enter(EndFacts {
+            lead: self.lead(),
+            stopped: self.caught.map(Caught::by),
+            own,
+            asked,
+            left: number(self.undone.len()),
+            finding: self.finding,
+            ..EndFacts::default()
+        })
+    }
+
+    fn lead(&self) -> LeadEnd {
+        let ended = match self.result {
+            Ok(ended) => ended,
+            Err(Error::Unrecorded { .. } | Error::Journal(_)) => return LeadEnd::Journal,
+            Err(_) => return LeadEnd::Broke,
+        };
+        let Some(last) = &ended.outcome else {
+            return if ended.parked { LeadEnd::Parked } else { LeadEnd::Open };
+        };
+        if ended.parked && last.failure().is_none() {
+            return LeadEnd::Parked;
         }
-        (Ok(Ended { outcome: Some(Outcome::Ok { text }), parked: true, .. }), None) => {
-            let (status, exit, reason, _, failure) = waits_for(questions);
-            (status, exit, reason, text, failure)
+        match self.failed().map(|failed| (failed.failure(), failed.is_partial())) {
+            // There is an answer, so the whole did not fail, whatever came after it.
+            Some((Some(kind), partial)) => {
+                let says = partial || (self.exchanges.len() > 1 && !self.said().trim().is_empty());
+                LeadEnd::Failed { kind, says }
+            }
+            _ => LeadEnd::Answered,
         }
-        (Ok(Ended { outcome: Some(outcome), .. }), _) => judge_outcome(outcome),
-        (Ok(Ended { outcome: None, .. }), Some(caught)) => {
-            let message = format!("stopped by {}; everything up to here is recorded", caught.name());
-            (Status::Interrupted, caught.exit(), caught.reason().to_owned(), String::new(), Some(message))
+    }
+
+    /// What failed of what was said to the lead: the last, else the first.
+    fn failed(&self) -> Option<&Outcome> {
+        let last = self.result.as_ref().ok().and_then(|ended| ended.outcome.as_ref());
+        if let Some(last) = last.filter(|outcome| outcome.failure().is_some()) {
+            return Some(last);
         }
-        (Ok(Ended { outcome: None, parked: true, .. }), None) => waits_for(questions),
-        (Ok(Ended { outcome: None, .. }), None) => {
-            let message = "the run ended without an outcome; this is a fault of convoke".to_owned();
-            (Status::Failed, Exit::Failed, "internal".to_owned(), String::new(), Some(message))
+        let several = if self.exchanges.len() > 1 { self.exchanges } else { &[] };
+        several.iter().filter_map(|exchange| exchange.outcome.as_ref()).find(|outcome| outcome.failure().is_some())
+    }
+
+    /// What the lead said to the task; it may have said more than its last words.
+    fn said(&self) -> String {
+        let told =
+            self.exchanges.first().and_then(|task| task.outcome.as_ref()).map(|outcome| outcome.text().to_owned());
+        let last = match self.result {
+            Ok(ended) => ended.outcome.as_ref().map(|outcome| outcome.text().to_owned()),
+            Err(Error::Unrecorded { outcome: Some(outcome), .. }) => Some(outcome.text().to_owned()),
+            Err(Error::Unrecorded { text, .. }) => text.clone(),
+            Err(_) => None,
+        };
+        match self.exchanges {
+            [_, _, ..] => told.unwrap_or_default(),
+            _ => last.map(|last| told.filter(|_| !last.is_empty()).unwrap_or(last)).unwrap_or_default(),
         }
-        (Err(error @ Error::Unrecorded { .. }), _) => {
-            let message = error.to_string();
-            let answer = match error {
-                Error::Unrecorded { outcome: Some(outcome), .. } => outcome.text().to_owned(),
-                Error::Unrecorded { text, .. } => text.unwrap_or_default(),
+    }
+
+    /// What there is to read: the lead's words, or what a person's program returned.
+    fn answer(&self, end: Ending) -> String {
+        match (self.own.filter(|_| self.result.is_ok()), end.status) {
+            (Some(Some(own)), EndStatus::Done | EndStatus::Partial) if own.status != "declined" => own.value_text(),
+            (Some(_), _) => String::new(),
+            (None, EndStatus::Interrupted) if self.undone.is_empty() && self.exchanges.len() < 2 => String::new(),
+            (None, _) => self.said(),
+        }
+    }
+
+    /// What went wrong, in a sentence.
+    fn message(&self, end: Ending) -> Option<String> {
+        Some(match end.reason {
+            EndReason::Done | EndReason::Finding => return None,
+            EndReason::Journal => self.error(),
+            EndReason::Internal if self.result.is_err() => self.error(),
+            EndReason::Internal => "the run ended without an outcome; this is a fault of convoke".to_owned(),
+            EndReason::Stopped(_) => self.stopped(),
+            EndReason::Approval => self.waits(),
+            EndReason::Failure(_) => match self.failed() {
+                Some(Outcome::Failed { message, .. }) => message.clone(),
                 _ => String::new(),
-            };
-            (Status::Failed, Exit::Failed, "journal".to_owned(), answer, Some(message))
-        }
-        (Err(error), _) => {
-            let reason = if matches!(error, Error::Journal(_)) { "journal" } else { "internal" };
-            (Status::Failed, Exit::Failed, reason.to_owned(), String::new(), Some(error.to_string()))
+            },
+            EndReason::Budget => self.no_room(),
+            EndReason::Lost => self.lost(),
+            EndReason::ProgramPartial => self.program_partial(),
+            EndReason::ProgramFailed => self.program_failed(),
+            EndReason::TeamLeft => {
+                let things = count(number(self.undone.len()), "thing");
+                format!("the team has come to rest and left {things} undone")
+            }
+        })
+    }
+
+    fn error(&self) -> String {
+        self.result.as_ref().err().map(ToString::to_string).unwrap_or_default()
+    }
+
+    fn stopped(&self) -> String {
+        match (self.caught, self.own) {
+            (None, Some(_)) => "the workflow was stopped before its end".to_owned(),
+            (Some(caught), _) if self.result.as_ref().is_ok_and(|ended| ended.outcome.is_none()) => {
+                format!("stopped by {}; everything up to here is recorded", caught.name())
+            }
+            (Some(caught), _) => {
+                format!("stopped by {} before the team was done; everything up to here is recorded", caught.name())
+            }
+            (None, None) => "it was stopped before its end".to_owned(),
         }
     }
-}
 
-/// A run whose calls wait for a person.
-fn waits_for(questions: usize) -> Judged {
-    // What cannot be counted now waits all the same.
-    let calls = count(u32::try_from(questions).unwrap_or(u32::MAX).max(1), "call");
-    let verb = if questions > 1 { "wait" } else { "waits" };
-    let message = format!("{calls} {verb} for your answer; everything that could go on without it has");
-    (Status::Waiting, Exit::NeedsPerson, "approval".to_owned(), String::new(), Some(message))
-}
-
-/// The judgement of a run of several exchanges: the answer is that to the task, and a failure of any of them is one of the
-/// whole, the first one's before that of a later one.
-pub(super) fn judge_all(last: Judged, exchanges: &[Exchange]) -> Judged {
-    let [task, _, ..] = exchanges else {
-        // A lead that heard of its team has said more than its last words.
-        let said = exchanges.first().and_then(|task| task.outcome.as_ref()).map(|outcome| outcome.text().to_owned());
-        let (status, exit, reason, answer, failure) = last;
-        return (status, exit, reason, said.filter(|_| !answer.is_empty()).unwrap_or(answer), failure);
-    };
-    let answer = task.outcome.as_ref().map(|outcome| outcome.text().to_owned()).unwrap_or_default();
-    let failed = exchanges.iter().filter_map(|exchange| exchange.outcome.clone()).map(judge_outcome);
-    let first_failed = failed.into_iter().find(|(status, ..)| *status != Status::Done);
-    let (status, exit, reason, _, failure) = match (last.0, first_failed) {
-        (Status::Done, Some(failed)) => failed,
-        _ => last,
-    };
-    // There is an answer, so the whole did not fail, whatever came after it.
-    let (status, exit) = match (status, exit) {
-        (Status::Failed, Exit::Failed) if !answer.trim().is_empty() => (Status::Partial, Exit::Partial),
-        other => other,
-    };
-    (status, exit, reason, answer, failure)
-}
-
-/// An answer is not whole while its team has left something undone.
-pub(super) fn judge_team(judged: Judged, left: &[String]) -> Judged {
-    match judged {
-        (Status::Done, Exit::Done, _, answer, _) if !left.is_empty() => {
-            let things = count(u32::try_from(left.len()).unwrap_or(u32::MAX), "thing");
-            let message = format!("the team has come to rest and left {things} undone");
-            (Status::Partial, Exit::Partial, "team_left".to_owned(), answer, Some(message))
-        }
-        other => other,
+    fn waits(&self) -> String {
+        let asked = self.own.flatten().map_or(0, |own| own.questions.len());
+        let (number, noun) = match asked {
+            // What cannot be counted now waits all the same.
+            0 => (number(self.questions).max(1), "call"),
+            asked => (number(asked), "question"),
+        };
+        let verb = if number == 1 { "waits" } else { "wait" };
+        format!("{} {verb} for your answer; everything that could go on without it has", count(number, noun))
     }
-}
 
-/// An answer for which something was left out because the envelope had no room for it is not whole.
-pub(super) fn judge_work(judged: Judged, short: Short) -> Judged {
-    match judged {
-        (Status::Done, Exit::Done, _, answer, _) if short != Short::default() => {
-            let parts = [(short.subtasks, "subtask", "not run to the end"), (short.results, "result", "not verified")];
-            let parts = parts.iter().filter(|(number, ..)| *number > 0);
-            let said: Vec<String> =
-                parts.map(|(number, noun, what)| format!("{} {what}", count(*number, noun))).collect();
-            let message = format!(
+    fn no_room(&self) -> String {
+        if let Some(own) = self.own.flatten() {
+            return if own.status == "declined" { declined(own.declined.iter().collect()) } else { no_room(own) };
+        }
+        let steps: Vec<&Declined> = self.programs.iter().filter_map(ProgramReport::waiting_step).collect();
+        let Losses { refused, .. } = self.losses;
+        if self.result.as_ref().is_ok_and(|ended| ended.parked) && !steps.is_empty() {
+            return declined(steps);
+        }
+        let short = |what| self.losses.number(what, true);
+        let parts = [
+            (short(LostWork::Subtask), "subtask", "not run to the end"),
+            (short(LostWork::Verification), "result", "not verified"),
+            (short(LostWork::Call), "call", "not done"),
+        ];
+        let parts = parts.iter().filter(|(number, ..)| *number > 0);
+        let said: Vec<String> = parts.map(|(number, noun, what)| format!("{} {what}", count(*number, noun))).collect();
+        match refused {
+            Some(why) => format!(
+                "a whole fan-out was refused, so nobody worked on it: {}",
+                why.strip_prefix("Workflow error: ").unwrap_or(why)
+            ),
+            None => format!(
                 "the budget had no room for everything: {}; the same task with a larger one takes up what is done and \
                  pays for the rest alone",
                 said.join(", ")
-            );
-            (Status::Partial, Exit::Budget, kind_word(FailureKind::Budget), answer, Some(message))
+            ),
         }
-        other => other,
+    }
+
+    fn lost(&self) -> String {
+        let parts =
+            [(LostWork::Subtask, "subtask"), (LostWork::Verification, "verification"), (LostWork::Call, "agent call")];
+        let said: Vec<String> = parts
+            .into_iter()
+            .map(|(what, noun)| (self.losses.number(what, false), noun))
+            .filter(|(number, _)| *number > 0)
+            .map(|(number, noun)| count(number, noun))
+            .collect();
+        let mut kinds: Vec<&str> =
+            self.losses.lost.iter().filter(|lost| !lost.is_short()).map(|lost| lost.kind.word()).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        format!("the answer is not whole: {} lost ({})", said.join(", "), kinds.join(", "))
+    }
+
+    fn program_partial(&self) -> String {
+        let Some(own) = self.own.flatten() else { return "the workflow is partial".to_owned() };
+        format!(
+            "the workflow is partial: {} of {} did not end well; its value stands as far as it goes",
+            own.losses.len(),
+            count(own.counts.agent_calls, "agent call")
+        )
+    }
+
+    fn program_failed(&self) -> String {
+        match self.own.flatten().map(|own| &own.failure) {
+            Some(Some(failure)) => format!("the workflow failed ({}): {}", failure.kind, failure.message),
+            Some(None) => "the workflow failed".to_owned(),
+            None => {
+                let failed = self.programs.iter().rev().find(|program| program.status == "failed");
+                let named = failed.map(|program| format!(" {} {}", program.name, program.run)).unwrap_or_default();
+                format!("the answer is not whole: the lead's workflow{named} failed, and none has done its work since")
+            }
+        }
     }
 }
 
-pub(super) fn judge_outcome(outcome: Outcome) -> Judged {
-    let status = if outcome.is_partial() { Status::Partial } else { Status::Failed };
-    match outcome {
-        Outcome::Ok { text } => (Status::Done, Exit::Done, "done".to_owned(), text, None),
-        Outcome::Failed { kind, message, text } => {
-            let exit = match kind {
-                FailureKind::Budget => Exit::Budget,
-                _ if status == Status::Partial => Exit::Partial,
-                _ => Exit::Failed,
-            };
-            (status, exit, kind_word(kind), text, Some(message))
-        }
+/// What has become of a person's own program.
+fn own_end(own: &ProgramReport) -> OwnProgram {
+    match own.status {
+        "complete" => OwnProgram::Complete,
+        "partial" => OwnProgram::Partial,
+        "failed" => OwnProgram::Failed,
+        "stopped" => OwnProgram::Stopped,
+        "declined" => OwnProgram::Declined,
+        _ => OwnProgram::Open,
     }
 }
 
-/// The judgement of a person's own call: what counts is what became of its program, and the answer is the value.
-pub(super) fn judge_program(judged: Judged, program: Option<&ProgramReport>) -> Judged {
-    let (status, exit, reason, _, failure) = judged;
-    // Without a run there is no value, only why there is none.
-    let Some(program) = program else { return (status, exit, reason, String::new(), failure) };
-    let answer = program.value_text();
-    let waits = u32::try_from(program.questions.len()).unwrap_or(u32::MAX);
-    match (status, program.status) {
-        // A stop, a broken journal: whatever the program came to before stands, and is not the end of it.
-        (Status::Interrupted, _) => (status, exit, reason, String::new(), failure),
-        (Status::Waiting, _) if waits > 0 => {
-            let verb = if waits == 1 { "waits" } else { "wait" };
-            let message = format!(
-                "{} {verb} for your answer; everything that could go on without it has",
-                count(waits, "question")
-            );
-            (status, exit, reason, String::new(), Some(message))
-        }
-        (_, "complete") => (Status::Done, Exit::Done, "done".to_owned(), answer, None),
-        (_, "partial" | "failed") if !program.shortages().is_empty() => {
-            let (status, answer) = match program.status {
-                "partial" => (Status::Partial, answer),
-                _ => (Status::Failed, String::new()),
-            };
-            let message = no_room(program);
-            (status, Exit::Budget, kind_word(FailureKind::Budget), answer, Some(message))
-        }
-        (_, "partial") => {
-            let (lost, all) = (program.losses.len(), program.counts.agent_calls);
-            let message = format!(
-                "the workflow is partial: {lost} of {} did not end well; its value stands as far as it goes",
-                count(all, "agent call")
-            );
-            (Status::Partial, Exit::Partial, "program_partial".to_owned(), answer, Some(message))
-        }
-        (_, "failed") => {
-            let message = match &program.failure {
-                Some(failure) => format!("the workflow failed ({}): {}", failure.kind, failure.message),
-                None => "the workflow failed".to_owned(),
-            };
-            (Status::Failed, Exit::Failed, "program_failed".to_owned(), String::new(), Some(message))
-        }
-        (_, "stopped") => {
-            // As after the stop itself: it is unfinished and goes on when a person says so.
-            let message = "the workflow was stopped before its end".to_owned();
-            (Status::Interrupted, Exit::NeedsPerson, "stopped".to_owned(), String::new(), Some(message))
-        }
-        (_, "declined") => {
-            let steps: Vec<&Declined> = program.declined.iter().collect();
-            declined(&steps)
-        }
-        _ => (status, exit, reason, String::new(), failure),
-    }
+/// What one exchange came to, by itself.
+pub(super) fn judge_outcome(outcome: &Outcome) -> EndStatus {
+    let lead = match outcome.failure() {
+        None => LeadEnd::Answered,
+        Some(kind) => LeadEnd::Failed { kind, says: outcome.is_partial() },
+    };
+    ending(&EndFacts { lead, ..EndFacts::default() }).status
 }
 
-/// The judgement of a lead that waits: for a larger envelope, if none of its workflows and nobody below it waits for an answer.
-pub(super) fn judge_waiting(judged: Judged, programs: &[ProgramReport], questions: usize) -> Judged {
-    let steps: Vec<&Declined> = programs.iter().filter_map(ProgramReport::waiting_step).collect();
-    let asked = questions > 0 || programs.iter().any(|program| !program.questions.is_empty());
-    if judged.0 == Status::Waiting && !asked && !steps.is_empty() { declined(&steps) } else { judged }
-}
-
-fn declined(steps: &[&Declined]) -> Judged {
+fn declined(steps: Vec<&Declined>) -> String {
     let why: Vec<&str> = steps.iter().map(|step| step.reason.as_str()).collect();
     let why = why.join("; ");
-    let message = format!("the envelope has no room for the next step: {why}; nothing of that step was started");
-    (Status::Partial, Exit::Budget, kind_word(FailureKind::Budget), String::new(), Some(message))
+    format!("the envelope has no room for the next step: {why}; nothing of that step was started")
 }
 
 /// What is said of a program that did not get everything because the envelope had no room.
 fn no_room(program: &ProgramReport) -> String {
     let said = program.shortages();
-    let why = said.first().map(|why| why.strip_prefix("budget: ").unwrap_or(why)).unwrap_or_default();
-    let calls = |number: usize| count(u32::try_from(number).unwrap_or(u32::MAX), "agent call");
+    let budget = format!("{}: ", FailureKind::Budget.word());
+    let why = said.first().map(|why| why.strip_prefix(&budget).unwrap_or(why)).unwrap_or_default();
     match program.status {
         "partial" => format!(
             "the workflow is partial: the envelope had no room for {} of {}: {why}; its value stands as far as it goes",
             said.len(),
-            calls(program.counts.agent_calls as usize)
+            count(program.counts.agent_calls, "agent call")
         ),
         _ => format!("the workflow failed, because the envelope had no room: {why}"),
     }
+}
+
+fn number(of: usize) -> u32 {
+    u32::try_from(of).unwrap_or(u32::MAX)
 }

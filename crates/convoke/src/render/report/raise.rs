@@ -7,15 +7,19 @@ use crate::settings::{Cap, Unit};
 /// What a message says of a model that no cap in dollars can hold.
 const NO_PRICE: &str = "no known price";
 
-/// The flags, each with a blank before it; none if no cap stood in the way.
-pub(super) fn raised(programs: &[ProgramReport], spend: &Spend) -> String {
+/// What stands before the number of agents that a fan-out was refused for.
+const NEEDS: &str = "needs ";
+
+/// The flags, each with a blank before it; none if no cap stood in the way. `said` is what was said where flat workflows had no room.
+pub(crate) fn raised(programs: &[ProgramReport], said: &[&str], spend: &Spend) -> String {
     let mut flags = String::new();
     let steps = programs.iter().filter_map(ProgramReport::waiting_step);
-    let wanted = steps.fold(0u32, |sum, step| sum.saturating_add(step.agents));
+    let refused = said.iter().filter(|text| text.contains("--budget-agents")).filter_map(|text| needed(text)).max();
+    let wanted = steps.fold(refused.unwrap_or(0), |sum, step| sum.saturating_add(step.agents));
     if wanted > 0 {
         flags.push_str(&format!(" --budget-agents {}", spend.agents.saturating_add(wanted)));
     }
-    let said: Vec<&str> = programs.iter().flat_map(ProgramReport::shortages).collect();
+    let said: Vec<&str> = programs.iter().flat_map(ProgramReport::shortages).chain(said.iter().copied()).collect();
     for (flag, words, unit, cap) in [
         // The program's own total is the cap on tokens.
         ("--budget-tokens", " tokens is spent", Unit::Tokens, spend.cap_tokens),
@@ -29,6 +33,13 @@ pub(super) fn raised(programs: &[ProgramReport], spend: &Spend) -> String {
         flags.push_str(&format!(" {flag} {}", unit.show(cap)));
     }
     flags
+}
+
+/// How many agents a fan-out needed that was refused.
+fn needed(text: &str) -> Option<u32> {
+    let after = text.split_once(NEEDS)?.1;
+    let digits: String = after.chars().take_while(|c| c.is_ascii_digit() || *c == ',').filter(|c| *c != ',').collect();
+    digits.parse().ok()
 }
 
 #[cfg(test)]
@@ -52,7 +63,16 @@ mod tests {
             cap_ms: Some(90_000),
             ..spend_for_tests()
         };
-        assert_eq!(raised(&[program], &spend), expected, "{why} {thrown:?}");
+        assert_eq!(raised(&[program], &[], &spend), expected, "{why} {thrown:?}");
+    }
+
+    #[test]
+    fn a_refused_fan_out_names_as_many_agents_as_it_needs() {
+        let spend = Spend { agents: 3, cap_nano: Some(2_500_000_000), ..spend_for_tests() };
+        let refused = "needs 1,100 agents, 57 of 60 are left; start fewer or grant a new total with --budget-agents";
+        assert_eq!(raised(&[], &[refused], &spend), " --budget-agents 1103");
+        let short = "budget: $0.01 of $2.50 is left; grant a new total with --budget-usd";
+        assert_eq!(raised(&[], &[refused, short], &spend), " --budget-agents 1103 --budget-usd 5");
     }
 
     #[test]

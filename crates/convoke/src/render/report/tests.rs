@@ -1,18 +1,53 @@
-//! How the ends of runs are judged.
+//! How the facts of ends are gathered and said. What follows from facts is the kernel's table.
 
-use convoke_kernel::{FailureKind, Outcome};
+use convoke_kernel::{FailureKind, Lost, LostWork, Outcome};
 
 use super::*;
-use crate::render::kind_word;
-use crate::work::Short;
+use crate::work::Losses;
 
 fn ended_with(outcome: Option<Outcome>) -> Ended {
     Ended { outcome, ..Ended::default() }
 }
 
+fn failed(kind: FailureKind, text: &str) -> Outcome {
+    Outcome::Failed { kind, message: "m".into(), text: text.to_owned() }
+}
+
+fn ok() -> Ended {
+    ended_with(Some(Outcome::Ok { text: "a".into() }))
+}
+
+struct Told {
+    status: EndStatus,
+    exit: Exit,
+    reason: &'static str,
+    answer: String,
+    message: String,
+}
+
+/// What is made of a case in which nothing but this is so.
+fn told(result: Ended, case: impl FnOnce(Case<'static>) -> Case<'static>) -> Told {
+    // Tests are short, and a case borrows everything.
+    let result: &'static Result<Ended, Error> = Box::leak(Box::new(Ok(result)));
+    let losses: &'static Losses = Box::leak(Box::default());
+    let bare = Case {
+        result,
+        caught: None,
+        questions: 0,
+        exchanges: &[],
+        own: None,
+        programs: &[],
+        losses,
+        undone: &[],
+        finding: false,
+    };
+    let Judged { ending, answer, failure } = case(bare).judge();
+    let (status, exit, reason) = (ending.status, Exit::of(ending), ending.reason.word());
+    Told { status, exit, reason, answer, message: failure.unwrap_or_default() }
+}
+
 fn exit(kind: FailureKind, text: &str) -> Exit {
-    let outcome = Outcome::Failed { kind, message: String::new(), text: text.to_owned() };
-    judge(Ok(ended_with(Some(outcome))), None, 0).1
+    told(ended_with(Some(failed(kind, text))), |case| case).exit
 }
 
 #[test]
@@ -25,61 +60,72 @@ fn an_exit_code_says_whether_there_is_something_to_read() {
     assert_eq!(exit(FailureKind::Transport, ""), Exit::Failed);
 }
 
+fn lost(what: LostWork, kind: FailureKind) -> Lost {
+    let (run, prompt, label, reason) = ("wf_a".into(), "p".into(), "l".into(), "why".into());
+    Lost { what, run, item: 1, prompt, label, agent: None, kind, reason }
+}
+
 #[test]
-fn an_answer_for_which_the_budget_left_something_out_is_a_part() {
-    let judged = |outcome: Outcome, subtasks: u32, results: u32| {
-        let (status, exit, reason, answer, failure) = judge_work(judge_outcome(outcome), Short { subtasks, results });
-        let left = failure.and_then(|failure| failure.split([':', ';']).nth(1).map(|left| left.trim().to_owned()));
-        (status, exit, reason, answer, left)
+fn an_answer_for_which_something_was_left_out_is_a_part() {
+    let judged = |result: Ended, lost: Vec<Lost>, refused: Option<&str>| {
+        let losses = Losses { lost, refused: refused.map(str::to_owned), ..Losses::default() };
+        let losses: &'static Losses = Box::leak(Box::new(losses));
+        told(result, |case| Case { losses, ..case })
     };
-    let ok = || Outcome::Ok { text: "a".into() };
-    assert_eq!(judged(ok(), 0, 0), (Status::Done, Exit::Done, "done".into(), "a".into(), None));
-    let check = |subtasks: u32, results: u32, left: &str| {
-        let expected = (Status::Partial, Exit::Budget, "budget".into(), "a".into(), Some(left.to_owned()));
-        assert_eq!(judged(ok(), subtasks, results), expected);
+    let check = |lost: Vec<Lost>, refused: Option<&str>, exit: Exit, reason: &str, says: &str| {
+        let told = judged(ok(), lost, refused);
+        assert_eq!((told.status, told.exit, told.reason), (EndStatus::Partial, exit, reason), "{}", told.message);
+        assert_eq!(told.answer, "a");
+        assert!(told.message.contains(says), "{}", told.message);
     };
-    check(2, 0, "2 subtasks not run to the end");
-    check(1, 3, "1 subtask not run to the end, 3 results not verified");
-    let failed = Outcome::Failed { kind: FailureKind::Refused, message: "no".into(), text: String::new() };
-    assert_eq!(judged(failed, 2, 0).1, Exit::Failed, "its own reason stays");
+    let short = |what| lost(what, FailureKind::Budget);
+    let two = vec![short(LostWork::Subtask), short(LostWork::Subtask)];
+    check(two, None, Exit::Budget, "budget", "everything: 2 subtasks not run to the end;");
+    let both = vec![short(LostWork::Subtask), short(LostWork::Verification)];
+    check(both, None, Exit::Budget, "budget", "1 subtask not run to the end, 1 result not verified");
+    let api = vec![lost(LostWork::Subtask, FailureKind::Api), lost(LostWork::Verification, FailureKind::Refused)];
+    check(api, None, Exit::Partial, "lost", "not whole: 1 subtask, 1 verification lost (api, refused)");
+    check(Vec::new(), Some("Workflow error: needs 9 agents"), Exit::Budget, "budget", "on it: needs 9 agents");
+    let told = judged(ended_with(Some(failed(FailureKind::Refused, ""))), vec![short(LostWork::Subtask)], None);
+    assert_eq!(told.exit, Exit::Failed, "its own reason stays");
 }
 
 #[test]
 fn a_signal_is_the_reason_only_while_there_is_no_outcome() {
-    let done = ended_with(Some(Outcome::Ok { text: "a".into() }));
-    assert_eq!(judge(Ok(done), Some(Caught::Interrupt), 0).1, Exit::Done);
-    let open = || Ok(ended_with(None));
-    assert_eq!(judge(open(), Some(Caught::Interrupt), 0).1, Exit::Interrupted);
-    assert_eq!(judge(open(), Some(Caught::Terminate), 0).1, Exit::Terminated);
-    assert_eq!(judge(open(), Some(Caught::HangUp), 0).1, Exit::HungUp);
-}
-
-#[test]
-fn a_kind_of_failure_is_written_as_events_write_it() {
-    assert_eq!(kind_word(FailureKind::TurnLimit), "turn_limit");
-    assert_eq!(kind_word(FailureKind::Api), "api");
-    let outcome = Outcome::Failed { kind: FailureKind::TurnLimit, message: String::new(), text: String::new() };
-    assert_eq!(judge(Ok(ended_with(Some(outcome))), None, 0).2, "turn_limit");
+    let by = |caught| move |case: Case<'static>| Case { caught: Some(caught), ..case };
+    assert_eq!(told(ok(), by(Caught::Interrupt)).exit, Exit::Done);
+    assert_eq!(told(ended_with(None), by(Caught::Interrupt)).exit, Exit::Interrupted);
+    assert_eq!(told(ended_with(None), by(Caught::Terminate)).exit, Exit::Terminated);
+    assert_eq!(told(ended_with(None), by(Caught::HangUp)).exit, Exit::HungUp);
+    assert_eq!(told(ended_with(None), by(Caught::Pause)).reason, "paused");
 }
 
 #[test]
 fn a_run_that_waits_for_a_person_exits_with_five_unless_a_signal_stopped_it() {
-    let parked = || Ok(Ended { parked: true, ..ended_with(None) });
-    let (status, exit, reason, _, message) = judge(parked(), None, 2);
-    assert_eq!((status, exit, reason.as_str()), (Status::Waiting, Exit::NeedsPerson, "approval"));
-    assert!(message.unwrap().starts_with("2 calls wait for your answer"));
-    assert_eq!(judge(parked(), Some(Caught::Interrupt), 2).1, Exit::Interrupted);
+    let parked = || Ended { parked: true, ..ended_with(None) };
+    let waits = told(parked(), |case| Case { questions: 2, ..case });
+    assert_eq!((waits.status, waits.exit, waits.reason), (EndStatus::Waiting, Exit::NeedsPerson, "approval"));
+    assert!(waits.message.starts_with("2 calls wait for your answer"), "{}", waits.message);
+    let stopped = told(parked(), |case| Case { questions: 2, caught: Some(Caught::Interrupt), ..case });
+    assert_eq!(stopped.exit, Exit::Interrupted);
+}
+
+/// A person's program with this status, as the case of its own call.
+fn own(result: Ended, program: &ProgramReport, losses: Losses) -> Told {
+    let program: &'static ProgramReport = Box::leak(Box::new(program.clone()));
+    let losses: &'static Losses = Box::leak(Box::new(losses));
+    told(result, |case| Case { own: Some(Some(program)), programs: std::slice::from_ref(program), losses, ..case })
 }
 
 #[test]
 fn a_persons_program_is_judged_by_what_became_of_it_and_its_answer_is_its_value() {
     let mut program = crate::report::program_for_tests();
-    let digest = || Outcome::Failed { kind: FailureKind::InvalidOutput, message: "m".into(), text: "a digest".into() };
+    let digest = || ended_with(Some(failed(FailureKind::InvalidOutput, "a digest")));
     let mut check = |status: &'static str, exit: Exit, reason: &str, answers: bool| {
         program.status = status;
-        let (_, code, why, answer, _) = judge_program(judge_outcome(digest()), Some(&program));
+        let told = own(digest(), &program, Losses::default());
         let expected = if answers { program.value_text() } else { String::new() };
-        assert_eq!((code, why.as_str(), answer), (exit, reason, expected), "{status}");
+        assert_eq!((told.exit, told.reason, told.answer), (exit, reason, expected), "{status}");
     };
     check("complete", Exit::Done, "done", true);
     check("partial", Exit::Partial, "program_partial", true);
@@ -87,30 +133,28 @@ fn a_persons_program_is_judged_by_what_became_of_it_and_its_answer_is_its_value(
     check("declined", Exit::Budget, "budget", false);
     check("stopped", Exit::NeedsPerson, "stopped", false);
     // One that could not even be begun has no value, and what was said of it is no answer.
-    let (_, code, _, answer, failure) = judge_program(judge_outcome(digest()), None);
-    assert_eq!((code, answer, failure), (Exit::Failed, String::new(), Some("m".to_owned())));
-    let parked = judge(Ok(Ended { parked: true, ..ended_with(None) }), None, 0);
+    let never = told(digest(), |case| Case { own: Some(None), ..case });
+    assert_eq!((never.exit, never.answer.as_str(), never.message.as_str()), (Exit::Failed, "", "m"));
     program.status = "waiting";
-    let (_, code, _, _, message) = judge_program(parked, Some(&program));
-    assert_eq!(code, Exit::NeedsPerson);
-    assert!(message.unwrap().starts_with("1 question waits for your answer"));
-    let stopped = judge(Ok(ended_with(None)), Some(Caught::Interrupt), 0);
-    assert_eq!(judge_program(stopped, Some(&program)).1, Exit::Interrupted);
+    let waits = own(Ended { parked: true, ..ended_with(None) }, &program, Losses::default());
+    assert_eq!(waits.exit, Exit::NeedsPerson);
+    assert!(waits.message.starts_with("1 question waits for your answer"), "{}", waits.message);
 }
 
 #[test]
 fn a_program_that_the_envelope_had_no_room_for_stops_by_the_budget_and_a_part_of_it_is_still_its_answer() {
     let mut program = crate::report::program_for_tests();
-    let digest = || Outcome::Failed { kind: FailureKind::InvalidOutput, message: "m".into(), text: "a digest".into() };
+    let digest = || ended_with(Some(failed(FailureKind::InvalidOutput, "a digest")));
     let mut check = |status: &'static str, kind: FailureKind, thrown: &str, exit: Exit, says: &str| {
         (program.status, program.losses[0].failure) = (status, Some(kind));
         program.losses[0].why = "budget: $0.01 of $1.00 left; grant a new total with --budget-usd".into();
         program.failure = Some(Failed { kind: "thrown".into(), message: thrown.into() });
-        let (_, code, reason, answer, message) = judge_program(judge_outcome(digest()), Some(&program));
-        let message = message.unwrap();
-        assert_eq!((code, reason == "budget"), (exit, exit == Exit::Budget), "{message}");
-        assert_eq!(answer.is_empty(), status == "failed", "{message}");
-        assert!(message.contains(says), "{message}");
+        let lost = vec![Lost { run: program.run.clone(), ..lost(LostWork::Call, kind) }];
+        let threw = if crate::report::is_want_of_room(thrown) { vec![program.run.clone()] } else { Vec::new() };
+        let told = own(digest(), &program, Losses { lost, thrown: threw, ..Losses::default() });
+        assert_eq!((told.exit, told.reason == "budget"), (exit, exit == Exit::Budget), "{}", told.message);
+        assert_eq!(told.answer.is_empty(), status == "failed", "{}", told.message);
+        assert!(told.message.contains(says), "{}", told.message);
     };
     let thrown = "line 3: Error: budget exhausted: $0.01 of $1.00 left";
     check("partial", FailureKind::Budget, "", Exit::Budget, "no room for 1 of 3 agent calls: $0.01 of $1.00 left");
@@ -122,23 +166,24 @@ fn a_program_that_the_envelope_had_no_room_for_stops_by_the_budget_and_a_part_of
 
 #[test]
 fn a_lead_whose_program_waits_for_a_larger_envelope_alone_is_stopped_by_the_budget() {
-    let parked = || judge(Ok(Ended { parked: true, ..ended_with(None) }), None, 0);
     let mut program = crate::report::program_for_tests();
-    let mut check = |status: &'static str, asks: bool, questions: usize, expected: Exit| {
+    let mut check = |result: Ended, status: &'static str, asks: bool, questions: usize, expected: Exit| {
         program.status = status;
         if !asks {
             program.questions.clear();
         }
-        let (_, exit, reason, _, message) = judge_waiting(parked(), std::slice::from_ref(&program), questions);
-        let message = message.unwrap();
-        assert_eq!(exit, expected, "{status}: {message}");
-        assert_eq!(reason == "budget" && message.contains("needs 547 agents"), expected == Exit::Budget, "{message}");
+        let one: &'static ProgramReport = Box::leak(Box::new(program.clone()));
+        let declined = if status == "declined" { vec![program.run.clone()] } else { Vec::new() };
+        let losses: &'static Losses = Box::leak(Box::new(Losses { declined, ..Losses::default() }));
+        let told = told(result, |case| Case { programs: std::slice::from_ref(one), questions, losses, ..case });
+        assert_eq!(told.exit, expected, "{status}: {}", told.message);
+        let budget = told.reason == "budget" && told.message.contains("needs 547 agents");
+        assert_eq!(budget, expected == Exit::Budget, "{}", told.message);
     };
-    check("declined", true, 0, Exit::NeedsPerson);
-    check("declined", false, 1, Exit::NeedsPerson);
-    check("declined", false, 0, Exit::Budget);
-    check("stopped", false, 0, Exit::NeedsPerson);
-    let done = judge_outcome(Outcome::Ok { text: "a".into() });
-    program.status = "declined";
-    assert_eq!(judge_waiting(done, std::slice::from_ref(&program), 0).1, Exit::Done, "it waits for nothing");
+    let parked = || Ended { parked: true, ..ended_with(None) };
+    check(parked(), "declined", true, 0, Exit::NeedsPerson);
+    check(parked(), "declined", false, 1, Exit::NeedsPerson);
+    check(parked(), "declined", false, 0, Exit::Budget);
+    check(parked(), "stopped", false, 0, Exit::NeedsPerson);
+    check(ok(), "declined", false, 0, Exit::Done);
 }

@@ -1,0 +1,126 @@
+//! What a session lost, as the one function that decides its end wants to know it: the list itself, and how many of what.
+
+use std::collections::HashMap;
+
+use convoke_kernel::{
+    self as kernel, EndFacts, Lost, LostWork, Program, ProgramEnd, ProgramStatus, failed_programs, lost_calls,
+    lost_items, standing,
+};
+
+use crate::catalog::Run;
+use crate::report::is_want_of_room;
+
+/// What a session lost.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Losses {
+    /// Everything, in the order of its workflows.
+    pub(crate) lost: Vec<Lost>,
+    /// Why the last fan-out was refused whole, if none was admitted since.
+    pub(crate) refused: Option<String>,
+    /// The runs of programs that threw because the envelope had no room.
+    pub(crate) thrown: Vec<String>,
+    /// Programs of the lead's that failed, with none that completed later.
+    pub(crate) programs_failed: u32,
+    /// The runs of programs of which a step waits for a larger envelope.
+    pub(crate) declined: Vec<String>,
+}
+
+impl Losses {
+    /// What was lost of these.
+    pub(crate) fn of(run: &Run, flows: &[kernel::Run], programs: &[Program]) -> Self {
+        let failures: HashMap<_, _> =
+            run.agents.iter().filter_map(|entry| Some((&entry.agent, entry.summary.failure?))).collect();
+        let mut lost = lost_items(flows, |agent| failures.get(agent).copied());
+        let standing = standing(programs);
+        // Of a lead's program that failed the failure counts: it may have failed because of them, or they because of it.
+        let lists = |program: &&&Program| {
+            let by_person = program.spec().is_some_and(|spec| !spec.background);
+            program.status() == Some(ProgramStatus::Partial) || by_person
+        };
+        lost.extend(standing.iter().filter(lists).flat_map(|program| lost_calls(program)));
+        let thrown = |program: &&&Program| match program.end() {
+            Some(ProgramEnd::Failed { message, .. }) => is_want_of_room(message),
+            _ => false,
+        };
+        let declined = |program: &&&Program| program.status().is_none() && program.declined().is_some();
+        let id = |program: &&Program| program.spec().map(|spec| spec.run.clone());
+        Self {
+            lost,
+            refused: run.lead().summary.refused.clone(),
+            thrown: standing.iter().filter(thrown).filter_map(id).collect(),
+            programs_failed: failed_programs(programs),
+            declined: standing.iter().filter(declined).filter_map(id).collect(),
+        }
+    }
+
+    /// What of this was lost by the program that a person ran.
+    pub(crate) fn of_own(&self, own: &str) -> Self {
+        let only = |runs: &[String]| runs.iter().filter(|run| *run == own).cloned().collect();
+        Self {
+            lost: self.lost.iter().filter(|lost| lost.run == own).cloned().collect(),
+            refused: None,
+            thrown: only(&self.thrown),
+            programs_failed: 0,
+            declined: only(&self.declined),
+        }
+    }
+
+    /// Puts in what these say of how the session ended.
+    pub(crate) fn enter(&self, facts: EndFacts) -> EndFacts {
+        let short = count(self.lost.iter().filter(|lost| lost.is_short()));
+        let lost = count(self.lost.iter()) - short;
+        let (refused, declined) = (u32::from(self.refused.is_some()), count(self.declined.iter()));
+        let (short, programs_failed) = (short + count(self.thrown.iter()), self.programs_failed);
+        EndFacts { refused, declined, short, lost, programs_failed, ..facts }
+    }
+
+    /// How many of this kind were lost for want of room, or for other reasons.
+    pub(crate) fn number(&self, what: LostWork, short: bool) -> u32 {
+        count(self.lost.iter().filter(|lost| lost.what == what && lost.is_short() == short))
+    }
+
+    /// Whether anything was left out for want of room.
+    pub(crate) fn is_short(&self) -> bool {
+        self.refused.is_some() || self.lost.iter().any(Lost::is_short)
+    }
+
+    /// What was said where there was no room.
+    pub(crate) fn want_of_room(&self) -> impl Iterator<Item = &str> {
+        let short = self.lost.iter().filter(|lost| lost.is_short()).map(|lost| lost.reason.as_str());
+        self.refused.as_deref().into_iter().chain(short)
+    }
+
+    /// Whether a resume has something to do about it.
+    pub(crate) fn can_go_on(&self) -> bool {
+        self.refused.is_some() || self.lost.iter().any(|lost| lost.kind.is_worth_a_retry())
+    }
+
+    /// What whoever reads the report must not overlook.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if let Some(why) = &self.refused {
+            let why = why.strip_prefix("Workflow error: ").unwrap_or(why);
+            warnings.push(format!("a fan-out was refused whole, and none was admitted later: {why}"));
+        }
+        let lost = count(self.lost.iter());
+        if lost > 0 {
+            let never = count(self.lost.iter().filter(|lost| !lost.kind.is_worth_a_retry()));
+            let refused = match never {
+                0 => String::new(),
+                never => format!(" ({never} of them a model refused, and a retry would not mend that)"),
+            };
+            let items = if lost == 1 { "piece" } else { "pieces" };
+            warnings.push(format!("{lost} {items} of work lost{refused}; `lost` lists each with its agent and why"));
+        }
+        warnings
+    }
+
+    /// What a resume without a larger envelope tries again.
+    pub(crate) fn to_retry(&self) -> impl Iterator<Item = &Lost> {
+        self.lost.iter().filter(|lost| lost.kind.is_worth_a_retry() && !lost.is_short())
+    }
+}
+
+fn count(of: impl Iterator) -> u32 {
+    u32::try_from(of.count()).unwrap_or(u32::MAX)
+}
