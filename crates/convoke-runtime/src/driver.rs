@@ -367,12 +367,13 @@ impl Driver {
             Effect::AskRoom { not_before, .. } => {
                 let (Some(ask), Some(spec)) = (self.agent.room_ask(), self.agent.spec().cloned()) else { return };
                 let room = effects::room(config, session, self.id.clone(), spec, ask, not_before);
-                self.waiting = Some(self.tasks.spawn(room));
+                self.waiting = Some(self.tasks.spawn(Box::pin(room)));
             }
             Effect::CallModel { call, attempt } => {
                 let Some(request) = self.agent.request() else { return };
                 let permit = self.permit.take();
-                self.tasks.spawn(effects::call(
+                // Boxed here: spawning copies what it is given from frame to frame, and a request is large.
+                self.tasks.spawn(Box::pin(effects::call(
                     config,
                     session,
                     self.id.clone(),
@@ -380,7 +381,7 @@ impl Driver {
                     (call, attempt),
                     permit,
                     cut,
-                ));
+                )));
             }
             Effect::AskPerson { id, what, why } => {
                 let Some(spec) = self.agent.spec() else { return };
