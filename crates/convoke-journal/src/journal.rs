@@ -11,8 +11,8 @@ use crate::postgres::Postgres;
 use crate::sqlite::{Embedded, Waits, ops};
 use crate::wake::Wakers;
 use crate::{
-    Appended, Batch, Change, Error, Filter, Flight, KeyedInput, Lease, Listing, LiveOwner, Location, Options, Outage,
-    Pruned, Record, SignOfLife, StreamId, Submitted, Update, Waiting, flight, text,
+    Appended, Batch, Change, Checked, Error, Filter, Flight, KeyedInput, Lease, Listing, LiveOwner, Location, Options,
+    Outage, Pruned, Record, SignOfLife, StreamId, Submitted, Update, Waiting, flight, text,
 };
 
 /// A journal: streams of events, each written by one owner at a time, with the inputs that wait for that owner; and
@@ -126,6 +126,16 @@ impl Journal {
         match &self.shared.store {
             Store::Embedded(store) => store.waits().hear(),
             Store::Postgres(_) => Waits::default().hear(),
+        }
+    }
+
+    /// Looks whether a journal file is whole, for so long at most: its log, its pages and what its rows promise each other.
+    /// Takes no turn. [`Error::Corrupt`] says what is damaged; a letter that became another one within an event is not
+    /// seen. A PostgreSQL server keeps its own checksums and is not asked.
+    pub async fn check(&self, limit: Duration) -> Result<Checked, Error> {
+        match &self.shared.store {
+            Store::Embedded(store) => store.check(limit).await,
+            Store::Postgres(_) => Ok(Checked::Whole),
         }
     }
 

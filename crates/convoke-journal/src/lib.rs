@@ -8,6 +8,7 @@
 //! * [`Lease`] is the right to append to a stream; [`Process`] is who holds it; [`Flight`] is the right to be the
 //!   only one at work on a key.
 //! * [`Outage`] says that the store is away, and since when.
+//! * [`Checked`] is what a look at all of a journal came to.
 //! * [`Waiting`] is whom a write waits for, to be told to a person.
 //! * [`Error`] says what went wrong in words the caller can act on.
 
@@ -38,6 +39,7 @@ pub use location::Location;
 pub use locks::Waiting;
 pub use outage::Outage;
 pub use process::Process;
+pub use sqlite::Checked;
 pub use stream::{Batch, KeyedInput, Record, StreamId, Submitted};
 pub use text::BLOB_ABOVE;
 

@@ -38,16 +38,40 @@ pub(crate) struct Opened {
     _offline: Option<Simulator>,
 }
 
-/// Opens the journal of these settings as this process, and creates it if there is none.
+/// Opens the journal of these settings as this process, and creates it if there is none. Says on stderr for whom a write
+/// waits.
 pub(crate) async fn journal(settings: &Settings) -> Result<Journal, Failure> {
+    let journal = quiet_journal(settings).await?;
+    tokio::spawn(tell_waits(journal.waits()));
+    Ok(journal)
+}
+
+/// How often a wait is told that lasts.
+const TOLD_AGAIN: Duration = Duration::from_secs(10);
+
+async fn tell_waits(mut waits: tokio::sync::watch::Receiver<Option<convoke_journal::Waiting>>) {
+    let mut last: Option<tokio::time::Instant> = None;
+    // Ends with the journal.
+    while waits.changed().await.is_ok() {
+        let waiting = waits.borrow_and_update().clone();
+        if let Some(waiting) = waiting
+            && last.is_none_or(|last| last.elapsed() >= TOLD_AGAIN)
+        {
+            last = Some(tokio::time::Instant::now());
+            crate::stdio::tell(&crate::render::clean(&format!("{waiting}\n")));
+        }
+    }
+}
+
+/// The same for a screen of its own, on which nothing may be printed.
+pub(crate) async fn quiet_journal(settings: &Settings) -> Result<Journal, Failure> {
     let mut options = Options::new(Process::current(Ids::random().bits()?));
     options.lease_ttl = settings.team.lease.unwrap_or(options.lease_ttl);
     (options.connections, options.outage) = (settings.postgres.0 as usize, settings.postgres.1);
-    // Nothing was started yet: that it cannot be reached is a matter of what was configured.
-    Journal::open(settings.journal.clone(), options).await.map_err(|error| match error {
-        error @ convoke_journal::Error::Unavailable { .. } => Failure { code: Exit::Usage, ..Failure::from(error) },
-        error => error.into(),
-    })
+    // Nothing was started yet: whatever is wrong with it is a matter of what was configured.
+    Journal::open(settings.journal.clone(), options)
+        .await
+        .map_err(|error| Failure { code: Exit::Usage, ..Failure::from(error) })
 }
 
 /// Puts a runtime together that asks this source.

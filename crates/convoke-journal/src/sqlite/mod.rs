@@ -1,5 +1,6 @@
 //! The embedded stores: a SQLite file that processes share, and memory, which is the same SQL without a file.
 
+mod check;
 mod committer;
 mod file;
 mod generation;
@@ -10,5 +11,6 @@ mod turn;
 mod wait;
 mod writer;
 
+pub use check::Checked;
 pub(crate) use store::Embedded;
 pub(crate) use wait::Waits;

@@ -11,7 +11,7 @@ use super::generation::{Fate, Generation, Place};
 use super::ops::{self, Fault, SCHEMA_SQLITE};
 use super::wait::Waits;
 use super::writer::{self, unreadable, vanished};
-use super::{file, over};
+use super::{Checked, check, file, over};
 use crate::{Error, FORMAT, Process};
 
 /// How many idle read connections are kept. More readers than that open their own and close them again.
@@ -112,6 +112,22 @@ impl Embedded {
                 blocking(&store.place, move || own.read(&work)).await
             }
         }
+    }
+
+    /// Looks whether all of it is whole, for so long at most.
+    pub(crate) async fn check(&self, limit: Duration) -> Result<Checked, Error> {
+        let Self::File(store) = self else { return Ok(Checked::Whole) };
+        let own = Arc::clone(store);
+        let place = store.place.clone();
+        blocking(&store.place, move || {
+            let damaged = |reason| Error::Corrupt { place: place.clone(), reason };
+            let Some(current) = own.files.current().map_err(|e| unreadable(&place, &e))? else {
+                return Err(vanished(&place));
+            };
+            check::log(&current.path).map_err(damaged)?;
+            own.read(&|rows: &Connection| Ok(check::rows(rows, limit)))?.map_err(damaged)
+        })
+        .await
     }
 
     /// Where waits for other processes are told; for a store in memory there are none.

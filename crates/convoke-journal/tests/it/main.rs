@@ -9,6 +9,7 @@ mod cases_inputs;
 mod cases_leases;
 mod cases_shared;
 mod cases_whole;
+mod damaged;
 mod postgres;
 mod processes;
 mod sqlite_files;

@@ -1,13 +1,14 @@
 //! `convoke doctor`: looks at everything a run needs and says what to do about what is missing. It changes nothing but
-//! a probe file and a heartbeat, both of which it takes away again.
+//! a probe file, and in PostgreSQL a heartbeat, both of which it takes away again.
 
 mod sandbox;
 
 use std::ffi::OsStr;
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use convoke_journal::{Filter, Location};
+use convoke_journal::{Checked, Error, Filter, Location};
 use convoke_runtime::Clock;
 use serde_json::json;
 
@@ -18,6 +19,9 @@ use crate::paths::probe;
 use crate::render::{clean, count, text_columns};
 use crate::settings::{ModelSource, Settings};
 use crate::{keeping, open, stdio, utc};
+
+/// For how long the journal is looked at.
+const CHECKED_FOR: Duration = Duration::from_secs(30);
 
 /// How a check came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -176,20 +180,37 @@ async fn journal(settings: &Settings) -> Check {
         }
         Location::Sqlite(_) | Location::Postgres(_) => {}
     }
-    let journal = match open::journal(settings).await {
+    let journal = match open::quiet_journal(settings).await {
         Ok(journal) => journal,
         Err(failure) => return fail("journal", failure.message, elsewhere),
     };
-    let listed = journal.list(&Filter::default()).await;
-    let written = journal.heartbeat().await;
+    let looked = async {
+        let checked = journal.check(CHECKED_FOR).await?;
+        let streams = journal.list(&Filter::default()).await?.len();
+        // A file is not written to: another process may be at its turn, and stopped.
+        let written = match &settings.journal {
+            Location::Sqlite(path) => {
+                rustix::fs::access(path, rustix::fs::Access::WRITE_OK).map_err(|error| error.to_string())
+            }
+            Location::Postgres(_) | Location::Memory => journal.heartbeat().await.map_err(|error| error.to_string()),
+        };
+        Ok((checked, streams, written))
+    };
+    let looked: Result<_, convoke_journal::Error> = looked.await;
     let closed = journal.close().await;
-    match (listed, written.and(closed)) {
-        (Ok(streams), Ok(())) => {
-            let number = u32::try_from(streams.len()).unwrap_or(u32::MAX);
+    match looked.and_then(|looked| closed.map(|()| looked)) {
+        Ok((_, _, Err(problem))) => fail("journal", format!("{place} cannot be written to: {problem}"), elsewhere),
+        Ok((checked, streams, Ok(()))) => {
+            let number = u32::try_from(streams).unwrap_or(u32::MAX);
             let (format, streams) = (convoke_journal::FORMAT, count(number, "stream"));
-            ok("journal", format!("{place}: format {format}, {streams}, writable"))
+            let looked = if checked == Checked::Whole { "" } else { "; too large to be looked at whole" };
+            ok("journal", format!("{place}: format {format}, {streams}, writable{looked}"))
         }
-        (Err(error), _) | (_, Err(error)) => fail("journal", error.to_string(), elsewhere),
+        Err(error @ Error::Corrupt { .. }) => {
+            let todo = "keep the file and what lies beside it, restore a copy, or name another place with --journal or ORCH_JOURNAL";
+            fail("journal", error.to_string(), todo)
+        }
+        Err(error) => fail("journal", error.to_string(), elsewhere),
     }
 }
 

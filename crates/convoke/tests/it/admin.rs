@@ -427,7 +427,7 @@ async fn a_file_that_is_no_journal_is_refused_and_left_alone() {
     let file = place.path("work/notes.txt");
     place.write(&file, "dear diary");
     let got = place.convoke(&["runs", "list", "--journal", "notes.txt"]);
-    assert_eq!(got.code, 1);
+    assert_eq!(got.code, 2);
     assert!(got.err.contains("is not a Convoke journal"), "{}", got.err);
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "dear diary");
     let doctor = place.convoke(&["doctor", "--journal", "notes.txt"]);

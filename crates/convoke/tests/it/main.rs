@@ -14,6 +14,7 @@ mod fork;
 mod honest_ends;
 mod host_side;
 mod inspection;
+mod journal_ends;
 mod kill;
 mod kill_fan_out;
 mod kill_offline;

@@ -55,7 +55,7 @@ pub(crate) async fn run(settings: &Settings, args: SessionArgs) -> Result<Exit, 
         Some(given) => Some(known(settings, given).await?),
         None => None,
     };
-    let journal = open::journal(settings).await?;
+    let journal = open::quiet_journal(settings).await?;
     let (screen, news) = unbounded_channel();
     let front = Front::new(screen.clone());
     let ready = match &given {
