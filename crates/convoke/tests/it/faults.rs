@@ -133,9 +133,9 @@ fn lasting() -> Vec<Row> {
             &["refused"],
         ),
         says_once("max_tokens, all workers", |_| vec![cut_at_max_tokens("I have"), cut_at_max_tokens("I have")]).ends(
-            3,
+            4,
             "partial",
-            &["truncated", "truncated", "truncated"],
+            &["budget", "budget", "budget"],
         ),
         row("403, all verifiers", status(403, "permission_error", None), VERIFIERS, u32::MAX).ends(
             3,
