@@ -58,8 +58,9 @@ pub use fit::{SHORT_TEXT, TooLong};
 pub use ids::{AgentId, BadId, MessageId, RunId, SessionId, TaskId};
 pub use ledger::{
     AdmissionClosed, AgentsAdmitted, AgentsReturned, Amount, Answer, Ask, AttemptCorrected, AttemptSettled, Cap, Caps,
-    EnvelopeGranted, Fate, HandBackLowered, Hold, HoldReleased, Ledger, LedgerEvent, RateTier, Rates, Room,
-    RoomReserved, Sending, Sent, SessionHeld, SessionLeft, Short, Stale, UnconfirmedForgiven, answer, hand_back_hold,
+    EnvelopeGranted, Fate, HAND_BACK_TOKENS, HandBackLowered, Hold, HoldReleased, LEAST_HAND_BACK_TOKENS, Ledger,
+    LedgerEvent, RateTier, Rates, Room, RoomReserved, Said, Sending, Sent, SessionHeld, SessionLeft, Short, Stale,
+    UnconfirmedForgiven, answer, hand_back_hold,
 };
 pub use lost::{Lost, LostWork, failed_programs, lost_calls, lost_items, standing};
 pub use mode::Section;

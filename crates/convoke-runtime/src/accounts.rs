@@ -1,30 +1,36 @@
 //! What an agent's events mean for the ledger. Booked in the append that records them, so that neither is ever without
 //! the other.
 
-use convoke_kernel::{Agent, AgentId, Amount, Effect, Event, Role, Room, hand_back_hold};
+use convoke_kernel::{Agent, AgentId, Amount, Effect, Event, Ledger, Role, Room, Said};
 
-use crate::purse::Entry;
-use crate::room::results_bytes;
+use crate::means::{kept_for_hand_back, kind, prefix};
+use crate::purse::{Entry, Make};
 
 /// The entries that these events call for, decided by this agent as it stands; `room` is what the request among them was
 /// granted.
-pub(crate) fn entries(id: &AgentId, stands: &Agent, events: &[Event], room: Option<Room>) -> Vec<Entry> {
+pub(crate) fn entries(
+    id: &AgentId,
+    stands: &Agent,
+    events: &[Event],
+    room: Option<Room>,
+    ledger: &Ledger,
+) -> Vec<Entry> {
     let agent = id.as_str();
     let attempt = match stands.pending().as_slice() {
         [Effect::CallModel { attempt, .. }, ..] => *attempt,
         _ => 0,
     };
-    let settle = |call, attempt, usage, prompt| {
+    let settle = |call, attempt, usage, said| {
         let agent = agent.to_owned();
-        Entry::Settle { agent, call, attempt, usage, prompt }
+        Entry::Settle { agent, call, attempt, usage, said }
     };
     let entry = |event: &Event| match event {
         // Workers and verifiers are admitted with their run; a one-shot sub-agent is a run of its own.
         Event::AgentStarted(e) if e.spec.role == Role::Task => Some(Entry::Admit { run: agent.to_owned(), count: 1 }),
         Event::ModelCalled(e) => {
             let (agent, call, attempt) = (agent.to_owned(), e.call, e.attempt);
-            let rates = stands.spec().and_then(|spec| spec.rates.clone());
-            room.map(|room| Entry::Reserve { agent, call, attempt, room, rates })
+            let sent = make(stands);
+            room.map(|room| Entry::Reserve { agent, call, attempt, room, sent })
         }
         Event::ModelReplied(e) => {
             let usage = &e.reply.usage;
@@ -33,7 +39,8 @@ pub(crate) fn entries(id: &AgentId, stands: &Agent, events: &[Event], room: Opti
             let whole = usage.prompt_tokens() > 0 && usage.output_tokens > 0;
             let priced = e.reply.cost_nano.is_some() || stands.spec().is_none_or(|spec| spec.rates.is_none());
             let told = Amount { tokens, nano: e.reply.cost_nano.unwrap_or(0) };
-            Some(settle(e.call, attempt, (whole && priced).then_some(told), whole.then(|| usage.prompt_tokens())))
+            let said = Said { prompt_tokens: usage.prompt_tokens(), output_tokens: usage.output_tokens };
+            Some(settle(e.call, attempt, (whole && priced).then_some(told), whole.then_some(said)))
         }
         Event::ModelFailed(e) => Some(settle(e.call, e.attempt, e.failure.unbilled.then_some(Amount::ZERO), None)),
         Event::ExchangeClosed(_) => Some(Entry::Release { agent: agent.to_owned() }),
@@ -45,7 +52,7 @@ pub(crate) fn entries(id: &AgentId, stands: &Agent, events: &[Event], room: Opti
         let usage = &e.reply.usage;
         let history = usage.prompt_tokens().saturating_add(usage.output_tokens);
         if usage.prompt_tokens() > 0 && usage.output_tokens > 0 {
-            let hand_back = hand_back_hold(spec.rates.as_ref(), history.saturating_add(results_bytes(spec)));
+            let hand_back = kept_for_hand_back(spec, ledger, history);
             entries.insert(1, Entry::Lower { agent: agent.to_owned(), hand_back });
         }
     }
@@ -53,6 +60,12 @@ pub(crate) fn entries(id: &AgentId, stands: &Agent, events: &[Event], room: Opti
         entries.push(Entry::CloseRun { run: agent.to_owned(), used: 1 });
     }
     entries
+}
+
+/// What the agent's requests are sent with, where they have a price.
+fn make(stands: &Agent) -> Option<Make> {
+    let (spec, (digest, _)) = (stands.spec()?, stands.room_ask()?.prefix);
+    Some(Make { rates: spec.rates.clone()?, kind: kind(spec), prefix: prefix(spec, &digest) })
 }
 
 #[cfg(test)]
@@ -103,7 +116,8 @@ mod tests {
             request_id: None,
         };
         let event = Event::from(ModelReplied { call: 1, reply, kept: Kept::Yes });
-        let entries = entries(&AgentId::from_bits([2; 10]), &asking(rates), &[event], None);
+        let ledger = Ledger::default();
+        let entries = entries(&AgentId::from_bits([2; 10]), &asking(rates), &[event], None, &ledger);
         entries
             .into_iter()
             .find_map(|entry| match entry {

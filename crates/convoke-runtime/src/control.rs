@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use convoke_journal::{Batch, Filter, Journal, KeyedInput, Lease, StreamId};
-use convoke_kernel::{AgentId, ProgramEvent, ProgramInput, ProgramSummary, RunId, SessionId};
+use convoke_kernel::{AgentId, Amount, ProgramEvent, ProgramInput, ProgramSummary, RunId, SessionId};
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
@@ -72,6 +72,15 @@ impl Controller {
     pub async fn is_heard(&self, lead: &AgentId, key: &str) -> Result<bool, Error> {
         let waiting = self.journal.inputs(&StreamId::from(lead)).await?;
         Ok(waiting.iter().all(|input| input.key != key))
+    }
+
+    /// Writes off what nobody has confirmed of a session's requests: a person's act that is recorded as such. Says how much.
+    pub async fn forgive(&self, session: &SessionId, by: &str) -> Result<Amount, Error> {
+        let purse = Purse::open(self.journal.clone(), session, self.clock.clone()).await?;
+        let before = purse.ledger().forgiven();
+        let fates = purse.fates(None).await?;
+        purse.enter(vec![Entry::Forgive { fates, by: by.to_owned() }]).await?;
+        Ok(purse.ledger().forgiven().minus(before))
     }
 
     /// Records the unfinished programs of a session that nobody drives as stopped, and says which they are. `by` says who wants it.

@@ -450,7 +450,8 @@ impl Driver {
             }
             Done::Tool { id, result } => {
                 self.running.remove(&Key::Tool(id.clone()));
-                Input::ToolDone { id, result: self.in_a_hurry(result) }
+                let result = self.in_a_hurry(result);
+                Input::ToolDone { id, result: self.within_means(result) }
             }
             Done::Acted { id, act } => {
                 self.running.remove(&Key::Tool(id.clone()));

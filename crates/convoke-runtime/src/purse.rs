@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use convoke_journal::{Change, Changed, Journal, SignOfLife, StreamId, Update};
 use convoke_kernel::{
-    Amount, Answer, Ask, Caps, Fate, Hold, Ledger, LedgerEvent, Rates, Room, RoomReserved, Sending, SessionId, answer,
+    Amount, Answer, Ask, Caps, Fate, Hold, Ledger, LedgerEvent, Rates, Room, RoomReserved, Said, Sending, SessionId,
+    answer,
 };
 use tokio::sync::oneshot;
 
@@ -40,9 +41,9 @@ pub(crate) enum Entry {
     /// A run is over, gives back what it did not need, and keeps this many.
     CloseRun { run: String, used: u32 },
     /// An attempt is to be sent.
-    Reserve { agent: String, call: u32, attempt: u32, room: Room, rates: Option<Rates> },
-    /// An attempt is over; without an amount, nobody knows what it cost. The prompt has so many tokens, if that was said.
-    Settle { agent: String, call: u32, attempt: u32, usage: Option<Amount>, prompt: Option<u64> },
+    Reserve { agent: String, call: u32, attempt: u32, room: Room, sent: Option<Make> },
+    /// An attempt is over; without an amount, nobody knows what it cost.
+    Settle { agent: String, call: u32, attempt: u32, usage: Option<Amount>, said: Option<Said> },
     /// What is known of attempts in flight: those that nobody will settle are settled.
     Lost { fates: Fates },
     /// A person writes off what nobody confirmed.
@@ -69,8 +70,8 @@ impl Entry {
                 let unused = ledger.give_back(run, ledger.admitted(run).saturating_sub(*used));
                 then(ledger, unused, at, |ledger| ledger.close(run))
             }
-            Entry::Reserve { agent, call, attempt, room, rates } => {
-                let (amounts, sending) = ((room.request, room.hand_back), sending(process, room, rates.as_ref()));
+            Entry::Reserve { agent, call, attempt, room, sent } => {
+                let (amounts, sending) = ((room.request, room.hand_back), sending(process, room, sent.as_ref()));
                 let mut after = ledger.clone();
                 let mut events = ledger.cut_off(agent, process, at);
                 events.iter().for_each(|event| after.apply(event, at));
@@ -78,15 +79,15 @@ impl Entry {
                 events.extend(sent.map_err(|short| short.to_string())?);
                 events
             }
-            Entry::Settle { agent, call, attempt, usage: None, prompt } => {
+            Entry::Settle { agent, call, attempt, usage: None, said } => {
                 let held = ledger.hold_of(agent).is_some_and(|hold| (hold.call, hold.attempt) == (*call, *attempt));
                 let cut = if held { ledger.cut_off(agent, process, at) } else { Vec::new() };
-                then(ledger, cut, at, |ledger| prompt_said(ledger, agent, *call, *prompt))
+                then(ledger, cut, at, |ledger| prompt_said(ledger, agent, *call, *said))
             }
             // An attempt that was settled before stays settled, or is corrected.
-            Entry::Settle { agent, call, attempt, usage, prompt } => {
-                let settled = ledger.settle(agent, *call, *attempt, *usage).unwrap_or_default();
-                then(ledger, settled, at, |ledger| prompt_said(ledger, agent, *call, *prompt))
+            Entry::Settle { agent, call, attempt, usage, said } => {
+                let settled = ledger.settle_as_said(agent, *call, *attempt, *usage, *said).unwrap_or_default();
+                then(ledger, settled, at, |ledger| prompt_said(ledger, agent, *call, *said))
             }
             Entry::Lower { agent, hand_back } => ledger.lower(agent, *hand_back),
             Entry::Release { agent } => ledger.release(agent),
@@ -123,13 +124,22 @@ impl Fates {
     }
 }
 
-fn sending(process: &str, room: &Room, rates: Option<&Rates>) -> Option<Sending> {
-    let Room { max_tokens, input_tokens, .. } = *room;
-    Some(Sending { process: process.to_owned(), input_tokens, max_tokens, rates: rates?.clone() })
+/// What an agent that sends a request is made of.
+#[derive(Debug, Clone)]
+pub(crate) struct Make {
+    pub(crate) rates: Rates,
+    pub(crate) kind: String,
+    pub(crate) prefix: String,
 }
 
-fn prompt_said(ledger: &Ledger, agent: &str, call: u32, prompt: Option<u64>) -> Vec<LedgerEvent> {
-    prompt.map_or_else(Vec::new, |tokens| ledger.confirm_prompt(agent, call, tokens))
+fn sending(process: &str, room: &Room, make: Option<&Make>) -> Option<Sending> {
+    let Room { max_tokens, input_tokens, .. } = *room;
+    let Make { rates, kind, prefix } = make?.clone();
+    Some(Sending { process: process.to_owned(), input_tokens, max_tokens, rates, kind, prefix })
+}
+
+fn prompt_said(ledger: &Ledger, agent: &str, call: u32, said: Option<Said>) -> Vec<LedgerEvent> {
+    said.map_or_else(Vec::new, |said| ledger.confirm_prompt(agent, call, said.prompt_tokens))
 }
 
 /// These events, and what follows from the state they lead to.
@@ -195,8 +205,12 @@ struct Inner {
     ages: HashMap<String, u64>,
 }
 
+/// Brings an ask up to what is known by now.
+type Renew = Box<dyn Fn(&Ledger, &mut Ask) + Send>;
+
 struct Waiter {
     ask: Ask,
+    renew: Renew,
     tell: oneshot::Sender<Answer>,
 }
 
@@ -322,8 +336,9 @@ impl Purse {
         self.lock().ledger.outlasts(until, self.clock.now())
     }
 
-    /// Asks for room and waits for the answer. Dropping the future takes the ask back.
-    pub(crate) async fn ask(&self, mut ask: Ask) -> Answer {
+    /// Asks for room and waits for the answer. What the ask is reckoned from is looked up again whenever it may be answered, for
+    /// what others were told meanwhile counts. Dropping the future takes the ask back.
+    pub(crate) async fn ask(&self, mut ask: Ask, renew: impl Fn(&Ledger, &mut Ask) + Send + 'static) -> Answer {
         let agent = ask.agent.clone();
         let (tell, told) = oneshot::channel();
         let _asked = Asked { purse: self, agent: agent.clone() };
@@ -332,7 +347,7 @@ impl Purse {
             let next = inner.ages.len() as u64;
             ask.order = *inner.ages.entry(agent.clone()).or_insert(next);
             inner.doing.insert(agent, Doing::Asking);
-            inner.asks.push(Waiter { ask, tell });
+            inner.asks.push(Waiter { ask, renew: Box::new(renew), tell });
             inner.serve(self.clock.now());
         }
         match told.await {
@@ -372,6 +387,7 @@ impl Inner {
             for granted in self.granted.values() {
                 ledger.apply(&granted.clone().into(), at);
             }
+            self.asks.iter_mut().for_each(|waiter| (waiter.renew)(&ledger, &mut waiter.ask));
             let asks: Vec<Ask> = self.asks.iter().map(|waiter| waiter.ask.clone()).collect();
             let busy = self.doing.values().any(|doing| *doing == Doing::Working);
             let mut answers = answer(&ledger, &asks, busy, at);
@@ -381,7 +397,7 @@ impl Inner {
             // From the back, so that the places of those in front stay.
             answers.sort_by_key(|(index, _)| std::cmp::Reverse(*index));
             for (index, answer) in answers {
-                let Waiter { ask, tell } = self.asks.remove(index);
+                let Waiter { ask, tell, .. } = self.asks.remove(index);
                 let room = match answer {
                     Answer::Go(room) | Answer::HandBack(room, _) => Some(room),
                     Answer::Refused(_) => None,

@@ -2,35 +2,12 @@
 
 use std::sync::Arc;
 
-use convoke_kernel::{
-    AgentSpec, Answer, Ask, FailureKind, LEAST_MAX_TOKENS, Ledger, Role, Room, RoomAnswer, RoomAsk, hand_back_hold,
-};
+use convoke_kernel::{AgentSpec, Answer, Ask, FailureKind, Ledger, Role, Room, RoomAnswer, RoomAsk};
 
 use crate::governor::{self, Permit};
+use crate::means;
 use crate::runtime::Config;
 use crate::session::Session;
-
-/// What may still be added to a history before its hand-back: the results of one turn's tools.
-const RESULT_BYTES: u64 = 24 * 1024;
-
-/// A workflow's result in full length, and what is left of it for a lead that cannot afford to read that.
-const LONG_DIGEST: usize = 60_000;
-const SHORT_DIGEST: usize = 20_000;
-
-/// What may still be added to this agent's history before its hand-back.
-pub(crate) fn results_bytes(spec: &AgentSpec) -> u64 {
-    RESULT_BYTES.max(if spec.fan_out.is_some() { SHORT_DIGEST as u64 } else { 0 })
-}
-
-/// How long a workflow's result may be, so that its lead can still hand back after reading it.
-pub(crate) fn digest_chars(spec: &AgentSpec, ledger: &Ledger) -> usize {
-    let more = hand_back_hold(spec.rates.as_ref(), LONG_DIGEST as u64);
-    let used = ledger.spent().plus(ledger.held()).plus(more);
-    let fits = |cap: Option<u64>, used: u64| cap.is_none_or(|cap| used <= cap);
-    let caps = ledger.caps();
-    let roomy = fits(caps.nano, used.nano) && fits(caps.tokens, used.tokens);
-    if roomy { LONG_DIGEST } else { SHORT_DIGEST }
-}
 
 /// The answer, and what it gives the right to.
 pub(crate) struct Granted {
@@ -66,22 +43,11 @@ pub(crate) async fn wait(
         config.clock.sleep_until(not_before).await;
     }
     let lead = spec.role == Role::Lead;
-    let money = Ask {
-        agent: agent.to_owned(),
-        order: 0,
-        first: lead,
-        started: ask.started,
-        last: ask.last_turn,
-        call: ask.call,
-        attempt: ask.attempt,
-        input_tokens: ask.prompt_tokens,
-        wanted: ask.wanted,
-        floor: LEAST_MAX_TOKENS,
-        hand_back_input: ask.prompt_tokens.saturating_add(results_bytes(spec)),
-        rates: spec.rates.clone(),
-    };
+    let money = means::ask(agent, spec, &ask, &session.purse.ledger());
     loop {
-        let (answer, room) = match session.purse.ask(money.clone()).await {
+        let (spec_now, ask_now) = (spec.clone(), ask.clone());
+        let renew = move |ledger: &Ledger, money: &mut Ask| means::renew(money, &spec_now, &ask_now, ledger);
+        let (answer, room) = match session.purse.ask(money.clone(), renew).await {
             Answer::Go(room) => (RoomAnswer::Go { max_tokens: room.max_tokens }, room),
             Answer::HandBack(room, short) => {
                 (RoomAnswer::HandBack { max_tokens: room.max_tokens, why: short.to_string() }, room)

@@ -9,8 +9,8 @@ use std::time::Duration;
 use convoke_claude::{Client, Models, ceilings};
 use convoke_journal::{Filter, Journal, KeyedInput, Listing, StreamId};
 use convoke_kernel::{
-    Agent, AgentId, AgentSpec, Amount, Approvals, Capabilities, Caps, Confinement, Effect, FanOut, LeadSettings,
-    Ledger, Limits, Membership, Network, Program, ProgramSummary, Run, RunId, RunSummary, SHORT_TEXT, Sandbox, Segment,
+    Agent, AgentId, AgentSpec, Approvals, Capabilities, Caps, Confinement, Effect, FanOut, LeadSettings, Ledger,
+    Limits, Membership, Network, Program, ProgramSummary, Run, RunId, RunSummary, SHORT_TEXT, Sandbox, Segment,
     SessionId, Status, Summary, Thinking,
 };
 use convoke_sandbox::HelperPath;
@@ -170,7 +170,7 @@ impl Runtime {
         Ok(())
     }
 
-    fn new_lead(&self, start: Start) -> Result<(AgentId, AgentSpec, Caps), Error> {
+    pub(crate) fn new_lead(&self, start: Start) -> Result<(AgentId, AgentSpec, Caps), Error> {
         let spec = AgentSpec::lead(LeadSettings {
             session: self.0.ids.session()?,
             dir: start.dir.to_str().ok_or_else(|| Error::DirNotText(start.dir.clone()))?.to_owned(),
@@ -306,15 +306,6 @@ impl Runtime {
     pub async fn grant(&self, session: &SessionId, caps: Caps, by: &str) -> Result<(), Error> {
         let purse = Purse::open(self.0.journal.clone(), session, self.0.clock.clone()).await?;
         purse.enter(vec![Entry::Grant { caps, by: by.to_owned() }]).await
-    }
-
-    /// Writes off what nobody has confirmed of a session's requests: a person's act that is recorded as such. Says how much.
-    pub async fn forgive(&self, session: &SessionId, by: &str) -> Result<Amount, Error> {
-        let purse = Purse::open(self.0.journal.clone(), session, self.0.clock.clone()).await?;
-        let before = purse.ledger().forgiven();
-        let fates = purse.fates(None).await?;
-        purse.enter(vec![Entry::Forgive { fates, by: by.to_owned() }]).await?;
-        Ok(purse.ledger().forgiven().minus(before))
     }
 
     /// The runs of a session, in the order they were started.

@@ -83,7 +83,7 @@ fn spend(facts: &Facts, fleet: &Fleet, width: usize) -> String {
     let whole = whole.filter(|whole| text_columns(whole) <= width).unwrap_or(spent);
     // What was cut off is counted at the most it can have cost, and nobody has confirmed it.
     let unconfirmed = fleet.ledger().map_or(0, |ledger| ledger.unconfirmed().nano);
-    let said = format!("{whole} ({} unconfirmed)", dollars(Some(unconfirmed)));
+    let said = format!("{whole} and up to {} unconfirmed", dollars(Some(unconfirmed)));
     if unconfirmed > 0 && text_columns(&said) + LEAST_DOING <= width { said } else { whole }
 }
 

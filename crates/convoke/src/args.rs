@@ -272,6 +272,9 @@ pub(crate) struct ResumeArgs {
     /// The run, by any unique prefix of its id; alone: the newest unfinished run of this directory.
     #[arg(value_name = "RUN")]
     pub(crate) run: Option<String>,
+    /// Write off what requests that were cut off may have cost and nobody confirmed; the bill may then pass the cap by as much.
+    #[arg(long)]
+    pub(crate) forgive: bool,
     #[command(flatten)]
     pub(crate) answers: AnswerArgs,
     #[command(flatten)]

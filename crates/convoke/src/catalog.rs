@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 
 use convoke_journal::{Filter, Journal, Listing, LiveOwner, Location, StreamId};
 use convoke_kernel::{
-    AgentId, EndFacts, EndStatus, Ending, FailureKind, LeadEnd, OwnProgram, ProgramStatus, ProgramSummary, Role,
-    RunCounts, RunId, RunSummary, SessionId, Status, Summary, ending,
+    AgentId, EndFacts, EndStatus, Ending, FailureKind, LeadEnd, Ledger, OwnProgram, ProgramStatus, ProgramSummary,
+    Role, RunCounts, RunId, RunSummary, SessionId, Status, Summary, ending,
 };
 use convoke_runtime::{Clock, Desk, Ids, summary_of_waiting};
 
@@ -53,6 +53,8 @@ pub(crate) struct Run {
     pub(crate) left: u32,
     /// What it spent, where the envelope had no room for something.
     pub(crate) spend: Option<Spend>,
+    /// What its requests that were cut off may have cost beside what is known, in nano-dollars; as far as somebody looked.
+    pub(crate) unconfirmed_nano: u64,
 }
 
 /// One agent.
@@ -338,8 +340,19 @@ impl Catalog {
                     losses: Losses::default(),
                     left: 0,
                     spend: None,
+                    unconfirmed_nano: 0,
                 });
             }
+        }
+    }
+
+    /// Looks what these runs may have cost that nobody confirmed. That reads a ledger for each.
+    pub(crate) async fn look_for_unconfirmed(&mut self, journal: &Journal, shown: impl Fn(&Run) -> bool) {
+        for run in self.runs.iter_mut().filter(|run| shown(run)) {
+            // A ledger that cannot be read is shown as none; `doctor` says what is wrong with the journal.
+            let state = journal.shared(&StreamId::from(&run.session)).await.ok().flatten();
+            let ledger = state.and_then(|state| serde_json::from_str::<Ledger>(&state).ok());
+            run.unconfirmed_nano = ledger.map_or(0, |ledger| ledger.unconfirmed().nano);
         }
     }
 

@@ -258,13 +258,13 @@ fn reuse(flow: &kernel::Run, own: &str, now: u64) -> Vec<String> {
 }
 
 fn spend(ledger: &Ledger, all: &Used, now: u64) -> Spend {
-    let (spent, unconfirmed, caps) = (ledger.spent(), ledger.unconfirmed(), ledger.caps());
+    let (unconfirmed, caps) = (ledger.unconfirmed(), ledger.caps());
     Spend {
-        // The ledger counts what has no price as nothing.
-        nano: all.cost_nano.map(|_| spent.nano),
+        // What replies said they cost: the figure of `cost` and of the lists. What the ledger counts beside it stands apart.
+        nano: all.cost_nano,
         unconfirmed_nano: unconfirmed.nano,
         cap_nano: caps.nano,
-        tokens: spent.tokens,
+        tokens: all.tokens(),
         unconfirmed_tokens: unconfirmed.tokens,
         cap_tokens: caps.tokens,
         agents: ledger.agents(),

@@ -349,7 +349,7 @@ impl Control {
                 }
             }
             Kept::Cut if !exchange.widened && wider => {
-                exchange.widened = true;
+                (exchange.widened, exchange.cut_at) = (true, asking.max_tokens);
                 self.ready(cap)
             }
             Kept::Empty | Kept::Unusable if exchange.strikes == 0 => {

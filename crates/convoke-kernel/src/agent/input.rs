@@ -258,6 +258,11 @@ pub struct RoomAsk {
     pub started: bool,
     /// Whether it was already asked to hand back because the envelope is short.
     pub last_turn: bool,
+    /// Of these, what stands behind the beginning that all agents of this make share, as long as no usage has told how long the
+    /// history is: a token per byte.
+    pub behind_prefix: Option<u64>,
+    /// The room of a reply to this very request that was cut; 0 if none was.
+    pub cut_at: u32,
     /// What all agents of this make begin their requests with, as a digest, and how many bytes that is.
     pub prefix: (String, usize),
 }

@@ -194,6 +194,17 @@ impl Agent {
         Some(ModelRequest { spec, max_tokens: asking.max_tokens, messages })
     }
 
+    /// At most this many tokens are in the history, calls that run included: results of a turn are counted when all of them are
+    /// there.
+    pub fn history_tokens(&self) -> u64 {
+        let Stage::Tools(slots) = &self.control.stage else { return self.control.mark.tokens };
+        let finished = slots.iter().filter_map(|slot| match &slot.state {
+            SlotState::Finished(result) => Some(result.text.len() as u64),
+            _ => None,
+        });
+        finished.fold(self.control.mark.tokens, u64::saturating_add)
+    }
+
     /// What the next request needs, if one is due.
     pub fn room_ask(&self) -> Option<RoomAsk> {
         let (Stage::Ready(asking) | Stage::Waiting(asking, _)) = &self.control.stage else { return None };
@@ -203,7 +214,12 @@ impl Agent {
         let facts = self.control.lasting.facts.as_ref();
         let goes_on = if facts.is_some() || !self.control.changed.is_empty() { under_way::BYTES } else { 0 };
         let notes = notes + goes_on + facts.map_or(0, |facts| facts.bytes() + CAPSULE_BYTES);
+        let mark = &self.control.mark;
+        let unknown = self.control.lasting.known == 0 && mark.tokens == mark.bytes;
+        let behind = mark.tokens.saturating_sub(self.control.base.tokens).saturating_add(notes as u64);
         Some(RoomAsk {
+            behind_prefix: unknown.then_some(behind),
+            cut_at: if exchange.widened { exchange.cut_at } else { 0 },
             call: asking.call,
             attempt: asking.attempt + 1,
             wanted: asking.max_tokens,

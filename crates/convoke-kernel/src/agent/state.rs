@@ -214,6 +214,8 @@ pub(super) struct Exchange {
     pub(super) strikes: u32,
     /// Whether a cut reply was already tried again with more room.
     pub(super) widened: bool,
+    /// The room of the reply that was cut, once one was.
+    pub(super) cut_at: u32,
     pub(super) last_turn: Option<LastTurn>,
     /// Whether it has read what a command of its own printed.
     pub(super) looked: bool,
@@ -272,6 +274,7 @@ impl Exchange {
             kept: 0,
             strikes: 0,
             widened: false,
+            cut_at: 0,
             last_turn: None,
             looked: false,
             sent_back: false,

@@ -7,10 +7,10 @@ use super::rates::Rates;
 use super::{Hold, Ledger};
 
 /// The room a hand-back gives its reply.
-const HAND_BACK_TOKENS: u32 = 4_096;
+pub const HAND_BACK_TOKENS: u32 = 4_096;
 
 /// The least room that a hand-back makes sense with.
-const LEAST_HAND_BACK_TOKENS: u32 = 1_024;
+pub const LEAST_HAND_BACK_TOKENS: u32 = 1_024;
 
 /// Prompt tokens kept for the note that asks an agent to hand back.
 pub(super) const HAND_BACK_NOTE_TOKENS: u64 = 1_024;
@@ -20,12 +20,12 @@ const CROWD: u128 = 4;
 
 /// What a hand-back takes of an agent whose prompt has at most so many tokens by then. Without a price it is more than
 /// anybody holds.
-pub fn hand_back_hold(rates: Option<&Rates>, prompt_tokens: u64) -> Amount {
+pub fn hand_back_hold(rates: Option<&Rates>, prompt_tokens: u64, reply_tokens: u32) -> Amount {
     let prompt = prompt_tokens.saturating_add(HAND_BACK_NOTE_TOKENS);
     let overhead = rates.map_or(0, |rates| rates.overhead_tokens);
     Amount {
-        tokens: prompt.saturating_add(overhead).saturating_add(HAND_BACK_TOKENS.into()),
-        nano: rates.map_or(u64::MAX, |rates| rates.bound(prompt, HAND_BACK_TOKENS)),
+        tokens: prompt.saturating_add(overhead).saturating_add(reply_tokens.into()),
+        nano: rates.map_or(u64::MAX, |rates| rates.bound(prompt, reply_tokens)),
     }
 }
 
@@ -55,6 +55,8 @@ pub struct Ask {
     /// The most tokens that the prompt of a hand-back after this turn can have. The reply of this turn and the note
     /// are left out: the ledger adds what it grants the one and a fixed allowance for the other.
     pub hand_back_input: u64,
+    /// The room for the reply of that hand-back which is kept.
+    pub hand_back_tokens: u32,
     /// What its model costs, if that is known.
     pub rates: Option<Rates>,
 }
@@ -113,7 +115,7 @@ impl Ask {
             max_tokens,
             input_tokens: self.input_tokens,
             request: self.bound(caps, self.input_tokens, max_tokens),
-            hand_back: self.bound(caps, after, HAND_BACK_TOKENS),
+            hand_back: self.bound(caps, after, self.hand_back_tokens),
         }
     }
 

@@ -8,6 +8,7 @@ use super::events::{
     LedgerEvent, RoomReserved, SessionHeld, SessionLeft,
 };
 use super::lost::{Fate, Sending};
+use super::seen::Said;
 use super::{Hold, Ledger};
 
 /// An outcome came for an attempt that holds no room: it was settled before.
@@ -94,6 +95,18 @@ impl Ledger {
         attempt: u32,
         usage: Option<Amount>,
     ) -> Result<Vec<LedgerEvent>, Stale> {
+        self.settle_as_said(agent, call, attempt, usage, None)
+    }
+
+    /// The same, with what the server said of the prompt and the reply.
+    pub fn settle_as_said(
+        &self,
+        agent: &str,
+        call: u32,
+        attempt: u32,
+        usage: Option<Amount>,
+        said: Option<Said>,
+    ) -> Result<Vec<LedgerEvent>, Stale> {
         let hold = self.hold_of(agent).filter(|hold| hold.call == call && hold.attempt == attempt);
         let Some(request) = hold.and_then(|hold| hold.request) else {
             if let Some(events) = usage.and_then(|usage| self.came_late(agent, call, attempt, usage)) {
@@ -103,7 +116,7 @@ impl Ledger {
         };
         let (spent, confirmed) = (usage.unwrap_or(request), usage.is_some());
         let agent = agent.to_owned();
-        Ok(vec![AttemptSettled { agent, call, attempt, spent, confirmed, output_tokens: None }.into()])
+        Ok(vec![AttemptSettled { agent, call, attempt, spent, confirmed, output_tokens: None, said }.into()])
     }
 
     /// An agent's history is known to be no longer than this hand-back is reckoned for: what is held beyond it comes

@@ -3,6 +3,7 @@
 
 use super::caps::{Amount, Caps};
 use super::lost::Sending;
+use super::seen::Said;
 use crate::event::events;
 
 events! {
@@ -66,6 +67,9 @@ events! {
         /// The most tokens its reply can have had, where its time bounds that and not its room.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         output_tokens: Option<u32>,
+        /// What the server said of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        said: Option<Said>,
     }
     /// More has become known of an attempt that was settled at a bound.
     AttemptCorrected = "attempt_corrected" {

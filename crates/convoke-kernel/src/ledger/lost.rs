@@ -24,6 +24,12 @@ pub struct Sending {
     pub max_tokens: u32,
     /// What its model costs, and how fast it writes.
     pub rates: Rates,
+    /// What kind of agent sends it: replies of a kind are of about the same length.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub kind: String,
+    /// A name for what it begins with.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub prefix: String,
 }
 
 /// A request in flight: what it was sent with, and when.
@@ -92,7 +98,7 @@ impl Ledger {
         let bound = sent.as_ref().zip(output_tokens).map(|(sent, output_tokens)| sent.bound(output_tokens));
         let spent = bound.map_or(*request, |bound| bound.least(*request));
         let (agent, call, attempt) = (agent.to_owned(), *call, *attempt);
-        vec![AttemptSettled { agent, call, attempt, spent, confirmed: false, output_tokens }.into()]
+        vec![AttemptSettled { agent, call, attempt, spent, confirmed: false, output_tokens, said: None }.into()]
     }
 
     /// This process drives the agent and has nothing of it in flight, by `at`. What is still held for an attempt of the agent's

@@ -13,6 +13,7 @@ mod events;
 mod lost;
 mod queue;
 mod rates;
+mod seen;
 #[cfg(test)]
 mod tests;
 
@@ -20,7 +21,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub use ask::{Ask, Room, hand_back_hold};
+pub use ask::{Ask, HAND_BACK_TOKENS, LEAST_HAND_BACK_TOKENS, Room, hand_back_hold};
 pub use caps::{Amount, Cap, Caps, Short};
 pub use decide::Stale;
 pub use events::{
@@ -31,6 +32,8 @@ use lost::Doubt;
 pub use lost::{Fate, Sending, Sent};
 pub use queue::{Answer, answer};
 pub use rates::{RateTier, Rates};
+pub use seen::Said;
+use seen::Seen;
 
 /// How long after the minutes a wait may end and still be waited for.
 const HAND_BACK_WAIT: u64 = 60_000;
@@ -69,6 +72,8 @@ pub struct Ledger {
     /// Attempts that are settled at a bound of which more may become known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     doubts: Vec<Doubt>,
+    #[serde(skip_serializing_if = "Seen::is_empty")]
+    seen: Seen,
     clock: SessionClock,
 }
 
@@ -113,6 +118,16 @@ impl Ledger {
     /// The part of what was spent whose usage never came; it stands at its bound.
     pub fn unconfirmed(&self) -> Amount {
         self.unconfirmed
+    }
+
+    /// The room that a reply of this kind of agent takes, if enough of them were seen.
+    pub fn reply_room(&self, kind: &str) -> Option<u32> {
+        self.seen.reply_room(kind)
+    }
+
+    /// The most tokens of what requests of this name begin with, if one of them was answered.
+    pub fn prefix_tokens(&self, prefix: &str) -> Option<u64> {
+        self.seen.prefix_tokens(prefix)
     }
 
     /// What running agents hold: attempts in flight and hand-backs.
@@ -213,8 +228,10 @@ impl Ledger {
             // hand-back that was turned away can be sent again.
             hold.hand_back = request.minus(e.spent);
         }
-        if !e.confirmed {
-            self.doubts_about(e, sent);
+        match (e.confirmed, &sent, e.said) {
+            (false, ..) => self.doubts_about(e, sent),
+            (true, Some(sent), Some(said)) => self.seen.learn(&sent.sending.kind, &sent.sending.prefix, said),
+            _ => {}
         }
     }
 }

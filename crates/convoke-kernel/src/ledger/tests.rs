@@ -29,6 +29,7 @@ fn ask(agent: &str, order: u64) -> Ask {
         wanted: 32_000,
         floor: 8_000,
         hand_back_input: 10_000,
+        hand_back_tokens: HAND_BACK_TOKENS,
         rates: Some(rates()),
     }
 }

@@ -191,7 +191,7 @@ impl Driver {
 
     /// What these events and what belongs to them mean for the shared streams.
     fn updates(&self, events: &[Event], at: u64, beside: &Beside) -> (Vec<Update>, Touched) {
-        let mut entries = accounts::entries(&self.id, &self.agent, events, beside.room);
+        let mut entries = accounts::entries(&self.id, &self.agent, events, beside.room, &self.session.purse.ledger());
         let admit = |starts: &Starts| Entry::Admit { run: starts.agent.to_string(), count: 1 };
         entries.extend(beside.starts.iter().map(admit));
         entries.extend(beside.releases.then(|| Entry::Release { agent: self.id.to_string() }));

@@ -13,6 +13,7 @@ use super::Driver;
 use super::commit::Beside;
 use crate::error::Error;
 use crate::inputs;
+use crate::means;
 use crate::team::{facts, shared};
 
 /// Characters of what a teammate's work came to that are sent; all of it is in its transcript.
@@ -275,6 +276,16 @@ impl Driver {
     pub(super) fn in_a_hurry(&mut self, mut result: ToolResult) -> ToolResult {
         if std::mem::take(&mut self.hurried) && result.ran != Ran::Done {
             result.text = result.text.replace("a person stopped Convoke", "an urgent letter came, which follows");
+        }
+        result
+    }
+
+    /// A result that the agent could not read and still hand back is shortened, and says so.
+    pub(super) fn within_means(&self, mut result: ToolResult) -> ToolResult {
+        let Some(spec) = self.agent.spec() else { return result };
+        let before = self.agent.history_tokens();
+        if let Some(most) = means::affordable(spec, &self.session.purse.ledger(), self.id.as_str(), before) {
+            result.text = means::shortened(result.text, most);
         }
         result
     }

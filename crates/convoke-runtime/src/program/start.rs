@@ -21,7 +21,7 @@ use crate::fan_out::Begun;
 use crate::inputs::Waiting;
 use crate::interpreter::check;
 use crate::library::source_digest;
-use crate::room::digest_chars;
+use crate::means::digest_chars;
 use crate::workspace::fingerprint_beside;
 
 /// Starts a program's run, or goes on with it: in the background for a lead, to its end for a person. `None` when it was stopped

@@ -1,6 +1,7 @@
 //! Money, against a bill that the client has no part in: caps that hold whatever happens, a ledger that never says less
 //! than the bill, and envelopes that are used before anything is refused.
 
+mod caps;
 mod schedules;
 
 use std::collections::BTreeMap;

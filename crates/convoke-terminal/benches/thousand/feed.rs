@@ -333,6 +333,7 @@ impl World {
                         spent: amount,
                         confirmed: true,
                         output_tokens: None,
+                        said: None,
                     });
                 }
             }

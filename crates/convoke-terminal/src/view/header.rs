@@ -122,11 +122,11 @@ fn about(seen: &Seen<'_>, room: usize) -> String {
 fn figures(seen: &Seen<'_>) -> Vec<(String, Tone)> {
     let mut all = Vec::new();
     if let Some(ledger) = seen.fleet.ledger() {
-        let (spent, caps) = (ledger.spent(), ledger.caps());
+        let (spent, caps) = (ledger.confirmed(), ledger.caps());
         all.push((spend(spent.nano, caps.nano, " of "), Tone::Plain));
         let unconfirmed = ledger.unconfirmed().nano;
         if unconfirmed > 0 {
-            all.push((format!("{} unconfirmed", dollars(Some(unconfirmed))), Tone::Warn));
+            all.push((format!("and up to {} unconfirmed", dollars(Some(unconfirmed))), Tone::Warn));
         }
     }
     let (running, failed, done) = standing(seen);

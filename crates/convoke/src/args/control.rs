@@ -81,6 +81,6 @@ impl RetryArgs {
     pub(crate) fn resume(&self, session: &str) -> ResumeArgs {
         let Self { budget, confine, trust, end, .. } = self.clone();
         let (run, answers, edit) = (Some(session.to_owned()), AnswerArgs::default(), EditArgs::default());
-        ResumeArgs { run, answers, edit, budget, confine, trust, end }
+        ResumeArgs { run, forgive: false, answers, edit, budget, confine, trust, end }
     }
 }

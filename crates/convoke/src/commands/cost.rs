@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use convoke_journal::{Journal, StreamId};
-use convoke_kernel::{Ledger, Usage};
+use convoke_kernel::Usage;
 use serde_json::{Value, json};
 
 use super::table::{Column, Table};
@@ -23,6 +22,8 @@ pub(crate) struct Bill {
     known_nano: u64,
     /// How many agents have calls of unknown price.
     unknown: usize,
+    /// What requests that were cut off may have cost beside it, in nano-dollars.
+    unconfirmed_nano: u64,
 }
 
 impl Bill {
@@ -36,17 +37,21 @@ impl Bill {
 
     /// The bill of all agents of a run.
     pub(crate) fn of_run(run: &Run) -> Self {
-        let mut bill = Self::default();
+        let mut bill = Self { unconfirmed_nano: run.unconfirmed_nano, ..Self::default() };
         run.agents.iter().for_each(|entry| bill.add(entry));
         bill
     }
 
     /// The dollars, and that there are more of them if some price is not known.
     pub(crate) fn dollars(&self) -> String {
-        match (self.unknown, self.known_nano) {
+        let known = match (self.unknown, self.known_nano) {
             (0, nano) => dollars(Some(nano)),
             (_, 0) => dollars(None),
             (_, nano) => format!("{} + unknown", dollars(Some(nano))),
+        };
+        match self.unconfirmed_nano {
+            0 => known,
+            nano => format!("{known} and up to {} unconfirmed", dollars(Some(nano))),
         }
     }
 
@@ -74,6 +79,7 @@ impl Bill {
             "cost_nano": self.nano(),
             "cost_usd": self.nano().map(|nano| nano as f64 / 1e9),
             "known_nano": self.known_nano,
+            "unconfirmed_nano": self.unconfirmed_nano,
             "unknown_prices": self.unknown,
         })
     }
@@ -82,37 +88,23 @@ impl Bill {
 /// Shows what runs cost.
 pub(crate) async fn run(settings: &Settings, args: &CostArgs) -> Result<Exit, Failure> {
     let journal = catalog::open_existing(settings).await?;
-    let catalog = Catalog::load(settings, journal.as_ref()).await?;
+    let mut catalog = Catalog::load(settings, journal.as_ref()).await?;
+    if let Some(journal) = &journal {
+        let wanted = args.run.as_deref().map(|given| catalog.find(given)).transpose()?.map(|run| run.session.clone());
+        catalog.look_for_unconfirmed(journal, |run| wanted.as_ref().is_none_or(|wanted| run.session == *wanted)).await;
+    }
     let runs: Vec<&Run> = match &args.run {
         Some(given) => vec![catalog.find(given)?],
         None => catalog.runs.iter().collect(),
     };
     match settings.output {
-        OutputFormat::Text => {
-            text(&runs, catalog.id_length())?;
-            if let (Some(journal), Some(_), [run]) = (&journal, &args.run, runs.as_slice()) {
-                stdio::put(&unconfirmed(journal, run).await?)?;
-            }
-        }
+        OutputFormat::Text => text(&runs, catalog.id_length())?,
         OutputFormat::Json => {
             stdio::put_json(&format!("{:#}\n", object(&runs)))?;
         }
         OutputFormat::Jsonl => return Err(super::no_jsonl("cost")),
     }
     Ok(Exit::Done)
-}
-
-/// What a run's ledger counts beside what was billed: requests that were cut off, at the most they can have cost.
-async fn unconfirmed(journal: &Journal, run: &Run) -> Result<String, Failure> {
-    let ledger = journal.shared(&StreamId::from(&run.session)).await?;
-    let ledger: Option<Ledger> = ledger.and_then(|state| serde_json::from_str(&state).ok());
-    let nano = ledger.map_or(0, |ledger| ledger.unconfirmed().nano);
-    let most = dollars(Some(nano));
-    Ok(if nano > 0 {
-        format!("and at most {most} for requests that were cut off, which nobody confirmed\n")
-    } else {
-        String::new()
-    })
 }
 
 fn by_model<'a>(runs: &[&'a Run]) -> BTreeMap<&'a str, Bill> {
@@ -124,7 +116,8 @@ fn by_model<'a>(runs: &[&'a Run]) -> BTreeMap<&'a str, Bill> {
 }
 
 fn total(runs: &[&Run]) -> Bill {
-    let mut total = Bill::default();
+    let unconfirmed_nano = runs.iter().map(|run| run.unconfirmed_nano).fold(0, u64::saturating_add);
+    let mut total = Bill { unconfirmed_nano, ..Bill::default() };
     runs.iter().flat_map(|run| &run.agents).for_each(|entry| total.add(entry));
     total
 }
@@ -151,6 +144,9 @@ fn text(runs: &[&Run], id_length: usize) -> Result<(), Failure> {
         let short: String = run.session.as_str().chars().take(id_length).collect();
         for (model, bill) in by_model(&[*run]) {
             add(&short, model, &bill);
+        }
+        if run.unconfirmed_nano > 0 {
+            add(&short, "and cut off", &Bill { unconfirmed_nano: run.unconfirmed_nano, ..Bill::default() });
         }
     }
     if runs.len() > 1 {

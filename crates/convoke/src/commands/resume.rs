@@ -9,7 +9,7 @@ use std::time::Duration;
 use convoke_claude::OFFLINE_MODEL;
 use convoke_journal::{Journal, LiveOwner, Process};
 use convoke_kernel::{AgentSpec, Decision, Rule, SessionId, Status};
-use convoke_runtime::{Ended, Ids, Runtime, Take, changed_since};
+use convoke_runtime::{Clock, Controller, Ended, Ids, Runtime, Take, changed_since};
 
 use super::banner::Banner;
 use super::drive::{Job, drive, say};
@@ -26,7 +26,7 @@ use crate::keeping::{self, Checkout, LeadTree, Left};
 use crate::lead::{ASKED_AGAIN, Lead};
 use crate::open;
 use crate::questions::{self, Answered};
-use crate::render::{Asked, End, Look, Progress, Report, clean, first_line, revealed};
+use crate::render::{Asked, End, Look, Progress, Report, clean, dollars, first_line, revealed};
 use crate::settings::{Caps, ModelSource, Settings, caps_words};
 use crate::stdio::tell;
 use crate::work::Work;
@@ -55,6 +55,9 @@ pub(crate) async fn run(settings: &Settings, mut args: ResumeArgs) -> Result<Exi
     let journal = journal.ok_or_else(|| Failure::failed("the journal has gone"))?;
     let left = left.get(&run.session);
     let lead = run.lead();
+    if args.forgive {
+        forgive(settings, &journal, run).await?;
+    }
     // The run may work in another directory than this one, and its commands may have put links there.
     args.end.check(Path::new(""), &Checkout::of_run(settings, run))?;
     // What is answered must be a question of this run; nothing is driven otherwise.
@@ -190,6 +193,23 @@ pub(crate) async fn run(settings: &Settings, mut args: ResumeArgs) -> Result<Exi
         opened.runtime.say(&agent, &format!("say-{}", opened.clock.now()), text).await?;
     }
     drive(Job { settings, look, opened, agent, take, progress, warnings, asked, tree, wanted: args.end }).await
+}
+
+/// The person writes off what nobody has confirmed of the run's requests.
+async fn forgive(settings: &Settings, journal: &Journal, run: &Run) -> Result<(), Failure> {
+    let controller = Controller::new(journal.clone(), Clock::system());
+    let forgiven = controller.forgive(&run.session, "the person (resume --forgive)").await?;
+    say(
+        settings,
+        &match forgiven.nano {
+            0 => "nothing is unconfirmed, so nothing is written off".to_owned(),
+            nano => {
+                let most = dollars(Some(nano));
+                format!("written off: up to {most} unconfirmed; the bill may be above the cap by as much")
+            }
+        },
+    );
+    Ok(())
 }
 
 /// Rules that ask and that the run was not begun with, in one warning: a run keeps whom it asks about what, and only what is

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use convoke_runtime::Take;
+use convoke_runtime::{Quote, Runtime, Start, Take};
 
 use super::banner::Banner;
 use super::drive::{Job, drive, say};
@@ -18,7 +18,7 @@ use crate::named::read_text;
 use crate::open;
 use crate::paths;
 use crate::render::{Asked, Look, Progress, clean};
-use crate::settings::{ModelSource, Settings};
+use crate::settings::{ModelSource, Settings, caps_words};
 use crate::stdio::{self, tell};
 
 /// What is done when nobody says what.
@@ -37,7 +37,7 @@ pub(crate) async fn run(settings: &Settings, args: RunArgs) -> Result<Exit, Fail
         let (budget, confine, trust) = (given.budget, given.confine, given.trust);
         return resume::run(
             settings,
-            ResumeArgs { run, answers, edit: EditArgs::default(), budget, confine, trust, end: wanted },
+            ResumeArgs { run, forgive: false, answers, edit: EditArgs::default(), budget, confine, trust, end: wanted },
         )
         .await;
     }
@@ -65,6 +65,9 @@ pub(crate) async fn run(settings: &Settings, args: RunArgs) -> Result<Exit, Fail
     .await?;
     let effort = start.capabilities.effort.clone();
     say(settings, &Banner::new(settings, &source, &start.model, effort.as_deref(), &confinement).lines(look));
+    if let Some(line) = buys(&opened.runtime, &start, &task)? {
+        say(settings, &look.fit(&line));
+    }
     if flags.take_up {
         say(settings, "no unfinished run of this task here: it is begun");
     } else if let Some(command) = unfinished.and_then(|run| Naming::of(settings).resume(&run)) {
@@ -189,6 +192,28 @@ fn from_file(path: &Path, tree: &Path) -> Result<String, Failure> {
         Failure::usage(format!("the task file {} cannot be read: {error}", path.display()))
             .hint("a task that begins with @ names a file; put something before the @ to say it as it is")
     })
+}
+
+/// So many workers and more are as many as anybody wants: nothing is said about them.
+const MANY: u64 = 50;
+
+/// What the caps can buy, where that is little. Caps under which the lead cannot even answer are refused, before anything is spent.
+fn buys(runtime: &Runtime, start: &Start, task: &str) -> Result<Option<String>, Failure> {
+    let caps = caps_words(&start.caps);
+    match runtime.quote(start, task)? {
+        Quote::Nothing(short) => {
+            Err(Failure::usage(format!("the budget is too small for the lead to answer: {short}"))
+                .hint("nothing was sent and nothing was spent"))
+        }
+        Quote::Lead { workers: Some(workers) } if workers < MANY && start.fan_out.is_some() => {
+            Ok(Some(match workers {
+                0 => format!("{caps} buys the lead and hardly a worker"),
+                1 => format!("{caps} buys the lead and about 1 worker"),
+                _ => format!("{caps} buys the lead and about {workers} workers"),
+            }))
+        }
+        Quote::Lead { .. } => Ok(None),
+    }
 }
 
 #[cfg(test)]

@@ -282,7 +282,11 @@ impl Report {
         let read = tokens(usage.input_tokens + usage.cache_read_tokens + written);
         let (cached, written) = (tokens(usage.cache_read_tokens), tokens(usage.output_tokens));
         let cap = told.spend.cap_nano.map(|nano| format!(" of {}", dollars(Some(nano)))).unwrap_or_default();
-        let cost = format!("{}{cap}", dollars(told.spend.nano));
+        let unconfirmed = match told.spend.unconfirmed_nano {
+            0 => String::new(),
+            nano => format!(" and up to {} unconfirmed", dollars(Some(nano))),
+        };
+        let cost = format!("{}{cap}{unconfirmed}", dollars(told.spend.nano));
         let agents = match (told.spend.agents, told.spend.cap_agents) {
             (0, _) => String::new(),
             (agents, Some(cap)) => format!("{agents} of {} · ", count(cap, "agent")),

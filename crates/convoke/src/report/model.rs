@@ -320,9 +320,9 @@ impl From<Usage> for Tokens {
 /// What was used, against what was granted. A cap of `None` is no cap.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Spend {
-    /// `None` where a price is not known.
+    /// What replies said they cost; `None` where a price is not known.
     pub(crate) nano: Option<u64>,
-    /// The part of it that was settled at its bound because the server never said what it was.
+    /// What requests that were cut off may have cost beside it: a bound, because the server never said what it was.
     pub(crate) unconfirmed_nano: u64,
     pub(crate) cap_nano: Option<u64>,
     pub(crate) tokens: u64,

@@ -49,7 +49,7 @@ pub(super) fn spend(report: &RunReport) -> String {
     let of = |cap: Option<String>| cap.map(|cap| format!(" of {cap}")).unwrap_or_default();
     let unconfirmed = |amount: u64, words: String| match amount {
         0 => String::new(),
-        _ => format!(" ({words} unconfirmed)"),
+        _ => format!(" and up to {words} unconfirmed"),
     };
     let money = format!(
         "{}{}{}",

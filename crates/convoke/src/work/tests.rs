@@ -59,6 +59,7 @@ fn session(agents: Vec<Entry>) -> Run {
         losses: Losses::default(),
         left: 0,
         spend: None,
+        unconfirmed_nano: 0,
     }
 }
 
@@ -242,7 +243,7 @@ fn the_cache_figures_are_those_of_all_agents_by_the_price_table() {
 }
 
 #[test]
-fn spend_is_the_ledgers_and_a_price_nobody_knows_stays_unknown() {
+fn spend_is_what_replies_cost_under_the_ledgers_caps_and_a_price_nobody_knows_stays_unknown() {
     let caps = Caps { agents: Some(7), tokens: None, nano: Some(9), ms: Some(60_000) };
     let mut ledger = Ledger::default();
     ledger.apply(&LedgerEvent::EnvelopeGranted(EnvelopeGranted { caps, by: "start".into() }), 0);
@@ -253,7 +254,7 @@ fn spend_is_the_ledgers_and_a_price_nobody_knows_stays_unknown() {
     };
     assert_eq!(
         (spend(Some(5)).nano, spend(Some(5)).cap_agents, spend(Some(5)).cap_ms),
-        (Some(0), Some(7), Some(60_000))
+        (Some(5), Some(7), Some(60_000))
     );
     assert_eq!(spend(None).nano, None);
     let without = Work::new(&session(vec![entry(1, Role::Lead, Status::Done)]), &[], None, &Models::builtin(), NOW);

@@ -3,7 +3,7 @@
 use convoke_sim::{Script, says};
 use serde_json::Value;
 
-use crate::stage::Stage;
+use crate::stage::{Stage, patiently};
 use crate::support::{Place, ran};
 
 const USER: &str = "ROOT/home/.config/convoke/config.toml";
@@ -145,4 +145,62 @@ async fn a_cap_in_dollars_needs_a_price_for_every_model() {
     std::fs::write(&config, text).unwrap();
     stage.run(&["--worker-model", "claude-unheard-of", "is", "it?"]).await.exits(0);
     stage.run(&["--offline", "look", "around"]).await.exits(0);
+}
+
+/// What `--output json` says of the dollars of a run: confirmed, and unconfirmed.
+fn figures(object: &Value, nano: &str) -> (u64, u64) {
+    (object[nano].as_u64().unwrap(), object["unconfirmed_nano"].as_u64().unwrap())
+}
+
+#[tokio::test]
+async fn after_kills_every_list_says_the_same_figure_and_a_person_can_write_the_rest_off() {
+    let stage = Stage::with(Script::new().conversation("*", [says("Yes, it is so.")])).await;
+    let hold = stage.sim().hold("is it?", 0, 2);
+    let run = stage.start(&["run", "is it?"]);
+    patiently("the reply to be held", hold.entered()).await;
+    run.signal("KILL");
+    assert_eq!(run.end().await.code, None);
+    hold.release();
+    let json = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+    let told = json(&stage.run(&["resume", "--output", "json"]).await.exits(0).stdout);
+    let report = figures(&told["spend"], "nano");
+    assert!(report.0 > 0 && report.1 > 0, "{report:?}");
+    assert_eq!(told["cost_nano"].as_u64(), Some(report.0));
+    // The room of that request was 64,000 tokens: $1.60. It had a moment, and two seconds more.
+    println!("confirmed ${:.4}, up to ${:.4} unconfirmed", report.0 as f64 / 1e9, report.1 as f64 / 1e9);
+    assert!(report.1 < 200_000_000, "{report:?}");
+    let bill = stage.sim().bill().total_nano;
+    assert!(bill <= report.0 + report.1, "{bill} {report:?}");
+    let session = told["run"].as_str().or_else(|| told["session"].as_str()).unwrap().to_owned();
+    let cost = json(&stage.run(&["cost", &session, "--output", "json"]).await.exits(0).stdout);
+    assert_eq!(figures(&cost["runs"][0], "cost_nano"), report);
+    let list = json(&stage.run(&["runs", "list", "--output", "json"]).await.exits(0).stdout);
+    assert_eq!(figures(&list["runs"][0], "cost_nano"), report);
+    let again = json(&stage.run(&["resume", &session, "--output", "json"]).await.exits(0).stdout);
+    assert_eq!(figures(&again["spend"], "nano"), report);
+    for args in [&["cost", session.as_str()][..], &["runs", "list"], &["runs", "show", session.as_str()]] {
+        let text = stage.run(args).await.exits(0);
+        let said = format!("{}{}", text.stdout, text.stderr);
+        assert!(said.contains("and up to $"), "{args:?}: {said}");
+    }
+    let forgiven = stage.run(&["resume", &session, "--forgive"]).await.exits(0);
+    assert!(forgiven.stderr.contains("written off: up to $"), "{}", forgiven.stderr);
+    let cost = json(&stage.run(&["cost", &session, "--output", "json"]).await.exits(0).stdout);
+    assert_eq!(figures(&cost["runs"][0], "cost_nano"), (report.0, 0));
+    let twice = stage.run(&["resume", &session, "--forgive"]).await.exits(0);
+    assert!(twice.stderr.contains("nothing is unconfirmed"), "{}", twice.stderr);
+}
+
+#[tokio::test]
+async fn a_cap_under_which_the_lead_cannot_answer_is_refused_at_once_and_a_small_one_says_what_it_buys() {
+    let stage = Stage::with(Script::new().conversation("*", [says("Yes.")])).await;
+    let seen = stage.run(&["--budget-usd", "0.10", "is", "it?"]).await.exits(2);
+    for part in ["the budget is too small for the lead to answer", "$0.10 of $0.10 left", "may cost up to $0."] {
+        assert!(seen.stderr.contains(part), "{part} is missing in: {}", seen.stderr);
+    }
+    assert!(stage.sim().requests().is_empty());
+    let seen = stage.run(&["--budget-usd", "1", "is", "it?"]).await.exits(0);
+    assert!(seen.stderr.contains("buys the lead and about "), "{}", seen.stderr);
+    let seen = stage.run(&["is", "it", "now?"]).await.exits(0);
+    assert!(!seen.stderr.contains("buys the lead"), "{}", seen.stderr);
 }

@@ -19,7 +19,14 @@ fn timed() -> Rates {
 }
 
 fn sending(process: &str, input_tokens: u64, max_tokens: u32) -> Sending {
-    Sending { process: process.to_owned(), input_tokens, max_tokens, rates: timed() }
+    Sending {
+        process: process.to_owned(),
+        input_tokens,
+        max_tokens,
+        rates: timed(),
+        kind: String::new(),
+        prefix: String::new(),
+    }
 }
 
 fn bound(input_tokens: u64, max_tokens: u32) -> Amount {

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use convoke_claude::{Endpoint, Model, Models, capabilities, ceilings};
 use convoke_journal::{Batch, Change, Changed, Error, Journal, Lease, Location, Options, Process, StreamId, Update};
 use convoke_kernel::{
-    Agent, AgentId, AgentSpec, Amount, Answer, Ask, Caps, Child, Effect, Event, FanOut, Input, LEAST_MAX_TOKENS,
-    LeadSettings, Ledger, LedgerEvent, Limits, Pace, Role, Room, RoomAnswer, SessionId, ToolRequest, ToolResult,
-    answer,
+    Agent, AgentId, AgentSpec, Amount, Answer, Ask, Caps, Child, Effect, Event, FanOut, HAND_BACK_TOKENS, Input,
+    LEAST_MAX_TOKENS, LeadSettings, Ledger, LedgerEvent, Limits, Pace, Role, Room, RoomAnswer, SessionId, ToolRequest,
+    ToolResult, answer,
 };
 use convoke_runtime::Ids;
 
@@ -295,6 +295,7 @@ impl World {
             wanted: ask.wanted,
             floor: LEAST_MAX_TOKENS,
             hand_back_input: ask.prompt_tokens + RESULT_BYTES,
+            hand_back_tokens: HAND_BACK_TOKENS,
             rates: player.spec.rates.clone(),
         }
     }

@@ -367,6 +367,7 @@ fn ledger() -> Ledger {
             spent,
             confirmed: true,
             output_tokens: None,
+            said: None,
         }),
     ];
     for event in &events {

@@ -30,6 +30,7 @@ pub(super) async fn run(settings: &Settings, args: &ListArgs) -> Result<Exit, Fa
     let here = |run: &Run| args.all || Checkout::of_run(settings, run) == dir;
     if let Some(journal) = &journal {
         catalog.look_for_questions(journal, here).await;
+        catalog.look_for_unconfirmed(journal, here).await;
     }
     let (shown, others): (Vec<&Run>, Vec<&Run>) = catalog.runs.iter().partition(|run| here(run));
     let naming = Some(Naming::of(settings));
@@ -85,6 +86,7 @@ pub(super) fn object(run: &Run, naming: Option<&Naming>) -> Value {
         "commands": used.commands,
         "usage": bill.object()["usage"],
         "cost_nano": bill.nano(),
+        "unconfirmed_nano": run.unconfirmed_nano,
     })
 }
 

@@ -33,6 +33,7 @@ pub(super) async fn run(settings: &Settings, args: &ShowArgs) -> Result<Exit, Fa
     let mut catalog = Catalog::load(settings, Some(&journal)).await?;
     let session = catalog.find(&args.run)?.session.clone();
     catalog.look_for_questions(&journal, |run| run.session == session).await;
+    catalog.look_for_unconfirmed(&journal, |run| run.session == session).await;
     let run = catalog.find(session.as_str())?;
     if args.value {
         return program::value(settings, &journal, run, &args.run).await;
@@ -79,6 +80,7 @@ pub(super) async fn run(settings: &Settings, args: &ShowArgs) -> Result<Exit, Fa
         }
     }
     let mut now = Catalog::load(settings, Some(&journal)).await?;
+    now.look_for_unconfirmed(&journal, |other| other.session == session).await;
     now.look_for_questions(&journal, |run| run.session == session).await;
     let run = now.find(run.session.as_str())?;
     if settings.output == OutputFormat::Text {

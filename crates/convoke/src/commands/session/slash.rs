@@ -250,12 +250,12 @@ async fn spent(conductor: &Conductor, caps: Caps) -> Result<(), Failure> {
         Some(cap) => format!("{used} of {cap}"),
         None => format!("{used}, no cap"),
     };
-    let (spent, held) = (ledger.spent(), ledger.held());
+    let held = ledger.held();
     let minutes = |ms: u64| format!("{:.1}", ms as f64 / 60_000.0);
     let used = ledger.ms_used(conductor.ready.opened.clock.now());
     let rows = [
-        ("usd", of(dollars(Some(spent.nano)), caps.nano.map(|nano| dollars(Some(nano))))),
-        ("tokens", of(tokens(spent.tokens), caps.tokens.map(tokens))),
+        ("usd", of(dollars(Some(ledger.confirmed().nano)), caps.nano.map(|nano| dollars(Some(nano))))),
+        ("tokens", of(tokens(ledger.confirmed().tokens), caps.tokens.map(tokens))),
         ("agents", of(ledger.agents().to_string(), caps.agents.map(|agents| agents.to_string()))),
         ("minutes", of(minutes(used), caps.ms.map(minutes))),
     ];
@@ -264,7 +264,7 @@ async fn spent(conductor: &Conductor, caps: Caps) -> Result<(), Failure> {
     if unconfirmed > 0 {
         let most = dollars(Some(unconfirmed));
         text.push_str(&format!(
-            "{most} of it is unconfirmed: requests that were cut off, at the most they can have cost\n"
+            "and up to {most} unconfirmed: requests that were cut off, at the most they can have cost\n"
         ));
     }
     if held.nano > 0 {

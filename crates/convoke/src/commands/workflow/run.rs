@@ -49,7 +49,16 @@ pub(super) async fn run(desk: &Desk<'_>, args: WorkflowRunArgs) -> Result<Exit, 
         let (budget, confine, trust) = (args.settings.budget, args.settings.confine, args.settings.trust);
         return resume::run(
             settings,
-            ResumeArgs { run, answers, edit: EditArgs::default(), budget, confine, trust, end: args.end },
+            ResumeArgs {
+                run,
+                forgive: false,
+                answers,
+                edit: EditArgs::default(),
+                budget,
+                confine,
+                trust,
+                end: args.end,
+            },
         )
         .await;
     }

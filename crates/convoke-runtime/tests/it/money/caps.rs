@@ -1,0 +1,118 @@
+//! Small caps: fifty subtasks that cost more than the cap, and how much of the cap was spent on them.
+
+use super::*;
+
+/// A review as it is done for real: every worker reads three files and reports, a verifier reads one and judges.
+struct Review {
+    subtasks: usize,
+    /// Bytes of prose in each reply.
+    prose: usize,
+    /// The worker with this number writes ten times as much in its second reply.
+    long: Option<usize>,
+}
+
+impl Brain for Review {
+    fn reply(&self, request: &Value, context: &Context) -> Scripted {
+        let id = tool_use_id(context, "", 0);
+        let says = |bytes: usize| json!({"type": "text", "text": "I look at it closely. ".repeat(bytes / 22)});
+        let calls = |bytes: usize, name: &str, input: Value| {
+            Scripted::new(vec![says(bytes), json!({"type": "tool_use", "id": id, "name": name, "input": input})])
+        };
+        let look =
+            |bytes: usize| calls(bytes, "str_replace_based_edit_tool", json!({"command": "view", "path": "part.txt"}));
+        let last = is_hand_back(request);
+        let finding = json!({"claim": "it is wrong here", "evidence": "line 3 says so", "severity": "low"});
+        match role(request) {
+            "lead" if context.position == 0 => {
+                let subtasks: Vec<String> = (0..self.subtasks).map(|n| format!("look at part {n} of it")).collect();
+                calls(300, "Workflow", json!({"subtasks": subtasks}))
+            }
+            "lead" => Scripted::new(vec![says(1_500)]),
+            "worker" if last || context.position >= 3 => {
+                calls(400, "report_findings", json!({"summary": "seen", "findings": [finding]}))
+            }
+            "worker" => {
+                let own = format!("look at part {} of it", self.long.unwrap_or(usize::MAX));
+                let long = context.position == 1 && request["messages"][0].to_string().contains(&own);
+                look(if long { self.prose * 10 } else { self.prose })
+            }
+            _ if last || context.position >= 1 => calls(
+                300,
+                "report_verdicts",
+                json!({"summary": "s", "verdicts": [{"finding": 1, "verdict": "confirmed", "evidence": "I saw it"}]}),
+            ),
+            _ => look(self.prose),
+        }
+    }
+}
+
+/// What a review came to: the bill, and subtasks that were done and not done.
+struct Came {
+    bill: u64,
+    done: usize,
+    cut: usize,
+    requests: usize,
+}
+
+async fn review(caps: Caps, long: Option<usize>) -> Came {
+    let mut rig = Rig::new(SimConfig::new(Review { subtasks: 50, prose: 1_200, long })).await;
+    let part: String = (0..40).map(|n| format!("{n}: a line of the part that is looked at, as it stands\n")).collect();
+    std::fs::write(rig.work.path().join("part.txt"), part).unwrap();
+    rig.fan_out = Some(Rig::fanning_out());
+    rig.caps = caps;
+    let (agent, ended) = rig.ask("Review this").await;
+    assert!(!ended.outcome.unwrap().text().is_empty(), "the lead says what there is");
+    let ledger = rig.life(None).await.ledger(&session(&rig, &agent).await).await.unwrap();
+    let bill = rig.sim.bill();
+    if let Some(cap) = caps.nano {
+        check_books(&rig, &ledger, cap);
+    }
+    let tokens = bill.lines.iter().map(|line| line.usage.prompt_tokens() + line.usage.output_tokens).sum::<u64>();
+    assert!(caps.tokens.is_none_or(|cap| tokens <= cap), "{tokens} of {caps:?}");
+    let requests = rig.sim.requests();
+    let reports = requests.iter().filter(|request| role(&request.body) == "worker" && request.replied);
+    let done = reports.map(|request| request.conversation.clone()).collect::<std::collections::BTreeSet<_>>().len();
+    let cut = bill.lines.iter().filter(|line| !line.completed).count();
+    let bill = if caps.tokens.is_some() { tokens } else { bill.total_nano };
+    Came { bill, done, cut, requests: requests.len() }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn small_caps_are_spent_on_work_and_not_on_room_that_nobody_needs() {
+    let whole = review(Caps::default(), None).await;
+    let dollars = |nano: u64| nano as f64 / DOLLAR as f64;
+    println!("without a cap: ${:.2}, {} requests", dollars(whole.bill), whole.requests);
+    println!("cap      bill     share  workers begun of 50  requests");
+    let mut least = u64::MAX;
+    for cents in [50, 75, 100, 150, 200, 300] {
+        let cap = cents * DOLLAR / 100;
+        assert!(whole.bill > cap, "the work needs more than the cap");
+        let came = review(Caps { nano: Some(cap), ..Caps::default() }, None).await;
+        let share = came.bill * 100 / cap;
+        println!(
+            "${:.2}    ${:.4}  {share:>3} %  {:>10}  {:>16}",
+            dollars(cap),
+            dollars(came.bill),
+            came.done,
+            came.requests
+        );
+        assert!(came.cut == 0, "{cents} cents: {} cut", came.cut);
+        assert!(came.done > 0, "{cents} cents start somebody");
+        if cents >= 100 {
+            least = least.min(share);
+        }
+    }
+    let came = review(Caps { tokens: Some(100_000), ..Caps::default() }, None).await;
+    println!("100,000 tokens: {} used, {} workers begun", came.bill, came.done);
+    println!("least share from one dollar on: {least} %");
+    assert!(came.done > 0 && came.bill > 60_000, "{} tokens used", came.bill);
+    assert!(least >= 60, "{least} %");
+}
+
+/// A reply that is longer than what such replies take is asked for once more with more room.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reply_that_was_cut_in_a_small_room_is_asked_for_again_with_more() {
+    let came = review(Caps { nano: Some(3 * DOLLAR), ..Caps::default() }, Some(7)).await;
+    println!("{} workers begun, {} requests", came.done, came.requests);
+    assert!(came.done > 7);
+}
