@@ -32,7 +32,7 @@ pub(crate) struct Trace {
 impl Trace {
     /// What has changed since this look.
     pub(crate) async fn since(looks: &Looks, sight: &Sight, before: &Snapshot, dir: &Path) -> Result<Self, Error> {
-        let after = looks.from_now(sight, dir).await?;
+        let after = looks.begun_now(sight, dir).await?;
         Ok(Self { changed: before.changes_to(&after), after })
     }
 }
@@ -40,7 +40,7 @@ impl Trace {
 impl Tree {
     /// The directory of a run that starts.
     pub(crate) async fn new(looks: &Looks, sight: &Sight, dir: &Path) -> Result<Self, Error> {
-        let start = looks.from_now(sight, dir).await?;
+        let start = looks.begun_now(sight, dir).await?;
         Ok(Self { latest: Arc::clone(&start), start, as_keyed: true, moved: false })
     }
 

@@ -31,7 +31,7 @@ struct Look {
 
 impl Looks {
     /// How the directory looks, by a look that begins no earlier than now.
-    pub(crate) async fn from_now(&self, sight: &Sight, dir: &Path) -> Result<Arc<Snapshot>, WorkspaceError> {
+    pub(crate) async fn begun_now(&self, sight: &Sight, dir: &Path) -> Result<Arc<Snapshot>, WorkspaceError> {
         let asked = self.order.fetch_add(1, Ordering::SeqCst);
         // Whoever comes while one is under way waits here, and all of them share the next one.
         let mut last = self.last.lock().await;
@@ -61,9 +61,9 @@ mod tests {
             std::fs::write(dir.path().join(format!("f{file}")), "x").unwrap();
         }
         let (looks, sight) = (Looks::default(), Sight::Everything);
-        let start = looks.from_now(&sight, dir.path()).await.unwrap();
+        let start = looks.begun_now(&sight, dir.path()).await.unwrap();
         std::fs::write(dir.path().join("f7"), "longer").unwrap();
-        let seen = join_all((0..10).map(|_| looks.from_now(&sight, dir.path()))).await;
+        let seen = join_all((0..10).map(|_| looks.begun_now(&sight, dir.path()))).await;
         // One at the start, one for the first that asks, and what the others asked for while that was under way is shared.
         let taken = looks.taken.load(Ordering::SeqCst);
         assert!((2..=4).contains(&taken), "{taken} looks for eleven who asked");
@@ -71,9 +71,9 @@ mod tests {
             assert_eq!(start.changes_to(&later.unwrap()), ["f7"]);
         }
         std::fs::write(dir.path().join("f8"), "longer").unwrap();
-        let later = looks.from_now(&sight, dir.path()).await.unwrap();
+        let later = looks.begun_now(&sight, dir.path()).await.unwrap();
         assert_eq!(start.changes_to(&later), ["f7", "f8"], "an old look does for nobody who asks later");
-        let again = looks.from_now(&sight, dir.path()).await.unwrap();
+        let again = looks.begun_now(&sight, dir.path()).await.unwrap();
         assert!(Arc::ptr_eq(&later, &again), "what has not changed is kept once");
     }
 }

@@ -51,7 +51,7 @@ fn above_ten_the_window_grows_by_one_a_reply_while_it_is_full() {
     assert_eq!(sizes, [11, 12, 13, 14, 14, 14]);
 
     let (mut idle, flying) = busy(64, 3);
-    flying.iter().for_each(|ticket| drop(idle.end(*ticket, Some(Fate::Replied), 0)));
+    flying.iter().for_each(|ticket| _ = idle.end(*ticket, Some(Fate::Replied), 0));
     assert_eq!(idle.window, 10, "a window that nobody fills shows nothing");
 }
 
@@ -152,7 +152,7 @@ fn a_wait_longer_than_the_bucket_takes_to_fill_is_not_about_the_bucket() {
 fn after_a_refusal_the_window_grows_by_one_a_round() {
     let (mut pace, flying) = busy(10, 10);
     let mut now = 0;
-    flying.iter().for_each(|t| drop(pace.end(*t, Some(Fate::Limited { retry_after_ms: Some(100) }), now)));
+    flying.iter().for_each(|t| _ = pace.end(*t, Some(Fate::Limited { retry_after_ms: Some(100) }), now));
     let mut windows = Vec::new();
     for _ in 0..6 {
         now += 2_000;
@@ -165,7 +165,7 @@ fn after_a_refusal_the_window_grows_by_one_a_round() {
         }
         windows.push(pace.window);
         let rest: Vec<Ticket> = pace.flights.keys().copied().collect();
-        rest.into_iter().for_each(|ticket| drop(pace.end(ticket, None, now)));
+        rest.into_iter().for_each(|ticket| _ = pace.end(ticket, None, now));
     }
     assert_eq!(windows, [6, 7, 8, 9, 10, 10]);
 }
@@ -174,13 +174,13 @@ fn after_a_refusal_the_window_grows_by_one_a_round() {
 fn how_many_at_once_a_server_takes_is_learned_and_tried_again_seldom() {
     let (mut pace, flying) = busy(10, 10);
     // The server takes eight: those write, two are refused.
-    flying[8..].iter().for_each(|ticket| drop(pace.end(*ticket, Some(LIMITED), 0)));
+    flying[8..].iter().for_each(|ticket| _ = pace.end(*ticket, Some(LIMITED), 0));
     assert_eq!((pace.window, pace.ceiling), (9, Some(9)), "nine are writing, which is no crowd");
     let (mut pace, flying) = {
         let mut pace = Pace::new(10, 0);
         ask(&mut pace, 10);
         let flying = pace.step(0).admitted;
-        flying[8..].iter().for_each(|ticket| drop(pace.end(*ticket, Some(LIMITED), 0)));
+        flying[8..].iter().for_each(|ticket| _ = pace.end(*ticket, Some(LIMITED), 0));
         (pace, flying)
     };
     assert_eq!(pace.window, 5, "none is writing yet");
@@ -213,7 +213,7 @@ fn a_refusal_that_the_request_limit_explains_costs_little_of_the_window() {
     pace.limits(flying[0], &headers(60, 0), 0);
     pace.end(flying[0], Some(Fate::Limited { retry_after_ms: Some(2_000) }), 0);
     assert_eq!((pace.window, pace.ceiling), (6, None));
-    flying[1..].iter().for_each(|ticket| drop(pace.end(*ticket, None, 0)));
+    flying[1..].iter().for_each(|ticket| _ = pace.end(*ticket, None, 0));
     ask(&mut pace, 9);
     assert_eq!(pace.step(0), Step { admitted: vec![], wake_at: Some(2_000) });
     assert_eq!(pace.step(2_000).admitted.len(), 1);
