@@ -4,7 +4,7 @@
 mod judge;
 mod raise;
 
-use convoke_kernel::{AgentId, Confinement, EndStatus};
+use convoke_kernel::{AgentId, Confinement, EndReason, EndStatus};
 use convoke_runtime::{Ended, Error};
 
 use judge::{Case, Judged, judge_outcome};
@@ -139,7 +139,9 @@ impl Report {
         let raise = match (exit, &work.spend, own) {
             (Exit::Budget, Some(spend), Some(own)) => raised(std::slice::from_ref(own), &[], spend),
             (Exit::Budget, Some(spend), None) => {
-                let said: Vec<&str> = work.losses.want_of_room().chain(failure.as_deref()).collect();
+                // What the lead itself lacked. Any other sentence says again what the programs and the losses say.
+                let own = failure.as_deref().filter(|_| matches!(ending.reason, EndReason::Failure(_)));
+                let said: Vec<&str> = work.losses.want_of_room().chain(own).collect();
                 raised(&programs, &said, spend)
             }
             _ => String::new(),
