@@ -126,6 +126,7 @@ pub(crate) fn ask(agent: &str, spec: &AgentSpec, ask: &RoomAsk, ledger: &Ledger)
         input_tokens: 0,
         wanted: ask.wanted,
         floor: 0,
+        whole: ask.cut_at > 0,
         hand_back_input: 0,
         hand_back_tokens: 0,
         rates: None,

@@ -52,6 +52,9 @@ pub struct Ask {
     pub wanted: u32,
     /// The least room it can work with.
     pub floor: u32,
+    /// Whether a reply to this very request was cut already: then it gets all the room it wants if waiting for what is in flight can
+    /// get it, so that a reply which is cut again was cut by the model's limit and not by the presence of others.
+    pub whole: bool,
     /// The most tokens that the prompt of a hand-back after this turn can have. The reply of this turn and the note
     /// are left out: the ledger adds what it grants the one and a fixed allowance for the other.
     pub hand_back_input: u64,
@@ -252,15 +255,30 @@ impl Books {
         }
     }
 
+    /// All the room that a request wants, however many others are at work.
+    pub(super) fn whole_room(&self, ask: &Ask, own: Option<&Hold>) -> Option<Room> {
+        let own = own.map_or(Amount::ZERO, |hold| hold.hand_back);
+        let room = ask.ordinary(self.caps, ask.wanted);
+        self.short(own, &[room.request, room.hand_back]).is_none().then_some(room)
+    }
+
     /// Whether the ask would fit if everything in flight turned out to cost nothing.
     pub(super) fn may_fit_later(&self, ask: &Ask, own: Option<&Hold>) -> bool {
+        self.fits_later(&ask.least(self.caps), own)
+    }
+
+    /// The same for all the room that it wants.
+    pub(super) fn whole_may_fit_later(&self, ask: &Ask, own: Option<&Hold>) -> bool {
+        self.requests > 0 && self.fits_later(&ask.ordinary(self.caps, ask.wanted), own)
+    }
+
+    fn fits_later(&self, room: &Room, own: Option<&Hold>) -> bool {
         let own = own.map_or(Amount::ZERO, |hold| hold.hand_back);
-        let least = ask.least(self.caps);
         let used = Sum {
             tokens: self.used.tokens.saturating_sub(self.flying.tokens),
             nano: self.used.nano.saturating_sub(self.flying.nano),
         };
-        Books { used, ..self.clone() }.short(own, &[least.request, least.hand_back]).is_none()
+        Books { used, ..self.clone() }.short(own, &[room.request, room.hand_back]).is_none()
     }
 
     /// Whether hand-backs, this one included, hold no more than one part in `parts` of what is not spent yet.

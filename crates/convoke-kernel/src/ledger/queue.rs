@@ -92,7 +92,13 @@ impl<'a> Desk<'a> {
         for index in self.order.clone() {
             let ask = &self.asks[index];
             let own = self.ledger.hold_of(&ask.agent);
-            let room = if ask.last { self.books.last_room(ask, own) } else { self.books.room(ask, own, self.crowded) };
+            let whole = ask.whole && !ask.last;
+            let room = match self.books.whole_room(ask, own).filter(|_| whole) {
+                Some(room) => Ok(room),
+                None if whole && self.books.whole_may_fit_later(ask, own) => return,
+                None if ask.last => self.books.last_room(ask, own),
+                None => self.books.room(ask, own, self.crowded),
+            };
             match room {
                 Ok(room)
                     if ask.is_new() && !ask.first && !self.books.can_carry(&room, self.ledger.spent(), CARRIED) =>

@@ -2,6 +2,7 @@
 
 mod kills;
 mod schedules;
+mod whole;
 
 use super::*;
 
@@ -28,6 +29,7 @@ fn ask(agent: &str, order: u64) -> Ask {
         input_tokens: 10_000,
         wanted: 32_000,
         floor: 8_000,
+        whole: false,
         hand_back_input: 10_000,
         hand_back_tokens: HAND_BACK_TOKENS,
         rates: Some(rates()),

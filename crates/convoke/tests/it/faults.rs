@@ -1,4 +1,4 @@
-//! The fault table: 36 ways in which a server can fail a session, on the lead, on one worker, on all of them or on verifiers, passing or lasting. For each the
+//! The fault table: 40 ways in which a server can fail a session, on the lead, on one worker, on all of them or on verifiers, passing or lasting. For each the
 //! exit code, the status and what was lost are held to what the table says; how long it took over the best possible and what was said are printed.
 //!
 //! `cargo test -p convoke --test it faults -- --nocapture` prints the table that `docs/faults.md` keeps.
@@ -21,12 +21,18 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How many sessions are tried at once.
 const AT_ONCE: usize = 6;
 
+/// A stream that stalls is given up soon, and a request is tried twice.
+const IMPATIENT: &str = "max_attempts = 2\ntimeouts.idle = \"3s\"\n";
+
 type Worker = fn(&str) -> Vec<Reply>;
 
 struct Row {
     name: &'static str,
     faults: Vec<Fault>,
     worker: Worker,
+    /// What stands in the configuration, and the flags: lasting faults are not to take their five minutes here.
+    settings: &'static str,
+    flags: &'static [&'static str],
     /// The exit code, the status, and what was lost, each by kind.
     expected: (i32, &'static str, Vec<&'static str>),
 }
@@ -54,16 +60,26 @@ fn broken(after: usize, error_type: &str) -> FaultKind {
 
 fn row(name: &'static str, kind: FaultKind, on: &str, times: u32) -> Row {
     let faults = vec![Fault::new(kind).opening(on).times(times)];
-    Row { name, faults, worker: usual, expected: (0, "done", Vec::new()) }
+    Row { faults, ..says_once(name, usual) }
 }
 
 fn says_once(name: &'static str, worker: Worker) -> Row {
-    Row { name, faults: Vec::new(), worker, expected: (0, "done", Vec::new()) }
+    Row { name, faults: Vec::new(), worker, settings: "", flags: &[], expected: (0, "done", Vec::new()) }
 }
 
 impl Row {
     fn ends(mut self, code: i32, status: &'static str, lost: &[&'static str]) -> Self {
         self.expected = (code, status, lost.to_vec());
+        self
+    }
+
+    fn set(mut self, settings: &'static str) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    fn flags(mut self, flags: &'static [&'static str]) -> Self {
+        self.flags = flags;
         self
     }
 }
@@ -92,6 +108,7 @@ fn passing() -> Vec<Row> {
         row("malformed frame, one worker", FaultKind::MalformedFrame(3), ONE, 1),
         row("an unknown event, each worker", FaultKind::UnknownEvent(2), WORKERS, 3),
         row("a slow stream, one worker", FaultKind::Drip(5), ONE, 1),
+        row("a stalled stream, one worker", FaultKind::Stall(3), ONE, 1).set(IMPATIENT),
         row("an HTML page with 200, one worker", FaultKind::Html200, ONE, 1).ends(3, "partial", &["api"]),
         says_once("max_tokens once, each worker", |task| {
             let mut replies = usual(task);
@@ -133,9 +150,22 @@ fn lasting() -> Vec<Row> {
             &["refused"],
         ),
         says_once("max_tokens, all workers", |_| vec![cut_at_max_tokens("I have"), cut_at_max_tokens("I have")]).ends(
-            4,
+            3,
             "partial",
-            &["budget", "budget", "budget"],
+            &["truncated", "truncated", "truncated"],
+        ),
+        row("429, retry-after 3600, all workers, 10 minutes", limited(Some(3_600)), WORKERS, u32::MAX)
+            .flags(&["--budget-minutes", "10"])
+            .ends(3, "partial", &["rate_limited", "rate_limited", "rate_limited"]),
+        row("529, all workers, two attempts", FaultKind::Overloaded529, WORKERS, u32::MAX).set(IMPATIENT).ends(
+            3,
+            "partial",
+            &["api", "api", "api"],
+        ),
+        row("a stalled stream, all workers, two attempts", FaultKind::Stall(3), WORKERS, u32::MAX).set(IMPATIENT).ends(
+            3,
+            "partial",
+            &["deadline", "deadline", "deadline"],
         ),
         row("403, all verifiers", status(403, "permission_error", None), VERIFIERS, u32::MAX).ends(
             3,
@@ -161,8 +191,12 @@ async fn tried(row: Row) -> Seen {
     for fault in row.faults {
         stage.sim().push_fault(fault);
     }
+    let config = stage.home().join(".config/convoke/config.toml");
+    let endpoints = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, format!("{}{endpoints}", row.settings)).unwrap();
     let began = Instant::now();
-    let mut command = stage.command(&["--output", "json", "--fail-on", "high", "review", "it", "all"]);
+    let mut command = stage.command(&["--output", "json", "--fail-on", "high"]);
+    command.args(row.flags).args(["review", "it", "all"]);
     // One that does not end is a row like any other, and says so.
     let ended = tokio::time::timeout(PATIENCE, command.output()).await;
     let wall = began.elapsed();
@@ -188,11 +222,11 @@ async fn tried(row: Row) -> Seen {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn thirty_six_faults_end_as_the_table_says() {
+async fn forty_faults_end_as_the_table_says() {
     let mut rows: Vec<Row> = passing();
-    assert_eq!(rows.len(), 26);
+    assert_eq!(rows.len(), 27);
     rows.extend(lasting());
-    assert_eq!(rows.len(), 36);
+    assert_eq!(rows.len(), 40);
     let best = tried(says_once("no fault", usual)).await;
     assert_eq!(best.wrong, None);
     let mut left = rows.into_iter();
@@ -218,7 +252,7 @@ async fn thirty_six_faults_end_as_the_table_says() {
     let wrong: Vec<&String> = all.iter().filter_map(|(_, seen)| seen.wrong.as_ref()).collect();
     assert!(
         wrong.is_empty(),
-        "{} of 36 ended otherwise:\n{}",
+        "{} of 40 ended otherwise:\n{}",
         wrong.len(),
         wrong.iter().map(|w| w.as_str()).collect::<Vec<_>>().join("\n\n")
     );

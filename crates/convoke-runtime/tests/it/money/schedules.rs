@@ -294,6 +294,7 @@ impl World {
             input_tokens: ask.prompt_tokens,
             wanted: ask.wanted,
             floor: LEAST_MAX_TOKENS,
+            whole: ask.cut_at > 0,
             hand_back_input: ask.prompt_tokens + RESULT_BYTES,
             hand_back_tokens: HAND_BACK_TOKENS,
             rates: player.spec.rates.clone(),
