@@ -44,6 +44,11 @@ impl Tree {
         Ok(Self { latest: Arc::clone(&start), start, as_keyed: true, moved: false })
     }
 
+    /// The directory of a run whose start has found out whether it is as keyed.
+    pub(crate) async fn known(looks: &Looks, sight: &Sight, dir: &Path, as_keyed: bool) -> Result<Self, Error> {
+        Ok(Self { as_keyed, ..Self::new(looks, sight, dir).await? })
+    }
+
     /// The directory of a program's run; mending the program is no change of it.
     pub(crate) async fn beside(
         looks: &Looks,
@@ -53,13 +58,13 @@ impl Tree {
         source: &str,
     ) -> Result<Self, Error> {
         let as_keyed = fingerprint_beside(sight, dir, source).await? == base;
-        Ok(Self { as_keyed, ..Self::new(looks, sight, dir).await? })
+        Self::known(looks, sight, dir, as_keyed).await
     }
 
     /// The directory of a run that is taken up again: what its workers changed before is known only if nothing did.
     pub(crate) async fn again(looks: &Looks, sight: &Sight, dir: &Path, base: &str) -> Result<Self, Error> {
         let as_keyed = fingerprint(sight, dir).await? == base;
-        Ok(Self { as_keyed, ..Self::new(looks, sight, dir).await? })
+        Self::known(looks, sight, dir, as_keyed).await
     }
 
     /// How it looked when a worker last ended.

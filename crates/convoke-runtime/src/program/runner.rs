@@ -61,6 +61,8 @@ pub(super) struct Runner {
     declined: bool,
     /// Something could not be begun because the time granted is used up.
     out_of_time: bool,
+    /// Whether the directory is as the run's base names it, where its start has just found that out: every file was read for it.
+    pub(super) as_keyed: Option<bool>,
     tree: Tree,
 }
 
@@ -87,6 +89,7 @@ impl Runner {
             parked: BTreeSet::new(),
             declined: false,
             out_of_time: false,
+            as_keyed: None,
             tree: Tree::default(),
         })
     }
@@ -121,7 +124,10 @@ impl Runner {
         let Some(spec) = self.program.spec().cloned() else { return Ok(Driven::Closed) };
         let dir = PathBuf::from(&spec.dir);
         let (looks, sight) = (&self.parent.session.looks, self.parent.config.confine.sight(&dir));
-        self.tree = Tree::beside(looks, &sight, &dir, &spec.base, &spec.source).await?;
+        self.tree = match self.as_keyed.take() {
+            Some(as_keyed) => Tree::known(looks, &sight, &dir, as_keyed).await?,
+            None => Tree::beside(looks, &sight, &dir, &spec.base, &spec.source).await?,
+        };
         if let Some(from) = spec.from.as_ref().and_then(|from| from.parse().ok())
             && let Some(from) = super::served_from(&self.parent.config, &from).await?
         {

@@ -144,9 +144,12 @@ async fn begin(
     // A run that goes on from another one looks at the same directory as that one did: what its agents changed there is theirs.
     let dir = PathBuf::from(&parent.spec.dir);
     let now = fingerprint_beside(&parent.config.confine.sight(&dir), &dir, &script.source).await;
-    let base = match (script.base, now) {
-        (Some(base), _) => base,
-        (None, Ok(base)) => base,
+    let (base, as_keyed) = match (script.base, now) {
+        (Some(base), now) => {
+            let as_keyed = now.ok().map(|now| now == base);
+            (base, as_keyed)
+        }
+        (None, Ok(base)) => (base, Some(true)),
         (None, Err(error)) => return refused(error.to_string()),
     };
     let ledger = parent.session.purse.ledger();
@@ -174,6 +177,7 @@ async fn begin(
     };
     keep_script(parent, &spec).await;
     runner.start(ProgramInput::Start(Box::new(spec))).await?;
+    runner.as_keyed = as_keyed;
     Ok(Begun::Stands)
 }
 

@@ -50,6 +50,7 @@ impl Looks {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
     use futures_util::future::join_all;
 
     use super::*;
@@ -63,10 +64,13 @@ mod tests {
         let (looks, sight) = (Looks::default(), Sight::Everything);
         let start = looks.begun_now(&sight, dir.path()).await.unwrap();
         std::fs::write(dir.path().join("f7"), "longer").unwrap();
-        let seen = join_all((0..10).map(|_| looks.begun_now(&sight, dir.path()))).await;
-        // One at the start, one for the first that asks, and what the others asked for while that was under way is shared.
-        let taken = looks.taken.load(Ordering::SeqCst);
-        assert!((2..=4).contains(&taken), "{taken} looks for eleven who asked");
+        // The lock is held as by a look that is under way, until all of them have asked: how many looks there are hangs on nothing else.
+        let under_way = looks.last.lock().await;
+        let mut all = join_all((0..10).map(|_| looks.begun_now(&sight, dir.path())));
+        assert!((&mut all).now_or_never().is_none(), "they wait for the look that is under way");
+        drop(under_way);
+        let seen = all.await;
+        assert_eq!(looks.taken.load(Ordering::SeqCst), 2, "one at the start, and one for all who asked");
         for later in seen {
             assert_eq!(start.changes_to(&later.unwrap()), ["f7"]);
         }

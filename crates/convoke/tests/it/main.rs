@@ -26,6 +26,7 @@ mod orphans;
 mod output;
 mod pane;
 mod pty;
+mod refused_at_start;
 mod repo;
 mod reports;
 mod resume;
