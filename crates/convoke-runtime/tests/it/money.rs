@@ -2,6 +2,7 @@
 //! than the bill, and envelopes that are used before anything is refused.
 
 mod caps;
+mod kills;
 mod schedules;
 
 use std::collections::BTreeMap;
