@@ -257,10 +257,10 @@ fn play(seed: u64, dollars: (u64, u64)) -> Played {
 }
 
 /// The ledger is at most 1.5 times the bill under one condition: a request that was cut off is sent again and answered, which
-/// says how long its prompt was. Under a small cap the money can be used up before that: then the attempt stays booked at
-/// the bound that its prompt had by its bytes, up to four times of what it was. That is no more than is true: nothing tells this
-/// ledger what the prompt was, and the cap has to hold. (The seed 20261946 came to 172 % that way: a cap of $3.46, a bill of $1.74
-/// for 17 requests cut off among 8 agents, of which 11 could not be paid for again.) `resume --forgive` is for them.
+/// says how long its prompt was. Under a small cap the money can be used up before that. Then the attempt stays booked at the bound
+/// of its prompt, for a first request four times of what it was, because nothing tells the ledger more and the cap has to hold.
+/// Seed 918 comes to 172 % that way under a cap of $2 to $20;
+/// without the requests that could not be paid for again, no seed of a thousand is above 132 %. What stays can be written off with `resume --forgive`.
 #[test]
 fn over_schedules_of_ten_kills_the_books_cover_the_bill_and_stay_near_it() {
     let (first, count) = sizes("CONVOKE_SOAK_MONEY", 100);
@@ -291,8 +291,8 @@ fn over_schedules_of_ten_kills_the_books_cover_the_bill_and_stay_near_it() {
     }
 }
 
-/// A reply's text comes in pieces of so many tokens, about.
-const PIECE: u64 = 5;
+/// A reply's text comes in pieces of at most so many tokens on average.
+const PIECE: u64 = 7;
 /// So often the clock of the session moves, and by so many of its milliseconds.
 const STEP: Duration = Duration::from_micros(450);
 const STEP_MS: u64 = 5;
@@ -414,6 +414,7 @@ async fn over_http_ten_kills_leave_the_books_near_the_bill() {
     let (first, count) = sizes("CONVOKE_SOAK_MONEY_HTTP", 1);
     for seed in first..first + count {
         let (percent, pace) = reviewed(seed).await;
+        assert!(pace <= 100, "seed {seed}: the server is faster than stated, {pace} %");
         if pace < JUDGED {
             println!("seed {seed}: the ratio is not judged, this machine is too busy");
             continue;
