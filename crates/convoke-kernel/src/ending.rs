@@ -264,7 +264,9 @@ fn judge(facts: &EndFacts) -> Ending {
     if let Some(by) = facts.stopped.filter(|_| unfinished) {
         return end(Interrupted, by.code(), EndReason::Stopped(by));
     }
-    if facts.lead == LeadEnd::Parked {
+    let ended = matches!(facts.own, Some(OwnProgram::Complete | OwnProgram::Partial | OwnProgram::Failed));
+    // A program that has ended waits for no answer, whether or not the lead has heard of its end.
+    if facts.lead == LeadEnd::Parked && (facts.asked || !ended) {
         return match facts.own {
             // Nobody is asked anything: a person stopped it, or it lacks room.
             Some(OwnProgram::Stopped) => end(Interrupted, code::PERSON, EndReason::Stopped(StoppedBy::Stop)),

@@ -112,7 +112,8 @@ pub fn lost_calls(program: &Program) -> Vec<Lost> {
         let result = call.result.as_ref();
         let kind = match result.map(|result| &result.status) {
             Some(ItemStatus::Failed { kind, .. }) => *kind,
-            Some(ItemStatus::Skipped { reason }) => skipped(reason),
+            // A call is skipped by a person, or because the program returned before it began; one without room has failed.
+            Some(ItemStatus::Skipped { .. }) => FailureKind::Cancelled,
             Some(ItemStatus::Ok) => FailureKind::InvalidOutput,
             None => FailureKind::Interrupted,
         };

@@ -355,6 +355,17 @@ impl Runtime {
         stop: Stop,
         watcher: Option<Watcher>,
     ) -> Result<Ended, Error> {
+        // Boxed whole, because what drives an agent is large, and the caller's stack holds every future that it awaits.
+        Box::pin(self.drive_here(agent, take, stop, watcher)).await
+    }
+
+    async fn drive_here(
+        &self,
+        agent: &AgentId,
+        take: Take,
+        stop: Stop,
+        watcher: Option<Watcher>,
+    ) -> Result<Ended, Error> {
         let mut ear = Ear::new(&self.0.journal, agent).await?;
         let opening = Some(Opening { watcher: watcher.clone(), bells: self.1.clone() });
         let driver = Driver::own(Arc::clone(&self.0), agent.clone(), None, opening, ear.stop()).await?;
@@ -362,7 +373,6 @@ impl Runtime {
         ear.listen(stop, watcher);
         let session = driver.session();
         let hosted = Hosted::beside(&self.0, &session, ear.stop());
-        // Boxed, because what drives an agent is large, and whoever calls this has a stack of its own to think of.
         let ended = hosted.with(Box::pin(driver.run(take))).await;
         if !matches!(ended, Err(Error::Crashed)) {
             session.leave().await;

@@ -57,12 +57,14 @@ fn all(mut each: impl FnMut(EndFacts)) -> u32 {
 fn an_end_is_done_only_if_nothing_speaks_against_it() {
     let tried = all(|facts| {
         let end = ending(&facts);
-        let own = matches!(facts.own, Some(OwnProgram::Complete)) && !matches!(facts.lead, LeadEnd::Parked);
+        let waits = facts.lead == LeadEnd::Parked && facts.asked;
+        let own = matches!(facts.own, Some(OwnProgram::Complete)) && !waits;
         let nothing_lost = facts.refused + facts.short + facts.lost + facts.programs_failed + facts.left == 0;
         let by_lead =
             facts.lead == LeadEnd::Answered && matches!(facts.own, None | Some(OwnProgram::Open)) && nothing_lost;
         let broke = matches!(facts.lead, LeadEnd::Journal | LeadEnd::Broke);
-        let cut = facts.stopped.is_some() && (facts.left > 0 || facts.lead == LeadEnd::Open);
+        let unfinished = facts.left > 0 || matches!(facts.lead, LeadEnd::Open | LeadEnd::Parked);
+        let cut = facts.stopped.is_some() && unfinished;
         let expected = (own && !broke && !cut) || by_lead;
         assert_eq!(end.status == EndStatus::Done, expected, "{facts:?}: {end:?}");
         assert_eq!(end.code == 0, expected && !facts.finding, "{facts:?}: {end:?}");

@@ -22,6 +22,7 @@ mod later;
 mod manual;
 mod newcomer;
 mod offline;
+mod oracle;
 mod orphans;
 mod output;
 mod pane;

@@ -111,8 +111,8 @@ fn the_password_of_a_journal_in_words_is_printed_nowhere() {
             assert!(shown.contains("host=127.0.0.1 port=1 user=me password=*** dbname=db"), "{shown}");
             check(&["doctor", "--output", format], 1, by_flag);
         }
-        check(&["runs", "list"], 1, by_flag);
-        check(&["run", "--offline", "say hello"], 1, by_flag);
+        check(&["runs", "list"], 2, by_flag);
+        check(&["run", "--offline", "say hello"], 2, by_flag);
     }
     let names =
         std::fs::read_dir(place.path("work")).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();

@@ -13,6 +13,7 @@ pub(crate) struct Team {
     lead: Vec<Reply>,
     worker: Says,
     verifier: Says,
+    callee: Says,
 }
 
 impl Team {
@@ -22,7 +23,8 @@ impl Team {
         Self {
             lead: lead.into_iter().collect(),
             worker: Box::new(|subtask| looks_and_reports(subtask, vec![finding(subtask)])),
-            verifier: Box::new(looks_and_judges),
+            verifier: Box::new(|findings| looks_and_judges(looks_by_shell(), findings)),
+            callee: Box::new(|prompt| vec![says(&format!("did {prompt}"))]),
         }
     }
 
@@ -33,6 +35,18 @@ impl Team {
 
     pub(crate) fn workers(mut self, says: impl Fn(&str) -> Vec<Reply> + Send + Sync + 'static) -> Self {
         self.worker = Box::new(says);
+        self
+    }
+
+    /// What agents of a program say to their prompt.
+    pub(crate) fn callees(mut self, says: impl Fn(&str) -> Vec<Reply> + Send + Sync + 'static) -> Self {
+        self.callee = Box::new(says);
+        self
+    }
+
+    /// Verifiers that look with this call before they judge.
+    pub(crate) fn verifiers_look_with(mut self, look: impl Fn() -> Reply + Send + Sync + 'static) -> Self {
+        self.verifier = Box::new(move |findings| looks_and_judges(look(), findings));
         self
     }
 
@@ -49,6 +63,7 @@ impl Brain for Team {
         let replies = match role(request) {
             "lead" => self.lead.clone(),
             "worker" => (self.worker)(between(first, "<subtask>", "</subtask>")),
+            "task" => (self.callee)(first),
             _ => (self.verifier)(between(first, "<findings>", "</findings>")),
         };
         Script::new().conversation("*", replies).reply(request, context)
@@ -93,7 +108,11 @@ pub(crate) fn looks_and_reports(summary: &str, findings: Vec<Value>) -> Vec<Repl
     vec![calls("bash", json!({"command": "cat a.txt"})), report]
 }
 
-fn looks_and_judges(findings: &str) -> Vec<Reply> {
+fn looks_by_shell() -> Reply {
+    calls("bash", json!({"command": "sed -n 2p a.txt"}))
+}
+
+fn looks_and_judges(look: Reply, findings: &str) -> Vec<Reply> {
     let findings: Vec<Value> = serde_json::from_str(findings).unwrap();
     let judge = |finding: &Value| {
         let verdict = if finding["claim"].to_string().contains("wrong") { "refuted" } else { "confirmed" };
@@ -101,5 +120,5 @@ fn looks_and_judges(findings: &str) -> Vec<Reply> {
     };
     let verdicts: Vec<Value> = findings.iter().map(judge).collect();
     let ballot = calls("report_verdicts", json!({"summary": "looked", "verdicts": verdicts}));
-    vec![calls("bash", json!({"command": "sed -n 2p a.txt"})), ballot]
+    vec![look, ballot]
 }

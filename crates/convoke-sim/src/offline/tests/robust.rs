@@ -57,8 +57,14 @@ fn every_broken_result_is_named_and_the_rest_still_reported() {
     let interrupted = "Interrupted: Convoke was stopped while this command was under way";
     for text in [interrupted, "", "bash: awk: command not found\n(exit code 127)", "\u{0}\u{fffd}garbage\tN\t", "end?"]
     {
-        let whole = small().play("Review this").calls;
-        for broken in if text == interrupted { 0..whole } else { 3..4 } {
+        let uncut = small().play("Review this");
+        for broken in 0..if text == interrupted { uncut.calls } else { 0 } {
+            let played = small().play_with("Review this", |call, result| {
+                if call == broken { with_text(&result["tool_use_id"], text, true) } else { result }
+            });
+            assert_eq!(played.report(), uncut.report(), "what was cut off once is run again: call {broken}");
+        }
+        for broken in if text == interrupted { 0..0 } else { 3..4 } {
             let played = small().play_with("Review this", |call, result| {
                 if call == broken { with_text(&result["tool_use_id"], text, true) } else { result }
             });
