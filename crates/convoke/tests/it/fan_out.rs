@@ -396,12 +396,12 @@ async fn a_larger_budget_takes_up_what_the_smaller_one_left_out() {
 }
 
 #[tokio::test]
-async fn a_run_that_had_no_room_at_all_is_done_after_a_new_grant() {
+async fn a_cap_that_cannot_buy_an_answer_is_refused_and_one_that_can_is_enough() {
     let stage = Team::fanning_out(&["low 1"]).stage().await;
-    let report = stage.run(&with(&["--budget-usd", "0.1", "--output", "json"])).await.exits(4).json();
-    assert_eq!(report["status"], "failed", "{report:#}");
-    let run = report["run"].as_str().unwrap();
-    let whole = stage.run(&["resume", run, "--budget-usd", "20", "--output", "json"]).await.exits(0).json();
+    let refused = stage.run(&with(&["--budget-usd", "0.1"])).await.exits(2);
+    assert!(refused.stderr.contains("the budget is too small for the lead to answer"), "{}", refused.stderr);
+    assert_eq!(stage.sim().requests().len(), 0, "nothing is sent under a cap that cannot buy an answer");
+    let whole = stage.run(&with(&["--budget-usd", "0.55", "--output", "json"])).await.exits(0).json();
     assert_eq!((&whole["status"], &whole["exit_reason"]), (&json!("done"), &json!("done")), "{whole:#}");
 }
 
