@@ -36,7 +36,7 @@ pub struct Model {
     pub cache_minimum: u64,
     /// The most tokens the API adds to a prompt by itself: its tool-use preamble and the tools it defines.
     pub overhead_tokens: u64,
-    /// The most tokens of a reply it writes in a second; `None` when nobody has said. It bounds what a request can have cost
+    /// The most tokens of a reply it writes in a second; `None` when it is not stated. It bounds what a request can have cost
     /// that was cut off, so it has to be rather too high than too low.
     pub output_per_second: Option<u32>,
     /// `tool_choice` of type `any` or `tool` is accepted.

@@ -24,10 +24,10 @@ use crate::{
 ///
 /// * **One transaction.** Each method that changes something changes all of it or none, and what it changed is durable
 ///   when it returns `Ok`. What it returns as an error changed nothing, with one exception: after
-///   [`Error::Unavailable`] from PostgreSQL the change may have been committed. Load the stream, which everybody who lost
+///   [`Error::Unavailable`] from PostgreSQL the change may have been committed. Load the stream, which every caller that lost
 ///   touch must do anyway.
 /// * **Blips.** A PostgreSQL server that ends connections, restarts or cannot be reached is waited for, up to
-///   [`Options::outage`]; nobody but [`outage`](Self::outage) tells of it. What was under way is done again, and whether a
+///   [`Options::outage`]; only [`outage`](Self::outage) tells of it. What was under way is done again, and whether a
 ///   commit whose answer got lost was done is decided by looking: each operation leaves a mark of its own in its
 ///   transaction. The lease goes on meanwhile: a silent owner keeps it until another process takes it.
 /// * **The fence.** An append names the lease and the last event its caller knows. Both are compared in the
@@ -111,7 +111,7 @@ impl Journal {
     }
 
     /// Whether the store is away, and since when. Only a PostgreSQL store ever is: operations wait for it meanwhile, as long
-    /// as [`Options::outage`] says, and whoever watches this can tell a person what is waited for.
+    /// as [`Options::outage`] says, and a watcher of this can tell a person what is waited for.
     pub fn outage(&self) -> watch::Receiver<Option<Outage>> {
         match &self.shared.store {
             Store::Embedded(_) => watch::channel(None).1,

@@ -2,7 +2,7 @@
 
 use tokio::time::Instant;
 
-/// The store does not answer, and whoever asked it something waits.
+/// The store does not answer, and its callers wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outage {
     /// Since when.

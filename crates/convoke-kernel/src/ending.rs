@@ -1,5 +1,5 @@
 //! How a session ended: one pure function for flat fan-outs, programs and teams alike. Reports, listings, watchers and the exit code
-//! ask it and nobody else, so they cannot disagree.
+//! ask only it, so they cannot disagree.
 
 use crate::wire::FailureKind;
 
@@ -86,7 +86,7 @@ pub enum LeadEnd {
     Parked,
     /// It has not come to an end.
     Open,
-    /// The journal failed, so nobody knows more.
+    /// The journal failed, so no more is known.
     Journal,
     /// Convoke itself failed.
     Broke,
@@ -126,7 +126,7 @@ pub struct EndFacts {
     pub refused: u32,
     /// Subtasks, verifications and calls that the envelope had no room for.
     pub short: u32,
-    /// Subtasks, verifications and calls that were lost for any other reason, and nobody did later.
+    /// Subtasks, verifications and calls that were lost for any other reason and not done later.
     pub lost: u32,
     /// Programs of the lead's that failed, with none that completed later.
     pub programs_failed: u32,
@@ -268,7 +268,7 @@ fn judge(facts: &EndFacts) -> Ending {
     // A program that has ended waits for no answer, whether or not the lead has heard of its end.
     if facts.lead == LeadEnd::Parked && (facts.asked || !ended) {
         return match facts.own {
-            // Nobody is asked anything: a person stopped it, or it lacks room.
+            // No question waits: a person stopped it, or it lacks room.
             Some(OwnProgram::Stopped) => end(Interrupted, code::PERSON, EndReason::Stopped(StoppedBy::Stop)),
             Some(OwnProgram::Declined) if !facts.asked => end(Partial, code::BUDGET, EndReason::Budget),
             _ if facts.declined > 0 && !facts.asked => end(Partial, code::BUDGET, EndReason::Budget),

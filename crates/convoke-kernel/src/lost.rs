@@ -1,5 +1,5 @@
-//! What of a session's fan-outs was lost: subtasks without a result, verifications that nobody could do, calls of programs that did not end
-//! well. One list for reports, listings, the exit code and whoever tries them again. It reads folded runs and decides nothing else.
+//! What of a session's fan-outs was lost: subtasks without a result, verifications that no verifier could do, calls of programs that did not end
+//! well. One list for reports, listings, the exit code and the retry. It reads folded runs and decides nothing else.
 
 use crate::ids::AgentId;
 use crate::program::{CallState, Program, ProgramStatus};
@@ -41,7 +41,7 @@ pub struct Lost {
     pub prompt: String,
     /// What people call it.
     pub label: String,
-    /// Who was at it; `None` if nobody was begun.
+    /// The agent that was at it; `None` if none was begun.
     pub agent: Option<AgentId>,
     /// The kind of failure.
     pub kind: FailureKind,

@@ -74,7 +74,7 @@ impl Controller {
         Ok(waiting.iter().all(|input| input.key != key))
     }
 
-    /// Writes off what nobody has confirmed of a session's requests: a person's act that is recorded as such. Says how much.
+    /// Writes off the unconfirmed part of a session's requests: a person's act that is recorded as such. Says how much.
     pub async fn forgive(&self, session: &SessionId, by: &str) -> Result<Amount, Error> {
         let purse = Purse::open(self.journal.clone(), session, self.clock.clone()).await?;
         let before = purse.ledger().forgiven();
@@ -200,7 +200,7 @@ impl Ear {
                         level = harder;
                         stopper.ask(level);
                     }
-                    // Together, so that whoever asks in this process is heard while the journal does not answer.
+                    // Together, so that an ask of this process is heard while the journal does not answer.
                     asked = async { looks.tick().await; asked(&journal, &stream).await } => {
                         // A journal that does not answer is asked again.
                         let Ok(asked) = asked else { continue };

@@ -1,5 +1,5 @@
 //! Who may go on writing a run's record: the holder of the lease that its token names. A process that was stopped for longer than its lease
-//! holds is fenced when another process has its agent, and whoever waits for something of it sees to that.
+//! holds is fenced when another process has its agent, and the process that waits for something of it sees to that.
 
 use convoke_journal::{Filter, Journal, Lease, StreamId};
 use convoke_kernel::AgentId;
@@ -49,7 +49,7 @@ impl Fence for Leases {
     }
 }
 
-/// Whether the lease of this token has ended. A silent process whose agent nobody has taken over could wake and go on, so its lease is taken
+/// Whether the lease of this token has ended. A silent process whose agent no other has taken over could wake and go on, so its lease is taken
 /// away here before anything of it is.
 async fn is_fenced(journal: &Journal, token: &str) -> bool {
     let [process, stream, ..] = token.split(' ').collect::<Vec<_>>()[..] else { return false };
@@ -64,7 +64,7 @@ async fn is_fenced(journal: &Journal, token: &str) -> bool {
         None => match stream.parse::<AgentId>() {
             Ok(agent) => match journal.own(&StreamId::from(&agent)).await {
                 Ok(lease) => {
-                    // Released at once: whoever hosts this agent takes it up.
+                    // Released at once: the host of this agent takes it up.
                     let _ = journal.release(&lease).await;
                     true
                 }

@@ -1,4 +1,4 @@
-//! Tells whoever watches that the journal's store is away. Who waits for it, and for how long, is the journal's business.
+//! Tells the watcher that the journal's store is away. Who waits for it, and for how long, is the journal's business.
 
 use std::sync::Arc;
 use std::time::Duration;

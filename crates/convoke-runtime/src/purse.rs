@@ -44,9 +44,9 @@ pub(crate) enum Entry {
     Reserve { agent: String, call: u32, attempt: u32, room: Room, sent: Option<Make> },
     /// An attempt is over; without an amount, nobody knows what it cost.
     Settle { agent: String, call: u32, attempt: u32, usage: Option<Amount>, said: Option<Said> },
-    /// What is known of attempts in flight: those that nobody will settle are settled.
+    /// What is known of attempts in flight: those whose sender will not settle them are settled.
     Lost { fates: Fates },
-    /// A person writes off what nobody confirmed.
+    /// A person writes off what no usage confirmed.
     Forgive { fates: Fates, by: String },
     /// An agent's history turned out no longer than this hand-back is reckoned for.
     Lower { agent: String, hand_back: Amount },
@@ -115,7 +115,7 @@ impl Fates {
         let Some(sent) = &hold.sent else { return Fate::Unknown };
         let process = &sent.sending.process;
         match *process == self.own.0 {
-            // Whoever is driven here has its attempt under way, unless it is the very one that is taken up.
+            // An agent that is driven here has its attempt under way, unless it is the very one that is taken up.
             true if self.driven.contains(agent) => Fate::Lives,
             true => Fate::Ended { by: self.own.1 },
             // One that sent something after this process looked lives.

@@ -169,14 +169,14 @@ impl App {
     /// What whoever draws nothing says of the work: what the lead is at.
     pub(crate) fn doing(&self, now: u64) -> Option<String> {
         let doing = self.transcript.doing(now, self.fleet.waits()).filter(|_| self.working || self.facts.watched)?;
-        // Whoever else waits for the server is told with its reason and its end.
+        // Other waits for the server are told with their reason and their end.
         match self.fleet.waits().words_besides(self.facts.lead.as_ref(), now) {
             Some(waits) => Some(format!("{waits} · {doing}")),
             None => Some(doing),
         }
     }
 
-    /// How long whoever draws nothing may be left without a word, in milliseconds.
+    /// How long an output that draws nothing may be left without a word, in milliseconds.
     pub(crate) fn quiet(&self, now: u64) -> u64 {
         if self.fleet.waits().why(now).is_some() { QUIET_WAIT } else { QUIET }
     }

@@ -12,7 +12,7 @@ use crate::text::kind_word;
 pub struct Hold {
     /// Whether the server has too much to do; otherwise a limit of it is reached.
     pub overloaded: bool,
-    /// Until when nobody asks, in UTC milliseconds.
+    /// Until when no agent asks, in UTC milliseconds.
     pub until: u64,
     /// How many wait.
     pub waiting: usize,
@@ -58,12 +58,12 @@ impl Waits {
         self.hold = hold;
     }
 
-    /// Nobody drives anybody: nobody waits.
+    /// No agent is driven, so none waits.
     pub fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// Why the server is waited for, in one or two words; `None` if nobody waits for it.
+    /// Why the server is waited for, in one or two words; `None` if no agent waits for it.
     pub fn why(&self, now: u64) -> Option<String> {
         self.standing(now).map(|standing| standing.why)
     }
@@ -79,7 +79,7 @@ impl Waits {
         Some(format!("{why}, next try {}; {waiting} waiting", when(next.unwrap_or(now), now)))
     }
 
-    /// The same, if somebody else than this agent waits: what it waits for itself is said where it stands.
+    /// The same, if another agent than this one waits: what it waits for itself is said where it stands.
     pub fn words_besides(&self, agent: Option<&AgentId>, now: u64) -> Option<String> {
         let itself = usize::from(agent.is_some_and(|agent| self.again.contains_key(agent)));
         self.words(now).filter(|_| self.waiting(now) > itself)
@@ -90,7 +90,7 @@ impl Waits {
         self.again.get(agent).map(|(until, _)| self.when(*until, now))
     }
 
-    /// When somebody asks again that is not to ask before this time, in words.
+    /// When an agent asks again that is not to ask before this time, in words.
     pub fn when(&self, until: u64, now: u64) -> String {
         when(until.max(self.holding(now).map_or(0, |hold| hold.until)), now)
     }

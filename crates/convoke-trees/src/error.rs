@@ -109,7 +109,7 @@ pub enum Error {
         /// The run.
         run: String,
     },
-    /// Somebody has the record of the run in use, for longer than is waited.
+    /// Another process has the record of the run in use, for longer than is waited.
     #[error(
         "{by} has had the record of this run in use for {seconds} s; see what that process does (it may be stopped), then try again"
     )]

@@ -21,7 +21,7 @@ use crate::store::{ObjectId, Store};
 use crate::tree::{LeftOut, Snapshot, TreeChange, copy_index, remove_if_there};
 use crate::turn::{Actor, Fence, Holder, Turn, Wait};
 
-/// Whoever works on a record without being an agent.
+/// A worker on a record that is no agent, such as a person's command.
 pub(crate) const PERSON: Actor<'static> = Actor { agent: "a command of a person", token: "" };
 
 /// Keeps what one run changes below one directory. Its methods can be called from many tasks and work one at a time;
@@ -84,7 +84,7 @@ impl Keeper {
         Ok(Self { store, record, run: run.to_owned(), state: Mutex::default(), fence: None })
     }
 
-    /// The same with somebody who knows which other processes may go on: what a fenced one has open is closed, and what a living one
+    /// The same with a fence, which knows which other processes may go on: what a fenced one has open is closed, and what a living one
     /// has open is waited for.
     #[must_use]
     pub fn fenced(self, fence: Arc<dyn Fence>) -> Self {

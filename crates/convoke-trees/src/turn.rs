@@ -1,6 +1,6 @@
 //! Whose turn it is to write the record of a run. A turn is a locked file, so that it ends with its process; it also says who has it, because
 //! a process that is stopped (SIGSTOP, a laptop's sleep) keeps its locks for as long as it stands still. Such a turn, and the window of
-//! such a process, are taken away once its right to go on has gone to somebody else. It is refused when it continues.
+//! such a process, are taken away once its right to go on has gone to another. It is refused when it continues.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read as _, Seek as _, Write as _};
@@ -22,7 +22,7 @@ const LONGEST_ALONE: Duration = Duration::from_secs(30);
 const TRIES: Duration = Duration::from_millis(10);
 const LOOKS: Duration = Duration::from_millis(250);
 
-/// After so long whoever watches is told that something is waited for.
+/// After so long the watcher is told that something is waited for.
 const TOLD: Duration = Duration::from_secs(1);
 
 /// Who writes: an agent, and a token by which others can find out whether it may still do so.
@@ -30,7 +30,7 @@ const TOLD: Duration = Duration::from_secs(1);
 pub struct Actor<'a> {
     /// The agent's name.
     pub agent: &'a str,
-    /// What [`Fence::is_fenced`] is asked about; on one line, and empty if nobody can be asked.
+    /// What [`Fence::is_fenced`] is asked about; on one line, and empty if there is no fence to ask.
     pub token: &'a str,
 }
 
@@ -54,8 +54,8 @@ pub type Answer = Pin<Box<dyn Future<Output = bool> + Send>>;
 
 /// Knows who may go on. The crate itself decides nothing about that.
 pub trait Fence: std::fmt::Debug + Send + Sync {
-    /// Whether the holder with this token may write no more, for good: it is gone, or somebody else has its place. Asked again and again while
-    /// something is waited for. Where nobody has the place of a holder that is silent, the fence takes it away first.
+    /// Whether the holder with this token may write no more, for good: it is gone, or another has its place. Asked again and again while
+    /// something is waited for. Where no other has the place of a holder that is silent, the fence takes it away first.
     fn is_fenced(&self, token: &str) -> Answer;
 
     /// Something is waited for that this holder has.
@@ -185,7 +185,7 @@ pub(crate) fn is_at(file: &File, path: &Path) -> std::io::Result<bool> {
     }
 }
 
-/// Writes a mark of its own: a file that nobody else has open, locked for as long as it is kept.
+/// Writes a mark of its own: a file that no other process has open, locked for as long as it is kept.
 pub(crate) fn mark(path: &Path, text: &str) -> Result<File, Error> {
     // Never the file of an earlier window: a fenced process may have that one open still.
     remove_if_there(path)?;

@@ -53,7 +53,7 @@ pub(crate) struct Run {
     pub(crate) left: u32,
     /// What it spent, where the envelope had no room for something.
     pub(crate) spend: Option<Spend>,
-    /// What its requests that were cut off may have cost beside what is known, in nano-dollars; as far as somebody looked.
+    /// What its requests that were cut off may have cost beside what is known, in nano-dollars; as far as it was looked up.
     pub(crate) unconfirmed_nano: u64,
 }
 
@@ -346,7 +346,7 @@ impl Catalog {
         }
     }
 
-    /// Looks what these runs may have cost that nobody confirmed. That reads a ledger for each.
+    /// Looks what these runs may have cost that no usage confirmed. That reads a ledger for each.
     pub(crate) async fn look_for_unconfirmed(&mut self, journal: &Journal, shown: impl Fn(&Run) -> bool) {
         for run in self.runs.iter_mut().filter(|run| shown(run)) {
             // A ledger that cannot be read is shown as none; `doctor` says what is wrong with the journal.

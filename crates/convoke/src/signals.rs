@@ -53,7 +53,7 @@ impl Caught {
         Exit::coded(self.by().code())
     }
 
-    /// The same for whoever decides how a run ended.
+    /// The same as facts for the function that decides how a run ended.
     pub(crate) fn by(self) -> StoppedBy {
         match self {
             Self::Interrupt => StoppedBy::Interrupt,

@@ -37,7 +37,7 @@ pub(crate) struct Work {
     pub(crate) spend: Option<Spend>,
     /// What the cache did for all agents; `None` takes the lead's own figures.
     pub(crate) cache: Option<Cache>,
-    /// What was lost, and nobody did later either.
+    /// What was lost and not done later either.
     pub(crate) losses: Losses,
     /// The programs' runs, in the order they were started.
     pub(crate) programs: Vec<Program>,

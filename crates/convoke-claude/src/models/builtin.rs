@@ -86,7 +86,7 @@ const USUAL: Row = Row {
     rates: OPUS_RATES,
 };
 
-/// The most tokens a second, per size of model. Nobody publishes a limit: these are about three times of what is usually
+/// The most tokens a second, per size of model. No limit is published: these are about three times of what is usually
 /// measured, because a bound that is too low would let a bill pass a cap.
 const LARGE_PER_SECOND: u32 = 200;
 const MIDDLE_PER_SECOND: u32 = 250;

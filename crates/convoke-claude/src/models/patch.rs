@@ -29,7 +29,7 @@ pub struct ModelPatch {
     pub cache_minimum: Option<u64>,
     /// The most tokens the server adds to a prompt by itself.
     pub overhead_tokens: Option<u64>,
-    /// The most tokens of a reply it writes in a second, rather too high than too low; 0 when nobody knows.
+    /// The most tokens of a reply it writes in a second, rather too high than too low; 0 when it is not known.
     pub output_per_second: Option<u32>,
     /// `tool_choice` of type `any` or `tool` is accepted.
     pub forced_tool_choice: Option<bool>,

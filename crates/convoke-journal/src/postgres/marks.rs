@@ -24,7 +24,7 @@ const WRITE: &str = "INSERT INTO marks (owner, slot, op, at)
     VALUES ($1, $2, $3, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
     ON CONFLICT (owner, slot) DO UPDATE SET op = excluded.op, at = excluded.at WHERE marks.op <> excluded.op";
 
-/// Marks of operations that nobody can be waiting for any more.
+/// Marks of operations that no caller can be waiting for any more.
 pub(super) const FORGET: &str = "DELETE FROM marks WHERE at < $1";
 
 /// Two stores of one process have names of their own, although the process has one.
@@ -75,7 +75,7 @@ impl Mark<'_> {
 
 impl Drop for Mark<'_> {
     fn drop(&mut self) {
-        // A try that goes on in the server although nobody waits for it any more holds the row until it has ended.
+        // A try that goes on in the server although no caller waits for it any more holds the row until it has ended.
         self.marks.slots.lock().unwrap_or_else(PoisonError::into_inner).free.push(self.slot);
     }
 }

@@ -51,7 +51,7 @@ async fn add_marks(client: &mut Object) -> Result<(), Fault> {
     tx.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
     match tx.batch_execute(marks::TABLE).await {
         Ok(()) => Ok(tx.commit().await?),
-        // Whoever may not write can read.
+        // A role that may not write can read.
         Err(error) if error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => Ok(()),
         Err(error) => Err(error.into()),
     }

@@ -1,7 +1,7 @@
 //! Each of the journal's operations as something that is tried until it is done: in a transaction, again when the server
 //! breaks a deadlock, and again when the connection was lost, as long as `link` has patience. The operations are in `ops`.
 //!
-//! What makes a second try harmless: `own` gives a new lease, and nobody has the one that got lost; a heartbeat, a release,
+//! What makes a second try harmless: `own` gives a new lease, and no caller has the one that got lost; a heartbeat, a release,
 //! a landing and a leave do nothing the second time; everything else is marked (see `marks`), and if an earlier try turns
 //! out to have been committed, what it had come to is the answer.
 
@@ -251,7 +251,7 @@ async fn finish<T>(tx: Transaction<'_>, done: Result<T, Fault>, answer: &mut Opt
     }
 }
 
-/// A connection whose answer nobody waited for must not carry the next question.
+/// A connection whose answer was not waited for must not carry the next question.
 fn discard_if_lost<T>(client: Object, done: &Result<T, Fault>) {
     if matches!(done, Err(Fault::Lost(_))) {
         drop(Object::take(client));

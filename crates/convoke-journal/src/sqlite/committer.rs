@@ -49,7 +49,7 @@ impl<T: Send, F: Fn(&Connection) -> Result<T, Fault> + Send> Job for Work<T, F> 
             (None, Err(error)) => Err(error),
             (None, Ok(())) => undone(),
         };
-        // Nobody may be waiting any more; the work is done all the same.
+        // The caller may have stopped waiting; the work is done all the same.
         drop(self.sender.send(answer));
     }
 }

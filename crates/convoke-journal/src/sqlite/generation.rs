@@ -125,7 +125,7 @@ impl Place {
             Err(error) if error.kind() == ErrorKind::NotFound => false,
             Err(error) => return Err(error),
         };
-        // Whoever removes `journal.db` means the journal, also when that is a link.
+        // A person who removes `journal.db` means the journal, also when that is a link.
         if here && (of.number == 0 || exists(&self.base)?) {
             return Ok(Fate::Current);
         }
@@ -149,7 +149,7 @@ impl Place {
             let file = self.file(before);
             let names = [(before > 0).then(|| file.clone()), Some(beside(&file, "-wal")), Some(beside(&file, "-shm"))];
             for name in names.into_iter().flatten() {
-                // It may be gone already, and what stays is in nobody's way.
+                // It may be gone already, and what stays is in the way of nothing.
                 let _ = fs::remove_file(name);
             }
         }

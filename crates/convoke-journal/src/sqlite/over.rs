@@ -25,7 +25,7 @@ pub(super) fn row(number: u64) -> String {
 /// The row of `meta` with the inode of the file that a generation was copied from.
 pub(super) const OF: &str = "over:of";
 
-/// Why nobody writes to the file while it is copied.
+/// Why no process writes to the file while it is copied.
 pub(super) enum Proof<'a> {
     /// The caller has the write lock.
     Mine,
@@ -143,7 +143,7 @@ fn parse(word: &str) -> Option<Process> {
     Some(Process { id: String::new(), boot, pid_namespace, pid, start_time })
 }
 
-/// Makes the generation after `from`, if nobody writes to that for as long as it takes. Afterwards there is a later
+/// Makes the generation after `from`, if no process writes to that for as long as it takes. Afterwards there is a later
 /// generation, made by this process or by another one, or there is an error and nothing has changed.
 pub(super) fn take_over(place: &Place, from: &Generation, me: &Process, proof: &Proof<'_>) -> io::Result<()> {
     take_over_by_steps(place, from, me, proof, |_| Ok(()))

@@ -16,7 +16,7 @@ use super::file::beside;
 use super::wait::Wait;
 use crate::locks;
 
-/// How often somebody who waits looks whom it waits for.
+/// How often a waiting process looks which process it waits for.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The suffix of the file that is locked while writing. Processes of versions that know nothing of generations never
@@ -74,7 +74,7 @@ impl Pair {
         taken
     }
 
-    /// Takes both locks if they are free. If only the first is, it is kept: whoever waits must not lose its place.
+    /// Takes both locks if they are free. If only the first is, it is kept: a waiting process must not lose its place.
     fn try_take(&self) -> io::Result<bool> {
         let tried = |tried: Result<(), TryLockError>| match tried {
             Ok(()) => Ok(true),
@@ -147,7 +147,7 @@ impl Turnstile {
                 let pair = Arc::clone(&self.pair);
                 let wait = move || {
                     for answer in asked {
-                        // Whoever no longer waits has let go of the files, which are closed with this thread.
+                        // A committer that no longer waits has let go of the files, which are closed with this thread.
                         let _ = answer.send(pair.take());
                     }
                 };

@@ -1,5 +1,5 @@
 //! A wait of the committer for other processes: for whom, since when, and whether that one is provably stopped. It is
-//! told to whoever listens, because a library prints nothing.
+//! told to listeners, because a library prints nothing.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

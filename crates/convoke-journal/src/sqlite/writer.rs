@@ -30,7 +30,7 @@ const FOREIGN_STOPPED: Duration = Duration::from_secs(60);
 /// How often a commit whose generation is being left looks what came of that.
 const UNDECIDED: Duration = Duration::from_millis(5);
 
-/// The byte of the index of the log that whoever writes has locked.
+/// The byte of the log's index that the writing process has locked.
 const WRITE_LOCK: u64 = 120;
 
 /// Counts the batches, so that it can be told whether one is in a copy.
@@ -66,7 +66,7 @@ pub(super) fn connect(
         let open = || {
             let connection = file::connect(&generation.path)?;
             set_up(&connection)?;
-            // SQLite opens the log with the first read. If the generation is the current one even after that, nobody has
+            // SQLite opens the log with the first read. If the generation is the current one even after that, no process has
             // begun to remove its files before, and this connection has the true ones.
             connection.query_row("SELECT count(*) FROM meta", [], |_| Ok(()))?;
             Ok(connection)

@@ -1,5 +1,5 @@
 //! A PostgreSQL store that goes away for a moment: backends that are ended, commits whose answer is lost, a server that is
-//! not there for a while. Nobody who uses the journal notices anything but time.
+//! not there for a while. Users of the journal notice nothing but time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

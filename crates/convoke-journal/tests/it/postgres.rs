@@ -167,7 +167,7 @@ async fn a_server_that_stays_away_is_unavailable_after_the_limit_and_works_when_
             assert!(matches!(lost, Error::Unavailable { .. }), "{lost:?}");
             assert!(journal.load(&stream("a"), 0).await.is_err());
         }
-        // Whoever watches has been told, and hears when it is over.
+        // The watcher has been told, and hears when it is over.
         assert!(outage.borrow_and_update().is_some());
         proxy.set(Wire::Carries);
         assert_eq!(journal.append(&lease, 0, &one(1)).await, Ok(1));

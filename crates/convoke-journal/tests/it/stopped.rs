@@ -114,7 +114,7 @@ async fn one_process_that_is_stopped_at_random_moments_stops_no_other() {
         waits.push(go_on(&journal, 1..4, 10).await);
         left += u32::from(generation() != before);
         all[0].signal("-CONT");
-        // Its lease is long, so it is fenced by nobody and goes on.
+        // Its lease is long, so no process fences it and it goes on.
         go_on(&journal, 0..1, 3).await;
     }
     // Stopped for longer than its lease, with another process in its place.
@@ -182,7 +182,7 @@ fn counted() -> Change {
 
 /// What each of the four does: counts together with the others, one append after the other, until it is told to stop.
 async fn count_until_told(dir: &Path, name: &str) {
-    // Short, so that its stream can be taken; nobody takes it before the end, so it is not renewed.
+    // Short, so that its stream can be taken; no process takes it before the end, so it is not renewed.
     let journal = open(dir, Duration::from_secs(1)).await;
     println!("\nready");
     let mut stdin = BufReader::new(std::io::stdin());

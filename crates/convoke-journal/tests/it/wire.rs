@@ -116,7 +116,7 @@ async fn carry(mut client: UnixStream, mut server: Box<dyn Stream>, mode: Arc<Mu
                     return;
                 }
                 if !answered {
-                    // The answer was given, and nobody gets it.
+                    // The answer was given, and it reaches no caller.
                     let _ = server.read(&mut heard).await;
                     return;
                 }

@@ -84,7 +84,7 @@ events! {
         /// Whether the server said so.
         confirmed: bool,
     }
-    /// A person wrote off what nobody had confirmed.
+    /// A person wrote off what no usage had confirmed.
     UnconfirmedForgiven = "unconfirmed_forgiven" {
         /// How much.
         amount: Amount,

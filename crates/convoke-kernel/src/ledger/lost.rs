@@ -1,4 +1,4 @@
-//! Requests whose usage never came: the process that sent them died, or the connection broke. Nobody will ever say what
+//! Requests whose usage never came: the process that sent them died, or the connection broke. No answer will ever say what
 //! they cost, so they are booked at a bound. The bound is not the room that was granted: a reply cannot be longer than the
 //! time it had. And the same request sent again is told how long its prompt was.
 
@@ -139,7 +139,7 @@ impl Ledger {
         Some(vec![doubt.corrected(usage, true)])
     }
 
-    /// A person writes off what nobody confirmed. From then on the bill may be above the ledger by as much.
+    /// A person writes off what no usage confirmed. From then on the bill may be above the ledger by as much.
     pub fn forgive(&self, by: &str) -> Vec<LedgerEvent> {
         let amount = self.unconfirmed();
         let forgiven = UnconfirmedForgiven { amount, by: by.to_owned() };

@@ -21,7 +21,7 @@ pub struct Rates {
     /// Prompt tokens that the API adds to what is sent.
     #[serde(default)]
     pub overhead_tokens: u64,
-    /// The most tokens of a reply that the model writes in a second; absent when nobody has said.
+    /// The most tokens of a reply that the model writes in a second; absent when it is not stated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_per_second: Option<u32>,
 }

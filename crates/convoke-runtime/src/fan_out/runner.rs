@@ -131,7 +131,7 @@ impl Runner {
                 let text = format!(
                     "Workflow error: {reason}. No agent was started and nothing was spent; send fewer subtasks."
                 );
-                // Whoever reads the session later is told that this was not done, and why.
+                // A later reader of the session is told that this was not done, and why.
                 Ok(Some(ToolResult { failure: Some(FailureKind::Budget), ..ToolResult::refused(text) }))
             }
             Err(error) => Err(error),

@@ -1,7 +1,7 @@
 //! When a model request may be sent: one governor per API key and process. It admits; it sends nothing, repeats nothing
 //! and counts no attempts.
 //!
-//! The rules are in `pace.rs` and `refusals.rs`, which are pure. Here they meet the clock and those who wait: whoever stands first in
+//! The rules are in `pace.rs` and `refusals.rs`, which are pure. Here they meet the clock and the waiting requests: the one that stands first in
 //! the queue also keeps the time for all, so that there is no task in the background and a thousand waiting agents
 //! have one timer.
 
@@ -30,7 +30,7 @@ use pace::{Pace, Ticket};
 ///   different conversations (as many as the window, at least three) was refused and the server has taken nothing in between, all
 ///   of them pause: 1 s, doubling up to 8 s, and up to a quarter more by chance; or as long as all of them were told, up to a
 ///   minute. After a pause as many go as the window lets, at least three.
-/// * A server that has taken nothing for four minutes is given up: whoever waits is told so, and so is whoever is refused
+/// * A server that has taken nothing for four minutes is given up: waiting requests are told so, and so is one that is refused
 ///   after that. So a lasting overload ends within five minutes.
 /// * The window shrinks with refusals that are not about one conversation alone, and grows again with replies. How many at once a
 ///   server takes without saying so is learned from its refusals and tried again seldom.
@@ -67,7 +67,7 @@ pub enum Why {
 pub struct Hold {
     /// Why.
     pub why: Why,
-    /// Until when nobody goes, in UTC milliseconds.
+    /// Until when no request goes, in UTC milliseconds.
     pub until: u64,
     /// How many wait.
     pub waiting: usize,

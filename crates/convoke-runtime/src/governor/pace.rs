@@ -60,7 +60,7 @@ pub(super) struct Pace {
     flights: HashMap<Ticket, Flight>,
     /// Those who waited when the server was given up.
     given_up: Vec<(Ticket, GivenUp)>,
-    /// Why nobody went at the last look although there was room, and until when.
+    /// Why no request went at the last look although there was room, and until when.
     held: Option<(u64, Why)>,
     requests: Option<Bucket>,
     stagger: Stagger,
@@ -269,7 +269,7 @@ impl Pace {
         }
     }
 
-    /// A request is over. `None`: nobody says how. Says whether the server is given up by it.
+    /// A request is over. `None`: it is not known how. Says whether the server is given up by it.
     pub(super) fn end(&mut self, ticket: Ticket, fate: Option<Fate>, now: u64) -> Option<GivenUp> {
         let given_up = match fate {
             Some(Fate::Replied) => {
@@ -289,7 +289,7 @@ impl Pace {
         };
         self.leave(ticket);
         if let Some(given_up) = &given_up {
-            // Whoever waits would be told the same, one after the other.
+            // Each waiting request would be told the same, one after the other.
             let waiting = std::mem::take(&mut self.waiting);
             self.given_up.extend(waiting.into_keys().map(|place| (place.ticket, given_up.clone())));
         }
@@ -309,7 +309,7 @@ impl Pace {
         }
     }
 
-    /// Why those who wait wait for a time, as of the last look; `None` if they wait for others or nobody waits.
+    /// Why those who wait wait for a time, as of the last look; `None` if they wait for others or none waits.
     pub(super) fn hold(&self) -> Option<Hold> {
         self.held.map(|(until, why)| Hold { why, until, waiting: self.waiting.len() })
     }
@@ -455,7 +455,7 @@ impl Pace {
 }
 
 impl Flight {
-    /// Whose request it is; without a name it is nobody else's.
+    /// Whose request it is; without a name it is shared with no other.
     fn who(&self, ticket: Ticket) -> String {
         self.conversation.clone().unwrap_or_else(|| format!("#{ticket}"))
     }

@@ -1,7 +1,7 @@
-//! What refusals say about the server beyond the one request that was refused: whether everybody is to leave it alone for a
+//! What refusals say about the server beyond the one request that was refused: whether all requests are to leave it alone for a
 //! while, and when it is given up. Pure: it is told the time, and its chance comes from a seed.
 //!
-//! A refusal is about one conversation. That conversation waits as its kernel decides (`retry_at`), and nobody else does.
+//! A refusal is about one conversation. That conversation waits as its kernel decides (`retry_at`), and no other does.
 //! Only when a whole round of different conversations was refused and nothing was taken in between do all of them pause.
 
 use std::collections::BTreeSet;
@@ -10,14 +10,14 @@ use super::{GivenUp, Why};
 
 /// At least so many different conversations make a round: so many probes go between two pauses.
 pub(super) const PROBES: usize = 3;
-/// The pauses of everybody: the first, and the longest it doubles to. Up to a quarter is added by chance.
+/// The pauses of all requests: the first, and the longest it doubles to. Up to a quarter is added by chance.
 const PAUSES: (u64, u64) = (1_000, 8_000);
-/// The longest pause of everybody when the server has told each of a round how long to wait, or its headers say it of all.
+/// The longest pause of all requests when the server has told each of a round how long to wait, or its headers say it of all.
 pub(super) const LONGEST_TOLD: u64 = 60_000;
 /// A server that has taken nothing for this long is given up. What waits or sleeps then ends within the minute after it, so that a
 /// lasting overload ends within five minutes.
 const LASTING: u64 = 4 * 60_000;
-/// After this long without a refusal a new one is a new beginning. Nobody waits so long between two tries.
+/// After this long without a refusal a new one is a new beginning. No request waits so long between two tries.
 const QUIET: u64 = 90_000;
 
 /// A request that was refused.
@@ -58,7 +58,7 @@ struct Pause {
     from: u64,
     until: u64,
     why: Why,
-    /// Whether the server's headers said it of everybody: then a reply that begins does not lift it.
+    /// Whether the server's headers said it of all requests: then a reply that begins does not lift it.
     by_headers: bool,
 }
 
@@ -106,7 +106,7 @@ impl Refusals {
         given_up
     }
 
-    /// Headers have said of everybody that nothing is left for this long.
+    /// Headers have said of all requests that nothing is left for this long.
     pub(super) fn told_all(&mut self, wait: u64, now: u64) {
         self.leave_alone(wait.min(LONGEST_TOLD), Why::Limited, true, now);
     }
@@ -121,7 +121,7 @@ impl Refusals {
         self.spell.as_ref().map(|spell| spell.pauses)
     }
 
-    /// Until when nobody goes, and why.
+    /// Until when no request goes, and why.
     pub(super) fn paused(&self, now: u64) -> Option<(u64, Why)> {
         // A machine's clock may be set back; a pause that has not begun yet is one of those that are over.
         self.pause.filter(|pause| (pause.from..pause.until).contains(&now)).map(|pause| (pause.until, pause.why))
@@ -170,7 +170,7 @@ mod tests {
         Refusal { who: format!("c{who}"), why, told }
     }
 
-    /// Refuses this many different conversations at once; says for how long everybody pauses after it.
+    /// Refuses this many different conversations at once; says for how long all pause after it.
     fn refuse(refusals: &mut Refusals, many: usize, why: Why, told: Option<u64>, now: u64) -> Option<u64> {
         for who in 0..many {
             refusals.refused(refusal(who, why, told), 4, now);

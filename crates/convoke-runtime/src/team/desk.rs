@@ -56,7 +56,7 @@ impl Desk {
         rows(&self.journal, &roster, &board).await
     }
 
-    /// What is left of a session's team's work, one line each; what nobody is at is left too.
+    /// What is left of a session's team's work, one line each; what no member is at is left too.
     pub async fn left(&self, session: &SessionId) -> Result<Vec<String>, Error> {
         let (roster, board) = (self.roster(session).await?, self.board(session).await?);
         let open = crate::team::open(&self.journal, &roster, &board).await;

@@ -1,5 +1,5 @@
 //! Looks at the directory that agents share. Each look goes over the whole tree, so those who want one at the same time share one: a look
-//! shows what somebody left behind if it began after that one had ended. Looks are taken one after the other, and equal ones are kept once.
+//! shows what an agent left behind if it began after that one had ended. Looks are taken one after the other, and equal ones are kept once.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::listing::WorkspaceError;
 /// The looks that a session takes.
 #[derive(Debug, Default)]
 pub(crate) struct Looks {
-    /// Counts what happens: that somebody asks, and that a look begins.
+    /// Counts what happens: that an agent asks, and that a look begins.
     order: AtomicU64,
     /// How many looks were taken.
     taken: AtomicU64,
@@ -33,7 +33,7 @@ impl Looks {
     /// How the directory looks, by a look that begins no earlier than now.
     pub(crate) async fn begun_now(&self, sight: &Sight, dir: &Path) -> Result<Arc<Snapshot>, WorkspaceError> {
         let asked = self.order.fetch_add(1, Ordering::SeqCst);
-        // Whoever comes while one is under way waits here, and all of them share the next one.
+        // An ask that comes while a look is under way waits here, and all of them share the next one.
         let mut last = self.last.lock().await;
         if let Some(look) = last.as_ref().filter(|look| look.dir == dir && look.began > asked) {
             return Ok(Arc::clone(&look.shows));

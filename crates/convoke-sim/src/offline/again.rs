@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::policy::{Answer, call_tools};
 use super::read::{Note, blocks, note, said, text_of, without_reminders};
 
-/// So often a command is run again. Whoever is killed more often than that in one and the same command gets a report with a gap.
+/// So often a command is run again. A run that is killed more often than that in one and the same command gets a report with a gap.
 const MOST: usize = 4;
 
 /// How results begin that stand for a command of which nothing is known.
@@ -101,7 +101,7 @@ struct Reading {
     left_out: usize,
     /// How often they were run again.
     tries: usize,
-    /// Whether somebody has asked for something else behind them, or for the last reply.
+    /// Whether a person has asked for something else behind them, or for the last reply.
     is_asked_anew: bool,
 }
 

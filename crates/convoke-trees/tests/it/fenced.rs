@@ -10,7 +10,7 @@ use convoke_trees::{Actor, Answer, Error, Fence, Holder, Keeper};
 
 use crate::world::{World, changes};
 
-/// Tokens that are fenced, and how often somebody was told of a wait.
+/// Tokens that are fenced, and how often a wait was told.
 #[derive(Debug, Default)]
 struct Gate {
     fenced: Mutex<BTreeSet<String>>,

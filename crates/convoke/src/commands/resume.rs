@@ -195,7 +195,7 @@ pub(crate) async fn run(settings: &Settings, mut args: ResumeArgs) -> Result<Exi
     drive(Job { settings, look, opened, agent, take, progress, warnings, asked, tree, wanted: args.end }).await
 }
 
-/// The person writes off what nobody has confirmed of the run's requests.
+/// The person writes off the unconfirmed part of the run's requests.
 async fn forgive(settings: &Settings, journal: &Journal, run: &Run) -> Result<(), Failure> {
     let controller = Controller::new(journal.clone(), Clock::system());
     let forgiven = controller.forgive(&run.session, "the person (resume --forgive)").await?;

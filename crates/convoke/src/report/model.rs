@@ -47,7 +47,7 @@ pub(crate) struct RunReport {
     pub(crate) agents: Vec<Agent>,
     /// Subtasks that nobody worked on.
     pub(crate) skipped: Vec<Skipped>,
-    /// Work of agents that was lost, for whatever reason, and that nobody did later.
+    /// Work of agents that was lost, for whatever reason, and not done later.
     pub(crate) lost: Vec<LostItem>,
     /// Files that the run changed in its directory, by path.
     pub(crate) changed: Vec<Changed>,
@@ -259,7 +259,7 @@ pub(crate) struct LostItem {
     pub(crate) run: String,
     pub(crate) item: u32,
     pub(crate) label: String,
-    /// Who was at it; `None` if nobody was begun.
+    /// The agent that was at it; `None` if none was begun.
     pub(crate) agent: Option<String>,
     /// The kind of failure.
     pub(crate) kind: &'static str,

@@ -95,7 +95,7 @@ impl Losses {
         self.refused.is_some() || self.lost.iter().any(|lost| lost.kind.is_worth_a_retry())
     }
 
-    /// What whoever reads the report must not overlook.
+    /// What a reader of the report must not overlook.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if let Some(why) = &self.refused {

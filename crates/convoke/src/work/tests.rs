@@ -208,7 +208,7 @@ fn a_result_whose_verifier_was_refused_for_want_of_money_is_left_undone() {
         assert_eq!((work.findings[0].verdict, work.findings[0].reason.as_str()), (Verdict::Unverified, "$0.10 left"));
     };
     check(FailureKind::Budget, (0, 0, 1, 0));
-    // Nobody looked, for whatever reason: what was found is not verified, and the answer is not whole.
+    // No verifier looked, for whatever reason: what was found is not verified, and the answer is not whole.
     check(FailureKind::Api, (0, 0, 0, 1));
 }
 

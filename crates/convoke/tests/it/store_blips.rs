@@ -1,5 +1,5 @@
 //! PostgreSQL goes away under a fan-out of the real binary: its backends are ended, it is restarted, it crashes and stays away for
-//! seconds. The run ends as one that nobody disturbed, and asks nobody twice. A run that is killed meanwhile loses no reply that came.
+//! seconds. The run ends as an undisturbed one, and asks no agent twice. A run that is killed meanwhile loses no reply that came.
 //! `scripts/soak` ends backends fifty times and has the server away for twenty seconds.
 
 mod cluster;
@@ -25,14 +25,14 @@ use crate::stage::{Seen, Stage};
 const PATIENCE: Duration = Duration::from_secs(300);
 /// Requests at once.
 const AT_ONCE: usize = 10;
-/// As many as a store has unless somebody wants another number.
+/// As many as a store has unless the setting wants another number.
 const CONNECTIONS: i64 = 8;
 
 fn number(name: &str, or: usize) -> usize {
     std::env::var_os(name).map_or(or, |n| n.to_str().unwrap().parse().unwrap())
 }
 
-/// What a run takes that nobody disturbs: two requests of the lead, and two of every worker and verifier.
+/// What an undisturbed run takes: two requests of the lead, and two of every worker and verifier.
 fn requests_of(items: usize) -> usize {
     2 + 4 * items
 }

@@ -144,7 +144,7 @@ impl World {
         assert!(used.nano <= self.book.ledger.caps().nano.unwrap(), "{used:?}");
     }
 
-    /// Everybody who has nothing in flight sends, if there is money for it; says whether anything is in flight.
+    /// Every agent that has nothing in flight sends, if there is money for it; says whether anything is in flight.
     fn send(&mut self) -> bool {
         for n in 0..self.players.len() {
             let Player { call, attempt, prompt, ref flight, .. } = self.players[n];
@@ -193,7 +193,7 @@ impl World {
         true
     }
 
-    /// The process dies; the server writes on until it notices; somebody takes the session up.
+    /// The process dies; the server writes on until it notices; another process takes the session up.
     fn kill(&mut self, at: u64) {
         self.beat = self.beat.max(at / BEAT * BEAT);
         for n in 0..self.players.len() {

@@ -9,7 +9,7 @@ use super::Live;
 pub(super) const LINE: Duration = Duration::from_secs(1);
 /// And this often while others work for the lead: then there is always something new.
 const TEAM_LINE: Duration = Duration::from_secs(5);
-/// A line is repeated after this long, so that nobody takes a long command for a dead run.
+/// A line is repeated after this long, so that a long command is not taken for a dead run.
 const REPEAT: Duration = Duration::from_secs(60);
 /// While the server is waited for a line is written this often, and at once when the reason is another one: nobody is left
 /// without a word for ten seconds, as time is looked at every second.

@@ -55,7 +55,7 @@ impl Cluster {
         assert!(status.success(), "{program} {args:?}: {status}");
     }
 
-    /// PostgreSQL refuses to run as root, so root hands the cluster to somebody harmless.
+    /// PostgreSQL refuses to run as root, so root hands the cluster to a harmless user.
     fn command(&self, program: &str, args: &[&str]) -> Command {
         let program = self.bin.join(program);
         let mut command = match is_root() {
