@@ -113,6 +113,22 @@ impl State {
 }
 
 impl Run {
+    /// A run of which only the agents are known so far.
+    pub(crate) fn of_agents(session: SessionId, agents: Vec<Entry>) -> Self {
+        Self {
+            session,
+            agents,
+            workflows: Vec::new(),
+            programs: Vec::new(),
+            own: None,
+            questions: 0,
+            losses: Losses::default(),
+            left: 0,
+            spend: None,
+            unconfirmed_nano: 0,
+        }
+    }
+
     /// The agent that talks to the person.
     pub(crate) fn lead(&self) -> &Entry {
         // A run is made together with its first agent, so there always is one.
@@ -329,19 +345,7 @@ impl Catalog {
             Some(&place) => self.runs[place].agents.insert(0, entry),
             None => {
                 self.places.insert(session.clone(), self.runs.len());
-                let (workflows, programs) = (Vec::new(), Vec::new());
-                self.runs.push(Run {
-                    session,
-                    agents: vec![entry],
-                    workflows,
-                    programs,
-                    own: None,
-                    questions: 0,
-                    losses: Losses::default(),
-                    left: 0,
-                    spend: None,
-                    unconfirmed_nano: 0,
-                });
+                self.runs.push(Run::of_agents(session, vec![entry]));
             }
         }
     }

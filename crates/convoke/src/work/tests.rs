@@ -48,19 +48,7 @@ fn number(work: &Work) -> (u32, u32, u32, u32) {
 }
 
 fn session(agents: Vec<Entry>) -> Run {
-    let session = SessionId::from_bits([1; 10]);
-    Run {
-        session,
-        agents,
-        workflows: Vec::new(),
-        programs: Vec::new(),
-        own: None,
-        questions: 0,
-        losses: Losses::default(),
-        left: 0,
-        spend: None,
-        unconfirmed_nano: 0,
-    }
+    Run::of_agents(SessionId::from_bits([1; 10]), agents)
 }
 
 /// A workflow of these subtasks to which these inputs happened.

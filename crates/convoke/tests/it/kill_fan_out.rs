@@ -2,7 +2,7 @@
 //! verdicts are those of the run that nobody killed, and only what was in flight has been asked again. The simulator
 //! lives in the test, outside of what is killed. `scripts/soak` kills runs of two hundred subtasks.
 
-mod crew;
+pub(crate) mod crew;
 #[path = "kill/processes.rs"]
 #[expect(clippy::duplicate_mod, reason = "the other test of kills looks at processes in the same way")]
 mod processes;
@@ -14,7 +14,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use convoke_sim::{SimConfig, Simulator};
+use convoke_sim::Simulator;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Child;
@@ -92,14 +92,7 @@ struct Run {
 impl Run {
     async fn new(items: usize) -> Self {
         let scratch = tempfile::tempdir().unwrap();
-        let crew = Crew::new(items, scratch.path());
-        let files = tempfile::tempdir().unwrap();
-        crew.furnish(files.path());
-        let stage = Stage::with(SimConfig::new(crew)).await;
-        for file in std::fs::read_dir(files.path()).unwrap() {
-            let file = file.unwrap();
-            std::fs::copy(file.path(), stage.work().join(file.file_name())).unwrap();
-        }
+        let stage = Crew::new(items, scratch.path()).stage().await;
         Self { stage, scratch, items, kills: Vec::new(), watches: Vec::new() }
     }
 

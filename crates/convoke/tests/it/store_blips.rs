@@ -3,22 +3,18 @@
 //! `scripts/soak` ends backends fifty times and has the server away for twenty seconds.
 
 mod cluster;
-#[path = "kill_fan_out/crew.rs"]
-#[expect(clippy::duplicate_mod, dead_code, reason = "the test of kills has the same crew, and asks more of it")]
-mod crew;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use convoke_sim::SimConfig;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 use self::cluster::Cluster;
-use self::crew::Crew;
+use crate::kill_fan_out::crew::{self, Crew};
 use crate::stage::{Seen, Stage};
 
 /// A whole run, on a machine that is busy with other tests.
@@ -48,14 +44,7 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     async fn new(cluster: &'a Cluster, database: &str, items: usize) -> Self {
         let scratch = tempfile::tempdir().unwrap();
-        let crew = Crew::new(items, scratch.path());
-        let files = tempfile::tempdir().unwrap();
-        crew.furnish(files.path());
-        let stage = Stage::with(SimConfig::new(crew)).await;
-        for file in std::fs::read_dir(files.path()).unwrap() {
-            let file = file.unwrap();
-            std::fs::copy(file.path(), stage.work().join(file.file_name())).unwrap();
-        }
+        let stage = Crew::new(items, scratch.path()).stage().await;
         cluster.create(database).await;
         Self { stage, scratch, cluster, database: database.to_owned() }
     }

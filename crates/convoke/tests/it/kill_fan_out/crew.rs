@@ -4,11 +4,13 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use convoke_sim::{Brain, Context, Scripted, tool_use_id};
+use convoke_sim::{Brain, Context, Scripted, SimConfig, tool_use_id};
 use serde_json::{Value, json};
 
+use crate::stage::Stage;
+
 /// What the kernel writes into a result that was cut off.
-pub(super) const UNKNOWN: &str = "outcome is unknown";
+pub(crate) const UNKNOWN: &str = "outcome is unknown";
 /// How long a reply takes, so that there is always something under way.
 const THINKS: Duration = Duration::from_millis(20);
 
@@ -21,25 +23,29 @@ echo "$1 was looked at"
 "#;
 
 /// All agents of a run over so many items.
-pub(super) struct Crew {
+pub(crate) struct Crew {
     items: usize,
     look: PathBuf,
 }
 
 impl Crew {
     /// The crew, and the script its commands run, which counts in `ran` beside it.
-    pub(super) fn new(items: usize, scratch: &Path) -> Self {
+    pub(crate) fn new(items: usize, scratch: &Path) -> Self {
         let look = scratch.join("look");
         std::fs::create_dir(scratch.join("ran")).unwrap();
         std::fs::write(&look, LOOK).unwrap();
         Self { items, look }
     }
 
-    /// The files that the items are about, one for each.
-    pub(super) fn furnish(&self, dir: &Path) {
-        for item in 1..=self.items {
-            std::fs::write(dir.join(format!("{item:03}.txt")), format!("first\nvalue = {item}\nlast\n")).unwrap();
+    /// A stage on which this crew answers, with a file for each item.
+    pub(crate) async fn stage(self) -> Stage {
+        let items = self.items;
+        let stage = Stage::with(SimConfig::new(self)).await;
+        for item in 1..=items {
+            let file = stage.work().join(format!("{item:03}.txt"));
+            std::fs::write(file, format!("first\nvalue = {item}\nlast\n")).unwrap();
         }
+        stage
     }
 
     fn say(&self, request: &Value) -> Result<Value, String> {
@@ -73,10 +79,10 @@ impl Brain for Crew {
     }
 }
 
-pub(super) const LEAD: &str = "lead";
+pub(crate) const LEAD: &str = "lead";
 
 /// Who sent a request: the lead, `w012` for the worker of an item, `v012` for its verifier.
-pub(super) fn who(request: &Value) -> String {
+pub(crate) fn who(request: &Value) -> String {
     let offered = |name: &str| request["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == name);
     if offered("Workflow") {
         return LEAD.to_owned();
@@ -86,18 +92,18 @@ pub(super) fn who(request: &Value) -> String {
 }
 
 /// The name of whoever has this to do with the subtask that the text holds.
-pub(super) fn name(what: &str, text: &str) -> String {
+pub(crate) fn name(what: &str, text: &str) -> String {
     format!("{what}{}", &text.split_once("look at ").unwrap().1[..3])
 }
 
 /// What an item comes to: a finding that holds, one that its verifier refutes, one whose citation is wrong, and one that
 /// its verifier cannot settle.
-pub(super) fn expected(item: usize) -> &'static str {
+pub(crate) fn expected(item: usize) -> &'static str {
     ["uncertain", "confirmed", "refuted", "confirmed", "refuted"][item % 5]
 }
 
 /// How many results of a request say that nobody knows what came of a command.
-pub(super) fn told_unknown(request: &Value) -> usize {
+pub(crate) fn told_unknown(request: &Value) -> usize {
     results(request).iter().filter(|text| text.contains(UNKNOWN)).count()
 }
 
