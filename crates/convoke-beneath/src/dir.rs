@@ -12,7 +12,7 @@ use rustix::fs::{FileType, Mode, OFlags, Stat};
 use crate::error::{Error, Kind};
 use crate::resolve::{Links, open};
 
-/// Opening waits for no other end of a pipe and takes no terminal.
+/// Opening neither waits for the other end of a pipe nor makes a terminal the controlling one.
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 const LOOK: OFlags = OFlags::PATH;
 
@@ -27,32 +27,33 @@ pub struct Dir {
 pub struct Entry {
     /// The name.
     pub name: OsString,
-    /// What stands there, as far as the directory tells.
+    /// What kind of thing the name stands for.
     pub kind: Kind,
 }
 
 impl Dir {
-    /// Opens a directory by a path that a person or the host chose. Links on the way are followed, so this belongs before the first command,
-    /// or to a path above what commands can write.
+    /// Opens a directory by a path that a person or the host chose. Links on the way are followed, so this
+    /// belongs before the first command, or to a path above what commands can write.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let flags = READ | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = rustix::fs::open(path, flags, Mode::empty()).map_err(Error::system(path))?;
         Ok(Self { fd })
     }
 
-    /// Opens a directory by an absolute path that must hold no link, such as one that was canonical when it was recorded.
+    /// Opens a directory by an absolute path that must hold no link, such as one that was canonical when it
+    /// was recorded.
     pub fn open_real(path: &Path) -> Result<Self, Error> {
         let below = path.strip_prefix("/").map_err(|_| Error::Outside { path: path.to_owned() })?;
         Self::open(Path::new("/"))?.dir(below)
     }
 
-    /// Opens a directory that a person named, before the first command. Links outside of `tree` are the person's own and are followed; in the
-    /// tree, which strangers may have filled, none is.
+    /// Opens a directory that a person named, before the first command. Links outside of `tree` are the
+    /// person's own and are followed; links in the tree, which may come from strangers, are not.
     pub fn open_named(path: &Path, tree: Option<&Path>) -> Result<Self, Error> {
         Self::open_real(&resolved(path, tree)?).map_err(|error| error.at(path))
     }
 
-    /// The same, and makes what is missing of it.
+    /// The same, and makes the directories that are missing on the way.
     pub fn make_named(path: &Path, tree: Option<&Path>, mode: u32) -> Result<Self, Error> {
         match (Self::open_named(path, tree), path.parent(), path.file_name()) {
             (Err(error), Some(parent), Some(name)) if error.is_missing() => {
@@ -134,7 +135,7 @@ impl Dir {
                 continue;
             }
             let kind = match entry.file_type() {
-                // Some file systems do not tell.
+                // Some file systems do not list the kind.
                 FileType::Unknown => match self.kind(&path.join(&name))? {
                     Some(kind) => kind,
                     None => continue,
@@ -170,8 +171,8 @@ impl From<Dir> for OwnedFd {
     }
 }
 
-/// Opens a regular file for reading that a person named. Links are the person's own and are followed, but in `tree`, which strangers may have
-/// filled, only as far as they stay in it.
+/// Opens a regular file for reading that a person named. Links are the person's own and are followed; in
+/// `tree`, which may come from strangers, they are followed only as far as they stay in it.
 pub fn named_file(path: &Path, tree: Option<&Path>) -> Result<(File, Stat), Error> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if let (Some(tree), Some(name)) = (tree.and_then(|tree| tree.canonicalize().ok()), path.file_name())
@@ -180,7 +181,8 @@ pub fn named_file(path: &Path, tree: Option<&Path>) -> Result<(File, Stat), Erro
         let opened = Dir::open_real(&tree)?.file(&below.join(name), Links::Inside);
         return opened.map_err(|error| error.at(path));
     }
-    let open = |flags| rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty()).map_err(Error::system(path));
+    let open =
+        |flags| rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty()).map_err(Error::system(path));
     must_be_file(path, &rustix::fs::fstat(open(LOOK)?).map_err(Error::system(path))?)?;
     let fd = open(READ)?;
     let stat = rustix::fs::fstat(&fd).map_err(Error::system(path))?;

@@ -123,13 +123,13 @@ impl Error {
         }
     }
 
-    /// The same error, told of the path below a directory.
+    /// The same error with its path put below a directory.
     pub(crate) fn below(self, dir: &Path) -> Self {
         let path = dir.join(self.path());
         self.at(&path)
     }
 
-    /// The same error, told of another path: of the whole one where a part of it was opened.
+    /// The same error with another path: the whole path, where only a part of it was opened.
     pub fn at(self, path: &Path) -> Self {
         let path = path.to_owned();
         match self {
@@ -145,7 +145,9 @@ impl Error {
     pub fn reason(&self) -> String {
         match self {
             Self::Outside { .. } => "it leads out of the directory".to_owned(),
-            Self::Link { .. } => "a symbolic link stands there or on the way, and links are not followed".to_owned(),
+            Self::Link { .. } => {
+                "a symbolic link stands there or on the way, and links are not followed".to_owned()
+            }
             Self::Kind { found, wanted, .. } => format!("{found} stands there, where a {wanted} is needed"),
             Self::TooLarge { most, .. } => format!("it is larger than {most} bytes"),
             Self::System { source, .. } => source.to_string(),

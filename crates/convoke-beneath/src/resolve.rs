@@ -59,7 +59,8 @@ fn by_walking(dir: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd
         let above = at.as_ref().map_or(dir, AsFd::as_fd);
         let flags = if names.peek().is_some() { step } else { flags | OFlags::NOFOLLOW };
         at = Some(rustix::fs::openat(above, name.as_os_str(), flags, Mode::empty()).map_err(|errno| {
-            // With O_DIRECTORY a link is told as "no directory"; whether it is one decides what the caller is told.
+            // With O_DIRECTORY the kernel reports a link as "not a directory";
+            // the caller has to learn that it is a link.
             let is_link = || {
                 let found = rustix::fs::statat(above, name.as_os_str(), AtFlags::SYMLINK_NOFOLLOW);
                 found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Symlink)
@@ -70,7 +71,8 @@ fn by_walking(dir: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd
     at.ok_or(Errno::NOENT)
 }
 
-/// Whether a path consists of names alone: no `..`, which could lead out while directories are moved, and no root.
+/// Whether a path consists of names alone: no `..`, which could lead out while directories are moved, and no
+/// root.
 fn is_relative(path: &Path) -> bool {
     path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
 }

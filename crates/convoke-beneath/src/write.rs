@@ -1,5 +1,5 @@
-//! Writing beneath a directory: beside the place first, then renamed, so that a reader sees the old file or the new one and a link at
-//! the place is never followed.
+//! Writing beneath a directory: beside the place first, then renamed, so that a reader sees the old file or
+//! the new one and a link at the place is never followed.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -14,23 +14,24 @@ use rustix::io::Errno;
 use crate::dir::Dir;
 use crate::error::{Error, Kind};
 
-/// So many directories below each other are held open while a tree is removed.
+/// The most nested directories that are held open while a tree is removed.
 const DEEPEST: usize = 64;
 
-/// The name of a file that is to be written, in a directory held open since before the first command. Whatever happens to the
-/// path meanwhile, the file is written into that directory and under that name.
+/// The name of a file that is to be written, in a directory held open since before the first command.
+/// Whatever happens to the path meanwhile, the file is written into that directory and under that name.
 #[derive(Debug)]
-pub struct Place {
+pub struct WriteTarget {
     dir: Dir,
     name: OsString,
     /// The path as a person gave it, for messages.
     path: PathBuf,
 }
 
-impl Place {
-    /// Finds the place of a file that a person named, before the first command. Links outside of `tree` are the person's own and are followed;
-    /// in the tree, which strangers may have filled, a link on the way is refused. One that stands at the end is refused
-    /// everywhere, because what it names is another file than the one that was asked for.
+impl WriteTarget {
+    /// Finds the place of a file that a person named, before the first command. Links outside of
+    /// `tree` are the person's own and are followed; in the tree, which may come from strangers, a
+    /// link on the way is refused. A link at the end is refused everywhere, because it names
+    /// another file than the one that was asked for.
     pub fn find(path: &Path, tree: Option<&Path>) -> Result<Self, Error> {
         let name = path.file_name().ok_or_else(|| Error::Outside { path: path.to_owned() })?.to_owned();
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -65,9 +66,9 @@ impl Place {
         self.dir.create(Path::new(&self.name), bytes, mode).map_err(|error| error.at(&self.path))
     }
 
-    /// That a file can be made there now; nothing is left behind by the asking.
+    /// Checks that a file can be made there now, and leaves nothing behind.
     pub fn check_writable(&self) -> Result<(), Error> {
-        Beside::new(&self.dir, 0o600).map(drop).map_err(|error| error.at(&self.path))
+        TemporaryFile::new(&self.dir, 0o600).map(drop).map_err(|error| error.at(&self.path))
     }
 }
 
@@ -86,8 +87,8 @@ impl Dir {
         Ok(at)
     }
 
-    /// Puts a file at a path in the place of the one that may stand there, whose permissions it keeps; a new one gets `mode`. Anything
-    /// but a file that stands there is refused.
+    /// Puts a file at a path in the place of the one that may stand there, whose permissions it keeps; a new
+    /// one gets `mode`. Anything but a file that stands there is refused.
     pub fn replace(&self, path: &Path, bytes: &[u8], mode: u32) -> Result<(), Error> {
         let kept = match self.look(path) {
             Ok(stat) => match Kind::of(&stat) {
@@ -101,7 +102,8 @@ impl Dir {
         self.write(path, bytes, mode, kept, RenameFlags::empty())
     }
 
-    /// Puts a new file at a path with these permissions, whatever stands there; a link is replaced as itself, a directory is refused.
+    /// Puts a new file at a path with these permissions, whatever stands there; a link is replaced as itself,
+    /// a directory is refused.
     pub fn put(&self, path: &Path, bytes: &[u8], mode: u32) -> Result<(), Error> {
         self.write(path, bytes, mode, None, RenameFlags::empty())
     }
@@ -111,10 +113,18 @@ impl Dir {
         self.write(path, bytes, mode, None, RenameFlags::NOREPLACE)
     }
 
-    /// Writes beside the path and renames: a link that comes meanwhile is replaced as a name, and a directory refuses.
-    fn write(&self, path: &Path, bytes: &[u8], mode: u32, kept: Option<u32>, flags: RenameFlags) -> Result<(), Error> {
+    /// Writes beside the path and renames: a link that comes meanwhile is replaced as a name, and a directory
+    /// refuses.
+    fn write(
+        &self,
+        path: &Path,
+        bytes: &[u8],
+        mode: u32,
+        kept: Option<u32>,
+        flags: RenameFlags,
+    ) -> Result<(), Error> {
         let (dir, name) = self.parent(path)?;
-        let mut beside = Beside::new(&dir, mode).map_err(|error| error.at(path))?;
+        let mut beside = TemporaryFile::new(&dir, mode).map_err(|error| error.at(path))?;
         if let Some(kept) = kept {
             rustix::fs::fchmod(&beside.file, Mode::from_raw_mode(kept)).map_err(Error::system(path))?;
         }
@@ -135,8 +145,9 @@ impl Dir {
         rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR).map_err(Error::system(path))
     }
 
-    /// Removes a directory and all below it, links as themselves. Nothing beyond a link is touched. A directory that its owner may not
-    /// enter or change is opened up first, and one that lies too deep for as many handles is moved up.
+    /// Removes a directory and all below it, links as themselves. Nothing beyond a link is touched. A
+    /// directory that its owner may not enter or change gets the rights first, and one that lies too deep for
+    /// the number of handles is moved up.
     pub fn remove_tree(&self, path: &Path) -> Result<(), Error> {
         let (above, name) = self.parent(path)?;
         if above.kind(name).map_err(|error| error.at(path))? != Some(Kind::Directory) {
@@ -154,7 +165,8 @@ impl Dir {
             let name = Path::new(&entry.name);
             match entry.kind {
                 Kind::Directory if depth < DEEPEST => {
-                    moved |= self.opened_up(name)?.clear(top, depth + 1).map_err(|error| error.below(name))?;
+                    moved |=
+                        self.opened_up(name)?.clear(top, depth + 1).map_err(|error| error.below(name))?;
                     self.remove_dir(name)?;
                 }
                 Kind::Directory => {
@@ -199,14 +211,14 @@ impl Dir {
 }
 
 /// A new file beside its place. It is removed again unless it was given a name.
-struct Beside<'a> {
+struct TemporaryFile<'a> {
     dir: &'a Dir,
     name: OsString,
     file: File,
     placed: bool,
 }
 
-impl<'a> Beside<'a> {
+impl<'a> TemporaryFile<'a> {
     fn new(dir: &'a Dir, mode: u32) -> Result<Self, Error> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         loop {
@@ -226,9 +238,10 @@ impl<'a> Beside<'a> {
     }
 
     fn rename(&mut self, name: &Path, flags: RenameFlags) -> Result<(), Errno> {
-        let (dir, beside): (&Dir, &OsStr) = (self.dir, &self.name);
+        let dir: &Dir = self.dir;
+        let beside: &OsStr = &self.name;
         match rustix::fs::renameat_with(dir, beside, dir, name, flags) {
-            // Not every file system can keep what stands there; a second name cannot take another's place either.
+            // Not every file system knows NOREPLACE; a hard link does not replace a file either.
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) if flags == RenameFlags::NOREPLACE => {
                 rustix::fs::linkat(dir, beside, dir, name, AtFlags::empty())?;
                 return Ok(());
@@ -246,7 +259,7 @@ fn unused() -> OsString {
     format!(".convoke-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)).into()
 }
 
-impl Drop for Beside<'_> {
+impl Drop for TemporaryFile<'_> {
     fn drop(&mut self) {
         if !self.placed {
             let _ = rustix::fs::unlinkat(self.dir, &self.name, AtFlags::empty());

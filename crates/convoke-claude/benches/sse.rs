@@ -21,7 +21,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             .step_by(READ_BYTES)
             .map(|at| Ok::<_, std::io::Error>(whole.slice(at..whole.len().min(at + READ_BYTES))));
         let begun = Instant::now();
-        let reply = runtime.block_on(read_reply(stream::iter(pieces), |_| {})).map_err(|failure| failure.message)?;
+        let reply =
+            runtime.block_on(read_reply(stream::iter(pieces), |_| {})).map_err(|failure| failure.message)?;
         best = best.min(begun.elapsed().as_secs_f64());
         if reply.calls.len() != 1 || reply.text.len() < 1_000_000 {
             return Err("the reply is not the one that was generated".into());

@@ -1,4 +1,5 @@
-//! One content block while it is streamed, and its encoding when it is whole. It keeps what it does not understand.
+//! One content block while it is streamed, and its encoding when it is whole. It keeps what it does not
+//! understand.
 
 use std::fmt;
 
@@ -89,7 +90,8 @@ impl Kind {
         }
     }
 
-    /// Whether a delta of this type may act on such a block. A block of a kind that is new to us may take any.
+    /// Whether a delta of this type may act on such a block. A block of a kind that is new to us may take
+    /// any.
     fn takes(self, delta: &str) -> bool {
         match delta {
             "text_delta" | "citations_delta" => matches!(self, Self::Text | Self::Other),
@@ -177,8 +179,10 @@ impl Block {
             self.members.set("signature", raw(&Value::from(signature))?);
         }
         if !self.citations.is_empty() {
-            let first =
-                self.members.get("citations").map(|list| serde_json::from_str::<Vec<Box<RawValue>>>(list.get()));
+            let first = self
+                .members
+                .get("citations")
+                .map(|list| serde_json::from_str::<Vec<Box<RawValue>>>(list.get()));
             let mut all = first.and_then(Result::ok).unwrap_or_default();
             all.append(&mut self.citations);
             self.members.set("citations", raw(&all)?);
@@ -210,8 +214,9 @@ impl Block {
     }
 }
 
-/// A tool's input is an object, verbatim, or the raw text under the one key that says it was none. The whole of it is
-/// decoded here, because text that passes as JSON can still hold half a character or nest too deeply to be read.
+/// A tool's input is an object, verbatim, or the raw text under the one key that says it was none. The whole
+/// of it is decoded here, because text that passes as JSON can still hold half a character or nest too deeply
+/// to be read.
 fn object(joined: String) -> Result<Box<RawValue>, serde_json::Error> {
     if serde_json::from_str::<serde_json::Map<String, Value>>(&joined).is_ok() {
         // Blanks around the object are no part of it, and a raw value must not carry them.

@@ -1,21 +1,23 @@
-//! What a client needs to know before it can talk: where, as whom, how patiently. It never reads the environment.
+//! What a client needs to know before it can send: the server, the credentials, the
+//! time limits. It never reads the environment.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where requests go unless somebody says otherwise.
+/// Where requests go unless a setting says otherwise.
 pub const DEFAULT_BASE_URL: &str = "https://api.anthropic.com";
 
-/// The `anthropic-version` that is sent unless somebody says otherwise.
-pub const DEFAULT_VERSION: &str = "2023-06-01";
+/// The `anthropic-version` that is sent unless a configuration says otherwise, or the server refuses it.
+pub const DEFAULT_VERSION: &str = "2026-10-21";
 
 /// Everything a [`Client`](crate::Client) is made from.
 #[derive(Clone)]
 pub struct ClientConfig {
     /// The server, without `/v1/messages`.
     pub base_url: String,
-    /// Who is asking.
+    /// The credentials.
     pub auth: Auth,
     /// The `anthropic-version` header.
     pub version: String,
@@ -23,11 +25,12 @@ pub struct ClientConfig {
     pub betas: Vec<String>,
     /// Further headers; they replace the ones above where the names are equal.
     pub headers: Vec<(String, String)>,
-    /// The way out.
+    /// The proxy, if any.
     pub proxy: Proxy,
     /// How long to wait, and for what.
     pub timeouts: Timeouts,
-    /// Whether credentials and headers may go over plain http to another machine, where everybody on the way can read them.
+    /// Whether credentials and headers may go over plain http to another machine,
+    /// where every machine on the way can read them.
     pub insecure_http: bool,
 }
 
@@ -63,7 +66,8 @@ impl fmt::Debug for ClientConfig {
     }
 }
 
-/// Credentials: an API key or a bearer token, or neither for a server that asks for none. The API refuses both at once.
+/// Credentials: an API key or a bearer token, or neither for a server that asks for none. The API refuses
+/// both at once.
 #[derive(Debug, Clone, Default)]
 pub struct Auth {
     /// Sent as `x-api-key`.
@@ -77,7 +81,8 @@ pub struct Auth {
 pub struct Secret(Arc<str>);
 
 impl Secret {
-    /// Takes a secret over. Blanks and line breaks around it are the commonest accident with secrets and are removed.
+    /// Takes a secret over. Blanks and line breaks around it are the commonest accident with secrets and are
+    /// removed.
     pub fn new(text: impl AsRef<str>) -> Self {
         Self(text.as_ref().trim().into())
     }
@@ -96,7 +101,8 @@ impl fmt::Debug for Secret {
 /// Whether requests go through a proxy.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub enum Proxy {
-    /// As `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` say; a server on this machine is always reached directly.
+    /// As `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` say; a server on this machine is always reached
+    /// directly.
     #[default]
     Environment,
     /// Never.
@@ -120,7 +126,10 @@ impl fmt::Debug for Proxy {
 pub struct Timeouts {
     /// For a connection.
     pub connect: Duration,
-    /// For the next byte, the first one included. Thinking can be silent for minutes.
+    /// For the first piece of content. A server on a small machine can be busy with the prompt for minutes,
+    /// silent or with pings.
+    pub first: Duration,
+    /// For the next byte after that. Thinking can be silent for minutes.
     pub idle: Duration,
     /// For the whole reply.
     pub total: Duration,
@@ -128,7 +137,38 @@ pub struct Timeouts {
 
 impl Default for Timeouts {
     fn default() -> Self {
-        Self { connect: Duration::from_secs(10), idle: Duration::from_secs(300), total: Duration::from_secs(3600) }
+        let connect = Duration::from_secs(10);
+        let idle = Duration::from_secs(300);
+        Self { connect, first: idle, idle, total: Duration::from_secs(3600) }
+    }
+}
+
+/// How long the first piece of content is waited for from a server on this machine or next to it, unless a
+/// setting says otherwise.
+const NEAR_FIRST: Duration = Duration::from_secs(1800);
+
+impl Timeouts {
+    /// How long the first piece of content of this server is waited for unless a setting says otherwise. A
+    /// model on one's own hardware reads a long prompt for minutes; behind any other address a silence of
+    /// five minutes is a fault.
+    pub fn usual_first(base_url: &str) -> Duration {
+        if is_near(base_url) { NEAR_FIRST } else { Self::default().first }
+    }
+}
+
+/// Whether the server of a base URL is on this machine or in a private network, by its address alone.
+fn is_near(base_url: &str) -> bool {
+    let Ok(url) = reqwest::Url::parse(base_url) else { return false };
+    let host = url.host_str().unwrap_or_default();
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    match bare.parse::<IpAddr>() {
+        Ok(IpAddr::V4(address)) => address.is_loopback() || address.is_private() || address.is_link_local(),
+        Ok(IpAddr::V6(address)) => address.is_loopback() || address.is_unique_local(),
+        // A name without a dot is a name of the local network, as in a compose file.
+        Err(_) => {
+            !host.is_empty()
+                && (!host.contains('.') || host.ends_with(".local") || host.ends_with(".internal"))
+        }
     }
 }
 
@@ -137,7 +177,8 @@ impl Default for Timeouts {
 pub enum ClientError {
     /// Two kinds of credentials.
     #[error(
-        "both an API key and a bearer token are set and the API refuses both at once; unset ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN"
+        "both an API key and a bearer token are set and the API refuses both at once; unset \
+            ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN"
     )]
     TwoCredentials,
     /// The base URL cannot be used.
@@ -150,8 +191,9 @@ pub enum ClientError {
     },
     /// Credentials would go unencrypted to another machine.
     #[error(
-        "{what} would go over plain http to {url}, where everybody on the way can read it; write https://, use a tunnel that ends on \
-         this machine (http://127.0.0.1:…), or allow it: insecure_http = true in your own configuration, or CONVOKE_INSECURE_HTTP=on"
+        "{what} would go over plain http to {url}, where it can be read on the way; write https://, use a \
+         tunnel that ends on this machine (http://127.0.0.1:…), or allow it: insecure_http = true in your \
+         own configuration, or CONVOKE_INSECURE_HTTP=on"
     )]
     InsecureHttp {
         /// What would be read.
@@ -168,14 +210,17 @@ pub enum ClientError {
         problem: String,
     },
     /// The proxy cannot be used.
-    #[error("the proxy {url} cannot be used; write http://host:port, https://host:port or socks5://host:port")]
+    #[error(
+        "the proxy {url} cannot be used; write http://host:port, https://host:port or socks5://host:port"
+    )]
     Proxy {
         /// The URL, without user and password.
         url: String,
     },
     /// The HTTP client could not be made.
     #[error(
-        "the HTTP client cannot be made: {0}; for https, check that CA certificates are installed (ca-certificates)"
+        "the HTTP client cannot be made: {0}; for https, check that CA certificates are installed \
+            (ca-certificates)"
     )]
     Build(String),
 }
@@ -191,5 +236,29 @@ pub(crate) fn shown(url: &str) -> String {
             format!("{scheme}://{host}{slash}{path}")
         }
         None => url.rsplit('@').next().unwrap_or_default().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_next_to_us_has_half_an_hour_to_begin_and_any_other_five_minutes() {
+        let check =
+            |url: &str, seconds: u64| assert_eq!(Timeouts::usual_first(url).as_secs(), seconds, "{url}");
+        for near in [
+            "http://127.0.0.1:8080",
+            "http://[::1]:1",
+            "http://localhost",
+            "http://10.0.0.7:8000",
+            "http://ollama:11434",
+        ] {
+            check(near, 1_800);
+        }
+        check("http://box.local:8080/x", 1_800);
+        for far in [DEFAULT_BASE_URL, "https://gateway.example.com", "http://8.8.8.8", "no url"] {
+            check(far, 300);
+        }
     }
 }

@@ -49,10 +49,14 @@ impl RateLimits {
 fn utc_millis(text: &str) -> Option<u64> {
     let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
     let mut date = date.splitn(3, '-').map(str::parse::<u64>);
-    let (year, month, day) = (date.next()?.ok()?, date.next()?.ok()?, date.next()?.ok()?);
+    let year = date.next()?.ok()?;
+    let month = date.next()?.ok()?;
+    let day = date.next()?.ok()?;
     let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
     let mut time = time.splitn(3, ':').map(str::parse::<u64>);
-    let (hour, minute, second) = (time.next()?.ok()?, time.next()?.ok()?, time.next()?.ok()?);
+    let hour = time.next()?.ok()?;
+    let minute = time.next()?.ok()?;
+    let second = time.next()?.ok()?;
     let in_range = (1970..=9999).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
     if !in_range || hour > 23 || minute > 59 || second > 60 {
         return None;

@@ -1,4 +1,5 @@
-//! The table of models: what each one accepts, how much it holds and what it costs. Data only; it never sends anything.
+//! The table of models: what each one accepts, how much it holds and what it costs. Data only; it never sends
+//! anything.
 
 mod builtin;
 mod patch;
@@ -36,17 +37,23 @@ pub struct Model {
     pub cache_minimum: u64,
     /// The most tokens the API adds to a prompt by itself: its tool-use preamble and the tools it defines.
     pub overhead_tokens: u64,
-    /// The most tokens of a reply it writes in a second; `None` when it is not stated. It bounds what a request can have cost
-    /// that was cut off, so it has to be rather too high than too low.
+    /// The most tokens of a reply it writes in a second; `None` when it is not stated. It bounds what a
+    /// request that was cut off can have cost, so it must rather be too high than too low.
     pub output_per_second: Option<u32>,
     /// `tool_choice` of type `any` or `tool` is accepted.
     pub forced_tool_choice: bool,
     /// The last message may be the assistant's.
     pub prefill: bool,
-    /// What it costs; `None` when nobody has said.
+    /// What it costs; `None` when no price is known.
     pub prices: Option<Prices>,
     /// The row is a guess, wholly or in part: see [`Model::assumptions`].
     pub assumed: bool,
+    /// Window and reply size are what the server itself says.
+    pub listed: bool,
+    /// A person has stated the window or the reply size.
+    pub sized: bool,
+    /// The day it is retired, if that is published.
+    pub retires: Option<String>,
 }
 
 /// A value of `thinking.type`.
@@ -107,14 +114,30 @@ impl ThinkingRules {
 }
 
 impl Model {
+    /// What was assumed about this model in one line; `None` when every fact is from the table.
+    pub fn assumed_line(&self) -> Option<String> {
+        if !self.assumed {
+            return None;
+        }
+        let price = if self.prices.is_none() { ", no price" } else { "" };
+        let who = if self.listed { "its server says" } else { "assumed" };
+        Some(format!(
+            "{who} of `{}`: window {}, replies {}{price} (--window, --reply and --price state them; `convoke \
+                doctor` says more)",
+            self.id, self.window, self.max_output
+        ))
+    }
+
     /// What was assumed about this model, as sentences for a person; empty when every fact is from the table.
     pub fn assumptions(&self) -> Vec<String> {
         if !self.assumed {
             return Vec::new();
         }
         let id = &self.id;
+        let how = if self.listed { "are what its server says" } else { "are assumed" };
         let mut said = vec![format!(
-            "The model table does not fully know `{id}`: a window of {} tokens and replies of at most {} tokens are assumed.",
+            "The model table does not fully know `{id}`: a window of {} tokens and replies of at most {} \
+                tokens {how}.",
             self.window, self.max_output
         )];
         if !self.system_role {
@@ -127,7 +150,9 @@ impl Model {
             said.push(format!("`{id}` is not asked to think; what it does by itself is its own affair."));
         }
         if self.prices.is_none() {
-            said.push(format!("The price of `{id}` is not known, so its cost cannot be shown or capped in dollars."));
+            said.push(format!(
+                "The price of `{id}` is not known, so its cost cannot be shown or capped in dollars."
+            ));
         }
         said.push(format!("To state the facts, add a table [models.\"{id}\"] to your user configuration."));
         said
@@ -146,21 +171,22 @@ impl Models {
         Self { rows: builtin::rows() }
     }
 
-    /// Adds models or changes rows, from a configuration's `[models."name"]` tables. On an error nothing has changed.
-    pub fn extend(&mut self, patches: impl IntoIterator<Item = (String, ModelPatch)>) -> Result<(), TableError> {
+    /// Adds models or changes rows, from a configuration's `[models."name"]` tables. On an error nothing has
+    /// changed.
+    pub fn extend(
+        &mut self,
+        patches: impl IntoIterator<Item = (String, ModelPatch)>,
+    ) -> Result<(), TableError> {
         let mut changed = self.clone();
         for (id, patch) in patches {
-            let model = patch.apply(changed.get(&id))?;
-            match changed.rows.iter_mut().find(|row| row.id == model.id) {
-                Some(row) => *row = model,
-                None => changed.rows.push(model),
-            }
+            changed.put(patch.apply(changed.get(&id))?);
         }
         *self = changed;
         Ok(())
     }
 
-    /// The row for a name, an alias, or a dated form of a name. An unknown name gives a row of stated assumptions.
+    /// The row for a name, an alias, or a dated form of a name. An unknown name gives a row of stated
+    /// assumptions.
     pub fn get(&self, id: &str) -> Model {
         if let Some(row) = self.rows.iter().find(|row| row.id == id) {
             return row.clone();
@@ -172,6 +198,14 @@ impl Models {
             return Model { id: id.to_owned(), aliases: Vec::new(), ..row.clone() };
         }
         builtin::unknown(id)
+    }
+
+    /// Puts a row into the table, in place of one of the same name.
+    pub(crate) fn put(&mut self, model: Model) {
+        match self.rows.iter_mut().find(|row| row.id == model.id) {
+            Some(row) => *row = model,
+            None => self.rows.push(model),
+        }
     }
 
     /// Whether the table itself has this name, as an id or as an alias.
@@ -197,7 +231,7 @@ fn undated(id: &str) -> Option<&str> {
     (date.len() == 8 && date.bytes().all(|byte| byte.is_ascii_digit())).then_some(name)
 }
 
-/// A table entry, or a wish measured against the tables, that cannot be.
+/// A table entry, or a wish of a caller, that the tables do not allow.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TableError {
     /// The model has effort levels, but not this one.
@@ -212,7 +246,8 @@ pub enum TableError {
     },
     /// The model has no effort levels.
     #[error(
-        "model `{model}` does not take the effort parameter; leave effort out, or state `effort_levels` under [models.\"{model}\"] in your user configuration"
+        "model `{model}` does not take the effort parameter; leave effort out, or state `effort_levels` \
+            under [models.\"{model}\"] in your user configuration"
     )]
     NoEffort {
         /// The model that was asked.

@@ -45,8 +45,9 @@ impl Prices {
     }
 }
 
-/// The most that tokens of this model can cost, for reckoning before a request is sent; `None` when its price is not
-/// known. Input is taken at the dearest rate our cache marks allow: written to the cache for five minutes.
+/// The most that tokens of this model can cost, for reckoning before a request is sent; `None` when its price
+/// is not known. Input is taken at the dearest rate our cache marks allow: written to the cache for five
+/// minutes.
 pub fn ceilings(model: &Model) -> Option<convoke_kernel::Rates> {
     let tier = |tier: &Tier| RateTier {
         above: tier.above,
@@ -54,7 +55,8 @@ pub fn ceilings(model: &Model) -> Option<convoke_kernel::Rates> {
         output: tier.rates.output,
     };
     let tiers = model.prices.as_ref()?.tiers.iter().map(tier).collect();
-    let (overhead_tokens, output_per_second) = (model.overhead_tokens, model.output_per_second);
+    let overhead_tokens = model.overhead_tokens;
+    let output_per_second = model.output_per_second;
     Some(convoke_kernel::Rates { tiers, overhead_tokens, output_per_second })
 }
 

@@ -19,6 +19,9 @@ pub enum Live<'a> {
     Limits(&'a RateLimits),
     /// The model has begun to answer.
     Began,
+    /// What the server says of the prompt before anything of the reply comes: nothing of the reply is counted
+    /// in it.
+    Counted(Usage),
     /// A piece of text.
     Text(&'a str),
     /// A piece of thinking.
@@ -32,7 +35,7 @@ pub enum Live<'a> {
     ToolInput(&'a str),
 }
 
-/// Whoever shows live pieces.
+/// The callback that shows live pieces.
 pub(crate) type Show<'a> = &'a mut (dyn FnMut(Live<'_>) + Send);
 
 /// The most bytes one reply's events may have. The longest legal reply is far below it.
@@ -76,7 +79,7 @@ impl Accumulator {
             None => match serde_json::from_str::<Typed>(data) {
                 Ok(Typed { kind: Some(kind) }) => known(&kind).unwrap_or(Event::Unknown),
                 Ok(Typed { kind: None }) => Event::Unknown,
-                // Whatever a server says in an event of its own is its own affair.
+                // The data of an event that this version does not know may be anything, even no JSON.
                 Err(_) if event.is_some_and(|name| name != "message") => Event::Unknown,
                 Err(error) => return Err(malformed(data, &error)),
             },
@@ -105,6 +108,10 @@ impl Accumulator {
             self.usage.overwrite(usage);
         }
         show(Live::Began);
+        let counted = Usage { output_tokens: 0, thinking_tokens: 0, ..self.usage.total() };
+        if counted.prompt_tokens() > 0 {
+            show(Live::Counted(counted));
+        }
         Ok(())
     }
 
@@ -155,10 +162,14 @@ impl Accumulator {
                     show(Live::ToolInput(&part));
                 }
             }
-            "signature_delta" => block.sign(delta.signature.ok_or_else(|| lacking("signature"))?.0.into_owned()),
+            "signature_delta" => {
+                block.sign(delta.signature.ok_or_else(|| lacking("signature"))?.0.into_owned())
+            }
             "citations_delta" => block.cite(delta.citation.ok_or_else(|| lacking("citation"))?.to_owned()),
             "compaction_delta" => {
-                for (name, value) in [("content", delta.content), ("encrypted_content", delta.encrypted_content)] {
+                for (name, value) in
+                    [("content", delta.content), ("encrypted_content", delta.encrypted_content)]
+                {
                     if let Some(value) = value {
                         block.set(name, value.to_owned());
                     }
@@ -245,13 +256,17 @@ impl Accumulator {
     }
 }
 
-/// A tool call that can be answered and echoed; ids and names with other characters are refused when they come back.
+/// A tool call that can be answered and echoed; ids and names with other characters are refused when they
+/// come back.
 fn call(block: &Block) -> Result<ToolCall, Failure> {
     let member = |name: &str| {
         let text = block.text(name).unwrap_or_default();
         let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
         if !plain || text.is_empty() || text.len() > 128 {
-            return Err(failures::unusable(format!("the {name} of a tool_use is {:?}", failures::in_short(&text))));
+            return Err(failures::unusable(format!(
+                "the {name} of a tool_use is {:?}",
+                failures::in_short(&text)
+            )));
         }
         Ok(text)
     };
@@ -292,7 +307,10 @@ fn read<'a, T: Deserialize<'a>>(data: &'a str) -> Result<T, Failure> {
 
 fn malformed(data: &str, error: &serde_json::Error) -> Failure {
     let start: String = data.chars().take(80).collect();
-    failures::transport(format!("the stream holds a malformed frame ({error}): {}", failures::in_short(&start)))
+    failures::transport(format!(
+        "the stream holds a malformed frame ({error}): {}",
+        failures::in_short(&start)
+    ))
 }
 
 #[derive(Deserialize)]
@@ -354,7 +372,7 @@ struct Delta<'a> {
     encrypted_content: Option<&'a RawValue>,
 }
 
-/// A member that is there counts, though it be null: a compaction's content may be null.
+/// A member that is present counts even if it is null: a compaction's content may be null.
 fn even_null<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
@@ -402,7 +420,9 @@ impl WireUsage {
     fn overwrite(&mut self, later: Self) {
         *self = Self {
             input_tokens: later.input_tokens.or(self.input_tokens),
-            cache_creation_input_tokens: later.cache_creation_input_tokens.or(self.cache_creation_input_tokens),
+            cache_creation_input_tokens: later
+                .cache_creation_input_tokens
+                .or(self.cache_creation_input_tokens),
             cache_read_input_tokens: later.cache_read_input_tokens.or(self.cache_read_input_tokens),
             cache_creation: later.cache_creation.or(self.cache_creation),
             output_tokens: later.output_tokens.or(self.output_tokens),
@@ -422,7 +442,10 @@ impl WireUsage {
             cache_write_5m_tokens: written - hour,
             cache_write_1h_tokens: hour,
             output_tokens: self.output_tokens.unwrap_or(0),
-            thinking_tokens: self.output_tokens_details.and_then(|details| details.thinking_tokens).unwrap_or(0),
+            thinking_tokens: self
+                .output_tokens_details
+                .and_then(|details| details.thinking_tokens)
+                .unwrap_or(0),
         }
     }
 }

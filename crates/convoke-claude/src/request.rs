@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
-use convoke_kernel::Segment;
+use convoke_kernel::{Feature, OLD_VERSION, Segment};
 use http_body::{Body, Frame, SizeHint};
 
 /// One request to `/v1/messages`, made of segments. It is always streamed.
@@ -24,18 +24,30 @@ pub struct Request {
     pub system: Option<Segment>,
     /// The messages, each one an encoded object.
     pub messages: Vec<Segment>,
+    /// The `anthropic-version` to send instead of the client's own.
+    pub version: Option<&'static str>,
 }
 
 impl Request {
     /// A request with nothing but messages.
     pub fn new(model: impl Into<String>, max_tokens: u32, messages: Vec<Segment>) -> Self {
-        Self { model: model.into(), max_tokens, params: Vec::new(), tools: None, system: None, messages }
+        Self {
+            model: model.into(),
+            max_tokens,
+            params: Vec::new(),
+            tools: None,
+            system: None,
+            messages,
+            version: None,
+        }
     }
 
-    /// The body, as a list of shared pieces: its cost grows with the number of segments, not with their bytes.
+    /// The body, as a list of shared pieces: its cost grows with the number of segments, not with their
+    /// bytes.
     pub fn body(&self) -> RequestBody {
         let mut pieces = Vec::with_capacity(2 * (self.messages.len() + self.params.len()) + 6);
-        let mut own = format!(r#"{{"model":{},"max_tokens":{},"stream":true"#, quoted(&self.model), self.max_tokens);
+        let mut own =
+            format!(r#"{{"model":{},"max_tokens":{},"stream":true"#, quoted(&self.model), self.max_tokens);
         let members = self.params.iter().map(|(name, segment)| (name.as_str(), segment));
         let members = members.chain(self.tools.as_ref().map(|tools| ("tools", tools)));
         let members = members.chain(self.system.as_ref().map(|system| ("system", system)));
@@ -57,6 +69,25 @@ impl Request {
         pieces.push(Piece::Mark("]}"));
         let left = pieces.iter().map(|piece| piece.as_str().len() as u64).sum();
         RequestBody { pieces, next: 0, left }
+    }
+
+    /// Whether it carries this part, sent by a client whose own `anthropic-version` is this one.
+    pub(crate) fn carries(&self, part: Feature, version: &str) -> bool {
+        let member = |name: &str| self.params.iter().any(|(member, _)| member == name);
+        match part {
+            Feature::CacheMarks => {
+                // In a text of the segment the quotes would be escaped.
+                let marked = |segment: &Segment| segment.as_str().contains(r#""cache_control":{"#);
+                let parts = self.system.iter().chain(&self.tools).chain(&self.messages);
+                member("cache_control") || parts.into_iter().any(marked)
+            }
+            Feature::Thinking => member("thinking"),
+            Feature::Effort => member("output_config"),
+            Feature::SystemRole => {
+                self.messages.iter().any(|message| message.as_str().starts_with(r#"{"role":"system","#))
+            }
+            Feature::Version => self.version.unwrap_or(version) != OLD_VERSION,
+        }
     }
 
     /// The body in one piece, for tests and logs.
@@ -147,7 +178,10 @@ impl Body for RequestBody {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let chunk = self.chunk();
         self.left -= chunk.as_ref().map_or(0, |chunk| chunk.len() as u64);
         Poll::Ready(chunk.map(|chunk| Ok(Frame::data(chunk))))

@@ -1,4 +1,4 @@
-//! From bytes to a reply: server-sent events, bounded in size. Where the bytes are from is not its business.
+//! From bytes to a reply: server-sent events, bounded in size. It does not care where the bytes come from.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -13,10 +13,12 @@ use sse_stream::SseByteStream;
 use crate::failures::{self, Asked};
 use crate::reply::{Accumulator, Live, Progress, Show};
 
-/// The most bytes that may come without completing an event; beyond it the stream is given up, not kept in memory.
+/// The most bytes that may come without completing an event; beyond it the stream is given up, not kept in
+/// memory.
 pub const MAX_FRAME_BYTES: usize = 32 * 1024 * 1024;
 
-/// How long the end of the connection is waited for once the reply is whole. Reading it lets the connection be used again.
+/// How long the end of the connection is waited for once the reply is whole. Reading it lets the connection
+/// be used again.
 const FAREWELL: Duration = Duration::from_millis(250);
 
 /// Why bytes stopped coming.
@@ -71,7 +73,7 @@ where
     }
     let reply = reply.finish(asked)?;
     let rest = async { while let Some(Ok(_)) = events.next().await {} };
-    // Whether the connection said goodbye in time changes nothing about the reply.
+    // The reply is the same whether the connection ended in time or not.
     let _ = tokio::time::timeout(FAREWELL, rest).await;
     Ok(reply)
 }

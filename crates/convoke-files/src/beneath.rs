@@ -1,9 +1,11 @@
 //! Opening things beneath a handle, and nowhere else.
 //!
-//! Two ways lead from a name to a handle. For reading the kernel resolves the whole name beneath the tree (`openat2`). For writing, and where
-//! the kernel cannot do that, the name is walked: every component is opened from the handle of the one before it without following links, a
-//! relative link's text takes its place in the name, and `..` goes back to the handle the walk came from. Both can only ever reach what lies
-//! below the tree's handle, whatever is swapped meanwhile; the walk also tells the real path. Nothing here makes or changes anything.
+//! Two ways lead from a name to a handle. For reading the kernel resolves the whole name beneath the tree
+//! (`openat2`). For writing, and where the kernel cannot do that, the name is walked: every component is
+//! opened from the handle of the one before it without following links, a relative link's text takes its
+//! place in the name, and `..` goes back to the handle the walk came from. Both can only ever reach what lies
+//! below the tree's handle, whatever is swapped meanwhile; the walk also tells the real path. Nothing here
+//! makes or changes anything.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -29,7 +31,7 @@ pub(crate) enum Opened {
 
 /// Where a name leads, by walking.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ResolvedPath {
     /// The real path relative to the tree; empty for the tree itself.
     pub(crate) path: PathBuf,
     /// The directory that holds it, or that would hold the first missing directory.
@@ -57,8 +59,9 @@ pub(crate) fn kernel_resolves(fd: BorrowedFd<'_>) -> bool {
     !matches!(open_beneath(fd, Path::new("."), LOOK), Err(Errno::NOSYS | Errno::PERM))
 }
 
-/// Opens a file or a directory for reading. The kind is checked twice: before anything is opened for real, so that no device or fifo is
-/// touched, and on the handle that is used, so that nothing can be put in its place.
+/// Opens a file or a directory for reading. The kind is checked twice: before anything is opened for real, so
+/// that no device or fifo is touched, and on the handle that is used, so that nothing can be put in its
+/// place.
 pub(crate) fn open(root: &Root, named: &Named) -> Result<Opened, Refused> {
     let look = open_as(root, named, LOOK)?;
     let seen = stat(look.as_fd()).map_err(|errno| Refused::reading(&named.said, errno))?;
@@ -89,12 +92,12 @@ pub(crate) fn open_directory(dir: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedF
 }
 
 /// Walks to where a name leads, if that is not hidden. Only the last components may be missing.
-pub(crate) fn walk(root: &Root, named: &Named) -> Result<Place, Refused> {
+pub(crate) fn walk(root: &Root, named: &Named) -> Result<ResolvedPath, Refused> {
     let place = walk_to(root, named)?;
     if root.hides(&place.path) { Err(Refused::Hidden { path: named.said.clone() }) } else { Ok(place) }
 }
 
-fn walk_to(root: &Root, named: &Named) -> Result<Place, Refused> {
+fn walk_to(root: &Root, named: &Named) -> Result<ResolvedPath, Refused> {
     let failed = |errno| Refused::reading(&named.said, errno);
     let base = rustix::fs::openat(root.fd(), ".", LOOK | OFlags::DIRECTORY, Mode::empty()).map_err(failed)?;
     let mut stack: Vec<(OsString, Rc<OwnedFd>)> = vec![(OsString::new(), Rc::new(base))];
@@ -133,7 +136,7 @@ fn walk_to(root: &Root, named: &Named) -> Result<Place, Refused> {
             }
             _ if queue.is_empty() => {
                 let path = real(&stack).join(&name);
-                return Ok(Place { path, parent: top, missing: Vec::new(), name, found: Some(found) });
+                return Ok(ResolvedPath { path, parent: top, missing: Vec::new(), name, found: Some(found) });
             }
             _ => {
                 let advice = "nothing can lie below it";
@@ -145,7 +148,7 @@ fn walk_to(root: &Root, named: &Named) -> Result<Place, Refused> {
     let Some((name, last)) = stack.pop() else { return Err(root.outside(&named.said)) };
     let found = stat(last.as_fd()).map_err(failed)?;
     let parent = stack.pop().map_or(last, |(_, parent)| parent);
-    Ok(Place { path, parent, missing: Vec::new(), name, found: Some(found) })
+    Ok(ResolvedPath { path, parent, missing: Vec::new(), name, found: Some(found) })
 }
 
 /// The refusal of a thing that is neither a file nor a directory.
@@ -240,14 +243,14 @@ fn unmade(
     parent: Rc<OwnedFd>,
     name: OsString,
     rest: VecDeque<OsString>,
-) -> Result<Place, Refused> {
+) -> Result<ResolvedPath, Refused> {
     let mut path = real(stack).join(&name);
     let mut missing_names = vec![name];
     let climbs = rest.iter().any(|name| name == "..");
     path.extend(&rest);
     missing_names.extend(rest);
     let name = missing_names.pop().unwrap_or_default();
-    let place = Place { path, parent, missing: missing_names, name, found: None };
+    let place = ResolvedPath { path, parent, missing: missing_names, name, found: None };
     if climbs {
         missing(named, &place)?;
         return Err(root.outside(&named.said));
@@ -256,7 +259,7 @@ fn unmade(
 }
 
 /// The refusal of a place that does not exist, with what exists instead.
-pub(crate) fn missing(named: &Named, place: &Place) -> Result<(), Refused> {
+pub(crate) fn missing(named: &Named, place: &ResolvedPath) -> Result<(), Refused> {
     if place.found.is_some() {
         return Ok(());
     }
@@ -267,12 +270,18 @@ pub(crate) fn missing(named: &Named, place: &Place) -> Result<(), Refused> {
     let wanted = place.missing.first().unwrap_or(&place.name).to_string_lossy().to_lowercase();
     let shown = if above.as_os_str().is_empty() { ".".to_owned() } else { show::path(above) };
     let near = match entries(place.parent.as_fd()) {
-        Ok(names) if names.is_empty() => format!("The nearest directory that exists is `{shown}`, which is empty."),
+        Ok(names) if names.is_empty() => {
+            format!("The nearest directory that exists is `{shown}`, which is empty.")
+        }
         Ok(names) => match names.iter().find(|name| name.to_lowercase() == wanted) {
             Some(name) => format!("`{shown}` holds `{name}`: check the spelling."),
             None => {
-                let listed =
-                    names.iter().take(MOST_NEAR).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+                let listed = names
+                    .iter()
+                    .take(MOST_NEAR)
+                    .map(|name| format!("`{name}`"))
+                    .collect::<Vec<_>>()
+                    .join(", ");
                 let more = names.len().saturating_sub(MOST_NEAR);
                 let more = if more == 0 { String::new() } else { format!(" and {more} more") };
                 format!("The nearest directory that exists is `{shown}`; it holds {listed}{more}.")

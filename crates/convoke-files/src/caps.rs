@@ -1,4 +1,5 @@
-//! How much one call may read, show and take: the numbers, and the deadline made from one of them. It decides nothing else.
+//! How much one call may read, show and take: the numbers, and the deadline made
+//! from one of them. It decides nothing else.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,5 @@
-//! The text editor tool: view, create, str_replace and insert. It says what is to be written; `write` writes it.
+//! The text editor tool: view, create, str_replace and insert. It says what is to be written; `write` writes
+//! it.
 
 use std::path::PathBuf;
 
@@ -155,7 +156,9 @@ fn create(root: &Root, named: &Named, text: &str, caps: &Caps) -> Result<Done, R
         (Some(bytes), Some(Content::Binary(kind))) => {
             format!("overwrote `{}`: it has {lines}, was {kind} of {}.", named.said, show::size(bytes))
         }
-        (Some(bytes), None) => format!("overwrote `{}`: it has {lines}, was {}.", named.said, show::size(bytes)),
+        (Some(bytes), None) => {
+            format!("overwrote `{}`: it has {lines}, was {}.", named.said, show::size(bytes))
+        }
     };
     said.push('\n');
     Ok(done(said, named, written))
@@ -164,7 +167,8 @@ fn create(root: &Root, named: &Named, text: &str, caps: &Caps) -> Result<Done, R
 /// What else became different when a text was written over another.
 fn differences(old: &Text, new: &str) -> String {
     let mut text = String::new();
-    let (were, are) = (line_ends::dominant(&old.body), line_ends::dominant(new.as_bytes()));
+    let were = line_ends::dominant(&old.body);
+    let are = line_ends::dominant(new.as_bytes());
     if were != are && line_ends::lines(&old.body).len() > 1 {
         text.push_str(&format!(" Its lines end in {} now, they ended in {}.", are.name(), were.name()));
     }
@@ -196,7 +200,8 @@ fn replace(root: &Root, named: &Named, old: &str, new: &str, caps: &Caps) -> Res
     let piece = replace::fit(&text.body[place.clone()], old, new, dominant);
     if text.body[place.clone()] == piece {
         return input(
-            "nothing would change: lines keep the endings they have. Use create to write the file with others.",
+            "nothing would change: lines keep the endings they have. Use create to write the file with \
+                others.",
         );
     }
     let end = place.start + piece.len();
@@ -221,8 +226,10 @@ fn insert(root: &Root, named: &Named, line: u64, added: &str, caps: &Caps) -> Re
     let total = lines.len() as u64;
     if line > total {
         let has = show::count(total, "line", "lines");
-        let why =
-            format!("`{}` has {has}, so insert_line is 0 (the top) to {total} (the end), not {line}.", named.said);
+        let why = format!(
+            "`{}` has {has}, so insert_line is 0 (the top) to {total} (the end), not {line}.",
+            named.said
+        );
         return Err(Refused::Lines { why });
     }
     let at = usize::try_from(line)
@@ -262,7 +269,9 @@ fn text_of<'a>(root: &'a Root, named: &'a Named, caps: &Caps) -> Result<(Target<
     let bytes = target.read(caps.file_bytes)?.unwrap_or_default();
     match text::content(bytes) {
         Content::Text(text) => Ok((target, text)),
-        Content::Binary(kind) => Err(Refused::NotText { path: named.said.clone(), why: format!("is {kind}") }),
+        Content::Binary(kind) => {
+            Err(Refused::NotText { path: named.said.clone(), why: format!("is {kind}") })
+        }
     }
 }
 
@@ -281,7 +290,8 @@ fn done(mut text: String, named: &Named, written: Written) -> Done {
     if written.other_names > 0 {
         let names = show::count(written.other_names, "other name", "other names");
         text.push_str(&format!(
-            "[the file had {names} (hard links); those keep the old content, `{}` is a file of its own now]\n",
+            "[the file had {names} (hard links); those keep the old content, `{}` is a file of its own \
+                now]\n",
             named.said
         ));
     }

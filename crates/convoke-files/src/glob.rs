@@ -17,8 +17,8 @@ use crate::walk::Walk;
 /// One call of the glob tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct Glob {
-    /// Which names: `*` and `?` within a component, `**` across them, `[a-z]`, `{a,b}`. Without a slash it is compared with the last component of
-    /// a path, with one with the whole path below `path`.
+    /// Which names: `*` and `?` within a component, `**` across them, `[a-z]`, `{a,b}`. Without a slash it is
+    /// compared with the last component of a path, with one with the whole path below `path`.
     pub pattern: String,
     /// The directory to look in; the tree if none.
     #[serde(default)]

@@ -1,4 +1,5 @@
-//! The grep tool: lines that fit a regular expression. Files are searched through the handle they were opened by; nothing is changed.
+//! The grep tool: lines that fit a regular expression. Files are searched through the handle they were opened
+//! by; nothing is changed.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -7,7 +8,9 @@ use std::path::{Path, PathBuf};
 
 use grep_matcher::{LineTerminator, Matcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch};
+use grep_searcher::{
+    BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch,
+};
 use rustix::fs::{AtFlags, FileType};
 use serde::Deserialize;
 
@@ -140,7 +143,11 @@ impl<'a> Search<'a> {
             return Err(Refused::Pattern { pattern: String::new(), why });
         }
         let mut builder = RegexMatcherBuilder::new();
-        builder.case_insensitive(grep.ignore_case).fixed_strings(grep.fixed).multi_line(true).size_limit(MOST_PATTERN);
+        builder
+            .case_insensitive(grep.ignore_case)
+            .fixed_strings(grep.fixed)
+            .multi_line(true)
+            .size_limit(MOST_PATTERN);
         if !grep.multiline {
             // So `$` fits before `\r\n` too.
             builder.crlf(true);

@@ -1,4 +1,5 @@
-//! What `.gitignore` and `.ignore` files leave out, read by handle on the way down a tree. It never follows a link to such a file.
+//! What `.gitignore` and `.ignore` files leave out, read by handle on the way down a tree. It never follows a
+//! link to such a file.
 
 use std::ffi::OsStr;
 use std::io::Read;

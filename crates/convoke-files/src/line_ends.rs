@@ -1,7 +1,7 @@
 //! Where lines end, and how. Pure.
 //!
-//! A line ends at `\n`, with a `\r` before it if there is one, so that numbers agree with those of grep and of compilers. Only a text without
-//! any `\n` has lines that end at `\r`.
+//! A line ends at `\n`, with a `\r` before it if there is one, so that numbers agree with those of grep and
+//! of compilers. Only a text without any `\n` has lines that end at `\r`.
 
 use std::ops::Range;
 
@@ -33,7 +33,8 @@ impl End {
 
 /// The ending most lines of a text have; the first one's in a tie, `\n` where there is none.
 pub(crate) fn dominant(body: &[u8]) -> End {
-    let (mut plain, mut with_cr) = (0_usize, 0_usize);
+    let mut plain = 0_usize;
+    let mut with_cr = 0_usize;
     let mut first = None;
     for at in memchr::memchr_iter(b'\n', body) {
         let end = if at > 0 && body[at - 1] == b'\r' { End::CrLf } else { End::Lf };

@@ -16,7 +16,8 @@ use crate::walk::{Entry, Walk};
 
 /// Levels that are listed.
 const LEVELS: usize = 2;
-/// Entries of one directory on the second level that are listed, so that one large directory does not hide the others.
+/// Entries of one directory on the second level that are listed, so that one large directory does not hide
+/// the others.
 const MOST_BELOW: usize = 50;
 
 /// The entries of a directory and of those in it.
@@ -24,7 +25,9 @@ pub(crate) fn directory(root: &Root, named: &Named, directory: OwnedFd, caps: &C
     let mut walk = Walk::new(caps, false).down_to(LEVELS);
     let mut lines: Vec<String> = Vec::new();
     let mut chars = 0;
-    let (mut below, mut left_below, mut left_over) = (0, 0_u64, 0_u64);
+    let mut below = 0;
+    let mut left_below = 0_u64;
+    let mut left_over = 0_u64;
     walk.run(root, named, directory, &mut |entry| {
         if entry.depth == 1 {
             if left_below > 0 {
@@ -83,10 +86,15 @@ fn line(entry: &Entry<'_>) -> String {
         FileType::Directory => format!("{path}/"),
         FileType::RegularFile => {
             let stat = rustix::fs::statat(entry.directory, entry.name, AtFlags::SYMLINK_NOFOLLOW);
-            stat.map_or_else(|_| path.clone(), |stat| format!("{path}  {}", show::size(beneath::length(&stat))))
+            stat.map_or_else(
+                |_| path.clone(),
+                |stat| format!("{path}  {}", show::size(beneath::length(&stat))),
+            )
         }
         FileType::Symlink => match rustix::fs::readlinkat(entry.directory, entry.name, Vec::new()) {
-            Ok(target) => format!("{path} -> {}", show::path(Path::new(OsStr::from_bytes(target.to_bytes())))),
+            Ok(target) => {
+                format!("{path} -> {}", show::path(Path::new(OsStr::from_bytes(target.to_bytes()))))
+            }
             Err(_) => format!("{path} (a link)"),
         },
         _ => format!("{path} (no regular file)"),

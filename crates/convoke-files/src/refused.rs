@@ -17,8 +17,8 @@ pub enum Refused {
     },
     /// The path leads out of the tree.
     #[error(
-        "`{path}` leads outside the tree. Reachable is what lies below `{tree}`: give a path relative to it or one that begins with it; \
-         absolute links and links that lead out of it are not followed."
+        "`{path}` leads outside the tree. Reachable is what lies below `{tree}`: give a path relative to it \
+         or one that begins with it; absolute links and links that lead out of it are not followed."
     )]
     Outside {
         /// What was said.
@@ -28,14 +28,18 @@ pub enum Refused {
     },
     /// The path leads to something that is kept from agents.
     #[error(
-        "`{path}` is hidden from agents, as credentials and Convoke's own files are. Do without it; only a person can change that."
+        "`{path}` is hidden from agents, as credentials and Convoke's own files are. Do without it; only a \
+            person can change that."
     )]
     Hidden {
         /// What was said.
         path: String,
     },
     /// The path goes round in circles, or through a link that only the kernel can make.
-    #[error("`{path}` goes through too many links, or through a link such as those in /proc. Name the file itself.")]
+    #[error(
+        "`{path}` goes through too many links, or through a link such as those in /proc. Name the file \
+            itself."
+    )]
     Links {
         /// What was said.
         path: String,
@@ -60,7 +64,8 @@ pub enum Refused {
     },
     /// The agent may only read.
     #[error(
-        "nothing may be written below `{tree}`: this agent only reads it. Say in your answer which change is needed and why."
+        "nothing may be written below `{tree}`: this agent only reads it. Say in your answer which change is \
+            needed and why."
     )]
     ReadOnly {
         /// The tree as the model knows it.
@@ -68,7 +73,8 @@ pub enum Refused {
     },
     /// The path lies where no tool writes.
     #[error(
-        "`{path}` lies in `{name}`, which the file tools never write. Leave it as it is; use the program it belongs to."
+        "`{path}` lies in `{name}`, which the file tools never write. Leave it as it is; use the program it \
+            belongs to."
     )]
     Protected {
         /// What was said.
@@ -106,7 +112,8 @@ pub enum Refused {
     },
     /// The text to be replaced is in the file more than once.
     #[error(
-        "old_str is in `{path}` {count} times, beginning at lines {lines}. Nothing was changed; add lines around it until it is unique."
+        "old_str is in `{path}` {count} times, beginning at lines {lines}. Nothing was changed; add lines \
+            around it until it is unique."
     )]
     ManyMatches {
         /// What was said.
@@ -138,7 +145,8 @@ pub enum Refused {
     },
     /// Something else changed the file or its directory while it was being edited.
     #[error(
-        "`{path}` was changed by somebody else at the same moment. It was left as they made it: view it again and repeat the edit."
+        "`{path}` was changed by somebody else at the same moment. It was left as they made it: view it \
+            again and repeat the edit."
     )]
     Changed {
         /// What was said.

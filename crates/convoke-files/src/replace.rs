@@ -1,7 +1,8 @@
 //! Finding the one place a text stands at, and fitting another text in there. Pure.
 //!
-//! The model sees lines without their endings and writes `\n`; in its texts `\n` stands for whatever ends a line in the file. What it
-//! replaces keeps the endings it had, and lines it adds take the one most lines have.
+//! The model sees lines without their endings and writes `\n`; in its texts `\n` stands for whatever ends a
+//! line in the file. What it replaces keeps the endings it had, and lines it adds take the one most lines
+//! have.
 
 use std::ops::Range;
 
@@ -42,16 +43,19 @@ pub(crate) fn find(body: &[u8], old: &str) -> Found {
         [] => Found::Nowhere(nearest(&plain.bytes, old)),
         [at] => Found::Once(plain.origin(*at)..plain.origin(at + old.len())),
         many => {
-            let lines = many.iter().take(MOST).map(|at| line_ends::line_of(body, plain.origin(*at))).collect();
+            let lines =
+                many.iter().take(MOST).map(|at| line_ends::line_of(body, plain.origin(*at))).collect();
             Found::Often(lines, many.len() > MOST)
         }
     }
 }
 
-/// The bytes to put in the place of `piece`, which is where `old` stands in a text whose dominant ending is given.
+/// The bytes to put in the place of `piece`, which is where `old` stands in a text whose dominant ending is
+/// given.
 pub(crate) fn fit(piece: &[u8], old: &str, new: &str, dominant: End) -> Vec<u8> {
     let ends = line_ends::ends(piece, dominant == End::Cr);
-    let (before, after): (Vec<&str>, Vec<&str>) = (old.split('\n').collect(), new.split('\n').collect());
+    let before: Vec<&str> = old.split('\n').collect();
+    let after: Vec<&str> = new.split('\n').collect();
     let shorter = before.len().min(after.len());
     let head = before.iter().zip(&after).take_while(|(one, other)| one == other).count();
     let tail = before
@@ -151,19 +155,26 @@ fn nearest(body: &[u8], old: &str) -> String {
             let agree = rest.take_while(|(one, other)| spaces(one) == spaces(other)).count();
             match lines.get(at + agree) {
                 Some(line) => {
-                    format!("it begins like line {}, but line {} is `{}`", at + 1, at + agree + 1, quote(line))
+                    format!(
+                        "it begins like line {}, but line {} is `{}`",
+                        at + 1,
+                        at + agree + 1,
+                        quote(line)
+                    )
                 }
                 None => format!("it begins like line {}, but the file ends before it does", at + 1),
             }
         }
         None => match lines.iter().position(|line| line.contains(first.trim())) {
             Some(at) => format!("its first line stands within line {}: `{}`", at + 1, quote(lines[at])),
-            None => "no line of the file is like its first line; view the file and copy the text from there".to_owned(),
+            None => "no line of the file is like its first line; view the file and copy the text from there"
+                .to_owned(),
         },
     }
 }
 
-/// Where lines follow each other in a text, seen through a rule; the first and the last may be parts of lines.
+/// Where lines follow each other in a text, seen through a rule; the first and the last may be parts of
+/// lines.
 fn position(lines: &[&str], wanted: &[&str], rule: Rule) -> Option<usize> {
     let ruled: Vec<String> = wanted.iter().map(|line| rule(line)).collect();
     if ruled.iter().all(String::is_empty) || wanted.len() > lines.len() {
@@ -200,8 +211,9 @@ fn letters(line: &str) -> String {
 }
 
 fn numbered(line: &str) -> bool {
-    line.split_once('\t')
-        .is_some_and(|(number, _)| !number.trim().is_empty() && number.trim().bytes().all(|byte| byte.is_ascii_digit()))
+    line.split_once('\t').is_some_and(|(number, _)| {
+        !number.trim().is_empty() && number.trim().bytes().all(|byte| byte.is_ascii_digit())
+    })
 }
 
 fn quote(line: &str) -> String {
@@ -213,7 +225,9 @@ mod tests {
     use super::*;
 
     fn replaced(body: &str, old: &str, new: &str) -> String {
-        let Found::Once(place) = find(body.as_bytes(), old) else { panic!("{old:?} stands once in {body:?}") };
+        let Found::Once(place) = find(body.as_bytes(), old) else {
+            panic!("{old:?} stands once in {body:?}")
+        };
         let piece = fit(&body.as_bytes()[place.clone()], old, new, line_ends::dominant(body.as_bytes()));
         let mut bytes = body.as_bytes().to_vec();
         bytes.splice(place, piece);
@@ -280,8 +294,10 @@ mod tests {
         };
         let ends = ["\n", "\r\n", "\r"];
         for _ in 0..2_000 {
-            let mut piece = || (0..next(6)).map(|_| format!("line {}{}", next(9), ends[next(3)])).collect::<String>();
-            let (before, after) = (piece(), piece());
+            let mut piece =
+                || (0..next(6)).map(|_| format!("line {}{}", next(9), ends[next(3)])).collect::<String>();
+            let before = piece();
+            let after = piece();
             let body = format!("{before}<needle>{after}");
             assert_eq!(replaced(&body, "<needle>", "<other>"), format!("{before}<other>{after}"));
         }

@@ -1,4 +1,5 @@
-//! The tree an agent works in: its handle, the path the model knows it by, and where nobody writes. It opens nothing itself.
+//! The tree an agent works in: its handle, the path the model knows it by, and the paths that
+//! no tool writes. It opens nothing itself.
 
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -21,12 +22,13 @@ pub struct Root {
     kernel_resolves: bool,
 }
 
-/// What nobody writes in a tree.
+/// What no tool writes in a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Protected {
     /// Whether anything may be written at all.
     pub writing: bool,
-    /// Components of a path, such as `.git`, that are neither written nor written below, in whatever case they are spelt.
+    /// Components of a path, such as `.git`, that are neither written nor written below, in whatever case
+    /// they are spelt.
     pub names: Vec<String>,
 }
 
@@ -35,20 +37,21 @@ pub struct Protected {
 pub(crate) struct Named {
     /// As the model said it, for texts.
     pub(crate) said: String,
-    /// Relative to the tree; `.` for the tree itself. It may hold `..`, which only the kernel or the walk by handle resolves.
+    /// Relative to the tree; `.` for the tree itself. It may hold `..`, which only the kernel or the walk by
+    /// handle resolves.
     pub(crate) path: PathBuf,
 }
 
 impl Root {
-    /// A tree by the handle of its directory (`O_PATH` is enough). `shown` is the absolute path the model knows it by; it is only compared and
-    /// printed, never opened.
+    /// A tree by the handle of its directory (`O_PATH` is enough). `shown` is the absolute path the model
+    /// knows it by; it is only compared and printed, never opened.
     pub fn new(fd: OwnedFd, shown: PathBuf, protected: Protected) -> Self {
         let kernel_resolves = beneath::kernel_resolves(fd.as_fd());
         Self { fd, shown, protected, hidden: Vec::new(), guarded: Vec::new(), kernel_resolves }
     }
 
-    /// The same tree without what lies at or below these paths, which are relative to it. Names are then walked, because only that tells where
-    /// a name really leads.
+    /// The same tree without what lies at or below these paths, which are relative to it. Names are then
+    /// walked, because only that tells where a name really leads.
     #[must_use]
     pub fn hiding(mut self, hidden: Vec<PathBuf>) -> Self {
         self.kernel_resolves &= hidden.is_empty();
@@ -63,7 +66,8 @@ impl Root {
         self
     }
 
-    /// Where a path of the model's really leads, relative to the tree: links are followed and `..` is resolved.
+    /// Where a path of the model's really leads, relative to the tree: links are followed and `..` is
+    /// resolved.
     pub fn real_path(&self, said: &str) -> Result<PathBuf, Refused> {
         beneath::walk(self, &self.named(said)?).map(|place| place.path)
     }
@@ -83,7 +87,12 @@ impl Root {
         read.map_err(|error| Refused::reading_io(&named.said, &error))?;
         if bytes.len() as u64 > cap {
             let size = show::size(beneath::length(&stat).max(bytes.len() as u64));
-            return Err(Refused::Large { path: named.said, size, cap: show::size(cap), advice: "Read a part of it." });
+            return Err(Refused::Large {
+                path: named.said,
+                size,
+                cap: show::size(cap),
+                advice: "Read a part of it.",
+            });
         }
         Ok(bytes)
     }
@@ -99,13 +108,14 @@ impl Root {
         self.hidden.iter().filter_map(|hidden| Some(hidden.strip_prefix(&real).ok()?.to_owned())).collect()
     }
 
-    /// Whether anything is.
+    /// Whether the tree hides anything.
     pub(crate) fn hides_something(&self) -> bool {
         !self.hidden.is_empty()
     }
 
-    /// The same tree as it is used where the kernel cannot resolve names beneath a handle (`openat2` is missing or filtered out): names are
-    /// then walked one component after the other. [`Root::new`] finds this out by itself.
+    /// The same tree as it is used where the kernel cannot resolve names beneath a handle (`openat2` is
+    /// missing or filtered out): names are then walked one component after the other. [`Root::new`] finds
+    /// this out by itself.
     #[must_use]
     pub fn by_walking(mut self) -> Self {
         self.kernel_resolves = false;
@@ -131,7 +141,8 @@ impl Root {
         show::path(&self.shown)
     }
 
-    /// What a path of the model's is relative to the tree. Nothing is looked up, and `..` is left to whoever opens it.
+    /// What a path of the model's is relative to the tree. Nothing is looked up; a
+    /// `..` is resolved when the path is opened.
     pub(crate) fn named(&self, said: &str) -> Result<Named, Refused> {
         let bad = |why| Err(Refused::Path { path: said.escape_debug().to_string(), why });
         if said.is_empty() {

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use crate::caps::Caps;
 
-/// A path as the model reads it: control characters are escaped, so that a name cannot forge a line of the answer.
+/// A path as the model reads it: control characters are escaped, so that a name cannot forge a line of the
+/// answer.
 pub(crate) fn path(path: &Path) -> String {
     let text = path.to_string_lossy();
     if text.chars().any(char::is_control) { text.escape_debug().to_string() } else { text.into_owned() }
@@ -54,7 +55,8 @@ pub(crate) fn readable(bytes: &[u8]) -> String {
     text
 }
 
-/// A text cut to `cap` characters, with a word about what is missing; `more` is what had been left out before.
+/// A text cut to `cap` characters, with a word about what is missing; `more` is what had been left out
+/// before.
 pub(crate) fn cut(text: &str, cap: usize, more: u64) -> String {
     let mut ends = text.char_indices().skip(cap).map(|(at, _)| at);
     let (shown, rest) = match ends.next() {
@@ -79,7 +81,8 @@ impl Page {
         Self { text: String::new(), room: caps.view_chars, line_chars: caps.line_chars, last: None }
     }
 
-    /// Adds a line; false when there was no room for it. The first line always fits, so that paging never stands still.
+    /// Adds a line; false when there was no room for it. The first line always fits, so that paging never
+    /// stands still.
     pub(crate) fn line(&mut self, number: u64, line: &[u8], left_out: u64) -> bool {
         let text = format!("{number:>6}\t{}\n", cut(&readable(line), self.line_chars, left_out));
         let chars = text.chars().count();

@@ -1,4 +1,5 @@
-//! Files as text and back: encodings and byte-order marks. Pure. What is not touched comes back byte for byte.
+//! Files as text and back: encodings and byte-order marks. Pure. What is not touched comes back byte for
+//! byte.
 
 /// What the bytes of a file are.
 #[derive(Debug)]
@@ -110,7 +111,9 @@ impl Text {
             Encoding::Utf16Le => Some("UTF-16, little-endian"),
             Encoding::Utf16Be => Some("UTF-16, big-endian"),
             Encoding::Latin1 => Some("not UTF-8; read as Latin-1"),
-            Encoding::Mixed => Some("not UTF-8 everywhere; other bytes are shown as \\xNN and stay as they are"),
+            Encoding::Mixed => {
+                Some("not UTF-8 everywhere; other bytes are shown as \\xNN and stay as they are")
+            }
         }
     }
 }

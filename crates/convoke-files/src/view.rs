@@ -90,13 +90,23 @@ pub(crate) fn around(body: &[u8], first: u64, last: u64, caps: &Caps) -> String 
 }
 
 /// A file too large to be held: read once from its beginning, holding only what is shown.
-fn long_file(named: &Named, mut file: File, stat: &Stat, wanted: Wanted, caps: &Caps) -> Result<String, Refused> {
+fn long_file(
+    named: &Named,
+    mut file: File,
+    stat: &Stat,
+    wanted: Wanted,
+    caps: &Caps,
+) -> Result<String, Refused> {
     let deadline = caps.deadline();
     let mut buffer = vec![0_u8; 256 << 10];
     let mut page = Page::new(caps);
     let mut number = 1_u64;
-    let (mut line, mut dropped) = (Vec::new(), 0_u64);
-    let (mut open, mut full, mut begun, mut whole) = (false, false, false, true);
+    let mut line = Vec::new();
+    let mut dropped = 0_u64;
+    let mut open = false;
+    let mut full = false;
+    let mut begun = false;
+    let mut whole = true;
     // Four bytes are the most a character has, so this many always fill what is shown of a line.
     let hold = caps.line_chars.saturating_mul(4);
     let within = |number: u64| number >= wanted.first && wanted.last.is_none_or(|last| number <= last);
@@ -157,7 +167,9 @@ fn wanted(range: Option<(i64, i64)>) -> Result<Wanted, Refused> {
     match u64::try_from(last) {
         Ok(last) if last >= from => Ok(Wanted { first: from, last: Some(last) }),
         _ if last == -1 => Ok(Wanted { first: from, last: None }),
-        _ => bad("is not usable: the end is a line at or after the first one, or -1 for the end of the file."),
+        _ => {
+            bad("is not usable: the end is a line at or after the first one, or -1 for the end of the file.")
+        }
     }
 }
 
@@ -195,8 +207,10 @@ fn finish(page: Page, wanted: Wanted, total: Option<u64>, size: u64, notes: &[St
             if cut {
                 let next = shown + 1;
                 let to = end.map_or_else(|| "-1".to_owned(), |end| end.to_string());
-                notes
-                    .insert(0, format!("lines {} to {shown} {of}; go on with view_range [{next}, {to}]", wanted.first));
+                notes.insert(
+                    0,
+                    format!("lines {} to {shown} {of}; go on with view_range [{next}, {to}]", wanted.first),
+                );
             } else if wanted.first > 1 || total.is_none_or(|total| shown < total) {
                 notes.insert(0, format!("lines {} to {shown} {of}", wanted.first));
             }

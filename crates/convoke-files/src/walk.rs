@@ -1,4 +1,5 @@
-//! Going through a tree from handle to handle, in the order of names. Links are seen and never followed; `.git` is never entered.
+//! Going through a tree from handle to handle, in the order of names. Links are seen and never followed;
+//! `.git` is never entered.
 
 use std::ffi::{OsStr, OsString};
 use std::ops::ControlFlow;
@@ -76,7 +77,8 @@ impl Walk {
         self.deadline
     }
 
-    /// Goes through a directory, which `named` names, until `visit` breaks it off. What `visit` is shown, it may also be in the middle of.
+    /// Goes through a directory, which `named` names, until `visit` breaks it off. What `visit` is shown, it
+    /// may also be in the middle of.
     pub(crate) fn run(
         &mut self,
         root: &Root,
@@ -133,10 +135,12 @@ impl Walk {
             }
             let path = at.join(&name);
             let is_directory = kind == FileType::Directory;
-            let below = Path::new(OsStr::from_bytes(path.as_os_str().as_bytes().get(start..).unwrap_or_default()));
+            let below =
+                Path::new(OsStr::from_bytes(path.as_os_str().as_bytes().get(start..).unwrap_or_default()));
             if name == ".git"
                 || self.hidden.iter().any(|hidden| below.starts_with(hidden))
-                || !self.all && (name.as_bytes().starts_with(b".") || self.rules.leaves_out(&path, is_directory))
+                || !self.all
+                    && (name.as_bytes().starts_with(b".") || self.rules.leaves_out(&path, is_directory))
             {
                 self.left_out += u64::from(name != ".git");
                 continue;
@@ -209,11 +213,16 @@ impl Walk {
     pub(crate) fn remarks(&self, caps: &Caps) -> Vec<String> {
         let mut remarks = Vec::new();
         if self.late {
-            remarks
-                .push(format!("cut off after {:?}: there may be more; search a smaller part of the tree", caps.time));
+            remarks.push(format!(
+                "cut off after {:?}: there may be more; search a smaller part of the tree",
+                caps.time
+            ));
         }
         if self.unreadable > 0 {
-            remarks.push(format!("{} could not be read", show::count(self.unreadable, "directory", "directories")));
+            remarks.push(format!(
+                "{} could not be read",
+                show::count(self.unreadable, "directory", "directories")
+            ));
         }
         if self.too_deep > 0 {
             remarks.push(format!(

@@ -1,9 +1,10 @@
 //! Putting new content where a name leads, all at once or not at all.
 //!
-//! The content goes to a new file beside the old one, is synced, and changes places with it; the old one is removed when it proves to be
-//! the one that was read, and gets its name back when somebody else has written meanwhile. So a reader sees either the old or the new
-//! content, a full disk leaves the old one, and a file that has further names elsewhere keeps its content under those: the name written to
-//! becomes a file of its own. The mode is kept (set-id bits are dropped, as every write drops them); extended attributes are not.
+//! The content goes to a new file beside the old one, is synced, and changes places with it. The old file is
+//! removed if it is still the one that was read; if another process has written it meanwhile, it gets its
+//! name back. So a reader sees either the old or the new content, a full disk leaves the old one, and a file
+//! with further names elsewhere keeps its content under those: the name written to becomes a file of its own.
+//! The mode is kept (set-id bits are dropped, as every write drops them); extended attributes are not.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -16,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 
-use crate::beneath::{self, Place};
+use crate::beneath::{self, ResolvedPath};
 use crate::refused::{Refused, errno_of};
 use crate::root::{Named, Root};
 use crate::show;
@@ -26,7 +27,7 @@ use crate::show;
 pub(crate) struct Target<'a> {
     root: &'a Root,
     named: &'a Named,
-    place: Place,
+    place: ResolvedPath,
     old: Option<(File, Stat)>,
 }
 
@@ -41,9 +42,10 @@ pub(crate) struct Written {
 }
 
 impl<'a> Target<'a> {
-    /// Finds where a name leads and opens what is there. Refuses what may not be written before anything is changed.
+    /// Finds where a name leads and opens what is there. Refuses what may not be written before anything is
+    /// changed.
     pub(crate) fn find(root: &'a Root, named: &'a Named) -> Result<Self, Refused> {
-        // Asked first, so that an agent that only reads is told so whatever the path is.
+        // Checked first, so that an agent that may only read gets that answer for every path.
         root.may_write(&named.said, &PathBuf::new())?;
         let place = beneath::walk(root, named)?;
         root.may_write(&named.said, &place.path)?;
@@ -117,18 +119,23 @@ impl<'a> Target<'a> {
             }
         }
         outcome?;
-        let other_names =
-            self.old.as_ref().map_or(0, |(_, stat)| u64::try_from(i128::from(stat.st_nlink) - 1).unwrap_or(0));
+        let other_names = self
+            .old
+            .as_ref()
+            .map_or(0, |(_, stat)| u64::try_from(i128::from(stat.st_nlink) - 1).unwrap_or(0));
         Ok(Written { path: self.place.path, created: self.old.is_none(), other_names })
     }
 
     fn put_in(&self, parent: &OwnedFd, content: &[u8]) -> Result<(), Refused> {
         let failed = |errno| Refused::writing(&self.named.said, errno);
-        let (mut file, beside) = new_file(parent, if self.old.is_some() { 0o600 } else { 0o666 }).map_err(failed)?;
+        let (mut file, beside) =
+            new_file(parent, if self.old.is_some() { 0o600 } else { 0o666 }).map_err(failed)?;
         let put = self.fill(&mut file, parent, content).map_err(failed).and_then(|()| {
             self.unchanged(parent)?;
             self.take_name(parent, &beside, &file).map_err(|errno| match errno {
-                Errno::EXIST | Errno::ISDIR | Errno::NOTDIR => Refused::Changed { path: self.named.said.clone() },
+                Errno::EXIST | Errno::ISDIR | Errno::NOTDIR => {
+                    Refused::Changed { path: self.named.said.clone() }
+                }
                 other => failed(other),
             })
         });
@@ -136,7 +143,8 @@ impl<'a> Target<'a> {
             let _ = rustix::fs::unlinkat(parent, &beside, AtFlags::empty());
             return put;
         }
-        // The new name is made to last too. The content is in place already, so a failure here is no failure of the edit.
+        // The new name is made to last too. The content is in place already, so a failure here is no failure
+        // of the edit.
         if let Ok(directory) = beneath::open_directory(parent.as_fd(), OsStr::new(".")) {
             let _ = rustix::fs::fsync(directory);
         }
@@ -147,13 +155,16 @@ impl<'a> Target<'a> {
         file.write_all(content).map_err(|error| errno_of(&error))?;
         let owner = match &self.old {
             Some((_, stat)) => *stat,
-            // What a privileged host makes belongs to whom the directory belongs, so that the agent's commands can change it.
+            // A file that a privileged host makes gets the owner of its directory, so
+            // that the agent's commands can change it.
             None => beneath::stat(parent.as_fd())?,
         };
         let own = beneath::stat(file.as_fd())?;
         if own.st_uid != owner.st_uid {
-            let (user, group) = (rustix::fs::Uid::from_raw(owner.st_uid), rustix::fs::Gid::from_raw(owner.st_gid));
-            // Where we may not give it away it stays ours, as with any program that writes beside and renames.
+            let user = rustix::fs::Uid::from_raw(owner.st_uid);
+            let group = rustix::fs::Gid::from_raw(owner.st_gid);
+            // Where the owner may not be changed it stays ours, as with
+            // any program that writes beside and renames.
             let _ = rustix::fs::fchown(&*file, Some(user), Some(group));
         }
         if let Some((_, stat)) = &self.old {
@@ -166,7 +177,8 @@ impl<'a> Target<'a> {
     fn unchanged(&self, parent: &OwnedFd) -> Result<(), Refused> {
         let changed = || Refused::Changed { path: self.named.said.clone() };
         let now = beneath::walk(self.root, self.named)?;
-        let here = beneath::stat(parent.as_fd()).and_then(|here| Ok((here, beneath::stat(now.parent.as_fd())?)));
+        let here =
+            beneath::stat(parent.as_fd()).and_then(|here| Ok((here, beneath::stat(now.parent.as_fd())?)));
         let (here, there) = here.map_err(|errno| Refused::writing(&self.named.said, errno))?;
         if !now.missing.is_empty() || !beneath::same(&here, &there) || now.path != self.place.path {
             return Err(changed());
@@ -178,7 +190,8 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Gives the name to the new file. `EXIST` means that somebody else was faster; what they wrote keeps the name then.
+    /// Gives the name to the new file. `EXIST` means that another process
+    /// wrote first; its file keeps the name then.
     fn take_name(&self, parent: &OwnedFd, beside: &OsStr, new: &File) -> Result<(), Errno> {
         let name = &self.place.name;
         let rename = |flags| rustix::fs::renameat_with(parent, beside, parent, name, flags);
@@ -186,7 +199,7 @@ impl<'a> Target<'a> {
         let look = || rustix::fs::statat(parent, beside, AtFlags::SYMLINK_NOFOLLOW);
         let Some((_, old)) = &self.old else {
             return match rename(RenameFlags::NOREPLACE) {
-                // Some file systems cannot promise not to replace; the look just before has to do there.
+                // Some file systems cannot promise not to replace; there the check just before has to do.
                 Err(Errno::INVAL | Errno::NOSYS) => plainly(),
                 other => other,
             };
@@ -202,7 +215,7 @@ impl<'a> Target<'a> {
         }
         rename(RenameFlags::EXCHANGE)?;
         if !beneath::same(&beneath::stat(new.as_fd())?, &look()?) {
-            // In that instant somebody wrote again; the last one to write is who keeps the name.
+            // Another process wrote between the two exchanges; the file that was written last keeps the name.
             rename(RenameFlags::EXCHANGE)?;
         }
         Err(Errno::EXIST)
@@ -215,8 +228,9 @@ fn as_read(old: &Stat, now: &Stat) -> bool {
     beneath::same(old, now) && content(old) == content(now)
 }
 
-/// Opens a file that is to be replaced. For writing too, although it never is written: so the system says now whether it may be.
-fn open_old(named: &Named, place: &Place, found: &Stat) -> Result<(File, Stat), Refused> {
+/// Opens a file that is to be replaced. It is opened for writing, although nothing is written to it, so that
+/// the system says now whether that is allowed.
+fn open_old(named: &Named, place: &ResolvedPath, found: &Stat) -> Result<(File, Stat), Refused> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let open = |flags| rustix::fs::openat(&*place.parent, &place.name, flags, Mode::empty());
     let fd = match open(flags | OFlags::RDWR) {
@@ -225,7 +239,10 @@ fn open_old(named: &Named, place: &Place, found: &Stat) -> Result<(File, Stat), 
         other => other,
     };
     let changed = || Refused::Changed { path: named.said.clone() };
-    let fd = fd.map_err(|errno| if errno == Errno::LOOP { changed() } else { Refused::writing(&named.said, errno) })?;
+    let fd =
+        fd.map_err(
+            |errno| if errno == Errno::LOOP { changed() } else { Refused::writing(&named.said, errno) },
+        )?;
     let stat = beneath::stat(fd.as_fd()).map_err(|errno| Refused::writing(&named.said, errno))?;
     if beneath::same(&stat, found) && beneath::kind(&stat) == FileType::RegularFile {
         Ok((File::from(fd), stat))
@@ -234,7 +251,7 @@ fn open_old(named: &Named, place: &Place, found: &Stat) -> Result<(File, Stat), 
     }
 }
 
-/// Makes a directory, or takes the one somebody else has just made; says which.
+/// Makes a directory, or opens the one another process has just made; says which.
 fn make_directory(above: &OwnedFd, name: &OsStr) -> Result<(OwnedFd, bool), Errno> {
     let new = match rustix::fs::mkdirat(above, name, Mode::from_raw_mode(0o777)) {
         Ok(()) => true,
@@ -243,16 +260,18 @@ fn make_directory(above: &OwnedFd, name: &OsStr) -> Result<(OwnedFd, bool), Errn
     };
     let directory = beneath::open_directory(above.as_fd(), name)?;
     if new {
-        let (own, owner) = (beneath::stat(directory.as_fd())?, beneath::stat(above.as_fd())?);
+        let own = beneath::stat(directory.as_fd())?;
+        let owner = beneath::stat(above.as_fd())?;
         if own.st_uid != owner.st_uid {
-            let (user, group) = (rustix::fs::Uid::from_raw(owner.st_uid), rustix::fs::Gid::from_raw(owner.st_gid));
+            let user = rustix::fs::Uid::from_raw(owner.st_uid);
+            let group = rustix::fs::Gid::from_raw(owner.st_gid);
             let _ = rustix::fs::fchown(&directory, Some(user), Some(group));
         }
     }
     Ok((directory, new))
 }
 
-/// A new, empty file in a directory, under a name nobody else has.
+/// A new, empty file in a directory, under a name that is not taken.
 fn new_file(parent: &OwnedFd, mode: u32) -> Result<(File, OsString), Errno> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     const MOST_TRIES: usize = 1_000;

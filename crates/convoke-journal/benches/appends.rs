@@ -1,8 +1,9 @@
 //! Durable appends: `cargo bench -p convoke-journal --bench appends [-- SECONDS [POSTGRES_URL]]`.
 //!
-//! Prints, all from one run because disks differ and change their mind: appends per second by one writer alone, by 64
-//! writers of one process, by the same when each append also updates one shared stream, and by four processes with the
-//! slowest over the fastest. One append is one event of 256 bytes, on disk when it counts.
+//! Prints, all from one run because disks differ and change their mind: appends per second by one writer
+//! alone, by 64 writers of one process, by the same when each append also updates one shared stream, and by
+//! four processes with the slowest over the fastest. One append is one event of 256 bytes, on disk when it
+//! counts.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use std::error::Error;
@@ -39,11 +40,15 @@ fn measure(runtime: &tokio::runtime::Runtime, store: &str, place: &str, each: Du
     let alone = runtime.block_on(writers(place, 1, each, false))?;
     println!("{store}: one writer alone           {alone:>8.0} durable appends/s");
     let many = runtime.block_on(writers(place, WRITERS, each, false))?;
-    println!("{store}: {WRITERS} writers, one process    {many:>8.0} durable appends/s ({:.1} x)", many / alone);
+    println!(
+        "{store}: {WRITERS} writers, one process    {many:>8.0} durable appends/s ({:.1} x)",
+        many / alone
+    );
     let shared = runtime.block_on(writers(place, WRITERS, each, true))?;
     println!("{store}: the same, all with one ledger {shared:>7.0} durable appends/s");
     let counts = processes(place, each)?;
-    let (slowest, fastest) = (counts.iter().min().unwrap_or(&0), counts.iter().max().unwrap_or(&1));
+    let slowest = counts.iter().min().unwrap_or(&0);
+    let fastest = counts.iter().max().unwrap_or(&1);
     let sum: u64 = counts.iter().sum();
     let ratio = *slowest as f64 / *fastest as f64;
     let rate = sum as f64 / each.as_secs_f64();

@@ -1,10 +1,13 @@
-//! Writes the journal that `tests/fixtures/v2.db` is a copy of: `cargo run -p convoke-journal --example make_fixture
-//! -- tests/fixtures/v2.db`. To be run once per format version; an old fixture is never made again.
+//! Writes the journal that `tests/fixtures/v2.db` is a copy of: `cargo run -p convoke-journal --example
+//! make_fixture -- tests/fixtures/v2.db`. To be run once per format version; an old fixture is never made
+//! again.
 
 use std::error::Error;
 use std::path::Path;
 
-use convoke_journal::{Batch, Change, Changed, Journal, KeyedInput, Location, Options, Process, StreamId, Update};
+use convoke_journal::{
+    Batch, Change, Changed, Journal, KeyedInput, Location, Options, Process, StreamId, Update,
+};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -19,7 +22,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     (who.boot, who.pid_namespace) = ("a machine of long ago".to_owned(), "pid:[1]".to_owned());
     let journal = Journal::open(Location::Sqlite(file.clone()), Options::new(who)).await?;
 
-    let (agent, other) = (StreamId::new("a_fixture")?, StreamId::new("a_other")?);
+    let agent = StreamId::new("a_fixture")?;
+    let other = StreamId::new("a_other")?;
     let input = |stream: &StreamId, key: &str, body: &str| KeyedInput {
         stream: stream.clone(),
         key: key.to_owned(),
@@ -43,7 +47,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     journal.append(&lease, 2, &second).await?;
     let ledger = StreamId::new("s_fixture:ledger")?;
     let spent = |total: u64, nanos: u64| {
-        let (state, event) = (format!(r#"{{"spent":{total}}}"#), format!(r#"{{"type":"spent","nanos":{nanos}}}"#));
+        let state = format!(r#"{{"spent":{total}}}"#);
+        let event = format!(r#"{{"type":"spent","nanos":{nanos}}}"#);
         Change::new(move |_| Ok(Changed { state: state.clone(), events: vec![event.clone()] }))
     };
     journal.update(&ledger, 4_000, &spent(3, 3)).await?;

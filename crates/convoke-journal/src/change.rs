@@ -1,5 +1,5 @@
-//! Changes of shared streams: what is asked for, and what came of it. The function in a [`Change`] is the caller's; the
-//! stores decide only when it is called. No I/O.
+//! Changes of shared streams: what is asked for, and what came of it. The function in a [`Change`] is the
+//! caller's; the stores decide only when it is called. No I/O.
 
 use std::any::Any;
 use std::fmt;
@@ -17,11 +17,12 @@ pub struct Update {
     pub change: Change,
 }
 
-/// A function from a shared stream's state to its next one. `None` is the state of a stream that never had one.
+/// A function from a shared stream's state to its next one. `None` is the state of a stream that never had
+/// one.
 ///
-/// It is called inside the transaction, while others wait for their turn, and again if the store has to begin anew: it
-/// must be quick, have no effect, and never use the journal. Whether two changes are equal cannot be known of
-/// functions; here a change is equal to its clones alone.
+/// It is called inside the transaction, while other transactions wait, and again if the store has to
+/// begin anew: it must be quick, have no effect, and never use the journal. Functions cannot be
+/// compared; a change is equal to its clones alone.
 #[derive(Clone)]
 pub struct Change(Arc<Function>);
 
@@ -46,16 +47,18 @@ pub struct Appended {
 }
 
 impl Change {
-    /// Wraps a function. An `Err` is its reason to decline: nothing changes then, nor does anything else of the batch.
+    /// Wraps a function. An `Err` is its reason to decline: then nothing changes,
+    /// neither here nor in the rest of the batch.
     pub fn new(function: impl Fn(Option<&str>) -> Result<Changed, String> + Send + Sync + 'static) -> Self {
         Self(Arc::new(function))
     }
 
-    /// Asks the function what becomes of a state. A panic is caught, because it would end the thread that commits for
-    /// everybody, and is taken for a refusal.
+    /// Asks the function what becomes of a state. A panic is caught and counts as a refusal, because it would
+    /// end the thread that commits for all callers.
     pub(crate) fn decide(&self, stream: &StreamId, state: Option<&str>) -> Result<Changed, Error> {
         let asked = catch_unwind(AssertUnwindSafe(|| (self.0)(state)));
-        let decided = asked.unwrap_or_else(|panic| Err(format!("its function panicked: {}", message(panic.as_ref()))));
+        let decided =
+            asked.unwrap_or_else(|panic| Err(format!("its function panicked: {}", message(panic.as_ref()))));
         let changed = decided.map_err(|reason| Error::Declined { stream: stream.clone(), reason })?;
         text::check_changed(&changed)?;
         Ok(changed)

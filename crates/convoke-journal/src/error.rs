@@ -10,11 +10,13 @@ pub enum Error {
     Held {
         /// The stream.
         stream: StreamId,
-        /// Who owns it.
+        /// The process that owns it.
         by: Box<LiveOwner>,
     },
     /// The lease has ended. Stop acting for this stream.
-    #[error("the lease on {stream} is lost: it was released or another process has taken over; stop acting for it")]
+    #[error(
+        "the lease on {stream} is lost: it was released or another process has taken over; stop acting for it"
+    )]
     LostLease {
         /// The stream.
         stream: StreamId,
@@ -29,7 +31,8 @@ pub enum Error {
         /// The last event there is.
         actual: u64,
     },
-    /// A change of a shared stream was declined by its function, and with it everything it was to be done with.
+    /// A change of a shared stream was declined by its function, and with it everything it was to be done
+    /// with.
     #[error("the change of {stream} was declined: {reason}; nothing was changed, decide anew")]
     Declined {
         /// The shared stream.
@@ -37,7 +40,8 @@ pub enum Error {
         /// What the function said.
         reason: String,
     },
-    /// The store takes no writes (a full disk, a lost permission). Start nothing new; what is there can be read.
+    /// The store takes no writes (a full disk, a lost permission). Start nothing new; what is there can be
+    /// read.
     #[error("cannot write to the journal {place}: {reason}; make room or restore access, then resume")]
     CannotWrite {
         /// Where the journal is.
@@ -47,7 +51,8 @@ pub enum Error {
     },
     /// The journal's file was removed or replaced while it was open. What it held is lost to this process.
     #[error(
-        "the journal {place} was removed or replaced while it was in use; put it back and `convoke resume`, or begin anew"
+        "the journal {place} was removed or replaced while it was in use; put it back and `convoke resume`, \
+            or begin anew"
     )]
     Vanished {
         /// Where the journal was.
@@ -78,7 +83,9 @@ pub enum Error {
         reason: String,
     },
     /// The store contradicts itself. Restore it from a copy.
-    #[error("the journal {place} is damaged: {reason}; keep it, and restore a copy or start a new one elsewhere")]
+    #[error(
+        "the journal {place} is damaged: {reason}; keep it, and restore a copy or start a new one elsewhere"
+    )]
     Corrupt {
         /// Where the journal is.
         place: String,
@@ -113,8 +120,8 @@ pub enum Refusal {
     },
     /// A journal of a version that is newer than this one.
     #[error(
-        "is a journal of format {found}, and this version knows formats up to {known}; it was left untouched: use a \
-         newer convoke, or name another place"
+        "is a journal of format {found}, and this version knows formats up to {known}; it was left \
+         untouched: use a newer convoke, or name another place"
     )]
     Newer {
         /// Its format.
@@ -123,7 +130,9 @@ pub enum Refusal {
         known: u32,
     },
     /// A journal that has lost a part of itself.
-    #[error("is torn ({found}); it was left untouched: restore a copy, or move it away to begin a new journal")]
+    #[error(
+        "is torn ({found}); it was left untouched: restore a copy, or move it away to begin a new journal"
+    )]
     Torn {
         /// What is missing.
         found: String,

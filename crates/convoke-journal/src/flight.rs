@@ -1,5 +1,6 @@
-//! Flights: the right to be the one who works on a key. A flight is a lease of a stream that nothing is ever written
-//! to; this file names that stream and ends the lease. It decides nothing about what the work is.
+//! Flights: the right to be the only one at work on a key. A flight is a lease of a
+//! stream that nothing is ever written to; this file names that stream and ends the
+//! lease. It decides nothing about what the work is.
 
 use std::fmt;
 
@@ -22,9 +23,9 @@ impl Flight {
         Self { journal, lease: Some(lease) }
     }
 
-    /// Ends the flight and lets the next one go; nothing of it stays in the journal. A flight that was lost before (this
-    /// process was silent for too long) is no error: the key stays with whoever has it. A flight whose landing fails is
-    /// one that was dropped.
+    /// Ends the flight and lets the next one go; nothing of it stays in the journal. A flight that was lost
+    /// before (this process was silent for too long) is no error: the key stays with its present holder. A
+    /// flight whose landing fails counts as dropped.
     pub async fn land(mut self) -> Result<(), Error> {
         if let Some(lease) = &self.lease {
             self.journal.land(lease).await?;
@@ -48,7 +49,8 @@ impl fmt::Debug for Flight {
     }
 }
 
-/// The stream whose lease is the flight of a key. Keys are any text, of any length, so it is named by their digest.
+/// The stream whose lease is the flight of a key. Keys are any text, of any length, so it is named by their
+/// digest.
 pub(crate) fn stream(key: &str) -> Result<StreamId, Error> {
     StreamId::new(format!("flight:{}", text::digest(key)))
 }

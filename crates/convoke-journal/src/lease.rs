@@ -1,4 +1,4 @@
-//! Leases: who may append to a stream, and when somebody else may take over. No SQL; the stores ask
+//! Leases: which process may append to a stream, and when another one may take over. No SQL; the stores ask
 //! [`Holder::live`] and write down what was decided.
 
 use std::fmt;
@@ -7,26 +7,27 @@ use std::time::Duration;
 
 use crate::{Process, StreamId};
 
-/// Who opens the journal, and how long its silence is tolerated.
+/// The process that opens the journal, and how long its silence is tolerated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// The process that opens it. Its id must be its own: two processes with one id would share their leases.
     pub process: Process,
     /// How long after its last heartbeat this process's leases still hold.
     pub lease_ttl: Duration,
-    /// How many connections a PostgreSQL store may have. Each operation uses one and never waits for a second, so that any
-    /// number is enough; more let more agents write at once.
+    /// How many connections a PostgreSQL store may have. Each operation uses one and never waits for a
+    /// second, so that any number is enough; more let more agents write at once.
     pub connections: usize,
-    /// How long a PostgreSQL server may be away before those who wait for it are told
+    /// How long a PostgreSQL server may be away before the operations that wait for it fail with
     /// [`Error::Unavailable`](crate::Error::Unavailable).
     pub outage: Duration,
 }
 
 impl Options {
-    /// This process, with leases that outlive their last heartbeat by 15 seconds, at most 8 connections, and a minute's
-    /// patience with a server that is away.
+    /// This process, with leases that outlive their last heartbeat by 15 seconds, at most 8 connections, and
+    /// a minute's patience with a server that is away.
     pub fn new(process: Process) -> Self {
-        let (lease_ttl, outage) = (Duration::from_secs(15), Duration::from_secs(60));
+        let lease_ttl = Duration::from_secs(15);
+        let outage = Duration::from_secs(60);
         Self { process, lease_ttl, connections: 8, outage }
     }
 
@@ -35,8 +36,9 @@ impl Options {
     }
 }
 
-/// The right to append to one stream. It ends when it is released, when the journal is closed, or when another process
-/// has found this one gone or silent; an append with an ended lease fails and changes nothing.
+/// The right to append to one stream. It ends when it is released, when the journal is closed, or when
+/// another process has found this one gone or silent; an append with an ended lease fails and changes
+/// nothing.
 ///
 /// While a lease or a clone of it is alive, the same process cannot own the stream a second time.
 #[derive(Clone)]
@@ -108,7 +110,8 @@ impl Holder {
 
     /// The owner if it must be respected at `now`: its heartbeat is young enough and it is not provably gone.
     pub(crate) fn live(self, observer: &Process, now: i64) -> Option<LiveOwner> {
-        // A clock that was set back makes the heartbeat look as if it came from the future: that is not silence.
+        // A clock that was set back makes the heartbeat look as if it came from the future: that is not
+        // silence.
         let silent = now.saturating_sub(self.beat).max(0);
         if silent > self.ttl || self.process.is_gone(observer) {
             return None;

@@ -1,15 +1,16 @@
-//! Remembers. Streams of events under leases, with the inputs that wait for them and the results they left, in SQLite,
-//! PostgreSQL or memory. No rule of the agent loop is in here: events are opaque JSON text.
+//! Remembers: streams of events under leases, with the inputs that wait for them and the results they left,
+//! in SQLite, PostgreSQL or memory. No rule of the agent loop is in here: events are opaque JSON text.
 //!
 //! * [`Journal`] is the whole contract, in prose, for every store.
-//! * [`Location`] says where a journal is, [`Options`] who is asking.
+//! * [`Location`] says where a journal is, [`Options`] which process opens it.
 //! * [`StreamId`], [`Record`], [`Batch`] and [`KeyedInput`] are what goes in and comes out.
-//! * [`Update`], [`Change`] and [`Changed`] change streams that nobody owns; [`Appended`] says what came of it.
-//! * [`Lease`] is the right to append to a stream; [`Process`] is who holds it; [`Flight`] is the right to be the
-//!   only one at work on a key.
+//! * [`Update`], [`Change`] and [`Changed`] change streams without an
+//!   owner; [`Appended`] says what came of it.
+//! * [`Lease`] is the right to append to a stream; [`Process`] is what holds it; [`Flight`] is the right to
+//!   be the only one at work on a key.
 //! * [`Outage`] says that the store is away, and since when.
 //! * [`Checked`] is what a look at all of a journal came to.
-//! * [`Waiting`] is whom a write waits for, to be told to a person.
+//! * [`Waiting`] is the process that a write waits for, to be shown to a person.
 //! * [`Error`] says what went wrong in words the caller can act on.
 
 mod change;

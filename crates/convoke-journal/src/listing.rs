@@ -12,8 +12,8 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// The bounds of the range of stream ids that begin with the prefix. The alphabet of stream ids ends below `~`, so
-    /// a range says the same as a pattern, and `_` needs no escaping.
+    /// The bounds of the range of stream ids that begin with the prefix. The alphabet of stream ids ends
+    /// below `~`, so a range says the same as a pattern, and `_` needs no escaping.
     pub(crate) fn range(&self) -> (String, String) {
         let from = self.prefix.clone().unwrap_or_default();
         let to = format!("{from}~");

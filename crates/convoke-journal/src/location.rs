@@ -1,7 +1,7 @@
 //! Where a journal is. Parses and shows; opens nothing. A password never appears in what it shows.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use crate::Error;
@@ -13,8 +13,47 @@ pub enum Location {
     Memory,
     /// A SQLite file, shared by the processes of one machine.
     Sqlite(PathBuf),
-    /// A PostgreSQL database, by URL or by `host=… dbname=…`, shared by machines. The tables are in its schema `convoke`.
+    /// A PostgreSQL database, by URL or by `host=… dbname=…`, shared by machines. The tables are in its
+    /// schema `convoke`.
     Postgres(String),
+}
+
+impl Location {
+    /// The file that holds the journal, if one does.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::Sqlite(path) => Some(path),
+            Self::Memory | Self::Postgres(_) => None,
+        }
+    }
+
+    /// The same location with its file at another path; a location without a file stays as it is.
+    #[must_use]
+    pub fn with_file(self, path: impl FnOnce(PathBuf) -> PathBuf) -> Self {
+        match self {
+            Self::Sqlite(given) => Self::Sqlite(path(given)),
+            Self::Memory | Self::Postgres(_) => self,
+        }
+    }
+
+    /// Whether the journal is still there when the process has ended.
+    pub fn outlives_the_process(&self) -> bool {
+        !matches!(self, Self::Memory)
+    }
+
+    /// Whether the journal is behind a server, which can be away.
+    pub fn is_on_a_server(&self) -> bool {
+        matches!(self, Self::Postgres(_))
+    }
+
+    /// The text that leads to the journal again, unless it would have to show a secret or is no text.
+    pub fn as_argument(&self) -> Option<String> {
+        match self {
+            Self::Memory => Some(self.to_string()),
+            Self::Sqlite(path) => path.to_str().map(str::to_owned),
+            Self::Postgres(url) => Some(self.to_string()).filter(|shown| shown == url),
+        }
+    }
 }
 
 impl FromStr for Location {
@@ -22,7 +61,8 @@ impl FromStr for Location {
 
     /// `memory`, a `postgres://` URL or the `host=… dbname=…` of PostgreSQL, or a path.
     fn from_str(text: &str) -> Result<Self, Error> {
-        let bad = |reason: &str| Error::BadLocation { given: hide_passwords(text), reason: reason.to_owned() };
+        let bad =
+            |reason: &str| Error::BadLocation { given: hide_passwords(text), reason: reason.to_owned() };
         if text.is_empty() {
             return Err(bad("it is empty; give a file path or a postgres:// URL"));
         }
@@ -30,13 +70,21 @@ impl FromStr for Location {
             return Ok(Self::Memory);
         }
         if is_keywords(text) {
-            let reason =
-                |_| bad("PostgreSQL does not understand it; give a postgres:// URL, or host=… user=… dbname=…");
-            return text.parse::<tokio_postgres::Config>().map_err(reason).map(|_| Self::Postgres(text.to_owned()));
+            let reason = |_| {
+                bad("PostgreSQL does not understand it; give a postgres:// URL, or host=… user=… dbname=…")
+            };
+            return text
+                .parse::<tokio_postgres::Config>()
+                .map_err(reason)
+                .map(|_| Self::Postgres(text.to_owned()));
         }
         if is_postgres(text) {
-            let reason = |_| bad("it is no URL PostgreSQL understands, such as postgres://user@host/database");
-            return text.parse::<tokio_postgres::Config>().map_err(reason).map(|_| Self::Postgres(text.to_owned()));
+            let reason =
+                |_| bad("it is no URL PostgreSQL understands, such as postgres://user@host/database");
+            return text
+                .parse::<tokio_postgres::Config>()
+                .map_err(reason)
+                .map(|_| Self::Postgres(text.to_owned()));
         }
         match text.split_once("://") {
             Some(_) => Err(bad("the scheme is unknown; give a file path or a postgres:// URL")),
@@ -65,7 +113,8 @@ fn is_postgres(text: &str) -> bool {
     text.starts_with("postgres://") || text.starts_with("postgresql://")
 }
 
-/// The first words of what PostgreSQL takes instead of a URL: those of libpq, whether this client knows them or not.
+/// The first words of what PostgreSQL takes instead of a URL: those of libpq, whether this client knows them
+/// or not.
 const KEYWORDS: &[&str] = &[
     "application_name",
     "channel_binding",
@@ -103,7 +152,8 @@ const KEYWORDS: &[&str] = &[
     "username",
 ];
 
-/// Whether this is `host=… user=… password=…` and no file: it begins with a word of PostgreSQL's, or has a password in it.
+/// Whether this is `host=… user=… password=…` and no file: it begins with a word of PostgreSQL's, or has a
+/// password in it.
 fn is_keywords(text: &str) -> bool {
     let names = text.split('=').map(|before| before.trim_end().to_ascii_lowercase()).collect::<Vec<_>>();
     let Some((_, names)) = names.split_last() else { return false };
@@ -132,12 +182,14 @@ fn named(text: &str) -> String {
         ("password", config.get_password().map(|_| "***".to_owned()).unwrap_or_default()),
         ("dbname", config.get_dbname().unwrap_or_default().to_owned()),
     ];
-    let said = parts.iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| format!("{name}={value}"));
+    let said =
+        parts.iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| format!("{name}={value}"));
     said.collect::<Vec<_>>().join(" ")
 }
 
-/// Stars for the password of the user part and for any parameter whose name ends in `password`. The user part is cut
-/// at the last `@`, so that an unescaped `@`, `/` or `?` in a password hides too much rather than too little.
+/// Stars for the password of the user part and for any parameter whose name ends in `password`. The user part
+/// is cut at the last `@`, so that an unescaped `@`, `/` or `?` in a password hides too much rather than too
+/// little.
 fn hide_passwords(url: &str) -> String {
     if is_keywords(url) {
         return named(url);
@@ -166,6 +218,27 @@ fn hide_passwords(url: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_location_says_what_its_users_ask_for() {
+        let check = |given: &str, file: Option<&str>, lasts, on_a_server, argument: Option<&str>| {
+            let location: Location = given.parse().unwrap();
+            assert_eq!(location.file(), file.map(Path::new), "{given}");
+            assert_eq!(
+                (location.outlives_the_process(), location.is_on_a_server()),
+                (lasts, on_a_server),
+                "{given}"
+            );
+            assert_eq!(location.as_argument().as_deref(), argument, "{given}");
+            let moved = location.clone().with_file(|path| Path::new("/base").join(path));
+            assert_eq!(moved.file(), file.map(|file| Path::new("/base").join(file)).as_deref(), "{given}");
+        };
+        check("memory", None, false, false, Some("memory"));
+        check("runs.db", Some("runs.db"), true, false, Some("runs.db"));
+        check("postgres://me@host/db", None, true, true, Some("postgres://me@host/db"));
+        // The text that is shown has no password, so it would lead to another place.
+        check("postgres://me:secret@host/db", None, true, true, None);
+    }
 
     #[test]
     fn a_location_is_memory_a_path_or_a_url() {

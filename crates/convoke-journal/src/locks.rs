@@ -1,5 +1,6 @@
-//! Who holds a lock on a file, and whether that process stands still, as the kernel says it in `/proc`. Only looks;
-//! never signals a process and opens no file that is locked, because closing one would give up locks of our own.
+//! Which process holds a lock on a file, and whether that process is stopped, as the kernel says it
+//! in `/proc`. Only looks; never signals a process and opens no file that is locked, because
+//! closing one would give up locks of our own.
 
 use std::fs;
 use std::path::Path;
@@ -16,12 +17,12 @@ pub(crate) struct Held {
     range: (u64, Option<u64>),
 }
 
-/// The `flock` on a file, if the kernel tells who has it.
+/// The process that has the `flock` on a file, if the kernel tells.
 pub(crate) fn flock_holder(inode: u64) -> Option<u32> {
     locks().into_iter().find(|held| held.kind == "FLOCK" && held.inode == inode).map(|held| held.pid)
 }
 
-/// The POSIX lock on one byte of a file, if the kernel tells who has it.
+/// The process that has the POSIX lock on one byte of a file, if the kernel tells.
 pub(crate) fn byte_holder(inode: u64, byte: u64) -> Option<u32> {
     let covers = |range: (u64, Option<u64>)| range.0 <= byte && range.1.is_none_or(|last| byte <= last);
     let found = |held: &Held| held.kind == "POSIX" && held.inode == inode && covers(held.range);
@@ -33,27 +34,28 @@ fn locks() -> Vec<Held> {
     fs::read_to_string("/proc/locks").unwrap_or_default().lines().filter_map(parse).collect()
 }
 
-/// One line, such as `7: POSIX  ADVISORY  WRITE 4711 fe:00:131090 120 120`. A waiter's line has `->` and is no lock; a
-/// read lock is of no interest here, and a process outside of our pid namespace has the pid 0.
+/// One line, such as `7: POSIX ADVISORY WRITE 4711 fe:00:131090 120 120`. A waiter's line has `->` and is no
+/// lock; a read lock is of no interest here, and a process outside of our pid namespace has the pid 0.
 fn parse(line: &str) -> Option<Held> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [_, kind, _, "WRITE", pid, file, first, last] = words.as_slice() else { return None };
     let pid = pid.parse().ok().filter(|pid| *pid > 0)?;
-    let (inode, first) = (file.rsplit(':').next()?.parse().ok()?, first.parse().ok()?);
+    let inode = file.rsplit(':').next()?.parse().ok()?;
+    let first = first.parse().ok()?;
     let last = if *last == "EOF" { None } else { Some(last.parse().ok()?) };
     Some(Held { kind: (*kind).to_owned(), pid, inode, range: (first, last) })
 }
 
-/// A process of which every thread is stopped, by a signal or by a debugger. Two that are equal prove that it has not
-/// run in between: a thread that runs is switched away from afterwards, and the kernel counts that.
+/// A process of which every thread is stopped, by a signal or by a debugger. Two equal values prove that it
+/// has not run in between: a thread that ran was switched away from afterwards, and the kernel counts that.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Standstill {
+pub(crate) struct StoppedProcess {
     pub(crate) pid: u32,
     start_time: u64,
     threads: Vec<(u32, u64)>,
 }
 
-impl Standstill {
+impl StoppedProcess {
     /// Looks at a process. `None` means "not provable", not "running".
     pub(crate) fn of(pid: u32) -> Option<Self> {
         let start_time = crate::process::start_time(pid)?;
@@ -81,7 +83,7 @@ fn stopped_switches(status: &str) -> Option<u64> {
     Some(count("voluntary_ctxt_switches:")? + count("nonvoluntary_ctxt_switches:")?)
 }
 
-/// Whether a process has a file of this name open, be it removed since.
+/// Whether a process has a file of this name open, even one that was removed since.
 pub(crate) fn has_open(pid: u32, name: &Path) -> bool {
     let Ok(open) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
     let removed = format!("{} (deleted)", name.display());
@@ -89,7 +91,7 @@ pub(crate) fn has_open(pid: u32, name: &Path) -> bool {
     open.flatten().any(|entry| fs::read_link(entry.path()).is_ok_and(is_it))
 }
 
-/// The process that is waited for, as a person is told of it.
+/// The process that is waited for, as a person is shown it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
     /// Its pid, if the kernel tells.
@@ -105,7 +107,7 @@ pub struct Waiting {
 impl Waiting {
     pub(crate) fn on(pid: Option<u32>, waited: Duration) -> Self {
         let command = pid.map(command).unwrap_or_default();
-        let stopped = pid.is_some_and(|pid| Standstill::of(pid).is_some());
+        let stopped = pid.is_some_and(|pid| StoppedProcess::of(pid).is_some());
         Self { pid, command, stopped, waited }
     }
 }
@@ -124,7 +126,7 @@ impl std::fmt::Display for Waiting {
     }
 }
 
-/// How much of a command line is told.
+/// How many characters of a command line are shown.
 const COMMAND: usize = 60;
 
 fn command(pid: u32) -> String {
@@ -146,44 +148,52 @@ mod tests {
     #[test]
     fn a_line_of_the_kernel_is_read_and_waiters_are_not_holders() {
         let held = parse("7: POSIX  ADVISORY  WRITE 4711 fe:00:131090 120 120").unwrap();
-        assert_eq!((held.kind.as_str(), held.pid, held.inode, held.range), ("POSIX", 4711, 131_090, (120, Some(120))));
+        assert_eq!(
+            (held.kind.as_str(), held.pid, held.inode, held.range),
+            ("POSIX", 4711, 131_090, (120, Some(120)))
+        );
         let held = parse("3: FLOCK  ADVISORY  WRITE 12 00:2f:99 0 EOF").unwrap();
         assert_eq!((held.kind.as_str(), held.range), ("FLOCK", (0, None)));
         assert_eq!(parse("3: -> FLOCK  ADVISORY  WRITE 12 00:2f:99 0 EOF"), None);
         assert_eq!(parse("8: POSIX  ADVISORY  READ  4711 fe:00:131090 123 123"), None);
-        assert_eq!(parse("9: FLOCK  ADVISORY  WRITE 0 00:2f:99 0 EOF"), None, "a process of another pid namespace");
+        assert_eq!(
+            parse("9: FLOCK  ADVISORY  WRITE 0 00:2f:99 0 EOF"),
+            None,
+            "a process of another pid namespace"
+        );
     }
 
     #[test]
     fn a_stopped_process_stands_still_and_one_that_ran_in_between_does_not() {
         let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
         let signal = |name: &str| {
-            let sent = std::process::Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
+            let sent =
+                std::process::Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
             assert!(sent.success());
         };
         let pid = child.id();
         let stopped = || loop {
-            if let Some(still) = Standstill::of(pid) {
+            if let Some(still) = StoppedProcess::of(pid) {
                 // The switch away from the thread may not be counted yet when it is first seen stopped.
-                if Standstill::of(pid).as_ref() == Some(&still) {
+                if StoppedProcess::of(pid).as_ref() == Some(&still) {
                     return still;
                 }
             }
             std::thread::yield_now();
         };
-        assert_eq!(Standstill::of(std::process::id()), None);
+        assert_eq!(StoppedProcess::of(std::process::id()), None);
         signal("-STOP");
         let first = stopped();
-        assert_eq!(Standstill::of(pid), Some(first.clone()));
+        assert_eq!(StoppedProcess::of(pid), Some(first.clone()));
         assert!(Waiting::on(Some(pid), Duration::ZERO).to_string().contains("sleep 1000), which is stopped"));
         signal("-CONT");
-        while Standstill::of(pid).is_some() {
+        while StoppedProcess::of(pid).is_some() {
             std::thread::yield_now();
         }
         signal("-STOP");
         assert_ne!(stopped(), first, "it has run in between");
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(Standstill::of(pid), None);
+        assert_eq!(StoppedProcess::of(pid), None);
     }
 }

@@ -1,4 +1,4 @@
-//! What is told of a store that is away. Who waits for it, and for how long, is the store's business.
+//! What is said of a store that is away. The store decides what waits for it, and for how long.
 
 use tokio::time::Instant;
 

@@ -1,10 +1,10 @@
-//! What a process is, and how another one can prove that it is gone. Reads `/proc`; never signals anybody.
+//! What a process is, and how another one can prove that it is gone. Reads `/proc`; sends no signals.
 
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// A process, named so that nobody can mistake a later one for it.
+/// A process, named so that a later one cannot be mistaken for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
     /// A random name: `p_` and 20 hexadecimal digits.
@@ -20,12 +20,13 @@ pub struct Process {
 }
 
 impl Process {
-    /// This process, under a name made of these random bits. Where `/proc` cannot tell, the fields stay empty and
-    /// nobody will be able to prove that this process is gone; its leases then end by expiry alone.
+    /// This process, under a name made of these random bits. Where `/proc` cannot tell, the fields stay empty
+    /// and no other process can prove that this one is gone; its leases then end by expiry alone.
     pub fn current(id_bits: [u8; 10]) -> Self {
         let id = id_bits.iter().fold("p_".to_owned(), |id, byte| id + &format!("{byte:02x}"));
         let pid = std::process::id();
-        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
+        let boot =
+            fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
         let namespace = fs::read_link("/proc/self/ns/pid").map(|link| link.to_string_lossy().into_owned());
         // A procfs mounted for another pid namespace shows other pids than ours: what it says proves nothing.
         let own_proc = fs::read_link("/proc/self").is_ok_and(|link| link == Path::new(&pid.to_string()));
@@ -38,8 +39,9 @@ impl Process {
         }
     }
 
-    /// Whether this process has provably ended, as seen by `observer`, which must be the calling process: same boot,
-    /// same pid namespace, and no process with this pid and start time. `false` means "not provable", not "alive".
+    /// Whether this process has provably ended, as seen by `observer`, which must be the calling process:
+    /// same boot, same pid namespace, and no process with this pid and start time. `false` means "not
+    /// provable", not "alive".
     pub fn is_gone(&self, observer: &Process) -> bool {
         if self.boot.is_empty() || self.boot != observer.boot {
             return false;
@@ -73,7 +75,8 @@ struct Stat {
     start_time: u64,
 }
 
-/// The command name is in parentheses and may contain anything, so fields are counted from the last parenthesis.
+/// The command name is in parentheses and may contain anything, so fields are counted from the last
+/// parenthesis.
 fn parse_stat(text: &str) -> Option<Stat> {
     let fields: Vec<&str> = text.get(text.rfind(')')? + 1..)?.split_whitespace().collect();
     let dead = matches!(*fields.first()?, "Z" | "X" | "x");

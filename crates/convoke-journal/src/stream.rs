@@ -1,4 +1,5 @@
-//! What goes into a journal and comes out of it: streams, records, batches and keyed inputs. Plain data, no I/O.
+//! What goes into a journal and comes out of it: streams, records, batches and keyed inputs. Plain data, no
+//! I/O.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,7 +17,11 @@ impl StreamId {
     pub fn new(text: impl Into<String>) -> Result<Self, Error> {
         let text = text.into();
         let legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b':';
-        if text.is_empty() || !text.bytes().all(legal) { Err(Error::BadStream { given: text }) } else { Ok(Self(text)) }
+        if text.is_empty() || !text.bytes().all(legal) {
+            Err(Error::BadStream { given: text })
+        } else {
+            Ok(Self(text))
+        }
     }
 
     /// The name as text.
@@ -74,7 +79,8 @@ pub struct Batch {
     pub acks: Vec<String>,
     /// Inputs for other streams (or, to put one back in the queue under a new key, for this one).
     pub inputs: Vec<KeyedInput>,
-    /// JSON that replaces the stream's row in [`Journal::list`](crate::Journal::list); `None` leaves it as it is.
+    /// JSON that replaces the stream's row in [`Journal::list`](crate::Journal::list); `None` leaves it as it
+    /// is.
     pub summary: Option<String>,
     /// Results to remember: key and JSON. A key that is already there gets the new JSON.
     pub results: Vec<(String, String)>,

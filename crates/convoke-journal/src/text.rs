@@ -53,5 +53,9 @@ pub(crate) fn check_changed(changed: &Changed) -> Result<(), Error> {
 }
 
 fn check<'a>(what: &'static str, texts: impl IntoIterator<Item = &'a String>) -> Result<(), Error> {
-    if texts.into_iter().any(|text| text.as_bytes().contains(&0)) { Err(Error::BadText { what }) } else { Ok(()) }
+    if texts.into_iter().any(|text| text.as_bytes().contains(&0)) {
+        Err(Error::BadText { what })
+    } else {
+        Ok(())
+    }
 }

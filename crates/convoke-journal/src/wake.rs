@@ -1,5 +1,5 @@
-//! Tells waiters in this process that a stream has something new. A hint only: what other processes write is found by
-//! looking again after a while, so nothing depends on a wake arriving.
+//! Tells waiters in this process that a stream has something new. A hint only: what other processes write is
+//! found by looking again after a while, so nothing depends on a wake arriving.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -18,7 +18,8 @@ const LAST_LOOK: Duration = Duration::from_millis(250);
 pub(crate) struct Wakers(Mutex<HashMap<StreamId, Weak<Notify>>>);
 
 impl Wakers {
-    /// Looks again and again, after every wake of the stream and every so often, until `look` finds something.
+    /// Looks again and again, after every wake of the stream and every so often, until `look` finds
+    /// something.
     pub(crate) async fn until<T, F>(&self, stream: &StreamId, look: impl Fn() -> F) -> Result<T, Error>
     where
         F: Future<Output = Result<Option<T>, Error>>,
@@ -38,7 +39,7 @@ impl Wakers {
         }
     }
 
-    /// Wakes everybody who waits for this stream.
+    /// Wakes every task that waits for this stream.
     pub(crate) fn wake(&self, stream: &StreamId) {
         let waiter = self.lock().get(stream).and_then(Weak::upgrade);
         if let Some(notify) = waiter {

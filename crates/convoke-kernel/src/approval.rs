@@ -1,5 +1,5 @@
-//! Whether a call may be run, must not be, or a person is asked first: rules that a person wrote. They are a help and not
-//! the wall: what a command can reach is the sandbox's business, whatever it is called.
+//! Whether a call may be run, must not be, or a person is asked first: rules that a person wrote. They are a
+//! help and not the wall: the sandbox decides what a command can reach, whatever it is called.
 
 mod commands;
 mod lexer;
@@ -7,16 +7,16 @@ mod lexer;
 use serde::{Deserialize, Serialize};
 
 use self::commands::Fit;
-use crate::tools::ToolRequest;
+use crate::tools::{COMMANDS, ToolRequest};
 
-/// How a refusal for want of a person says so, whoever words the rest of it.
+/// The words of every refusal for want of a person, whichever code writes the rest of it.
 pub const NOBODY_TO_ASK: &str = "nobody is there to be asked";
 
 /// When a person is asked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AskWhen {
-    /// Nobody is: what a rule would ask about is refused.
+    /// Never: what a rule would ask about is refused.
     #[default]
     Never,
     /// Where a rule says so.
@@ -41,7 +41,7 @@ pub enum Decision {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// The tool: `bash`, `edit`, `view`, `glob`, `grep`.
+    /// The tool: `bash`, `edit`, `view`, `glob`, `grep`, or one of the embedding program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     /// How a command begins, in whole words.
@@ -59,11 +59,11 @@ pub struct Rule {
 pub struct Approvals {
     /// When a person is asked.
     pub ask: AskWhen,
-    /// The rules. Refusing goes before asking, asking before allowing, whatever their order; but a rule that allows this very
-    /// command goes before one that asks about its kind.
+    /// The rules. Refusing goes before asking, asking before allowing, whatever their order; but a rule that
+    /// allows this very command goes before one that asks about its kind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<Rule>,
-    /// Whether an agent whose question nobody can answer waits, instead of being refused.
+    /// Whether an agent waits when no person can answer its question, instead of being refused.
     #[serde(default)]
     pub park: bool,
 }
@@ -73,9 +73,11 @@ pub struct Approvals {
 pub(crate) enum Subject<'a> {
     /// A command.
     Command(&'a str),
-    /// A file tool; `writes` if it changes something. The path is relative to the directory where it is below it, and
-    /// `climbs` if it has a `..` in it.
+    /// A file tool; `writes` if it changes something. The path is relative to the directory where it is below
+    /// it, and `climbs` if it has a `..` in it.
     File { tool: &'static str, path: String, writes: bool, climbs: bool },
+    /// A tool of the embedding program.
+    Tool { name: &'a str, writes: bool },
 }
 
 impl Subject<'_> {
@@ -96,7 +98,7 @@ impl Subject<'_> {
     }
 }
 
-/// What becomes of a call.
+/// The decision on a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Ruling {
     Allow,
@@ -107,18 +109,20 @@ pub(crate) enum Ruling {
 }
 
 impl Approvals {
-    /// Why rules alone forbid a call, whoever could be asked; `None` if they do not. `dir` is where the agent works.
+    /// Why rules alone forbid a call, even if a person could be asked; `None` if
+    /// they do not. `dir` is where the agent works.
     pub fn forbids(&self, request: &ToolRequest, dir: &str) -> Option<String> {
         let subject = request.subject(dir)?;
         self.says(Decision::Deny, &subject).map(forbidden)
     }
 
-    /// Whether a call is run without asking anybody.
+    /// Whether a call is run without a question to the person.
     pub fn allows(&self, request: &ToolRequest, dir: &str) -> bool {
         request.subject(dir).is_none_or(|subject| self.rule_on(&subject) == Ruling::Allow)
     }
 
-    /// The first rule that decides so about a call, one that surely does before one that could.
+    /// The first rule with this decision that fits a call; one that certainly
+    /// fits goes before one that possibly does.
     fn says(&self, decision: Decision, subject: &Subject<'_>) -> Option<(&Rule, Fit)> {
         let rules = self.rules.iter().filter(|rule| rule.decision == decision);
         let fitting: Vec<_> = rules.filter_map(|rule| Some((rule, rule.fits(subject)?))).collect();
@@ -126,9 +130,12 @@ impl Approvals {
         certain.or(fitting.first()).copied()
     }
 
-    /// What becomes of a call.
+    /// The decision on a call.
     pub(crate) fn rule_on(&self, subject: &Subject<'_>) -> Ruling {
-        let changes = matches!(subject, Subject::Command(_) | Subject::File { writes: true, .. });
+        let changes = matches!(
+            subject,
+            Subject::Command(_) | Subject::File { writes: true, .. } | Subject::Tool { writes: true, .. }
+        );
         let why = if let Some(said) = self.says(Decision::Deny, subject) {
             return Ruling::Deny(forbidden(said));
         } else if self.rules.iter().any(|rule| rule.allows_exactly(subject)) {
@@ -151,19 +158,20 @@ fn forbidden((rule, fit): (&Rule, Fit)) -> String {
     format!("a rule of the person's forbids it ({}){}", rule.describe(), unknown(fit))
 }
 
-/// What is added where a rule was held against something that is not spelt out.
+/// What a message adds when a rule only possibly fits, because the command does not spell its programs out.
 fn unknown(fit: Fit) -> &'static str {
     match fit {
         Fit::Certain => "",
         Fit::Possible => {
-            ": which program a part of it runs cannot be told before it runs, so it could be that one; spell programs out, \
-             without variables, patterns or braces"
+            ": which program a part of it runs cannot be told before it runs, so it could be that one; \
+             spell programs out, without variables, patterns or braces"
         }
     }
 }
 
 impl Rule {
-    /// Whether it allows this command and names all of it: somebody was asked about just this one, and said always.
+    /// Whether it allows this command and names all of it: the person was asked
+    /// about exactly this command, and said always.
     fn allows_exactly(&self, subject: &Subject<'_>) -> bool {
         let (Subject::Command(text), Some(command)) = (subject, &self.command) else { return false };
         self.decision == Decision::Allow && self.fits(subject).is_some() && begins(command, text)
@@ -172,9 +180,9 @@ impl Rule {
     /// Whether it is about this call, and how surely.
     fn fits(&self, subject: &Subject<'_>) -> Option<Fit> {
         let name = match subject {
-            Subject::Command(_) => "bash",
-            Subject::File { writes: true, .. } => "edit",
+            Subject::Command(_) => COMMANDS.name,
             Subject::File { tool, .. } => *tool,
+            Subject::Tool { name, .. } => *name,
         };
         let sure = |holds: bool| holds.then_some(Fit::Certain);
         let tool = sure(self.tool.as_deref().is_none_or(|tool| tool == name))?;
@@ -183,11 +191,11 @@ impl Rule {
                 sure(is_simple_command(text) && begins(text, prefix))
             }
             Subject::Command(text) => commands::fit(text, prefix),
-            Subject::File { .. } => None,
+            Subject::File { .. } | Subject::Tool { .. } => None,
         })?;
         let path = self.path.as_deref().is_none_or(|glob| match subject {
-            Subject::Command(_) => false,
-            // Where a name climbs, nobody can tell from the name alone where it leads.
+            Subject::Command(_) | Subject::Tool { .. } => false,
+            // Where a path with `..` leads cannot be told from its text, so no rule allows it by its path.
             Subject::File { climbs: true, .. } if self.decision == Decision::Allow => false,
             Subject::File { path, .. } => glob_matches(glob, path),
         });
@@ -197,14 +205,16 @@ impl Rule {
     /// The rule in one line.
     fn describe(&self) -> String {
         let members = [("tool", &self.tool), ("command", &self.command), ("path", &self.path)];
-        let parts: Vec<String> =
-            members.iter().filter_map(|(name, value)| Some(format!("{name} = {:?}", value.as_ref()?))).collect();
+        let parts: Vec<String> = members
+            .iter()
+            .filter_map(|(name, value)| Some(format!("{name} = {:?}", value.as_ref()?)))
+            .collect();
         if parts.is_empty() { "every call".to_owned() } else { parts.join(", ") }
     }
 }
 
-/// Whether a command is one program with its arguments: then its beginning says what it does. Anything a shell would
-/// expand or chain could do something else behind it.
+/// Whether a command is one program with its arguments: then its beginning says what it does. Anything a
+/// shell would expand or chain could do something else behind it.
 pub fn is_simple_command(command: &str) -> bool {
     !command.contains([';', '|', '&', '$', '(', ')', '<', '>', '`', '\n', '\\', '{', '}', '='])
 }
@@ -215,11 +225,12 @@ fn begins(text: &str, prefix: &str) -> bool {
     prefix.split_whitespace().all(|word| words.next() == Some(word))
 }
 
-/// `*` and `?` stay within a directory, `**` goes through them. A pattern without a slash is meant for every directory.
+/// `*` and `?` stay within a directory, `**` goes through them. A pattern without a slash is meant for every
+/// directory.
 fn glob_matches(glob: &str, path: &str) -> bool {
     let anchored = glob.trim_start_matches("./");
     let glob = if anchored.contains('/') { anchored.to_owned() } else { format!("**/{anchored}") };
-    // Who looks into a directory looks at what is in it.
+    // A look into a directory is a look at what is in it.
     let itself = glob.strip_suffix("/**").is_some_and(|dir| matches_from(dir.as_bytes(), path.as_bytes()));
     itself || matches_from(glob.as_bytes(), path.as_bytes())
 }
@@ -228,8 +239,8 @@ fn matches_from(glob: &[u8], path: &[u8]) -> bool {
     match (glob, path) {
         ([], rest) => rest.is_empty(),
         ([b'*', b'*', b'/', glob @ ..], _) => {
-            let starts =
-                std::iter::once(0).chain(path.iter().enumerate().filter(|(_, c)| **c == b'/').map(|(at, _)| at + 1));
+            let starts = std::iter::once(0)
+                .chain(path.iter().enumerate().filter(|(_, c)| **c == b'/').map(|(at, _)| at + 1));
             starts.into_iter().any(|at| matches_from(glob, &path[at..]))
         }
         ([b'*', b'*'], _) => true,

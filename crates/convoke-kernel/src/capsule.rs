@@ -1,5 +1,6 @@
-//! What an agent must know of itself whatever became of its history: put into the first request after a compaction or a resume, built from
-//! the journal and never from what a model wrote about itself, and checked by this code before it is sent.
+//! What an agent must know of itself whatever became of its history: put into the first request after a
+//! compaction or a resume, built from the journal and never from what a model wrote about itself, and checked
+//! by this code before it is sent.
 
 use crate::run::{one_line, quoted};
 use crate::team::Task;
@@ -25,18 +26,19 @@ pub struct TaskBrief {
 pub struct Facts {
     /// The other members: name, role, state in a word.
     pub members: Vec<(String, String, String)>,
-    /// The task in its hands.
+    /// The task that it holds.
     pub task: Option<TaskBrief>,
-    /// Letters that wait: from whom and how many.
+    /// Letters that wait: the sender, and how many.
     pub unread: Vec<(String, u32)>,
-    /// What is left of the envelope, in words.
-    pub envelope: String,
-    /// Requests that wait for an answer of its or for somebody else's, one line each.
+    /// What is left of the budget, in words.
+    #[serde(rename = "envelope")]
+    pub budget: String,
+    /// Requests that wait for an answer of its own or of another member, one line each.
     pub requests: Vec<String>,
 }
 
 impl Facts {
-    /// No text of these facts is longer than this.
+    /// No text of these facts has more bytes than this.
     pub(crate) fn bytes(&self) -> usize {
         // Quoting a text line by line, and escaping it, makes it longer.
         serde_json::to_string(self).map_or(0, |text| 2 * text.len())
@@ -65,11 +67,13 @@ pub struct Capsule {
 }
 
 impl Capsule {
-    /// The text that the model reads. Texts that agents wrote stand quoted in it, or on one line behind a label of ours.
+    /// The text that the model reads. Texts that agents wrote stand quoted in it, or on one line behind a
+    /// label of ours.
     pub fn text(&self) -> String {
         let mut text = format!(
             "{WHO_YOU_ARE}\n\
-Told by Convoke from its own records and not said by the person. Where an older text says something else, this holds.\n"
+Told by Convoke from its own records and not said by the person. Where an older text says something else, \
+this holds.\n"
         );
         let mut say = |label: &str, words: &str| text.push_str(&format!("{label}: {words}\n"));
         say("name", &one_line(&self.name));
@@ -85,8 +89,8 @@ Told by Convoke from its own records and not said by the person. Where an older 
         if let Some(on) = self.mode {
             say("mode", if on { "on" } else { "off" });
         }
-        let envelope = one_line(&facts.envelope);
-        say("envelope", if envelope.is_empty() { "not known" } else { &envelope });
+        let budget = one_line(&facts.budget);
+        say("budget", if budget.is_empty() { "not known" } else { &budget });
         say("authority", &one_line(&self.authority));
         for (from, count) in &facts.unread {
             let letters = if *count == 1 { "letter" } else { "letters" };
@@ -110,9 +114,9 @@ Told by Convoke from its own records and not said by the person. Where an older 
         text
     }
 
-    /// What of this does not stand in a text; empty if all does. It compares with the texts, not with how [`text`](Self::text) was made.
-    /// The text is the one that the model reads, not its JSON. Only lines count that begin with the label: what a model wrote
-    /// stands behind a bar and proves nothing.
+    /// The facts that are missing in a text; empty if all are there. It looks at the text alone and not at
+    /// how [`text`](Self::text) was made. The text is the one that the model reads, not its JSON. Only lines
+    /// that begin with the label count: what a model wrote stands behind a bar and proves nothing.
     pub fn missing_in(&self, text: &str) -> Vec<&'static str> {
         let mut missing = Vec::new();
         for (label, words) in self.wanted() {
@@ -130,7 +134,7 @@ Told by Convoke from its own records and not said by the person. Where an older 
             ("name", vec![self.name.clone()]),
             ("role", vec![self.role.clone()]),
             ("team", vec![self.team.clone()]),
-            ("envelope", vec![self.facts.envelope.clone()]),
+            ("budget", vec![self.facts.budget.clone()]),
             ("authority", vec![self.authority.clone()]),
         ];
         wanted.extend(self.mode.map(|on| ("mode", vec![if on { "on" } else { "off" }.to_owned()])));
@@ -139,11 +143,20 @@ Told by Convoke from its own records and not said by the person. Where an older 
             true => wanted.push((label, none())),
             false => wanted.extend(all.into_iter().map(|words| (label, words))),
         };
-        each("member", facts.members.iter().map(|(name, _, state)| vec![name.clone(), state.clone()]).collect());
-        each("unread", facts.unread.iter().map(|(from, count)| vec![from.clone(), count.to_string()]).collect());
+        each(
+            "member",
+            facts.members.iter().map(|(name, _, state)| vec![name.clone(), state.clone()]).collect(),
+        );
+        each(
+            "unread",
+            facts.unread.iter().map(|(from, count)| vec![from.clone(), count.to_string()]).collect(),
+        );
         each("request", facts.requests.iter().map(|request| vec![request.clone()]).collect());
         each("running", self.running.iter().map(|run| vec![run.clone()]).collect());
-        each("todo", self.todo.iter().map(|item| vec![mark(item.status).to_owned(), item.text.clone()]).collect());
+        each(
+            "todo",
+            self.todo.iter().map(|item| vec![mark(item.status).to_owned(), item.text.clone()]).collect(),
+        );
         let task = |brief: &TaskBrief| vec![brief.task.id.to_string(), brief.task.subject.clone()];
         each("task", facts.task.iter().map(task).collect());
         wanted
@@ -151,14 +164,15 @@ Told by Convoke from its own records and not said by the person. Where an older 
 }
 
 impl TaskBrief {
-    /// The task whole, as whoever holds it reads it.
+    /// The whole task, as its holder reads it.
     pub(crate) fn text(&self) -> String {
         let task = &self.task;
         let mut text = format!("task: {} {} (#{})\n", task.id, one_line(&task.subject), task.number);
         text.push_str(&format!("written by: {}\n", one_line(&task.by)));
         if task.attempts > 1 {
             text.push_str(&format!(
-                "attempts: this is claim {} of it, so look first at what was left behind by those before you\n",
+                "attempts: this is claim {} of it, so look first at what was left behind by those before \
+                    you\n",
                 task.attempts
             ));
         }
@@ -207,7 +221,9 @@ fn block(head: &str, text: &str) -> String {
 fn says(line: &str, label: &str, words: &[String]) -> bool {
     const BETWEEN: [char; 2] = [' ', ','];
     let goes_on = |c: char| c.is_alphanumeric() || "-_".contains(c);
-    let Some(mut rest) = line.strip_prefix(label).and_then(|rest| rest.strip_prefix(':')) else { return false };
+    let Some(mut rest) = line.strip_prefix(label).and_then(|rest| rest.strip_prefix(':')) else {
+        return false;
+    };
     for words in words {
         let words = one_line(words);
         let words = words.trim_start_matches(BETWEEN);

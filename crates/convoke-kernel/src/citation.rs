@@ -1,5 +1,5 @@
-//! Whether a citation says what stands there. A pure comparison: somebody else looked the file or the recorded output
-//! up. It can show that a citation is wrong; that a finding is right it never says.
+//! Whether a citation says what stands there. A pure comparison: the caller has looked the file or the
+//! recorded output up. It can show that a citation is wrong; it never says that a finding is right.
 
 use serde::{Deserialize, Serialize};
 
@@ -36,8 +36,9 @@ pub enum Checked {
     CannotTell(String),
 }
 
-/// Compares a citation with what was seen. White space is equal to white space, empty lines do not count, and every line
-/// of the quote must stand in a line of its own, in the quote's order, not begun or ended inside a word.
+/// Compares a citation with what was seen. White space is equal to white space, empty lines do not count, and
+/// every line of the quote must stand in a line of its own, in the quote's order, not begun or ended inside a
+/// word.
 pub fn check_citation(citation: &Citation, seen: &Seen) -> Checked {
     let wanted = lines(citation.quote.as_deref().unwrap_or_default());
     if wanted.is_empty() {
@@ -78,7 +79,10 @@ fn check_lines(citation: &Citation, path: &str, text: &str, wanted: &[Line]) -> 
         None => "; the quote does not stand anywhere in the file in one piece".to_owned(),
     };
     if first == 0 || first > last || last as usize > count {
-        return Checked::Fails(format!("{path} has {count} lines and the citation means {place}{}", elsewhere()));
+        return Checked::Fails(format!(
+            "{path} has {count} lines and the citation means {place}{}",
+            elsewhere()
+        ));
     }
     let from = all.partition_point(|line| line.number < first as usize);
     let to = all.partition_point(|line| line.number <= last as usize);
@@ -100,8 +104,8 @@ struct Line {
 
 fn lines(text: &str) -> Vec<Line> {
     let numbered = (1..).zip(text.lines());
-    let spaced =
-        numbered.map(|(number, line)| Line { number, text: line.split_whitespace().collect::<Vec<_>>().join(" ") });
+    let spaced = numbered
+        .map(|(number, line)| Line { number, text: line.split_whitespace().collect::<Vec<_>>().join(" ") });
     spaced.filter(|line| !line.text.is_empty()).collect()
 }
 
@@ -118,10 +122,12 @@ fn stands_at(lines: &[Line], wanted: &[Line]) -> Option<(usize, usize)> {
     Some((found.first()?.number, found.last()?.number))
 }
 
-/// Whether the line holds the quote, which must not begin or end inside a word: `retries = 1` is not in `retries = 10`.
+/// Whether the line holds the quote, which must not begin or end inside a word: `retries = 1` is not in
+/// `retries = 10`.
 fn holds(line: &str, quote: &str) -> bool {
     let is_word = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_');
-    let (head, tail) = (is_word(quote.chars().next()), is_word(quote.chars().next_back()));
+    let head = is_word(quote.chars().next());
+    let tail = is_word(quote.chars().next_back());
     line.match_indices(quote).any(|(at, _)| {
         let before = is_word(line[..at].chars().next_back());
         let after = is_word(line[at + quote.len()..].chars().next());
@@ -133,7 +139,8 @@ fn holds(line: &str, quote: &str) -> bool {
 mod tests {
     use super::*;
 
-    const FILE: &str = "fn main() {\n\tlet retries = 10;\n\n    run(retries);\n}\n\nfn run(n: u32) {\n    // löp\n}\n";
+    const FILE: &str =
+        "fn main() {\n\tlet retries = 10;\n\n    run(retries);\n}\n\nfn run(n: u32) {\n    // löp\n}\n";
 
     fn at(first: u32, last: u32, quote: &str) -> Citation {
         Citation {
@@ -171,14 +178,24 @@ mod tests {
 
     #[test]
     fn a_quote_from_elsewhere_fails_and_the_reason_says_where_it_stands() {
-        in_file(4, 4, "let retries = 10;", Err("a.rs does not hold the quote at line 4; the quote stands at line 2"));
+        in_file(
+            4,
+            4,
+            "let retries = 10;",
+            Err("a.rs does not hold the quote at line 4; the quote stands at line 2"),
+        );
         in_file(
             6,
             8,
             "fn main() {\nlet retries = 10;",
             Err("a.rs does not hold the quote at lines 6 to 8; the quote stands at lines 1 to 2"),
         );
-        in_file(3, 3, "run(retries);", Err("a.rs does not hold the quote at line 3; the quote stands at line 4"));
+        in_file(
+            3,
+            3,
+            "run(retries);",
+            Err("a.rs does not hold the quote at line 3; the quote stands at line 4"),
+        );
         in_file(
             40,
             44,
@@ -189,11 +206,15 @@ mod tests {
 
     #[test]
     fn what_stands_nowhere_or_in_another_order_or_inside_a_word_fails() {
-        let nowhere =
-            "a.rs does not hold the quote at lines 1 to 5; the quote does not stand anywhere in the file in one piece";
-        for quote in
-            ["let retries = 3;", "run(retries);\nlet retries = 10;", "let retries = 1", "et retries = 10;", "n main"]
-        {
+        let nowhere = "a.rs does not hold the quote at lines 1 to 5; the quote does not stand anywhere in \
+            the file in one piece";
+        for quote in [
+            "let retries = 3;",
+            "run(retries);\nlet retries = 10;",
+            "let retries = 1",
+            "et retries = 10;",
+            "n main",
+        ] {
             in_file(1, 5, quote, Err(nowhere));
         }
         in_file(
@@ -201,15 +222,15 @@ mod tests {
             10,
             "x",
             Err(
-                "a.rs has 9 lines and the citation means lines 9 to 10; the quote does not stand anywhere in the file in one piece",
+                "a.rs has 9 lines and the citation means lines 9 to 10; the quote does not stand anywhere in \
+                    the file in one piece",
             ),
         );
         check(
             at(1, 1, "x"),
             Seen::File(String::new()),
-            Err(
-                "a.rs has 0 lines and the citation means line 1; the quote does not stand anywhere in the file in one piece",
-            ),
+            Err("a.rs has 0 lines and the citation means line 1; the quote does not stand anywhere in the \
+                    file in one piece"),
         );
     }
 
@@ -227,7 +248,10 @@ mod tests {
             (at(1, 1, " \n "), Seen::File(FILE.to_owned())),
             (ran("x"), Seen::File(FILE.to_owned())),
         ] {
-            assert!(matches!(check_citation(&citation, &seen), Checked::CannotTell(_)), "{citation:?} {seen:?}");
+            assert!(
+                matches!(check_citation(&citation, &seen), Checked::CannotTell(_)),
+                "{citation:?} {seen:?}"
+            );
         }
     }
 
@@ -236,7 +260,11 @@ mod tests {
         let outputs = || Seen::Output(vec!["nothing".into(), "a:1: x  = 2\nb:2: y\n".into()]);
         check(ran("a:1: x = 2\nb:2: y"), outputs(), Ok(()));
         check(ran("b:2: y"), outputs(), Ok(()));
-        check(ran("nothing\nb:2: y"), outputs(), Err("the recorded output of `grep x` does not hold the quote"));
+        check(
+            ran("nothing\nb:2: y"),
+            outputs(),
+            Err("the recorded output of `grep x` does not hold the quote"),
+        );
         check(ran("c:3"), outputs(), Err("the recorded output of `grep x` does not hold the quote"));
         check(ran("x"), Seen::NeverRan, Err("the agent never ran `grep x`"));
         check(ran("x"), Seen::Output(Vec::new()), Err("the agent never ran `grep x`"));

@@ -1,5 +1,5 @@
-//! How far an agent's commands and file tools reach: chosen by a person for the session, narrowed by role, recorded in
-//! what the agent is made of. Who holds it is `convoke-sandbox`'s business.
+//! How far an agent's commands and file tools reach: chosen by a person for the session, narrowed by role,
+//! recorded in the agent's spec. `convoke-sandbox` enforces it.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ pub enum Sandbox {
     ReadOnly,
     /// Everything below the working directory but git's own files.
     Workspace,
-    /// Whatever the person who started Convoke may. Only a person can say so.
+    /// Everything that the person who started Convoke may write. Only a person can choose it.
     #[default]
     Off,
 }
@@ -84,7 +84,7 @@ impl Confinement {
             (Role::Callee | Role::Teammate, Isolation::None | Isolation::Worktree) => self.sandbox,
         };
         let sandbox = match (self.sandbox, wanted) {
-            // A person said that nothing holds commands here, so nothing is promised further down either.
+            // A person chose no sandbox, so nothing is promised further down either.
             (Sandbox::Off, _) => Sandbox::Off,
             (Sandbox::ReadOnly, _) | (_, Sandbox::ReadOnly) => Sandbox::ReadOnly,
             (Sandbox::Workspace, Sandbox::Workspace | Sandbox::Off) => Sandbox::Workspace,
@@ -100,7 +100,11 @@ mod tests {
     fn check(own: Sandbox, role: Role, isolation: Isolation, expected: Sandbox) {
         let own = Confinement { sandbox: own, network: Network::Off, ..Confinement::default() };
         let child = own.of_child(role, isolation);
-        assert_eq!((child.sandbox, child.network), (expected, Network::Off), "{own:?} {role:?} {isolation:?}");
+        assert_eq!(
+            (child.sandbox, child.network),
+            (expected, Network::Off),
+            "{own:?} {role:?} {isolation:?}"
+        );
     }
 
     #[test]

@@ -1,9 +1,10 @@
-//! Whether a person agreed to a fan-out. One pure function, asked by the dispatcher before a `Workflow` call runs. It is
-//! given what the person typed in this exchange and nothing else: mail, files and tool output are never consent.
+//! Whether a person agreed to a fan-out. One pure function, asked by the dispatcher before a `Workflow` call
+//! runs. It is given what the person typed in this exchange and nothing else: mail, files and tool output are
+//! never consent.
 
 /// What a person's consent rests on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By {
+pub enum ConsentBasis {
     /// Orchestration mode is on.
     Mode,
     /// The person's input of this exchange asks for a workflow.
@@ -18,25 +19,25 @@ pub enum By {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consent {
     /// It may.
-    Given(By),
+    Given(ConsentBasis),
     /// It may not, until a person is asked.
     Missing,
 }
 
 /// Decides consent from the mode, from what the person said in this exchange, and from `--workflow`.
 ///
-/// The word is `workflow` or `workflows` in any case, standing alone: not a part of another word (`workflowy`), of a
-/// path or file name (`.github/workflows/ci.yml`, `workflow.rs`) or of a compound (`workflow-based`), and not two words
-/// (`work flow`). A plain negation in the same clause (`no workflow`, `without a workflow`, `don't run it as a
-/// workflow`, `a workflow is not needed`) makes the whole input no consent, whatever else it says: asking once more costs
-/// a question, a wrong yes costs money.
+/// The word is `workflow` or `workflows` in any case, standing alone: not a part of another word
+/// (`workflowy`), of a path or file name (`.github/workflows/ci.yml`, `workflow.rs`) or of a compound
+/// (`workflow-based`), and not two words (`work flow`). A plain negation in the same clause (`no workflow`,
+/// `without a workflow`, `don't run it as a workflow`, `a workflow is not needed`) makes the whole input no
+/// consent, whatever else it says: asking once more costs a question, a wrong yes costs money.
 pub fn consents(mode_on: bool, said: &str, flag: bool) -> Consent {
     if mode_on {
-        Consent::Given(By::Mode)
+        Consent::Given(ConsentBasis::Mode)
     } else if asks(said) {
-        Consent::Given(By::Word)
+        Consent::Given(ConsentBasis::Word)
     } else if flag {
-        Consent::Given(By::Flag)
+        Consent::Given(ConsentBasis::Flag)
     } else {
         Consent::Missing
     }
@@ -60,22 +61,26 @@ fn asks(said: &str) -> bool {
     asked
 }
 
-/// The input as clauses of lower-case words. Punctuation ends a clause where it ends a word, so that paths and names
-/// with dots stay one word; so do `but` and the end of a line.
+/// The input as clauses of lower-case words. Punctuation ends a clause where it ends a word, so that paths
+/// and names with dots stay one word; so do `but` and the end of a line.
 fn clauses(said: &str) -> Vec<Vec<String>> {
     let mut clauses = vec![Vec::new()];
     for line in said.lines() {
-        // Scripts that write no spaces between words must not hide the word, so letters beyond Latin separate.
+        // Scripts that write no spaces between words must not hide the word, so letters beyond Latin
+        // separate.
         let line: String = line.replace(DASHES, ", ").chars().map(plain).collect();
         for raw in line.split_whitespace() {
             let opened = raw.trim_start_matches(['(', '[', '{', '"', '\'', '`', '*', '<']);
-            let word = opened.trim_end_matches([')', ']', '}', '"', '\'', '`', '*', '>', '.', ',', ';', ':', '!', '?']);
+            let word = opened
+                .trim_end_matches([')', ']', '}', '"', '\'', '`', '*', '>', '.', ',', ';', ':', '!', '?']);
             if raw.starts_with('(') {
                 clauses.push(Vec::new());
             }
             // A command that is spelled out is the word, too: /workflow, --workflow.
-            let word = word.strip_prefix("--").or_else(|| word.strip_prefix('/')).unwrap_or(word).to_lowercase();
-            let breaks = word == "but" || opened.ends_with([')', '.', ',', ';', ':', '!', '?']) || word.is_empty();
+            let word =
+                word.strip_prefix("--").or_else(|| word.strip_prefix('/')).unwrap_or(word).to_lowercase();
+            let breaks =
+                word == "but" || opened.ends_with([')', '.', ',', ';', ':', '!', '?']) || word.is_empty();
             if let Some(clause) = clauses.last_mut().filter(|_| !word.is_empty()) {
                 clause.push(word);
             }
@@ -133,7 +138,7 @@ mod tests {
     use super::*;
 
     fn check(said: &str, expected: bool) {
-        let wanted = if expected { Consent::Given(By::Word) } else { Consent::Missing };
+        let wanted = if expected { Consent::Given(ConsentBasis::Word) } else { Consent::Missing };
         assert_eq!(consents(false, said, false), wanted, "{said:?}");
     }
 
@@ -214,11 +219,11 @@ mod tests {
     #[test]
     fn mode_word_and_flag_each_suffice_and_the_first_is_named() {
         for (mode, said, flag, expected) in [
-            (true, "", false, Consent::Given(By::Mode)),
-            (true, "workflow", true, Consent::Given(By::Mode)),
-            (false, "workflow", true, Consent::Given(By::Word)),
-            (false, "review", true, Consent::Given(By::Flag)),
-            (false, "no workflow", true, Consent::Given(By::Flag)),
+            (true, "", false, Consent::Given(ConsentBasis::Mode)),
+            (true, "workflow", true, Consent::Given(ConsentBasis::Mode)),
+            (false, "workflow", true, Consent::Given(ConsentBasis::Word)),
+            (false, "review", true, Consent::Given(ConsentBasis::Flag)),
+            (false, "no workflow", true, Consent::Given(ConsentBasis::Flag)),
             (false, "review", false, Consent::Missing),
         ] {
             assert_eq!(consents(mode, said, flag), expected, "{mode} {said} {flag}");

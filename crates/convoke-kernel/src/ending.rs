@@ -1,6 +1,7 @@
-//! How a session ended: one pure function for flat fan-outs, programs and teams alike. Reports, listings, watchers and the exit code
-//! ask only it, so they cannot disagree.
+//! How a session ended: one pure function for flat fan-outs, programs and teams alike. Reports, listings,
+//! watchers and the exit code ask only it, so they cannot disagree.
 
+use crate::gate::Gate;
 use crate::wire::FailureKind;
 
 /// What a session came to, in one word.
@@ -82,7 +83,7 @@ pub enum LeadEnd {
         /// Whether there is something to read all the same.
         says: bool,
     },
-    /// It waits: for a person's answer, or for a larger envelope.
+    /// It waits: for a person's answer, or for a larger budget.
     Parked,
     /// It has not come to an end.
     Open,
@@ -105,7 +106,7 @@ pub enum OwnProgram {
     Failed,
     /// A person stopped it.
     Stopped,
-    /// The envelope had no room for its next step.
+    /// The budget had no room for its next step.
     Declined,
 }
 
@@ -120,20 +121,22 @@ pub struct EndFacts {
     pub own: Option<OwnProgram>,
     /// Whether a person is asked something.
     pub asked: bool,
-    /// Steps of programs that wait for a larger envelope.
+    /// Steps of programs that wait for a larger budget.
     pub declined: u32,
     /// Fan-outs that were refused whole for want of room, and none was admitted later.
     pub refused: u32,
-    /// Subtasks, verifications and calls that the envelope had no room for.
+    /// Subtasks, verifications and calls that the budget had no room for.
     pub short: u32,
     /// Subtasks, verifications and calls that were lost for any other reason and not done later.
     pub lost: u32,
+    /// Results that are degraded, if every result of the session's fan-outs is.
+    pub degraded: u32,
     /// Programs of the lead's that failed, with none that completed later.
     pub programs_failed: u32,
     /// What is left of the team's work.
     pub left: u32,
-    /// Whether there is a finding that the caller asked to fail on.
-    pub finding: bool,
+    /// What became of the gate that the caller set.
+    pub gate: Gate,
 }
 
 impl Default for EndFacts {
@@ -147,9 +150,10 @@ impl Default for EndFacts {
             refused: 0,
             short: 0,
             lost: 0,
+            degraded: 0,
             programs_failed: 0,
             left: 0,
-            finding: false,
+            gate: Gate::Unset,
         }
     }
 }
@@ -165,10 +169,12 @@ pub enum EndReason {
     Stopped(StoppedBy),
     /// A person is asked something.
     Approval,
-    /// The envelope had no room for a step, a whole fan-out, a subtask, a verification or a call.
+    /// The budget had no room for a step, a whole fan-out, a subtask, a verification or a call.
     Budget,
     /// Work of agents was lost.
     Lost,
+    /// Every result of agents is degraded.
+    Degraded,
     /// The person's program returned, and agents were lost.
     ProgramPartial,
     /// A program failed.
@@ -177,6 +183,8 @@ pub enum EndReason {
     TeamLeft,
     /// There is a finding that the caller asked to fail on.
     Finding,
+    /// The gate that the caller set could not be looked at whole.
+    Gate,
     /// The journal failed.
     Journal,
     /// Convoke itself failed.
@@ -193,10 +201,12 @@ impl EndReason {
             Self::Approval => "approval",
             Self::Budget => FailureKind::Budget.word(),
             Self::Lost => "lost",
+            Self::Degraded => "degraded",
             Self::ProgramPartial => "program_partial",
             Self::ProgramFailed => "program_failed",
             Self::TeamLeft => "team_left",
             Self::Finding => "finding",
+            Self::Gate => "gate",
             Self::Journal => "journal",
             Self::Internal => FailureKind::Internal.word(),
         }
@@ -220,6 +230,8 @@ mod code {
     pub(super) const FAILED: u8 = 1;
     pub(super) const PARTIAL: u8 = 3;
     pub(super) const BUDGET: u8 = 4;
+    /// A gate that could not be looked at is no pass, and no failure of the session either.
+    pub(super) const UNDECIDED: u8 = 4;
     pub(super) const PERSON: u8 = 5;
     pub(super) const FINDING: u8 = 6;
 }
@@ -231,25 +243,30 @@ mod code {
 /// | 1 | the journal or Convoke itself failed | failed | 1 | `journal`, `internal` |
 /// | 2 | something stopped it before the lead, or its team, was done | interrupted | 129, 130, 143, 5 | the signal, `paused`, `stopped` |
 /// | 3 | it waits, and a person is asked | waiting | 5 | `approval` |
-/// | 4 | it waits for a larger envelope alone | partial | 4 | `budget` |
+/// | 4 | it waits for a larger budget alone | partial | 4 | `budget` |
 /// | 5 | the person's own program has ended | by its end | 0, 1, 3, 4, 5 | `done`, `program_…`, `budget`, `stopped` |
 /// | 6 | the lead has not ended, and nothing says why | failed | 1 | `internal` |
 /// | 7 | the lead failed | partial if there is something to read, else failed | 4 for the budget, else 3 or 1 | the failure |
-/// | 8 | the envelope had no room for a fan-out or for a part of one | partial | 4 | `budget` |
+/// | 8 | the budget had no room for a fan-out or for a part of one | partial | 4 | `budget` |
 /// | 9 | work of agents was lost | partial | 3 | `lost` |
-/// | 10 | a program of the lead's failed | partial | 3 | `program_failed` |
-/// | 11 | the team left something undone | partial | 3 | `team_left` |
-/// | 12 | none of these | done | 0 | `done` |
+/// | 10 | every result of agents is degraded | partial | 3 | `degraded` |
+/// | 11 | a program of the lead's failed | partial | 3 | `program_failed` |
+/// | 12 | the team left something undone | partial | 3 | `team_left` |
+/// | 13 | none of these | done | 0 | `done` |
 ///
-/// Where the code is then 0 or 3 and there is a finding that the caller asked to fail on, the code is 6 and the reason `finding`: what was found
-/// counts whatever else was lost. Without one, work that was lost never lets a gate pass: its code is 3.
+/// Where the code is then 0 or 3 and there is a finding that the caller asked to fail on, the code is 6 and
+/// the reason `finding`: what was found counts whatever else was lost. Without one, work that was lost never
+/// lets a gate pass: its code is 3. Where the code is 0 and the gate could not be looked at whole, the code
+/// is 4 and the reason `gate`.
 pub fn ending(facts: &EndFacts) -> Ending {
     let end = judge(facts);
-    let has_result = matches!(end.code, code::DONE | code::PARTIAL);
-    if has_result && facts.finding {
-        return Ending { code: code::FINDING, reason: EndReason::Finding, ..end };
+    match (facts.gate, end.code) {
+        (Gate::Found, code::DONE | code::PARTIAL) => {
+            Ending { code: code::FINDING, reason: EndReason::Finding, ..end }
+        }
+        (Gate::Blind, code::DONE) => Ending { code: code::UNDECIDED, reason: EndReason::Gate, ..end },
+        _ => end,
     }
-    end
 }
 
 fn judge(facts: &EndFacts) -> Ending {
@@ -282,7 +299,9 @@ fn judge(facts: &EndFacts) -> Ending {
         Some(OwnProgram::Failed) if facts.short > 0 => return end(Failed, code::BUDGET, EndReason::Budget),
         Some(OwnProgram::Partial) => return end(Partial, code::PARTIAL, EndReason::ProgramPartial),
         Some(OwnProgram::Failed) => return end(Failed, code::FAILED, EndReason::ProgramFailed),
-        Some(OwnProgram::Stopped) => return end(Interrupted, code::PERSON, EndReason::Stopped(StoppedBy::Stop)),
+        Some(OwnProgram::Stopped) => {
+            return end(Interrupted, code::PERSON, EndReason::Stopped(StoppedBy::Stop));
+        }
         Some(OwnProgram::Declined) => return end(Partial, code::BUDGET, EndReason::Budget),
     }
     match facts.lead {
@@ -297,6 +316,7 @@ fn judge(facts: &EndFacts) -> Ending {
     let not_whole = [
         (facts.refused + facts.short, code::BUDGET, EndReason::Budget),
         (facts.lost, code::PARTIAL, EndReason::Lost),
+        (facts.degraded, code::PARTIAL, EndReason::Degraded),
         (facts.programs_failed, code::PARTIAL, EndReason::ProgramFailed),
         (facts.left, code::PARTIAL, EndReason::TeamLeft),
     ];

@@ -1,5 +1,5 @@
-//! What has happened to an agent, in the past tense. Events are for ever: variants are never removed, new members
-//! are optional, and the text of an event is the format of the journal and of `--output jsonl`.
+//! What has happened to an agent, in the past tense. Events are for ever: variants are never removed, new
+//! members are optional, and the text of an event is the format of the journal and of `--output jsonl`.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,6 +7,7 @@ use crate::capsule::Facts;
 use crate::findings::{Ballot, Report};
 use crate::ids::{AgentId, SessionId, TaskId};
 use crate::ledger::Rates;
+use crate::lesson::{Feature, Learnt};
 use crate::mode::Section;
 use crate::outcome::{Outcome, ToolResult};
 use crate::segment::Segment;
@@ -14,7 +15,7 @@ use crate::spec::{AgentSpec, Param};
 use crate::team::Letter;
 use crate::wire::{Capabilities, Failure, Reply, ToolCall};
 
-/// Why an input is set aside that a person has taken back.
+/// The reason recorded for an input that a person has taken back.
 pub const TAKEN_BACK: &str = "taken back by the person";
 
 /// Why a journaled event cannot be read.
@@ -37,11 +38,14 @@ pub enum BadEvent {
     },
 }
 
-// One struct per event instead of a tagged enum: serde buffers tagged enums, and a buffered segment loses its bytes.
+// One struct per event instead of a tagged enum: serde buffers tagged enums, and a buffered segment loses its
+// bytes.
 macro_rules! events {
     (
         $(#[$all_doc:meta])* enum $all:ident;
-        $($(#[$doc:meta])* $name:ident = $tag:literal { $($(#[$field_doc:meta])* $field:ident : $type:ty),* $(,)? })*
+        $($(#[$doc:meta])* $name:ident = $tag:literal {
+            $($(#[$field_doc:meta])* $field:ident : $type:ty),* $(,)?
+        })*
     ) => {
         $(
             $(#[$doc])*
@@ -116,10 +120,10 @@ events! {
         /// The changed files it tells of.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         changed: Vec<String>,
-        /// The run whose end it tells of; then nobody said it, and it is no consent.
+        /// The run whose end it tells of; such an exchange is no person's word and no consent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         notice: Option<String>,
-        /// The letters it brings; then nobody said it, either.
+        /// The letters it brings; such an exchange is no person's word either.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         letters: Vec<Letter>,
         /// The task from the board that it is about.
@@ -136,7 +140,7 @@ events! {
         /// The letters.
         letters: Vec<Letter>,
     }
-    /// Somebody wants the agent to begin a new history.
+    /// The agent was asked to begin a new history.
     CompactionAsked = "compaction_asked" {
         /// What is to be kept in mind; blank is nothing in particular.
         focus: String,
@@ -153,7 +157,8 @@ events! {
         /// Tokens of the history that was left behind, as far as they are known.
         tokens: u64,
     }
-    /// Something that waited for the agent could not be read, and is kept here instead of being offered again and again.
+    /// Something that waited for the agent could not be read, and is kept here instead of being offered again
+    /// and again.
     InputRejected = "input_rejected" {
         /// Its key.
         input: String,
@@ -183,7 +188,7 @@ events! {
         /// Its number.
         exchange: u32,
     }
-    /// The envelope has no room for the next request.
+    /// The budget has no room for the next request.
     RoomRefused = "room_refused" {
         /// The number the request would have had.
         call: u32,
@@ -233,7 +238,7 @@ events! {
         /// Whether it asks the agent to hand back what it has.
         #[serde(default)]
         hand_back: bool,
-        /// What the envelope is short of, if that is why.
+        /// What the budget is short of, if that is why.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         short: Option<String>,
         /// The changed files it tells of.
@@ -264,7 +269,7 @@ events! {
         id: String,
         /// What it was.
         allow: bool,
-        /// Who gave it, and how. Never an agent.
+        /// What gave it, and how: a person, or Convoke where none is there. Never an agent.
         by: String,
     }
     /// A tool is to be run.
@@ -293,6 +298,9 @@ events! {
         /// Whether it reminds the agent of its list.
         #[serde(default, skip_serializing_if = "is_false")]
         reminded: bool,
+        /// Whether it tells the agent that it goes in circles; with a hand-back, that this ends its work.
+        #[serde(default, skip_serializing_if = "is_false")]
+        stuck: bool,
     }
     /// The exchange is over.
     ExchangeClosed = "exchange_closed" {
@@ -315,12 +323,14 @@ events! {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         returned: Vec<Letter>,
     }
-    /// A person stopped what the agent was at; the exchange ends with what there is, and the next thing said opens another.
+    /// A person stopped what the agent was at; the exchange ends with what there is, and the next thing said
+    /// opens another.
     ExchangeStopped = "exchange_stopped" {
-        /// Who stopped it, and how. Never an agent.
+        /// The person who stopped it, and how. Never an agent.
         by: String,
     }
-    /// A person chose another model or another effort for an idle agent; everything it is sent from now on is for that one.
+    /// A person chose another model or another effort for an idle agent; everything it is sent from now on is
+    /// for that one.
     Retuned = "retuned" {
         /// The model.
         model: String,
@@ -332,9 +342,27 @@ events! {
         /// The other members of every request, in order.
         params: Vec<Param>,
     }
+    /// Something was found out about the server: what it does not take is left out of requests to this model
+    /// from now on, and its window is kept to.
+    EndpointLearnt = "endpoint_learnt" {
+        /// The server, as its base URL is shown.
+        endpoint: String,
+        /// The model that was asked.
+        model: String,
+        /// What the server does not take, or does nothing about.
+        lacks: Vec<Feature>,
+        /// How that was learnt.
+        how: Learnt,
+        /// What the server said.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        said: String,
+        /// How many tokens it reads at once, where that is what was learnt.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        window: Option<u64>,
+    }
     /// The agent begins with the history of another one, byte for byte.
     HistoryForked = "history_forked" {
-        /// Whose history it is.
+        /// The agent whose history it is.
         agent: AgentId,
         /// The session that was forked.
         session: SessionId,
@@ -352,10 +380,10 @@ events! {
     }
     /// Another process took the agent up.
     Resumed = "resumed" {
-        /// Files that changed while nobody was looking, as far as that can be told.
+        /// Files that changed while no process drove the agent, as far as that can be told.
         #[serde(default)]
         changed: Vec<String>,
-        /// What the journal knew of a member of a team, who is told so with the next thing it reads.
+        /// What the journal knew of a member of a team; the agent is told so with the next thing it reads.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         facts: Option<Box<Facts>>,
     }

@@ -1,4 +1,5 @@
-//! What workers report and what verifiers make of it: plain data, and the reading of a report that a model wrote.
+//! What workers report and what verifiers make of it: plain data, and the reading of a report that a model
+//! wrote.
 
 //! Never mends what was written: a report is valid, or it goes back with everything that is wrong with it.
 
@@ -86,7 +87,7 @@ pub enum Vote {
     Confirmed,
     /// It was looked up and does not hold.
     Refuted,
-    /// It was looked up and nobody could say. Counts as refuted.
+    /// The verifier looked it up and could not say. Counts as refuted.
     Undecided,
 }
 
@@ -121,7 +122,7 @@ pub enum Verdict {
         /// What was seen.
         evidence: String,
     },
-    /// Looked up, and it does not hold, or nobody could say that it does.
+    /// Looked up, and it does not hold, or no verifier could show that it does.
     Refuted {
         /// What was seen.
         evidence: String,
@@ -131,7 +132,7 @@ pub enum Verdict {
         /// Why.
         reason: String,
     },
-    /// Nobody could look.
+    /// No verifier could look.
     Unverified {
         /// Why not.
         reason: String,
@@ -160,27 +161,36 @@ impl Ballot {
 pub(crate) fn report_schema() -> Value {
     let citation = object(
         json!({
-            "path": {"type": "string", "description": "A file, relative to the working directory; give first and last with it."},
+            "path": {"type": "string", "description": "A file, relative to the working directory; give first \
+                and last with it."},
             "first": {"type": "integer", "description": "The first line that is meant, from 1."},
             "last": {"type": "integer", "description": "The last line that is meant."},
-            "command": {"type": "string", "description": "In place of a file: a command you ran, exactly as you ran it."},
-            "quote": {"type": "string", "description": format!("What stands in those lines, or what the command printed: word for word, nothing left out in between, at most {QUOTE_CHARS} characters.")},
+            "command": {"type": "string", "description": "In place of a file: a command you ran, exactly as \
+                you ran it."},
+            "quote": {"type": "string", "description": format!("What stands in those lines, or what the \
+                command printed: word for word, nothing left out in between, at most {QUOTE_CHARS} \
+                characters.")},
         }),
         &["quote"],
     );
     let finding = object(
         json!({
-            "claim": {"type": "string", "description": format!("What you claim, at most {TEXT_CHARS} characters.")},
-            "evidence": {"type": "string", "description": format!("What it rests on: path:line, or a command and what it printed, at most {TEXT_CHARS} characters.")},
+            "claim": {"type": "string", "description": format!("What you claim, at most {TEXT_CHARS} \
+                characters.")},
+            "evidence": {"type": "string", "description": format!("What it rests on: path:line, or a command \
+                and what it printed, at most {TEXT_CHARS} characters.")},
             "severity": {"type": "string", "enum": ["high", "medium", "low", "info"]},
-            "citations": {"type": "array", "description": "Where it can be looked up. Every citation is compared with the file or with the recorded output.", "items": citation},
+            "citations": {"type": "array", "description": "Where it can be looked up. Every citation is \
+                compared with the file or with the recorded output.", "items": citation},
         }),
         &["claim", "evidence", "severity"],
     );
     object(
         json!({
-            "summary": {"type": "string", "description": format!("What you did and what came of it, at most {SUMMARY_CHARS} characters.")},
-            "findings": {"type": "array", "description": format!("What you found, at most {MOST_FINDINGS}; empty if there is nothing."), "items": finding},
+            "summary": {"type": "string", "description": format!("What you did and what came of it, at most \
+                {SUMMARY_CHARS} characters.")},
+            "findings": {"type": "array", "description": format!("What you found, at most {MOST_FINDINGS}; \
+                empty if there is nothing."), "items": finding},
         }),
         &["summary", "findings"],
     )
@@ -192,14 +202,17 @@ pub(crate) fn ballot_schema() -> Value {
         json!({
             "finding": {"type": "integer", "description": "The number of the finding, from 1."},
             "verdict": {"type": "string", "enum": ["confirmed", "refuted", "undecided"], "description": "confirmed: you looked and it holds. refuted: you looked and it does not. undecided: you looked and cannot say."},
-            "evidence": {"type": "string", "description": format!("What you saw yourself: path:line, or a command and what it printed, at most {TEXT_CHARS} characters.")},
+            "evidence": {"type": "string", "description": format!("What you saw yourself: path:line, or a \
+                command and what it printed, at most {TEXT_CHARS} characters.")},
         }),
         &["finding", "verdict", "evidence"],
     );
     object(
         json!({
-            "summary": {"type": "string", "description": format!("In a sentence, at most {SUMMARY_CHARS} characters.")},
-            "verdicts": {"type": "array", "description": "Exactly one judgement for every finding.", "items": judgement},
+            "summary": {"type": "string", "description": format!("In a sentence, at most {SUMMARY_CHARS} \
+                characters.")},
+            "verdicts": {"type": "array", "description": "Exactly one judgement for every \
+                finding.", "items": judgement},
         }),
         &["summary", "verdicts"],
     )
@@ -221,11 +234,13 @@ impl Reader {
         match read {
             Some(read) if count == 0 => Ok(read),
             _ => {
-                let named: String = self.problems.iter().take(MOST_PROBLEMS).map(|p| format!("\n- {p}")).collect();
+                let named: String =
+                    self.problems.iter().take(MOST_PROBLEMS).map(|p| format!("\n- {p}")).collect();
                 let more = count.saturating_sub(MOST_PROBLEMS);
                 let more = if more > 0 { format!("\n- and {more} more of the kind") } else { String::new() };
                 Err(format!(
-                    "Not recorded. Mend all of this and call the tool again with the whole input:{named}{more}"
+                    "Not recorded. Mend all of this and call the tool again with the whole \
+                        input:{named}{more}"
                 ))
             }
         }
@@ -242,7 +257,8 @@ impl Reader {
         let list = self.list(map, "", "findings")?;
         if list.len() > MOST_FINDINGS {
             self.problems.push(format!(
-                "findings has {} entries: at most {MOST_FINDINGS}; keep those that matter most and say in the summary what is left out",
+                "findings has {} entries: at most {MOST_FINDINGS}; keep those that matter most and say in \
+                    the summary what is left out",
                 list.len()
             ));
         }
@@ -270,7 +286,10 @@ impl Reader {
             None => Vec::new(),
             Some(_) => {
                 let list = self.list(map, at, "citations")?;
-                list.iter().enumerate().map(|(i, v)| self.citation(&format!("{at}.citations[{i}]"), v)).collect()
+                list.iter()
+                    .enumerate()
+                    .map(|(i, v)| self.citation(&format!("{at}.citations[{i}]"), v))
+                    .collect()
             }
         };
         let citations = citations.into_iter().collect::<Option<_>>()?;
@@ -282,18 +301,22 @@ impl Reader {
         let quote = self.text(map, at, "quote", QUOTE_CHARS);
         let has = |key| member(map, key).is_some();
         match (has("path"), has("command")) {
-            (true, true) => self.problem(format!("{at} names a path and a command: make two citations of it")),
-            (false, false) => {
-                self.problem(format!("{at} names nothing to look up: give path, first and last, or give command"))
+            (true, true) => {
+                self.problem(format!("{at} names a path and a command: make two citations of it"))
             }
+            (false, false) => self.problem(format!(
+                "{at} names nothing to look up: give path, first and last, or give command"
+            )),
             (true, false) => {
                 let path = self.text(map, at, "path", TEXT_CHARS);
-                let (first, last) = (self.line(map, at, "first"), self.line(map, at, "last"));
+                let first = self.line(map, at, "first");
+                let last = self.line(map, at, "last");
                 if let (Some(first), Some(last)) = (first, last)
                     && first > last
                 {
-                    self.problems
-                        .push(format!("{at}.first is {first} and last is {last}: first must not be above last"));
+                    self.problems.push(format!(
+                        "{at}.first is {first} and last is {last}: first must not be above last"
+                    ));
                 }
                 Some(Citation {
                     path: Some(path?),
@@ -305,7 +328,8 @@ impl Reader {
             }
             (false, true) => {
                 if has("first") || has("last") {
-                    self.problems.push(format!("{at} gives lines of a command's output: leave out first and last"));
+                    self.problems
+                        .push(format!("{at} gives lines of a command's output: leave out first and last"));
                 }
                 let command = self.text(map, at, "command", usize::MAX)?;
                 Some(Citation { command: Some(command), quote: Some(quote?), ..Citation::default() })
@@ -317,9 +341,11 @@ impl Reader {
         let map = self.members("", input, &["summary", "verdicts"])?;
         let summary = self.text(map, "", "summary", SUMMARY_CHARS);
         let list = self.list(map, "", "verdicts")?;
-        let judgements = list.iter().enumerate().map(|(i, v)| self.judgement(&format!("verdicts[{i}]"), v, findings));
+        let judgements =
+            list.iter().enumerate().map(|(i, v)| self.judgement(&format!("verdicts[{i}]"), v, findings));
         let judgements: Vec<Option<Judgement>> = judgements.collect();
-        let mut places: BTreeMap<u64, Vec<usize>> = (1..=findings as u64).map(|number| (number, Vec::new())).collect();
+        let mut places: BTreeMap<u64, Vec<usize>> =
+            (1..=findings as u64).map(|number| (number, Vec::new())).collect();
         for (place, value) in list.iter().enumerate() {
             let number = value.get("finding").and_then(Value::as_u64).unwrap_or(0);
             places.entry(number).and_modify(|places| places.push(place));
@@ -329,7 +355,8 @@ impl Reader {
                 [] => self.problems.push(format!("finding {number} has no judgement")),
                 [_] => {}
                 [one, two, ..] => self.problems.push(format!(
-                    "finding {number} is judged more than once: verdicts[{one}] and verdicts[{two}]; give one judgement for each finding"
+                    "finding {number} is judged more than once: verdicts[{one}] and verdicts[{two}]; give \
+                        one judgement for each finding"
                 )),
             }
         }
@@ -339,7 +366,8 @@ impl Reader {
     fn judgement(&mut self, at: &str, value: &Value, findings: usize) -> Option<Judgement> {
         let map = self.members(at, value, &["finding", "verdict", "evidence"])?;
         let evidence = self.text(map, at, "evidence", TEXT_CHARS);
-        let number = member(map, "finding").and_then(Value::as_u64).and_then(|number| u32::try_from(number).ok());
+        let number =
+            member(map, "finding").and_then(Value::as_u64).and_then(|number| u32::try_from(number).ok());
         let finding = match (number, member(map, "finding")) {
             (Some(number), _) if number >= 1 && number as usize <= findings => Some(number),
             (_, None) => self.problem(format!("{at}.finding is missing: give a number from 1 to {findings}")),
@@ -362,7 +390,11 @@ impl Reader {
     fn members<'a>(&mut self, at: &str, value: &'a Value, known: &[&str]) -> Option<&'a Map<String, Value>> {
         let Value::Object(map) = value else {
             let name = if at.is_empty() { "the input" } else { at };
-            return self.problem(format!("{name} is {}: give an object with {}", kind(value), known.join(", ")));
+            return self.problem(format!(
+                "{name} is {}: give an object with {}",
+                kind(value),
+                known.join(", ")
+            ));
         };
         for key in map.keys().filter(|key| !known.contains(&key.as_str())) {
             let key: String = key.chars().take(60).collect();
@@ -375,7 +407,9 @@ impl Reader {
         let name = join(at, key);
         match member(map, key) {
             Some(Value::Array(list)) => Some(list),
-            Some(Value::String(_)) => self.problem(format!("{name} is a string: give an array, not the text of one")),
+            Some(Value::String(_)) => {
+                self.problem(format!("{name} is a string: give an array, not the text of one"))
+            }
             Some(other) => self.problem(format!("{name} is {}: give an array", kind(other))),
             None => self.problem(format!("{name} is missing: give an array")),
         }
@@ -384,9 +418,13 @@ impl Reader {
     fn text(&mut self, map: &Map<String, Value>, at: &str, key: &str, most: usize) -> Option<String> {
         let name = join(at, key);
         match member(map, key) {
-            Some(Value::String(text)) if text.trim().is_empty() => self.problem(format!("{name} is empty: say it")),
+            Some(Value::String(text)) if text.trim().is_empty() => {
+                self.problem(format!("{name} is empty: say it"))
+            }
             Some(Value::String(text)) => match text.chars().count() {
-                count if count > most => self.problem(format!("{name} has {count} characters: at most {most}")),
+                count if count > most => {
+                    self.problem(format!("{name} has {count} characters: at most {most}"))
+                }
                 _ => Some(text.clone()),
             },
             Some(other) => self.problem(format!("{name} is {}: give a string", kind(other))),
@@ -397,7 +435,8 @@ impl Reader {
     fn line(&mut self, map: &Map<String, Value>, at: &str, key: &str) -> Option<u32> {
         let name = join(at, key);
         let Some(value) = member(map, key) else {
-            return self.problem(format!("{name} is missing: a path needs first and last, line numbers from 1"));
+            return self
+                .problem(format!("{name} is missing: a path needs first and last, line numbers from 1"));
         };
         match value.as_u64().and_then(|line| u32::try_from(line).ok()) {
             Some(line) if line > 0 => Some(line),
@@ -474,7 +513,10 @@ mod tests {
     #[test]
     fn d3_5_an_invalid_report_goes_back_with_every_problem_at_once() {
         report_problems(json!([]), &["the input is an array: give an object with summary, findings"]);
-        report_problems(json!({}), &["summary is missing: give a string", "findings is missing: give an array"]);
+        report_problems(
+            json!({}),
+            &["summary is missing: give a string", "findings is missing: give an array"],
+        );
         report_problems(
             json!({"summary": "s", "findings": "[]"}),
             &["findings is a string: give an array, not the text of one"],
@@ -503,7 +545,10 @@ mod tests {
             let expected: Vec<String> = expected.iter().map(|text| format!("{at}{text}")).collect();
             report_problems(finding(citation), &expected.iter().map(String::as_str).collect::<Vec<_>>());
         };
-        check(json!({"quote": "q"}), &[" names nothing to look up: give path, first and last, or give command"]);
+        check(
+            json!({"quote": "q"}),
+            &[" names nothing to look up: give path, first and last, or give command"],
+        );
         check(json!({"path": "a", "first": 1, "last": 1}), &[".quote is missing: give a string"]);
         check(
             json!({"path": "a", "quote": "q"}),
@@ -512,7 +557,10 @@ mod tests {
                 ".last is missing: a path needs first and last, line numbers from 1",
             ],
         );
-        check(json!({"path": "a", "first": 0, "last": 1, "quote": "q"}), &[".first is 0: give a line number from 1"]);
+        check(
+            json!({"path": "a", "first": 0, "last": 1, "quote": "q"}),
+            &[".first is 0: give a line number from 1"],
+        );
         check(
             json!({"path": "a", "first": 1, "last": "9", "quote": "q"}),
             &[".last is \"9\": give a line number from 1"],
@@ -552,9 +600,8 @@ mod tests {
         let many = vec![json!({"claim": "c", "evidence": "e", "severity": "low"}); 51];
         report_problems(
             json!({"summary": "s", "findings": many}),
-            &[
-                "findings has 51 entries: at most 50; keep those that matter most and say in the summary what is left out",
-            ],
+            &["findings has 51 entries: at most 50; keep those that matter most and say in the summary \
+                    what is left out"],
         );
         let error = Report::read(&json!({"summary": "s", "findings": vec![json!({}); 50]})).unwrap_err();
         assert!(error.ends_with("- and 100 more of the kind"), "{error}");
@@ -569,7 +616,8 @@ mod tests {
         ballot_problems(json!({"summary": "s", "verdicts": [judged(1)]}), &["finding 2 has no judgement"]);
         ballot_problems(
             json!({"summary": "s", "verdicts": [judged(1), judged(2), judged(1)]}),
-            &["finding 1 is judged more than once: verdicts[0] and verdicts[2]; give one judgement for each finding"],
+            &["finding 1 is judged more than once: verdicts[0] and verdicts[2]; give one judgement for \
+                    each finding"],
         );
         ballot_problems(
             json!({"summary": "s", "verdicts": [judged(1), judged(3), {"finding": 2, "verdict": "true", "evidence": ""}]}),
@@ -596,7 +644,8 @@ mod tests {
                 closed(items, objects);
             }
         }
-        let (mut report, mut ballot) = (0, 0);
+        let mut report = 0;
+        let mut ballot = 0;
         closed(&report_schema(), &mut report);
         closed(&ballot_schema(), &mut ballot);
         assert_eq!((report, ballot), (3, 2));
@@ -605,8 +654,9 @@ mod tests {
         for severity in finding["properties"]["severity"]["enum"].as_array().unwrap() {
             assert!(serde_json::from_value::<Severity>(severity.clone()).is_ok());
         }
-        for vote in
-            ballot_schema()["properties"]["verdicts"]["items"]["properties"]["verdict"]["enum"].as_array().unwrap()
+        for vote in ballot_schema()["properties"]["verdicts"]["items"]["properties"]["verdict"]["enum"]
+            .as_array()
+            .unwrap()
         {
             assert!(serde_json::from_value::<Vote>(vote.clone()).is_ok());
         }

@@ -25,7 +25,8 @@ pub struct BadId {
 fn encode(prefix: &str, bits: [u8; 10]) -> String {
     let mut text = String::with_capacity(prefix.len() + LENGTH);
     text.push_str(prefix);
-    let (mut buffer, mut held) = (0u32, 0u32);
+    let mut buffer = 0u32;
+    let mut held = 0u32;
     for byte in bits {
         buffer = (buffer << 8) | u32::from(byte);
         held += 8;
@@ -73,7 +74,8 @@ macro_rules! id {
                 Self(encode($prefix, bits))
             }
 
-            /// The id that belongs to these words and to no others: who knows them finds what was made under it.
+            /// The id that belongs to these words and to no others: code that knows
+            /// the words finds what was recorded under it.
             pub fn derived(words: &[&str]) -> Self {
                 Self::from_bits(digest(words))
             }
@@ -151,7 +153,9 @@ mod tests {
 
     #[test]
     fn text_that_is_no_id_is_refused_with_what_was_expected() {
-        for bad in ["", "a_", "s_aaaaaaaaaaaaaaaa", "a_aaaaaaaaaaaaaaaA", "a_aaaaaaaaaaaaaaa", "a_aaaaaaaaaaaaaaa1"] {
+        for bad in
+            ["", "a_", "s_aaaaaaaaaaaaaaaa", "a_aaaaaaaaaaaaaaaA", "a_aaaaaaaaaaaaaaa", "a_aaaaaaaaaaaaaaa1"]
+        {
             let error = bad.parse::<AgentId>().unwrap_err();
             assert!(error.to_string().contains("expected a_"), "{error}");
         }

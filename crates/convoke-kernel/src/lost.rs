@@ -1,5 +1,8 @@
-//! What of a session's fan-outs was lost: subtasks without a result, verifications that no verifier could do, calls of programs that did not end
-//! well. One list for reports, listings, the exit code and the retry. It reads folded runs and decides nothing else.
+//! What of a session's fan-outs was lost: subtasks without a result, verifications that no verifier could do,
+//! calls of programs that did not end well. One list for reports, listings, the exit code and the retry. It
+//! reads folded runs and decides nothing else.
+
+use std::collections::HashMap;
 
 use crate::ids::AgentId;
 use crate::program::{CallState, Program, ProgramStatus};
@@ -50,14 +53,15 @@ pub struct Lost {
 }
 
 impl Lost {
-    /// Whether it was left out because the envelope had no room for it.
+    /// Whether it was left out because the budget had no room for it.
     pub fn is_short(&self) -> bool {
         self.kind == FailureKind::Budget
     }
 }
 
-/// What these flat workflows of one session lost, which are in the order they were started. `failure` says how an agent failed. A subtask that has a
-/// whole result in any of them is not lost, whatever became of an equal one; of several equal ones that are lost the last counts.
+/// What these flat workflows of one session lost, which are in the order they were started. `failure` says
+/// how an agent failed. A subtask that has a whole result in any of them is not lost, whatever became of an
+/// equal one; of several equal ones that are lost the last counts.
 pub fn lost_items(runs: &[Run], failure: impl Fn(&AgentId) -> Option<FailureKind>) -> Vec<Lost> {
     let mut all: Vec<Lost> = Vec::new();
     let mut whole: Vec<String> = Vec::new();
@@ -78,8 +82,14 @@ pub fn lost_items(runs: &[Run], failure: impl Fn(&AgentId) -> Option<FailureKind
     all
 }
 
-fn of_item(run: &Run, id: &str, item: &ItemView, failure: impl Fn(&AgentId) -> Option<FailureKind>) -> Option<Lost> {
-    let worker = run.result(item.item).and_then(|result| result.agent.clone()).or_else(|| item.worker.clone());
+fn of_item(
+    run: &Run,
+    id: &str,
+    item: &ItemView,
+    failure: impl Fn(&AgentId) -> Option<FailureKind>,
+) -> Option<Lost> {
+    let worker =
+        run.result(item.item).and_then(|result| result.agent.clone()).or_else(|| item.worker.clone());
     let (what, agent, kind, reason) = match item.result.as_ref()? {
         ItemStatus::Failed { kind, message } => (LostWork::Subtask, worker, *kind, message.clone()),
         ItemStatus::Skipped { reason } => (LostWork::Subtask, worker, skipped(reason), reason.clone()),
@@ -96,11 +106,13 @@ fn of_item(run: &Run, id: &str, item: &ItemView, failure: impl Fn(&AgentId) -> O
             (LostWork::Verification, vote.agent.clone(), kind, reason)
         }
     };
-    let (run, prompt, label) = (id.to_owned(), item.prompt.clone(), item.label.clone());
+    let run = id.to_owned();
+    let prompt = item.prompt.clone();
+    let label = item.label.clone();
     Some(Lost { what, run, item: item.item, prompt, label, agent, kind, reason })
 }
 
-/// Why something was never begun: a person stopped it, or there was no room for it.
+/// Why work was never begun: a person stopped it, or there was no room for it.
 fn skipped(reason: &str) -> FailureKind {
     if reason.starts_with("stopped by") { FailureKind::Cancelled } else { FailureKind::Budget }
 }
@@ -112,7 +124,8 @@ pub fn lost_calls(program: &Program) -> Vec<Lost> {
         let result = call.result.as_ref();
         let kind = match result.map(|result| &result.status) {
             Some(ItemStatus::Failed { kind, .. }) => *kind,
-            // A call is skipped by a person, or because the program returned before it began; one without room has failed.
+            // A call is skipped by a person, or because the program returned before it began; one without
+            // room has failed.
             Some(ItemStatus::Skipped { .. }) => FailureKind::Cancelled,
             Some(ItemStatus::Ok) => FailureKind::InvalidOutput,
             None => FailureKind::Interrupted,
@@ -131,21 +144,39 @@ pub fn lost_calls(program: &Program) -> Vec<Lost> {
     program.losses().into_iter().map(lost).collect()
 }
 
-/// The programs of these, in the order they were started, whose end counts: those that no later run stands in the place of. A later run does that
-/// if it serves the earlier one's results, or if both were run by the person and the later one begins anew.
+/// The programs, in the order they were started, that no later run replaces. A later run replaces an earlier
+/// one if it serves that one's results, or if the person ran both and the later one begins anew.
 pub fn standing(programs: &[Program]) -> Vec<&Program> {
     let is_taken_up = |program: &Program, later: &Program| match (program.spec(), later.spec()) {
         (Some(spec), Some(later)) => {
-            later.from.as_ref() == Some(&spec.run) || (!spec.background && !later.background && later.from.is_none())
+            later.from.as_ref() == Some(&spec.run)
+                || (!spec.background && !later.background && later.from.is_none())
         }
         _ => false,
     };
-    let stands =
-        |(at, program): &(usize, &Program)| !programs[at + 1..].iter().any(|later| is_taken_up(program, later));
+    let stands = |(at, program): &(usize, &Program)| {
+        !programs[at + 1..].iter().any(|later| is_taken_up(program, later))
+    };
     programs.iter().enumerate().filter(stands).map(|(_, program)| program).collect()
 }
 
-/// How many programs of a lead's failed by themselves. One that failed before another completed was an attempt, and the lead has done better since.
+/// For each of these flat workflows, which are in the order they were started, the items of it that count. An
+/// item whose subtask has a whole result in a later one counts as it came out there.
+pub fn standing_items(runs: &[Run]) -> Vec<Vec<ItemView>> {
+    let mut items: Vec<Vec<ItemView>> = runs.iter().map(Run::items).collect();
+    let mut last: HashMap<String, usize> = HashMap::new();
+    for (at, items) in items.iter().enumerate() {
+        let whole = items.iter().filter(|item| item.result == Some(ItemStatus::Ok));
+        last.extend(whole.map(|item| (item.prompt.clone(), at)));
+    }
+    for (at, items) in items.iter_mut().enumerate() {
+        items.retain(|item| last.get(&item.prompt).is_none_or(|last| *last <= at));
+    }
+    items
+}
+
+/// How many programs of a lead's failed by themselves. One that failed before another completed was an
+/// attempt, and the lead has done better since.
 pub fn failed_programs(programs: &[Program]) -> u32 {
     let after = programs.iter().rposition(|program| program.status() == Some(ProgramStatus::Complete));
     let later = &programs[after.map_or(0, |at| at + 1)..];

@@ -1,9 +1,10 @@
-//! Orchestration mode: a switch of the session, and what the model is told of it and when. The state moves only when a
-//! reply to the telling has been recorded, so that a failed request leaves everything as it was.
+//! Orchestration mode: a switch of the session, and when the model is told of it, and in which
+//! form. The state moves only when a reply to a request that told the model is recorded, so that a
+//! failed request leaves everything as it was.
 
 use serde::{Deserialize, Serialize};
 
-/// User turns from one telling to the next.
+/// User turns from one reminder to the next.
 const REFRESH_EVERY: u32 = 10;
 
 /// What the model is told about the mode.
@@ -62,12 +63,12 @@ impl Mode {
         }
     }
 
-    /// What the history has told of the mode: that it is on, however it was said, or nothing that still counts.
+    /// What the history says of the mode: that it is on, in whichever form, or nothing that still counts.
     pub(crate) fn told(&self) -> Option<Section> {
         self.announced.then_some(Section::Entry)
     }
 
-    /// A history is gone on with that has told this last.
+    /// Goes on with a history in which this was said of the mode last.
     pub(crate) fn recall(&mut self, told: Option<Section>) {
         self.announced = matches!(told, Some(Section::Entry | Section::Refresher));
         self.exit_owed = !self.on && self.announced;

@@ -1,4 +1,4 @@
-//! What an effect came to.
+//! The outcomes of exchanges and tool calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,12 +35,10 @@ impl Outcome {
         }
     }
 
-    /// Whether it failed only in that it is not whole: there is an answer as far as it goes.
+    /// Whether the only failure is that the answer is not whole: there is an answer as far as it goes.
     pub fn is_partial(&self) -> bool {
-        let cut_short = matches!(
-            self.failure(),
-            Some(FailureKind::TurnLimit | FailureKind::Truncated | FailureKind::Budget | FailureKind::ContextFull)
-        );
+        use FailureKind::{Budget, ContextFull, Stuck, Truncated, TurnLimit};
+        let cut_short = matches!(self.failure(), Some(TurnLimit | Stuck | Truncated | Budget | ContextFull));
         cut_short && !self.text().trim().is_empty()
     }
 
@@ -59,7 +57,7 @@ impl Outcome {
 pub enum Ran {
     /// It ended by itself, or at its deadline.
     Done,
-    /// It was cut off; nobody knows what it did.
+    /// It was cut off; what it did is unknown.
     Interrupted,
     /// It was never started.
     Refused,
@@ -110,7 +108,7 @@ pub struct ToolResult {
 }
 
 impl ToolResult {
-    /// The call did what it was to do, and this is what it says.
+    /// The call succeeded, and this is what it says.
     pub fn done(text: impl Into<String>) -> Self {
         Self { is_error: false, ran: Ran::Done, ..Self::refused(text) }
     }

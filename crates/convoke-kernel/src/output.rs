@@ -1,5 +1,5 @@
-//! Results of a shape that somebody asked for: which schemas can be asked for, and whether a value fits one. It never mends a
-//! value and never looks beyond the schema it was given.
+//! Results of a shape that a caller asked for: which schemas can be asked for, and whether a value fits one.
+//! It never mends a value and never looks beyond the schema it was given.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -16,7 +16,7 @@ pub(crate) const NUDGES: u32 = 2;
 /// Problems that the model is shown at once.
 const SHOWN: usize = 10;
 
-/// Longer ones are told without the value they are about.
+/// Longer problems are reported without the value they are about.
 const LONGEST: usize = 200;
 
 /// The shape that an agent's result has to have.
@@ -26,11 +26,13 @@ pub struct Output {
     pub schema: Segment,
 }
 
-/// Whether an agent can be asked for results of this schema; the error says what to write instead. Asked before an agent is
-/// started, because the API would refuse its first request.
+/// Whether an agent can be asked for results of this schema; the error says what to write instead. Asked
+/// before an agent is started, because the API would refuse its first request.
 pub fn check_schema(schema: &Value) -> Result<(), String> {
     let Value::Object(root) = schema else {
-        return Err("the schema has to be an object, such as {\"type\": \"object\", \"properties\": {…}}".to_owned());
+        return Err(
+            "the schema has to be an object, such as {\"type\": \"object\", \"properties\": {…}}".to_owned()
+        );
     };
     match root.get("type") {
         Some(kind) if kind == "object" => {}
@@ -38,7 +40,8 @@ pub fn check_schema(schema: &Value) -> Result<(), String> {
         Some(kind) => {
             let text = one_line(&kind.to_string());
             return Err(format!(
-                "the root of the schema has the type {text}; it has to be \"object\": put the value into a property"
+                "the root of the schema has the type {text}; it has to be \"object\": put the value into a \
+                    property"
             ));
         }
         None => return Err("the root of the schema has no type; write \"type\": \"object\"".to_owned()),
@@ -65,7 +68,19 @@ impl Output {
     pub(crate) fn fits(&self, value: &Value) -> Result<(), String> {
         let schema: Value = serde_json::from_str(self.schema.as_str())
             .map_err(|error| format!("Not recorded: the schema itself cannot be read: {error}"))?;
-        let validator = validator(&schema).map_err(|why| format!("Not recorded: the schema cannot be used: {why}"))?;
+        validator(&schema).map_err(|why| format!("Not recorded: the schema cannot be used: {why}"))?;
+        self.problems(value).map_err(|problems| {
+            format!(
+                "Not recorded: the value does not fit the schema.\n{problems}\nCall StructuredOutput again \
+                 with the whole value, not only with what was wrong."
+            )
+        })
+    }
+
+    /// Whether a value fits; the error lists what does not, one line each.
+    pub(crate) fn problems(&self, value: &Value) -> Result<(), String> {
+        let schema: Value = serde_json::from_str(self.schema.as_str()).map_err(|error| error.to_string())?;
+        let validator = validator(&schema)?;
         let mut problems = Vec::new();
         let mut more = 0_usize;
         for error in validator.iter_errors(value) {
@@ -86,24 +101,34 @@ impl Output {
         if more > 0 {
             problems.push(format!("- and {more} more"));
         }
-        Err(format!(
-            "Not recorded: the value does not fit the schema.\n{}\nCall StructuredOutput again with the whole value, not only \
-with what was wrong.",
-            problems.join("\n")
-        ))
+        Err(problems.join("\n"))
     }
 }
 
-/// What an exchange says that ended because no call fitted; `last` is what the model was told about the last one.
+/// The message of an exchange that ended because no call fitted; `last` is
+/// what the model was told about the last one.
 pub(crate) fn never_fitted(last: &str) -> String {
-    let problems: Vec<&str> = last.lines().filter_map(|line| line.strip_prefix("- ")).collect();
-    let problems =
-        if problems.is_empty() { last.lines().next().unwrap_or_default().to_owned() } else { problems.join("; ") };
-    format!("the result did not fit its schema after {TRIES} tries: {problems}")
+    format!("the result did not fit its schema after {TRIES} tries: {}", problems(last))
 }
 
-/// What an exchange says that ended in prose.
-pub(crate) const NEVER_CALLED: &str = "the agent ended without calling StructuredOutput, though it was asked for it twice; simplify the schema or the task";
+/// The message of an exchange that ended in prose after a value that did not fit.
+pub(crate) fn gave_up(last: &str) -> String {
+    format!(
+        "the result did not fit its schema ({}), and the agent went on in prose, though it was asked twice \
+            for a value that fits",
+        problems(last)
+    )
+}
+
+/// What was wrong with a value, in one line.
+fn problems(told: &str) -> String {
+    let problems: Vec<&str> = told.lines().filter_map(|line| line.strip_prefix("- ")).collect();
+    if problems.is_empty() { told.lines().next().unwrap_or_default().to_owned() } else { problems.join("; ") }
+}
+
+/// The message of an exchange that ended in prose.
+pub(crate) const NEVER_CALLED: &str = "the agent ended without calling StructuredOutput, though it was asked \
+    for it twice; simplify the schema or the task";
 
 /// Nothing beyond the schema is fetched: a reference leads to somewhere within it or nowhere.
 fn validator(schema: &Value) -> Result<jsonschema::Validator, String> {
@@ -159,13 +184,17 @@ mod tests {
         for part in ["- /a: ", "- /b/1: ", "- the value itself: ", "'c'", "again with the whole value"] {
             assert!(error.contains(part), "{part} is not in {error}");
         }
-        assert!(never_fitted(&error).starts_with("the result did not fit its schema after 5 tries: "), "{error}");
+        assert!(
+            never_fitted(&error).starts_with("the result did not fit its schema after 5 tries: "),
+            "{error}"
+        );
         assert!(!never_fitted(&error).contains('\n') && never_fitted(&error).contains("/b/1: "));
     }
 
     #[test]
     fn at_most_ten_problems_are_shown_and_none_carries_a_long_value() {
-        let output = output(json!({"type": "object", "additionalProperties": {"type": "string", "maxLength": 3}}));
+        let output =
+            output(json!({"type": "object", "additionalProperties": {"type": "string", "maxLength": 3}}));
         let many: Map<String, Value> = (0..14).map(|n| (format!("k{n}"), json!(n))).collect();
         let error = output.fits(&many.into()).unwrap_err();
         assert_eq!(error.lines().filter(|line| line.starts_with("- /k")).count(), 10);
@@ -176,7 +205,10 @@ mod tests {
 
     #[test]
     fn the_declared_schema_says_that_it_is_an_object() {
-        assert_eq!(output(json!({"required": ["a"]})).input_schema(), json!({"type": "object", "required": ["a"]}));
+        assert_eq!(
+            output(json!({"required": ["a"]})).input_schema(),
+            json!({"type": "object", "required": ["a"]})
+        );
         assert_eq!(output(json!({"type": "object"})).input_schema(), json!({"type": "object"}));
     }
 }

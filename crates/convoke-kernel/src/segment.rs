@@ -29,11 +29,30 @@ impl Segment {
         Self(format!("{{\"role\":\"assistant\",\"content\":{}}}", self.0).into())
     }
 
-    /// The message with a cache mark on its last block. Only for messages that were encoded here, because it relies on
-    /// their form: anything else comes back as it is.
+    /// The message with a cache mark on its last block. Only for messages that were encoded here, because it
+    /// relies on their form: anything else comes back as it is.
     pub(crate) fn with_mark(&self) -> Self {
         match self.0.strip_suffix("}]}") {
             Some(rest) => Self(format!(r#"{rest},"cache_control":{{"type":"ephemeral"}}}}]}}"#).into()),
+            None => self.clone(),
+        }
+    }
+
+    /// Blocks without the cache mark on the last one, where [`with_mark`](Self::with_mark) or its like has
+    /// put it.
+    pub(crate) fn without_mark(&self) -> Self {
+        match self.0.strip_suffix(r#","cache_control":{"type":"ephemeral"}}]"#) {
+            Some(rest) => Self(format!("{rest}}}]").into()),
+            None => self.clone(),
+        }
+    }
+
+    /// The message with a text behind its last block; every byte before it stays.
+    pub(crate) fn with_text(&self, text: &str) -> Self {
+        match self.0.strip_suffix("]}") {
+            Some(rest) => {
+                Self(format!(r#"{rest},{}]}}"#, serde_json::json!({"type": "text", "text": text})).into())
+            }
             None => self.clone(),
         }
     }
@@ -94,8 +113,9 @@ mod tests {
 
     #[test]
     fn a_mark_stands_on_the_last_block_and_changes_nothing_else() {
-        let message =
-            Segment::encode(&serde_json::json!({"role": "user", "content": [{"type": "text", "text": "a}]}"}]}));
+        let message = Segment::encode(
+            &serde_json::json!({"role": "user", "content": [{"type": "text", "text": "a}]}"}]}),
+        );
         let marked: serde_json::Value = serde_json::from_str(message.with_mark().as_str()).unwrap();
         let mut plain = marked.clone();
         plain["content"][0].as_object_mut().unwrap().remove("cache_control").unwrap();

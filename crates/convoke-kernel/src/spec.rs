@@ -1,6 +1,7 @@
-//! What an agent is made of. Written down once, when it starts, and the same for its life: changing the system prompt
-//! or the tools of a running conversation would break its cache and, on newer models, its thinking. A person may choose another
-//! model or effort for a lead; that is an event of its own, and costs the cache alone.
+//! What an agent is made of. Written down once, when it starts, and the same for its life: changing the
+//! system prompt or the tools of a running conversation would break its cache and, on newer models, its
+//! thinking. A person may choose another model or effort for a lead; that is an event of its own, and costs
+//! the cache alone.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -13,7 +14,7 @@ use crate::output::{self, Output};
 use crate::prompts;
 use crate::segment::Segment;
 use crate::teammate::Membership;
-use crate::tools::{self, Tools};
+use crate::tools::{self, GivenTool, GivenTools, Offer, Tools};
 use crate::wire::{Capabilities, Thinking};
 
 /// What an agent is there for.
@@ -30,11 +31,23 @@ pub enum Role {
     Task,
     /// One agent that a program asked for; what it returns is a value.
     Callee,
-    /// One that lives on, with a name and mail.
+    /// An agent that lives on, with a name and mail.
     Teammate,
 }
 
 impl Role {
+    /// The word in data.
+    pub fn word(self) -> &'static str {
+        match self {
+            Role::Lead => "lead",
+            Role::Worker => "worker",
+            Role::Verifier => "verifier",
+            Role::Task => "task",
+            Role::Callee => "callee",
+            Role::Teammate => "teammate",
+        }
+    }
+
     /// The tool whose call ends an agent of this role, whatever else it is made of.
     pub fn final_tool(self) -> Option<&'static str> {
         match self {
@@ -44,8 +57,8 @@ impl Role {
         }
     }
 
-    /// How deep below the person an agent of this role stands. Nobody below the lead has a tool that starts agents, so
-    /// this is all the depth there is.
+    /// How deep below the person an agent of this role stands. No agent below the lead has a tool that starts
+    /// agents, so this is all the depth there is.
     pub fn depth(self) -> u32 {
         match self {
             Role::Lead => 0,
@@ -113,7 +126,7 @@ pub struct AgentSpec {
     /// The shape its result has to have; absent is text, or the report of its role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Output>,
-    /// The only hands it was given; absent is all of them.
+    /// The only local tools it was given; absent is all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hands: Option<Tools>,
     /// How its commands and file tools are confined.
@@ -122,12 +135,15 @@ pub struct AgentSpec {
     /// Which calls a person allowed, forbade or wants to be asked about.
     #[serde(default)]
     pub approvals: Approvals,
-    /// How a lead fans out; absent for everybody else, and for leads from before there was a mode.
+    /// How a lead fans out; absent for all other agents, and for leads from before there was a mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fan_out: Option<Box<FanOut>>,
     /// The team it belongs to, as its lead or as a teammate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub team: Option<Box<Membership>>,
+    /// The tools that the embedding program gives to it and, for a lead, to agents below it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given: Option<Box<GivenTools>>,
     /// The `system` member of every request.
     pub system: Segment,
     /// The `tools` member of every request.
@@ -151,13 +167,38 @@ pub struct FanOut {
     pub voters: u32,
     /// Subtasks per Workflow call.
     pub max_subtasks: usize,
-    /// Whether the task was read from a file or a pipe: what others wrote is no consent.
+    /// Whether the task was read from a file or a pipe: text that others wrote is no consent.
     #[serde(default)]
     pub quoted: bool,
     /// Whether remembered results are left alone.
     pub fresh: bool,
     /// What workers and verifiers are made of.
     pub child: Child,
+    /// What the agents that programs start are given beside that.
+    #[serde(default, skip_serializing_if = "Callees::is_usual")]
+    pub callees: Callees,
+}
+
+/// What the agents that programs start are given beside what workers are made of, as the person chose it for
+/// the session.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Callees {
+    /// Whether the person trusts the project's own files for this session: by a flag, or when asked. What the
+    /// configuration trusts is looked up there every time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub trusts_project: bool,
+    /// What the project's own files say to every agent, if the directory is trusted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// Turns of each; absent is [`CALLEE_TURNS`](crate::CALLEE_TURNS).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns: Option<u32>,
+}
+
+impl Callees {
+    fn is_usual(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// What the agents below a lead are made of.
@@ -213,6 +254,16 @@ pub struct LeadSettings {
 impl AgentSpec {
     /// The lead of a session.
     pub fn lead(settings: LeadSettings) -> Self {
+        Self::lead_of(settings, false)
+    }
+
+    /// The lead of a session whose model reads little at once: a short prompt, bash and the text editor, and
+    /// beside them what the settings hold.
+    pub fn lean_lead(settings: LeadSettings) -> Self {
+        Self::lead_of(settings, true)
+    }
+
+    fn lead_of(settings: LeadSettings, lean: bool) -> Self {
         let LeadSettings {
             session,
             dir,
@@ -226,18 +277,18 @@ impl AgentSpec {
             team,
             extra_system,
         } = settings;
-        let mut system = vec![prompts::lead(limits.bash_timeout_ms, &confinement)];
+        let hands = lean.then(Tools::lean);
+        let own = if lean { prompts::lean_lead } else { prompts::lead };
+        let mut system = vec![own(limits.bash_timeout_ms, &confinement)];
         system.extend(team.as_ref().map(|_| prompts::team::lead_of_team().to_owned()));
         system.extend(team.as_ref().and_then(|team| team.project.clone()));
         system.extend(extra_system.filter(|text| !text.trim().is_empty()));
-        let mut tools = tools::hands(capabilities.anthropic_tools, &Tools::all());
-        if let Some(fan_out) = &fan_out {
-            let workflow = tools::workflow(fan_out.max_subtasks);
-            tools.extend([tools::task(), workflow, tools::read_result(), tools::run_status()]);
-        }
-        if team.is_some() {
-            tools.extend(tools::declare_lead());
-        }
+        let given = hands.clone().unwrap_or_else(Tools::all);
+        let tools = tools::declare(&Offer {
+            max_subtasks: fan_out.as_ref().map(|fan_out| fan_out.max_subtasks),
+            in_team: team.is_some(),
+            ..Offer::to(Role::Lead, capabilities.anthropic_tools, &given)
+        });
         Self {
             session,
             role: Role::Lead,
@@ -248,11 +299,12 @@ impl AgentSpec {
             rates,
             findings: 0,
             output: None,
-            hands: None,
+            hands,
             confinement,
             approvals,
             fan_out: fan_out.map(Box::new),
             team: team.map(Box::new),
+            given: None,
             system: system_blocks(system, &capabilities),
             tools: Segment::encode(&tools.into()),
             params: params(&capabilities),
@@ -260,14 +312,16 @@ impl AgentSpec {
         }
     }
 
-    /// An agent below this lead. `None` when this agent may start none: depth is limited here and nowhere else.
+    /// An agent below this lead. `None` when this agent may start none: depth is limited here and nowhere
+    /// else.
     pub fn child(&self, role: Role, label: &str, findings: u32) -> Option<Self> {
         self.child_in(role, label, findings, Isolation::None)
     }
 
     /// An agent below this lead that works in this place.
     pub fn child_in(&self, role: Role, label: &str, findings: u32, isolation: Isolation) -> Option<Self> {
-        let child = self.fan_out.as_ref().filter(|_| self.role == Role::Lead && role.depth() > 0)?.child.clone();
+        let child =
+            self.fan_out.as_ref().filter(|_| self.role == Role::Lead && role.depth() > 0)?.child.clone();
         let child = match role {
             // The one-shot sub-agent is the lead's own kind: same model, same effort.
             Role::Task => Child {
@@ -279,22 +333,23 @@ impl AgentSpec {
             Role::Lead | Role::Worker | Role::Verifier | Role::Callee | Role::Teammate => child,
         };
         let confinement = self.confinement.of_child(role, isolation);
-        let mut tools = tools::hands(child.capabilities.anthropic_tools, &Tools::all());
         let timeout = self.limits.bash_timeout_ms;
         let system = match role {
-            // What these are made of is more than their role: see `AgentSpec::callee` and `AgentSpec::teammate`.
+            // What these are made of is more than their role: see `AgentSpec::callee` and
+            // `AgentSpec::teammate`.
             Role::Lead | Role::Callee | Role::Teammate => return None,
             Role::Worker => prompts::worker(timeout, &confinement),
             Role::Verifier => prompts::verifier(timeout, &confinement),
             Role::Task => prompts::task(timeout, &confinement),
         };
-        match role {
-            Role::Worker => tools.push(tools::report_findings()),
-            Role::Verifier => tools.push(tools::report_verdicts()),
-            Role::Lead | Role::Task | Role::Callee | Role::Teammate => {}
-        }
-        let below = self.below(role, label, child, confinement, vec![system], tools);
-        Some(Self { findings, ..below })
+        let note = prompts::worktree_note(&confinement).filter(|_| isolation == Isolation::Worktree);
+        let system = std::iter::once(system).chain(note).collect();
+        let given = self.given_to(role, None);
+        let hands = Tools::all();
+        let offer = Offer::to(role, child.capabilities.anthropic_tools, &hands);
+        let tools = tools::declare(&Offer { given: &given, ..offer });
+        let below = self.below(role, label, child, confinement, system, tools);
+        Some(Self { findings, given: GivenTools::of(given), ..below })
     }
 
     /// What all agents below this lead have in common.
@@ -323,11 +378,39 @@ impl AgentSpec {
             approvals: self.approvals.clone(),
             fan_out: None,
             team: None,
+            given: None,
             system: system_blocks(system, &capabilities),
             tools: Segment::encode(&tools.into()),
             params: params(&capabilities),
             capabilities,
         }
+    }
+
+    /// The same lead with tools of the embedding program, for it and for agents below it.
+    #[must_use]
+    pub fn with_given(mut self, given: Vec<GivenTool>) -> Self {
+        let own = given.iter().filter(|tool| tool.roles.contains(&self.role));
+        let mut tools: Vec<Value> = serde_json::from_str(self.tools.as_str()).unwrap_or_default();
+        let declared = tools.len();
+        tools.extend(own.map(GivenTool::declaration));
+        if tools.len() > declared {
+            self.tools = Segment::encode(&tools.into());
+        }
+        self.given = GivenTools::of(given);
+        self
+    }
+
+    /// The tools that the embedding program gives to it and, for a lead, to agents below it.
+    pub fn given(&self) -> &[GivenTool] {
+        self.given.as_ref().map_or(&[], |given| given.all())
+    }
+
+    /// The tools of the embedding program that an agent of this role gets; `names` are the only ones it may
+    /// use.
+    pub(crate) fn given_to(&self, role: Role, names: Option<&[String]>) -> Vec<GivenTool> {
+        let gets =
+            |tool: &&GivenTool| tool.roles.contains(&role) && names.is_none_or(|it| it.contains(&tool.name));
+        self.given().iter().filter(gets).map(|tool| GivenTool { roles: vec![role], ..tool.clone() }).collect()
     }
 
     /// The tool whose call ends this agent.
@@ -347,9 +430,11 @@ impl AgentSpec {
     }
 }
 
-/// The system prompt, with a mark behind it: tools and system are the prefix that all agents of one role share.
+/// The system prompt, with a mark behind it: tools and system are the prefix that all agents of one role
+/// share.
 fn system_blocks(texts: Vec<String>, capabilities: &Capabilities) -> Segment {
-    let mut blocks: Vec<Value> = texts.into_iter().map(|text| json!({"type": "text", "text": text})).collect();
+    let mut blocks: Vec<Value> =
+        texts.into_iter().map(|text| json!({"type": "text", "text": text})).collect();
     if let Some(last) = blocks.last_mut().filter(|_| capabilities.cache_marks) {
         last["cache_control"] = json!({"type": "ephemeral"});
     }
@@ -359,7 +444,8 @@ fn system_blocks(texts: Vec<String>, capabilities: &Capabilities) -> Segment {
 /// The members of a request that follow from what model and endpoint accept.
 pub(crate) fn params(capabilities: &Capabilities) -> Vec<Param> {
     let mut params = Vec::new();
-    let mut put = |name: &str, value| params.push(Param { name: name.to_owned(), value: Segment::encode(&value) });
+    let mut put =
+        |name: &str, value| params.push(Param { name: name.to_owned(), value: Segment::encode(&value) });
     match capabilities.thinking {
         Thinking::Omit => {}
         Thinking::Adaptive => put("thinking", json!({"type": "adaptive"})),
@@ -368,7 +454,8 @@ pub(crate) fn params(capabilities: &Capabilities) -> Vec<Param> {
         put("output_config", json!({"effort": effort}));
     }
     if capabilities.cache_marks {
-        // Automatic caching: the server marks the last block of every request, so the history is read and not paid again.
+        // Automatic caching: the server marks the last block of every request, so the history is read and not
+        // paid again.
         put("cache_control", json!({"type": "ephemeral"}));
     }
     params

@@ -1,5 +1,6 @@
-//! What a `Workflow` call's `subtasks` mean. Models send arrays, arrays as text, lists as text and objects; each is read
-//! one way, and whatever is changed or left out is said. Never guesses a task that is not written there.
+//! What a `Workflow` call's `subtasks` mean. Models send arrays, arrays as text, lists as text
+//! and objects; each is read in one way, and a note says what is changed or left out. Never
+//! guesses a task that is not written there.
 
 use std::collections::HashMap;
 
@@ -8,7 +9,8 @@ use serde_json::Value;
 /// Subtasks one `Workflow` call runs.
 pub const MAX_TOTAL_SUBTASKS: usize = 200;
 
-/// What is run, and everything that was changed on the way. White space around a subtask goes without saying.
+/// The subtasks that are run, and everything that was changed on the way. White space
+/// around a subtask is removed without a note.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Normalised {
     /// The subtasks to run, each one once, in order. Empty: the call is an error.
@@ -35,12 +37,14 @@ pub fn normalise(input: Option<&Value>, max: usize) -> Normalised {
     let rest = merged.split_off(merged.len().min(max));
     let mut notes = notes.0;
     if !rest.is_empty() {
-        let list: String = rest.iter().map(|(at, text)| format!("\n- {at}: {}", Value::from(text.as_str()))).collect();
+        let list: String =
+            rest.iter().map(|(at, text)| format!("\n- {at}: {}", Value::from(text.as_str()))).collect();
         let count = rest.len();
         notes.insert(
             0,
             format!(
-                "(note: {count} subtasks beyond MAX_TOTAL_SUBTASKS={max} were not run; rerun them in a follow-up Workflow call){list}"
+                "(note: {count} subtasks beyond MAX_TOTAL_SUBTASKS={max} were not run; rerun them in a \
+                    follow-up Workflow call){list}"
             ),
         );
     }
@@ -67,13 +71,16 @@ impl Notes {
 }
 
 fn from_entries(entries: &[Value], notes: &mut Notes) -> Vec<(usize, String)> {
-    let (mut found, mut empty) = (Vec::new(), Vec::new());
+    let mut found = Vec::new();
+    let mut empty = Vec::new();
     for (at, entry) in (1..).zip(entries) {
         match (entry, named(entry)) {
             (Value::String(text), _) if text.trim().is_empty() => empty.push(at),
             (Value::String(text), _) => found.push((at, text.trim().to_owned())),
             (_, Some((key, text))) => {
-                notes.say(format!("subtask {at} is an object: its \"{key}\" was taken and the rest of it left out"));
+                notes.say(format!(
+                    "subtask {at} is an object: its \"{key}\" was taken and the rest of it left out"
+                ));
                 found.push((at, text.to_owned()));
             }
             (other, None) => notes.say(format!("subtask {at} is no text and was not run: {}", shown(other))),
@@ -113,8 +120,13 @@ fn one(text: &str, notes: &mut Notes) -> Vec<(usize, String)> {
 }
 
 fn from_lines(text: &str, notes: &mut Notes) -> Vec<(usize, String)> {
-    let (mut found, mut marked, mut wordless) = (Vec::new(), Vec::new(), Vec::new());
-    notes.say(format!("subtasks was one text of {} lines: every line was taken as a subtask", text.lines().count()));
+    let mut found = Vec::new();
+    let mut marked = Vec::new();
+    let mut wordless = Vec::new();
+    notes.say(format!(
+        "subtasks was one text of {} lines: every line was taken as a subtask",
+        text.lines().count()
+    ));
     for (at, line) in (1..).zip(text.lines()) {
         let (rest, had_marker) = without_marker(line.trim());
         if !rest.chars().any(char::is_alphanumeric) {
@@ -127,7 +139,12 @@ fn from_lines(text: &str, notes: &mut Notes) -> Vec<(usize, String)> {
         found.push((at, rest.to_owned()));
     }
     notes.say_of("line", &marked, "lost its list marker", "lost their list markers");
-    notes.say_of("line", &wordless, "has no word in it and was not run", "have no word in them and were not run");
+    notes.say_of(
+        "line",
+        &wordless,
+        "has no word in it and was not run",
+        "have no word in them and were not run",
+    );
     found
 }
 
@@ -230,7 +247,11 @@ mod tests {
         check(json!("[\"a\", \"b\"]"), &["a", "b"], &[TEXT]);
         check(json!(" [\"a\", 1]\n"), &["a"], &[TEXT, "subtask 2 is no text and was not run: 1"]);
         check(json!("look at a"), &["look at a"], &[ONE]);
-        check(json!("a\nb c"), &["a", "b c"], &["subtasks was one text of 2 lines: every line was taken as a subtask"]);
+        check(
+            json!("a\nb c"),
+            &["a", "b c"],
+            &["subtasks was one text of 2 lines: every line was taken as a subtask"],
+        );
         check(
             json!("Do:\r\n- a\n\n* b\n 3) c\n---\n(4) [x] d"),
             &["Do:", "a", "b", "c", "d"],
@@ -289,14 +310,26 @@ mod tests {
 
     #[test]
     fn words_that_only_look_like_list_markers_stay() {
-        for line in
-            ["-rf is dangerous", "3.5 is a version", "2024. A year", "*.rs files", "[x]y", "1.a", "(see b)", "+1 to it"]
-        {
+        for line in [
+            "-rf is dangerous",
+            "3.5 is a version",
+            "2024. A year",
+            "*.rs files",
+            "[x]y",
+            "1.a",
+            "(see b)",
+            "+1 to it",
+        ] {
             assert_eq!(without_marker(line), (line, false));
         }
-        for (line, rest) in
-            [("- a", "a"), ("12. a", "a"), ("•\ta", "a"), ("- [ ] a", "a"), ("- 1. [x] - a", "- a"), ("-", "")]
-        {
+        for (line, rest) in [
+            ("- a", "a"),
+            ("12. a", "a"),
+            ("•\ta", "a"),
+            ("- [ ] a", "a"),
+            ("- 1. [x] - a", "- a"),
+            ("-", ""),
+        ] {
             assert_eq!(without_marker(line), (rest, true));
         }
     }
@@ -304,9 +337,16 @@ mod tests {
     #[test]
     fn d7_2_d7_10_nothing_usable_leaves_nothing() {
         assert_eq!(normalise(None, 5), Normalised::default());
-        for input in
-            [json!(null), json!([]), json!(""), json!(" \n "), json!("[]"), json!([1, ""]), json!(7), json!({"a": 1})]
-        {
+        for input in [
+            json!(null),
+            json!([]),
+            json!(""),
+            json!(" \n "),
+            json!("[]"),
+            json!([1, ""]),
+            json!(7),
+            json!({"a": 1}),
+        ] {
             assert!(normalise(Some(&input), 5).subtasks.is_empty(), "{input}");
         }
     }
@@ -320,7 +360,8 @@ mod tests {
         let mut lines = got.notes[0].lines();
         assert_eq!(
             lines.next().unwrap(),
-            "(note: 3 subtasks beyond MAX_TOTAL_SUBTASKS=200 were not run; rerun them in a follow-up Workflow call)"
+            "(note: 3 subtasks beyond MAX_TOTAL_SUBTASKS=200 were not run; rerun them in a follow-up \
+                Workflow call)"
         );
         assert_eq!(lines.next().unwrap(), r#"- 201: "task 201\nwith \"more\"""#);
         assert_eq!(lines.count(), 2);

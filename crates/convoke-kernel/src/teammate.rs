@@ -1,12 +1,13 @@
-//! A teammate: an agent that lives on, with a name, a role and mail. What it is made of follows from the lead and from what it was
-//! spawned with; it is never confined less than a task would be, and has no tool that starts agents.
+//! A teammate: an agent that lives on, with a name, a role and mail. What it is made of follows from the lead
+//! and from what it was spawned with; it is never confined less than a task would be, and has no tool that
+//! starts agents.
 
 use serde::{Deserialize, Serialize};
 
 use crate::confinement::Isolation;
 use crate::prompts;
 use crate::spec::{AgentSpec, Child, Limits, Role};
-use crate::tools::{self, Tools, known_tools};
+use crate::tools::{self, GivenTools, Offer, Tools, known_tools};
 
 /// Turns of a teammate in one exchange.
 pub const TEAMMATE_TURNS: u32 = 50;
@@ -39,7 +40,7 @@ pub struct Teammate {
     pub role: String,
     /// Whether a plan has to be approved before it may write.
     pub requires_plan: bool,
-    /// The only hands it is given, by name; absent is all of them.
+    /// The only local tools it is given, by name; absent is all of them.
     pub tools: Option<Vec<String>>,
     /// Where it works.
     pub isolation: Isolation,
@@ -58,15 +59,22 @@ impl AgentSpec {
             rates: self.rates.clone(),
         };
         let confinement = self.confinement.of_child(Role::Teammate, isolation);
+        let given_tools = self.given_to(Role::Teammate, names.as_deref());
         let hands = names.map(|names| known_tools(&names).0);
         let given = hands.clone().unwrap_or_else(Tools::all);
-        let mut declared = tools::hands(child.capabilities.anthropic_tools, &given);
-        declared.extend(tools::declare_teammate(requires_plan));
+        let declared = tools::declare(&Offer {
+            in_team: true,
+            requires_plan,
+            given: &given_tools,
+            ..Offer::to(Role::Teammate, child.capabilities.anthropic_tools, &given)
+        });
         let timeout = self.limits.bash_timeout_ms;
-        let prompt = prompts::team::teammate(timeout, &confinement, &given, &name, &role, &own.team, requires_plan);
-        let system = std::iter::once(prompt).chain(own.project.clone()).collect();
+        let prompt =
+            prompts::team::teammate(timeout, &confinement, &given, &name, &role, &own.team, requires_plan);
+        let note = prompts::worktree_note(&confinement).filter(|_| isolation == Isolation::Worktree);
+        let system = std::iter::once(prompt).chain(note).chain(own.project.clone()).collect();
         let membership = Membership { name: name.clone(), role, requires_plan, ..(**own).clone() };
         let below = self.below(Role::Teammate, &name, child, confinement, system, declared);
-        Some(Self { hands, team: Some(Box::new(membership)), ..below })
+        Some(Self { hands, team: Some(Box::new(membership)), given: GivenTools::of(given_tools), ..below })
     }
 }

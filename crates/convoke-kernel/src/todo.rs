@@ -1,4 +1,5 @@
-//! An agent's own list of what it has to do. Nobody else reads or claims from it: work for others stands on the board.
+//! An agent's own list of what it has to do. No other agent reads it or claims from
+//! it: work for others stands on the board.
 
 use serde::{Deserialize, Serialize};
 

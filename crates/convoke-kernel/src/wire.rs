@@ -1,7 +1,8 @@
-//! What a model call came to, in the words that decisions need. How it travels is `convoke-claude`'s business.
+//! The outcome of a model call, in the words that decisions need. `convoke-claude` knows how it travels.
 
 use serde::{Deserialize, Serialize};
 
+use crate::lesson::Refused;
 use crate::segment::Segment;
 
 /// Why the model stopped writing.
@@ -101,7 +102,8 @@ pub struct ToolCall {
     pub id: String,
     /// The tool that is meant.
     pub name: String,
-    /// The input as the model wrote it. Input that was not JSON is an object with the one key [`INVALID_INPUT`].
+    /// The input as the model wrote it. Input that was not JSON is an object with the one key
+    /// [`INVALID_INPUT`].
     pub input: Segment,
 }
 
@@ -146,7 +148,9 @@ pub enum FailureKind {
     ContextFull,
     /// The agent used up its turns.
     TurnLimit,
-    /// A cap of the envelope was reached.
+    /// The agent made the same calls with the same results again and again.
+    Stuck,
+    /// A cap of the budget was reached.
     Budget,
     /// A deadline passed.
     Deadline,
@@ -169,12 +173,36 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
+    /// Whether the next words of a person would fail for the same reason. They wait then, and are said when
+    /// the person wants that. The other kinds are about the words that failed: the next ones may well be
+    /// answered.
+    pub fn would_fail_again(self) -> bool {
+        match self {
+            Self::Api
+            | Self::Budget
+            | Self::ContextFull
+            | Self::Deadline
+            | Self::Internal
+            | Self::RateLimited
+            | Self::Sandbox
+            | Self::Transport => true,
+            Self::Cancelled
+            | Self::Interrupted
+            | Self::InvalidOutput
+            | Self::Refused
+            | Self::Stuck
+            | Self::Truncated
+            | Self::TurnLimit => false,
+        }
+    }
+
     /// Every kind.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Refused,
         Self::Truncated,
         Self::ContextFull,
         Self::TurnLimit,
+        Self::Stuck,
         Self::Budget,
         Self::Deadline,
         Self::RateLimited,
@@ -194,6 +222,7 @@ impl FailureKind {
             Self::Truncated => "truncated",
             Self::ContextFull => "context_full",
             Self::TurnLimit => "turn_limit",
+            Self::Stuck => "stuck",
             Self::Budget => "budget",
             Self::Deadline => "deadline",
             Self::RateLimited => "rate_limited",
@@ -207,7 +236,8 @@ impl FailureKind {
         }
     }
 
-    /// Whether work that was lost in this way may come out otherwise when it is tried again. What the model declined it declines again.
+    /// Whether work that failed in this way may succeed when it is tried again. A request
+    /// that the model declined it declines again.
     pub fn is_worth_a_retry(self) -> bool {
         self != Self::Refused
     }
@@ -237,9 +267,20 @@ pub struct Failure {
     /// The server's id for the request, for support.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
-    /// The request certainly cost nothing: it never arrived, or was turned away. Otherwise nobody knows what it cost.
+    /// The request certainly cost nothing: it never arrived, or was
+    /// turned away. Otherwise its cost is unknown.
     #[serde(default)]
     pub unbilled: bool,
+    /// The parts of the request that the server would not take, if that is why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<Box<Refused>>,
+}
+
+impl Failure {
+    /// How many tokens the server reads at once, if it refused the prompt for its length and said so.
+    pub fn window(&self) -> Option<u64> {
+        self.refused.as_ref()?.window.filter(|_| self.kind == FailureKind::ContextFull && self.unbilled)
+    }
 }
 
 /// How thinking is asked for.
@@ -252,7 +293,7 @@ pub enum Thinking {
     Adaptive,
 }
 
-/// What a model behind an endpoint accepts: the meeting of the two tables in `convoke-claude`.
+/// What a model behind an endpoint accepts: the two tables in `convoke-claude` taken together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capabilities {
     /// `role: system` may stand inside `messages`.

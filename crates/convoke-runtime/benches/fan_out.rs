@@ -1,6 +1,7 @@
-//! What a fan-out costs beside its model: 200 subtasks and their verifiers, 50 ms a reply and ten at a time, as wall time over
-//! the time the replies alone would take (one would be perfect), with CPU and peak memory; and the memory of 1,000 agents that wait
-//! for their model at once. Model and runtime have a process each, so that neither is counted as the other.
+//! What a fan-out costs beside its model: 200 subtasks and their verifiers, 50 ms a reply and ten at a time,
+//! as wall time over the time the replies alone would take (one would be perfect), with CPU and peak memory;
+//! and the memory of 1,000 agents that wait for their model at once. Model and runtime have a process each,
+//! so that neither is counted as the other.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and fails by panicking")]
 
@@ -13,8 +14,10 @@ use std::time::{Duration, Instant};
 
 use convoke_claude::{Client, ClientConfig, Endpoint, Models, Proxy, capabilities, ceilings};
 use convoke_journal::{Journal, Location, Options};
-use convoke_kernel::{Child, FanOut, Limits, Outcome};
-use convoke_runtime::{Clock, Config, Confine, Governor, GovernorStats, HelperPath, Ids, Runtime, Start, Stop, Take};
+use convoke_kernel::{Child, Confinement, FanOut, Limits, Outcome};
+use convoke_runtime::{
+    Clock, Config, Confine, DriveMode, Governor, GovernorStats, HelperPath, Ids, Runtime, Start, Stop,
+};
 use convoke_sim::{Brain, Context, Keep, Reply, Script, Scripted, SimConfig, Simulator, calls, says};
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
 use nix::sys::time::TimeValLike;
@@ -48,6 +51,8 @@ fn main() {
 fn compare() {
     let ideal = REPLIES as f64 * REPLY.as_secs_f64() / AT_ONCE as f64;
     let rounds: Vec<Vec<f64>> = (0..ROUNDS).map(|_| part("fan-out")).collect();
+    // A run that ends early would look fast.
+    assert!(rounds.iter().all(|figures| figures[5] as usize == REPLIES), "{rounds:?}");
     let median = |index: usize| {
         let mut figures: Vec<f64> = rounds.iter().map(|figures| figures[index]).collect();
         figures.sort_by(f64::total_cmp);
@@ -55,7 +60,8 @@ fn compare() {
     };
     let (wall, best, worst) = median(0);
     println!(
-        "fan_out_wall_over_replies {:.2} (median of {ROUNDS}, {:.2} to {:.2}; {wall:.2} s for {REPLIES} replies of 50 ms, ten at a time)",
+        "fan_out_wall_over_replies {:.2} (median of {ROUNDS}, {:.2} to {:.2}; {wall:.2} s for {REPLIES} \
+            replies of 50 ms, ten at a time)",
         wall / ideal,
         best / ideal,
         worst / ideal
@@ -65,11 +71,17 @@ fn compare() {
         "fan_out_wall_over_simulator {:.2} (the simulator took {reply:.1} ms for its 50 ms)",
         wall / (ideal * reply / REPLY.as_millis() as f64)
     );
-    println!("fan_out_cpu_seconds {:.2} (and {:.2} of its {} shells)", median(1).0, median(2).0, 2 * SUBTASKS);
+    println!(
+        "fan_out_cpu_seconds {:.2} (and {:.2} of its {} shells)",
+        median(1).0,
+        median(2).0,
+        2 * SUBTASKS
+    );
     println!("fan_out_peak_mib {:.1}", median(3).0);
     let figures = part("waiting");
     println!(
-        "waiting_agent_kib {:.0} ({WAITING} agents wait, the requests of {} are under way: {:.1} MiB, {:.1} before)",
+        "waiting_agent_kib {:.0} ({WAITING} agents wait, the requests of {} are under way: {:.1} MiB, {:.1} \
+            before)",
         (figures[1] - figures[0]) * 1024.0 / WAITING as f64,
         figures[2],
         figures[1],
@@ -100,8 +112,9 @@ fn part(kind: &str) -> Vec<f64> {
     figures.split(' ').map(|figure| figure.parse().unwrap()).collect()
 }
 
-/// A lead that fans out, workers that look and find one thing, verifiers that look and confirm it. Where agents are to wait,
-/// workers are answered until all of them have come and the governor's window is open, and then not for long.
+/// A lead that fans out, workers that look and find one thing, verifiers that look and confirm it. Where
+/// agents are to wait, workers are answered until all of them have come and the governor's window is open,
+/// and then not for long.
 #[derive(Default)]
 struct Team {
     waiting: bool,
@@ -111,14 +124,16 @@ struct Team {
 
 impl Brain for Team {
     fn reply(&self, request: &Value, context: &Context) -> Scripted {
-        let offers = |name: &str| request["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == name);
+        let offers =
+            |name: &str| request["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == name);
         let look = || calls("bash", json!({"command": "true"}));
         let found = json!([{"claim": "c", "evidence": "e", "severity": "low"}]);
         let judged = json!([{"finding": 1, "verdict": "confirmed", "evidence": "e"}]);
         let replies: Vec<Reply> = match () {
             () if offers("Workflow") => {
                 let count = if self.waiting { WAITING } else { SUBTASKS };
-                let subtasks: Vec<String> = (0..count).map(|number| format!("look at concern {number}")).collect();
+                let subtasks: Vec<String> =
+                    (0..count).map(|number| format!("look at concern {number}")).collect();
                 vec![calls("Workflow", json!({"subtasks": subtasks})), says("done")]
             }
             () if self.waiting => {
@@ -146,12 +161,13 @@ async fn serve(waiting: bool) {
     config.keep = Keep::Summaries;
     let simulator = Simulator::start(config).await.unwrap();
     println!("{}", simulator.url());
-    // Whoever started it asks once for how long a reply really took, which is what a program without any cost would need.
+    // The process that started this one asks once for how long a reply really took, which is what a
+    // program without any cost would need.
     let asked = tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new()));
     asked.await.unwrap().unwrap();
     let took = |request: &convoke_sim::Received| Some(request.ended_at? - request.arrived_at);
     let times: Vec<u64> = simulator.requests().iter().filter_map(took).collect();
-    println!("{}", times.iter().sum::<u64>() as f64 / times.len().max(1) as f64);
+    println!("{} {}", times.iter().sum::<u64>() as f64 / times.len().max(1) as f64, times.len());
 }
 
 async fn runtime(url: &str, dir: &Path, at_once: usize) -> (Runtime, Governor) {
@@ -178,9 +194,12 @@ async fn runtime(url: &str, dir: &Path, at_once: usize) -> (Runtime, Governor) {
         confine: Confine::nothing(dir.join("private")),
         forbidden: Default::default(),
         team: convoke_runtime::TeamConfig::default(),
-        programs: convoke_runtime::Programs::without_library(&HelperPath::new(std::env::current_exe().unwrap())),
+        programs: convoke_runtime::Programs::without_library(&HelperPath::new(
+            std::env::current_exe().unwrap(),
+        )),
         trees: None,
         asker: None,
+        tools: Default::default(),
         crash: None,
     });
     (runtime, governor)
@@ -190,9 +209,13 @@ fn start(dir: &Path) -> Start {
     let model = Models::builtin().get(MODEL);
     let capabilities = capabilities(&model, &Endpoint::anthropic(), Some("xhigh")).unwrap();
     let limits = Limits { max_turns: 1_000, ..Limits::default() };
-    let child = Child { model: MODEL.into(), capabilities: capabilities.clone(), limits, rates: ceilings(&model) };
+    let child =
+        Child { model: MODEL.into(), capabilities: capabilities.clone(), limits, rates: ceilings(&model) };
     let mut start = Start::new(MODEL, dir);
     start.capabilities = capabilities;
+    // Without layers to hold it, a confined agent's commands are refused, and the figure would be of
+    // refusals.
+    start.confinement = Confinement::default();
     start.fan_out = Some(FanOut {
         mode: true,
         consent: false,
@@ -201,35 +224,40 @@ fn start(dir: &Path) -> Start {
         quoted: false,
         fresh: false,
         child,
+        callees: Default::default(),
     });
     start
 }
 
 async fn fan_out(url: &str) {
-    let (dir, work) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let work = tempfile::tempdir().unwrap();
     let (runtime, _) = runtime(url, dir.path(), AT_ONCE).await;
     let begun = Instant::now();
     let lead = runtime.start(start(work.path()), "go").await.unwrap();
-    let ended = runtime.drive(&lead, Take::New, Stop::never(), None).await.unwrap();
+    let ended = runtime.drive(&lead, DriveMode::New, Stop::never(), None).await.unwrap();
     let wall = begun.elapsed().as_secs_f64();
     assert_eq!(ended.outcome, Some(Outcome::Ok { text: "done".into() }));
     let cpu = |who| {
         let usage = getrusage(who).unwrap();
         (usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) as f64 / 1e6
     };
-    let (own, shells) = (cpu(UsageWho::RUSAGE_SELF), cpu(UsageWho::RUSAGE_CHILDREN));
+    let own = cpu(UsageWho::RUSAGE_SELF);
+    let shells = cpu(UsageWho::RUSAGE_CHILDREN);
     println!("{wall} {own} {shells} {}", memory("VmHWM:"));
 }
 
 async fn wait(url: &str) {
-    let (dir, work) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let work = tempfile::tempdir().unwrap();
     let (runtime, governor) = runtime(url, dir.path(), WAITING).await;
     let lead = runtime.start(start(work.path()), "go").await.unwrap();
     let before = memory("VmRSS:");
-    let driven = tokio::spawn(async move { runtime.drive(&lead, Take::New, Stop::never(), None).await });
+    let driven = tokio::spawn(async move { runtime.drive(&lead, DriveMode::New, Stop::never(), None).await });
     let deadline = Instant::now() + Duration::from_secs(120);
-    let all_wait =
-        |stats: GovernorStats| stats.in_flight + stats.waiting >= WAITING && stats.in_flight >= WAITING - WAITING / 10;
+    let all_wait = |stats: GovernorStats| {
+        stats.in_flight + stats.waiting >= WAITING && stats.in_flight >= WAITING - WAITING / 10
+    };
     while !all_wait(governor.stats()) {
         assert!(Instant::now() < deadline && !driven.is_finished(), "{:?}", governor.stats());
         tokio::time::sleep(Duration::from_millis(50)).await;

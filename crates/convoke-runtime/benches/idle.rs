@@ -1,6 +1,7 @@
-//! What a team costs that has nothing to do: a hundred teammates that have each run one command and rest, first awake (with their shells and
-//! their place in memory) and then asleep, over the same session without any teammate. CPU and memory of the process and of what
-//! lives below it; requests are counted where they would arrive. The model has a process of its own and is not counted.
+//! What a team costs that has nothing to do: a hundred teammates that have each run one command and rest,
+//! first awake (with their shells and their place in memory) and then asleep, over the same session without
+//! any teammate. CPU and memory of the process and of what lives below it; requests are counted where they
+//! would arrive. The model has a process of its own and is not counted.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and fails by panicking")]
 
@@ -15,7 +16,8 @@ use convoke_claude::{Client, ClientConfig, Endpoint, Models, Proxy, capabilities
 use convoke_journal::{Filter, Journal, Location, Options};
 use convoke_kernel::{AgentId, LEAD, Limits, MemberState, Membership, SessionId, Summary};
 use convoke_runtime::{
-    Clock, Config, Confine, Desk, Governor, HelperPath, Ids, MemberRow, Runtime, Start, Stop, Take, TeamConfig,
+    Clock, Config, Confine, DriveMode, Governor, HelperPath, Ids, MemberRow, Runtime, Start, Stop,
+    TeamClient, TeamConfig,
 };
 use convoke_sim::{Brain, Context, Keep, Scripted, SimConfig, Simulator, tool_use_id};
 use nix::sys::resource::{UsageWho, getrusage};
@@ -70,8 +72,9 @@ fn compare() {
         let all = cost.cpu + cost.below;
         let each = |kib: f64| kib / TEAMMATES as f64;
         println!(
-            "idle_{state} {TEAMMATES} teammates: {} requests in {} s; {all:.2} % of a core in all ({:.1} times the session alone, {:.4} % each more; \
-             goal under 1 % in all); {:.0} KiB each in the process and {:.0} KiB each in {} processes of shells (goal under 1024 KiB)",
+            "idle_{state} {TEAMMATES} teammates: {} requests in {} s; {all:.2} % of a core in all ({:.1} \
+             times the session alone, {:.4} % each more; goal under 1 % in all); {:.0} KiB each in the \
+             process and {:.0} KiB each in {} processes of shells (goal under 1024 KiB)",
             cost.asked,
             WINDOW.as_secs(),
             all / (alone.cpu + alone.below).max(0.01),
@@ -93,8 +96,10 @@ struct Part {
 impl Part {
     fn start(arguments: &[&str]) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        let mut process = command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let (into, out) = (process.stdin.take().unwrap(), BufReader::new(process.stdout.take().unwrap()));
+        let mut process =
+            command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let into = process.stdin.take().unwrap();
+        let out = BufReader::new(process.stdout.take().unwrap());
         Self { process, into, out }
     }
 
@@ -136,16 +141,19 @@ fn look(count: usize, states: &[&str]) -> Vec<Cost> {
     costs
 }
 
-/// A lead that makes its team and is then answered late, so that the session stays; teammates that run one command and have nothing to do.
+/// A lead that makes its team and is then answered late, so that the session stays; teammates that run one
+/// command and have nothing to do.
 struct Team(usize);
 
 impl Brain for Team {
     fn reply(&self, request: &Value, context: &Context) -> Scripted {
-        let offers = |name: &str| request["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == name);
+        let offers =
+            |name: &str| request["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == name);
         let calls: Vec<(&str, Value)> = match (offers("spawn_teammate"), context.position) {
             (true, 0) if self.0 == 0 => vec![("list_teammates", json!({}))],
             (true, 0) => {
-                let input = |n: usize| json!({"name": format!("mate-{n}"), "role": "coder", "prompt": "Be ready."});
+                let input =
+                    |n: usize| json!({"name": format!("mate-{n}"), "role": "coder", "prompt": "Be ready."});
                 (1..=self.0).map(|n| ("spawn_teammate", input(n))).collect()
             }
             (false, 0) => vec![("bash", json!({"command": "true"}))],
@@ -186,15 +194,17 @@ async fn told_to_go_on() -> bool {
 
 /// Brings a session to rest, and says what it costs in each state.
 async fn rest(url: &str, count: usize) {
-    let (dir, work) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let work = tempfile::tempdir().unwrap();
     let process = convoke_journal::Process::current(Ids::random().bits().unwrap());
-    let journal = Journal::open(Location::Sqlite(dir.path().join("j.db")), Options::new(process)).await.unwrap();
-    let desk = Desk::new(journal.clone(), Clock::system(), Ids::random());
+    let journal =
+        Journal::open(Location::Sqlite(dir.path().join("j.db")), Options::new(process)).await.unwrap();
+    let desk = TeamClient::new(journal.clone(), Clock::system(), Ids::random());
     let runtime = runtime(url, dir.path(), journal.clone());
     let lead = runtime.start(start(work.path()), "make a team").await.unwrap();
     let driven = {
         let lead = lead.clone();
-        tokio::spawn(async move { runtime.drive(&lead, Take::New, Stop::never(), None).await })
+        tokio::spawn(async move { runtime.drive(&lead, DriveMode::New, Stop::never(), None).await })
     };
     let session = session_of(&journal, &lead).await;
     let until = async |state: &str, counts: &dyn Fn(&MemberRow) -> bool| {
@@ -207,7 +217,7 @@ async fn rest(url: &str, count: usize) {
             assert!(waits, "{reached} of {count} are {state}, and no more come");
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
-        // What was written last is taken in by everybody.
+        // Every member takes in what was written last.
         tokio::time::sleep(Duration::from_secs(2)).await;
     };
     let sleeps = |row: &MemberRow| row.member.asleep.is_some();
@@ -226,9 +236,11 @@ async fn rest(url: &str, count: usize) {
 async fn answer(state: &str) {
     println!("{state}");
     assert!(told_to_go_on().await);
-    let (begun, before) = (Instant::now(), Tree::now());
+    let begun = Instant::now();
+    let before = Tree::now();
     tokio::time::sleep(WINDOW).await;
-    let (took, after) = (begun.elapsed().as_secs_f64(), Tree::now());
+    let took = begun.elapsed().as_secs_f64();
+    let after = Tree::now();
     let percent = |ticks: f64| 100.0 * ticks / took;
     println!(
         "{} {} {} {} {}",
@@ -264,6 +276,7 @@ fn runtime(url: &str, dir: &Path, journal: Journal) -> Runtime {
         helper,
         trees: None,
         asker: None,
+        tools: Default::default(),
         crash: None,
     })
 }
@@ -299,7 +312,8 @@ async fn session_of(journal: &Journal, lead: &AgentId) -> SessionId {
     }
 }
 
-/// This process and what lives below it: seconds of CPU so far, and KiB. Of shared pages those below count their share.
+/// This process and what lives below it: seconds of CPU so far, and KiB. Of shared pages those below count
+/// their share.
 struct Tree {
     cpu: f64,
     below: f64,
@@ -317,7 +331,10 @@ impl Tree {
             cpu: own as f64 / 1e6,
             below: below.iter().map(|(_, ticks)| ticks / 100.0).sum(),
             memory: kib("/proc/self/status", "VmRSS:"),
-            memory_below: below.iter().map(|(pid, _)| kib(&format!("/proc/{pid}/smaps_rollup"), "Pss:")).sum(),
+            memory_below: below
+                .iter()
+                .map(|(pid, _)| kib(&format!("/proc/{pid}/smaps_rollup"), "Pss:"))
+                .sum(),
             count: below.len(),
         }
     }

@@ -1,5 +1,6 @@
-//! What programs cost beside their agents: an interpreter process and a check, a thousand stub agents through it, and the plans of
-//! the shipped workflows. Prints one line each, as a ratio where there is something to compare with; nothing is asserted.
+//! What programs cost beside their agents: an interpreter process and a check, a thousand stub agents through
+//! it, and the plans of the shipped workflows. Prints one line each, as a ratio where there is something to
+//! compare with; nothing is asserted.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a bench is for reading")]
 
@@ -12,9 +13,9 @@ const SMALL: &str = "export const meta = {name: 'small', description: 'small'}\n
 const WIDE: &str = "export const meta = {name: 'wide', description: 'wide'}\n\
     return (await parallel(Array.from({length: 1000}, (_, i) => () => agent(`item ${i}`)))).length";
 const SHIPPED: [(&str, &str); 3] = [
-    ("review", include_str!("../../convoke/workflows/review.js")),
-    ("audit", include_str!("../../convoke/workflows/audit.js")),
-    ("migrate", include_str!("../../convoke/workflows/migrate.js")),
+    ("review", include_str!("../workflows/review.js")),
+    ("audit", include_str!("../workflows/audit.js")),
+    ("migrate", include_str!("../workflows/migrate.js")),
 ];
 
 fn main() {
@@ -32,14 +33,16 @@ async fn run() {
     .await;
     let check = best(20, || async { drop(check_program(&helper, SMALL).await.unwrap()) }).await;
     println!(
-        "start-up: a locked process, the engine and a check of a small program: {check:?}, {:.1} of a plain spawn ({spawn:?})",
+        "start-up: a locked process, the engine and a check of a small program: {check:?}, {:.1} of a plain \
+            spawn ({spawn:?})",
         ratio(check, spawn)
     );
     let small = best(10, || async { drop(planned(&helper, SMALL).await) }).await;
     let wide = best(5, || async { assert_eq!(planned(&helper, WIDE).await.high.agents, 1_000) }).await;
     let each = (wide.saturating_sub(small)) / 2_000;
     println!(
-        "parallel over 1,000 stub agents through the process: {each:?} for each ({wide:?} for two passes, {:.1} of an empty program)",
+        "parallel over 1,000 stub agents through the process: {each:?} for each ({wide:?} for two passes, \
+            {:.1} of an empty program)",
         ratio(wide, small)
     );
     for (name, source) in SHIPPED {
@@ -56,12 +59,14 @@ async fn planned(helper: &HelperPath, source: &str) -> Plan {
         helper,
         programs: &programs,
         models: &Models::builtin(),
+        seen: &[],
         model: "claude-opus-4-8",
         dir: std::path::Path::new("/"),
         source,
         args: Some(&args),
         budget_total: None,
         voters: 1,
+        callee_turns: 50,
         verifier_turns: 15,
     };
     plan(&asked).await.unwrap()

@@ -1,6 +1,6 @@
-//! What a turn costs as a conversation grows: CPU of 1,000 turns of 2 KB over CPU of 100. Ten would be perfect; a
-//! program that encodes its whole history every turn is near a hundred. First without sockets, then with the request
-//! really written to a simulator in a process of its own.
+//! What a turn costs as a conversation grows: CPU of 1,000 turns of 2 KB over CPU of 100. Ten would be
+//! perfect; a program that encodes its whole history every turn is near a hundred. First without sockets,
+//! then with the request really written to a simulator in a process of its own.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and fails by panicking")]
 
@@ -12,10 +12,10 @@ use std::time::Duration;
 use convoke_claude::{Client, ClientConfig, ModelPatch, Models, Proxy, Request};
 use convoke_journal::{Batch, Journal, Location, Options, Process, StreamId};
 use convoke_kernel::{
-    Agent, AgentId, AgentSpec, Effect, Event, Input, LeadSettings, Limits, Pace, Reply, RoomAnswer, Segment, SessionId,
-    StopReason, ToolCall, Usage,
+    Agent, AgentId, AgentSpec, Effect, Event, Input, LeadSettings, Limits, Pace, Reply, RoomAnswer, Segment,
+    SessionId, StopReason, ToolCall, Usage,
 };
-use convoke_runtime::{Clock, Config, Confine, Governor, HelperPath, Ids, Runtime, Start, Stop, Take};
+use convoke_runtime::{Clock, Config, Confine, DriveMode, Governor, HelperPath, Ids, Runtime, Start, Stop};
 use convoke_sim::{Brain, Context, Keep, Scripted, SimConfig, Simulator};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
@@ -101,7 +101,8 @@ fn reply(turn: u32) -> Reply {
 async fn decide_record_assemble(turns: u32) {
     let dir = tempfile::tempdir().unwrap();
     let process = Process::current(Ids::random().bits().unwrap());
-    let journal = Journal::open(Location::Sqlite(dir.path().join("j.db")), Options::new(process)).await.unwrap();
+    let journal =
+        Journal::open(Location::Sqlite(dir.path().join("j.db")), Options::new(process)).await.unwrap();
     let stream = StreamId::from(&AgentId::from_bits([1; 10]));
     let lease = journal.own(&stream).await.unwrap();
     let mut agent = Agent::new();
@@ -128,7 +129,7 @@ async fn decide_record_assemble(turns: u32) {
     journal.close().await.unwrap();
 }
 
-/// Calls a tool that nobody has until the last turn, so that no command runs and nothing but turns is measured.
+/// Calls a tool that does not exist until the last turn: no command runs, and only turns are measured.
 struct Chatter;
 
 impl Brain for Chatter {
@@ -147,7 +148,8 @@ impl Brain for Chatter {
 async fn serve() {
     let mut config = SimConfig::new(Chatter);
     config.keep = Keep::Summaries;
-    let patch: ModelPatch = serde_json::from_value(json!({"window": 100_000_000u64, "max_output": 64_000})).unwrap();
+    let patch: ModelPatch =
+        serde_json::from_value(json!({"window": 100_000_000u64, "max_output": 64_000})).unwrap();
     config.models.extend([("bench".to_owned(), patch)]).unwrap();
     let simulator = Simulator::start(config).await.unwrap();
     println!("{}", simulator.url());
@@ -162,9 +164,11 @@ async fn drive(turns: u32) {
     let dir = tempfile::tempdir().unwrap();
     let ids = Ids::random();
     let process = Process::current(ids.bits().unwrap());
-    let journal = Journal::open(Location::Sqlite(dir.path().join("j.db")), Options::new(process)).await.unwrap();
+    let journal =
+        Journal::open(Location::Sqlite(dir.path().join("j.db")), Options::new(process)).await.unwrap();
     let auth = convoke_claude::Auth { key: Some(convoke_claude::Secret::new("k")), bearer: None };
-    let client = ClientConfig { base_url: url.trim().into(), proxy: Proxy::Off, auth, ..ClientConfig::default() };
+    let client =
+        ClientConfig { base_url: url.trim().into(), proxy: Proxy::Off, auth, ..ClientConfig::default() };
     let runtime = Runtime::new(Config {
         journal,
         client: Client::new(client).unwrap(),
@@ -184,12 +188,13 @@ async fn drive(turns: u32) {
         programs: convoke_runtime::Programs::without_library(&HelperPath::new("/nonexistent".into())),
         trees: None,
         asker: None,
+        tools: Default::default(),
         crash: None,
     });
     let mut start = Start::new("bench", dir.path());
     start.limits.max_turns = LARGE + 10;
     let agent = runtime.start(start, &format!("talk for {turns}")).await.unwrap();
-    let ended = runtime.drive(&agent, Take::New, Stop::never(), None).await.unwrap();
+    let ended = runtime.drive(&agent, DriveMode::New, Stop::never(), None).await.unwrap();
     assert_eq!(ended.summary.unwrap().turns, turns + 1, "{:?}", ended.outcome);
     server.kill().unwrap();
     server.wait().unwrap();

@@ -1,13 +1,13 @@
-//! What an agent's events mean for the ledger. Booked in the append that records them, so that neither is ever without
-//! the other.
+//! What an agent's events mean for the ledger. Booked in the append that records them, so that neither is
+//! ever without the other.
 
 use convoke_kernel::{Agent, AgentId, Amount, Effect, Event, Ledger, Role, Room, Said};
 
 use crate::means::{kept_for_hand_back, kind, prefix};
-use crate::purse::{Entry, Make};
+use crate::session_ledger::{Entry, Make};
 
-/// The entries that these events call for, decided by this agent as it stands; `room` is what the request among them was
-/// granted.
+/// The entries that these events call for, decided by this agent as it stands; `room` is what the request
+/// among them was granted.
 pub(crate) fn entries(
     id: &AgentId,
     stands: &Agent,
@@ -26,28 +26,36 @@ pub(crate) fn entries(
     };
     let entry = |event: &Event| match event {
         // Workers and verifiers are admitted with their run; a one-shot sub-agent is a run of its own.
-        Event::AgentStarted(e) if e.spec.role == Role::Task => Some(Entry::Admit { run: agent.to_owned(), count: 1 }),
+        Event::AgentStarted(e) if e.spec.role == Role::Task => {
+            Some(Entry::Admit { run: agent.to_owned(), count: 1 })
+        }
         Event::ModelCalled(e) => {
-            let (agent, call, attempt) = (agent.to_owned(), e.call, e.attempt);
+            let agent = agent.to_owned();
+            let call = e.call;
+            let attempt = e.attempt;
             let sent = make(stands);
             room.map(|room| Entry::Reserve { agent, call, attempt, room, sent })
         }
         Event::ModelReplied(e) => {
             let usage = &e.reply.usage;
             let tokens = usage.prompt_tokens().saturating_add(usage.output_tokens);
-            // Half a usage is none, and a reply that was reserved at a price and comes back without one is not free.
+            // Half a usage is none, and a reply that was reserved at a price and comes back without one is
+            // not free.
             let whole = usage.prompt_tokens() > 0 && usage.output_tokens > 0;
             let priced = e.reply.cost_nano.is_some() || stands.spec().is_none_or(|spec| spec.rates.is_none());
             let told = Amount { tokens, nano: e.reply.cost_nano.unwrap_or(0) };
             let said = Said { prompt_tokens: usage.prompt_tokens(), output_tokens: usage.output_tokens };
             Some(settle(e.call, attempt, (whole && priced).then_some(told), whole.then_some(said)))
         }
-        Event::ModelFailed(e) => Some(settle(e.call, e.attempt, e.failure.unbilled.then_some(Amount::ZERO), None)),
+        Event::ModelFailed(e) => {
+            Some(settle(e.call, e.attempt, e.failure.unbilled.then_some(Amount::ZERO), None))
+        }
         Event::ExchangeClosed(_) => Some(Entry::Release { agent: agent.to_owned() }),
         _ => None,
     };
     let mut entries: Vec<Entry> = events.iter().filter_map(entry).collect();
-    // Before a reply came it might have been as long as its room; now that it is known, less is held for a hand-back.
+    // Before a reply came it might have been as long as its room; now that it is known, less is held for a
+    // hand-back.
     if let (Some(Event::ModelReplied(e)), Some(spec)) = (events.first(), stands.spec()) {
         let usage = &e.reply.usage;
         let history = usage.prompt_tokens().saturating_add(usage.output_tokens);
@@ -64,22 +72,24 @@ pub(crate) fn entries(
 
 /// What the agent's requests are sent with, where they have a price.
 fn make(stands: &Agent) -> Option<Make> {
-    let (spec, (digest, _)) = (stands.spec()?, stands.room_ask()?.prefix);
-    Some(Make { rates: spec.rates.clone()?, kind: kind(spec), prefix: prefix(spec, &digest) })
+    let spec = stands.spec()?;
+    let ask = stands.room_ask()?;
+    let prefix = prefix(spec, &ask.prefix.0);
+    Some(Make { rates: spec.rates.clone()?, kind: kind(spec), prefix, behind: ask.behind_prefix })
 }
 
 #[cfg(test)]
 mod tests {
     use convoke_kernel::{
-        AgentSpec, Event, Input, Kept, LeadSettings, Limits, ModelReplied, Pace, RateTier, Rates, Reply, RoomAnswer,
-        Segment, SessionId, StopReason, Usage,
+        AgentSpec, Event, Input, Kept, LeadSettings, Limits, ModelReplied, Pace, RateTier, Rates, Reply,
+        RoomAnswer, Segment, SessionId, StopReason, Usage,
     };
 
     use super::*;
 
     /// An agent whose first request is under way, with or without a price.
     fn asking(rates: Option<Rates>) -> Agent {
-        let capabilities = crate::runtime::Start::new("m", "/").capabilities;
+        let capabilities = crate::start::Start::new("m", "/").capabilities;
         let spec = AgentSpec::lead(LeadSettings {
             session: SessionId::from_bits([1; 10]),
             dir: "/".into(),

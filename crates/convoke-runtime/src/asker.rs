@@ -1,4 +1,4 @@
-//! How a person is asked. The question reaches whoever sits at the terminal; what an agent says is never an answer.
+//! How a person at the terminal is asked. What an agent says is never an answer.
 
 use std::fmt;
 use std::future::Future;
@@ -55,7 +55,7 @@ type Agrees = dyn Fn(Question) -> Pin<Box<dyn Future<Output = bool> + Send>> + S
 type Answers = dyn Fn(Checkpoint) -> Pin<Box<dyn Future<Output = Option<String>> + Send>> + Send + Sync;
 
 impl Asker {
-    /// Asks by this. Questions of programs wait, unless [`answering`](Self::answering) says who answers them.
+    /// Asks by this. Questions of programs wait, unless [`answering`](Self::answering) says how to ask them.
     pub fn new<F>(asks: impl Fn(Question) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = bool> + Send + 'static,

@@ -1,4 +1,5 @@
-//! The `bash` tool: one long-lived shell per agent, started when it is first needed, and the texts its results have.
+//! The `bash` tool: one long-lived shell per agent, started when it is first needed, and the texts its
+//! results have.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -7,17 +8,16 @@ use std::time::Duration;
 
 use convoke_beneath::Dir;
 use convoke_files::{Protected, Root};
-use convoke_kernel::{AgentSpec, Ran, Sandbox, ShellState, ToolResult};
-use convoke_sandbox::{Ending, Finished, HoldChoice, LayerSet, OutputSpec, Policy, RunCommand, Shell, ShellConfig};
+use convoke_kernel::{AgentSpec, Ran, SHELL_RESTORED, Sandbox, ShellState, ToolResult};
+use convoke_sandbox::{
+    Ending, Finished, HoldChoice, LayerSet, OutputSpec, Policy, RunCommand, Shell, ShellConfig,
+};
 use tokio_util::sync::CancellationToken;
 
-use crate::hands::{deadline, restarted};
+use crate::local_tools::{deadline, restarted};
 use crate::runtime::Config;
 
-const SHELL_RESTORED: &str = "(new shell: directory and exported variables are as before; functions, unexported variables and \
-background jobs are gone)";
-
-/// Where programs keep what they keep of a repository; the file tools never write there.
+/// Directories in which version control keeps its own data; the file tools never write there.
 const METADATA: [&str; 5] = [".git", ".hg", ".jj", ".sl", ".svn"];
 
 /// An agent's shell, started when first needed.
@@ -28,7 +28,7 @@ pub(crate) struct Bash {
     outputs: PathBuf,
     timeout: Duration,
     shell: Option<Shell>,
-    /// What it is held to, once a shell has been started.
+    /// The policy and the layers that hold it, once a shell has been started.
     held: Option<(Policy, Option<LayerSet>)>,
     /// Whether background jobs were alive after the last command.
     jobs: bool,
@@ -42,10 +42,24 @@ pub(crate) struct Bash {
 
 impl Bash {
     pub(crate) fn new(config: Arc<Config>, agent: &str, spec: AgentSpec, state: Option<ShellState>) -> Self {
-        let (outputs, timeout) = (config.outputs.join(agent), deadline(&spec));
-        let (notes, for_person) = (Vec::new(), Vec::new());
+        let outputs = config.outputs.join(agent);
+        let timeout = deadline(&spec);
+        let notes = Vec::new();
+        let for_person = Vec::new();
         let agent = agent.to_owned();
-        Self { config, agent, spec, outputs, timeout, shell: None, held: None, jobs: false, notes, for_person, state }
+        Self {
+            config,
+            agent,
+            spec,
+            outputs,
+            timeout,
+            shell: None,
+            held: None,
+            jobs: false,
+            notes,
+            for_person,
+            state,
+        }
     }
 
     pub(crate) async fn restart(&mut self) -> ToolResult {
@@ -55,7 +69,8 @@ impl Bash {
         restarted(self.spec.dir.clone())
     }
 
-    /// The agent's tree by handle, as its commands see it. Where nothing is confined that is the directory itself.
+    /// The agent's tree by handle, as its commands see it. Where nothing is confined that is the directory
+    /// itself.
     pub(crate) async fn root(&mut self) -> Result<Root, String> {
         let protected = Protected { writing: true, names: METADATA.map(str::to_owned).into() };
         if self.spec.confinement.sandbox == Sandbox::Off {
@@ -69,7 +84,8 @@ impl Bash {
         let handle: OwnedFd = handle.try_clone_to_owned().map_err(|error| error.to_string())?;
         // Mounts hide it from the handle too, but not every layer set has any.
         let hidden = self.config.confine.hidden_in(&self.spec);
-        let workspace = Path::new(&self.spec.dir).canonicalize().unwrap_or_else(|_| PathBuf::from(&self.spec.dir));
+        let workspace =
+            Path::new(&self.spec.dir).canonicalize().unwrap_or_else(|_| PathBuf::from(&self.spec.dir));
         let named = shell.named_by_git().iter().filter_map(|path| path.strip_prefix(&workspace).ok());
         let guarded = named.map(Path::to_owned).collect();
         Ok(Root::new(handle, shell.tree().to_owned(), protected).hiding(hidden).guarding(guarded))
@@ -94,7 +110,8 @@ impl Bash {
             None => {
                 let started = tokio::select! {
                     started = self.start() => started,
-                    () = cut.cancelled() => return ToolResult::refused("(not run: a person stopped Convoke before the command was started)"),
+                    () = cut.cancelled() => return ToolResult::refused("(not run: a person stopped Convoke \
+                        before the command was started)"),
                 };
                 match started {
                     Ok(shell) => shell,
@@ -117,14 +134,16 @@ impl Bash {
                 let mut told = tell(finished, state, self.timeout, notes);
                 if !hosts.is_empty() {
                     told.text.push_str(&format!(
-                        "\n(the network is closed to {hosts}; only a person can open it, with --network-allow)"
+                        "\n(the network is closed to {hosts}; only a person can open it, with \
+                            --network-allow)"
                     ));
                 }
                 self.explain(told)
             }
-            Err(error @ (convoke_sandbox::Error::NulByte { .. } | convoke_sandbox::Error::CommandTooLong { .. })) => {
-                ToolResult::refused(format!("bash error: {error}"))
-            }
+            Err(
+                error @ (convoke_sandbox::Error::NulByte { .. }
+                | convoke_sandbox::Error::CommandTooLong { .. }),
+            ) => ToolResult::refused(format!("bash error: {error}")),
             Err(error) => {
                 // The helper is gone and everything below it with it; the next command gets a new one.
                 self.shell = None;
@@ -163,7 +182,8 @@ impl Bash {
         let notes = &mut self.notes;
         notes.extend(shell.notes().iter().map(|note| format!("({note})")));
         self.for_person.extend_from_slice(shell.notes());
-        let (tree, dir) = (shell.tree(), self.spec.dir.as_str());
+        let tree = shell.tree();
+        let dir = self.spec.dir.as_str();
         if tree.to_str() != Some(dir) {
             notes.push(format!("(the throwaway copy of {dir} is {})", tree.display()));
         }
@@ -212,8 +232,9 @@ fn tell(finished: Finished, state: ShellState, timeout: Duration, notes: Vec<Str
         Ending::DeadlinePassed => {
             lines.push(text);
             lines.push(format!(
-                "(command timed out after {}s: it and everything it started was killed; above is what it had printed. \
-Start longer work in the background with its output in a file: `long-command > out.log 2>&1 &`)",
+                "(command timed out after {}s: it and everything it started was killed; above is what it \
+                 had printed. Start longer work in the background with its output in a file: `long-command \
+                 > out.log 2>&1 &`)",
                 timeout.as_secs_f64()
             ));
         }
@@ -229,7 +250,8 @@ Start longer work in the background with its output in a file: `long-command > o
             ran = Ran::Interrupted;
             lines.push(text);
             lines.push(
-                "(interrupted: a person stopped Convoke; the command was killed and may have run in part)".to_owned(),
+                "(interrupted: a person stopped Convoke; the command was killed and may have run in part)"
+                    .to_owned(),
             );
         }
     }
@@ -247,6 +269,7 @@ Start longer work in the background with its output in a file: `long-command > o
 
 /// A call's id comes from outside, so it is not trusted as a file name.
 fn file_name(id: &str) -> String {
-    let safe: String = id.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')).take(80).collect();
+    let safe: String =
+        id.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')).take(80).collect();
     format!("{safe}.txt")
 }

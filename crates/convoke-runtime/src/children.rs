@@ -1,21 +1,23 @@
-//! Agents below the lead: each has a stream of its own under a name that follows from who asked for it, so that asking
-//! again finds the same agent and goes on with it.
+//! Agents below the lead: each has a stream of its own under a name that follows from the request for it, so
+//! that asking again finds the same agent and goes on with it.
 
 use std::sync::Arc;
 
 use convoke_journal::{KeyedInput, StreamId};
-use convoke_kernel::{AgentId, AgentSpec, Isolation, Role, ToolRequest, ToolResult, WorkflowCall, label, task_result};
+use convoke_kernel::{
+    AgentId, AgentSpec, Isolation, Role, ToolRequest, ToolResult, WorkflowCall, label, task_result,
+};
 
+use crate::change_recorder::AgentWorktree;
+use crate::drive::{DriveMode, DriveOutcome};
 use crate::driver::Driver;
 use crate::error::Error;
 use crate::fan_out;
 use crate::inputs::Waiting;
-use crate::keep::Place;
 use crate::program;
 use crate::runtime::Config;
 use crate::session::Session;
 use crate::stop::{Stop, StopLevel};
-use crate::take::{Ended, Take};
 
 /// The agent whose tool calls start others.
 #[derive(Clone)]
@@ -28,7 +30,11 @@ pub(crate) struct Parent {
 }
 
 /// Does what a call asks for. `None` when it was stopped before its end; asking again goes on with it.
-pub(crate) async fn perform(parent: &Parent, call: &str, request: ToolRequest) -> Result<Option<ToolResult>, Error> {
+pub(crate) async fn perform(
+    parent: &Parent,
+    call: &str,
+    request: ToolRequest,
+) -> Result<Option<ToolResult>, Error> {
     match request {
         ToolRequest::Task { prompt, isolation } => task(parent, call, &prompt, isolation).await,
         ToolRequest::Workflow { what: WorkflowCall::Subtasks(subtasks), consent } => {
@@ -42,25 +48,30 @@ pub(crate) async fn perform(parent: &Parent, call: &str, request: ToolRequest) -
             Some(page) => Ok(Some(page)),
             None => fan_out::read_result(parent, &run, item, from).await.map(Some),
         },
-        ToolRequest::Bash { .. }
-        | ToolRequest::RestartBash
-        | ToolRequest::Edit(_)
-        | ToolRequest::Glob(_)
-        | ToolRequest::Grep(_)
-        | ToolRequest::Team(_) => Ok(Some(ToolResult::refused("a command is no agent; this is a fault of convoke"))),
+        // Local tools and the team are done elsewhere.
+        _ => Ok(Some(ToolResult::refused("a command is no agent; this is a fault of convoke"))),
     }
 }
 
-async fn task(parent: &Parent, call: &str, prompt: &str, isolation: Isolation) -> Result<Option<ToolResult>, Error> {
+async fn task(
+    parent: &Parent,
+    call: &str,
+    prompt: &str,
+    isolation: Isolation,
+) -> Result<Option<ToolResult>, Error> {
     let Some(mut spec) = parent.spec.child_in(Role::Task, &label(prompt), 0, isolation) else {
         return Ok(Some(ToolResult::refused("task error: this agent may start no other.")));
     };
     let id = AgentId::derived(&["task", parent.id.as_str(), call]);
     let place = match isolation {
-        Isolation::Worktree => match Place::make(parent, &id).await {
+        Isolation::Worktree => match AgentWorktree::make(parent, &id).await {
             Ok(place) => Some(place),
             // Never the main checkout in its stead: the lead decides what to do without one.
-            Err(why) => return Ok(Some(ToolResult::refused(format!("task error: no worktree could be made: {why}")))),
+            Err(why) => {
+                return Ok(Some(ToolResult::refused(format!(
+                    "task error: no worktree could be made: {why}"
+                ))));
+            }
         },
         Isolation::None | Isolation::Copy => None,
     };
@@ -73,7 +84,7 @@ async fn task(parent: &Parent, call: &str, prompt: &str, isolation: Isolation) -
     // One that a person has stopped writes nothing any more, and is taken up only to end.
     let shares = shares && stop.halted().is_none();
     let _pen = tokio::select! {
-        pen = parent.session.pen.lock(), if shares => Some(pen),
+        write_lock = parent.session.write_lock.lock(), if shares => Some(write_lock),
         _ = stop.above(StopLevel::Run), if shares => return Ok(None),
         else => None,
     };
@@ -97,7 +108,12 @@ async fn task(parent: &Parent, call: &str, prompt: &str, isolation: Isolation) -
 }
 
 /// Drives a child to its end, from wherever it stands.
-pub(crate) async fn drive(parent: &Parent, id: &AgentId, spec: AgentSpec, prompt: &str) -> Result<Ended, Error> {
+pub(crate) async fn drive(
+    parent: &Parent,
+    id: &AgentId,
+    spec: AgentSpec,
+    prompt: &str,
+) -> Result<DriveOutcome, Error> {
     drive_on(parent, id, spec, prompt, false).await
 }
 
@@ -108,20 +124,28 @@ pub(crate) async fn drive_on(
     spec: AgentSpec,
     prompt: &str,
     again: bool,
-) -> Result<Ended, Error> {
-    let body =
-        serde_json::to_string(&Waiting { start: Some(spec), say: Some(prompt.to_owned()), ..Waiting::default() })?;
+) -> Result<DriveOutcome, Error> {
+    let body = serde_json::to_string(&Waiting {
+        start: Some(spec),
+        say: Some(prompt.to_owned()),
+        ..Waiting::default()
+    })?;
     let start = KeyedInput { stream: StreamId::from(id), key: "start".to_owned(), body };
-    // Nobody begins for something that a person has stopped.
+    // An agent does not begin for something that a person has stopped.
     if parent.stop.halted().is_some() && parent.config.journal.load(&start.stream, 0).await?.is_empty() {
-        return Ok(Ended::default());
+        return Ok(DriveOutcome::default());
     }
     parent.config.journal.submit(&start, parent.config.clock.now()).await?;
-    let (config, session) = (Arc::clone(&parent.config), Arc::clone(&parent.session));
+    let config = Arc::clone(&parent.config);
+    let session = Arc::clone(&parent.session);
     let driver = Driver::own(config, id.clone(), Some(session), None, parent.stop.clone()).await?;
-    let take = if driver.is_under_way() || again { Take::Resume { changed: Vec::new() } } else { Take::New };
+    let take = if driver.is_under_way() || again {
+        DriveMode::Resume { changed: Vec::new() }
+    } else {
+        DriveMode::New
+    };
     driver.run(take).await.map_err(|error| match error {
-        // What a child said is nobody's answer: it is spooled, and whoever asked gets none of it.
+        // A child's text is not the session's answer: it is spooled, and the caller gets none of it.
         Error::Unrecorded { cause, spooled, .. } => {
             Error::Unrecorded { cause, text: None, outcome: None, summary: None, spooled }
         }

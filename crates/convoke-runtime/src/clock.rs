@@ -24,13 +24,13 @@ impl Clock {
         Self(Kind::System)
     }
 
-    /// A clock that stands still until somebody waits, and then jumps to the end of the wait. Deadlines of real input
-    /// and output do not go by it.
+    /// A clock that stands still until a task waits, and then jumps to the end of the wait. Deadlines of real
+    /// input and output do not go by it.
     pub fn jumping(start: u64) -> Self {
         Self(Kind::Jumping(Arc::new(AtomicU64::new(start))))
     }
 
-    /// A clock that stands still until a test moves it, whoever waits. Its clones are the same clock.
+    /// A clock that stands still until a test moves it, even while tasks wait. Its clones are the same clock.
     pub fn stepped(start: u64) -> Self {
         Self(Kind::Stepped(Arc::new(Mutex::new(Steps { now: start, next_id: 0, sleepers: BTreeMap::new() }))))
     }
@@ -63,17 +63,18 @@ impl Clock {
         }
     }
 
-    /// The earliest time that somebody waits for on a stepped clock; `None` on the others, which need no moving.
+    /// The earliest time that a task waits for on a stepped clock; `None` on the others: they need no moving.
     pub fn next_wakeup(&self) -> Option<u64> {
         self.steps().and_then(|steps| locked(steps).sleepers.keys().next().map(|(until, _)| *until))
     }
 
-    /// How many wait on a stepped clock: a test that knows how many could wait knows when nothing else can happen.
+    /// How many wait on a stepped clock: a test that knows how many could wait knows when nothing else can
+    /// happen.
     pub fn sleepers(&self) -> usize {
         self.steps().map_or(0, |steps| locked(steps).sleepers.len())
     }
 
-    /// Moves a stepped clock to this time and wakes whoever waited for it; it never goes back.
+    /// Moves a stepped clock to this time and wakes the tasks that waited for it; it never goes back.
     pub fn advance_to(&self, at: u64) {
         let Some(steps) = self.steps() else { return };
         let due = {
@@ -83,11 +84,11 @@ impl Clock {
             let later = steps.sleepers.split_off(&(now.saturating_add(1), 0));
             std::mem::replace(&mut steps.sleepers, later)
         };
-        // Woken without the lock, because whoever is woken may look at the clock at once.
+        // Woken without the lock, because a woken task may look at the clock at once.
         due.into_values().for_each(Waker::wake);
     }
 
-    /// Moves a stepped clock to its earliest sleeper and says what time it is then; `None` if nobody waits.
+    /// Moves a stepped clock to its earliest sleeper and says what time it is then; `None` if no task waits.
     pub fn advance_to_next(&self) -> Option<u64> {
         let at = self.next_wakeup()?;
         self.advance_to(at);
@@ -106,7 +107,7 @@ impl Clock {
 struct Steps {
     now: u64,
     next_id: u64,
-    /// Who waits, by the time waited for and then in order of coming.
+    /// The tasks that wait, by the time waited for and then in order of coming.
     sleepers: BTreeMap<(u64, u64), Waker>,
 }
 
@@ -161,7 +162,8 @@ mod tests {
         let clock = Clock::stepped(1_000);
         let (sender, mut woken) = tokio::sync::mpsc::unbounded_channel();
         for until in [3_000, 2_000, 2_000, 900] {
-            let (clock, sender) = (clock.clone(), sender.clone());
+            let clock = clock.clone();
+            let sender = sender.clone();
             tokio::spawn(async move {
                 clock.sleep_until(until).await;
                 sender.send((until, clock.now())).unwrap();

@@ -1,10 +1,11 @@
-//! Under which policy an agent's commands and file tools work: what the agent's spec says, in the terms of the sandbox.
+//! Under which policy an agent's commands and file tools work: what the agent's spec says, in the terms of
+//! the sandbox.
 
 use std::path::{Path, PathBuf};
 
 use convoke_beneath::{Dir, Kind, Links};
 use convoke_kernel::{AgentSpec, Network, Sandbox};
-use convoke_sandbox::{Access, LayerSet, Limits, Policy, Sight, Unseen};
+use convoke_sandbox::{Access, LayerSet, Limits, OwnGit, Policy, Sight, Unseen};
 
 /// What the machine and the person's surroundings give to hold agents with.
 #[derive(Debug, Clone)]
@@ -53,7 +54,9 @@ impl Confine {
         made.map_err(|error| format!("{} cannot be made: {}", private.display(), error.reason()))?;
         let mut readable = self.readable.clone();
         readable.push(outputs.to_owned());
-        readable.extend(repository(&workspace, &self.hidden));
+        let shown = repository(&workspace, &self.hidden);
+        let own_git = own_git(&workspace, &self.private).filter(|own| shown.contains(&own.common));
+        readable.extend(shown);
         let policy = Policy {
             access,
             network: network(&spec.confinement.network),
@@ -64,11 +67,13 @@ impl Confine {
             readable,
             caches: self.caches.clone(),
             masked: self.masked.clone(),
+            own_git,
         };
         Ok((policy, Some(set)))
     }
 
-    /// How much git sees when it is asked about a directory: what commands there see, or everything where nothing is held.
+    /// How much git sees when it is asked about a directory: what commands there see, or everything where
+    /// nothing is held.
     pub fn sight(&self, dir: &Path) -> Sight {
         if self.set.is_none() {
             return Sight::Everything;
@@ -121,14 +126,17 @@ pub(crate) fn hidden_below<'a>(dir: &Path, hidden: impl Iterator<Item = &'a Path
     below.filter(|path| !path.as_os_str().is_empty()).collect()
 }
 
-/// The git metadata that a directory belongs to, as far as they lie outside of it: git in a subdirectory, in a worktree or in a
-/// submodule reads what stands further up. What commands could have written is not believed: nothing is shown that does
-/// not point back here by itself, and no repository of a whole hidden directory.
+/// The git metadata that a directory belongs to, as far as they lie outside of it: git in a subdirectory, in
+/// a worktree or in a submodule reads what stands further up. What commands could have written is not
+/// believed: nothing is shown that does not point back here by itself, and no repository of a whole hidden
+/// directory.
 fn repository(dir: &Path, hidden: &[PathBuf]) -> Vec<PathBuf> {
     let Ok(dir) = dir.canonicalize() else { return Vec::new() };
     let Ok(root) = Dir::open(Path::new("/")) else { return Vec::new() };
     let kind = |place: &Path| root.kind(&place.strip_prefix("/").ok()?.join(".git")).ok()?;
-    let Some((top, kind)) = dir.ancestors().find_map(|place| Some((place, kind(place)?))) else { return Vec::new() };
+    let Some((top, kind)) = dir.ancestors().find_map(|place| Some((place, kind(place)?))) else {
+        return Vec::new();
+    };
     let mut places = Vec::new();
     match kind {
         Kind::Directory if top != dir => places.push(top.join(".git")),
@@ -136,7 +144,8 @@ fn repository(dir: &Path, hidden: &[PathBuf]) -> Vec<PathBuf> {
         _ => {}
     }
     let shows_too_much = |place: &PathBuf| {
-        let within = |hidden: &PathBuf| hidden.canonicalize().unwrap_or_else(|_| hidden.clone()).starts_with(place);
+        let within =
+            |hidden: &PathBuf| hidden.canonicalize().unwrap_or_else(|_| hidden.clone()).starts_with(place);
         hidden.iter().any(within) || hidden.iter().any(|hidden| Path::new(hidden) == top)
     };
     if places.iter().any(shows_too_much) { Vec::new() } else { places }
@@ -145,27 +154,70 @@ fn repository(dir: &Path, hidden: &[PathBuf]) -> Vec<PathBuf> {
 /// More than any pointer of git's.
 const LONGEST: u64 = 64 << 10;
 
-/// Where a `.git` file leads: a worktree's own metadata and those it shares, or a submodule's.
-fn pointed_to(dir: &Path, top: &Path) -> Vec<PathBuf> {
-    let read = |dir: &Path, name: &str| {
-        let root = Dir::open(Path::new("/")).ok()?;
-        let bytes = root.read(&dir.strip_prefix("/").ok()?.join(name), Links::Refused, LONGEST).ok()?;
-        String::from_utf8(bytes).ok()
-    };
-    let own = read(top, ".git").and_then(|text| Some(top.join(text.trim().strip_prefix("gitdir:")?.trim())));
-    let Some(own) = own.and_then(|own| own.canonicalize().ok()).filter(|own| !own.starts_with(dir)) else {
-        return Vec::new();
-    };
-    // A worktree's metadata name the `.git` file that names them; nobody in here could have written that.
-    let back = read(&own, "gitdir").and_then(|text| Path::new(text.trim()).canonicalize().ok());
-    let shared = own.parent().filter(|parent| parent.ends_with("worktrees")).and_then(Path::parent);
-    if let (Some(back), Some(shared)) = (back, shared)
-        && back == top.join(".git")
-    {
-        return vec![shared.to_owned()];
+/// What a git dir of the agent's own begins with, if the directory is a worktree of Convoke's, whose place
+/// and name only the host can have given it: `<state>/worktrees/<run>/<agent>/tree`, with its metadata in the
+/// repository. Elsewhere git cannot write.
+fn own_git(dir: &Path, private: &Path) -> Option<OwnGit> {
+    let dir = dir.canonicalize().ok()?;
+    let state = private.parent()?.canonicalize().ok()?;
+    let mut parts = dir.strip_prefix(state.join("worktrees")).ok()?.iter();
+    let run = parts.next()?.to_str()?;
+    let agent = parts.next()?.to_str()?;
+    if parts.next()? != "tree" || parts.next().is_some() {
+        return None;
     }
+    let (admin, common) = linked(&dir, &dir)?;
+    let is_its_own = admin.file_name()?.to_str()? == format!("convoke-{run}-{agent}");
+    is_its_own.then(|| OwnGit { admin, common, branch: format!("convoke/{run}/{agent}") })
+}
+
+/// Where a `.git` file leads: to the metadata that a worktree shares, or to a submodule's.
+fn pointed_to(dir: &Path, top: &Path) -> Vec<PathBuf> {
+    if let Some((_, shared)) = linked(dir, top) {
+        return vec![shared];
+    }
+    let Some(own) = pointer(dir, top) else { return Vec::new() };
     let above = dir.ancestors().skip(1).any(|above| own.starts_with(above.join(".git/modules")));
     if above { vec![own] } else { Vec::new() }
+}
+
+/// The metadata of a worktree, and those that it shares.
+fn linked(dir: &Path, top: &Path) -> Option<(PathBuf, PathBuf)> {
+    let own = pointer(dir, top)?;
+    // A worktree's metadata name the `.git` file that names them; commands in the sandbox cannot write there.
+    let back = Path::new(read(&own, "gitdir")?.trim()).canonicalize().ok()?;
+    let shared =
+        own.parent().filter(|parent| parent.ends_with("worktrees")).and_then(Path::parent)?.to_owned();
+    (back == top.join(".git")).then_some((own, shared))
+}
+
+/// Where a `.git` file leads, if that is outside of the directory.
+fn pointer(dir: &Path, top: &Path) -> Option<PathBuf> {
+    let own = read(top, ".git").and_then(|text| Some(top.join(text.trim().strip_prefix("gitdir:")?.trim())));
+    own.and_then(|own| own.canonicalize().ok()).filter(|own| !own.starts_with(dir))
+}
+
+fn read(dir: &Path, name: &str) -> Option<String> {
+    let root = Dir::open(Path::new("/")).ok()?;
+    let bytes = root.read(&dir.strip_prefix("/").ok()?.join(name), Links::Refused, LONGEST).ok()?;
+    String::from_utf8(bytes).ok()
+}
+
+/// The same for an agent that has ended, but for commits that its tree may not hold.
+pub(crate) async fn end_private(path: PathBuf) {
+    let _ = tokio::task::spawn_blocking(move || convoke_sandbox::end_private(&path)).await;
+}
+
+/// What is said of commits that an agent left and that are in no file of its worktree, as the rest of a
+/// sentence.
+pub fn left_commits(private: &Path) -> String {
+    convoke_sandbox::kept_git(private).map_or_else(String::new, |git| {
+        let git = git.display();
+        format!(
+            "; a stash, or branches beside what it had checked out last, are kept in {git} until the run \
+            is pruned"
+        )
+    })
 }
 
 /// Removes an agent's private directory. What cannot be removed is left for the next prune.
@@ -185,8 +237,11 @@ mod tests {
     fn git_in_a_subdirectory_a_worktree_or_a_submodule_can_read_its_metadata() {
         let place = tempfile::tempdir().unwrap();
         let place = place.path().canonicalize().unwrap();
-        let (top, sub, tree) = (place.join("r"), place.join("r/src"), place.join("w"));
-        let (own, module) = (top.join(".git/worktrees/w"), top.join(".git/modules/m"));
+        let top = place.join("r");
+        let sub = place.join("r/src");
+        let tree = place.join("w");
+        let own = top.join(".git/worktrees/w");
+        let module = top.join(".git/modules/m");
         make(&[&sub, &tree, &own, &module, &top.join("m")]);
         assert_eq!(repository(&top, &[]), Vec::<PathBuf>::new());
         assert_eq!(repository(&sub, &[]), [top.join(".git")], "and nothing else of what stands above");
@@ -195,6 +250,27 @@ mod tests {
         assert_eq!(repository(&tree, &[]), [top.join(".git")]);
         std::fs::write(top.join("m/.git"), "gitdir: ../.git/modules/m\n").unwrap();
         assert_eq!(repository(&top.join("m"), &[]), [module]);
+    }
+
+    #[test]
+    fn only_a_worktree_of_convokes_gets_a_git_dir_of_its_own() {
+        let place = tempfile::tempdir().unwrap();
+        let place = place.path().canonicalize().unwrap();
+        let private = place.join("state/private");
+        let common = place.join("r/.git");
+        let worktree = |tree: &Path, admin: &str| {
+            let admin = common.join("worktrees").join(admin);
+            make(&[&private, tree, &admin]);
+            std::fs::write(tree.join(".git"), format!("gitdir: {}\n", admin.display())).unwrap();
+            std::fs::write(admin.join("gitdir"), format!("{}\n", tree.join(".git").display())).unwrap();
+            own_git(tree, &private)
+        };
+        let tree = place.join("state/worktrees/s_1/a_1/tree");
+        let own = worktree(&tree, "convoke-s_1-a_1").unwrap();
+        assert_eq!((own.branch.as_str(), &own.common), ("convoke/s_1/a_1", &common));
+        assert_eq!(worktree(&tree, "convoke-s_1-a_2"), None, "metadata of another");
+        assert_eq!(worktree(&place.join("state/worktrees/s_1/a_1/other"), "convoke-s_1-a_1"), None);
+        assert_eq!(worktree(&place.join("mine"), "mine"), None, "a person's own");
     }
 
     #[test]
@@ -221,7 +297,8 @@ mod tests {
     fn a_pointer_that_is_a_pipe_or_a_link_is_not_opened() {
         let place = tempfile::tempdir().unwrap();
         let place = place.path().canonicalize().unwrap();
-        let (top, tree) = (place.join("r"), place.join("w"));
+        let top = place.join("r");
+        let tree = place.join("w");
         let own = top.join(".git/worktrees/w");
         make(&[&tree, &own]);
         assert!(std::process::Command::new("mkfifo").arg(tree.join(".git")).status().unwrap().success());

@@ -1,5 +1,6 @@
-//! Control from outside: somebody in another process asks whoever drives a session to pause or to stop. The journal carries it, so
-//! it works from another machine too. Nothing is cut off by it: a drain is asked for, as a first signal does.
+//! Control from outside: another process asks the driver of a session to pause or to stop. The
+//! journal carries the request, so it works from another machine too. It cuts nothing off: it asks
+//! for a drain, as a first signal does.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,16 +16,16 @@ use crate::error::Error;
 use crate::inputs::Waiting;
 use crate::notice::{Notice, Watcher};
 use crate::program;
-use crate::purse::{Entry, Purse};
+use crate::session_ledger::{Entry, SessionLedger};
 use crate::stop::{Stop, StopLevel, Stopper};
 
-/// How often whoever drives a session looks whether something is asked of it.
+/// How often the driver of a session looks whether something is asked of it.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// By whom programs are stopped that somebody asked to stop from outside.
+/// What is recorded as `by` for programs that another process asked to stop.
 pub const STOPPED_BY: &str = "a person (convoke runs stop)";
 
-/// What somebody in another process wants of whoever drives a session.
+/// What another process wants of the driver of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Control {
@@ -44,7 +45,8 @@ impl Control {
     }
 }
 
-/// Asks for things from outside. It needs the journal and nothing else: no model, no directory, no lease while somebody drives.
+/// Asks for things from outside. It needs the journal and nothing else: no model, no directory, and no lease
+/// of a session that is being driven.
 #[derive(Clone)]
 pub struct Controller {
     pub(crate) journal: Journal,
@@ -57,8 +59,9 @@ impl Controller {
         Self { journal, clock }
     }
 
-    /// Asks whoever drives this lead. The answer is the key by which [`is_heard`](Self::is_heard) knows it. What nobody hears is
-    /// gone when the session is taken up again: whoever resumes it wants it to go on.
+    /// Asks the driver of this lead, and returns the key for [`is_heard`](Self::is_heard). A
+    /// request that no driver has heard is passed over when the session is taken up again: a person
+    /// who resumes it wants it to go on.
     pub async fn ask(&self, lead: &AgentId, control: Control) -> Result<String, Error> {
         let at = self.clock.now();
         let key = format!("{}:{}:{at}", control.word(), self.journal.options().process.id);
@@ -74,17 +77,19 @@ impl Controller {
         Ok(waiting.iter().all(|input| input.key != key))
     }
 
-    /// Writes off the unconfirmed part of a session's requests: a person's act that is recorded as such. Says how much.
+    /// Writes off the unconfirmed part of a session's requests: a person's act that is recorded as such. Says
+    /// how much.
     pub async fn forgive(&self, session: &SessionId, by: &str) -> Result<Amount, Error> {
-        let purse = Purse::open(self.journal.clone(), session, self.clock.clone()).await?;
-        let before = purse.ledger().forgiven();
-        let fates = purse.fates(None).await?;
-        purse.enter(vec![Entry::Forgive { fates, by: by.to_owned() }]).await?;
-        Ok(purse.ledger().forgiven().minus(before))
+        let ledger = SessionLedger::open(self.journal.clone(), session, self.clock.clone()).await?;
+        let before = ledger.ledger().forgiven();
+        let fates = ledger.fates(None).await?;
+        ledger.enter(vec![Entry::Forgive { fates, by: by.to_owned() }]).await?;
+        Ok(ledger.ledger().forgiven().minus(before))
     }
 
-    /// Records the unfinished programs of a session that nobody drives as stopped, and says which they are. `by` says who wants it.
-    /// Their agents stay as they stand: whoever takes the session up begins a new pass, and everything that was done is served.
+    /// Records the unfinished programs of a session that no process drives as stopped, and says which they
+    /// are. `by` names who wants it. Their agents stay as they stand: the next process that takes the session
+    /// up begins a new pass, and everything that was done is served.
     pub async fn stop_programs(&self, session: &SessionId, by: &str) -> Result<Vec<RunId>, Error> {
         let filter = Filter { prefix: Some(RunId::PREFIX.to_owned()), limit: None };
         let mut stopped = Vec::new();
@@ -109,30 +114,39 @@ impl Controller {
         recorded
     }
 
-    async fn record_stop(&self, lease: &Lease, session: &SessionId, run: &RunId, by: &str) -> Result<bool, Error> {
+    async fn record_stop(
+        &self,
+        lease: &Lease,
+        session: &SessionId,
+        run: &RunId,
+        by: &str,
+    ) -> Result<bool, Error> {
         let (mut program, seq) = program::load_from(&self.journal, run).await?;
         if program.spec().is_none() || program.is_closed() {
             return Ok(false);
         }
         let at = self.clock.now();
         let bad = |cause: String| Error::BadRun { run: run.clone(), seq, cause };
-        let events =
-            program.decide(ProgramInput::Stop { by: by.to_owned() }).map_err(|error| bad(error.to_string()))?;
+        let events = program
+            .decide(ProgramInput::Stop { by: by.to_owned() })
+            .map_err(|error| bad(error.to_string()))?;
         for event in &events {
             program.apply(event, at).map_err(|error| bad(error.to_string()))?;
         }
-        let purse = Purse::open(self.journal.clone(), session, self.clock.clone()).await?;
-        // Nobody goes on with these agents but a new pass, so nothing stays held for them.
+        let ledger = SessionLedger::open(self.journal.clone(), session, self.clock.clone()).await?;
+        // Only a new pass goes on with these agents, so nothing stays held for them.
         let open = program.calls().filter(|call| call.result.is_none() && call.made.kind.is_agents());
-        let agents = open.flat_map(|call| (0..=call.made.agents).map(|voter| call.made.agent(program.origin(), voter)));
-        let mut entries: Vec<Entry> = agents.map(|agent| Entry::Release { agent: agent.to_string() }).collect();
+        let agents = open
+            .flat_map(|call| (0..=call.made.agents).map(|voter| call.made.agent(program.origin(), voter)));
+        let mut entries: Vec<Entry> =
+            agents.map(|agent| Entry::Release { agent: agent.to_string() }).collect();
         entries.push(Entry::CloseRun { run: run.to_string(), used: program.agents_used() });
         let batch = Batch {
             at,
             events: events.iter().map(ProgramEvent::encode).collect::<Result<_, _>>()?,
             inputs: program::closing_notice(&program)?.into_iter().collect(),
             summary: program.summary().map(|summary| serde_json::to_string(&summary)).transpose()?,
-            updates: vec![purse.update(entries, at)],
+            updates: vec![ledger.update(entries, at)],
             ..Batch::default()
         };
         self.journal.append_shared(lease, seq, &batch).await?;
@@ -144,7 +158,10 @@ impl Controller {
 async fn asked(journal: &Journal, stream: &StreamId) -> Result<Vec<(String, Control)>, Error> {
     let control = |body: &str| serde_json::from_str::<Waiting>(body).ok()?.control;
     let waiting = journal.inputs(stream).await?.into_iter();
-    Ok(waiting.filter_map(|input| Some((control(&input.body)?, input.key))).map(|(what, key)| (key, what)).collect())
+    Ok(waiting
+        .filter_map(|input| Some((control(&input.body)?, input.key)))
+        .map(|(what, key)| (key, what))
+        .collect())
 }
 
 /// Says that what was asked of this lead has been heard, or came when there was nothing left to ask of it.
@@ -158,8 +175,9 @@ pub(crate) async fn acknowledge(journal: &Journal, clock: &Clock, lease: &Lease,
     }
 }
 
-/// Listens, beside the driver of a lead, for what is asked from outside, and passes on what is asked in this process.
-pub(crate) struct Ear {
+/// Listens, beside the driver of a lead, for what is asked from outside, and passes on what is asked in this
+/// process.
+pub(crate) struct ControlListener {
     journal: Journal,
     stream: StreamId,
     /// What was asked before the lead was taken up.
@@ -170,8 +188,8 @@ pub(crate) struct Ear {
     task: Option<JoinHandle<()>>,
 }
 
-impl Ear {
-    /// To be made before the lead's lease is taken: what waits by then was asked of somebody else.
+impl ControlListener {
+    /// To be made before the lead's lease is taken: what waits by then was asked of an earlier process.
     pub(crate) async fn new(journal: &Journal, lead: &AgentId) -> Result<Self, Error> {
         let stream = StreamId::from(lead);
         let old = asked(journal, &stream).await?.into_iter().map(|(key, _)| key).collect();
@@ -188,8 +206,11 @@ impl Ear {
     pub(crate) fn listen(&mut self, mut inside: Stop, watcher: Option<Watcher>) {
         // A stop that came before counts before anything is started.
         self.stopper.ask(inside.level());
-        let (journal, stream, old) = (self.journal.clone(), self.stream.clone(), self.old.clone());
-        let (heard, stopper) = (Arc::clone(&self.heard), self.stopper.clone());
+        let journal = self.journal.clone();
+        let stream = self.stream.clone();
+        let old = self.old.clone();
+        let heard = Arc::clone(&self.heard);
+        let stopper = self.stopper.clone();
         self.task = Some(tokio::spawn(async move {
             let mut looks = tokio::time::interval(LOOK);
             looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -204,8 +225,10 @@ impl Ear {
                     asked = async { looks.tick().await; asked(&journal, &stream).await } => {
                         // A journal that does not answer is asked again.
                         let Ok(asked) = asked else { continue };
-                        let new = asked.into_iter().filter(|(key, _)| !old.contains(key)).map(|(_, what)| what).max();
-                        let Some(control) = new.filter(|new| *heard_of(&heard) < Some(*new)) else { continue };
+                        let new = asked.into_iter().filter(|(key, _)| !old.contains(key));
+                        let hardest = new.map(|(_, what)| what).max();
+                        let harder = hardest.filter(|control| *heard_of(&heard) < Some(*control));
+                        let Some(control) = harder else { continue };
                         *heard_of(&heard) = Some(control);
                         if let Some(watcher) = &watcher {
                             let _ = watcher.send(Notice::Controlled { control });
@@ -227,7 +250,7 @@ fn heard_of(heard: &Mutex<Option<Control>>) -> std::sync::MutexGuard<'_, Option<
     heard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Drop for Ear {
+impl Drop for ControlListener {
     fn drop(&mut self) {
         if let Some(task) = self.task.take() {
             task.abort();

@@ -1,5 +1,5 @@
-//! Where a test wants the process to die. Part of the interface, so that programs that embed Convoke can test their own
-//! recovery.
+//! Where a test wants the process to die. Part of the interface, so that programs that embed Convoke can test
+//! their own recovery.
 
 use std::fmt;
 use std::sync::Arc;

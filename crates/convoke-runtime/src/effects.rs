@@ -1,13 +1,14 @@
-//! What an agent's driver has done outside: room for a request, the request itself, and what its children come to.
+//! What an agent's driver has done outside: room for a request, the request itself, and what its children
+//! come to.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use convoke_claude::{Live, Request};
+use convoke_claude::{Live, Model, Request};
 use convoke_kernel::{
-    AgentId, AgentSpec, Effect, Failure, FailureKind, ModelRequest, NOBODY_TO_ASK, Reply, Retry, RoomAsk, TeamCall,
-    ToolRequest, ToolResult,
+    AgentId, AgentSpec, Amount, Effect, Failure, FailureKind, ModelRequest, NOBODY_TO_ASK, Rates, Reply,
+    Retry, RoomAsk, TeamCall, ToolRequest, ToolResult, Usage,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -15,12 +16,12 @@ use crate::asker::{AskedCall, Question};
 use crate::children::{self, Parent};
 use crate::error::Error;
 use crate::governor::{Fate, Permit};
-use crate::notice::{Notice, Piece};
+use crate::notice::{self, Notice};
 use crate::program::{self, Driven};
-use crate::purse::Doing;
 use crate::room::{self, Granted};
 use crate::runtime::Config;
 use crate::session::Session;
+use crate::session_ledger::Doing;
 use crate::stop::{Stop, StopLevel};
 use crate::team::{self, Act};
 
@@ -40,7 +41,7 @@ pub(crate) enum Done {
         id: String,
         result: ToolResult,
     },
-    /// `None` when somebody asked to stop before there was an answer.
+    /// `None` when a stop came before there was an answer.
     Answered {
         id: String,
         allow: Option<bool>,
@@ -81,10 +82,10 @@ impl Key {
     }
 }
 
-/// What an agent does with these effects pending, as far as money goes. A request on its way was granted its room. An
-/// agent that waits for its children needs no money and frees none.
+/// What an agent does with these effects pending, as far as money goes. A request on its way was granted its
+/// room. An agent that waits for its children needs no money and frees none.
 pub(crate) fn doing(pending: &[Effect]) -> Option<Doing> {
-    // Whoever waits for a person is like one who waits for others.
+    // Waiting for a person counts like waiting for other agents.
     let by_others = |effect: &Effect| match effect {
         Effect::RunTool { request, .. } => !request.is_own_work(),
         Effect::AskPerson { .. } | Effect::DriveRun { .. } => true,
@@ -106,7 +107,8 @@ pub(crate) async fn room(
     ask: RoomAsk,
     not_before: u64,
 ) -> Done {
-    let (call, attempt) = (ask.call, ask.attempt);
+    let call = ask.call;
+    let attempt = ask.attempt;
     let granted = room::wait(&config, &session, agent.as_str(), &spec, ask, not_before).await;
     Done::Room { call, attempt, granted }
 }
@@ -122,13 +124,20 @@ pub(crate) async fn call(
     cut: CancellationToken,
 ) -> Done {
     let model = config.models.get(&request.spec.model);
+    let rates = request.spec.rates.clone();
     let live = |live: Live<'_>| {
         match (&live, &permit) {
             (Live::Began, Some(permit)) => permit.began(),
             (Live::Limits(limits), Some(permit)) => permit.limits(limits),
+            (Live::Counted(usage), _) => {
+                if let Some(nano) = price(&model, rates.as_ref(), usage) {
+                    let prompt = Amount { tokens: usage.prompt_tokens(), nano };
+                    session.ledger.counted(agent.as_str(), (call, attempt), prompt);
+                }
+            }
             _ => {}
         }
-        if let Some(piece) = Piece::of(live) {
+        if let Some(piece) = notice::piece(live) {
             session.tell(Notice::Live { agent: agent.clone(), piece });
         }
     };
@@ -137,8 +146,10 @@ pub(crate) async fn call(
         () = cut.cancelled() => Err(stopped()),
     };
     if let Ok(reply) = &mut result {
-        reply.cost_nano = convoke_claude::cost(&model, &reply.usage);
+        reply.cost_nano = price(&model, rates.as_ref(), &reply.usage);
     }
+    // Before the next one of the same make is let go: it must not be refused for the same.
+    session.lessons.hear(&model, config.client.endpoint(), &result);
     let given_up = permit.and_then(|permit| permit.done(fate(&result)));
     if let (Some(given_up), Err(failure)) = (given_up, &mut result) {
         // Whether it was a limit or an overload stays as it was said.
@@ -146,6 +157,18 @@ pub(crate) async fn call(
         failure.message.push_str(&format!("; {given_up}"));
     }
     Done::Model { call, attempt, result: Box::new(result) }
+}
+
+/// What a usage costs: by the table, unless the run began with another price that a person stated. That one
+/// is in the agent itself, and in no table after a resume without the flag.
+fn price(model: &Model, began: Option<&Rates>, usage: &Usage) -> Option<u64> {
+    let now = convoke_claude::ceilings(model);
+    let stated =
+        began.filter(|began| !began.tiers.is_empty() && now.is_none_or(|now| now.tiers != began.tiers));
+    match stated {
+        Some(stated) => Some(stated.at_most(usage)),
+        None => convoke_claude::cost(model, usage),
+    }
 }
 
 /// Asks a person about a call; only `asker` can answer, never an agent.
@@ -174,7 +197,11 @@ pub(crate) async fn person(
 }
 
 /// Boxed, because a child is driven as its parent is.
-pub(crate) fn child(parent: Parent, id: String, request: ToolRequest) -> Pin<Box<dyn Future<Output = Done> + Send>> {
+pub(crate) fn child(
+    parent: Parent,
+    id: String,
+    request: ToolRequest,
+) -> Pin<Box<dyn Future<Output = Done> + Send>> {
     Box::pin(async move {
         let result = children::perform(&parent, &id, request).await;
         Done::Child { id, result }
@@ -209,10 +236,11 @@ fn wire(request: ModelRequest) -> Request {
     let wired = Request {
         model: request.spec.model.clone(),
         max_tokens: request.max_tokens,
-        system: Some(request.spec.system.clone()),
+        system: Some(request.system),
         tools: Some(request.spec.tools.clone()),
-        params: request.params().iter().map(|param| (param.name.clone(), param.value.clone())).collect(),
+        params: request.params.into_iter().map(|param| (param.name, param.value)).collect(),
         messages: request.messages,
+        version: request.version,
     };
     // An agent that was given no tools has none to declare.
     Request { tools: wired.tools.filter(|tools| tools.as_str() != "[]"), ..wired }
@@ -225,5 +253,6 @@ fn stopped() -> Failure {
         retry: Retry::Soon,
         request_id: None,
         unbilled: false,
+        refused: None,
     }
 }

@@ -12,7 +12,8 @@ pub enum Error {
     /// The journal failed.
     #[error(transparent)]
     Journal(#[from] convoke_journal::Error),
-    /// The journal would not take what happened. What came back from the model or a tool is carried here and spooled.
+    /// The journal would not take what happened. What came back from the model or a tool is carried here and
+    /// spooled.
     #[error("{cause}; nothing new was started{}", spooled_note(.spooled))]
     Unrecorded {
         /// What the journal said.
@@ -28,14 +29,14 @@ pub enum Error {
         spooled: Option<PathBuf>,
     },
     /// There is no such agent.
-    #[error("there is no agent {0} in this journal; `convoke runs list` shows what is there")]
+    #[error("there is no agent {0} in this journal; `convoke sessions list` shows what is there")]
     NoSuchAgent(AgentId),
     /// The stream holds something that this version cannot read.
     #[error("event {seq} of {agent}: {cause}")]
     BadEvent {
-        /// Whose.
+        /// The agent that the stream belongs to.
         agent: AgentId,
-        /// Which.
+        /// The number of the event.
         seq: u64,
         /// What is wrong.
         #[source]
@@ -44,9 +45,9 @@ pub enum Error {
     /// The stream holds events in an order that cannot be.
     #[error("event {seq} of {agent}: {cause}")]
     BadHistory {
-        /// Whose.
+        /// The agent that the stream belongs to.
         agent: AgentId,
-        /// Which.
+        /// The number of the event.
         seq: u64,
         /// What is wrong.
         #[source]
@@ -55,9 +56,9 @@ pub enum Error {
     /// An input in the journal cannot be read.
     #[error("input '{key}' of {agent} cannot be read: {cause}")]
     BadInput {
-        /// Whose.
+        /// The agent that the input waits for.
         agent: AgentId,
-        /// Which.
+        /// The key of the input.
         key: String,
         /// What is wrong.
         #[source]
@@ -82,7 +83,8 @@ pub enum Error {
     #[error(transparent)]
     TooLong(#[from] TooLong),
     /// The directory's name is not text, and what is sent and recorded is.
-    #[error("the directory {} has a name that is not UTF-8: rename it, or work through a link with another name", .0.display())]
+    #[error("the directory {} has a name that is not UTF-8: rename it, or work through a link with another \
+        name", .0.display())]
     DirNotText(PathBuf),
     /// The machine gives no random bytes.
     #[error("no random bytes for an id: {0}")]
@@ -115,6 +117,15 @@ pub enum Error {
     /// The roster or the board does not allow it; the text says why and what to do.
     #[error("{0}")]
     TeamRefused(String),
+    /// A tool of the embedding program cannot be given to agents; the text says why and what to do.
+    #[error("{0}")]
+    BadTool(String),
+    /// The agent was begun with a tool that the embedding program does not have now.
+    #[error(
+        "this session was begun with the tool {0}, which this program does not have: give it to the session \
+            again"
+    )]
+    ToolMissing(String),
     /// A test asked for a crash here.
     #[error("crashed on request")]
     Crashed,
@@ -122,7 +133,9 @@ pub enum Error {
 
 fn spooled_note(spooled: &Option<PathBuf>) -> String {
     match spooled {
-        Some(path) => format!(". What had come back is kept in {} and is read by the next resume", path.display()),
+        Some(path) => {
+            format!(". What had come back is kept in {} and is read by the next resume", path.display())
+        }
         None => String::new(),
     }
 }

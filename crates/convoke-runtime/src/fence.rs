@@ -1,5 +1,6 @@
-//! Who may go on writing a run's record: the holder of the lease that its token names. A process that was stopped for longer than its lease
-//! holds is fenced when another process has its agent, and the process that waits for something of it sees to that.
+//! Which process may go on writing a run's record: the holder of the lease that its token names. A process
+//! that was stopped for longer than its lease holds is fenced when another process has its agent, and the
+//! process that waits for something of it sees to that.
 
 use convoke_journal::{Filter, Journal, Lease, StreamId};
 use convoke_kernel::AgentId;
@@ -33,7 +34,8 @@ pub(crate) fn token(journal: &Journal, lease: &Lease) -> String {
 
 impl Fence for Leases {
     fn is_fenced(&self, token: &str) -> Answer {
-        let (journal, token) = (self.journal.clone(), token.to_owned());
+        let journal = self.journal.clone();
+        let token = token.to_owned();
         Box::pin(async move { is_fenced(&journal, &token).await })
     }
 
@@ -49,8 +51,8 @@ impl Fence for Leases {
     }
 }
 
-/// Whether the lease of this token has ended. A silent process whose agent no other has taken over could wake and go on, so its lease is taken
-/// away here before anything of it is.
+/// Whether the lease of this token has ended. A silent process could wake and go on as long as no other
+/// process has its agent, so its lease is taken away here first.
 async fn is_fenced(journal: &Journal, token: &str) -> bool {
     let [process, stream, ..] = token.split(' ').collect::<Vec<_>>()[..] else { return false };
     if process == journal.options().process.id {

@@ -1,22 +1,23 @@
 //! The file tools, between the kernel's words and those of `convoke-files`.
 
 use convoke_files::{Caps, Edit, Glob, Grep, Mode, Root, Sort};
-use convoke_kernel::{FileEdit, GlobCall, GrepCall, ToolRequest, ToolResult};
+use convoke_kernel::{FileCall, FileEdit, GlobCall, GrepCall, ToolResult};
 
 /// Does what a call asks for, beside other work: files may be large and disks slow.
-pub(crate) async fn perform(root: Root, request: ToolRequest) -> ToolResult {
+pub(crate) async fn perform(root: Root, call: FileCall) -> ToolResult {
     let work = move || {
         let caps = Caps::default();
-        match request {
-            ToolRequest::Edit(edit) => convoke_files::edit(&root, &edit_of(edit), &caps),
-            ToolRequest::Glob(glob) => convoke_files::glob(&root, &glob_of(glob), &caps),
-            ToolRequest::Grep(grep) => convoke_files::grep(&root, &grep_of(grep), &caps),
-            _ => return ToolResult::refused("this is no file tool; this is a fault of convoke"),
+        match call {
+            FileCall::Edit(edit) => convoke_files::edit(&root, &edit_of(edit), &caps),
+            FileCall::Glob(glob) => convoke_files::glob(&root, &glob_of(glob), &caps),
+            FileCall::Grep(grep) => convoke_files::grep(&root, &grep_of(grep), &caps),
         }
         .map_or_else(|refused| ToolResult::refused(refused.to_string()), |done| ToolResult::done(done.text))
     };
     let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|_| ToolResult::interrupted("file error: the tool broke off; look before you repeat it."))
+    done.unwrap_or_else(|_| {
+        ToolResult::interrupted("file error: the tool broke off; look before you repeat it.")
+    })
 }
 
 fn edit_of(edit: FileEdit) -> Edit {

@@ -1,6 +1,7 @@
-//! Forks: a new session whose lead goes on from where another one stood. The other stream is read and nothing of it is changed, so whoever drives
-//! it goes on; what is written holds the whole history, so the other session can be removed. Its team, its board and its runs in the
-//! background are not taken along. Nothing is sent until somebody says something to the fork.
+//! Forks: a new session whose lead goes on from where another one stood. The other stream is only read,
+//! so the driver of it is not disturbed; what is written holds the whole history, so the other session
+//! can be removed. Its team, its board and its runs in the background are not taken along. Nothing is
+//! sent until something is said to the fork.
 
 use convoke_journal::{Journal, KeyedInput, StreamId};
 use convoke_kernel::{Agent, AgentId, AgentStarted, Caps, Event, Role, SessionId};
@@ -10,8 +11,8 @@ use crate::control::Controller;
 use crate::error::Error;
 use crate::ids::Ids;
 use crate::inputs::Waiting;
-use crate::purse::{Entry, Purse};
 use crate::runtime::Runtime;
+use crate::session_ledger::{Entry, SessionLedger};
 
 /// Why a session cannot be forked, or not there.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -23,9 +24,10 @@ pub enum ForkRefused {
     #[error("{0} has answered nothing yet, so there is nothing to go on from; say something to it first")]
     NothingYet(AgentId),
     /// It has no exchange of this number.
-    #[error("{agent} has no exchange {at} ({}); `convoke runs show` tells them with their numbers", counted(*last))]
+    #[error("{agent} has no exchange {at} ({}); `convoke sessions show` tells them with their \
+        numbers", counted(*last))]
     NoSuchExchange {
-        /// Whose.
+        /// The agent that was to be forked.
         agent: AgentId,
         /// The number that was given.
         at: u32,
@@ -35,17 +37,17 @@ pub enum ForkRefused {
     /// The exchange is under way.
     #[error("exchange {at} of {agent} has not ended; wait for its end, or fork at an earlier one")]
     StillOpen {
-        /// Whose.
+        /// The agent that was to be forked.
         agent: AgentId,
-        /// Which.
+        /// The number of the exchange.
         at: u32,
     },
     /// The exchange ended where nothing can be said behind it.
     #[error("exchange {at} of {agent} ended in the middle of a reply's calls; fork at an earlier one")]
     Unanswered {
-        /// Whose.
+        /// The agent that was to be forked.
         agent: AgentId,
-        /// Which.
+        /// The number of the exchange.
         at: u32,
     },
 }
@@ -58,17 +60,23 @@ fn counted(last: u32) -> String {
 }
 
 impl Runtime {
-    /// Writes a new lead into the journal that goes on from this one: made of the same, in a session of its own with these caps, with the history up
-    /// to the end of exchange `at` (absent: the last one that is closed). It stands idle when it is driven, and is paid for from its first
-    /// own request on, which reads the original's cache. Needs no lease: whoever drives the original is not disturbed.
-    pub async fn fork(&self, from: &AgentId, at: Option<u32>, caps: Caps) -> Result<(AgentId, SessionId), Error> {
-        let config = &self.0;
+    /// Writes a new lead into the journal that goes on from this one: made of the same, in a session of its
+    /// own with these caps, with the history up to the end of exchange `at` (absent: the last one that is
+    /// closed). It stands idle when it is driven, and is paid for from its first own request on, which reads
+    /// the original's cache. Needs no lease: a driver of the original is not disturbed.
+    pub async fn fork(
+        &self,
+        from: &AgentId,
+        at: Option<u32>,
+        caps: Caps,
+    ) -> Result<(AgentId, SessionId), Error> {
+        let config = &self.config;
         fork(&config.journal, &config.clock, &config.ids, from, at, caps).await
     }
 }
 
 impl Controller {
-    /// The same as [`Runtime::fork`], for whoever has nothing but the journal.
+    /// The same as [`Runtime::fork`], for a program that has nothing but the journal.
     pub async fn fork(
         &self,
         ids: &Ids,
@@ -89,11 +97,14 @@ async fn fork(
     caps: Caps,
 ) -> Result<(AgentId, SessionId), Error> {
     let stands = stands(journal, from, at).await?;
-    let (agent, session) = (ids.agent()?, ids.session()?);
-    let Some((spec, fork)) = stands.fork(from, session.clone()) else { return Err(why_not(&stands, from, at).into()) };
-    // The caps come first: an agent without an envelope would have none.
-    let purse = Purse::open(journal.clone(), &session, clock.clone()).await?;
-    purse.enter(vec![Entry::Grant { caps, by: "fork".to_owned() }]).await?;
+    let agent = ids.agent()?;
+    let session = ids.session()?;
+    let Some((spec, fork)) = stands.fork(from, session.clone()) else {
+        return Err(why_not(&stands, from, at).into());
+    };
+    // The caps come first: an agent without a budget would have none.
+    let ledger = SessionLedger::open(journal.clone(), &session, clock.clone()).await?;
+    ledger.enter(vec![Entry::Grant { caps, by: "fork".to_owned() }]).await?;
     let waiting = Waiting { start: Some(spec), fork: Some(fork), ..Waiting::default() };
     let body = serde_json::to_string(&waiting)?;
     let input = KeyedInput { stream: StreamId::from(&agent), key: "start".to_owned(), body };
@@ -108,7 +119,11 @@ async fn stands(journal: &Journal, from: &AgentId, at: Option<u32>) -> Result<Ag
     let mut agent = Agent::new();
     if records.is_empty() {
         for event in waiting(journal, from, &stream).await? {
-            agent.apply(&event, 0).map_err(|cause| Error::BadHistory { agent: from.clone(), seq: 0, cause })?;
+            agent.apply(&event, 0).map_err(|cause| Error::BadHistory {
+                agent: from.clone(),
+                seq: 0,
+                cause,
+            })?;
         }
         return match at {
             Some(at) => Err(ForkRefused::NoSuchExchange { agent: from.clone(), at, last: 0 }.into()),
@@ -128,7 +143,8 @@ async fn stands(journal: &Journal, from: &AgentId, at: Option<u32>) -> Result<Ag
     Ok(agent)
 }
 
-/// How many of an agent's events have happened up to the end of this exchange, or of the last one that is closed.
+/// How many of an agent's events have happened up to the end of this exchange, or of the last one that is
+/// closed.
 fn end_of(events: &[Event], agent: &AgentId, at: Option<u32>) -> Result<usize, ForkRefused> {
     let opened = |event: &Event| match event {
         Event::ExchangeOpened(e) => Some(e.exchange),
@@ -156,7 +172,7 @@ fn end_of(events: &[Event], agent: &AgentId, at: Option<u32>) -> Result<usize, F
     }
 }
 
-/// What will have happened to an agent that nobody has driven yet, before anything is said to it.
+/// What will have happened to an agent that has not been driven yet, before anything is said to it.
 async fn waiting(journal: &Journal, from: &AgentId, stream: &StreamId) -> Result<Vec<Event>, Error> {
     for input in journal.inputs(stream).await? {
         let bad = |cause| Error::BadInput { agent: from.clone(), key: input.key.clone(), cause };
@@ -173,7 +189,8 @@ fn why_not(stands: &Agent, from: &AgentId, at: Option<u32>) -> ForkRefused {
     if stands.spec().is_some_and(|spec| spec.role != Role::Lead) {
         return ForkRefused::NotALead(from.clone());
     }
-    let replied = stands.history().iter().any(|message| message.as_str().starts_with(r#"{"role":"assistant""#));
+    let replied =
+        stands.history().iter().any(|message| message.as_str().starts_with(r#"{"role":"assistant""#));
     match at.filter(|_| replied) {
         Some(at) => ForkRefused::Unanswered { agent: from.clone(), at },
         None => ForkRefused::NothingYet(from.clone()),
@@ -260,7 +277,7 @@ mod tests {
 
     #[test]
     fn who_is_below_a_lead_is_told_so() {
-        let start = crate::runtime::Start::new("m", "/");
+        let start = crate::start::Start::new("m", "/");
         let spec = AgentSpec::lead(convoke_kernel::LeadSettings {
             session: SessionId::from_bits([1; 10]),
             dir: "/".into(),

@@ -18,7 +18,7 @@ enum Kind {
 }
 
 impl Ids {
-    /// Ids nobody has seen before.
+    /// Random ids: each one is new.
     pub fn random() -> Self {
         Self(Kind::Random)
     }

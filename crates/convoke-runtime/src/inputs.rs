@@ -14,13 +14,13 @@ pub(crate) struct Waiting {
     /// The agent is to exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) start: Option<AgentSpec>,
-    /// Somebody says this.
+    /// A text that is said to the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) say: Option<String>,
-    /// Somebody turns the switch of orchestration mode.
+    /// Turns orchestration mode on or off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) mode: Option<bool>,
-    /// Somebody answers a question about a call.
+    /// An answer to a question about a call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) answer: Option<Answer>,
     /// A person calls a tool of the agent's without asking the model.
@@ -29,7 +29,7 @@ pub(crate) struct Waiting {
     /// A run of the agent's has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) told: Option<RunTold>,
-    /// Somebody in another process wants something of whoever drives the agent.
+    /// What another process wants of the driver of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) control: Option<Control>,
     /// A letter for a member of a team.
@@ -87,7 +87,7 @@ pub(crate) struct Answer {
     pub(crate) by: String,
 }
 
-/// What a listing shows of an agent whose first input is waiting and that nobody has driven yet.
+/// What a listing shows of an agent whose first input is waiting and that has not been driven yet.
 pub fn summary_of_waiting(input: &KeyedInput, submitted_at: u64) -> Option<Summary> {
     let Waiting { start, say, call, fork, .. } = serde_json::from_str(&input.body).ok()?;
     if let (Some(spec), Some(fork)) = (&start, &fork) {
@@ -97,7 +97,8 @@ pub fn summary_of_waiting(input: &KeyedInput, submitted_at: u64) -> Option<Summa
     start.map(|spec| Summary::waiting(&spec, &task, submitted_at))
 }
 
-/// That a person stops what the agent is at, if that is among these inputs: who did, and the keys of all that say so.
+/// A person's request to stop the agent, if there is one among these inputs: who made it,
+/// and the keys of all such inputs.
 pub(crate) fn stops(inputs: &[KeyedInput]) -> Option<(String, Vec<String>)> {
     let by = |input: &KeyedInput| serde_json::from_str::<Waiting>(&input.body).ok()?.stop;
     let stops: Vec<(String, String)> =
@@ -123,10 +124,12 @@ pub(crate) fn asks(agent: &Agent) -> impl Iterator<Item = String> {
 const LETTERS: usize = 20;
 const LETTERS_BYTES: usize = 64 * 1024;
 
-/// The first of the inputs that the agent can hear now, and the keys of all that are taken with it. With `switches` it takes a turn of
-/// the switch or an answer and nothing else. What cannot be read is taken out of the queue and recorded as that.
+/// The first of the inputs that the agent can hear now, and the keys of all that are taken with it. With
+/// `switches` it takes a turn of the switch or an answer and nothing else. What cannot be read is taken out
+/// of the queue and recorded as that.
 pub(crate) fn next(agent: &Agent, inputs: Vec<KeyedInput>, switches: bool) -> Option<(Input, Vec<String>)> {
-    // Before anything else, whatever it stands behind: what is said beside it is not meant for what is stopped.
+    // Before anything else, whatever it stands behind: what is said beside it is not meant for what is
+    // stopped.
     if let Some((by, keys)) = stops(&inputs).filter(|_| agent.is_started()) {
         return Some((Input::StopExchange { by }, keys));
     }
@@ -150,7 +153,8 @@ pub(crate) fn next(agent: &Agent, inputs: Vec<KeyedInput>, switches: bool) -> Op
             }
             // It is not the agent's to hear.
             Waiting { control: Some(_), .. } => continue,
-            // While it waits for a person it hears nothing but the answer, and that may stand behind something else.
+            // While it waits for a person it hears nothing but the answer, and that may stand behind
+            // something else.
             _ if busy => continue,
             Waiting { start: Some(spec), say: Some(text), .. } if !agent.is_started() => {
                 Input::Start { spec: Box::new(spec), key, text }
@@ -162,7 +166,9 @@ pub(crate) fn next(agent: &Agent, inputs: Vec<KeyedInput>, switches: bool) -> Op
                 Input::StartFork { spec: Box::new(spec), fork: Box::new(fork) }
             }
             // Letters to one that does not exist yet are read when it does.
-            Waiting { letter: Some(_), .. } | Waiting { retune: Some(_), .. } | Waiting { stop: Some(_), .. }
+            Waiting { letter: Some(_), .. }
+            | Waiting { retune: Some(_), .. }
+            | Waiting { stop: Some(_), .. }
                 if !agent.is_started() =>
             {
                 continue;
@@ -184,7 +190,7 @@ pub(crate) fn next(agent: &Agent, inputs: Vec<KeyedInput>, switches: bool) -> Op
                 Input::Told { key, run: told.run, text: told.text }
             }
             Waiting { say: Some(text), .. } => Input::Say { key, text },
-            // An answer that nobody waits for any more changes nothing, as does a switch that stands there already.
+            // An answer to no open question changes nothing, as does a switch that stands there already.
             Waiting { mode, .. } => Input::SetMode { on: mode.unwrap_or_else(|| agent.mode() == Some(true)) },
         };
         return Some((heard, vec![input.key.clone()]));
@@ -192,7 +198,8 @@ pub(crate) fn next(agent: &Agent, inputs: Vec<KeyedInput>, switches: bool) -> Op
     None
 }
 
-/// A choice of model or effort. More may have been said since it was made; what cannot be any more is recorded as that.
+/// A choice of model or effort. More may have been said since it was made; what cannot be any more is
+/// recorded as that.
 fn chosen(agent: &Agent, input: &KeyedInput, retune: Retuning) -> Input {
     let Retuning { model, capabilities, rates } = retune;
     match agent.may_retune(&model, &capabilities) {
@@ -209,20 +216,22 @@ pub(crate) fn is_letter(input: &KeyedInput) -> bool {
     serde_json::from_str::<Waiting>(&input.body).is_ok_and(|waiting| waiting.letter.is_some())
 }
 
-/// What somebody says by an input, if it is that.
+/// The text that is said by an input, if it is that.
 pub(crate) fn words(input: &KeyedInput) -> Option<String> {
     serde_json::from_str::<Waiting>(&input.body).ok().filter(|waiting| waiting.start.is_none())?.say
 }
 
-/// Whether an input is what somebody says or calls, and opens an exchange by that.
+/// Whether an input says something or calls a tool, and opens an exchange by that.
 pub(crate) fn is_words(input: &KeyedInput) -> bool {
-    serde_json::from_str::<Waiting>(&input.body).is_ok_and(|waiting| waiting.say.is_some() || waiting.call.is_some())
+    serde_json::from_str::<Waiting>(&input.body)
+        .is_ok_and(|waiting| waiting.say.is_some() || waiting.call.is_some())
 }
 
 /// Characters of something unreadable that are kept.
 const REJECTED_CHARS: usize = 2_000;
 
-/// The letters among these inputs that are read next, in their order: the key of the first, the letters, and the keys of all of them.
+/// The letters among these inputs that are read next, in their order: the key of the first, the letters, and
+/// the keys of all of them.
 pub(crate) fn letters(inputs: Vec<KeyedInput>) -> Option<(String, Vec<Letter>, Vec<String>)> {
     let letter = |input: &KeyedInput| serde_json::from_str::<Waiting>(&input.body).ok()?.letter;
     let waiting: Vec<(Letter, String)> =
@@ -236,7 +245,8 @@ pub(crate) fn letters(inputs: Vec<KeyedInput>) -> Option<(String, Vec<Letter>, V
     let first = usize::from(!all.is_empty());
     let fitting = all.iter().take(LETTERS).map(fits).take_while(|fits| *fits).count().max(first);
     let read: Vec<Letter> = all.into_iter().take(fitting).collect();
-    let keys_of = |letter: &Letter| waiting.iter().find(|(one, _)| one.id == letter.id).map(|(_, key)| key.clone());
+    let keys_of =
+        |letter: &Letter| waiting.iter().find(|(one, _)| one.id == letter.id).map(|(_, key)| key.clone());
     let keys: Vec<String> = read.iter().filter_map(keys_of).collect();
     Some((keys.first()?.clone(), read, keys))
 }

@@ -1,14 +1,14 @@
-//! The interpreter of workflow programs as the host has it: a worker process that is locked before it hears the first line of a
-//! program, and killed when it computes too long. This file carries questions and replies; what they mean is decided elsewhere,
-//! and no program is ever run in this process.
+//! The interpreter of workflow programs as the host has it: a worker process that is locked before it hears
+//! the first line of a program, and killed when it computes too long. This file carries questions and
+//! replies; what they mean is decided elsewhere, and no program is ever run in this process.
 
 use std::time::Duration;
 
 use convoke_sandbox::{HelperPath, Worker, WorkerEnd, WorkerLimits};
-use convoke_script::{Ask, Limits, Told};
+use convoke_script::{GuestMessage, HostMessage, Limits};
 
-/// To be called first in `main`, before any thread exists. Returns at once in the host; where the executable was started again as
-/// a helper, of a shell or as an interpreter, it serves and never returns.
+/// To be called first in `main`, before any thread exists. Returns at once in the host; where the executable
+/// was started again as a helper, of a shell or as an interpreter, it serves and never returns.
 pub fn helper_entry() {
     convoke_sandbox::helper_entry(|| {
         let mut interpreter = convoke_script::Interpreter::new();
@@ -17,9 +17,10 @@ pub fn helper_entry() {
 }
 
 /// Checks a program without running it, in an interpreter of its own.
-pub async fn check(helper: &HelperPath, source: &str) -> Result<Told, InterpreterError> {
-    let mut interpreter = Interpreter::start(helper, Wall::default()).await?;
-    let told = interpreter.ask(&Ask::Check { source: source.to_owned(), limits: Limits::default() }).await;
+pub async fn check(helper: &HelperPath, source: &str) -> Result<GuestMessage, InterpreterError> {
+    let mut interpreter = Interpreter::start(helper, HardLimits::default()).await?;
+    let told =
+        interpreter.ask(&HostMessage::Check { source: source.to_owned(), limits: Limits::default() }).await;
     interpreter.stop().await;
     told
 }
@@ -46,7 +47,9 @@ pub enum InterpreterError {
     #[error("programs cannot be run here: {0}")]
     Refused(#[source] convoke_sandbox::Error),
     /// What was to be asked, or what came back, is not our protocol.
-    #[error("the interpreter cannot be understood ({problem}); is the helper the same version of this program?")]
+    #[error(
+        "the interpreter cannot be understood ({problem}); is the helper the same version of this program?"
+    )]
     Unreadable {
         /// What was wrong.
         problem: String,
@@ -55,14 +58,15 @@ pub enum InterpreterError {
 
 /// The limits that hold whatever the engine does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Wall {
+pub(crate) struct HardLimits {
     /// How long a program may compute between two waits.
     pub(crate) step: Duration,
-    /// Bytes of memory. More than the engine's own limit, so that the engine can say first what there is too much of.
+    /// Bytes of memory. More than the engine's own limit, so that the engine can say first what there is too
+    /// much of.
     pub(crate) memory: u64,
 }
 
-impl Default for Wall {
+impl Default for HardLimits {
     fn default() -> Self {
         Self { step: Duration::from_secs(30), memory: 768 << 20 }
     }
@@ -72,20 +76,22 @@ impl Default for Wall {
 #[derive(Debug)]
 pub(crate) struct Interpreter {
     worker: Worker,
-    wall: Wall,
+    wall: HardLimits,
 }
 
 impl Interpreter {
     /// Starts a process and waits until it is locked.
-    pub(crate) async fn start(helper: &HelperPath, wall: Wall) -> Result<Self, InterpreterError> {
+    pub(crate) async fn start(helper: &HelperPath, wall: HardLimits) -> Result<Self, InterpreterError> {
         let limits = WorkerLimits { memory_bytes: wall.memory, ..WorkerLimits::default() };
         let worker = Worker::start(helper, limits).await.map_err(InterpreterError::Refused)?;
         Ok(Self { worker, wall })
     }
 
-    /// One question, one reply. Only the time in between counts: a program that waits for its agents is not asked anything.
-    pub(crate) async fn ask(&mut self, ask: &Ask) -> Result<Told, InterpreterError> {
-        let unreadable = |error: serde_json::Error| InterpreterError::Unreadable { problem: error.to_string() };
+    /// One question, one reply. Only the time in between counts: a program that waits for its agents is not
+    /// asked anything.
+    pub(crate) async fn ask(&mut self, ask: &HostMessage) -> Result<GuestMessage, InterpreterError> {
+        let unreadable =
+            |error: serde_json::Error| InterpreterError::Unreadable { problem: error.to_string() };
         let line = serde_json::to_string(ask).map_err(unreadable)?;
         match self.worker.ask(&line, self.wall.step).await {
             Ok(reply) => serde_json::from_str(&reply).map_err(unreadable),
@@ -110,7 +116,10 @@ mod tests {
     #[test]
     fn the_deadline_is_told_in_words_of_the_program() {
         let told = InterpreterError::Deadline { step: Duration::from_millis(2_500) }.to_string();
-        assert_eq!(told, "the program computed for more than 2.5 s without waiting for anything, and was stopped");
+        assert_eq!(
+            told,
+            "the program computed for more than 2.5 s without waiting for anything, and was stopped"
+        );
     }
 
     #[tokio::test]

@@ -1,14 +1,15 @@
 //! The library: workflows and kinds of agents that people wrote down, found by name.
 //!
-//! Files stand on shelves, nearest first, and are read anew every time, so that an edit counts at once. It is told where its shelves
-//! are, and which ones nobody trusts: it reads no environment, decides nothing about trust, runs nothing and writes nothing.
+//! Files stand on folders, nearest first, and are read anew every time, so that an edit counts at once. It is
+//! told where its folders are, and which ones no person trusts: it reads no environment, decides nothing
+//! about trust, runs nothing and writes nothing.
 
 mod agents;
 mod checker;
 mod error;
+mod folder;
 mod front_matter;
 mod paths;
-mod shelf;
 #[cfg(test)]
 mod tests;
 
@@ -20,21 +21,23 @@ use convoke_script::{Meta, Problem};
 pub use agents::{AgentKind, KindEntry};
 pub use checker::{Checked, Checker, source_digest};
 pub use error::LibraryError;
+pub use folder::{LibraryFolder, Origin};
 pub use paths::{Source, read_source};
-pub use shelf::{Origin, Shelf};
 
 pub(crate) use paths::lexical;
 
+use folder::{AGENTS, Contents, WORKFLOWS};
 use paths::Opened;
-use shelf::{AGENT_ENDINGS, Contents, WORKFLOW_ENDINGS};
 
 /// Workflows and kinds of agents that people wrote down.
 #[derive(Debug, Clone)]
 pub struct Library {
-    workflows: Vec<Shelf>,
-    agents: Vec<Shelf>,
-    /// Shelves of workflows that nobody trusts: nothing on them is run, by whatever way it is named.
-    left_out: Vec<Shelf>,
+    workflows: Vec<LibraryFolder>,
+    agents: Vec<LibraryFolder>,
+    /// Folders of workflows that no person trusts: nothing on them is run, by whatever way it is named.
+    left_out: Vec<LibraryFolder>,
+    /// Folders of kinds of agents that no person trusts.
+    left_out_kinds: Vec<LibraryFolder>,
     shipped: &'static [(&'static str, &'static str)],
     checker: Checker,
 }
@@ -48,7 +51,7 @@ pub struct Found {
     pub source: String,
     /// Where it stands; `None` for one that is shipped.
     pub path: Option<PathBuf>,
-    /// Whose it is.
+    /// Where it comes from.
     pub origin: Origin,
     /// What it says of itself.
     pub meta: Meta,
@@ -61,12 +64,12 @@ impl Found {
     }
 }
 
-/// One file of a shelf, or one shipped workflow.
+/// One file of a folder, or one shipped workflow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// Its name: what its `meta` says or, if that cannot be read, its file's name without the ending.
     pub name: String,
-    /// Whose it is.
+    /// Where it comes from.
     pub origin: Origin,
     /// Where it stands; `None` for one that is shipped.
     pub path: Option<PathBuf>,
@@ -88,38 +91,41 @@ pub enum Reading {
 }
 
 impl Library {
-    /// A library of these shelves, nearest first, and of what is shipped as pairs of a name and a source.
+    /// A library of these folders, nearest first, and of what is shipped as pairs of a name and a source.
     pub fn new(
-        workflows: Vec<Shelf>,
-        agents: Vec<Shelf>,
+        workflows: Vec<LibraryFolder>,
+        agents: Vec<LibraryFolder>,
         shipped: &'static [(&'static str, &'static str)],
         checker: Checker,
     ) -> Self {
-        Self { workflows, agents, left_out: Vec::new(), shipped, checker }
+        Self { workflows, agents, left_out: Vec::new(), left_out_kinds: Vec::new(), shipped, checker }
     }
 
-    /// The same library, which also knows these shelves of workflows as such that nobody trusts: what stands there is refused with
-    /// the reason, whether it is named or its path is.
-    pub fn without(self, left_out: Vec<Shelf>) -> Self {
-        Self { left_out, ..self }
+    /// The same library, which also knows these folders of workflows and of kinds of agents as such that no
+    /// person trusts: what stands there is refused with the reason, whether it is named or its path is.
+    pub fn without(self, left_out: Vec<LibraryFolder>, left_out_kinds: Vec<LibraryFolder>) -> Self {
+        Self { left_out, left_out_kinds, ..self }
     }
 
-    /// The workflow of this name: the nearest one whose `meta` says so. A nearer file that is called so and cannot be used is an
-    /// error and is not passed over, because whoever wrote it means that one.
+    /// The workflow of this name: the nearest one whose `meta` says so. A nearer file that is called so and
+    /// cannot be used is an error and is not passed over, because its author means that one.
     pub async fn find(&self, name: &str) -> Result<Option<Found>, LibraryError> {
-        for shelf in &self.workflows {
+        for folder in &self.workflows {
             let mut unusable = None;
-            for file in Contents::read(shelf, WORKFLOW_ENDINGS).await.files {
+            for file in Contents::read(folder, WORKFLOWS).await.files {
                 let called_so = file.stem == name;
                 let error = match file.text {
                     Err(why) => LibraryError::Unreadable { path: file.path, why },
                     Ok(source) => match self.checker.check(&source).await {
                         Ok(Checked::Sound { meta, .. }) if meta.name == name => {
-                            let (path, origin) = (Some(file.path), shelf.origin);
+                            let path = Some(file.path);
+                            let origin = folder.origin;
                             return Ok(Some(Found { name: name.to_owned(), source, path, origin, meta }));
                         }
                         Ok(Checked::Sound { .. }) => continue,
-                        Ok(Checked::Unsound { problems }) => LibraryError::Unsound { path: file.path, problems },
+                        Ok(Checked::Unsound { problems }) => {
+                            LibraryError::Unsound { path: file.path, problems }
+                        }
                         // Then nothing can be said about any file, and none is taken for missing.
                         Err(error) => return Err(error),
                     },
@@ -137,19 +143,24 @@ impl Library {
         };
         match self.checker.check(source).await? {
             Checked::Sound { meta, .. } => {
-                let (name, source) = ((*name).to_owned(), (*source).to_owned());
+                let name = (*name).to_owned();
+                let source = (*source).to_owned();
                 Ok(Some(Found { name, source, path: None, origin: Origin::Shipped, meta }))
             }
-            Checked::Unsound { problems } => Err(LibraryError::Unsound { path: PathBuf::from(name), problems }),
+            Checked::Unsound { problems } => {
+                Err(LibraryError::Unsound { path: PathBuf::from(name), problems })
+            }
         }
     }
 
-    /// Why a name that nothing else has cannot be used, if that is for want of trust.
+    /// Why a name cannot be used, if it is found only on folders that no person trusts.
     async fn untrusted(&self, name: &str) -> Option<LibraryError> {
-        for shelf in &self.left_out {
-            for file in Contents::read(shelf, WORKFLOW_ENDINGS).await.files {
+        for folder in &self.left_out {
+            for file in Contents::read(folder, WORKFLOWS).await.files {
                 let Ok(source) = file.text else { continue };
-                if matches!(self.checker.check(&source).await, Ok(Checked::Sound { meta, .. }) if meta.name == name) {
+                if let Ok(Checked::Sound { meta, .. }) = self.checker.check(&source).await
+                    && meta.name == name
+                {
                     return Some(LibraryError::Untrusted { named: name.to_owned(), path: file.path });
                 }
             }
@@ -157,23 +168,25 @@ impl Library {
         None
     }
 
-    /// Every workflow, nearest first: also those that cannot be used, with the reason, and those that a nearer one hides.
+    /// Every workflow, nearest first: also those that cannot be used, with the reason, and those that a
+    /// nearer one hides.
     pub async fn list(&self) -> Vec<Entry> {
         let mut entries = Vec::new();
-        for shelf in &self.workflows {
-            let contents = Contents::read(shelf, WORKFLOW_ENDINGS).await;
+        for folder in &self.workflows {
+            let contents = Contents::read(folder, WORKFLOWS).await;
             for file in contents.files {
                 let (name, reading) = match &file.text {
                     Err(why) => (file.stem, Reading::Unreadable(why.clone())),
                     Ok(source) => self.reading(source, file.stem).await,
                 };
-                let (origin, path) = (shelf.origin, Some(file.path));
+                let origin = folder.origin;
+                let path = Some(file.path);
                 entries.push(Entry { name, origin, path, reading, hidden: false });
             }
             entries.extend(contents.problem.map(|why| Entry {
-                name: shelf.name(),
-                origin: shelf.origin,
-                path: Some(shelf.dir.clone()),
+                name: folder.name(),
+                origin: folder.origin,
+                path: Some(folder.dir.clone()),
                 reading: Reading::Unreadable(why),
                 hidden: false,
             }));
@@ -199,10 +212,11 @@ impl Library {
         }
     }
 
-    /// The file of a `scriptPath`. A relative path is one from the working directory `dir`. What is read must be a regular file
-    /// below that directory, below a shelf or below `scripts`, where runs keep their scripts; links are followed as far as they
-    /// stay there. What nobody trusts is refused. `may` is asked about the path as it is written and about where the file really is,
-    /// before anything of it is read; its error is why not.
+    /// The file of a `scriptPath`. A relative path is one from the working directory `dir`. What is read must
+    /// be a regular file below that directory, below a folder or below `scripts`, where runs keep their
+    /// scripts; links are followed as far as they stay there. What no person trusts is refused. `may` is
+    /// asked about the path as it is written and about where the file really is, before anything of it is
+    /// read; its error is why not.
     pub async fn read_path(
         &self,
         path: &Path,
@@ -212,23 +226,25 @@ impl Library {
     ) -> Result<Source, LibraryError> {
         let refused = |why: String| LibraryError::Forbidden { path: path.to_owned(), why };
         may(&lexical(&dir.join(path))).map_err(refused)?;
-        let shelves = self.workflows.iter().chain(&self.left_out).map(|shelf| shelf.dir.as_path());
-        let below: Vec<PathBuf> = [dir].into_iter().chain(scripts).chain(shelves).map(Path::to_owned).collect();
+        let folders = self.workflows.iter().chain(&self.left_out).map(|folder| folder.dir.as_path());
+        let below: Vec<PathBuf> =
+            [dir].into_iter().chain(scripts).chain(folders).map(Path::to_owned).collect();
         let opened = Opened::below(path, dir, below).await?;
-        if self.left_out.iter().any(|shelf| opened.is_below(&shelf.dir)) {
-            let (named, path) = (path.display().to_string(), opened.path().to_owned());
+        if self.left_out.iter().any(|folder| opened.is_below(&folder.dir)) {
+            let named = path.display().to_string();
+            let path = opened.path().to_owned();
             return Err(LibraryError::Untrusted { named, path });
         }
         may(opened.path()).map_err(refused)?;
         opened.read().await
     }
 
-    /// The kind of agent of this name: the nearest file that says so, or a built-in one. A nearer file that is called so and cannot
-    /// be read is an error.
+    /// The kind of agent of this name: the nearest file that says so, or a built-in one. A nearer file that
+    /// is called so and cannot be read is an error.
     pub async fn agent_kind(&self, name: &str) -> Result<Option<AgentKind>, LibraryError> {
-        for shelf in &self.agents {
+        for folder in &self.agents {
             let mut unusable = None;
-            for file in Contents::read(shelf, AGENT_ENDINGS).await.files {
+            for file in Contents::read(folder, AGENTS).await.files {
                 let called_so = file.stem == name;
                 match agents::read(file) {
                     Ok(kind) if kind.name == name => return Ok(Some(kind)),
@@ -241,21 +257,38 @@ impl Library {
                 return Err(error);
             }
         }
-        Ok(agents::built_in().into_iter().find(|kind| kind.name == name))
+        match agents::built_in().into_iter().find(|kind| kind.name == name) {
+            Some(kind) => Ok(Some(kind)),
+            None => self.untrusted_kind(name).await.map_or(Ok(None), Err),
+        }
+    }
+
+    /// Why a kind cannot be used, if it is found only on folders that no person trusts.
+    async fn untrusted_kind(&self, name: &str) -> Option<LibraryError> {
+        for folder in &self.left_out_kinds {
+            for file in Contents::read(folder, AGENTS).await.files {
+                let path = file.path.clone();
+                if agents::read(file).is_ok_and(|kind| kind.name == name) {
+                    return Some(LibraryError::UntrustedKind { path });
+                }
+            }
+        }
+        None
     }
 
     /// Every kind of agent, nearest first, the built-in ones last.
     pub async fn agent_kinds(&self) -> Vec<KindEntry> {
         let mut entries = Vec::new();
-        for shelf in &self.agents {
-            let contents = Contents::read(shelf, AGENT_ENDINGS).await;
-            entries.extend(contents.files.into_iter().filter_map(|file| KindEntry::of(file, shelf.origin)));
+        for folder in &self.agents {
+            let contents = Contents::read(folder, AGENTS).await;
+            entries.extend(contents.files.into_iter().filter_map(|file| KindEntry::of(file, folder.origin)));
             entries.extend(contents.problem.map(|why| KindEntry {
-                name: shelf.name(),
+                name: folder.name(),
                 description: String::new(),
-                origin: shelf.origin,
-                path: Some(shelf.dir.clone()),
+                origin: folder.origin,
+                path: Some(folder.dir.clone()),
                 problem: Some(why),
+                warnings: Vec::new(),
                 hidden: false,
             }));
         }
@@ -265,6 +298,7 @@ impl Library {
             origin: Origin::Shipped,
             path: None,
             problem: None,
+            warnings: Vec::new(),
             hidden: false,
         }));
         let mut taken = BTreeSet::new();
@@ -274,7 +308,7 @@ impl Library {
         entries
     }
 
-    /// Who checks sources here.
+    /// The checker of sources.
     pub fn checker(&self) -> &Checker {
         &self.checker
     }

@@ -1,7 +1,9 @@
-//! What a run tells whoever watches: recorded events, and live text that is no event.
+//! What a run tells its watcher: recorded events, and live text that is no event.
 
 use convoke_claude::Live;
-use convoke_kernel::{AgentId, BoardEvent, Event, Ledger, ProgramEvent, RosterEvent, RunEvent, RunId, SessionId};
+use convoke_kernel::{
+    AgentId, BoardEvent, Event, Ledger, Piece, ProgramEvent, RosterEvent, RunEvent, RunId, SessionId,
+};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::control::Control;
@@ -12,7 +14,7 @@ use crate::governor::Hold;
 pub enum Notice {
     /// An event is in the journal.
     Recorded {
-        /// Whose.
+        /// The agent that it is an event of.
         agent: AgentId,
         /// Its number in the stream.
         seq: u64,
@@ -23,7 +25,7 @@ pub enum Notice {
     },
     /// A piece of a reply that is still being written. An event withdraws it if the reply fails.
     Live {
-        /// Whose.
+        /// The agent that the reply is for.
         agent: AgentId,
         /// The piece.
         piece: Piece,
@@ -68,19 +70,19 @@ pub enum Notice {
         /// As it stands now.
         ledger: Box<Ledger>,
     },
-    /// All who want to ask the model wait for a time, or for another time than before; `None`: no longer.
+    /// All requests to the model wait for a time, or for another time than before; `None`: no longer.
     Held {
         /// Why, until when, and how many.
         hold: Option<Hold>,
     },
-    /// Somebody in another process wants the session paused or stopped.
+    /// Another process wants the session paused or stopped.
     Controlled {
         /// What is wanted.
         control: Control,
     },
     /// A command waits, because a command of another process in the same directory is under way.
     Waiting {
-        /// Whose command is waited for, if it is known.
+        /// The agent whose command is waited for, if it is known.
         agent: Option<AgentId>,
         /// The process that runs it.
         pid: Option<u32>,
@@ -132,35 +134,17 @@ impl TeamEvent {
     }
 }
 
-/// A piece of a reply that is still being written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Piece {
-    /// The model has begun to answer.
-    Began,
-    /// Text.
-    Text(String),
-    /// Thinking.
-    Thinking(String),
-    /// A tool call begins.
-    Tool {
-        /// The tool that is meant.
-        name: String,
-    },
-}
-
-impl Piece {
-    /// What a watcher is told of a live piece; rate limits and half-written tool input are not for people.
-    pub(crate) fn of(live: Live<'_>) -> Option<Self> {
-        match live {
-            Live::Began => Some(Self::Began),
-            Live::Text(text) => Some(Self::Text(text.to_owned())),
-            Live::Thinking(text) => Some(Self::Thinking(text.to_owned())),
-            Live::Tool { name } => Some(Self::Tool { name: name.to_owned() }),
-            Live::Limits(_) | Live::ToolInput(_) => None,
-        }
+/// What a watcher is told of a live piece; rate limits and half-written tool input are not for people.
+pub(crate) fn piece(live: Live<'_>) -> Option<Piece> {
+    match live {
+        Live::Began => Some(Piece::Began),
+        Live::Text(text) => Some(Piece::Text(text.to_owned())),
+        Live::Thinking(text) => Some(Piece::Thinking(text.to_owned())),
+        Live::Tool { name } => Some(Piece::Tool { name: name.to_owned() }),
+        Live::Limits(_) | Live::Counted(_) | Live::ToolInput(_) => None,
     }
 }
 
-/// The sending end for notices. Unbounded, because a slow terminal must not hold up the journal; what is sent is
-/// bounded by what the model writes.
+/// The sending end for notices. Unbounded, because a slow terminal must not hold up the journal; what is sent
+/// is bounded by what the model writes.
 pub type Watcher = UnboundedSender<Notice>;

@@ -1,4 +1,4 @@
-//! Tells the watcher that the journal's store is away. Who waits for it, and for how long, is the journal's business.
+//! Tells the watcher that the journal's store is away. What waits for it, and how long, the journal decides.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,9 @@ pub(crate) async fn tell(journal: Journal, session: Arc<Session>) -> Error {
     let mut outage = journal.outage();
     let mut said: Option<Instant> = None;
     loop {
-        let Ok(since) = outage.wait_for(Option::is_some).await.map(|away| away.as_ref().map(|away| away.since)) else {
+        let Ok(since) =
+            outage.wait_for(Option::is_some).await.map(|away| away.as_ref().map(|away| away.since))
+        else {
             // A store that is never away.
             return std::future::pending().await;
         };

@@ -4,10 +4,11 @@ use convoke_kernel::{Agent, AgentSpec, Caps, Input, Ledger, Pace, Role, RoomAsk,
 
 use crate::error::Error;
 use crate::means;
-use crate::runtime::{Runtime, Start};
+use crate::runtime::Runtime;
+use crate::start::Start;
 
-/// A subtask is taken to be worth so many turns, with so many prompt tokens read in each, replies of a fifth of their room, and
-/// a third more for its verification.
+/// A subtask is taken to be worth so many turns, with so many prompt tokens read in each, replies of a fifth
+/// of their room, and a third more for its verification.
 const TURNS: u64 = 4;
 const READ_TOKENS: u64 = 1_000;
 const REPLY_PART: u64 = 5;
@@ -27,7 +28,7 @@ pub enum Quote {
 impl Runtime {
     /// What the caps of this start can buy for this task.
     pub fn quote(&self, start: &Start, task: &str) -> Result<Quote, Error> {
-        let (agent, spec, caps) = self.new_lead(start.clone())?;
+        let (agent, spec, caps) = self.new_lead(start.clone().for_task(task))?;
         let ledger = granted(caps);
         let Some(ask) = first_ask(&spec, task)? else { return Ok(Quote::Lead { workers: None }) };
         if let Err(short) = ledger.room(&means::ask(agent.as_str(), &spec, &ask, &ledger), 0) {
@@ -38,7 +39,8 @@ impl Runtime {
             let rates = worker.rates.clone()?;
             let prompt = (worker.system.as_str().len() + worker.tools.as_str().len()) as u64 / 4;
             let reply = u64::from(means::reply_room(&worker, &ledger)) / REPLY_PART;
-            let (read, written) = (prompt + TURNS * READ_TOKENS, TURNS * reply);
+            let read = prompt + TURNS * READ_TOKENS;
+            let written = TURNS * reply;
             let nano = rates.bound(read, u32::try_from(written).unwrap_or(u32::MAX));
             let tokens = TURNS * (prompt + TURNS / 2 * READ_TOKENS + reply);
             Some((nano + nano / 3, tokens + tokens / 3))

@@ -16,15 +16,21 @@ pub(crate) async fn load(
     last: &mut u64,
 ) -> Result<(), Error> {
     for record in config.journal.load(stream, *last).await? {
-        let (seq, bad) = (record.seq, id.clone());
-        let event = Event::decode(&record.event).map_err(|cause| Error::BadEvent { agent: bad, seq, cause })?;
-        agent.apply(&event, record.at).map_err(|cause| Error::BadHistory { agent: id.clone(), seq, cause })?;
+        let seq = record.seq;
+        let bad = id.clone();
+        let event =
+            Event::decode(&record.event).map_err(|cause| Error::BadEvent { agent: bad, seq, cause })?;
+        agent.apply(&event, record.at).map_err(|cause| Error::BadHistory {
+            agent: id.clone(),
+            seq,
+            cause,
+        })?;
         *last = seq;
     }
     Ok(())
 }
 
-/// What an agent will be made of that nobody has driven yet.
+/// What an agent that has not been driven yet will be made of.
 pub(crate) async fn first_spec(config: &Config, id: &AgentId, stream: &StreamId) -> Result<AgentSpec, Error> {
     let inputs = config.journal.inputs(stream).await?;
     let spec = |body: &str| serde_json::from_str::<Waiting>(body).ok().and_then(|waiting| waiting.start);

@@ -1,4 +1,4 @@
-//! Room for one request: the envelope says whether and how much, the governor says when.
+//! Room for one request: the budget says whether and how much, the governor says when.
 
 use std::sync::Arc;
 
@@ -22,7 +22,8 @@ impl Granted {
     }
 }
 
-/// Waits for room. Dropping the future gives everything back, except a grant that was answered: see `Purse::withdraw`.
+/// Waits for room. Dropping the future gives everything back, except a grant that was answered: see
+/// `SessionLedger::withdraw`.
 pub(crate) async fn wait(
     config: &Config,
     session: &Arc<Session>,
@@ -32,36 +33,39 @@ pub(crate) async fn wait(
     not_before: u64,
 ) -> Granted {
     if not_before > 0 {
-        if let Some((wait, left)) = session.purse.outlasts(not_before) {
-            let (wait, left) = (wait.div_ceil(1_000), left / 1_000);
+        if let Some((wait, left)) = session.ledger.outlasts(not_before) {
+            let wait = wait.div_ceil(1_000);
+            let left = left / 1_000;
             let why = format!(
-                "the server wants to be left alone for {wait} s, and the run has {left} s left of its minutes; take it up again \
-                 later with `convoke resume`, with more `--budget-minutes`"
+                "the server wants to be left alone for {wait} s, and the run has {left} s left of its \
+                 minutes; take it up again later with `convoke resume`, with more `--budget-minutes`"
             );
             return Granted::given_up(FailureKind::RateLimited, why);
         }
         config.clock.sleep_until(not_before).await;
     }
     let lead = spec.role == Role::Lead;
-    let money = means::ask(agent, spec, &ask, &session.purse.ledger());
+    let money = means::ask(agent, spec, &ask, &session.ledger.ledger());
     loop {
-        let (spec_now, ask_now) = (spec.clone(), ask.clone());
+        let spec_now = spec.clone();
+        let ask_now = ask.clone();
         let renew = move |ledger: &Ledger, money: &mut Ask| means::renew(money, &spec_now, &ask_now, ledger);
-        let (answer, room) = match session.purse.ask(money.clone(), renew).await {
+        let (answer, room) = match session.ledger.ask(money.clone(), renew).await {
             Answer::Go(room) => (RoomAnswer::Go { max_tokens: room.max_tokens }, room),
             Answer::HandBack(room, short) => {
-                (RoomAnswer::HandBack { max_tokens: room.max_tokens, why: short.to_string() }, room)
+                (RoomAnswer::HandBack { max_tokens: room.max_tokens, why: short.told_of(&spec.model) }, room)
             }
             Answer::Refused(short) => {
-                let answer = RoomAnswer::Refused { why: short.to_string() };
+                let answer = RoomAnswer::Refused { why: short.told_of(&spec.model) };
                 return Granted { answer, room: None, permit: None };
             }
         };
-        let (prefix, conversation) = (prefix(config, spec, &ask), Some(agent.to_owned()));
+        let prefix = prefix(config, spec, &ask);
+        let conversation = Some(agent.to_owned());
         let permit = match config.governor.admit(governor::Ask { first: lead, prefix, conversation }).await {
             Ok(permit) => permit,
             Err(given_up) => {
-                session.purse.withdraw(agent);
+                session.ledger.withdraw(agent);
                 let kind = match given_up.why {
                     governor::Why::Overloaded => FailureKind::Api,
                     governor::Why::Limited => FailureKind::RateLimited,
@@ -70,25 +74,25 @@ pub(crate) async fn wait(
             }
         };
         let ordinary = matches!(answer, RoomAnswer::Go { .. }) && !ask.last_turn;
-        if ordinary && session.purse.is_out_of_time() {
+        if ordinary && session.ledger.is_out_of_time() {
             // The minutes ran out while the governor let it wait: only hand-backs start now.
             drop(permit);
-            session.purse.withdraw(agent);
+            session.ledger.withdraw(agent);
             continue;
         }
         return Granted { answer, room: Some(room), permit: Some(permit) };
     }
 }
 
-/// Prompt tokens that the API adds to every prompt with tools, before the system prompt: its preamble and what it says
-/// about the shell. They count towards the size that can be cached.
+/// Prompt tokens that the API adds to every prompt with tools, before the system prompt: its preamble and
+/// what it says about the shell. They count towards the size that can be cached.
 const ADDED_TOKENS: u64 = 600;
 
-/// What names the prefix, if it is long enough for the server's cache. Four bytes a token is a guess on the low side, so
-/// that nobody waits for a sibling in vain.
+/// What names the prefix, if it is long enough for the server's cache. Four bytes a token is a guess on the
+/// low side, so that no request waits for a sibling in vain.
 fn prefix(config: &Config, spec: &AgentSpec, ask: &RoomAsk) -> Option<String> {
     let (digest, bytes) = &ask.prefix;
     let added = if spec.capabilities.anthropic_tools { ADDED_TOKENS } else { 0 };
     let cacheable = (*bytes as u64) / 4 + added >= config.models.get(&spec.model).cache_minimum;
-    (spec.capabilities.cache_marks && cacheable).then(|| digest.clone())
+    (ask.cached && cacheable).then(|| digest.clone())
 }

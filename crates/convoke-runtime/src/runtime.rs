@@ -1,7 +1,7 @@
 //! The library's front: open it with everything it needs, start an agent, drive it.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,44 +9,45 @@ use std::time::Duration;
 use convoke_claude::{Client, Models, ceilings};
 use convoke_journal::{Filter, Journal, KeyedInput, Listing, StreamId};
 use convoke_kernel::{
-    Agent, AgentId, AgentSpec, Approvals, Capabilities, Caps, Confinement, Effect, FanOut, LeadSettings, Ledger,
-    Limits, Membership, Network, Program, ProgramSummary, Run, RunId, RunSummary, SHORT_TEXT, Sandbox, Segment,
-    SessionId, Status, Summary, Thinking,
+    Agent, AgentId, AgentSpec, Approvals, Caps, Effect, LeadSettings, Ledger, Program, ProgramSummary, Run,
+    RunId, RunSummary, SHORT_TEXT, Segment, SessionId, Status, Summary,
 };
 use convoke_sandbox::HelperPath;
 use convoke_trees::Places;
 use tokio::task::JoinHandle;
 
 use crate::asker::{AskedCall, Asker};
-use crate::bells::Bells;
 use crate::clock::Clock;
 use crate::confine::Confine;
-use crate::control::{Control, Controller, Ear, STOPPED_BY};
+use crate::control::{Control, ControlListener, Controller, STOPPED_BY};
 use crate::crash::Crash;
+use crate::custom::CustomTools;
+use crate::drive::{DriveMode, DriveOutcome};
 use crate::driver::Driver;
 use crate::error::Error;
 use crate::fan_out;
 use crate::governor::Governor;
+use crate::heartbeat::keep_alive;
 use crate::ids::Ids;
 use crate::inputs::{Answer, PersonsCall, Waiting};
 use crate::notice::Watcher;
 use crate::outage;
 use crate::program::{self, Message, Programs};
-use crate::pulse::keep_alive;
-use crate::purse::{Entry, Purse};
 use crate::recovery::{first_spec, load};
 use crate::session::{Opening, Session};
+use crate::session_ledger::{Entry, SessionLedger};
+use crate::start::Start;
 use crate::stop::{Stop, StopLevel, Stopper};
-use crate::take::{Ended, Take};
 use crate::team::{Host, TeamConfig};
-use crate::teller::Teller;
+use crate::wait_notifier::WaitNotifier;
+use crate::wakers::Wakers;
 
 /// Everything the runtime needs. It reads no environment, no flags and no files of its own accord.
 #[derive(Clone)]
 pub struct Config {
     /// Where everything is remembered.
     pub journal: Journal,
-    /// Who is talked to.
+    /// Talks to the model's server.
     pub client: Client,
     /// What models cost.
     pub models: Models,
@@ -66,117 +67,71 @@ pub struct Config {
     pub drain: Duration,
     /// When requests may be sent: one for all runtimes of a process that use the same API key.
     pub governor: Governor,
-    /// Workers and verifiers that may be at work at once in a session. More than requests under way: while one runs a
-    /// command, another can ask the model.
+    /// Workers and verifiers that may be at work at once in a session. More than requests under way: while
+    /// one runs a command, another can ask the model.
     pub agents_at_once: usize,
     /// What holds commands and file tools.
     pub confine: Confine,
     /// What the person forbids now, whatever a session was begun with: only rules that deny count.
     pub forbidden: Approvals,
-    /// Where what a run changes is kept; without it nothing can be taken back, and nobody gets a worktree.
+    /// Where the changes of a run are kept; without it nothing can be taken back, and there are no worktrees.
     pub trees: Option<Places>,
     /// What workflow programs are run with.
     pub programs: Programs,
     /// How teams are run.
     pub team: TeamConfig,
-    /// Who is asked when a workflow wants to run and nobody has agreed to it; without one the answer is no.
+    /// Tools of the embedding program.
+    pub tools: CustomTools,
+    /// Asks the person. `None` refuses calls and workflows that need approval; parked questions wait.
     pub asker: Option<Asker>,
     /// Where a test wants the process to die.
     pub crash: Option<Crash>,
 }
 
-/// What a person chose about a new lead.
-#[derive(Debug, Clone)]
-pub struct Start {
-    /// The model.
-    pub model: String,
-    /// The directory.
-    pub dir: PathBuf,
-    /// What model and endpoint accept.
-    pub capabilities: Capabilities,
-    /// Limits.
-    pub limits: Limits,
-    /// The caps of the session; the default has none.
-    pub caps: Caps,
-    /// How the lead is confined, and who is below it.
-    pub confinement: Confinement,
-    /// Which calls are allowed, forbidden or asked about.
-    pub approvals: Approvals,
-    /// How the lead fans out; without it, it works alone.
-    pub fan_out: Option<FanOut>,
-    /// The team it can make; without it, it has no tools for one.
-    pub team: Option<Membership>,
-    /// Text added to the system prompt.
-    pub system: Option<String>,
-}
-
-impl Start {
-    /// A confined lead with cautious assumptions about the model; `convoke_claude::capabilities` knows better.
-    pub fn new(model: impl Into<String>, dir: impl AsRef<Path>) -> Self {
-        let capabilities = Capabilities {
-            system_role: false,
-            anthropic_tools: false,
-            cache_marks: false,
-            thinking: Thinking::Omit,
-            effort: None,
-            max_output: 8_192,
-            window: 128_000,
-        };
-        let dir = dir.as_ref().to_owned();
-        Self {
-            model: model.into(),
-            dir,
-            capabilities,
-            limits: Limits::default(),
-            caps: Caps::default(),
-            confinement: Confinement { sandbox: Sandbox::Workspace, network: Network::Off, ..Confinement::default() },
-            approvals: Approvals::default(),
-            fan_out: None,
-            team: None,
-            system: None,
-        }
-    }
-}
-
 /// Drives agents. Cloning it is cheap and shares everything.
 #[derive(Clone)]
-pub struct Runtime(pub(crate) Arc<Config>, pub(crate) Bells);
+pub struct Runtime {
+    pub(crate) config: Arc<Config>,
+    /// The drivers of this process, to be woken when something is said here.
+    pub(crate) wakers: Wakers,
+}
 
 impl Runtime {
     /// A runtime over these parts.
     pub fn new(config: Config) -> Self {
-        Self(Arc::new(config), Bells::default())
+        Self { config: Arc::new(config), wakers: Wakers::default() }
     }
 
-    /// Writes a new lead and its task into the journal. Nothing is done until somebody drives it.
+    /// Writes a new lead and its task into the journal. Nothing is done until it is driven.
     pub async fn start(&self, start: Start, task: &str) -> Result<AgentId, Error> {
         if task.trim().is_empty() {
             return Err(Error::EmptyTask);
         }
-        let (agent, spec, caps) = self.new_lead(start)?;
+        let (agent, spec, caps) = self.new_lead(start.for_task(task))?;
         spec.check_text(task)?;
-        // The caps come first: an agent without an envelope would have none.
+        // The caps come first: an agent without a budget would have none.
         self.grant(&spec.session, caps, "start").await?;
         let waiting = Waiting { start: Some(spec), say: Some(task.to_owned()), ..Waiting::default() };
         self.submit(&agent, "start", waiting).await?;
         Ok(agent)
     }
 
-    /// That a lead that is started like this can be asked these words. Nothing is written.
+    /// Checks that a lead that is started like this can be asked these words. Nothing is written.
     pub fn check_text(&self, start: &Start, text: &str) -> Result<(), Error> {
         if text.len() > SHORT_TEXT {
-            self.new_lead(start.clone())?.1.check_text(text)?;
+            self.new_lead(start.clone().for_task(text))?.1.check_text(text)?;
         }
         Ok(())
     }
 
     pub(crate) fn new_lead(&self, start: Start) -> Result<(AgentId, AgentSpec, Caps), Error> {
-        let spec = AgentSpec::lead(LeadSettings {
-            session: self.0.ids.session()?,
+        let make = if start.lean.is_some() { AgentSpec::lean_lead } else { AgentSpec::lead };
+        let spec = make(LeadSettings {
+            session: self.config.ids.session()?,
             dir: start.dir.to_str().ok_or_else(|| Error::DirNotText(start.dir.clone()))?.to_owned(),
             capabilities: start.capabilities,
             limits: start.limits,
-            rates: ceilings(&self.0.models.get(&start.model)),
+            rates: ceilings(&self.config.models.get(&start.model)),
             confinement: start.confinement,
             approvals: start.approvals,
             fan_out: start.fan_out,
@@ -184,10 +139,12 @@ impl Runtime {
             model: start.model,
             extra_system: start.system,
         });
-        Ok((self.0.ids.agent()?, spec, start.caps))
+        let spec = spec.with_given(self.config.tools.definitions());
+        Ok((self.config.ids.agent()?, spec, start.caps))
     }
 
-    /// Says something to an agent; it is taken up when the agent is idle. The key makes repeating it harmless.
+    /// Says something to an agent; it is taken up when the agent is idle. The key makes repeating it
+    /// harmless.
     pub async fn say(&self, agent: &AgentId, key: &str, text: &str) -> Result<(), Error> {
         if text.trim().is_empty() {
             return Err(Error::EmptyTask);
@@ -199,19 +156,31 @@ impl Runtime {
         self.submit(agent, key, Waiting { say: Some(text.to_owned()), ..Waiting::default() }).await
     }
 
+    /// The session that an agent belongs to, whether it was driven or not.
+    pub async fn session_of(&self, agent: &AgentId) -> Result<SessionId, Error> {
+        Ok(self.spec_of(agent).await?.session)
+    }
+
     async fn spec_of(&self, id: &AgentId) -> Result<AgentSpec, Error> {
-        let (mut agent, mut seq) = (Agent::new(), 0);
+        let mut agent = Agent::new();
+        let mut seq = 0;
         let stream = StreamId::from(id);
-        load(&self.0, id, &stream, &mut agent, &mut seq).await?;
+        load(&self.config, id, &stream, &mut agent, &mut seq).await?;
         match agent.spec() {
             Some(spec) => Ok(spec.clone()),
-            None => first_spec(&self.0, id, &stream).await,
+            None => first_spec(&self.config, id, &stream).await,
         }
     }
 
-    /// Writes a new lead into the journal whose first exchange is a person's own call of `Workflow`: `input` is the call's input
-    /// as JSON, `text` how people read it. No model is asked but by the agents of the program.
-    pub async fn start_call(&self, start: Start, text: &str, input: &serde_json::Value) -> Result<AgentId, Error> {
+    /// Writes a new lead into the journal whose first exchange is a person's own call of `Workflow`: `input`
+    /// is the call's input as JSON, `text` how people read it. No model is asked but by the agents of the
+    /// program.
+    pub async fn start_call(
+        &self,
+        start: Start,
+        text: &str,
+        input: &serde_json::Value,
+    ) -> Result<AgentId, Error> {
         let (agent, spec, caps) = self.new_lead(start)?;
         self.grant(&spec.session, caps, "start").await?;
         let call = PersonsCall { text: text.to_owned(), input: Segment::encode(input) };
@@ -220,13 +189,21 @@ impl Runtime {
         Ok(agent)
     }
 
-    /// Makes a person's own call of `Workflow` in a session that stands; it is taken up when its lead is idle.
-    pub async fn call(&self, agent: &AgentId, key: &str, text: &str, input: &serde_json::Value) -> Result<(), Error> {
+    /// Makes a person's own call of `Workflow` in a session that stands; it is taken up when its lead is
+    /// idle.
+    pub async fn call(
+        &self,
+        agent: &AgentId,
+        key: &str,
+        text: &str,
+        input: &serde_json::Value,
+    ) -> Result<(), Error> {
         let call = PersonsCall { text: text.to_owned(), input: Segment::encode(input) };
         self.submit(agent, key, Waiting { call: Some(call), ..Waiting::default() }).await
     }
 
-    /// Tells an idle lead what came of lost work that a person's call had done again: the run, and its digest. The key makes repeating it harmless.
+    /// Tells an idle lead what came of lost work that a person's call had done again: the run, and its
+    /// digest. The key makes repeating it harmless.
     pub async fn tell(&self, agent: &AgentId, key: &str, run: &RunId, text: &str) -> Result<(), Error> {
         self.submit(agent, key, Waiting::told(run.as_str(), text.to_owned())).await
     }
@@ -235,11 +212,11 @@ impl Runtime {
     pub async fn programs(&self, session: &SessionId) -> Result<Vec<Program>, Error> {
         let filter = Filter { prefix: Some(RunId::PREFIX.to_owned()), limit: None };
         let mut programs = Vec::new();
-        for listing in self.0.journal.list(&filter).await?.into_iter().rev() {
+        for listing in self.config.journal.list(&filter).await?.into_iter().rev() {
             let summary = listing.summary.and_then(|text| serde_json::from_str::<ProgramSummary>(&text).ok());
             let ours = summary.is_some_and(|summary| summary.session == *session);
             if let (true, Ok(id)) = (ours, listing.stream.as_str().parse()) {
-                programs.push(program::load(&self.0, &id).await?.0);
+                programs.push(program::load(&self.config, &id).await?.0);
             }
         }
         Ok(programs)
@@ -247,12 +224,13 @@ impl Runtime {
 
     /// One program's run as the journal has it; one without a spec if there is none of this id.
     pub async fn program(&self, run: &RunId) -> Result<Program, Error> {
-        Ok(program::load(&self.0, run).await?.0)
+        Ok(program::load(&self.config, run).await?.0)
     }
 
-    /// Answers a question of a program, whether anybody drives it or not. Only for what a person said.
+    /// Answers a question of a program, whether it is driven or not. Only for what a person said.
     pub async fn answer_checkpoint(&self, run: &RunId, call: u32, text: &str) -> Result<(), Error> {
-        let (key, message) = (format!("answer:{call}"), Message::Answer { call, text: text.to_owned() });
+        let key = format!("answer:{call}");
+        let message = Message::Answer { call, text: text.to_owned() };
         self.send(run, &key, &message).await
     }
 
@@ -262,11 +240,11 @@ impl Runtime {
     }
 
     async fn send(&self, run: &RunId, key: &str, message: &Message) -> Result<(), Error> {
-        let (_, seq) = program::load(&self.0, run).await?;
+        let (_, seq) = program::load(&self.config, run).await?;
         let body = serde_json::to_string(message)?;
         // The number keeps the answer to a question of a later pass apart from one of an earlier pass.
         let input = KeyedInput { stream: StreamId::new(run.as_str())?, key: format!("{key}:{seq}"), body };
-        self.0.journal.submit(&input, self.0.clock.now()).await?;
+        self.config.journal.submit(&input, self.config.clock.now()).await?;
         Ok(())
     }
 
@@ -275,22 +253,23 @@ impl Runtime {
         self.submit(agent, key, Waiting { mode: Some(on), ..Waiting::default() }).await
     }
 
-    /// Answers an agent's question about a call, whether anybody drives the agent or not. Only for what a person said.
+    /// Answers an agent's question about a call, whether it is driven or not. Only for what a person said.
     pub async fn answer(&self, agent: &AgentId, call: &str, allow: bool, by: &str) -> Result<(), Error> {
         let answer = Answer { id: call.to_owned(), allow, by: by.to_owned() };
         let waiting = Waiting { answer: Some(answer), ..Waiting::default() };
         self.submit(agent, &format!("answer:{call}"), waiting).await
     }
 
-    /// The questions of a session that nobody has answered, in the order of its agents.
+    /// The unanswered questions of a session, in the order of its agents.
     pub async fn questions(&self, session: &SessionId) -> Result<Vec<AskedCall>, Error> {
         let mut asked = Vec::new();
         for (id, summary) in self.agents(session).await? {
             if summary.status != Status::Open {
                 continue;
             }
-            let (mut agent, mut seq) = (Agent::new(), 0);
-            load(&self.0, &id, &StreamId::from(&id), &mut agent, &mut seq).await?;
+            let mut agent = Agent::new();
+            let mut seq = 0;
+            load(&self.config, &id, &StreamId::from(&id), &mut agent, &mut seq).await?;
             let label = summary.label;
             asked.extend(agent.pending().into_iter().filter_map(|effect| match effect {
                 Effect::AskPerson { id: call, what, why } => {
@@ -304,8 +283,9 @@ impl Runtime {
 
     /// Sets the caps of a session: new totals, and a person's act that is recorded as such.
     pub async fn grant(&self, session: &SessionId, caps: Caps, by: &str) -> Result<(), Error> {
-        let purse = Purse::open(self.0.journal.clone(), session, self.0.clock.clone()).await?;
-        purse.enter(vec![Entry::Grant { caps, by: by.to_owned() }]).await
+        let ledger =
+            SessionLedger::open(self.config.journal.clone(), session, self.config.clock.clone()).await?;
+        ledger.enter(vec![Entry::Grant { caps, by: by.to_owned() }]).await
     }
 
     /// The runs of a session, in the order they were started.
@@ -313,17 +293,17 @@ impl Runtime {
         let filter = Filter { prefix: Some(RunId::PREFIX.to_owned()), limit: None };
         let mut runs = Vec::new();
         // Newest first in the listing.
-        for listing in self.0.journal.list(&filter).await?.into_iter().rev() {
+        for listing in self.config.journal.list(&filter).await?.into_iter().rev() {
             let summary = listing.summary.and_then(|text| serde_json::from_str::<RunSummary>(&text).ok());
             let ours = summary.is_some_and(|summary| summary.session == *session);
             if let (true, Ok(id)) = (ours, listing.stream.as_str().parse()) {
-                runs.push(fan_out::load(&self.0, &id).await?.0);
+                runs.push(fan_out::load(&self.config, &id).await?.0);
             }
         }
         Ok(runs)
     }
 
-    /// The agents of a session, in the order they were started: the lead, and everybody below it.
+    /// The agents of a session, in the order they were started: the lead, and every agent below it.
     pub async fn agents(&self, session: &SessionId) -> Result<Vec<(AgentId, Summary)>, Error> {
         let filter = Filter { prefix: Some(AgentId::PREFIX.to_owned()), limit: None };
         let row = |listing: Listing| {
@@ -331,19 +311,21 @@ impl Runtime {
             let id = listing.stream.as_str().parse().ok()?;
             (summary.session == *session).then_some((id, summary))
         };
-        Ok(self.0.journal.list(&filter).await?.into_iter().rev().filter_map(row).collect())
+        Ok(self.config.journal.list(&filter).await?.into_iter().rev().filter_map(row).collect())
     }
 
     /// The ledger of a session as it stands.
     pub async fn ledger(&self, session: &SessionId) -> Result<Ledger, Error> {
-        Ok(Purse::open(self.0.journal.clone(), session, self.0.clock.clone()).await?.ledger())
+        Ok(SessionLedger::open(self.config.journal.clone(), session, self.config.clock.clone())
+            .await?
+            .ledger())
     }
 
     pub(crate) async fn submit(&self, agent: &AgentId, key: &str, waiting: Waiting) -> Result<(), Error> {
         let body = serde_json::to_string(&waiting)?;
         let input = KeyedInput { stream: StreamId::from(agent), key: key.to_owned(), body };
-        self.0.journal.submit(&input, self.0.clock.now()).await?;
-        self.1.ring(agent);
+        self.config.journal.submit(&input, self.config.clock.now()).await?;
+        self.wakers.wake(agent);
         Ok(())
     }
 
@@ -351,46 +333,47 @@ impl Runtime {
     pub async fn drive(
         &self,
         agent: &AgentId,
-        take: Take,
+        take: DriveMode,
         stop: Stop,
         watcher: Option<Watcher>,
-    ) -> Result<Ended, Error> {
-        // Boxed whole, because what drives an agent is large, and the caller's stack holds every future that it awaits.
+    ) -> Result<DriveOutcome, Error> {
+        // Boxed whole, because what drives an agent is large, and the caller's stack holds every future that
+        // it awaits.
         Box::pin(self.drive_here(agent, take, stop, watcher)).await
     }
 
     async fn drive_here(
         &self,
         agent: &AgentId,
-        take: Take,
+        take: DriveMode,
         stop: Stop,
         watcher: Option<Watcher>,
-    ) -> Result<Ended, Error> {
-        let mut ear = Ear::new(&self.0.journal, agent).await?;
-        let opening = Some(Opening { watcher: watcher.clone(), bells: self.1.clone() });
-        let driver = Driver::own(Arc::clone(&self.0), agent.clone(), None, opening, ear.stop()).await?;
-        let _teller = watcher.clone().map(|watcher| Teller::start(&self.0, watcher));
+    ) -> Result<DriveOutcome, Error> {
+        let mut ear = ControlListener::new(&self.config.journal, agent).await?;
+        let opening = Some(Opening { watcher: watcher.clone(), wakers: self.wakers.clone() });
+        let driver = Driver::own(Arc::clone(&self.config), agent.clone(), None, opening, ear.stop()).await?;
+        let _wait_notifier = watcher.clone().map(|watcher| WaitNotifier::start(&self.config, watcher));
         ear.listen(stop, watcher);
         let session = driver.session();
-        let hosted = Hosted::beside(&self.0, &session, ear.stop());
+        let hosted = Hosted::beside(&self.config, &session, ear.stop());
         let ended = hosted.with(Box::pin(driver.run(take))).await;
         if !matches!(ended, Err(Error::Crashed)) {
             session.leave().await;
         }
-        let mut ended = Ended { asked: ear.heard(), left: session.left().await, ..ended? };
+        let mut ended = DriveOutcome { asked: ear.heard(), left: session.left().await, ..ended? };
         if session.has_team() && !ended.left.is_empty() {
             // A teammate that waits for a person waits for the same one as its lead would.
             ended.parked |= !self.questions(&session.id).await?.is_empty();
         }
         if ended.asked == Some(Control::Stop) {
-            let controller = Controller::new(self.0.journal.clone(), self.0.clock.clone());
+            let controller = Controller::new(self.config.journal.clone(), self.config.clock.clone());
             controller.stop_programs(&session.id, STOPPED_BY).await?;
         }
         Ok(ended)
     }
 
-    /// Drives teammates of a session that somebody leads, here or on another machine: all of them, or only these. Ends when somebody asks to
-    /// stop, or when nothing is left to do and nobody leads the session any more.
+    /// Drives teammates of a session that is led here or on another machine: all of them, or only these. Ends
+    /// when a stop is requested, or when nothing is left to do and no process leads the session any more.
     pub async fn host(
         &self,
         lead: &AgentId,
@@ -398,16 +381,16 @@ impl Runtime {
         stop: Stop,
         watcher: Option<Watcher>,
     ) -> Result<(), Error> {
-        let _teller = watcher.clone().map(|watcher| Teller::start(&self.0, watcher));
+        let _wait_notifier = watcher.clone().map(|watcher| WaitNotifier::start(&self.config, watcher));
         let spec = self.spec_of(lead).await?;
-        let opening = Some(Opening { watcher, bells: self.1.clone() });
-        let session = Arc::new(Session::open(&self.0, lead, &spec, opening).await?);
-        if session.crew.is_none() {
+        let opening = Some(Opening { watcher, wakers: self.wakers.clone() });
+        let session = Arc::new(Session::open(&self.config, lead, &spec, opening).await?);
+        if session.team_cache.is_none() {
             return Err(Error::TeamRefused("this session was started without a team (--no-team)".to_owned()));
         }
-        let pulse = tokio::spawn(keep_alive(Arc::clone(&self.0)));
-        let telling = tokio::spawn(outage::tell(self.0.journal.clone(), Arc::clone(&session)));
-        let hosted = Host::new(Arc::clone(&self.0), session, stop, only, false).run().await;
+        let pulse = tokio::spawn(keep_alive(Arc::clone(&self.config)));
+        let telling = tokio::spawn(outage::tell(self.config.journal.clone(), Arc::clone(&session)));
+        let hosted = Host::new(Arc::clone(&self.config), session, stop, only, false).run().await;
         telling.abort();
         pulse.abort();
         hosted
@@ -415,7 +398,7 @@ impl Runtime {
 }
 
 /// A lead that is being driven.
-type Driving<'a> = Pin<Box<dyn Future<Output = Result<Ended, Error>> + Send + 'a>>;
+type Driving<'a> = Pin<Box<dyn Future<Output = Result<DriveOutcome, Error>> + Send + 'a>>;
 
 /// The host of a lead's own team, which ends with the lead.
 struct Hosted(Option<Hosting>);
@@ -425,11 +408,11 @@ type Hosting = (Stopper, JoinHandle<Result<(), Error>>, JoinHandle<()>);
 
 impl Hosted {
     fn beside(config: &Arc<Config>, session: &Arc<Session>, mut asked: Stop) -> Self {
-        Self(session.crew.is_some().then(|| {
+        Self(session.team_cache.is_some().then(|| {
             let (stopper, stop) = Stopper::new();
             let host = Host::new(Arc::clone(config), Arc::clone(session), stop, None, true);
             let harder = stopper.clone();
-            // Whoever asks the lead to stop asks everybody.
+            // A stop that is asked of the lead is asked of the host too.
             let passes_on = tokio::spawn(async move {
                 let mut level = StopLevel::Run;
                 loop {
@@ -441,17 +424,18 @@ impl Hosted {
         }))
     }
 
-    /// Drives the lead to its end, and everybody else with it. A fault of the host is one of the whole.
-    async fn with(self, mut lead: Driving<'_>) -> Result<Ended, Error> {
+    /// Drives the lead to its end, and its team with it. An error of the host is an error of the whole.
+    async fn with(self, mut lead: Driving<'_>) -> Result<DriveOutcome, Error> {
         let Some((stopper, host, passes_on)) = self.0 else { return lead.await };
-        // Whoever gives this up gives up the whole: nothing of the team goes on without its lead.
-        let (mut host, _passes_on) = (Ending(host), Ending(passes_on));
+        // Dropping this future ends the host too: nothing of the team goes on without its lead.
+        let mut host = Ending(host);
+        let _passes_on = Ending(passes_on);
         let ended = tokio::select! {
             ended = &mut lead => ended,
             hosted = &mut host.0 => {
                 return match hosted {
                     Ok(Err(error)) => Err(error),
-                    // Somebody asked to stop, and the host was the first to be done.
+                    // A stop was requested, and the host was the first to be done.
                     Ok(Ok(())) | Err(_) => lead.await,
                 };
             }
@@ -467,7 +451,7 @@ impl Hosted {
     }
 }
 
-/// A task that ends with whoever waits for it.
+/// A task that is aborted when this is dropped.
 struct Ending<T>(JoinHandle<T>);
 
 impl<T> Drop for Ending<T> {

@@ -1,4 +1,4 @@
-//! What all agents of one session share in this process: the purse, the places to work, and whom to tell.
+//! What all agents of one session share in this process: the ledger, the places to work, and the watcher.
 
 use std::sync::Arc;
 
@@ -6,14 +6,15 @@ use convoke_journal::Journal;
 use convoke_kernel::{AgentId, AgentSpec, SessionId};
 use tokio::sync::{Mutex, Semaphore};
 
-use crate::bells::Bells;
+use crate::change_recorder::ChangeRecorder;
 use crate::error::Error;
 use crate::fence::Leases;
-use crate::keep::Keep;
+use crate::lessons::Lessons;
 use crate::notice::{Notice, Watcher};
-use crate::purse::{Entry, Purse};
 use crate::runtime::Config;
-use crate::team::{self, Crew};
+use crate::session_ledger::{Entry, SessionLedger};
+use crate::team::{self, TeamCache};
+use crate::wakers::Wakers;
 use crate::workspace::Looks;
 
 /// Commands of programs that run at once.
@@ -23,33 +24,35 @@ const COMMANDS_AT_ONCE: usize = 4;
 #[derive(Default)]
 pub(crate) struct Opening {
     pub(crate) watcher: Option<Watcher>,
-    pub(crate) bells: Bells,
+    pub(crate) wakers: Wakers,
 }
 
 /// A session that this process drives.
 pub(crate) struct Session {
     pub(crate) id: SessionId,
     process: String,
-    pub(crate) purse: Purse,
+    pub(crate) ledger: SessionLedger,
     /// Places for workers and verifiers.
     pub(crate) places: Arc<Semaphore>,
     /// Turns for programs' commands.
     pub(crate) commands: Semaphore,
-    /// The directory that those who take turns share.
+    /// The directory that the agents which take turns share.
     pub(crate) dir: String,
-    /// Who writes in the directory, among those that take turns.
-    pub(crate) pen: Mutex<()>,
-    /// Looks at the directory, for those who want to know what became of it.
+    /// The right to write in the directory, for agents that take turns.
+    pub(crate) write_lock: Mutex<()>,
+    /// Looks at the directory, which tell what has changed in it.
     pub(crate) looks: Looks,
+    /// What was found out about the server.
+    pub(crate) lessons: Lessons,
     /// What is changed there, so that it can be shown and taken back.
-    pub(crate) keep: Option<Keep>,
+    pub(crate) keep: Option<ChangeRecorder>,
     pub(crate) watcher: Option<Watcher>,
-    /// By which those that are driven here are woken.
-    pub(crate) bells: Bells,
-    /// Who leads it.
+    /// Wakes the agents that are driven here.
+    pub(crate) wakers: Wakers,
+    /// Its lead.
     pub(crate) lead: AgentId,
     /// Its team, if it can have one.
-    pub(crate) crew: Option<Crew>,
+    pub(crate) team_cache: Option<TeamCache>,
     journal: Journal,
 }
 
@@ -60,49 +63,71 @@ impl Session {
         spec: &AgentSpec,
         opening: Option<Opening>,
     ) -> Result<Self, Error> {
-        let Opening { watcher, bells } = opening.unwrap_or_default();
-        let purse = Purse::open(config.journal.clone(), &spec.session, config.clock.clone()).await?;
+        let Opening { watcher, wakers } = opening.unwrap_or_default();
+        let ledger = SessionLedger::open(config.journal.clone(), &spec.session, config.clock.clone()).await?;
         let process = config.journal.options().process.id.clone();
         let places = Arc::new(Semaphore::new(config.agents_at_once.max(1)));
         let fence = Arc::new(Leases::new(config.journal.clone(), watcher.clone()));
-        let keep = config.trees.as_ref().map(|trees| Keep::new(trees.clone(), &spec.dir, lead.as_str(), fence));
-        let (id, dir) = (spec.session.clone(), spec.dir.clone());
+        let keep = config
+            .trees
+            .as_ref()
+            .map(|trees| ChangeRecorder::new(trees.clone(), &spec.dir, lead.as_str(), fence));
+        let id = spec.session.clone();
+        let dir = spec.dir.clone();
         let commands = Semaphore::new(COMMANDS_AT_ONCE);
-        let crew = match &spec.team {
-            Some(_) => Some(Crew::open(config.journal.clone(), &id).await?),
+        let team_cache = match &spec.team {
+            Some(_) => Some(TeamCache::open(config.journal.clone(), &id).await?),
             None => None,
         };
-        let (pen, lead) = (Mutex::new(()), lead.clone());
+        let write_lock = Mutex::new(());
+        let lead = lead.clone();
         let journal = config.journal.clone();
         let looks = Looks::default();
-        Ok(Self { id, process, purse, places, commands, dir, pen, looks, keep, watcher, bells, lead, crew, journal })
+        let lessons = Lessons::default();
+        Ok(Self {
+            id,
+            process,
+            ledger,
+            places,
+            commands,
+            dir,
+            write_lock,
+            looks,
+            lessons,
+            keep,
+            watcher,
+            wakers,
+            lead,
+            team_cache,
+            journal,
+        })
     }
 
-    /// The minutes count from here, and what the last holder had in flight is lost.
+    /// Starts the session clock. Requests the previous holder had in flight count as lost.
     pub(crate) async fn hold(&self) -> Result<(), Error> {
-        let fates = self.purse.fates(None).await?;
-        self.purse.enter(vec![Entry::Hold { fates }]).await
+        let fates = self.ledger.fates(None).await?;
+        self.ledger.enter(vec![Entry::Hold { fates }]).await
     }
 
-    /// The minutes stop here. Failing to say so costs minutes, nothing else.
+    /// Stops the session clock. Failing to record that costs minutes, nothing else.
     pub(crate) async fn leave(&self) {
-        let _ = self.purse.enter(vec![Entry::Leave { process: self.process.clone() }]).await;
+        let _ = self.ledger.enter(vec![Entry::Leave { process: self.process.clone() }]).await;
         self.tell_ledger();
     }
 
     /// What is left of its team's work.
     pub(crate) async fn left(&self) -> Vec<String> {
-        let Some(crew) = &self.crew else { return Vec::new() };
+        let Some(team_cache) = &self.team_cache else { return Vec::new() };
         // What is known here is old by a moment at most.
-        let _ = crew.reload().await;
-        let (roster, board) = crew.team();
+        let _ = team_cache.reload().await;
+        let (roster, board) = team_cache.team();
         let open = team::open(&self.journal, &roster, &board).await;
         open.into_iter().chain(team::left(&roster, &board)).collect()
     }
 
     /// Whether anything of a team is there.
     pub(crate) fn has_team(&self) -> bool {
-        self.crew.as_ref().is_some_and(Crew::is_there)
+        self.team_cache.as_ref().is_some_and(TeamCache::is_there)
     }
 
     pub(crate) fn tell(&self, notice: Notice) {
@@ -115,7 +140,7 @@ impl Session {
     /// Takes over the ledger an append led to, and shows it.
     pub(crate) fn adopt(&self, ledger: Option<&String>) -> Result<(), Error> {
         if let Some(state) = ledger {
-            self.purse.adopt(state)?;
+            self.ledger.adopt(state)?;
             self.tell_ledger();
         }
         Ok(())
@@ -123,7 +148,8 @@ impl Session {
 
     fn tell_ledger(&self) {
         if self.watcher.is_some() {
-            let (session, ledger) = (self.id.clone(), Box::new(self.purse.ledger()));
+            let session = self.id.clone();
+            let ledger = Box::new(self.ledger.ledger());
             self.tell(Notice::Ledger { session, ledger });
         }
     }

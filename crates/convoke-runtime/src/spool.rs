@@ -1,5 +1,5 @@
-//! What came back from the model and could not be recorded is paid for: it is kept in a file until a resume can
-//! record it.
+//! What came back from the model and could not be recorded is paid for: it is kept in a file until a resume
+//! can record it.
 
 use std::fs;
 use std::io::{self, Write};
@@ -24,7 +24,8 @@ pub(crate) struct Spooled {
 /// The batch without its decisions to call or run something: those have not been acted upon.
 pub(crate) fn outcome_only(events: &[Event], batch: &Batch) -> Batch {
     let keep = |event: &Event| !matches!(event, Event::ModelCalled(_) | Event::ToolStarted(_));
-    let kept = events.iter().zip(&batch.events).take_while(|(event, _)| keep(event)).map(|(_, text)| text.clone());
+    let kept =
+        events.iter().zip(&batch.events).take_while(|(event, _)| keep(event)).map(|(_, text)| text.clone());
     Batch { events: kept.collect(), ..batch.clone() }
 }
 
@@ -51,20 +52,23 @@ fn write(dir: &Path, path: &Path, text: &[u8]) -> io::Result<()> {
     // Half a batch that a killed process left behind is of no use.
     let _ = fs::remove_file(&partial);
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&partial)?;
-    let written = file.write_all(text).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&partial, path));
+    let written =
+        file.write_all(text).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&partial, path));
     if written.is_err() {
         let _ = fs::remove_file(&partial);
     }
     written
 }
 
-/// A directory in a shared place may be somebody else's, who would read a reply, hold it back or forge one.
+/// A directory in a shared place may be another user's, who would read a reply, hold it back or forge one.
 fn is_ours(dir: &Path) -> bool {
     let owner = fs::metadata("/proc/self").map(|me| me.uid()).ok();
-    fs::symlink_metadata(dir).is_ok_and(|meta| meta.is_dir() && Some(meta.uid()) == owner && meta.mode() & 0o077 == 0)
+    fs::symlink_metadata(dir)
+        .is_ok_and(|meta| meta.is_dir() && Some(meta.uid()) == owner && meta.mode() & 0o077 == 0)
 }
 
-/// Finds a kept batch that goes right behind this sequence number. One that does not fit any more is left alone.
+/// Finds a kept batch that goes right behind this sequence number. One that does not fit any more is left
+/// alone.
 pub(crate) fn find(dirs: &[PathBuf], stream: &StreamId, seq: u64) -> Option<(PathBuf, Spooled)> {
     dirs.iter().filter(|dir| is_ours(dir)).find_map(|dir| {
         let path = path(dir, stream);
@@ -73,8 +77,8 @@ pub(crate) fn find(dirs: &[PathBuf], stream: &StreamId, seq: u64) -> Option<(Pat
     })
 }
 
-/// Keeps what came back, if anything did. Only the outcome is kept, not what would have followed from it: that was never allowed to
-/// start.
+/// Keeps what came back, if anything did. Only the outcome is kept, not what would have followed from it:
+/// that was never allowed to start.
 pub(crate) fn keep_if_worth(
     spools: &[PathBuf],
     stream: &StreamId,

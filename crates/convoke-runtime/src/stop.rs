@@ -25,7 +25,7 @@ pub struct Stop {
     halt: Option<Halt>,
 }
 
-/// Says that a person stopped an exchange, and who; those who work for it listen.
+/// Says that a person stopped an exchange, and who; the agents that work for it listen.
 pub(crate) type Halt = watch::Receiver<Option<String>>;
 
 impl Stopper {
@@ -45,15 +45,20 @@ impl Stopper {
             harder
         });
     }
+
+    /// Whether it was asked at all.
+    pub fn is_asked(&self) -> bool {
+        *self.0.borrow() > StopLevel::Run
+    }
 }
 
 impl Stop {
-    /// Nobody will ask.
+    /// A stop that is never requested.
     pub fn never() -> Self {
         Stopper::new().1
     }
 
-    /// How hard, whoever asks.
+    /// How hard this is asked to stop, by the process or by a person.
     pub(crate) fn level(&self) -> StopLevel {
         if self.halted().is_some() { StopLevel::Cut } else { self.asked() }
     }
@@ -63,12 +68,12 @@ impl Stop {
         *self.level.borrow()
     }
 
-    /// Who stopped what this is done for.
+    /// The person who stopped what this is done for.
     pub(crate) fn halted(&self) -> Option<String> {
         self.halt.as_ref().and_then(|halt| halt.borrow().clone())
     }
 
-    /// The same for somebody who works for an exchange that a person may stop.
+    /// The same for an agent that works for an exchange which a person may stop.
     pub(crate) fn below(&self, halt: Halt) -> Self {
         Self { level: self.level.clone(), halt: Some(halt) }
     }
@@ -87,7 +92,7 @@ async fn harder(asked: &mut watch::Receiver<StopLevel>, level: StopLevel) -> Sto
     let heard = asked.wait_for(|now| *now > level).await.map(|now| *now).ok();
     match heard {
         Some(now) => now,
-        // The asking end is gone, so nobody will ask any more.
+        // The asking end is gone, so no request comes any more.
         None => std::future::pending().await,
     }
 }

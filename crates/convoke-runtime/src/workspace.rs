@@ -1,5 +1,5 @@
-//! The directory that agents work in: what is there, what has changed, and a look at a single file. It never writes, and
-//! it runs nothing that the directory names.
+//! The directory that agents work in: what is there, what has changed, and a look at a single file. It never
+//! writes, and it runs nothing that the directory names.
 
 mod content;
 mod fingerprint;

@@ -1,6 +1,6 @@
-//! What confinement costs: a `true` inside over one outside, the start of a confined shell over an unconfined one, the
-//! throwaway copy of 10,000 files by overlay and file by file, and a worker from its start to its end over a plain program.
-//! Rounds are interleaved; medians and ratios are printed.
+//! What confinement costs: a `true` inside over one outside, the start of a confined shell over an unconfined
+//! one, the throwaway copy of 10,000 files by overlay and file by file, and a worker from its start to its
+//! end over a plain program. Rounds are interleaved; medians and ratios are printed.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and fails by panicking")]
 
@@ -9,8 +9,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use convoke_sandbox::{
-    Access, CopyCap, HelperPath, HoldChoice, LayerSet, Limits, Network, OutputSpec, Policy, RunCommand, Shell,
-    ShellConfig, Sight, Worker, WorkerLimits, hold, make_copy, probe, remove_private,
+    Access, CopyCap, HelperPath, HoldChoice, LayerSet, Limits, Network, OutputSpec, Policy, RunCommand,
+    Shell, ShellConfig, Sight, Worker, WorkerLimits, hold, make_copy, probe, remove_private,
 };
 
 const ROUNDS: usize = 30;
@@ -70,10 +70,12 @@ async fn compare() {
     remove_private(&place);
 }
 
-/// The start of a shell that may write a tree of 10,000 files, the first time and again, and the mounts that it stands on.
+/// The start of a shell that may write a tree of 10,000 files, the first time and again, and the mounts that
+/// it stands on.
 async fn guards(helper: &HelperPath, place: &Path, ways: &[Way]) {
     let writing: Vec<Way> = ways.iter().copied().filter(|way| way.2 == Access::Workspace).collect();
-    let (mut first, mut again) = (vec![Vec::new(); writing.len()], vec![Vec::new(); writing.len()]);
+    let mut first = vec![Vec::new(); writing.len()];
+    let mut again = vec![Vec::new(); writing.len()];
     for round in 0..5 {
         for (index, way) in writing.iter().enumerate() {
             // What was found about a tree is believed for a while, by its path.
@@ -105,7 +107,9 @@ async fn guards(helper: &HelperPath, place: &Path, ways: &[Way]) {
 
 /// From nothing to a worker's first reply and its end, beside a program that does nothing.
 async fn workers(helper: &HelperPath) {
-    let (mut worked, mut plain, mut asked) = (Vec::new(), Vec::new(), Vec::new());
+    let mut worked = Vec::new();
+    let mut plain = Vec::new();
+    let mut asked = Vec::new();
     for _ in 0..ROUNDS {
         let since = Instant::now();
         let mut worker = Worker::start(helper, WorkerLimits::default()).await.unwrap();
@@ -119,7 +123,9 @@ async fn workers(helper: &HelperPath) {
         assert!(tokio::process::Command::new("/bin/true").status().await.unwrap().success());
         plain.push(since.elapsed());
     }
-    let (worked, plain, asked) = (median(&mut worked), median(&mut plain), median(&mut asked));
+    let worked = median(&mut worked);
+    let plain = median(&mut plain);
+    let asked = median(&mut asked);
     let ratio = worked.as_secs_f64() / plain.as_secs_f64();
     println!("worker_start_ask_stop {worked:?} ({ratio:.2} times a spawn of /bin/true, median of {ROUNDS})");
     println!("worker_ask {asked:?} (median of {ROUNDS})");
@@ -127,8 +133,11 @@ async fn workers(helper: &HelperPath) {
 
 /// From nothing to the first listing of the whole tree, and the making of the copy alone.
 async fn copies(helper: &HelperPath, place: &Path, ways: &[Way]) {
-    let read_only: Vec<Way> = ways.iter().copied().filter(|way| way.2 == Access::ReadOnly || way.1.is_none()).collect();
-    let (mut begun, mut alone, mut plain) = (vec![Vec::new(); read_only.len()], Vec::new(), Vec::new());
+    let read_only: Vec<Way> =
+        ways.iter().copied().filter(|way| way.2 == Access::ReadOnly || way.1.is_none()).collect();
+    let mut begun = vec![Vec::new(); read_only.len()];
+    let mut alone = Vec::new();
+    let mut plain = Vec::new();
     for round in 0..5 {
         for (index, way) in read_only.iter().enumerate() {
             let private = place.join(format!("large-{round}-{index}"));
@@ -139,7 +148,8 @@ async fn copies(helper: &HelperPath, place: &Path, ways: &[Way]) {
         }
         let to = place.join("copy");
         let since = Instant::now();
-        make_copy(&place.join("large"), &to, CopyCap { files: 1 << 20, bytes: 1 << 40 }, &Sight::Everything).unwrap();
+        make_copy(&place.join("large"), &to, CopyCap { files: 1 << 20, bytes: 1 << 40 }, &Sight::Everything)
+            .unwrap();
         alone.push(since.elapsed());
         remove_private(&to);
         let since = Instant::now();
@@ -154,7 +164,8 @@ async fn copies(helper: &HelperPath, place: &Path, ways: &[Way]) {
         }
     }
     report("start_with_10000_files", &read_only, &mut begun);
-    let (ours, cp) = (median(&mut alone), median(&mut plain));
+    let ours = median(&mut alone);
+    let cp = median(&mut plain);
     let ratio = ours.as_secs_f64() / cp.as_secs_f64();
     println!("copy_of_10000_files {ours:?} ({ratio:.2} times cp -a, median of {})", alone.len());
 }
@@ -185,6 +196,7 @@ async fn start(helper: &HelperPath, way: &Way, workspace: &Path, private: &Path)
         readable: Vec::new(),
         caches: Vec::new(),
         masked: Vec::new(),
+        own_git: None,
     };
     let config = ShellConfig {
         helper: helper.clone(),

@@ -1,5 +1,5 @@
-//! What the host keeps for one confined shell: the handle of its tree, its proxy, its control group, and an eye on how much
-//! it stores. Dropping it ends the proxy and removes the group.
+//! What the host keeps for one confined shell: the handle of its tree, its proxy, its control group, and an
+//! eye on how much it stores. Dropping it ends the proxy and removes the group.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener as StdTcpListener;
@@ -14,7 +14,7 @@ use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
 use crate::cgroup::Group;
-use crate::confine::hidden_home;
+use crate::confine::{hidden_home, own_programs};
 use crate::error::Error;
 use crate::helper::{PROXY_VARIABLES, proxy_variables};
 use crate::link::Confined;
@@ -69,7 +69,11 @@ impl Cage {
     pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
     /// What the helper is to be told, if anything is to be confined.
-    pub(crate) fn wanted(policy: &Policy, layers: Option<LayerSet>, env: &BTreeMap<String, String>) -> Option<Confine> {
+    pub(crate) fn wanted(
+        policy: &Policy,
+        layers: Option<LayerSet>,
+        env: &BTreeMap<String, String>,
+    ) -> Option<Confine> {
         let set = layers.filter(|_| policy.access != Access::Off)?;
         let home = hidden_home(policy, env.get("HOME").map(String::as_str));
         Some(Confine { set, policy: policy.clone(), home, distrusted: Vec::new(), guarded: Vec::new() })
@@ -85,12 +89,19 @@ impl Cage {
         if confine.set == LayerSet::Landlock && confine.home.is_some() {
             env.insert("HOME".to_owned(), confine.policy.private.join("home").to_string_lossy().into_owned());
         }
+        if confine.set == LayerSet::Landlock && confine.policy.own_git.is_some() {
+            let programs = own_programs(&confine.policy.private).to_string_lossy().into_owned();
+            env.entry("PATH".to_owned())
+                .and_modify(|path| *path = format!("{programs}:{path}"))
+                .or_insert(programs);
+        }
         if matches!(confine.policy.network, Network::Hosts(_)) {
             env.retain(|name, _| !PROXY_VARIABLES.iter().any(|variable| variable.eq_ignore_ascii_case(name)));
         }
     }
 
-    /// Puts the helper into a group of its own before it starts anything. Without one the helper's own watch holds.
+    /// Puts the helper into a group of its own before it starts anything. Without one the helper's own watch
+    /// holds.
     pub(crate) fn group(confine: &Confine, helper: Option<u32>) -> Option<Group> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let limits = confine.policy.limits;
@@ -100,7 +111,8 @@ impl Cage {
         group.add(helper?).ok().map(|()| group)
     }
 
-    /// Takes over what the helper sent, and serves its proxy. What the helper added to the environment is counted as given.
+    /// Takes over what the helper sent, and serves its proxy. What the helper added to the environment is
+    /// counted as given.
     pub(crate) fn new(
         confined: Confined,
         network: Network,
@@ -115,7 +127,8 @@ impl Cage {
             (Network::Hosts(hosts), Some(listener)) => {
                 let listener = StdTcpListener::from(listener);
                 listener.set_nonblocking(true).map_err(Error::system("watching the proxy's socket"))?;
-                let listener = TcpListener::from_std(listener).map_err(Error::system("watching the proxy's socket"))?;
+                let listener =
+                    TcpListener::from_std(listener).map_err(Error::system("watching the proxy's socket"))?;
                 let noted = refused.clone();
                 let serving = proxy::serve(listener, hosts, move |host: &str| noted.note(host));
                 Some(tokio::spawn(serving).abort_handle())
@@ -167,7 +180,9 @@ impl Disk {
     pub(crate) async fn filled(&mut self) -> String {
         loop {
             sleep(self.pause).await;
-            let (private, most, since) = (self.private.clone(), self.most, Instant::now());
+            let private = self.private.clone();
+            let most = self.most;
+            let since = Instant::now();
             let stored = tokio::task::spawn_blocking(move || stored(&private, most)).await.unwrap_or(0);
             if stored > most {
                 return format!("{} MiB in private files", most >> 20);
@@ -183,7 +198,8 @@ impl Disk {
 /// Bytes stored below a directory; counting ends when there are too many.
 fn stored(directory: &Path, most: u64) -> u64 {
     use std::os::unix::fs::MetadataExt;
-    let (mut sum, mut open) = (0_u64, vec![directory.to_owned()]);
+    let mut sum = 0_u64;
+    let mut open = vec![directory.to_owned()];
     while let Some(directory) = open.pop() {
         for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
             let Ok(about) = entry.metadata() else { continue };

@@ -1,7 +1,8 @@
-//! Memory and process limits by control group, where one can be had, and the kill that nothing in a group escapes. Only
-//! groups that this process made are written to: a new group is made below the one we are in, and only where that is the
-//! top of what we see or has been delegated to us. Where some manager has put us into a group of its own, that manager
-//! counts and kills by membership, so no process is moved out of its sight.
+//! Memory and process limits by control group, where one can be had, and the kill that nothing in a group
+//! escapes. Only groups that this process made are written to: a new group is made below the one we are in,
+//! and only where that is the top of what we see or has been delegated to us. Where some manager has put us
+//! into a group of its own, that manager counts and kills by membership, so no process is moved out of its
+//! sight.
 
 mod place;
 #[cfg(test)]
@@ -66,7 +67,8 @@ pub(crate) fn offered() -> Offered {
         std::fs::create_dir(&directory)
             .map_err(|error| format!("no group can be made in {}: {error}", base.display()))?;
         let needed = controller.limit_file(version);
-        let found = if directory.join(needed).exists() { Ok(()) } else { Err(format!("the group has no {needed}")) };
+        let found =
+            if directory.join(needed).exists() { Ok(()) } else { Err(format!("the group has no {needed}")) };
         // An empty group can always be removed; if not, the next sweep does it.
         drop(std::fs::remove_dir(&directory));
         found
@@ -97,7 +99,8 @@ struct Part {
 }
 
 impl Group {
-    /// Makes an empty group with these limits, as many of them as can be had. An error says why there is none at all.
+    /// Makes an empty group with these limits, as many of them as can be had. An error says why there is none
+    /// at all.
     pub(crate) fn make(name: &str, limits: &Limits) -> Result<Self, String> {
         let mut group = Self { parts: Vec::new(), seen: [AtomicU64::new(0), AtomicU64::new(0)] };
         let mut reasons = Vec::new();
@@ -116,7 +119,13 @@ impl Group {
     }
 
     /// Takes one controller, in the directory of its hierarchy.
-    fn take(&mut self, name: &str, version: Version, controller: Controller, limits: &Limits) -> Result<(), String> {
+    fn take(
+        &mut self,
+        name: &str,
+        version: Version,
+        controller: Controller,
+        limits: &Limits,
+    ) -> Result<(), String> {
         let directory = place::base(version, controller)?.join(group_name(name));
         let known = self.parts.iter().position(|part| part.directory == directory);
         if known.is_none() {
@@ -188,7 +197,7 @@ impl Drop for Group {
         left.retain(|directory| !remove(directory));
         if !left.is_empty() {
             self.kill();
-            // Processes that have just been killed need a moment to go, for which nobody here should have to wait.
+            // Killed processes need a moment to go; a thread waits for that, not the caller.
             std::thread::spawn(move || {
                 for _ in 0..500 {
                     left.iter().for_each(|directory| kill_all(directory));
@@ -203,12 +212,17 @@ impl Drop for Group {
     }
 }
 
-/// Removes the groups of processes that are gone, with whatever is left in them. Never those of a living process, nor of
-/// one in another pid namespace, of which it cannot be told.
+/// Removes the groups of processes that are gone, with whatever is left in them. Never those of a living
+/// process, nor of one in another pid namespace, of which it cannot be told.
 pub(crate) fn sweep() {
-    let hierarchies =
-        [(Version::Two, Controller::Kill), (Version::One, Controller::Memory), (Version::One, Controller::Processes)];
-    for base in hierarchies.into_iter().filter_map(|(version, controller)| place::base(version, controller).ok()) {
+    let hierarchies = [
+        (Version::Two, Controller::Kill),
+        (Version::One, Controller::Memory),
+        (Version::One, Controller::Processes),
+    ];
+    for base in
+        hierarchies.into_iter().filter_map(|(version, controller)| place::base(version, controller).ok())
+    {
         let entries = std::fs::read_dir(base).into_iter().flatten().flatten();
         for entry in entries.filter(|entry| entry.file_name().to_str().is_some_and(is_left_over)) {
             kill_all(&entry.path());
@@ -218,7 +232,7 @@ pub(crate) fn sweep() {
     }
 }
 
-/// The name of a group: who made it, in which pid namespace, and for what.
+/// The name of a group: the process that made it, its pid namespace, and what it is for.
 fn group_name(name: &str) -> String {
     let plain: String =
         name.chars().filter(|letter| letter.is_ascii_alphanumeric() || *letter == '_').take(64).collect();
@@ -266,7 +280,9 @@ fn settings(version: Version, controller: Controller, limits: &Limits) -> Vec<Se
             setting("memory.limit_in_bytes", limits.memory, true),
             setting("memory.memsw.limit_in_bytes", limits.memory, false),
         ],
-        (Controller::Processes, _) => vec![setting("pids.max", limits.processes.saturating_add(OWN_PROCESSES), true)],
+        (Controller::Processes, _) => {
+            vec![setting("pids.max", limits.processes.saturating_add(OWN_PROCESSES), true)]
+        }
         (Controller::Kill, _) => Vec::new(),
     }
 }
@@ -298,15 +314,17 @@ fn kill_all(directory: &Path) {
         let text = std::fs::read_to_string(directory.join("cgroup.procs")).unwrap_or_default();
         text.lines().filter_map(|line| line.parse().ok()).filter(|&pid| pid > 1).collect()
     };
-    // Whoever forks meanwhile is found in the next round.
+    // A process that is forked meanwhile is found in the next round.
     for _ in 0..20 {
         let found = members();
         if found.is_empty() {
             return;
         }
         let held: Vec<_> = found.into_iter().filter_map(|pid| Some((pid, sys::hold_process(pid)?))).collect();
-        // Only who is still a member while we hold it is the process that we saw.
+        // Only a process that is still a member while we hold it is the process that we saw.
         let still = members();
-        held.iter().filter(|(pid, _)| still.contains(pid)).for_each(|(_, process)| process.signal(libc::SIGKILL));
+        held.iter()
+            .filter(|(pid, _)| still.contains(pid))
+            .for_each(|(_, process)| process.signal(libc::SIGKILL));
     }
 }

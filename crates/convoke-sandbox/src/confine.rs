@@ -1,5 +1,6 @@
-//! How a policy becomes walls. Decisions are pure (`plan`, `grants`, `filter`), looking is apart from them (`places`), and
-//! the doing is in two moments: `stage` starts bubblewrap around the helper, `lock` is what the helper does to itself.
+//! How a policy becomes walls. Decisions are pure (`plan`, `grants`, `filter`), looking is apart from them
+//! (`places`), and the doing is in two moments: `stage` starts bubblewrap around the helper, `lock` is what
+//! the helper does to itself.
 
 mod beneath;
 mod compute;
@@ -11,6 +12,7 @@ mod links;
 mod lock;
 mod mounts;
 mod overlay;
+mod own_git;
 mod places;
 mod plan;
 mod stage;
@@ -21,5 +23,6 @@ pub(crate) use self::grants::{Grant, Marks, grants};
 pub(crate) use self::guard::Guard;
 pub use self::guard::named_by_git;
 pub(crate) use self::lock::{Sent, part, shut, unlinked};
+pub(crate) use self::own_git::{KEPT, programs as own_programs, with_more};
 pub(crate) use self::places::{hidden_home, look};
 pub(crate) use self::stage::{Inner, enter_landlock, find_bubblewrap, read_inner, start_namespaces};

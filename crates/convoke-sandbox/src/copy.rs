@@ -1,6 +1,6 @@
-//! The throwaway copy of a tree, for machines where neither an overlay nor a mount can be had. The tree is read through
-//! directory handles and no symbolic link is followed, so that nobody who changes it meanwhile can have something else
-//! copied. Never a hard link, and never a write to the tree itself.
+//! The throwaway copy of a tree, for machines where neither an overlay nor a mount can be had. The tree is
+//! read through directory handles and no symbolic link is followed, so that a process that changes it
+//! meanwhile cannot have something else copied. Never a hard link, and never a write to the tree itself.
 
 mod listing;
 
@@ -37,8 +37,8 @@ pub struct Copied {
     pub files: u64,
     /// Bytes of all files together.
     pub bytes: u64,
-    /// What the tree has and the copy has not, relative to the tree: what git ignores (a directory stands for all below
-    /// it), what could not be read, sockets, pipes and devices.
+    /// What the tree has and the copy has not, relative to the tree: what git ignores (a directory stands for
+    /// all below it), what could not be read, sockets, pipes and devices.
     pub left_out: Vec<PathBuf>,
 }
 
@@ -47,8 +47,9 @@ pub struct Copied {
 pub enum CopyError {
     /// The tree passes the cap.
     #[error(
-        "{} is too large for a throwaway copy: {files} files with {bytes} bytes were counted, and {} files with {} bytes \
-         are allowed; install bubblewrap, which needs no copy, or let git ignore what commands do not need",
+        "{} is too large for a throwaway copy: {files} files with {bytes} bytes were counted, and {} files \
+         with {} bytes are allowed; install bubblewrap, which needs no copy, or let git ignore what \
+         commands do not need",
         tree.display(), cap.files, cap.bytes
     )]
     TooLarge {
@@ -62,7 +63,8 @@ pub enum CopyError {
         cap: CopyCap,
     },
     /// The copy would have to hold itself.
-    #[error("a copy of {} cannot be kept below it, at {}; choose a state directory outside of the tree", tree.display(), copy.display())]
+    #[error("a copy of {} cannot be kept below it, at {}; choose a state directory outside of the \
+        tree", tree.display(), copy.display())]
     Inside {
         /// The tree.
         tree: PathBuf,
@@ -89,12 +91,12 @@ pub enum CopyError {
     },
 }
 
-/// Copies the tree `from` to `to`, whose parent exists: tracked and untracked files, not what git ignores, with their
-/// modes and times; `.git` becomes a file that points to the original. `sight` is how much git sees when it is asked what
-/// belongs to the tree. Blocks.
+/// Copies the tree `from` to `to`, whose parent exists: tracked and untracked files, not what git ignores,
+/// with their modes and times; `.git` becomes a file that points to the original. `sight` is how much git
+/// sees when it is asked what belongs to the tree. Blocks.
 ///
-/// A finished copy has a marker beside it and is left as it is, so that what an agent wrote into it is there for the
-/// agent's next shell. An unfinished one is removed and made anew.
+/// A finished copy has a marker beside it and is left as it is, so that what an agent wrote into it is there
+/// for the agent's next shell. An unfinished one is removed and made anew.
 pub fn make(from: &Path, to: &Path, cap: CopyCap, sight: &Sight) -> Result<Copied, CopyError> {
     if let Some(copied) = finished(to) {
         return Ok(copied);
@@ -105,7 +107,8 @@ pub fn make(from: &Path, to: &Path, cap: CopyCap, sight: &Sight) -> Result<Copie
         return Err(CopyError::Inside { tree, copy: to.to_owned() });
     }
     remove(to).map_err(write(to))?;
-    let made = fill(&tree, to, cap, sight).and_then(|copied| mark(to, &copied).map(|()| copied).map_err(write(to)));
+    let made =
+        fill(&tree, to, cap, sight).and_then(|copied| mark(to, &copied).map(|()| copied).map_err(write(to)));
     if made.is_err() {
         // The first error is the one to tell; what could not be removed is removed by the next call.
         drop(remove(to));
@@ -147,7 +150,8 @@ fn finished(to: &Path) -> Option<Copied> {
 fn mark(to: &Path, copied: &Copied) -> io::Result<()> {
     let left_out = copied.left_out.iter().map(|path| path.to_string_lossy().into_owned()).collect();
     let text = serde_json::to_vec(&Marker { files: copied.files, bytes: copied.bytes, left_out })?;
-    let (path, mut unfinished) = (marker(to), OsString::from(to));
+    let path = marker(to);
+    let mut unfinished = OsString::from(to);
     unfinished.push(".unmarked");
     std::fs::write(&unfinished, text)?;
     std::fs::rename(unfinished, path)
@@ -165,10 +169,12 @@ fn fill(tree: &Path, to: &Path, cap: CopyCap, sight: &Sight) -> Result<Copied, C
     let Listing { items, pointers, mut left_out } = listing::of(tree, to, cap, sight)?;
     let mode = Mode::from_raw_mode(0o700);
     rustix::fs::mkdir(to, mode).map_err(write(to))?;
-    let (reflinks, files, bytes) = (AtomicBool::new(true), AtomicU64::new(0), AtomicU64::new(0));
+    let reflinks = AtomicBool::new(true);
+    let files = AtomicU64::new(0);
+    let bytes = AtomicU64::new(0);
     let copier = || -> Result<Copier<'_>, CopyError> {
-        let (source, target) =
-            (open_directory(CWD, tree).map_err(read(tree))?, open_directory(CWD, to).map_err(write(to))?);
+        let source = open_directory(CWD, tree).map_err(read(tree))?;
+        let target = open_directory(CWD, to).map_err(write(to))?;
         Ok(Copier {
             tree,
             to,
@@ -204,12 +210,13 @@ fn fill(tree: &Path, to: &Path, cap: CopyCap, sight: &Sight) -> Result<Copied, C
     Ok(Copied { files: files.into_inner(), bytes: bytes.into_inner(), left_out })
 }
 
-/// Gives the directories their modes and times, now that nothing more is written into them: the deepest first, because
-/// a directory that may not be entered hides those below it.
+/// Gives the directories their modes and times, now that nothing more is written into them: the deepest
+/// first, because a directory that may not be entered hides those below it.
 fn dress_directories(tree: &Path, to: &Path, items: &[Item]) -> Result<(), CopyError> {
     let mut directories = BTreeSet::from([PathBuf::new()]);
     for item in items {
-        let mut next = if item.kind == Kind::Directory { Some(item.path.as_path()) } else { item.path.parent() };
+        let mut next =
+            if item.kind == Kind::Directory { Some(item.path.as_path()) } else { item.path.parent() };
         while let Some(directory) = next.filter(|directory| !directories.contains(*directory)) {
             directories.insert(directory.to_owned());
             next = directory.parent();
@@ -282,7 +289,8 @@ impl Copier<'_> {
         match copied {
             Ok(true) => drop(self.files.fetch_add(1, Ordering::Relaxed)),
             Ok(false) => self.left_out.push(item.path.clone()),
-            // What has vanished, or has become something else, since it was listed is no longer part of the tree.
+            // What has vanished, or has become something else, since it was listed is no longer part of the
+            // tree.
             Err(CopyError::Read { source, .. }) if is_gone(&source) => {}
             Err(error) => return Err(error),
         }
@@ -292,7 +300,11 @@ impl Copier<'_> {
     /// Makes `directory` the last entered one. `false` if it has vanished or may not be entered.
     fn enter(&mut self, directory: &Path) -> Result<bool, CopyError> {
         let wanted: Vec<&OsStr> = directory.iter().collect();
-        let known = self.entered[1..].iter().zip(&wanted).take_while(|(entered, name)| entered.name == **name).count();
+        let known = self.entered[1..]
+            .iter()
+            .zip(&wanted)
+            .take_while(|(entered, name)| entered.name == **name)
+            .count();
         self.entered.truncate(known + 1);
         for name in &wanted[known..] {
             let Some(above) = self.entered.last() else { return Ok(false) };
@@ -321,18 +333,22 @@ impl Copier<'_> {
     }
 
     fn link(&self, name: &OsStr, path: &Path) -> Result<bool, CopyError> {
-        let (here, place) = (self.here(), self.to.join(path));
+        let here = self.here();
+        let place = self.to.join(path);
         let failed = |error: Errno| read(&self.tree.join(path))(error);
         let content = rustix::fs::readlinkat(&here.source, name, Vec::new()).map_err(failed)?;
         let stat = rustix::fs::statat(&here.source, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
         rustix::fs::symlinkat(content, &here.target, name).map_err(write(&place))?;
         let times = times(&stat);
-        rustix::fs::utimensat(&here.target, name, &times, AtFlags::SYMLINK_NOFOLLOW).map_err(write(&place))?;
+        rustix::fs::utimensat(&here.target, name, &times, AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(write(&place))?;
         Ok(true)
     }
 
     fn file(&self, name: &OsStr, path: &Path) -> Result<bool, CopyError> {
-        let (here, origin, place) = (self.here(), self.tree.join(path), self.to.join(path));
+        let here = self.here();
+        let origin = self.tree.join(path);
+        let place = self.to.join(path);
         // Without NONBLOCK a pipe put in the file's place would hold us up.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let source = match rustix::fs::openat(&here.source, name, flags, Mode::empty()) {
@@ -345,8 +361,8 @@ impl Copier<'_> {
             return Ok(false);
         }
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let target =
-            rustix::fs::openat(&here.target, name, flags, Mode::from_raw_mode(0o600)).map_err(write(&place))?;
+        let target = rustix::fs::openat(&here.target, name, flags, Mode::from_raw_mode(0o600))
+            .map_err(write(&place))?;
         let target = File::from(target);
         self.content(&source, &target, stat.st_size.try_into().unwrap_or(0), path)?;
         rustix::fs::fchmod(&target, Mode::from_raw_mode(stat.st_mode & 0o777)).map_err(write(&place))?;
@@ -371,7 +387,8 @@ impl Copier<'_> {
         Ok(())
     }
 
-    /// Whether the target now shares the source's blocks. Once a file system has said no it is not asked again.
+    /// Whether the target now shares the source's blocks. Once a file system has said no it is not asked
+    /// again.
     fn share(&self, source: &File, target: &File) -> bool {
         let shared = rustix::fs::ioctl_ficlone(target, source).is_ok();
         if !shared {
@@ -392,6 +409,14 @@ fn times(stat: &Stat) -> Timestamps {
 fn is_gone(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
-        Some(libc::ENOENT | libc::ENOTDIR | libc::ELOOP | libc::EINVAL | libc::EISDIR | libc::ENXIO | libc::ESTALE)
+        Some(
+            libc::ENOENT
+                | libc::ENOTDIR
+                | libc::ELOOP
+                | libc::EINVAL
+                | libc::EISDIR
+                | libc::ENXIO
+                | libc::ESTALE
+        )
     )
 }

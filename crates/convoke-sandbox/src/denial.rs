@@ -1,5 +1,5 @@
-//! Whether a command failed as the sandbox can make it fail, and what the model is then told. Reads words, so it says what
-//! is likely and never what is certain; it decides nothing about what is allowed.
+//! Whether a command failed as the sandbox can make it fail, and what the model is then told. Reads words, so
+//! it says what is likely and never what is certain; it decides nothing about what is allowed.
 
 use crate::policy::{Access, LayerSet, Limits, Network, Policy};
 
@@ -17,11 +17,17 @@ const LOOKED_AT: usize = 64 * 1024;
 /// The exit code of a command that passed the size limit for a file: 128 and SIGXFSZ.
 const FILE_TOO_LARGE: i32 = 153;
 
-/// A note for the model, if a failed command's output looks as this policy can make it look: what is allowed, and what
-/// would widen it. `None` for a command that succeeded, and where nothing is confined.
-pub fn likely(output: &str, exit_code: Option<i32>, policy: &Policy, set: Option<LayerSet>) -> Option<String> {
+/// A note for the model, if a failed command's output looks as this policy can make it look: what is allowed,
+/// and what would widen it. `None` for a command that succeeded, and where nothing is confined.
+pub fn likely(
+    output: &str,
+    exit_code: Option<i32>,
+    policy: &Policy,
+    set: Option<LayerSet>,
+) -> Option<String> {
     let set = set.filter(|_| policy.access != Access::Off && exit_code != Some(0))?;
-    let kind = if exit_code == Some(FILE_TOO_LARGE) { Kind::Limit } else { kind(end_of(output), policy, set)? };
+    let kind =
+        if exit_code == Some(FILE_TOO_LARGE) { Kind::Limit } else { kind(end_of(output), policy, set)? };
     Some(match kind {
         Kind::File => about_files(policy, set),
         Kind::Network => about_network(&policy.network)?,
@@ -128,13 +134,15 @@ const BUSY: &[&str] = &["resource temporarily unavailable", "eagain", "os error 
 const STARTING: &[&str] = &["fork", "clone", "spawn", "thread", "process"];
 
 /// Words that mean the network unless they are about something on this machine, which just does not listen.
-const UNREACHED: &[&str] = &["couldn't connect to server", "could not connect to server", "failed to connect to"];
+const UNREACHED: &[&str] =
+    &["couldn't connect to server", "could not connect to server", "failed to connect to"];
 
 /// Words that mean the network only beside the address of a proxy on this machine.
 const REFUSED: &[&str] = &["connection refused", "econnrefused", "[errno 111]", "os error 111"];
 const LOCAL: &[&str] = &["127.0.0.1", "localhost"];
 
-/// Words beside which a refusal is about the network: without a network of their own, sockets are refused like files.
+/// Words beside which a refusal is about the network: without a network of their own, sockets are refused
+/// like files.
 const SOCKETS: &[&str] =
     &["socket", "connect", "resolv", "getaddrinfo", "dial tcp", "dial udp", "network", "dns", "http", "bind"];
 
@@ -147,7 +155,9 @@ fn kind(output: &str, policy: &Policy, set: LayerSet) -> Option<Kind> {
         let through_proxy = matches!(policy.network, Network::Hosts(_));
         let closed = policy.network != Network::On;
         if closed
-            && (has(NETWORK) || has(UNREACHED) && !mentions(LOCAL) || through_proxy && has(REFUSED) && mentions(LOCAL))
+            && (has(NETWORK)
+                || has(UNREACHED) && !mentions(LOCAL)
+                || through_proxy && has(REFUSED) && mentions(LOCAL))
         {
             Some(Kind::Network)
         } else if has(LIMIT) || has(BUSY) && mentions(STARTING) {
@@ -161,12 +171,15 @@ fn kind(output: &str, policy: &Policy, set: LayerSet) -> Option<Kind> {
     })
 }
 
-/// Whether the word stands in the line as a word of its own, so that `os error 1` is not found in `os error 17`.
+/// Whether the word stands in the line as a word of its own, so that `os error 1` is not found in `os error
+/// 17`.
 fn stands_in(line: &str, word: &str) -> bool {
-    let part_of_word = |letter: Option<char>| letter.is_some_and(|letter| letter.is_alphanumeric() || letter == '_');
+    let part_of_word =
+        |letter: Option<char>| letter.is_some_and(|letter| letter.is_alphanumeric() || letter == '_');
     let begins_or_ends = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);
     line.match_indices(word).any(|(at, _)| {
-        let (before, after) = (line[..at].chars().next_back(), line[at + word.len()..].chars().next());
+        let before = line[..at].chars().next_back();
+        let after = line[at + word.len()..].chars().next();
         // Names of exceptions are often the end of a longer name.
         let clear_before = word.len() > 7 || !begins_or_ends(word.chars().next()) || !part_of_word(before);
         let clear_after = !begins_or_ends(word.chars().next_back()) || !part_of_word(after);
@@ -179,19 +192,29 @@ const OPENING: &str = "Note: this may come from the sandbox and not from the com
 fn about_files(policy: &Policy, set: LayerSet) -> String {
     let workspace = policy.workspace.display();
     let (name, write, flag) = match (policy.access, set) {
-        (Access::ReadOnly, LayerSet::Namespaces) => {
-            ("read-only", format!("a throwaway copy of {workspace}, seen at that path"), "--sandbox workspace")
-        }
+        (Access::ReadOnly, LayerSet::Namespaces) => (
+            "read-only",
+            format!("a throwaway copy of {workspace}, seen at that path"),
+            "--sandbox workspace",
+        ),
         (Access::ReadOnly, LayerSet::Landlock) => {
             let copy = policy.private.join("copy");
-            ("read-only", format!("a throwaway copy of {workspace} at {}", copy.display()), "--sandbox workspace")
+            (
+                "read-only",
+                format!("a throwaway copy of {workspace} at {}", copy.display()),
+                "--sandbox workspace",
+            )
+        }
+        (_, LayerSet::Namespaces) if policy.own_git.is_some() => {
+            ("workspace", format!("{workspace} and a git dir of their own"), "--sandbox off")
         }
         (_, LayerSet::Namespaces) => ("workspace", format!("{workspace} without its .git"), "--sandbox off"),
         (_, LayerSet::Landlock) => ("workspace", workspace.to_string(), "--sandbox off"),
     };
     format!(
-        "{OPENING} Its policy is {name}: commands may write to {write}, and to their private temporary directory; the home \
-         directory and credentials cannot be read. Work within that if you can. Only a person can widen it, with {flag}."
+        "{OPENING} Its policy is {name}: commands may write to {write}, and to their private temporary \
+         directory; the home directory and credentials cannot be read. Work within that if you can. Only a \
+         person can widen it, with {flag}."
     )
 }
 
@@ -200,12 +223,13 @@ fn about_network(network: &Network) -> Option<String> {
     match network {
         Network::On => None,
         Network::Off => Some(format!(
-            "{OPENING} Its network is off: commands reach no other machine. Work offline if you can. Only a person can open \
-             it, with --network-allow HOST for single hosts or --network for all."
+            "{OPENING} Its network is off: commands reach no other machine. Work offline if you can. Only a \
+             person can open it, with --network-allow HOST for single hosts or --network for all."
         )),
         Network::Hosts(hosts) => Some(format!(
-            "{OPENING} Commands reach only these hosts, over HTTP and HTTPS through the proxy in HTTPS_PROXY: {}. Only a \
-             person can add one, with --network-allow HOST, or open the network with --network.",
+            "{OPENING} Commands reach only these hosts, over HTTP and HTTPS through the proxy in \
+             HTTPS_PROXY: {}. Only a person can add one, with --network-allow HOST, or open the network \
+             with --network.",
             some_of(hosts)
         )),
     }
@@ -225,8 +249,8 @@ fn some_of(hosts: &[String]) -> String {
 
 fn about_limits(limits: &Limits) -> String {
     format!(
-        "{OPENING} A command and all it starts may use {} of memory, {} processes, files of {} each and {} open files per \
-         process. Use less at a time, such as fewer parallel jobs.",
+        "{OPENING} A command and all it starts may use {} of memory, {} processes, files of {} each and {} \
+         open files per process. Use less at a time, such as fewer parallel jobs.",
         size(limits.memory),
         limits.processes,
         size(limits.file_size),

@@ -1,4 +1,5 @@
-//! What can go wrong here, in words that say what to do next. A command that fails is no error: it is an outcome.
+//! What can go wrong here, in words that say what to do next. A command that fails is no error: it is an
+//! outcome.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,7 +9,9 @@ use std::time::Duration;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The helper executable could not be started.
-    #[error("the helper {program} could not be started; check that the path names this program's own executable")]
+    #[error(
+        "the helper {program} could not be started; check that the path names this program's own executable"
+    )]
     HelperStart {
         /// The path that was tried.
         program: PathBuf,
@@ -41,7 +44,9 @@ pub enum Error {
         message: String,
     },
     /// Something that is not our protocol arrived.
-    #[error("the shell's helper sent something unreadable ({problem}); is it the same version of this program?")]
+    #[error(
+        "the shell's helper sent something unreadable ({problem}); is it the same version of this program?"
+    )]
     Protocol {
         /// What was wrong.
         problem: String,
@@ -52,7 +57,7 @@ pub enum Error {
         /// The path given.
         path: PathBuf,
     },
-    /// The policy confines, but nobody said by which means.
+    /// The policy confines, but no layers were chosen to hold it.
     #[error("the policy confines commands but no layers were chosen; ask `hold` which ones hold it here")]
     NotHeld,
     /// A command, or a variable, holds a NUL byte, which no program can be given.
@@ -107,7 +112,8 @@ pub enum Error {
         program: PathBuf,
         /// How long it stood still.
         patience: Duration,
-        /// The file it waited for, as far as that could be seen; as it named it, so it may be relative to where it was started.
+        /// The file it waited for, as far as that could be seen; as it named it, so it may be relative to
+        /// where it was started.
         waiting_for: Option<PathBuf>,
     },
     /// A command of git's that nothing here is meant to run.

@@ -30,10 +30,12 @@ pub(crate) fn named_in(dir: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     let mut top = dir;
     if let Some((found, git_dir)) = repository(dir) {
         top = found;
-        let common = read(&git_dir.join("commondir")).map(|text| git_dir.join(OsStr::from_bytes(text.trim_ascii())));
+        let common =
+            read(&git_dir.join("commondir")).map(|text| git_dir.join(OsStr::from_bytes(text.trim_ascii())));
         files.extend([common.as_ref().unwrap_or(&git_dir).join("config"), git_dir.join("config.worktree")]);
     }
-    let (mut named, mut seen) = (BTreeSet::new(), BTreeSet::new());
+    let mut named = BTreeSet::new();
+    let mut seen = BTreeSet::new();
     let mut add = |path: &Path| {
         let path = super::confine::look(path).path;
         if path.starts_with(dir) && path != dir {
@@ -124,9 +126,17 @@ const HARMLESS: &[&str] = &[
 /// A person's settings without what commands must not see, in the form in which git reads them; nothing if
 /// nothing is left.
 pub(crate) fn reduced(home: &Path) -> Option<Vec<u8>> {
-    let settings = of_person(home).into_iter().flat_map(|file| parse(&read(&file).unwrap_or_default()));
+    let text = of_person(home).map(|file| harmless(&file)).concat();
+    (!text.is_empty()).then_some(text)
+}
+
+/// The same of one file.
+pub(crate) fn harmless(file: &Path) -> Vec<u8> {
+    let settings = parse(&read(file).unwrap_or_default()).into_iter();
     let mut text = Vec::new();
-    for setting in settings.filter(|setting| setting.subsection.is_none() && HARMLESS.contains(&setting.key.as_str())) {
+    for setting in
+        settings.filter(|setting| setting.subsection.is_none() && HARMLESS.contains(&setting.key.as_str()))
+    {
         let Some((section, name)) = setting.key.split_once('.') else { continue };
         if setting.value.iter().any(u8::is_ascii_control) {
             continue;
@@ -140,7 +150,7 @@ pub(crate) fn reduced(home: &Path) -> Option<Vec<u8>> {
         }
         text.extend_from_slice(b"\"\n");
     }
-    (!text.is_empty()).then_some(text)
+    text
 }
 
 /// What is in a file, if it is a regular one of an ordinary size. A pipe is not waited for.
@@ -155,7 +165,8 @@ fn read(path: &Path) -> Option<Vec<u8>> {
 /// is named rather than too little.
 fn parse(text: &[u8]) -> Vec<Setting> {
     let mut settings = Vec::new();
-    let (mut section, mut subsection) = (String::new(), None);
+    let mut section = String::new();
+    let mut subsection = None;
     let mut rest = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     while let Some(&byte) = rest.first() {
         match byte {
@@ -165,7 +176,8 @@ fn parse(text: &[u8]) -> Vec<Setting> {
                 let end = rest.iter().position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'-');
                 let (name, after) = rest.split_at(end.unwrap_or(rest.len()));
                 let key = format!("{section}.{}", String::from_utf8_lossy(name).to_ascii_lowercase());
-                let spaces = after.iter().position(|byte| !matches!(byte, b' ' | b'\t')).unwrap_or(after.len());
+                let spaces =
+                    after.iter().position(|byte| !matches!(byte, b' ' | b'\t')).unwrap_or(after.len());
                 let (value, after) = match after[spaces..].strip_prefix(b"=") {
                     Some(after) => value(after),
                     None => (Vec::new(), line_end(after)),
@@ -186,7 +198,8 @@ fn line_end(text: &[u8]) -> &[u8] {
 
 /// A section's head, behind its first bracket.
 fn header(text: &[u8]) -> (String, Option<Vec<u8>>, &[u8]) {
-    let end = text.iter().position(|byte| matches!(byte, b']' | b'"' | b'\n' | b' ' | b'\t')).unwrap_or(text.len());
+    let end =
+        text.iter().position(|byte| matches!(byte, b']' | b'"' | b'\n' | b' ' | b'\t')).unwrap_or(text.len());
     let name = String::from_utf8_lossy(&text[..end]).to_ascii_lowercase();
     // The old form `[section.subsection]`.
     let (name, old) = match name.split_once('.') {
@@ -196,7 +209,8 @@ fn header(text: &[u8]) -> (String, Option<Vec<u8>>, &[u8]) {
     let mut rest = text[end..].trim_ascii_start();
     let mut subsection = old;
     if let Some(quoted) = rest.strip_prefix(b"\"") {
-        let (mut word, mut bytes) = (Vec::new(), quoted.iter());
+        let mut word = Vec::new();
+        let mut bytes = quoted.iter();
         while let Some(&byte) = bytes.next() {
             match byte {
                 b'"' | b'\n' => break,
@@ -213,7 +227,10 @@ fn header(text: &[u8]) -> (String, Option<Vec<u8>>, &[u8]) {
 
 /// A value, behind its equals sign: quotes, escapes, comments and lines that go on.
 fn value(text: &[u8]) -> (Vec<u8>, &[u8]) {
-    let (mut value, mut kept, mut quoted, mut comment) = (Vec::new(), 0, false, false);
+    let mut value = Vec::new();
+    let mut kept = 0;
+    let mut quoted = false;
+    let mut comment = false;
     let mut at = 0;
     while let Some(&byte) = text.get(at) {
         at += 1;
@@ -273,7 +290,9 @@ mod tests {
                 .collect();
             let expected: Vec<_> = expected
                 .iter()
-                .map(|(key, subsection, value)| ((*key).to_owned(), subsection.map(str::to_owned), (*value).to_owned()))
+                .map(|(key, subsection, value)| {
+                    ((*key).to_owned(), subsection.map(str::to_owned), (*value).to_owned())
+                })
                 .collect();
             assert_eq!(found, expected, "{text}");
         };
@@ -281,7 +300,10 @@ mod tests {
         check("[CORE] HooksPath=a b  # said\n", &[("core.hookspath", None, "a b")]);
         check("[core]\nhooksPath = \"a # b\" ; c\n", &[("core.hookspath", None, "a # b")]);
         check("[core]\nhooksPath = a\\\nb\\\\c\n", &[("core.hookspath", None, "ab\\c")]);
-        check("[core]\r\n\tbare\r\n\thooksPath = x\r\n", &[("core.bare", None, ""), ("core.hookspath", None, "x")]);
+        check(
+            "[core]\r\n\tbare\r\n\thooksPath = x\r\n",
+            &[("core.bare", None, ""), ("core.hookspath", None, "x")],
+        );
         check(
             "; c\n[includeIf \"gitdir:/a\\\"]b/\"]\n path = c\n[url.x] insteadOf = y",
             &[("includeif.path", Some("gitdir:/a\"]b/"), "c"), ("url.insteadof", Some("x"), "y")],
@@ -307,7 +329,8 @@ mod tests {
         put("o", &format!("[core]\n\thooksPath = {}\n", at.join("w/late/hooks").display()));
         put("home/.gitconfig", "[core]\n\thooksPath = .githooks\n");
         let named = named_in(&at.join("w"), Some(&at.join("home")));
-        let expected = ["w/.githooks", "w/.husky/_", "w/a", "w/deep/b", "w/late/hooks"].map(|name| at.join(name));
+        let expected =
+            ["w/.githooks", "w/.husky/_", "w/a", "w/deep/b", "w/late/hooks"].map(|name| at.join(name));
         assert_eq!(named, expected);
         // A worktree of it reads the same, with hooks below its own top.
         put("t/.git", &format!("gitdir: {}\n", at.join("w/.git/worktrees/t").display()));
@@ -332,9 +355,12 @@ mod tests {
         std::fs::create_dir_all(dir.path().join(".config/git")).unwrap();
         std::fs::write(
             dir.path().join(".gitconfig"),
-            "[user]\n\tname = Some \"Body\"\n\temail = a@b\n\tsigningKey = KEY1\n[url \"https://KEY2@host/\"]\n\tinsteadOf = https://host/\n\
-             [http \"https://host/\"]\n\textraheader = KEY3\n[http]\n\textraheader = KEY4\n[credential]\n\thelper = KEY5\n\
-             [include]\n\tpath = KEY6\n[alias]\n\tx = !KEY7\n[core]\n\tautocrlf = input\n\tsshCommand = KEY8\n[user \"KEY9\"]\n\tname = x\n",
+            "[user]\n\tname = Some \"Body\"\n\temail = a@b\n\tsigningKey = \
+                KEY1\n[url \"https://KEY2@host/\"]\n\tinsteadOf = https://host/\n\
+             [http \"https://host/\"]\n\textraheader = KEY3\n[http]\n\textraheader = \
+             KEY4\n[credential]\n\thelper = KEY5\n\
+             [include]\n\tpath = KEY6\n[alias]\n\tx = !KEY7\n[core]\n\tautocrlf = input\n\tsshCommand = \
+             KEY8\n[user \"KEY9\"]\n\tname = x\n",
         )
         .unwrap();
         std::fs::write(dir.path().join(".config/git/config"), "[init]\n\tdefaultBranch = trunk\n").unwrap();

@@ -1,11 +1,13 @@
-//! The helper process: from the host's executable being started again to the loop of its init. It has one thread and
-//! blocks in `poll`; no async code runs here, and it inherits no descriptor but the two it is given.
+//! The helper process: from the host's executable being started again to the loop of its init. It has one
+//! thread and blocks in `poll`; no async code runs here, and it inherits no descriptor but the two it is
+//! given.
 
 mod bash;
 mod gate;
 mod hold;
 mod init;
 mod listing;
+mod script;
 mod tree;
 mod watch;
 mod worker;
@@ -28,8 +30,8 @@ use crate::worker::WORKER;
 /// The first argument by which an executable recognises that it was started as a helper.
 pub const HELPER_ARGUMENT: &str = "__helper";
 
-/// Keeps other processes of the same user, commands among them, from reading this one's environment and memory through
-/// `/proc`. A host that holds a secret calls it early in `main`. It does not stop root.
+/// Keeps other processes of the same user, commands among them, from reading this one's environment and
+/// memory through `/proc`. A host that holds a secret calls it early in `main`. It does not stop root.
 pub fn forbid_inspection() {
     // Where the kernel refuses, commands in a pid namespace still cannot see this process at all.
     let _ = sys::refuse_tracing();
@@ -42,13 +44,15 @@ const OUTPUT: i32 = 4;
 /// The second argument of the helper that bubblewrap starts inside.
 pub(crate) const INNER: &str = "inner";
 
-/// To be called first in `main`, before any thread exists. Returns at once in the host; in a helper (the first argument
-/// is [`HELPER_ARGUMENT`]) it serves and never returns.
+/// To be called first in `main`, before any thread exists. Returns at once in the host; in a helper (the
+/// first argument is [`HELPER_ARGUMENT`]) it serves and never returns.
 ///
-/// `compute` makes what a [`crate::Worker`] answers its questions with. It is called before the lock, and is the place for
-/// whatever must be done before it, but without files; what it returns is called after the lock.
+/// `compute` makes what a [`crate::Worker`] answers its questions with. It is called before the lock, and is
+/// the place for whatever must be done before it, but without files; what it returns is called after the
+/// lock.
 pub fn helper_entry(compute: fn() -> Compute) {
-    let argument = |index: usize| std::env::args_os().nth(index).and_then(|argument| argument.into_string().ok());
+    let argument =
+        |index: usize| std::env::args_os().nth(index).and_then(|argument| argument.into_string().ok());
     let number = |index: usize| argument(index)?.parse().ok();
     if argument(1).as_deref() == Some(HELPER_ARGUMENT) {
         std::process::exit(match argument(2).as_deref() {
@@ -99,8 +103,10 @@ fn serve_inside() -> i32 {
     let taken = sys::inherited(CONTROL).and_then(|control| Ok((control, sys::inherited(OUTPUT)?)));
     let Ok((control, output)) = taken else { return 2 };
     let mut control = UnixStream::from(control);
-    // From here on bubblewrap has nothing more to say, and commands must not inherit where it would have said it.
-    let inner = confine::read_inner().and_then(|inner| silence().map(|()| inner).map_err(|error| error.to_string()));
+    // From here on bubblewrap has nothing more to say, and commands must not inherit where it would have said
+    // it.
+    let inner =
+        confine::read_inner().and_then(|inner| silence().map(|()| inner).map_err(|error| error.to_string()));
     let inner = match inner {
         Ok(inner) => inner,
         Err(message) => return give_up(&mut control, message),
@@ -152,7 +158,8 @@ fn confine_here(control: &UnixStream, mut inner: Inner) -> Result<Option<ShellSe
     let mut shell = inner.shell.take();
     if let Some(shell) = &mut shell {
         for directory in [&mut shell.cwd, &mut shell.fallback_cwd] {
-            // Where the tree stands elsewhere, or stood elsewhere for an earlier shell, so does every directory in it.
+            // Where the tree stands elsewhere, or stood elsewhere for an earlier shell, so does every
+            // directory in it.
             let rest = [inner.places.workspace.clone(), inner.places.private.join("copy")]
                 .iter()
                 .find_map(|root| directory.strip_prefix(root).ok().map(Path::to_owned));
@@ -173,7 +180,7 @@ pub(crate) fn proxy_variables(port: u16, network: &Network) -> Vec<(String, Stri
         Network::Hosts(hosts) => hosts.iter().any(|host| host.split(':').next() == Some(*local)),
         Network::Off | Network::On => false,
     };
-    // What listens inside is talked to directly, unless somebody means the host's own by that name.
+    // What listens inside is reached directly, unless the list of allowed hosts has that name.
     let direct: Vec<&str> = ["localhost", "127.0.0.1"].into_iter().filter(|local| !listed(local)).collect();
     let mut variables = Vec::new();
     for name in PROXY_VARIABLES {
@@ -199,7 +206,7 @@ fn take_descriptors() -> io::Result<(UnixStream, OwnedFd)> {
     let control = UnixStream::from(sys::duplicate_as(sys::standard(0), CONTROL, true)?);
     let output = sys::duplicate_as(sys::standard(1), OUTPUT, true)?;
     silence()?;
-    // Somebody who types the argument by hand has no socket here and is turned away.
+    // A helper that was started by hand has no socket here and is turned away.
     control.peer_addr()?;
     sys::new_session()?;
     Ok((control, output))
@@ -226,7 +233,10 @@ fn read_begin(control: &mut UnixStream) -> Result<Begin, String> {
     // Exactly this frame: what follows it belongs to init.
     let mut read = |length: usize| {
         let mut bytes = vec![0; length];
-        control.read_exact(&mut bytes).map(|()| bytes).map_err(|error| format!("the host said nothing: {error}"))
+        control
+            .read_exact(&mut bytes)
+            .map(|()| bytes)
+            .map_err(|error| format!("the host said nothing: {error}"))
     };
     let mut decoder = Decoder::default();
     decoder.feed(&read(wire::PREFIX)?);

@@ -97,11 +97,17 @@ pub struct CannotHold {
     pub remedy: String,
 }
 
-/// Decides by which layers a policy is held, the strongest first and none above `at_most`. It never falls back to less
-/// than the policy asks for.
-pub fn hold(layers: &Layers, access: Access, network: &Network, at_most: Option<LayerSet>) -> Result<Held, CannotHold> {
+/// Decides by which layers a policy is held, the strongest first and none above `at_most`. It never falls
+/// back to less than the policy asks for.
+pub fn hold(
+    layers: &Layers,
+    access: Access,
+    network: &Network,
+    at_most: Option<LayerSet>,
+) -> Result<Held, CannotHold> {
     if access == Access::Off {
-        let weaker = vec!["everything: commands run with all rights of whoever started this program".to_owned()];
+        let weaker =
+            vec!["everything: commands run with all rights of whoever started this program".to_owned()];
         return Ok(Held { set: None, layers: Vec::new(), weaker });
     }
     if !cfg!(target_os = "linux") {
@@ -154,7 +160,8 @@ fn weaker(layers: &Layers, access: Access, network: &Network, set: LayerSet) -> 
             weaker.push("git-metadata: .git in the workspace can be written");
         }
         weaker.push(
-            "attributes: mode, owner, times and extended attributes of the user's own files outside can be changed",
+            "attributes: mode, owner, times and extended attributes of the user's own files outside can be \
+                changed",
         );
         weaker.push("listing: directories above hidden paths cannot be listed");
         weaker.push("names: whether a hidden file exists, its size and times can be found out");
@@ -164,28 +171,34 @@ fn weaker(layers: &Layers, access: Access, network: &Network, set: LayerSet) -> 
         }
         if access == Access::ReadOnly {
             weaker.push(
-                "copy: the throwaway copy stands at another path than the workspace, without files that git ignores",
+                "copy: the throwaway copy stands at another path than the workspace, without files that git \
+                    ignores",
             );
         }
         weaker.push("caches: toolchain caches are read-only");
         if !layers.hold.works {
             weaker.push(
-                "processes: other processes can be seen and slowed down, and background processes survive a kill -9 of the helper",
+                "processes: other processes can be seen and slowed down, and background processes survive a \
+                    kill -9 of the helper",
             );
         }
     } else {
         if !layers.own_proc {
             weaker.push(
-                "processes: other processes can be seen and slowed down, and background processes survive a kill -9 of the helper",
+                "processes: other processes can be seen and slowed down, and background processes survive a \
+                    kill -9 of the helper",
             );
         }
         if !layers.overlay.works {
-            weaker.push("overlay: the throwaway copy is made file by file, and toolchain caches are read-only");
+            weaker
+                .push("overlay: the throwaway copy is made file by file, and toolchain caches are read-only");
         }
     }
     if layers.landlock_abi < 6 {
         match set {
-            LayerSet::Landlock => weaker.push("signals: other processes of the same user can be sent signals"),
+            LayerSet::Landlock => {
+                weaker.push("signals: other processes of the same user can be sent signals")
+            }
             LayerSet::Namespaces if !layers.own_proc => {
                 weaker.push("signals: other processes of the same user can be sent signals");
             }
@@ -203,7 +216,8 @@ fn weaker(layers: &Layers, access: Access, network: &Network, set: LayerSet) -> 
     }
     if !layers.cgroup_whole {
         weaker.push(
-            "bursts: the limits on memory, processes and inotify instances can be passed for a tenth of a second",
+            "bursts: the limits on memory, processes and inotify instances can be passed for a tenth of a \
+                second",
         );
     }
     if access == Access::Workspace {
@@ -238,7 +252,12 @@ mod tests {
         }
     }
 
-    fn check(layers: &Layers, network: &Network, at_most: Option<LayerSet>, expected: Result<LayerSet, &str>) {
+    fn check(
+        layers: &Layers,
+        network: &Network,
+        at_most: Option<LayerSet>,
+        expected: Result<LayerSet, &str>,
+    ) {
         for access in [Access::ReadOnly, Access::Workspace] {
             match (hold(layers, access, network, at_most), expected) {
                 (Ok(held), Ok(set)) => assert_eq!(held.set, Some(set)),
@@ -280,7 +299,10 @@ mod tests {
         };
         assert!(names(&all(), None).is_empty());
         let fallback = names(&all(), Some(LayerSet::Landlock));
-        assert!(fallback.contains(&"attributes".to_owned()) && fallback.contains(&"copy".to_owned()), "{fallback:?}");
+        assert!(
+            fallback.contains(&"attributes".to_owned()) && fallback.contains(&"copy".to_owned()),
+            "{fallback:?}"
+        );
         let nested = Layers { own_proc: false, ..all() };
         assert_eq!(names(&nested, None), ["processes"]);
         let hidden = Layers { shell_hidden: true, ..all() };

@@ -1,20 +1,20 @@
 //! Confines: the long-lived shell of one agent, under a helper process that is its reaper.
 //!
-//! A [`Shell`] is a bash that keeps its directory, variables, functions and background jobs from one command to the
-//! next. It lives below a helper (the host's own executable, started again; see [`helper_entry`]) which is the init of a
-//! pid namespace where the machine allows it, and otherwise the reaper of everything orphaned below it. When the host
-//! goes away, however it goes, everything below the helper dies.
+//! A [`Shell`] is a bash that keeps its directory, variables, functions and background jobs from one command
+//! to the next. It lives below a helper (the host's own executable, started again; see [`helper_entry`])
+//! which is the init of a pid namespace where the machine allows it, and otherwise the reaper of everything
+//! orphaned below it. When the host goes away, however it goes, everything below the helper dies.
 //!
-//! What commands may read, write, reach and use is a [`Policy`]. [`probe`] finds out what the machine offers, [`hold`]
-//! decides by which [`LayerSet`] the policy is held or that it cannot be, and the helper locks itself before there is a
-//! bash: bubblewrap around it where there are namespaces, and Landlock, seccomp and resource limits in any case. Nothing
-//! here ever falls back to less than was decided.
+//! What commands may read, write, reach and use is a [`Policy`]. [`probe`] finds out what the machine offers,
+//! [`hold`] decides by which [`LayerSet`] the policy is held or that it cannot be, and the helper locks
+//! itself before there is a bash: bubblewrap around it where there are namespaces, and Landlock, seccomp and
+//! resource limits in any case. Nothing here ever falls back to less than was decided.
 //!
-//! A [`Worker`] is another helper, one that computes and can do nothing else: it is locked to a handful of system calls before it
-//! hears its first question, and killed at its deadline.
+//! A [`Worker`] is another helper, one that computes and can do nothing else: it is locked to a handful of
+//! system calls before it hears its first question, and killed at its deadline.
 //!
-//! [`Git`] is the only program that the host itself runs in or about a tree. It goes through one door (`program.rs`), confined to
-//! what commands see, and dies with the host.
+//! [`Git`] is the only program that the host itself runs in or about a tree. It goes through one door
+//! (`program.rs`), confined to what commands see, and dies with the host.
 //!
 //! The crate knows nothing of agents, models or journals, and it decides nothing about which command may run.
 
@@ -50,11 +50,11 @@ pub use error::Error;
 pub use helper::{Compute, HELPER_ARGUMENT, forbid_inspection, helper_entry};
 pub use layers::{CannotHold, Held, Layer, Layers, hold};
 pub use output::{Captured, OutputSpec};
-pub use policy::{Access, LayerSet, Limits, Network, Policy};
-pub use probe::probe;
+pub use policy::{Access, LayerSet, Limits, Network, OwnGit, Policy};
+pub use probe::{probe, probe_bash};
 pub use program::{Git, GitCall, ProgramOutput, Sight, Unseen, can_confine, program_version};
 pub use proxy::{check_host, serve as serve_proxy};
-pub use remove::remove_private;
+pub use remove::{end_private, kept_git, remove_private};
 pub use shell::{Ending, Finished, HelperPath, Opening, RunCommand, Shell, ShellConfig, probe_hold};
 pub use state::ShellState;
 pub use survey::{Bounds, Met, open_beneath, survey};

@@ -1,5 +1,5 @@
-//! The link to one helper: its process, the socket to it, frames both ways and the descriptors that come with them. It
-//! knows the order of the first frames and nothing of commands.
+//! The link to one helper: its process, the socket to it, frames both ways and the descriptors that come with
+//! them. It knows the order of the first frames and nothing of commands.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -42,7 +42,11 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub(crate) fn open(path: &HelperPath, env: &BTreeMap<String, String>, output: Stdio) -> Result<Self, Error> {
+    pub(crate) fn open(
+        path: &HelperPath,
+        env: &BTreeMap<String, String>,
+        output: Stdio,
+    ) -> Result<Self, Error> {
         let (ours, theirs) = StdUnixStream::pair().map_err(Error::system("making a socket"))?;
         ours.set_nonblocking(true).map_err(Error::system("making a socket"))?;
         let helper = Command::new(&path.program)
@@ -78,8 +82,9 @@ impl Link {
         match self.hear().await? {
             FromHelper::Confined { tree, proxy, form } => {
                 let mut received = std::mem::take(&mut self.received).into_iter();
-                let root =
-                    received.next().ok_or(Error::Protocol { problem: "the tree's handle is missing".to_owned() })?;
+                let root = received
+                    .next()
+                    .ok_or(Error::Protocol { problem: "the tree's handle is missing".to_owned() })?;
                 Ok((hold, Some(Confined { tree, proxy, form, root, listener: received.next() })))
             }
             other => Err(unexpected(&other)),
@@ -94,9 +99,13 @@ impl Link {
         }
     }
 
-    /// A way to say one thing while this link is at rest.
+    /// A second handle of the socket, to send one frame while no command runs.
     pub(crate) fn aside(&self) -> Result<StdUnixStream, Error> {
-        self.socket.as_fd().try_clone_to_owned().map(StdUnixStream::from).map_err(Error::system("sharing a socket"))
+        self.socket
+            .as_fd()
+            .try_clone_to_owned()
+            .map(StdUnixStream::from)
+            .map_err(Error::system("sharing a socket"))
     }
 
     /// The next frame. May be dropped and called again without losing anything.
@@ -150,11 +159,14 @@ impl Link {
 }
 
 /// Waits for an answer, but not for ever.
-pub(crate) async fn patient<T>(waited: Duration, answer: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+pub(crate) async fn patient<T>(
+    waited: Duration,
+    answer: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
     timeout(waited, answer).await.unwrap_or(Err(Error::HelperSilent { waited }))
 }
 
-/// A frame that nobody asked for.
+/// The error for a frame that was not asked for.
 pub(crate) fn unexpected(frame: &FromHelper) -> Error {
     let name = match frame {
         FromHelper::Hello { .. } => "hello",

@@ -1,5 +1,5 @@
-//! What a command printed, kept within bounds: the head and the tail as text, all of it (up to a cap) in a file, and an
-//! exact count. However much a command prints, memory does not grow.
+//! What a command printed, kept within bounds: the head and the tail as text, all of it (up to a cap) in a
+//! file, and an exact count. However much a command prints, memory does not grow.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -28,8 +28,8 @@ impl OutputSpec {
 /// What a command printed on stdout and stderr, in the order in which it was printed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Captured {
-    /// All of it, or head and tail with a line between them that says how much is missing and where it is. What is not
-    /// UTF-8 is replaced.
+    /// All of it, or head and tail with a line between them that says how much is missing and where it is.
+    /// What is not UTF-8 is replaced.
     pub text: String,
     /// How many bytes were printed.
     pub total_bytes: u64,
@@ -92,7 +92,13 @@ impl Sink {
         let whole = String::from_utf8_lossy(&self.head);
         if self.tail.is_empty() && whole.chars().count() <= self.spec.keep_chars {
             let text = whole.into_owned();
-            return Captured { text, total_bytes: self.total, full: None, full_truncated: false, full_error: None };
+            return Captured {
+                text,
+                total_bytes: self.total,
+                full: None,
+                full_truncated: false,
+                full_error: None,
+            };
         }
         if matches!(self.spool, Spool::NotNeeded) {
             self.open_spool().await;
@@ -109,7 +115,9 @@ impl Sink {
         };
         let place = match (&full, full_truncated, &full_error) {
             (Some(path), false, _) => format!("all of it is in {}", path.display()),
-            (Some(path), true, _) => format!("the first {} bytes are in {}", self.spec.full_cap, path.display()),
+            (Some(path), true, _) => {
+                format!("the first {} bytes are in {}", self.spec.full_cap, path.display())
+            }
             (None, _, error) => format!("it could not be stored: {}", error.as_deref().unwrap_or("no file")),
         };
         let text = self.cut(&place);
@@ -149,7 +157,7 @@ impl Sink {
     }
 }
 
-/// A file that only its owner can read and that is not written through a link somebody left there.
+/// A file that only its owner can read. A symbolic link in its place is not followed.
 async fn create(path: &Path) -> std::io::Result<File> {
     if let Some(directory) = path.parent() {
         tokio::fs::create_dir_all(directory).await?;
@@ -161,7 +169,9 @@ async fn create(path: &Path) -> std::io::Result<File> {
 
 /// Up to `count` characters from the beginning, and how many bytes they were.
 fn first_chars(bytes: &[u8], count: usize) -> (String, usize) {
-    let (mut text, mut used, mut left) = (String::new(), 0, count);
+    let mut text = String::new();
+    let mut used = 0;
+    let mut left = count;
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {
             if left == 0 {
@@ -192,7 +202,8 @@ fn last_chars(bytes: &[u8], count: usize) -> (String, usize) {
             characters.push((char::REPLACEMENT_CHARACTER, chunk.invalid().len()));
         }
     }
-    // What comes from the middle may begin inside a character; those bytes are far from the end and fall away here.
+    // What comes from the middle may begin inside a character; those bytes are far from the end and fall away
+    // here.
     let kept = &characters[characters.len().saturating_sub(count)..];
     (kept.iter().map(|(character, _)| character).collect(), kept.iter().map(|(_, length)| length).sum())
 }
@@ -229,7 +240,10 @@ mod tests {
         let (marker, tail) = rest.split_once(" ...]\n").unwrap();
         let left_out = text.len() - head.len() - tail.len();
         let path = captured.full.unwrap();
-        assert_eq!(marker, format!("{left_out} of {} bytes left out; all of it is in {}", text.len(), path.display()));
+        assert_eq!(
+            marker,
+            format!("{left_out} of {} bytes left out; all of it is in {}", text.len(), path.display())
+        );
         assert!(text.starts_with(head) && text.ends_with(tail));
         assert_eq!(file.as_deref(), Some(text.as_bytes()));
         assert!(!captured.full_truncated);
@@ -248,7 +262,8 @@ mod tests {
     #[tokio::test]
     async fn characters_of_several_bytes_and_garbage_are_cut_between_characters() {
         let data =
-            [&"äö€".repeat(1000).into_bytes()[..], &[0xff, 0xfe, 0x00], &"€ü".repeat(1000).into_bytes()].concat();
+            [&"äö€".repeat(1000).into_bytes()[..], &[0xff, 0xfe, 0x00], &"€ü".repeat(1000).into_bytes()]
+                .concat();
         for keep in [200, 201, 202, 203, 999] {
             let (captured, file) = sink(keep, 1 << 20, &[&data]).await;
             assert!(captured.text.chars().count() <= keep);

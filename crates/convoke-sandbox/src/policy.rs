@@ -1,5 +1,5 @@
-//! What a shell may do, in plain words: which paths, which network, how much. Only data; how it is enforced is said by
-//! [`crate::LayerSet`], and whether the machine can do that is decided by [`crate::hold`].
+//! What a shell may do, in plain words: which paths, which network, how much. Only data; how it is enforced
+//! is said by [`crate::LayerSet`], and whether the machine can do that is decided by [`crate::hold`].
 
 use std::path::PathBuf;
 
@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
-    /// A throwaway copy of the workspace and a private temporary directory; the workspace itself never changes.
+    /// A throwaway copy of the workspace and a private temporary directory; the workspace itself never
+    /// changes.
     ReadOnly,
     /// The workspace, but for its git metadata, and a private temporary directory.
     Workspace,
@@ -17,15 +18,16 @@ pub enum Access {
     Off,
 }
 
-/// Whom a command may talk to over the network.
+/// Which hosts a command may talk to over the network.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Network {
-    /// Nobody.
+    /// No host.
     Off,
-    /// These hosts over HTTP and HTTPS, through a proxy of the host's: `crates.io`, `*.crates.io`, `host:8080`.
+    /// These hosts over HTTP and HTTPS, through a proxy of the host's: `crates.io`, `*.crates.io`,
+    /// `host:8080`.
     Hosts(Vec<String>),
-    /// Everybody.
+    /// All hosts.
     On,
 }
 
@@ -61,25 +63,41 @@ impl Default for Limits {
 pub struct Policy {
     /// What may be written.
     pub access: Access,
-    /// Who may be talked to.
+    /// Which hosts may be talked to.
     pub network: Network,
     /// How much may be used.
     pub limits: Limits,
     /// The tree that the agent works on.
     pub workspace: PathBuf,
-    /// An existing directory of this agent alone, outside the workspace, that only its owner may enter. The temporary
-    /// directory, the layers and the copy are kept in it and found there again by the next shell of the same agent. Those
-    /// of other agents are out of its reach only if the directory above them is hidden.
+    /// An existing directory of this agent alone, outside the workspace, that only its owner may enter. The
+    /// temporary directory, the layers and the copy are kept in it and found there again by the next shell of
+    /// the same agent. Those of other agents are out of its reach only if the directory above them is hidden.
     pub private: PathBuf,
-    /// What must be unreadable, existing or not: the home directory, the journal, our state and configuration.
+    /// What must be unreadable, existing or not: the home directory, the journal, our state and
+    /// configuration.
     pub hidden: Vec<PathBuf>,
     /// What may be read although it lies below something hidden.
     pub readable: Vec<PathBuf>,
-    /// Toolchain directories below something hidden: readable, with a private writable layer where the machine has
-    /// overlays, else read-only.
+    /// Toolchain directories below something hidden: readable, with a private writable layer where the
+    /// machine has overlays, else read-only.
     pub caches: Vec<PathBuf>,
     /// Files and directories that are unreadable even below something readable: credentials.
     pub masked: Vec<PathBuf>,
+    /// Gives the agent a git dir of its own in the place of that of the workspace, which is a worktree of
+    /// ours.
+    #[serde(default)]
+    pub own_git: Option<OwnGit>,
+}
+
+/// What a git dir of an agent's own begins with. Commands read both places and write neither.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnGit {
+    /// The metadata of the worktree in its repository.
+    pub admin: PathBuf,
+    /// The metadata that all worktrees of the repository share.
+    pub common: PathBuf,
+    /// The branch that commits go to.
+    pub branch: String,
 }
 
 impl Policy {
@@ -95,6 +113,7 @@ impl Policy {
             readable: Vec::new(),
             caches: Vec::new(),
             masked: Vec::new(),
+            own_git: None,
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Finds out what the machine offers by really starting each thing once. It decides nothing: see [`crate::hold`].
+//! Finds out what the machine offers by really starting each thing once. It decides nothing: see
+//! [`crate::hold`].
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -19,11 +20,11 @@ use crate::shell::HelperPath;
 use crate::sys;
 use crate::wire::{Confine, FromHelper, Hold, HoldChoice, ShellSetup, ToHelper};
 
-/// Tries every layer once, without leaving anything behind. `path` is where bubblewrap is looked for besides the usual
-/// places, but never in the workspace, which commands can write.
+/// Tries every layer once, without leaving anything behind. `path` is where bubblewrap is looked for besides
+/// the usual places, but never in the workspace, which commands can write.
 pub async fn probe(helper: &HelperPath, path: Option<&OsStr>, workspace: &Path) -> Result<Layers, Error> {
     let bubblewrap = find_bubblewrap(path, &[workspace]);
-    let place = Place::make()?;
+    let place = ProbeDir::make()?;
     let (version, namespaces, landlock) = tokio::join!(
         version(bubblewrap.as_deref()),
         attempt(helper, path, workspace, &place, LayerSet::Namespaces),
@@ -34,12 +35,15 @@ pub async fn probe(helper: &HelperPath, path: Option<&OsStr>, workspace: &Path) 
         cgroup::offered()
     })
     .await
-    .map_err(|error| Error::System { doing: "looking at control groups", source: std::io::Error::other(error) })?;
+    .map_err(|error| Error::System {
+        doing: "looking at control groups",
+        source: std::io::Error::other(error),
+    })?;
     let shell_hidden = !sees_depth();
     let mut layers = Layers { root: sys::effective_ids().0 == 0, shell_hidden, ..Layers::default() };
     layers.cgroup = Layer { works: cgroup.any_limit(), detail: cgroup.to_string() };
-    layers.cgroup_whole =
-        (cgroup.v2_memory.is_ok() || cgroup.v1_memory.is_ok()) && (cgroup.v2_pids.is_ok() || cgroup.v1_pids.is_ok());
+    layers.cgroup_whole = (cgroup.v2_memory.is_ok() || cgroup.v1_memory.is_ok())
+        && (cgroup.v2_pids.is_ok() || cgroup.v1_pids.is_ok());
     match namespaces {
         Ok((_, confined, bash)) => {
             layers.bash_in_namespaces = bash;
@@ -87,6 +91,24 @@ pub async fn probe(helper: &HelperPath, path: Option<&OsStr>, workspace: &Path) 
     Ok(layers)
 }
 
+/// Whether bash runs where nothing holds it, or why not. `path` is where it is looked for.
+pub async fn probe_bash(helper: &HelperPath, path: Option<&OsStr>) -> Result<(), String> {
+    let tried = async {
+        let env = environment(path);
+        let mut link = Link::open(helper, &env, Stdio::null())?;
+        let cwd = PathBuf::from("/");
+        let shell = ShellSetup { fallback_cwd: cwd.clone(), cwd, env };
+        patient(PATIENCE, link.begin(HoldChoice::Best, Some(shell), None)).await?;
+        patient(PATIENCE, try_bash(&mut link)).await?;
+        link.close().await
+    };
+    tried.await.map_err(|error| because(&error))
+}
+
+fn environment(path: Option<&OsStr>) -> BTreeMap<String, String> {
+    path.and_then(OsStr::to_str).map(|path| ("PATH".to_owned(), path.to_owned())).into_iter().collect()
+}
+
 fn because(error: &Error) -> String {
     match error {
         Error::HelperRefused { message } => message.clone(),
@@ -103,7 +125,7 @@ async fn attempt(
     helper: &HelperPath,
     path: Option<&OsStr>,
     workspace: &Path,
-    place: &Place,
+    place: &ProbeDir,
     set: LayerSet,
 ) -> Result<(Hold, Confined, Option<String>), Error> {
     let private = place.0.join(if set == LayerSet::Namespaces { "n" } else { "l" });
@@ -121,16 +143,19 @@ async fn attempt(
         readable: Vec::new(),
         caches: Vec::new(),
         masked: Vec::new(),
+        own_git: None,
     };
-    let mut env: BTreeMap<String, String> =
-        path.and_then(OsStr::to_str).map(|path| ("PATH".to_owned(), path.to_owned())).into_iter().collect();
-    let confine = Confine { set, policy, home: None, distrusted: vec![workspace.to_owned()], guarded: Vec::new() };
+    let mut env = environment(path);
+    let confine =
+        Confine { set, policy, home: None, distrusted: vec![workspace.to_owned()], guarded: Vec::new() };
     Cage::adapt(&mut env, &confine);
     let mut link = Link::open(helper, &env, Stdio::null())?;
     let cwd = place.0.join("tree");
-    // With a shell, as every agent has it: a bash that cannot be run is found out now, and not by the first command of each.
+    // With a shell, as every agent has it: a bash that cannot be run is found out now, and not by the first
+    // command of each.
     let shell = ShellSetup { fallback_cwd: cwd.clone(), cwd, env };
-    let (hold, confined) = patient(PATIENCE, link.begin(HoldChoice::Best, Some(shell), Some(confine))).await?;
+    let (hold, confined) =
+        patient(PATIENCE, link.begin(HoldChoice::Best, Some(shell), Some(confine))).await?;
     let confined = confined.ok_or(Error::Protocol { problem: "the helper is not confined".to_owned() })?;
     let bash = patient(PATIENCE, try_bash(&mut link)).await.err().map(|error| because(&error));
     link.close().await?;
@@ -158,9 +183,9 @@ async fn try_bash(link: &mut Link) -> Result<(), Error> {
 }
 
 /// A directory with a small tree, gone when this is dropped.
-struct Place(PathBuf);
+struct ProbeDir(PathBuf);
 
-impl Place {
+impl ProbeDir {
     fn make() -> Result<Self, Error> {
         let making = Error::system("making a directory for the probe");
         let token = sys::random_token().map_err(Error::system("asking for random bytes"))?;
@@ -171,7 +196,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ProbeDir {
     fn drop(&mut self) {
         crate::remove::remove_private(&self.0);
     }

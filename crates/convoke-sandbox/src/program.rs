@@ -1,9 +1,11 @@
-//! The one door through which the host starts programs in or about a tree: git, and a program that is asked for its version.
-//! Each gets exact arguments and an exact environment, no input, a deadline, patience, bounded output, and its *sight*: what it
-//! may read, write and execute. It dies with the host. Never for anything a model wrote.
+//! The one door through which the host starts programs in or about a tree: git, and a program that is asked
+//! for its version. Each gets exact arguments and an exact environment, no input, a deadline, patience,
+//! bounded output, and its *sight*: what it may read, write and execute. It dies with the host. Never for
+//! anything a model wrote.
 //!
-//! What is locked is prepared here, in the host, and laid upon the program between fork and exec by plain system calls, so that
-//! no further process is needed. A lock that cannot be had is an error; nothing here ever falls back to less.
+//! What is locked is prepared here, in the host, and laid upon the program between fork and exec by plain
+//! system calls, so that no further process is needed. A lock that cannot be had is an error; nothing here
+//! ever falls back to less.
 
 mod git;
 mod progress;
@@ -23,8 +25,8 @@ pub use self::git::{Git, GitCall};
 use crate::confine::look;
 use crate::error::Error;
 
-/// How long a program may stand still: without processor time, and not waiting for a disk. What works is never cut off by this,
-/// however long it takes; what waits for a pipe that nobody fills is.
+/// How long a program may stand still: without processor time, and not waiting for a disk. A program that
+/// works is never cut off by this, however long it takes; one that waits for a pipe that no process fills is.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long a program may take to say its version.
@@ -43,12 +45,12 @@ pub struct ProgramOutput {
     pub code: i32,
 }
 
-/// What a program of ours may see of the machine. The choice is made where it is known whether commands are confined, and is
-/// handed down from there.
+/// What a program of ours may see of the machine. The choice is made where it is known whether commands are
+/// confined, and is handed down from there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sight {
-    /// Whatever this user sees, and whatever programs it starts: a person said that commands are not confined either, or no
-    /// sandbox can be had on this machine and every run that wants one is refused.
+    /// Whatever this user sees, and whatever programs it starts: a person said that commands are not confined
+    /// either, or no sandbox can be had on this machine and every run that wants one is refused.
     Everything,
     /// What it is about, and the machine's libraries; and of that nothing that commands do not see.
     LikeCommands(Unseen),
@@ -123,15 +125,18 @@ impl Program {
         self
     }
 
-    /// Runs it to its end. At the deadline, when it stands still, or when the future is dropped, its whole process group is
-    /// killed. A process it leaves behind does not delay the answer.
+    /// Runs it to its end. At the deadline, when it stands still, or when the future is dropped, its whole
+    /// process group is killed. A process it leaves behind does not delay the answer.
     pub(crate) async fn run(self) -> Result<ProgramOutput, Error> {
         let (seen, held) = std::io::pipe().map_err(Error::system("making a pipe"))?;
         let work = tokio::task::spawn_blocking(move || run::run(&self, Some(&seen)));
         let outcome = work.await;
         // Only now: when this future is dropped before, the pipe closes and the work ends.
         drop(held);
-        outcome.map_err(|error| Error::System { doing: "running a program", source: std::io::Error::other(error) })?
+        outcome.map_err(|error| Error::System {
+            doing: "running a program",
+            source: std::io::Error::other(error),
+        })?
     }
 
     /// The same for a process that has one thread and no runtime.
@@ -140,15 +145,16 @@ impl Program {
     }
 }
 
-/// The first line that a trusted program says about its version; none if it says nothing. It is given no tree to look at, so it is
-/// the one that is started with everything in sight.
+/// The first line that a trusted program says about its version; none if it says nothing. It is given no tree
+/// to look at, so it is the one that is started with everything in sight.
 pub async fn program_version(program: &Path) -> Option<String> {
     let asked = Program { deadline: VERSION_DEADLINE, sight: Sight::Everything, ..Program::new(program) };
     let output = asked.args(["--version"]).run().await.ok().filter(|output| output.code == 0)?;
     String::from_utf8_lossy(&output.stdout).lines().next().map(str::to_owned)
 }
 
-/// Whether the kernel can confine the programs that the host starts; commands cannot be confined without it either.
+/// Whether the kernel can confine the programs that the host starts; commands cannot be confined without it
+/// either.
 pub fn can_confine() -> bool {
     crate::sys::landlock_abi().is_ok()
 }

@@ -1,6 +1,6 @@
-//! The one way out of a sandbox whose network is a list of hosts: an HTTP proxy for CONNECT and for plain requests. It
-//! looks at names and addresses, never into what is encrypted, and connects to no address that it has not checked. What
-//! an allowed host does with a request is that host's affair.
+//! The one way out of a sandbox whose network is a list of hosts: an HTTP proxy for CONNECT and for plain
+//! requests. It looks at names and addresses, never into what is encrypted, and connects to no address that
+//! it has not checked. What an allowed host does with a request is that host's affair.
 
 mod allow;
 mod head;
@@ -48,8 +48,8 @@ const CONNECTIONS: usize = 256;
 
 /// Serves the listener until the future is dropped, and every connection ends with it.
 ///
-/// `allowed` are patterns as [`check_host`] takes them; others allow nothing. `refused` is told of everything that was
-/// turned away, in the words that would allow it: `host`, or `host:port` for an unusual port.
+/// `allowed` are patterns as [`check_host`] takes them; others allow nothing. `refused` is told of everything
+/// that was turned away, in the words that would allow it: `host`, or `host:port` for an unusual port.
 pub async fn serve(listener: TcpListener, allowed: Vec<String>, refused: impl Fn(&str)) {
     serve_within(listener, allowed, refused, TIMING).await;
 }
@@ -64,7 +64,8 @@ async fn serve_within(listener: TcpListener, allowed: Vec<String>, refused: impl
         tokio::select! {
             accepted = accept(&listener, &room) => {
                 if let Some((client, permit)) = accepted {
-                    let (allowed, tell) = (Arc::clone(&allowed), tell.clone());
+                    let allowed = Arc::clone(&allowed);
+                    let tell = tell.clone();
                     connections.spawn(async move {
                         let _permit = permit;
                         Connection { client, allowed, tell, timing }.serve().await;
@@ -73,7 +74,7 @@ async fn serve_within(listener: TcpListener, allowed: Vec<String>, refused: impl
             }
             Some((host, heard)) = told.recv() => {
                 refused(&host);
-                // Who told it may have gone away meanwhile.
+                // The connection that told it may have ended meanwhile.
                 let _ = heard.send(());
             }
             Some(_) = connections.join_next() => {}
@@ -121,10 +122,11 @@ impl Connection {
             Ok(upstream) => upstream,
             Err(answer) => return self.answer(answer).await,
         };
-        // Small writes are to go out at once in both directions, as they came; where that cannot be had they go out later.
+        // Small writes are to go out at once in both directions, as they came; where that cannot be had they
+        // go out later.
         drop((self.client.set_nodelay(true), upstream.set_nodelay(true)));
         let idle = self.timing.idle;
-        // How a connection ends is seen by both its ends, and nobody else needs to know.
+        // Both ends of a connection see how it ends, and no other part needs to know.
         match request.forward {
             None => {
                 if self.client.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await.is_ok() {
@@ -155,8 +157,8 @@ impl Connection {
         }
     }
 
-    /// Connects to an address of the target that may be connected to. The name is looked up once, so that the address
-    /// that was checked is the one that is used.
+    /// Connects to an address of the target that may be connected to. The name is looked up once, so that the
+    /// address that was checked is the one that is used.
     async fn connect(&self, target: &Target) -> Result<TcpStream, Answer> {
         let permission = self.allowed.permission(&target.host, target.port);
         if permission == Permission::None {
@@ -164,13 +166,20 @@ impl Connection {
         }
         let found = match target.host.parse() {
             Ok(address) => vec![SocketAddr::new(address, target.port)],
-            Err(_) => match timeout(self.timing.connect, tokio::net::lookup_host((&*target.host, target.port))).await {
-                Ok(Ok(found)) => found.collect(),
-                Ok(Err(error)) => {
-                    return Err(Answer::unreachable(target, &format!("its name was not found ({error})")));
+            Err(_) => {
+                match timeout(self.timing.connect, tokio::net::lookup_host((&*target.host, target.port)))
+                    .await
+                {
+                    Ok(Ok(found)) => found.collect(),
+                    Ok(Err(error)) => {
+                        return Err(Answer::unreachable(
+                            target,
+                            &format!("its name was not found ({error})"),
+                        ));
+                    }
+                    Err(_) => return Err(Answer::unreachable(target, "its name was not found in time")),
                 }
-                Err(_) => return Err(Answer::unreachable(target, "its name was not found in time")),
-            },
+            }
         };
         let usable: Vec<SocketAddr> =
             found.iter().copied().filter(|address| self.allowed.may_reach(permission, *address)).collect();
@@ -189,8 +198,8 @@ impl Connection {
     }
 
     async fn refuse(&self, target: &Target, answer: Answer) -> Answer {
-        // It is known here before the client knows it, and so before the client's command can have ended. Nobody listens any
-        // more only when everything is about to end.
+        // The refusal is noted here before the client knows it, and so before the client's command can have
+        // ended. Sending fails only when the proxy is about to end.
         let (heard, known) = oneshot::channel();
         if self.tell.send((target.pattern(), heard)).await.is_ok() {
             drop(known.await);
@@ -198,8 +207,8 @@ impl Connection {
         answer
     }
 
-    /// Answers for ourselves and hangs up, but not before the client has had time to read: what it still sends would
-    /// otherwise take our answer away from it.
+    /// Answers for ourselves and hangs up, but not before the client has had time to read: what it still
+    /// sends would otherwise take our answer away from it.
     async fn answer(mut self, answer: Answer) {
         let farewell = async {
             self.client.write_all(answer.to_http().as_bytes()).await?;

@@ -107,8 +107,8 @@ pub enum Ending {
         /// Which limit, such as `4.0 GiB of memory`.
         what: String,
     },
-    /// It is not known how, nor whether all of it ran: the shell could not be relied on any more, and was killed with all
-    /// that the command had started.
+    /// It is not known how, nor whether all of it ran: the shell could not be relied on any more, and was
+    /// killed with all that the command had started.
     Unknown,
 }
 
@@ -170,16 +170,19 @@ impl Shell {
         let mut confine = Cage::wanted(&config.policy, config.layers, &config.env);
         let guard = match (&mut confine, config.layers) {
             (Some(confine), Some(set)) => {
-                let (policy, home) = (config.policy.clone(), config.env.get("HOME").map(PathBuf::from));
-                let looked = tokio::task::spawn_blocking(move || Guard::look(&policy, set, home.as_deref())).await;
-                let guard =
-                    looked.map_err(|error| Error::system("looking at the tree")(std::io::Error::other(error)))?;
+                let policy = config.policy.clone();
+                let home = config.env.get("HOME").map(PathBuf::from);
+                let looked =
+                    tokio::task::spawn_blocking(move || Guard::look(&policy, set, home.as_deref())).await;
+                let guard = looked
+                    .map_err(|error| Error::system("looking at the tree")(std::io::Error::other(error)))?;
                 confine.guarded = [guard.named.as_slice(), &guard.shared].concat();
                 guard
             }
             _ => Guard::default(),
         };
-        let cwd = if confine.is_some() { config.cwd.canonicalize().unwrap_or(config.cwd) } else { config.cwd };
+        let cwd =
+            if confine.is_some() { config.cwd.canonicalize().unwrap_or(config.cwd) } else { config.cwd };
         let mut given = with_defaults(config.env);
         if let Some(confine) = &confine {
             Cage::adapt(&mut given, confine);
@@ -193,7 +196,8 @@ impl Shell {
         let (reader, writer) = std::io::pipe().map_err(Error::system("making a pipe"))?;
         sys::enlarge_pipe(reader.as_fd(), PIPE_BYTES);
         let mut link = Link::open(&config.helper, &given, Stdio::from(OwnedFd::from(writer)))?;
-        let output = pipe::Receiver::from_owned_fd(reader.into()).map_err(Error::system("watching a pipe"))?;
+        let output =
+            pipe::Receiver::from_owned_fd(reader.into()).map_err(Error::system("watching a pipe"))?;
         let setup = ShellSetup {
             cwd: config.restored.as_ref().map_or_else(|| cwd.clone(), |state| state.cwd.clone()),
             fallback_cwd: cwd,
@@ -220,7 +224,19 @@ impl Shell {
         let opening = Opening { cwd: cwd.into(), missing_cwd: missing_cwd.map(PathBuf::from), tree };
         let env = config.restored.as_ref().map_or_else(|| given.clone(), |state| state.over(&given));
         let state = ShellState::between(opening.cwd.clone(), &given, &env);
-        Ok(Self { link, output, given, state, opening, hold, cage, guard, last_id: 0, unfinished: None, jobs: None })
+        Ok(Self {
+            link,
+            output,
+            given,
+            state,
+            opening,
+            hold,
+            cage,
+            guard,
+            last_id: 0,
+            unfinished: None,
+            jobs: None,
+        })
     }
 
     /// The tree as it is seen from inside the sandbox: a handle beneath which files can be opened and show
@@ -235,9 +251,9 @@ impl Shell {
         &self.opening.tree
     }
 
-    /// What in the workspace is run or obeyed later by whoever uses its repository, as its configuration
-    /// names it, existing or not. Where there are mounts commands cannot write it; whoever writes files for
-    /// an agent must not either.
+    /// What in the workspace is run or obeyed later when its repository is used, as its configuration names
+    /// it, existing or not. Where there are mounts commands cannot write it; tools that write files for an
+    /// agent must not either.
     pub fn named_by_git(&self) -> &[PathBuf] {
         &self.guard.named
     }
@@ -272,7 +288,11 @@ impl Shell {
     ///
     /// But for a command that is refused ([`Error::NulByte`], [`Error::CommandTooLong`]), an error means that
     /// the shell is gone. If the future is dropped, the command is ended before the next one starts.
-    pub async fn run(&mut self, command: RunCommand, cancel: impl Future<Output = ()>) -> Result<Finished, Error> {
+    pub async fn run(
+        &mut self,
+        command: RunCommand,
+        cancel: impl Future<Output = ()>,
+    ) -> Result<Finished, Error> {
         let RunCommand { command, deadline, output } = command;
         if command.contains('\0') {
             return Err(Error::NulByte { what: "the command" });
@@ -314,8 +334,8 @@ impl Shell {
         self.link.close().await
     }
 
-    /// Ends the watch over background jobs, which has a handle of the link: as long as it lives the helper does too, and what
-    /// it may be saying at this moment must not be mixed with what is said next.
+    /// Ends the watch over background jobs, which has a handle of the link: as long as it lives the helper
+    /// does too, and what it may be saying at this moment must not be mixed with what is said next.
     async fn end_watch(&mut self) {
         if let Some(mut watch) = self.jobs.take() {
             watch.0.abort();
@@ -326,7 +346,8 @@ impl Shell {
     /// Has background jobs ended if they store too much before the next command.
     fn watch_jobs(&self) -> Result<Option<JobsWatch>, Error> {
         let Some(cage) = &self.cage else { return Ok(None) };
-        let (mut disk, mut aside) = (cage.disk(COUNT_JOBS_EVERY), self.link.aside()?);
+        let mut disk = cage.disk(COUNT_JOBS_EVERY);
+        let mut aside = self.link.aside()?;
         let order = wire::encode(&ToHelper::KillJobs).map_err(|problem| Error::Protocol { problem })?;
         let watch = tokio::spawn(async move {
             disk.filled().await;
@@ -342,7 +363,7 @@ impl Shell {
         deadline: Duration,
         mut cancel: std::pin::Pin<&mut C>,
         sink: &mut Sink,
-    ) -> Result<Over, Error>
+    ) -> Result<CommandEnd, Error>
     where
         C: Future<Output = ()>,
     {
@@ -365,7 +386,9 @@ impl Shell {
                     continue;
                 }
                 frame = self.link.hear() => match frame? {
-                    FromHelper::Finished { id: about, code, killed, limit, cwd, env, replaced, jobs } if about == id => {
+                    FromHelper::Finished { id: about, code, killed, limit, cwd, env, replaced, jobs }
+                        if about == id =>
+                    {
                         self.drain(sink, &mut buffer).await?;
                         self.unfinished = None;
                         self.state = ShellState::between(cwd.into(), &self.given, &env);
@@ -373,7 +396,7 @@ impl Shell {
                         let limit = limit.or(by_kernel).map(|what| Ending::LimitPassed { what });
                         let ended = code.map_or(Ending::Unknown, Ending::Exited);
                         let ending = stopped_by.filter(|_| killed).or(limit).unwrap_or(ended);
-                        return Ok(Over { ending, replaced, jobs });
+                        return Ok(CommandEnd { ending, replaced, jobs });
                     }
                     other => return Err(unexpected(&other)),
                 },
@@ -430,7 +453,7 @@ async fn filled(disk: &mut Option<crate::cage::Disk>) -> String {
     }
 }
 
-struct Over {
+struct CommandEnd {
     ending: Ending,
     replaced: Option<String>,
     jobs: bool,

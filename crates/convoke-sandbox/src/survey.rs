@@ -31,15 +31,19 @@ pub enum Met<'a> {
 
 /// Shows everything below a directory to `visit`, what is nearest to the top first, with paths relative to
 /// it. Directories are entered where `visit` says so; its answer about files means nothing. Says whether all
-/// of it was seen: what cannot be read counts as seen, because whoever runs this cannot write it either.
+/// of it was seen: what cannot be read counts as seen, because the user that runs this cannot write it
+/// either.
 pub fn survey(root: impl AsFd, bounds: Bounds, visit: &mut dyn FnMut(Met<'_>) -> bool) -> bool {
     let until = Instant::now() + bounds.time;
-    let (mut open, mut met) = (VecDeque::from([PathBuf::new()]), 0_u64);
+    let mut open = VecDeque::from([PathBuf::new()]);
+    let mut met = 0_u64;
     while let Some(directory) = open.pop_front() {
         if Instant::now() > until {
             return false;
         }
-        let Ok(handle) = open_beneath(&root, &directory, OFlags::RDONLY | OFlags::DIRECTORY) else { continue };
+        let Ok(handle) = open_beneath(&root, &directory, OFlags::RDONLY | OFlags::DIRECTORY) else {
+            continue;
+        };
         let Ok(entries) = Dir::read_from(&handle) else { continue };
         for entry in entries.flatten() {
             let name = entry.file_name().to_bytes();
@@ -54,7 +58,8 @@ pub fn survey(root: impl AsFd, bounds: Bounds, visit: &mut dyn FnMut(Met<'_>) ->
             let mut kind = entry.file_type();
             let mut stat = None;
             if matches!(kind, FileType::RegularFile | FileType::Unknown) {
-                let Ok(found) = rustix::fs::statat(&handle, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) else {
+                let Ok(found) = rustix::fs::statat(&handle, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)
+                else {
                     continue;
                 };
                 kind = FileType::from_raw_mode(found.st_mode);
@@ -78,8 +83,9 @@ pub fn survey(root: impl AsFd, bounds: Bounds, visit: &mut dyn FnMut(Met<'_>) ->
 /// itself.
 pub fn open_beneath(root: impl AsFd, path: &Path, flags: OFlags) -> rustix::io::Result<std::os::fd::OwnedFd> {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-    // Whatever is opened for real must not keep anybody waiting; a handle alone takes no such flags.
-    let waiting = if flags.contains(OFlags::PATH) { OFlags::empty() } else { OFlags::NONBLOCK | OFlags::NOCTTY };
+    // What is opened to be read or written must not block, as a pipe would; a handle takes no such flags.
+    let waiting =
+        if flags.contains(OFlags::PATH) { OFlags::empty() } else { OFlags::NONBLOCK | OFlags::NOCTTY };
     let flags = flags | waiting | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let ways = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     rustix::fs::openat2(root, path, flags, Mode::empty(), ways)

@@ -1,5 +1,5 @@
-//! Thin, typed wrappers of the system calls that the standard library does not offer. All `unsafe` of Convoke is here;
-//! nothing here decides anything.
+//! Thin, typed wrappers of the system calls that the standard library does not offer. All `unsafe` of Convoke
+//! is here; nothing here decides anything.
 
 mod confine;
 mod program;
@@ -41,17 +41,17 @@ pub(crate) fn effective_ids() -> (u32, u32) {
     unsafe { (libc::geteuid(), libc::getegid()) }
 }
 
-/// Makes `fd` appear also as descriptor `number`, closed on exec or not. Whatever was at `number` is closed; the caller
-/// has made sure that nobody owns it.
+/// Makes `fd` appear also as descriptor `number`, closed on exec or not. Whatever was at `number` is closed;
+/// the caller has made sure that no object owns it.
 pub(crate) fn duplicate_as(fd: BorrowedFd<'_>, number: RawFd, close_on_exec: bool) -> io::Result<OwnedFd> {
     let flags = if close_on_exec { libc::O_CLOEXEC } else { 0 };
     // SAFETY: `fd` is open for the length of the call.
     let new = check(unsafe { libc::dup3(fd.as_raw_fd(), number, flags) })?;
-    // SAFETY: dup3 has just made this descriptor, and by the caller's promise nobody else owns its number.
+    // SAFETY: dup3 has just made this descriptor, and by the caller's promise nothing else owns its number.
     Ok(unsafe { OwnedFd::from_raw_fd(new) })
 }
 
-/// The same for the descriptors 0, 1 and 2, which nobody owns in the sense of `OwnedFd`.
+/// The same for the descriptors 0, 1 and 2, which no `OwnedFd` owns.
 pub(crate) fn duplicate_as_standard(fd: BorrowedFd<'_>, number: RawFd) -> io::Result<()> {
     debug_assert!((0..=2).contains(&number), "only the standard descriptors have no owner");
     // SAFETY: `fd` is open for the length of the call; the standard descriptors may be replaced at any time.
@@ -65,7 +65,8 @@ pub(crate) fn standard(number: RawFd) -> BorrowedFd<'static> {
     unsafe { BorrowedFd::borrow_raw(number) }
 }
 
-/// Closes every descriptor from `first` on. Only for the helper's first moments, when nothing above `first` has an owner.
+/// Closes every descriptor from `first` on. Only for the helper's first moments, when nothing above `first`
+/// has an owner.
 pub(crate) fn close_from(first: RawFd) -> io::Result<()> {
     // SAFETY: by the caller's promise no live object of ours owns any of these descriptors.
     match check_long(unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) }) {
@@ -76,7 +77,8 @@ pub(crate) fn close_from(first: RawFd) -> io::Result<()> {
                 .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
                 .collect();
             for number in open.into_iter().filter(|&number| number >= first) {
-                // SAFETY: as above. The one of the listing itself is closed already, which is a harmless error.
+                // SAFETY: as above. The one of the listing itself is closed already, which is a harmless
+                // error.
                 unsafe { libc::close(number) };
             }
             Ok(())
@@ -103,19 +105,21 @@ pub(crate) fn refuse_tracing() -> io::Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0) }).map(drop)
 }
 
-/// Forks into a new pid and mount namespace, and a new user namespace if asked for. `None` is the child, its init.
+/// Forks into a new pid and mount namespace, and a new user namespace if asked for. `None` is the child, its
+/// init.
 pub(crate) fn fork_into_namespaces(new_user: bool) -> io::Result<Option<Pid>> {
     let user = if new_user { libc::CLONE_NEWUSER } else { 0 };
     let flags = libc::CLONE_NEWPID | libc::CLONE_NEWNS | user | libc::SIGCHLD;
-    // SAFETY: without CLONE_VM and with no stack given this is a fork. The helper has a single thread, so no lock can be
-    // held by a thread that does not exist in the child.
+    // SAFETY: without CLONE_VM and with no stack given this is a fork. The helper has a single thread, so no
+    // lock can be held by a thread that does not exist in the child.
     let pid = check_long(unsafe { libc::syscall(libc::SYS_clone, libc::c_long::from(flags), 0, 0, 0, 0) })?;
     Ok((pid != 0).then_some(pid as Pid))
 }
 
 /// Cuts this mount namespace off from the others and mounts a `/proc` that shows only this pid namespace.
 pub(crate) fn mount_own_proc() -> io::Result<()> {
-    let (none, proc) = (std::ptr::null(), c"proc".as_ptr());
+    let none = std::ptr::null();
+    let proc = c"proc".as_ptr();
     let private = libc::MS_REC | libc::MS_PRIVATE;
     // SAFETY: every pointer is a literal with its NUL or null where the call allows it.
     check(unsafe { libc::mount(none, c"/".as_ptr(), none, private, none.cast()) })?;
@@ -155,7 +159,9 @@ pub(crate) fn reap(pid: Pid, waiting: Waiting) -> io::Result<Option<(Pid, ChildE
         // SAFETY: `status` is valid for writing for the length of the call.
         match check(unsafe { libc::waitpid(pid, &raw mut status, flags) }) {
             Ok(0) => return Ok(None),
-            Ok(pid) if libc::WIFEXITED(status) => return Ok(Some((pid, ChildEnd::Exited(libc::WEXITSTATUS(status))))),
+            Ok(pid) if libc::WIFEXITED(status) => {
+                return Ok(Some((pid, ChildEnd::Exited(libc::WEXITSTATUS(status)))));
+            }
             Ok(pid) => return Ok(Some((pid, ChildEnd::Signalled(libc::WTERMSIG(status))))),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if error.raw_os_error() == Some(libc::ECHILD) => return Ok(None),
@@ -164,7 +170,8 @@ pub(crate) fn reap(pid: Pid, waiting: Waiting) -> io::Result<Option<(Pid, ChildE
     }
 }
 
-/// Sends a signal to a process that cannot have been replaced by another: our own child that has not been reaped.
+/// Sends a signal to a process that cannot have been replaced by another: our own child that has not been
+/// reaped.
 pub(crate) fn signal_child(pid: Pid, signal: c_int) {
     // SAFETY: plain integers. That the process is gone already is no error here.
     unsafe { libc::kill(pid, signal) };
@@ -189,7 +196,9 @@ pub(crate) fn hold_process(pid: Pid) -> Option<Held> {
     match check_long(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) }) {
         // SAFETY: the kernel has just made this descriptor for us alone.
         Ok(fd) => Some(Held::Descriptor(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })),
-        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => Some(Held::Number(pid)),
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => {
+            Some(Held::Number(pid))
+        }
         Err(_) => None,
     }
 }
@@ -242,7 +251,7 @@ pub(crate) fn prepare_child(command: &mut Command) {
 
 /// Has a program do something more to itself before it begins.
 pub(crate) fn before_exec(command: &mut Command, act: fn() -> io::Result<()>) {
-    // SAFETY: only the helper does this. It has one thread, so nobody holds a lock at the fork that `act` might wait for.
+    // SAFETY: only the helper does this. It has one thread, so no lock that `act` needs is held at the fork.
     unsafe { command.pre_exec(act) };
 }
 
@@ -282,10 +291,11 @@ pub(crate) fn memory_file() -> io::Result<OwnedFd> {
     }
 }
 
-/// 128 random bits as text that nobody can guess.
+/// 128 random bits as text that cannot be guessed.
 pub(crate) fn random_token() -> io::Result<String> {
     let mut bytes = [0_u8; 16];
-    // SAFETY: the buffer is valid for writing and its length is given. Requests this small are never cut short.
+    // SAFETY: the buffer is valid for writing and its length is given. Requests this small are never cut
+    // short.
     check_long(unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) } as libc::c_long)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }

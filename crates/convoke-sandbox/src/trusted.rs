@@ -1,5 +1,5 @@
-//! Where a program of the machine is found that runs outside every sandbox: never in a place that commands can write. It looks
-//! and starts nothing.
+//! Where a program of the machine is found that runs outside every sandbox: never in a place that commands
+//! can write. It looks and starts nothing.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 /// Where programs are that belong to the machine, whatever the path says.
 const USUAL: [&str; 4] = ["/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin"];
 
-/// Finds a program by its name: in the usual places first, and then in `path`, a list as `PATH` holds it. The result is absolute
-/// and free of links.
+/// Finds a program by its name: in the usual places first, and then in `path`, a list as `PATH` holds it. The
+/// result is absolute and free of links.
 ///
-/// Relative and empty entries of the path are passed over, and so are entries and programs that really lie in one of
-/// `never_below`: name there whatever commands may write, the workspace above all.
+/// Relative and empty entries of the path are passed over, and so are entries and programs that really lie in
+/// one of `never_below`: name there whatever commands may write, the workspace above all.
 pub fn trusted_program(name: &str, path: Option<&OsStr>, never_below: &[&Path]) -> Option<PathBuf> {
     // A name with a slash in it would lead away from where it is looked for.
     if name.is_empty() || name.contains('/') {
@@ -25,7 +25,8 @@ pub fn trusted_program(name: &str, path: Option<&OsStr>, never_below: &[&Path]) 
         .collect();
     let allowed = |path: &Path| !forbidden.iter().any(|place| path.starts_with(place));
     let named = path.into_iter().flat_map(std::env::split_paths);
-    let directories = USUAL.iter().map(PathBuf::from).chain(named).filter(|directory| directory.is_absolute());
+    let directories =
+        USUAL.iter().map(PathBuf::from).chain(named).filter(|directory| directory.is_absolute());
     directories
         .filter(|directory| allowed(directory))
         .filter_map(|directory| directory.canonicalize().ok())

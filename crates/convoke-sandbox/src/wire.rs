@@ -1,5 +1,5 @@
-//! The frames between the host and its helper: a length of four bytes (little end first) and that much JSON. Nothing a
-//! command prints ever travels here, so nothing it prints can be taken for a frame.
+//! The frames between the host and its helper: a length of four bytes (little end first) and that much JSON.
+//! Nothing a command prints ever travels here, so nothing it prints can be taken for a frame.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,8 +15,8 @@ use crate::policy::{LayerSet, Policy};
 pub enum Hold {
     /// The helper is the init of a pid namespace: the kernel kills all of it, even when the helper is killed.
     PidNamespace,
-    /// The helper adopts orphans and walks the process tree. Background processes survive if the helper itself is
-    /// killed with SIGKILL.
+    /// The helper adopts orphans and walks the process tree. Background processes survive if the helper
+    /// itself is killed with SIGKILL.
     Subreaper {
         /// Why there is no pid namespace.
         why: String,
@@ -58,7 +58,8 @@ pub(crate) struct Confine {
     pub(crate) home: Option<PathBuf>,
     /// What commands of others may write: no program is taken from there.
     pub(crate) distrusted: Vec<PathBuf>,
-    /// What in the workspace is mounted read-only where there are mounts, besides metadata that the helper finds itself.
+    /// What in the workspace is mounted read-only where there are mounts, besides metadata that the helper
+    /// finds itself.
     pub(crate) guarded: Vec<PathBuf>,
 }
 
@@ -94,7 +95,8 @@ pub(crate) struct ShellSetup {
 pub(crate) enum FromHelper {
     /// The first frame.
     Hello { hold: Hold },
-    /// Comes with the tree's handle, and with the proxy's listener if there is one; the door is shut after it.
+    /// Comes with the tree's handle, and with the proxy's listener if there is one; the door is shut after
+    /// it.
     Confined { tree: String, proxy: Option<u16>, form: Form },
     /// The shell has been started.
     Ready { cwd: String, missing_cwd: Option<String> },
@@ -130,7 +132,8 @@ pub(crate) fn encode<T: Serialize>(frame: &T) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// Collects bytes until they make frames. It keeps what is incomplete, so a reader may be interrupted between two reads.
+/// Collects bytes until they make frames. It keeps what is incomplete, so a reader may be interrupted between
+/// two reads.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
     bytes: Vec<u8>,
@@ -178,7 +181,8 @@ mod tests {
         let frames = [ToHelper::Run { id: 1, command: "echo \"ä\n\"".into() }, ToHelper::Kill { id: 1 }];
         let bytes: Vec<u8> = frames.iter().flat_map(|frame| encode(frame).unwrap()).collect();
         for cut in 0..bytes.len() {
-            let (mut decoder, mut seen) = (Decoder::default(), Vec::new());
+            let mut decoder = Decoder::default();
+            let mut seen = Vec::new();
             for part in [&bytes[..cut], &bytes[cut..]] {
                 decoder.feed(part);
                 while let Some(frame) = decoder.next::<ToHelper>().unwrap() {

@@ -1,6 +1,7 @@
-//! The host's side of a worker: a helper that computes and does nothing else. It is asked one question at a time and gives one
-//! reply; it is locked before it hears the first, and killed when it takes too long. What is computed is the program's own
-//! matter (see [`crate::helper_entry`]); nothing here looks into questions or replies.
+//! The host's side of a worker: a helper that computes and does nothing else. It is asked one question at a
+//! time and gives one reply; it is locked before it hears the first, and killed when it takes too long. What
+//! is computed is the program's own matter (see [`crate::helper_entry`]); nothing here looks into questions
+//! or replies.
 
 use std::io::{self, PipeWriter};
 use std::os::unix::process::ExitStatusExt;
@@ -34,7 +35,8 @@ pub struct WorkerLimits {
     pub memory_bytes: u64,
     /// Bytes of one reply.
     pub reply_bytes: usize,
-    /// Seconds of processor time over its whole life. A last resort: the deadline of each question is what normally holds.
+    /// Seconds of processor time over its whole life. A last resort: the deadline of each question is what
+    /// normally holds.
     pub cpu_seconds: u64,
 }
 
@@ -67,14 +69,16 @@ pub enum WorkerEnd {
     Pipe(#[source] io::Error),
 }
 
-/// A process that computes and can do nothing else: it opens no file, makes no socket, starts no process, and cannot read the
-/// clock by asking the kernel. Dropping it kills it, and so does the end of this process, however it comes.
+/// A process that computes and can do nothing else: it opens no file, makes no socket, starts no process, and
+/// cannot read the clock by asking the kernel. Dropping it kills it, and so does the end of this process,
+/// however it comes.
 #[derive(Debug)]
 pub struct Worker {
     process: Child,
     questions: ChildStdin,
     replies: ChildStdout,
-    /// Nothing is ever written here. When it closes, the kernel kills the worker even in the midst of computing.
+    /// Nothing is ever written here. When it closes, the kernel kills the worker even in the midst of
+    /// computing.
     #[expect(dead_code, reason = "it is held for what its closing does")]
     lifeline: PipeWriter,
     limits: WorkerLimits,
@@ -91,24 +95,26 @@ enum Standing {
 }
 
 /// What kept a question from being answered.
-enum Hitch {
+enum NoAnswer {
     Closed,
     TooLong(usize),
     Failed(io::Error),
 }
 
-impl From<io::Error> for Hitch {
+impl From<io::Error> for NoAnswer {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => Self::Closed,
+            io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => {
+                Self::Closed
+            }
             _ => Self::Failed(error),
         }
     }
 }
 
 impl Worker {
-    /// Starts a worker and waits until it is locked. If it cannot be locked it is an error that says why, and nothing is
-    /// computed.
+    /// Starts a worker and waits until it is locked. If it cannot be locked it is an error that says why, and
+    /// nothing is computed.
     pub async fn start(helper: &HelperPath, limits: WorkerLimits) -> Result<Self, Error> {
         let (watched, lifeline) = io::pipe().map_err(Error::system("making a pipe"))?;
         let mut process = Command::new(&helper.program)
@@ -134,17 +140,20 @@ impl Worker {
                 return Ok(worker);
             }
             Ok(Ok(reason)) => reason,
-            Ok(Err(Hitch::Failed(error))) => error.to_string(),
-            Ok(Err(Hitch::TooLong(_))) => "it said something else; is it the same version of this program?".to_owned(),
-            Ok(Err(Hitch::Closed)) => format!("it ended before that: {}", worker.leave().await),
+            Ok(Err(NoAnswer::Failed(error))) => error.to_string(),
+            Ok(Err(NoAnswer::TooLong(_))) => {
+                "it said something else; is it the same version of this program?".to_owned()
+            }
+            Ok(Err(NoAnswer::Closed)) => format!("it ended before that: {}", worker.leave().await),
             Err(_) => format!("it said nothing for {PATIENCE:?}"),
         };
         worker.kill().await;
         Err(Error::WorkerRefused { message })
     }
 
-    /// Asks one question and waits for the reply, for no longer than `deadline`. An error means that the process is gone. If the
-    /// future is dropped the worker is of no more use: the next question finds it ended.
+    /// Asks one question and waits for the reply, for no longer than `deadline`. An error means that the
+    /// process is gone. If the future is dropped the worker is of no more use: the next question finds it
+    /// ended.
     pub async fn ask(&mut self, line: &str, deadline: Duration) -> Result<String, WorkerEnd> {
         if self.standing != Standing::Idle {
             self.kill().await;
@@ -156,9 +165,9 @@ impl Worker {
                 self.standing = Standing::Idle;
                 return Ok(reply);
             }
-            Ok(Err(Hitch::Closed)) => WorkerEnd::Died { how: self.leave().await },
-            Ok(Err(Hitch::TooLong(bytes))) => WorkerEnd::TooLong { bytes },
-            Ok(Err(Hitch::Failed(error))) => WorkerEnd::Pipe(error),
+            Ok(Err(NoAnswer::Closed)) => WorkerEnd::Died { how: self.leave().await },
+            Ok(Err(NoAnswer::TooLong(bytes))) => WorkerEnd::TooLong { bytes },
+            Ok(Err(NoAnswer::Failed(error))) => WorkerEnd::Pipe(error),
             Err(_) => WorkerEnd::Deadline,
         };
         self.kill().await;
@@ -175,25 +184,29 @@ impl Worker {
         self.process.id()
     }
 
-    async fn exchange(&mut self, question: &str) -> Result<String, Hitch> {
+    async fn exchange(&mut self, question: &str) -> Result<String, NoAnswer> {
         let length = u32::try_from(question.len()).map_err(|_| {
-            Hitch::Failed(io::Error::new(io::ErrorKind::InvalidInput, "a question of more than 4 GiB cannot be asked"))
+            NoAnswer::Failed(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "a question of more than 4 GiB cannot be asked",
+            ))
         })?;
         self.questions.write_all(&length.to_le_bytes()).await?;
         self.questions.write_all(question.as_bytes()).await?;
         self.hear(self.limits.reply_bytes).await
     }
 
-    async fn hear(&mut self, most: usize) -> Result<String, Hitch> {
+    async fn hear(&mut self, most: usize) -> Result<String, NoAnswer> {
         let mut length = [0; 4];
         self.replies.read_exact(&mut length).await?;
         let length = u32::from_le_bytes(length) as usize;
         if length > most {
-            return Err(Hitch::TooLong(length));
+            return Err(NoAnswer::TooLong(length));
         }
         let mut bytes = vec![0; length];
         self.replies.read_exact(&mut bytes).await?;
-        String::from_utf8(bytes).map_err(|error| Hitch::Failed(io::Error::new(io::ErrorKind::InvalidData, error)))
+        String::from_utf8(bytes)
+            .map_err(|error| NoAnswer::Failed(io::Error::new(io::ErrorKind::InvalidData, error)))
     }
 
     /// The worker has closed its pipe; says how it ended.
@@ -219,7 +232,9 @@ fn in_words(status: ExitStatus, limits: &WorkerLimits) -> String {
         Some(libc::SIGSYS) => "it asked the kernel for something that a worker may not have",
         Some(libc::SIGABRT) => "it gave up, most likely because it had no more memory",
         Some(libc::SIGSEGV | libc::SIGBUS) => "its stack overflowed, or it touched memory that is not there",
-        Some(libc::SIGXCPU) => return format!("it had used its {} s of processor time ({status})", limits.cpu_seconds),
+        Some(libc::SIGXCPU) => {
+            return format!("it had used its {} s of processor time ({status})", limits.cpu_seconds);
+        }
         Some(libc::SIGKILL) => "it was killed from outside, perhaps because the machine had no more memory",
         Some(_) => "it was ended from outside",
         None if status.code() == Some(PANICKED) => "it panicked",

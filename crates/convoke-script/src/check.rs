@@ -1,5 +1,6 @@
-//! Says everything that is wrong with a source, and makes a sound one ready to be run. It compiles with the engine, whose parser
-//! minds its stack, before the tree is built by one that does not; it runs nothing of the program.
+//! Says everything that is wrong with a source, and makes a sound one ready to be run. It compiles with the
+//! engine, whose parser minds its stack, before the tree is built by one that does not; it runs nothing of
+//! the program.
 
 use oxc_allocator::Allocator;
 use oxc_ast::ast::Statement;
@@ -8,41 +9,45 @@ use oxc_parser::{ParseOptions, Parser, ParserReturn};
 use oxc_span::{GetSpan, SourceType};
 
 use crate::compile::{self, Refusal};
+use crate::instrument::{self, Instrumented};
 use crate::meta::{self, Remark};
 use crate::places::Places;
 use crate::protocol::{Limits, Meta, Problem};
-use crate::weave::{self, Woven};
 
-/// The stack the tree is built and walked on. The engine's parser lets through what takes it less than [`CHECK_STACK`], and the
-/// dearest nesting takes the other parser ten times as much, unoptimised.
+/// The stack the tree is built and walked on. The engine's parser lets through what takes it less than
+/// [`CHECK_STACK`], and the dearest nesting takes the other parser ten times as much, unoptimised.
 const TREE_STACK: usize = 64 << 20;
 
 /// The stack the engine's parser may use.
 const CHECK_STACK: usize = 1 << 20;
 
-/// How many marks that can nest may stand behind an error of the engine's parser, which has not looked there. The other parser goes
-/// back and tries again at some of them, which takes it long before it takes it deep.
+/// How many marks that can nest may stand behind an error of the engine's parser, which has
+/// not looked there. The other parser goes back and tries again at some of them, so that it
+/// becomes slow long before it becomes deep.
 const UNSEEN_MARKS: usize = 4_000;
 
-/// What is said where a type stands.
-const TYPED: &str = "; this looks like a type, and workflow programs are plain JavaScript: take the types out";
+/// What a message adds where a type seems to stand.
+const TYPED: &str =
+    "; this looks like a type, and workflow programs are plain JavaScript: take the types out";
 
-/// How many problems are told.
+/// The most problems that one answer lists.
 const TOLD: usize = 100;
 
 /// A source that can be run.
 pub(crate) struct Sound {
     pub(crate) meta: Meta,
     pub(crate) warnings: Vec<Problem>,
-    pub(crate) woven: Woven,
+    pub(crate) slips: Vec<Problem>,
+    pub(crate) instrumented: Instrumented,
 }
 
-/// Finds out now how large the stack is, because the process may be forbidden to ask later.
+/// Reads the size of the stack now, because the process may be forbidden to ask later.
 pub(crate) fn prepare() {
     let _ = stacker::remaining_stack();
 }
 
-/// A source without the mark that some editors put before it; everything else here is told about this text.
+/// A source without the byte-order mark that some editors put before it;
+/// every place here is a place in this text.
 pub(crate) fn unmarked(source: &str) -> &str {
     source.strip_prefix('\u{feff}').unwrap_or(source)
 }
@@ -63,15 +68,18 @@ pub(crate) fn check(source: &str, limits: &Limits) -> Result<Sound, Vec<Problem>
         let message = "the source holds a NUL character: write \\0 in a string instead".to_owned();
         return Err(vec![Problem { message, place: Some(places.at(at)) }]);
     }
-    let compiled = compile::try_out(&plain(source), limits, CHECK_STACK.min(limits.stack_bytes.max(64 << 10)));
+    let compiled =
+        compile::try_out(&plain(source), limits, CHECK_STACK.min(limits.stack_bytes.max(64 << 10)));
     let refused = match compiled {
         Err(Refusal { deep: true, .. }) => {
             let message = "the source is nested too deeply: give the inner parts names".to_owned();
             return Err(vec![Problem { message, place: None }]);
         }
         Err(Refusal { full: true, .. }) => {
-            let message =
-                format!("the source cannot be read with {} bytes of memory: make it smaller", limits.heap_bytes);
+            let message = format!(
+                "the source cannot be read with {} bytes of memory: make it smaller",
+                limits.heap_bytes
+            );
             return Err(vec![Problem { message, place: None }]);
         }
         Err(refusal) => Some((refusal_offset(&refusal, source, &places), refusal.message)),
@@ -102,8 +110,12 @@ pub(crate) fn check(source: &str, limits: &Limits) -> Result<Sound, Vec<Problem>
     if problems.is_empty()
         && let Some(sound) = sound
     {
-        let warnings = sound.warnings.into_iter().map(|(at, message)| problem(&places, Some(at), message)).collect();
-        return Ok(Sound { meta: sound.meta, warnings, woven: sound.woven });
+        let placed = |remarks: Vec<Remark>| {
+            remarks.into_iter().take(TOLD).map(|(at, message)| problem(&places, Some(at), message)).collect()
+        };
+        let warnings = placed(sound.warnings);
+        let slips = placed(sound.slips);
+        return Ok(Sound { meta: sound.meta, warnings, slips, instrumented: sound.instrumented });
     }
     problems.sort_by_key(|(at, _)| *at);
     problems.dedup();
@@ -118,7 +130,8 @@ pub(crate) fn check(source: &str, limits: &Limits) -> Result<Sound, Vec<Problem>
 struct Found {
     meta: Meta,
     warnings: Vec<Remark>,
-    woven: Woven,
+    slips: Vec<Remark>,
+    instrumented: Instrumented,
 }
 
 /// Builds the tree and looks through it. The engine's parser may have stopped somewhere.
@@ -134,11 +147,13 @@ fn look(source: &str, stopped: Option<usize>) -> Result<Found, Vec<(Option<u32>,
     if panicked {
         return Err(problems);
     }
-    let looked = weave::look(&program, source);
+    let mut looked = instrument::look(&program, source);
     problems.extend(looked.problems.iter().map(|(at, message)| (Some(*at), message.clone())));
     let Some(first) = program.body.first() else {
-        problems
-            .push((None, "the source must begin with `export const meta = {name: '…', description: '…'}`".to_owned()));
+        problems.push((
+            None,
+            "the source must begin with `export const meta = {name: '…', description: '…'}`".to_owned(),
+        ));
         return Err(problems);
     };
     let Some(init) = meta::object(first) else {
@@ -148,20 +163,30 @@ fn look(source: &str, stopped: Option<usize>) -> Result<Found, Vec<(Option<u32>,
         };
         problems.push((
             Some(first.span().start),
-            format!("the first statement must be `export const meta = {{name: '…', description: '…'}}`, and {what}"),
+            format!(
+                "the first statement must be `export const meta = {{name: '…', description: '…'}}`, and \
+                {what}"
+            ),
         ));
         return Err(problems);
     };
     let read = meta::read(init);
     problems.extend(read.problems.into_iter().map(|(at, message)| (Some(at), message)));
     if problems.is_empty() {
-        Ok(Found { meta: read.meta, warnings: read.warnings, woven: looked.weave(source, first.span()) })
+        let slips = std::mem::take(&mut looked.slips);
+        Ok(Found {
+            meta: read.meta,
+            warnings: read.warnings,
+            slips,
+            instrumented: looked.instrument(source, first.span()),
+        })
     } else {
         Err(problems)
     }
 }
 
-/// The program as the engine's parser is to see it: its `export` and a first line for a shell blanked, inside a function.
+/// The program as the engine's parser is to see it: its `export` and a first line for a shell blanked, inside
+/// a function.
 fn plain(source: &str) -> String {
     let mut text = source.to_owned();
     if text.starts_with("#!") {
@@ -227,20 +252,23 @@ fn looks_typed(source: &str, at: usize) -> bool {
     let Some(here) = source.get(at..) else { return false };
     let before = &source[..at];
     let line = before.rsplit(['\n', '\r']).next().unwrap_or_default();
-    let word: String = here.chars().take_while(|char| char.is_alphanumeric() || matches!(char, '_' | '$')).collect();
+    let word: String =
+        here.chars().take_while(|char| char.is_alphanumeric() || matches!(char, '_' | '$')).collect();
     let is_type = |text: &str| {
-        text.trim_start().starts_with(|char: char| char.is_alphabetic() || matches!(char, '{' | '[' | '(' | '\'' | '"'))
+        text.trim_start()
+            .starts_with(|char: char| char.is_alphabetic() || matches!(char, '{' | '[' | '(' | '\'' | '"'))
     };
     if let Some(behind) = here.strip_prefix(':') {
-        let named = line
-            .trim_end()
-            .ends_with(|char: char| char.is_alphanumeric() || matches!(char, '_' | '$' | ')' | '}' | ']' | '?'));
+        let named = line.trim_end().ends_with(|char: char| {
+            char.is_alphanumeric() || matches!(char, '_' | '$' | ')' | '}' | ']' | '?')
+        });
         return named && is_type(behind);
     }
     let whole = format!("{}{}", line, here.lines().next().unwrap_or_default());
     let mut words = whole.split_whitespace();
-    let declares = matches!(words.next(), Some("interface" | "type" | "enum" | "declare" | "namespace" | "abstract"))
-        && words.next().is_some_and(|next| next.starts_with(|char: char| char.is_alphabetic()));
+    let declares =
+        matches!(words.next(), Some("interface" | "type" | "enum" | "declare" | "namespace" | "abstract"))
+            && words.next().is_some_and(|next| next.starts_with(|char: char| char.is_alphabetic()));
     declares || matches!(word.as_str(), "as" | "satisfies")
 }
 

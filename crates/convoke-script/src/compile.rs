@@ -1,4 +1,5 @@
-//! Compiles text with the engine and runs none of it. Each compilation has an engine of its own that ends with it.
+//! Compiles text with the engine and runs none of it. Each compilation has an engine of its own that ends
+//! with it.
 
 use rquickjs::context::intrinsic;
 use rquickjs::{Context, Ctx, Error, Module, Runtime};
@@ -46,7 +47,12 @@ fn refusal(ctx: &Ctx<'_>, error: &Error) -> Refusal {
         let head = if line == 1 { HEAD.len() } else { 0 };
         (line, column.saturating_sub(u32::try_from(head).unwrap_or_default()).max(1))
     });
-    Refusal { deep: message.contains("Maximum call stack"), full: message.contains("out of memory"), message, place }
+    Refusal {
+        deep: message.contains("Maximum call stack"),
+        full: message.contains("out of memory"),
+        message,
+        place,
+    }
 }
 
 /// The line and column of the first frame of a stack that is in a file.

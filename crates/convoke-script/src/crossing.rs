@@ -1,12 +1,14 @@
-//! Text and values on their way between the engine and the host. It changes what cannot be said on the other side and touches no
-//! engine.
+//! Text and values on their way between the engine and the host. It changes what cannot be said on the other
+//! side and touches no engine.
 
 use serde_json::Value;
 
-/// How deeply a value may be nested to cross. The host reads JSON with a limit of 128 levels, of which the reply itself takes a few.
+/// How deeply a value may be nested to cross. The host reads JSON with a limit of 128 levels, of which the
+/// reply itself takes a few.
 pub(crate) const MAX_DEPTH: usize = 100;
 
-/// Replaces escapes of lone surrogates in JSON text, which no Rust string can hold, by the replacement character.
+/// Replaces escapes of lone surrogates in JSON text, which no Rust string can hold, by the replacement
+/// character.
 pub(crate) fn mend_surrogates(text: String) -> String {
     if !text.contains("\\ud") && !text.contains("\\uD") {
         return text;
@@ -78,10 +80,11 @@ pub(crate) fn is_line(text: &str) -> bool {
     text.chars().all(is_plain)
 }
 
-/// Whether a character neither ends a line nor controls anything. Marks that turn the direction of text around can make a line
-/// show what it does not say.
+/// Whether a character neither ends a line nor controls anything. Marks that turn the direction of text
+/// around can make a line show what it does not say.
 fn is_plain(char: char) -> bool {
-    !char.is_control() && !matches!(char, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    !char.is_control()
+        && !matches!(char, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// What follows an escape character: a bracketed sequence up to its final letter, or one character.

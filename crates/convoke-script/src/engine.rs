@@ -1,5 +1,5 @@
-//! One JavaScript engine for one program: its limits, the names around the program, the modules that are run. It never touches the
-//! outside; what a program wants lands on the [`Desk`].
+//! One JavaScript engine for one program: its limits, the names around the program, the modules that are run.
+//! It never touches the outside; what a program wants lands on the [`Outbox`].
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -10,9 +10,9 @@ use rquickjs::runtime::MemoryUsage;
 use rquickjs::{Context, Ctx, Error, Exception, Function, Module, Object, Persistent, Runtime, Value};
 use serde_json::json;
 
-use crate::desk::{CallSite, Desk, Stop};
+use crate::instrument::NAMES;
+use crate::outbox::{CallSite, Outbox, Stop};
 use crate::protocol::{FaultKind, Limits, Start};
-use crate::weave::NAMES;
 use crate::web;
 
 /// Everything but clocks, weak references and what only hosts need.
@@ -28,7 +28,7 @@ type Intrinsics = (
     intrinsic::Promise,
 );
 
-/// How many rejections that nobody looked at are remembered.
+/// How many rejections that no handler took are remembered.
 const REMEMBERED: usize = 50;
 
 /// Room for the names around the program, which is not the program's own.
@@ -49,8 +49,8 @@ pub(crate) struct Engine {
     watch: Cell<Watch>,
 }
 
-/// Looks at the heap now and then between two jobs: a job that finds it full can be lost without a word, and the engine's collector,
-/// which would otherwise run anywhere, is not safe where memory has just run out.
+/// Looks at the heap now and then between two jobs: a job that finds it full can be lost without a word, and
+/// the engine's collector, which would otherwise run anywhere, is not safe where memory has just run out.
 #[derive(Clone, Copy, Default)]
 struct Watch {
     jobs: u64,
@@ -59,8 +59,8 @@ struct Watch {
     collect: usize,
 }
 
-/// A job is work even if it computes next to nothing. The default ticks allow 400,000 of them in one step; the widest `parallel` and
-/// a `pipeline` of four stages behind it take less than a quarter of that.
+/// A job counts as work even if it computes next to nothing. The default ticks allow 400,000 of them in one
+/// step; the widest `parallel` and a `pipeline` of four stages behind it take less than a quarter of that.
 const JOBS_PER_TICK: u64 = 20;
 
 /// Below this the collector is not run.
@@ -74,7 +74,7 @@ impl Drop for Engine {
 
 impl Engine {
     /// An engine with the names around a program in place and frozen.
-    pub(crate) fn new(start: &Start, desk: &Rc<RefCell<Desk>>, stop: Stop) -> Result<Self, String> {
+    pub(crate) fn new(start: &Start, outbox: &Rc<RefCell<Outbox>>, stop: Stop) -> Result<Self, String> {
         let Limits { heap_bytes, stack_bytes, ticks: most, .. } = start.limits;
         let runtime = Runtime::new().map_err(|error| error.to_string())?;
         let heap = heap_bytes.saturating_add(PRELUDE_HEAP);
@@ -82,7 +82,8 @@ impl Engine {
         runtime.set_max_stack_size(stack_bytes);
         runtime.set_gc_threshold(usize::MAX);
         let ticks = Rc::new(Cell::new(0));
-        let (counter, stopped) = (Rc::clone(&ticks), stop.clone());
+        let counter = Rc::clone(&ticks);
+        let stopped = stop.clone();
         runtime.set_interrupt_handler(Some(Box::new(move || {
             count(&counter, most, &stopped);
             stopped.get().is_some()
@@ -96,7 +97,7 @@ impl Engine {
         let mut engine =
             Self { api: None, rejections, context, runtime, ticks, most, stop, heap, watch: Cell::default() };
         let api = engine.context.with(|ctx| {
-            let api = prepare(&ctx, start, desk).map_err(|error| told(&ctx, &error))?;
+            let api = prepare(&ctx, start, outbox).map_err(|error| told(&ctx, &error))?;
             Ok::<_, String>(Persistent::save(&ctx, api))
         })?;
         engine.api = Some(api);
@@ -108,7 +109,7 @@ impl Engine {
         self.ticks.set(0);
     }
 
-    /// Calls the program that a woven text holds: `start`, or `child` with a number and a name.
+    /// Calls the program that a instrumented text holds: `start`, or `child` with a number and a name.
     pub(crate) fn run(&self, file: &str, text: &str, child: Option<(u32, &str)>) -> Result<(), String> {
         self.with_api(|ctx, api| {
             let (module, evaluated) = Module::declare(ctx.clone(), file, text)?.eval()?;
@@ -116,7 +117,9 @@ impl Engine {
             let factory: Function<'_> = module.get("default")?;
             match child {
                 None => api.get::<_, Function<'_>>("start")?.call::<_, ()>((factory,)),
-                Some((call, name)) => api.get::<_, Function<'_>>("child")?.call::<_, ()>((call, name, factory)),
+                Some((call, name)) => {
+                    api.get::<_, Function<'_>>("child")?.call::<_, ()>((call, name, factory))
+                }
             }
         })
     }
@@ -138,7 +141,7 @@ impl Engine {
         self.with_api(|_, api| api.get::<_, Function<'_>>("spend")?.call::<_, ()>((spent as f64,)))
     }
 
-    /// Runs until nothing is left to run, or something says stop.
+    /// Runs until nothing is left to run, or a limit says stop.
     pub(crate) fn pump(&self) {
         while self.stop.get().is_none() {
             self.look();
@@ -159,7 +162,7 @@ impl Engine {
         self.with_api(|_, api| api.get::<_, Function<'_>>("report")?.call(()))
     }
 
-    /// What was rejected and never looked at.
+    /// The reasons of rejections that no handler took.
     pub(crate) fn unhandled(&self) -> Vec<String> {
         let noted: Vec<_> = self.rejections.borrow_mut().drain(..).collect();
         let described = noted.into_iter().filter_map(|(_, reason)| {
@@ -178,7 +181,7 @@ impl Engine {
         used.max(self.watch.get().peak) > self.heap / 3
     }
 
-    /// Looking takes as long as there are objects, so the more there are the longer it is until the next time.
+    /// A look takes longer the more objects there are, so the pause until the next one grows with them.
     fn look(&self) {
         let mut watch = self.watch.get();
         watch.jobs += 1;
@@ -205,7 +208,7 @@ impl Engine {
         u64::try_from(self.runtime.memory_usage().malloc_size).unwrap_or_default()
     }
 
-    /// Stops for what an error of the engine means, if it is one that a program must not outlive.
+    /// Stops the program if an error of the engine is one that a program must not survive.
     fn blame(&self, message: &str) {
         if message.contains("out of memory") || message.is_empty() || message == "null" {
             self.stop.set(FaultKind::Heap);
@@ -214,7 +217,10 @@ impl Engine {
         }
     }
 
-    fn with_api<T>(&self, f: impl for<'js> FnOnce(&Ctx<'js>, &Object<'js>) -> Result<T, Error>) -> Result<T, String> {
+    fn with_api<T>(
+        &self,
+        f: impl for<'js> FnOnce(&Ctx<'js>, &Object<'js>) -> Result<T, Error>,
+    ) -> Result<T, String> {
         let Some(api) = self.api.clone() else { return Err("the engine has not started".to_owned()) };
         let result = self.context.with(|ctx| {
             let api = api.restore(&ctx).map_err(|error| error.to_string())?;
@@ -232,7 +238,7 @@ fn count(ticks: &Cell<u64>, most: u64, stop: &Stop) {
     }
 }
 
-/// Keeps the list of rejections that nobody looked at.
+/// Keeps the list of rejections that no handler took.
 fn note<'js>(noted: &Rejections, ctx: &Ctx<'js>, promise: Value<'js>, reason: Value<'js>, handled: bool) {
     let mut noted = noted.borrow_mut();
     if handled {
@@ -242,7 +248,7 @@ fn note<'js>(noted: &Rejections, ctx: &Ctx<'js>, promise: Value<'js>, reason: Va
     }
 }
 
-/// An error of the engine in words, taken from it.
+/// The text of an error of the engine; the pending exception is taken out of the engine.
 fn told(ctx: &Ctx<'_>, error: &Error) -> String {
     if !error.is_exception() {
         return error.to_string();
@@ -256,8 +262,8 @@ fn told(ctx: &Ctx<'_>, error: &Error) -> String {
 }
 
 /// Puts the names around the program in place and freezes them.
-fn prepare<'js>(ctx: &Ctx<'js>, start: &Start, desk: &Rc<RefCell<Desk>>) -> Result<Object<'js>, Error> {
-    let host = host(ctx, desk)?;
+fn prepare<'js>(ctx: &Ctx<'js>, start: &Start, outbox: &Rc<RefCell<Outbox>>) -> Result<Object<'js>, Error> {
+    let host = host(ctx, outbox)?;
     prelude(ctx, "clock", include_str!("prelude/clock.js"))?.call::<_, ()>(())?;
     prelude(ctx, "web", include_str!("prelude/web.js"))?.call::<_, ()>((host.clone(),))?;
     let portrayer = prelude(ctx, "portray", include_str!("prelude/portray.js"))?;
@@ -267,7 +273,8 @@ fn prepare<'js>(ctx: &Ctx<'js>, start: &Start, desk: &Rc<RefCell<Desk>>) -> Resu
         "total": start.budget_total, "spent": start.spent,
     });
     let limits = ctx.json_parse(limits.to_string())?;
-    let api: Object<'js> = prelude(ctx, "api", include_str!("prelude/api.js"))?.call((host, limits, portrayer))?;
+    let api: Object<'js> =
+        prelude(ctx, "api", include_str!("prelude/api.js"))?.call((host, limits, portrayer))?;
     let args = match &start.args {
         Some(value) => ctx.json_parse(value.to_string())?,
         None => Value::new_undefined(ctx.clone()),
@@ -284,11 +291,11 @@ fn prelude<'js>(ctx: &Ctx<'js>, name: &str, text: &str) -> Result<Function<'js>,
     ctx.eval_with_options(text, options)
 }
 
-/// The functions through which a program's wants reach the desk. Only the prelude holds them.
-fn host<'js>(ctx: &Ctx<'js>, desk: &Rc<RefCell<Desk>>) -> Result<Object<'js>, Error> {
+/// The functions through which a program's wants reach the outbox. Only the prelude holds them.
+fn host<'js>(ctx: &Ctx<'js>, outbox: &Rc<RefCell<Outbox>>) -> Result<Object<'js>, Error> {
     let host = Object::new(ctx.clone())?;
     let refuse = |ctx: &Ctx<'_>, message: String| Exception::throw_type(ctx, &message);
-    let at = Rc::clone(desk);
+    let at = Rc::clone(outbox);
     host.set(
         "call",
         Func::from(
@@ -304,28 +311,31 @@ fn host<'js>(ctx: &Ctx<'js>, desk: &Rc<RefCell<Desk>>) -> Result<Object<'js>, Er
             },
         ),
     )?;
-    let at = Rc::clone(desk);
+    let at = Rc::clone(outbox);
     host.set(
         "log",
         Func::from(move |ctx: Ctx<'js>, text: String| {
             at.borrow_mut().log(&text).map_err(|message| refuse(&ctx, message))
         }),
     )?;
-    let at = Rc::clone(desk);
+    let at = Rc::clone(outbox);
     host.set(
         "phase",
         Func::from(move |ctx: Ctx<'js>, title: String, within: Option<String>| {
             at.borrow_mut().phase(&title, within).map_err(|message| refuse(&ctx, message))
         }),
     )?;
-    let at = Rc::clone(desk);
+    let at = Rc::clone(outbox);
     host.set("clear", Func::from(move |call: u32| at.borrow_mut().clear(call)))?;
-    let at = Rc::clone(desk);
+    let at = Rc::clone(outbox);
     host.set("full", Func::from(move || at.borrow().stop.set(FaultKind::Heap)))?;
-    let at = Rc::clone(desk);
+    let at = Rc::clone(outbox);
     host.set("stopped", Func::from(move || at.borrow().stop.get().is_some()))?;
     host.set("url", Func::from(|text: String, base: Option<String>| web::url(&text, base.as_deref())))?;
-    host.set("setUrl", Func::from(|href: String, part: String, value: String| web::set_url(&href, &part, &value)))?;
+    host.set(
+        "setUrl",
+        Func::from(|href: String, part: String, value: String| web::set_url(&href, &part, &value)),
+    )?;
     host.set("query", Func::from(|text: String| web::query(&text)))?;
     host.set("writeQuery", Func::from(|pairs: String| web::write_query(&pairs)))?;
     Ok(host)

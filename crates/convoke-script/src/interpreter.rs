@@ -1,5 +1,5 @@
-//! One question, one reply: the checks, the steps, the ends. It holds no rule about what programs may do; those are in the check, the
-//! desk and the prelude.
+//! One question, one reply: the checks, the steps, the ends. It holds no rule about what programs may do;
+//! those are in the check, the outbox and the prelude.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -9,11 +9,13 @@ use serde_json::Value;
 
 use crate::check::{self, Sound};
 use crate::compile;
-use crate::desk::{Awaited, CHILD_STEM, Desk, MAIN, Stop};
 use crate::engine::Engine;
+use crate::instrument::Instrumented;
+use crate::outbox::{Awaited, CHILD_STEM, MAIN, Outbox, Stop};
 use crate::places::Places;
-use crate::protocol::{Answer, Ask, Fault, FaultKind, Limits, Place, Said, Start, State, Step, Told};
-use crate::weave::Woven;
+use crate::protocol::{
+    Answer, Fault, FaultKind, GuestMessage, HostMessage, Limits, Said, SourcePosition, Start, State, Step,
+};
 
 /// Runs one program.
 pub struct Interpreter {
@@ -22,10 +24,10 @@ pub struct Interpreter {
 
 struct Running {
     engine: Engine,
-    desk: Rc<RefCell<Desk>>,
+    outbox: Rc<RefCell<Outbox>>,
     stop: Stop,
     source: String,
-    woven: Woven,
+    instrumented: Instrumented,
     limits: Limits,
     children: u32,
     ended: Option<State>,
@@ -54,22 +56,23 @@ impl Default for Interpreter {
 }
 
 impl Interpreter {
-    /// One that has been asked nothing yet. Made before the process is locked, if it is to be.
+    /// An interpreter that has been asked nothing yet. Made before the
+    /// process is locked, if it is to be locked.
     pub fn new() -> Self {
         check::prepare();
         Self { running: None }
     }
 
     /// One question, one reply.
-    pub fn hear(&mut self, ask: Ask) -> Told {
+    pub fn hear(&mut self, ask: HostMessage) -> GuestMessage {
         match ask {
-            Ask::Check { source, limits } => match check::check(&source, &limits) {
-                Ok(Sound { meta, warnings, .. }) => Told::Sound { meta, warnings },
-                Err(problems) => Told::Unsound { problems },
+            HostMessage::Check { source, limits } => match check::check(&source, &limits) {
+                Ok(Sound { meta, warnings, slips, .. }) => GuestMessage::Sound { meta, warnings, slips },
+                Err(problems) => GuestMessage::Unsound { problems },
             },
-            Ask::Start(_) if self.running.is_some() => confused("a program was started before"),
-            Ask::Start(start) => self.start(*start),
-            Ask::Answer { call, answer, spent } => match &mut self.running {
+            HostMessage::Start(_) if self.running.is_some() => confused("a program was started before"),
+            HostMessage::Start(start) => self.start(*start),
+            HostMessage::Answer { call, answer, spent } => match &mut self.running {
                 None => confused("no program was started"),
                 Some(running) => running.answer(call, &answer, spent),
             },
@@ -80,9 +83,10 @@ impl Interpreter {
     pub fn hear_line(&mut self, line: &str) -> String {
         let told = match serde_json::from_str(line) {
             Ok(ask) => self.hear(ask),
-            Err(error) => Told::Confused { why: error.to_string() },
+            Err(error) => GuestMessage::Confused { why: error.to_string() },
         };
-        serde_json::to_string(&told).unwrap_or_else(|_| r#"{"told":"confused","why":"unwritable"}"#.to_owned())
+        serde_json::to_string(&told)
+            .unwrap_or_else(|_| r#"{"told":"confused","why":"unwritable"}"#.to_owned())
     }
 
     /// Bytes of the engine's heap in use, for measurements; nothing before a start.
@@ -90,33 +94,36 @@ impl Interpreter {
         self.running.as_ref().map_or(0, |running| running.engine.heap_used())
     }
 
-    fn start(&mut self, start: Start) -> Told {
-        let Sound { woven, .. } = match check::check(&start.source, &start.limits) {
+    fn start(&mut self, start: Start) -> GuestMessage {
+        let Sound { instrumented, .. } = match check::check(&start.source, &start.limits) {
             Ok(sound) => sound,
-            Err(problems) => return Told::Unsound { problems },
+            Err(problems) => return GuestMessage::Unsound { problems },
         };
         let stop = Stop::default();
-        let desk = Rc::new(RefCell::new(Desk::new(start.limits, stop.clone())));
-        let engine = match Engine::new(&start, &desk, stop.clone()) {
+        let outbox = Rc::new(RefCell::new(Outbox::new(start.limits, stop.clone())));
+        let engine = match Engine::new(&start, &outbox, stop.clone()) {
             Ok(engine) => engine,
             Err(message) => {
                 let state = unstarted(&message, &start.limits);
-                return Told::Stepped(Box::new(Step { state, ..Step::default() }));
+                return GuestMessage::Stepped(Box::new(Step { state, ..Step::default() }));
             }
         };
         let source = check::unmarked(&start.source).to_owned();
         let limits = start.limits;
-        let running = Running { engine, desk, stop, source, woven, limits, children: 0, ended: None };
-        self.running.insert(running).step(|running| running.engine.run(MAIN, &running.woven.text, None))
+        let running =
+            Running { engine, outbox, stop, source, instrumented, limits, children: 0, ended: None };
+        self.running
+            .insert(running)
+            .step(|running| running.engine.run(MAIN, &running.instrumented.text, None))
     }
 }
 
 impl Running {
-    fn answer(&mut self, call: u32, answer: &Answer, spent: u64) -> Told {
-        let awaited = self.desk.borrow().awaited(call);
+    fn answer(&mut self, call: u32, answer: &Answer, spent: u64) -> GuestMessage {
+        let awaited = self.outbox.borrow().awaited(call);
         let Some(awaited) = awaited else {
             // A timer that was cleared while its answer was on the way.
-            let forgotten = self.desk.borrow().is_forgotten(call);
+            let forgotten = self.outbox.borrow().is_forgotten(call);
             return if forgotten {
                 self.step(|_| Ok(()))
             } else {
@@ -126,7 +133,7 @@ impl Running {
         if awaited == Awaited::Value && matches!(answer, Answer::Program { .. }) {
             return confused(&format!("call {call} is not a workflow, and a program is no answer to it"));
         }
-        self.desk.borrow_mut().answered(call);
+        self.outbox.borrow_mut().answered(call);
         self.step(|running| {
             running.engine.spend(spent)?;
             match answer {
@@ -140,29 +147,31 @@ impl Running {
     /// Runs a child inside the program that asked for it.
     fn child(&mut self, call: u32, name: &str, source: &str) -> Result<(), String> {
         match check::check(source, &self.limits) {
-            Ok(Sound { woven, .. }) => {
+            Ok(Sound { instrumented, .. }) => {
                 self.children += 1;
                 // The number is put behind the stem so that the line of a call is found by the stem alone.
                 let file = format!("{}-{CHILD_STEM}", self.children);
-                self.engine.run(&file, &woven.text, Some((call, name)))
+                self.engine.run(&file, &instrumented.text, Some((call, name)))
             }
             Err(problems) => {
                 let first = problems.first();
-                let line =
-                    first.and_then(|problem| problem.place.as_ref()).map(|place| format!(" line {}:", place.line));
+                let line = first
+                    .and_then(|problem| problem.place.as_ref())
+                    .map(|place| format!(" line {}:", place.line));
                 let message = first.map_or("it cannot be run", |problem| &problem.message);
-                self.engine.settle(call, Err(&format!("workflow '{name}':{} {message}", line.unwrap_or_default())))
+                self.engine
+                    .settle(call, Err(&format!("workflow '{name}':{} {message}", line.unwrap_or_default())))
             }
         }
     }
 
     /// One step: what is given, then everything that follows from it. Nothing is run after the end.
-    fn step(&mut self, first: impl FnOnce(&mut Self) -> Result<(), String>) -> Told {
+    fn step(&mut self, first: impl FnOnce(&mut Self) -> Result<(), String>) -> GuestMessage {
         if let Some(state) = &self.ended {
-            return Told::Stepped(Box::new(Step { state: state.clone(), ..Step::default() }));
+            return GuestMessage::Stepped(Box::new(Step { state: state.clone(), ..Step::default() }));
         }
         self.engine.begin();
-        self.desk.borrow_mut().begin();
+        self.outbox.borrow_mut().begin();
         let began = first(self);
         if began.is_ok() {
             self.engine.pump();
@@ -171,14 +180,14 @@ impl Running {
         if !matches!(state, State::Waiting) {
             self.close(&state);
         }
-        let mut desk = self.desk.borrow_mut();
+        let mut outbox = self.outbox.borrow_mut();
         let step = Step {
-            calls: std::mem::take(&mut desk.calls),
-            cleared: std::mem::take(&mut desk.cleared),
-            said: std::mem::take(&mut desk.said),
+            calls: std::mem::take(&mut outbox.calls),
+            cleared: std::mem::take(&mut outbox.cleared),
+            said: std::mem::take(&mut outbox.said),
             state,
         };
-        Told::Stepped(Box::new(step))
+        GuestMessage::Stepped(Box::new(step))
     }
 
     /// How the program stands, now that nothing is left to run.
@@ -190,18 +199,18 @@ impl Running {
             return fault(FaultKind::Thrown, message, None);
         }
         let report = self.engine.report();
-        // Reading the result runs the program's own getters, which may go too far as well.
+        // Reading the result runs the program's own getters, which may hit a limit as well.
         if let Some(kind) = self.stop.get() {
             return self.limit(kind);
         }
         let text = match report {
             Err(message) => return fault(FaultKind::Thrown, message, None),
             Ok(Some(text)) => text,
-            Ok(None) if !self.desk.borrow().is_idle() => return State::Waiting,
+            Ok(None) if !self.outbox.borrow().is_idle() => return State::Waiting,
             Ok(None) if self.engine.is_full() => return self.limit(FaultKind::Heap),
             Ok(None) => {
-                let message =
-                    "the program waits for something that nobody will answer: a promise in it is never settled";
+                let message = "the program waits for something that nobody will answer: a promise in it is \
+                    never settled";
                 return fault(FaultKind::Deadlock, message.to_owned(), None);
             }
         };
@@ -210,8 +219,12 @@ impl Running {
         }
         match serde_json::from_str(&crate::crossing::mend_surrogates(text)) {
             Ok(Report { threw: None, value, replaced, .. }) => State::Returned { value, replaced },
-            Ok(Report { threw: Some(message), stack, kind, .. }) => self.thrown(message, stack.as_deref(), kind),
-            Err(error) => fault(FaultKind::Value, format!("the result cannot be written as JSON: {error}"), None),
+            Ok(Report { threw: Some(message), stack, kind, .. }) => {
+                self.thrown(message, stack.as_deref(), kind)
+            }
+            Err(error) => {
+                fault(FaultKind::Value, format!("the result cannot be written as JSON: {error}"), None)
+            }
         }
     }
 
@@ -234,23 +247,30 @@ impl Running {
         fault(kind, message, place)
     }
 
-    fn place(&self, stack: &str) -> Option<Place> {
+    fn place(&self, stack: &str) -> Option<SourcePosition> {
         let (line, column) = compile::place(stack, MAIN)?;
         let places = Places::new(&self.source);
-        Some(places.at(self.woven.offset(&self.source, &places, line, column)?))
+        Some(places.at(self.instrumented.offset(&self.source, &places, line, column)?))
     }
 
     fn limit(&self, kind: FaultKind) -> State {
-        let Limits { heap_bytes, stack_bytes, ticks, pending, calls, log_lines, value_bytes, .. } = self.limits;
+        let Limits { heap_bytes, stack_bytes, ticks, pending, calls, log_lines, value_bytes, .. } =
+            self.limits;
         let message = match kind {
             FaultKind::Ticks => {
-                format!("the program computed for {ticks} ticks without waiting for anything, and was stopped")
+                format!(
+                    "the program computed for {ticks} ticks without waiting for anything, and was stopped"
+                )
             }
             FaultKind::Heap => {
-                format!("the program needed more than its {heap_bytes} bytes of memory: keep less of it at once")
+                format!(
+                    "the program needed more than its {heap_bytes} bytes of memory: keep less of it at once"
+                )
             }
-            FaultKind::Stack => format!("the program recursed deeper than its {stack_bytes} bytes of stack allow"),
-            FaultKind::Pending if self.desk.borrow().is_used_up() => {
+            FaultKind::Stack => {
+                format!("the program recursed deeper than its {stack_bytes} bytes of stack allow")
+            }
+            FaultKind::Pending if self.outbox.borrow().is_used_up() => {
                 format!("more than {calls} calls in one run: do it in fewer calls, or in several runs")
             }
             FaultKind::Pending => format!("more than {pending} calls waited at once: make them in batches"),
@@ -258,14 +278,16 @@ impl Running {
             FaultKind::Value => {
                 format!("a value that crosses the border is larger than {value_bytes} bytes: hand over less")
             }
-            FaultKind::Thrown | FaultKind::Deadlock | FaultKind::Deadline | FaultKind::Died | FaultKind::Unsound => {
-                "the program ended".to_owned()
-            }
+            FaultKind::Thrown
+            | FaultKind::Deadlock
+            | FaultKind::Deadline
+            | FaultKind::Died
+            | FaultKind::Unsound => "the program ended".to_owned(),
         };
         fault(kind, message, None)
     }
 
-    /// The program has ended: say what nobody looked at, and remember the end.
+    /// The program has ended: logs the rejections that no handler took, and remembers the end.
     fn close(&mut self, state: &State) {
         self.ended = Some(state.clone());
         // After a limit the engine is not entered again.
@@ -273,10 +295,10 @@ impl Running {
             return;
         }
         let unhandled = self.engine.unhandled();
-        let mut desk = self.desk.borrow_mut();
+        let mut outbox = self.outbox.borrow_mut();
         for reason in unhandled {
             let text = format!("a promise was rejected and nobody looked at it: {reason}");
-            desk.said.push(Said::Log { text: crate::crossing::line(&text, self.limits.log_chars) });
+            outbox.said.push(Said::Log { text: crate::crossing::line(&text, self.limits.log_chars) });
         }
     }
 }
@@ -284,7 +306,7 @@ impl Running {
 /// The names around a program, or its arguments, did not fit.
 fn unstarted(message: &str, limits: &Limits) -> State {
     let Limits { heap_bytes, stack_bytes, .. } = limits;
-    // Without room for an error the engine throws null, which says nothing to anybody.
+    // Without room for an error object the engine throws null, which is no text for a message.
     if message.contains("Maximum call stack") {
         let message = format!("the engine cannot start with {stack_bytes} bytes of stack: allow it more");
         return fault(FaultKind::Stack, message, None);
@@ -294,17 +316,18 @@ fn unstarted(message: &str, limits: &Limits) -> State {
         other => format!(" ({other})"),
     };
     let message = format!(
-        "the engine cannot start with {heap_bytes} bytes of memory{why}: hand over smaller arguments, or a path to read"
+        "the engine cannot start with {heap_bytes} bytes of memory{why}: hand over smaller arguments, or a \
+            path to read"
     );
     fault(FaultKind::Heap, message, None)
 }
 
-fn fault(kind: FaultKind, message: String, place: Option<Place>) -> State {
+fn fault(kind: FaultKind, message: String, place: Option<SourcePosition>) -> State {
     State::Failed { fault: Fault { kind, message, place } }
 }
 
-fn confused(why: &str) -> Told {
-    Told::Confused { why: why.to_owned() }
+fn confused(why: &str) -> GuestMessage {
+    GuestMessage::Confused { why: why.to_owned() }
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
-//! Reads `meta`, the literal that a program says of itself with. It looks at the syntax tree and evaluates nothing.
+//! Reads `meta`, the literal in which a program describes itself. It looks
+//! at the syntax tree and evaluates nothing.
 
 use oxc_ast::ast::{
-    ArrayExpressionElement, BindingPattern, Declaration, Expression, ObjectExpression, ObjectPropertyKind, PropertyKey,
-    PropertyKind, Statement, VariableDeclarationKind,
+    ArrayExpressionElement, BindingPattern, Declaration, Expression, ObjectExpression, ObjectPropertyKind,
+    PropertyKey, PropertyKind, Statement, VariableDeclarationKind,
 };
 use oxc_span::{GetSpan, Span};
 use oxc_syntax::operator::{BinaryOperator, UnaryOperator};
@@ -17,7 +18,7 @@ const NAME_CHARS: usize = 100;
 /// Something odd at an offset.
 pub(crate) type Remark = (u32, String);
 
-/// What reading came to: the meta, what is wrong, and what is merely odd.
+/// The result of reading: the meta, what is wrong, and what is merely odd.
 #[derive(Default)]
 pub(crate) struct Read {
     pub(crate) meta: Meta,
@@ -35,12 +36,14 @@ pub(crate) fn object<'s, 'a>(statement: &'s Statement<'a>) -> Option<&'s Express
     one.init.as_ref()
 }
 
-/// Reads it.
+/// Reads the literal.
 pub(crate) fn read(init: &Expression) -> Read {
     let mut read = Read::default();
     let Expression::ObjectExpression(object) = init.without_parentheses() else {
-        read.problems
-            .push((init.span().start, "`meta` must be an object literal: {name: '…', description: '…'}".to_owned()));
+        read.problems.push((
+            init.span().start,
+            "`meta` must be an object literal: {name: '…', description: '…'}".to_owned(),
+        ));
         return read;
     };
     let members = object_members(object, &mut read.problems);
@@ -63,7 +66,8 @@ pub(crate) fn read(init: &Expression) -> Read {
     let description = required("description");
     if !crossing::is_line(&name) || name.chars().count() > NAME_CHARS {
         let message = format!(
-            "`name` in `meta` must be one line of at most {NAME_CHARS} characters, without control characters: put more into the `description`"
+            "`name` in `meta` must be one line of at most {NAME_CHARS} characters, without control \
+                characters: put more into the `description`"
         );
         read.problems.push((at, message));
     }
@@ -96,19 +100,24 @@ fn phases(value: Option<&Value>, at: u32, read: &mut Read) -> Vec<Phase> {
         match title {
             Some(title) if !crossing::is_line(&title) => {
                 let message = format!(
-                    "the title of phase {} in `meta` must be one line without control characters: put more into its `detail`",
+                    "the title of phase {} in `meta` must be one line without control characters: put more \
+                        into its `detail`",
                     index + 1
                 );
                 read.problems.push((at, message));
             }
-            Some(title) => phases.push(Phase { title, detail: text(item, "detail"), model: text(item, "model") }),
-            None => read.warnings.push((at, format!("phase {} in `meta` has no title and is left out", index + 1))),
+            Some(title) => {
+                phases.push(Phase { title, detail: text(item, "detail"), model: text(item, "model") })
+            }
+            None => read
+                .warnings
+                .push((at, format!("phase {} in `meta` has no title and is left out", index + 1))),
         }
     }
     phases
 }
 
-/// The value of a literal; `None` when it is none, which has then been said.
+/// The value of a literal; `None` if it is no literal, and then a problem has been added.
 fn literal(expression: &Expression, problems: &mut Vec<Remark>) -> Option<Value> {
     let expression = expression.without_parentheses();
     match expression {
@@ -130,8 +139,12 @@ fn literal(expression: &Expression, problems: &mut Vec<Remark>) -> Option<Value>
         Expression::ArrayExpression(array) => {
             let before = problems.len();
             let items = array.elements.iter().filter_map(|element| match element {
-                ArrayExpressionElement::SpreadElement(spread) => said(spread.span, "`...` in `meta`", problems),
-                ArrayExpressionElement::Elision(hole) => said(hole.span, "a hole in an array of `meta`", problems),
+                ArrayExpressionElement::SpreadElement(spread) => {
+                    said(spread.span, "`...` in `meta`", problems)
+                }
+                ArrayExpressionElement::Elision(hole) => {
+                    said(hole.span, "a hole in an array of `meta`", problems)
+                }
                 element => element.as_expression().and_then(|item| literal(item, problems)),
             });
             let items: Vec<Value> = items.collect();
@@ -199,7 +212,10 @@ fn object_members(object: &ObjectExpression, problems: &mut Vec<Remark>) -> Map<
             }
         };
         if matches!(key.as_str(), "__proto__" | "constructor" | "prototype") {
-            problems.push((property.span.start, format!("`{key}` may not be a key in `meta`; give it another name")));
+            problems.push((
+                property.span.start,
+                format!("`{key}` may not be a key in `meta`; give it another name"),
+            ));
             continue;
         }
         if let Some(value) = literal(&property.value, problems) {
@@ -229,11 +245,13 @@ fn refuse(expression: &Expression, problems: &mut Vec<Remark>) -> Option<Value> 
         Expression::CallExpression(_) | Expression::NewExpression(_) | Expression::ChainExpression(_) => {
             "a call in `meta`"
         }
-        Expression::TemplateLiteral(_) | Expression::TaggedTemplateExpression(_) => "a template with `${…}` in `meta`",
-        Expression::RegExpLiteral(_) => "a regular expression in `meta`",
-        Expression::FunctionExpression(_) | Expression::ArrowFunctionExpression(_) | Expression::ClassExpression(_) => {
-            "a function in `meta`"
+        Expression::TemplateLiteral(_) | Expression::TaggedTemplateExpression(_) => {
+            "a template with `${…}` in `meta`"
         }
+        Expression::RegExpLiteral(_) => "a regular expression in `meta`",
+        Expression::FunctionExpression(_)
+        | Expression::ArrowFunctionExpression(_)
+        | Expression::ClassExpression(_) => "a function in `meta`",
         _ => "an expression in `meta`",
     };
     said(expression.span(), what, problems)
@@ -242,7 +260,10 @@ fn refuse(expression: &Expression, problems: &mut Vec<Remark>) -> Option<Value> 
 fn said(span: Span, what: &str, problems: &mut Vec<Remark>) -> Option<Value> {
     problems.push((
         span.start,
-        format!("{what} is not allowed, because `meta` is read and never run: write strings, numbers, true, false, null, arrays and objects of these"),
+        format!(
+            "{what} is not allowed, because `meta` is read and never run: write strings, numbers, true, \
+            false, null, arrays and objects of these"
+        ),
     ));
     None
 }

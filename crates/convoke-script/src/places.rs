@@ -1,6 +1,7 @@
-//! Places in a source: offsets to lines and columns and back. It knows where lines end as the engine does, and reads nothing else.
+//! Places in a source: offsets to lines and columns and back. It knows where lines end as the engine does,
+//! and reads nothing else.
 
-use crate::protocol::Place;
+use crate::protocol::SourcePosition;
 
 /// How much of a line a place shows.
 const SHOWN_CHARS: usize = 200;
@@ -28,7 +29,7 @@ impl<'s> Places<'s> {
     }
 
     /// The place of a byte offset; one past the end is the end.
-    pub(crate) fn at(&self, offset: usize) -> Place {
+    pub(crate) fn at(&self, offset: usize) -> SourcePosition {
         let mut offset = offset.min(self.source.len());
         while !self.source.is_char_boundary(offset) {
             offset -= 1;
@@ -41,7 +42,7 @@ impl<'s> Places<'s> {
         if text.len() < whole.len() {
             text.push('…');
         }
-        Place { line: number(line), column: number(column), text }
+        SourcePosition { line: number(line), column: number(column), text }
     }
 
     /// The offset at which a line begins, by its number from 1.

@@ -1,5 +1,6 @@
-//! What the host and the interpreter say to each other: one question, one reply, each one line of JSON. The host asks, the
-//! interpreter computes until it has nothing left to do, and says what it wants; it never waits and never asks anybody else.
+//! What the host and the interpreter say to each other: one question, one reply, each one line of JSON. The
+//! host asks, the interpreter computes until it has nothing left to do, and says what it wants; it never
+//! waits and asks nothing but the host.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -7,7 +8,7 @@ use serde_json::Value;
 /// What the host asks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
-pub enum Ask {
+pub enum HostMessage {
     /// Check this source and say everything that is wrong with it. May be asked any number of times.
     Check {
         /// The source.
@@ -61,7 +62,8 @@ mod present {
     }
 }
 
-/// What a program is held to. The host adds a deadline of its own, because a native loop of the engine cannot be interrupted.
+/// What a program is held to. The host adds a deadline of its own, because a native loop of the engine cannot
+/// be interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
@@ -133,13 +135,17 @@ pub enum Answer {
 /// What the interpreter says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "told", rename_all = "snake_case")]
-pub enum Told {
+pub enum GuestMessage {
     /// The source can be run.
     Sound {
         /// What it says of itself.
         meta: Meta,
         /// What is odd about it, but no obstacle.
         warnings: Vec<Problem>,
+        /// Mistakes that do not keep the program from being run; it fails, or does something
+        /// else than was meant, when it comes there.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        slips: Vec<Problem>,
     },
     /// The source cannot be run, and this is everything that is wrong with it, in the order it stands there.
     Unsound {
@@ -181,8 +187,8 @@ pub enum Said {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         within: Option<String>,
     },
-    /// `log(message)` or `console.log`, without control characters; and what the interpreter itself has to remark, such as an
-    /// unknown option or an item of `parallel` that threw.
+    /// `log(message)` or `console.log`, without control characters; and what the interpreter itself has to
+    /// remark, such as an unknown option or an item of `parallel` that threw.
     Log {
         /// The line.
         text: String,
@@ -221,14 +227,14 @@ pub struct Fault {
     pub message: String,
     /// Where, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub place: Option<Place>,
+    pub place: Option<SourcePosition>,
 }
 
 /// The kinds of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultKind {
-    /// The program threw, and nobody caught it.
+    /// The program threw, and no `catch` took it.
     Thrown,
     /// It ran too long between two waits.
     Ticks,
@@ -236,7 +242,7 @@ pub enum FaultKind {
     Heap,
     /// It recursed too deeply.
     Stack,
-    /// It waits for something that nobody will answer.
+    /// It waits for a promise that no call will settle.
     Deadlock,
     /// Too many calls, at once or over the whole run.
     Pending,
@@ -248,13 +254,14 @@ pub enum FaultKind {
     Deadline,
     /// Its process ended without an answer. Only the host says so.
     Died,
-    /// Its source cannot be run. The interpreter says [`Told::Unsound`] instead; this is for a host that has to call it an end.
+    /// Its source cannot be run. The interpreter says [`GuestMessage::Unsound`] instead; this is for a host
+    /// that has to call it an end.
     Unsound,
 }
 
 /// A place in a source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct SourcePosition {
     /// The line, from 1.
     pub line: u32,
     /// The column, from 1, in characters.
@@ -270,7 +277,7 @@ pub struct Problem {
     pub message: String,
     /// Where.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub place: Option<Place>,
+    pub place: Option<SourcePosition>,
 }
 
 /// What a program says of itself.
@@ -307,8 +314,8 @@ pub struct Phase {
 pub struct Call {
     /// Its number, from 1.
     pub call: u32,
-    /// Where in the structure of the program it was made, whatever was done first: the slots of `parallel`, the items and stages
-    /// of `pipeline` it stands in, such as `1[4]/2[0].1`. Empty at the top.
+    /// Where in the structure of the program it was made, whatever was done first: the slots of `parallel`,
+    /// the items and stages of `pipeline` it stands in, such as `1[4]/2[0].1`. Empty at the top.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub path: String,
     /// The phase it belongs to.
@@ -331,7 +338,7 @@ pub struct Call {
 pub enum Want {
     /// `agent(prompt, opts)`.
     Agent(AgentWant),
-    /// `verify(finding, opts)`: have somebody try to refute a finding.
+    /// `verify(finding, opts)`: have verifiers try to refute a finding.
     Verify {
         /// The finding: `{claim, evidence, severity?, citations?}`, or a claim alone.
         finding: Value,

@@ -1,5 +1,6 @@
-//! What a program may not say, found on its syntax tree. Text in strings and comments is no concern of it. It judges and changes
-//! nothing; the ways around it, such as another name for `Date.now`, throw when they are run.
+//! What a program may not say, found on its syntax tree. Text in strings and comments is
+//! not looked at. It judges and changes nothing; the ways around it, such as another name
+//! for `Date.now`, throw when they are run.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +8,7 @@ use oxc_ast::ast::{CallExpression, Expression, IdentifierReference, NewExpressio
 
 use crate::meta::Remark;
 
-/// Names that a program may declare for itself, after which they are its own business.
+/// Names that a program may declare for itself; it may use them as it likes then.
 const WATCHED: [&str; 6] = ["Date", "Math", "performance", "Function", "eval", "WebAssembly"];
 
 /// Collects what is wrong while a tree is walked.
@@ -38,12 +39,16 @@ impl Rules {
     /// A name is used, not as the operand of `typeof`.
     pub(crate) fn name(&mut self, name: &IdentifierReference) {
         match name.name.as_str() {
-            "eval" => {
-                self.on("eval", name.span.start, "`eval` is not available: code cannot be made from text; write it out")
-            }
-            "WebAssembly" => {
-                self.on("WebAssembly", name.span.start, "`WebAssembly` is not available in a workflow program")
-            }
+            "eval" => self.on(
+                "eval",
+                name.span.start,
+                "`eval` is not available: code cannot be made from text; write it out",
+            ),
+            "WebAssembly" => self.on(
+                "WebAssembly",
+                name.span.start,
+                "`WebAssembly` is not available in a workflow program",
+            ),
             _ => {}
         }
     }
@@ -60,7 +65,8 @@ impl Rules {
                 Some(("Math", "random")) => self.on(
                     "Math",
                     at,
-                    "`Math.random()` is not available, because a resumed run must come to the same calls: vary by index instead",
+                    "`Math.random()` is not available, because a resumed run must come to the same calls: \
+                        vary by index instead",
                 ),
                 Some(("globalThis", "Function")) => self.function(at),
                 _ => {}
@@ -82,7 +88,11 @@ impl Rules {
     }
 
     fn function(&mut self, at: u32) {
-        self.on("Function", at, "`Function` is not available: code cannot be made from text; write the function out");
+        self.on(
+            "Function",
+            at,
+            "`Function` is not available: code cannot be made from text; write the function out",
+        );
     }
 
     fn on(&mut self, name: &'static str, at: u32, message: &str) {
@@ -92,7 +102,8 @@ impl Rules {
 
 fn no_clock(what: &str) -> String {
     format!(
-        "`{what}` is not available, because a resumed run must come to the same calls: pass timestamps in through args"
+        "`{what}` is not available, because a resumed run must come to the same calls: pass timestamps in \
+            through args"
     )
 }
 

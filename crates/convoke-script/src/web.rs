@@ -11,7 +11,8 @@ pub(crate) fn url(text: &str, base: Option<&str>) -> Option<String> {
     parts(&parsed)
 }
 
-/// The parts after one of them was set. What the standard ignores changes nothing; only a bad `href` is refused.
+/// The parts after one of them was set. What the standard ignores changes nothing; only a bad `href` is
+/// refused.
 pub(crate) fn set_url(href: &str, part: &str, value: &str) -> Option<String> {
     let mut url = Url::parse(href).ok()?;
     // A part that cannot be set so stays as it was, without a word.

@@ -1,5 +1,6 @@
-//! What a request costs its sender: the prompt cache, the rate limits and the bill, all measured by a tokenizer and a
-//! clock that the client does not know. Nothing here decides what is replied, or knows HTTP beyond its rate headers.
+//! What a request costs its sender: the prompt cache, the rate limits and the bill, all measured by a
+//! tokenizer and a clock that the client does not know. Nothing here decides what is replied, or knows HTTP
+//! beyond its rate headers.
 
 mod bill;
 mod cache;

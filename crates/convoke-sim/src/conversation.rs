@@ -1,13 +1,16 @@
-//! Which conversation a request belongs to and how far it has come: what scripts, faults and holds are keyed by.
+//! Which conversation a request belongs to and how far it has come: what scripts, faults and holds are keyed
+//! by.
 
 use serde_json::Value;
 
 use crate::hash;
 
-/// Where a request stands. It is read from the request alone, so that a repeated request stands at the same place.
+/// Where a request stands. It is read from the request alone, so that a repeated request stands at the same
+/// place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Context {
-    /// The name in a `[conversation: NAME]` marker of the first user message, else a hash of that message and `system`.
+    /// The name in a `[conversation: NAME]` marker of the first user message, else a hash of that message and
+    /// `system`.
     pub conversation: String,
     /// How many assistant messages the request holds.
     pub position: usize,
@@ -15,7 +18,7 @@ pub struct Context {
 
 /// A [`Context`] and the other names its conversation goes by.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct ConversationNames {
     pub(crate) context: Context,
     first_lines: Vec<String>,
     /// The texts of the first user message, joined.
@@ -24,10 +27,11 @@ pub(crate) struct Place {
 
 const MARKER: &str = "[conversation:";
 
-impl Place {
+impl ConversationNames {
     pub(crate) fn of(body: &Value) -> Self {
         let messages = messages(body);
-        let first = messages.iter().find(|message| role(message) == "user").map(|message| &message["content"]);
+        let first =
+            messages.iter().find(|message| role(message) == "user").map(|message| &message["content"]);
         let texts = first.map(texts).unwrap_or_default();
         let marked = texts.iter().find_map(|text| marker(text));
         let conversation = marked.unwrap_or_else(|| {
@@ -46,7 +50,8 @@ impl Place {
         self.opening.contains(text)
     }
 
-    /// Whether the conversation is called this: by its marker or hash, or by the first line of a text it began with.
+    /// Whether the conversation is called this: by its marker or hash, or by the first line of a text it
+    /// began with.
     pub(crate) fn is(&self, name: &str) -> bool {
         self.context.conversation == name || self.first_lines.iter().any(|line| line == name)
     }
@@ -70,10 +75,12 @@ pub(crate) fn texts(content: &Value) -> Vec<&str> {
     }
 }
 
-/// What the world said since the last reply: the texts of its tool results, or if there are none its plain texts.
+/// What the world said since the last reply: the texts of its tool results, or if there are none its plain
+/// texts.
 pub(crate) fn latest(body: &Value) -> Vec<String> {
     let messages = messages(body);
-    let after = messages.iter().rposition(|message| role(message) == "assistant").map_or(0, |index| index + 1);
+    let after =
+        messages.iter().rposition(|message| role(message) == "assistant").map_or(0, |index| index + 1);
     let users: Vec<&Value> = messages[after..].iter().filter(|message| role(message) == "user").collect();
     let results: Vec<String> = users
         .iter()
@@ -82,7 +89,11 @@ pub(crate) fn latest(body: &Value) -> Vec<String> {
         .filter(|block| block["type"] == "tool_result")
         .map(|block| texts_of(&block["content"]))
         .collect();
-    if results.is_empty() { users.iter().map(|message| texts_of(&message["content"])).collect() } else { results }
+    if results.is_empty() {
+        users.iter().map(|message| texts_of(&message["content"])).collect()
+    } else {
+        results
+    }
 }
 
 fn texts_of(content: &Value) -> String {
@@ -102,8 +113,10 @@ mod tests {
 
     use super::*;
 
-    fn place(text: &str) -> Place {
-        Place::of(&json!({"messages": [{"role": "user", "content": text}, {"role": "assistant", "content": "x"}]}))
+    fn place(text: &str) -> ConversationNames {
+        ConversationNames::of(
+            &json!({"messages": [{"role": "user", "content": text}, {"role": "assistant", "content": "x"}]}),
+        )
     }
 
     #[test]

@@ -13,7 +13,7 @@ use futures_util::StreamExt as _;
 use serde_json::Value;
 
 use crate::accounts::{Progress, Prompt, Ticket, Tokenizer};
-use crate::conversation::Place;
+use crate::conversation::ConversationNames;
 use crate::fault::FaultKind;
 use crate::hash;
 use crate::history::{Remembered, Sent};
@@ -46,8 +46,11 @@ async fn messages(request: Request, shared: &Arc<Shared>, request_id: &str) -> O
     let (raw, length) = read(body, shared.config.max_body).await?;
     let arrived = Arrived::new(&parts.headers, raw, length, shared);
     if let Err(refusal) = arrived.check(shared) {
-        let verdict =
-            Verdict::Refused { rule: Some(refusal.rule), status: refusal.status, message: refusal.message.clone() };
+        let verdict = Verdict::Refused {
+            rule: Some(refusal.rule),
+            status: refusal.status,
+            message: refusal.message.clone(),
+        };
         shared.record(arrived.received(verdict, shared), |_| {});
         return Some(match refusal.rule {
             Rule::BodyTooLarge => responses::too_large(request_id),
@@ -73,7 +76,8 @@ async fn messages(request: Request, shared: &Arc<Shared>, request_id: &str) -> O
     let message = Message::new(scripted, &arrived.body, &arrived.place.context, ticket.usage());
     let sent = Sent::read(&arrived.raw);
     let context = arrived.place.context.clone();
-    let prefix_break = sent.as_ref().and_then(|sent| shared.lock(&shared.histories).check(&context.conversation, sent));
+    let prefix_break =
+        sent.as_ref().and_then(|sent| shared.lock(&shared.histories).check(&context.conversation, sent));
     let fault = shared.take_fault(&arrived.place);
     let holds = shared.take_holds(&arrived.place);
     let streamed = arrived.body["stream"] == true;
@@ -122,8 +126,11 @@ async fn messages(request: Request, shared: &Arc<Shared>, request_id: &str) -> O
         [Progress::Began, generated, Progress::Completed].into_iter().for_each(&mut watch);
         return Some(responses::served("application/json", request_id, message.whole().to_string(), rates));
     }
-    let body =
-        stream::body(stream::steps(&message.events(), fault.as_ref(), &holds), shared.config.clock.clone(), watch);
+    let body = stream::body(
+        stream::steps(&message.events(), fault.as_ref(), &holds),
+        shared.config.clock.clone(),
+        watch,
+    );
     let mut response = responses::served("text/event-stream; charset=utf-8", request_id, body, rates);
     response.headers_mut().insert("cache-control", axum::http::HeaderValue::from_static("no-cache"));
     Some(response)
@@ -135,20 +142,21 @@ struct Arrived<'a> {
     raw: Bytes,
     length: usize,
     body: Arc<Value>,
-    place: Place,
+    place: ConversationNames,
     arrived_at: u64,
 }
 
 impl<'a> Arrived<'a> {
     fn new(headers: &'a HeaderMap, raw: Bytes, length: usize, shared: &Shared) -> Self {
         let body = Arc::new(if length > shared.config.max_body { Value::Null } else { parse(&raw) });
-        let place = Place::of(&body);
+        let place = ConversationNames::of(&body);
         Self { headers, raw, length, body, place, arrived_at: shared.config.clock.now() }
     }
 
     fn check(&self, shared: &Shared) -> Result<(), rules::Refusal> {
         let conversation = &self.place.context.conversation;
-        let incoming = Incoming { headers: self.headers, length: self.length, body: &self.body, conversation };
+        let incoming =
+            Incoming { headers: self.headers, length: self.length, body: &self.body, conversation };
         let config = &shared.config;
         rules::check(&incoming, &config.models, config.endpoint, config.max_body)
     }
@@ -159,7 +167,7 @@ impl<'a> Arrived<'a> {
 
     fn prompt(&self, shared: &Shared) -> Prompt {
         let tokenizer = Tokenizer::for_conversation(&self.place.context.conversation);
-        Prompt::read(&self.body, &self.model(shared), tokenizer)
+        Prompt::read(&shared.config.endpoint.passed_on(&self.body), &self.model(shared), tokenizer)
     }
 
     fn received(self, verdict: Verdict, shared: &Shared) -> Received {
@@ -192,11 +200,12 @@ fn parse(raw: &[u8]) -> Value {
     serde_json::from_slice(raw).unwrap_or(Value::Null)
 }
 
-/// Reads the whole body but keeps no more of it than the limit, so that the client has sent everything and listens
-/// when it is told that it was too much. `None` if the client left meanwhile.
+/// Reads the whole body but keeps no more of it than the limit, so that the client has sent everything and
+/// listens when it is told that it was too much. `None` if the client left meanwhile.
 async fn read(body: Body, limit: usize) -> Option<(Bytes, usize)> {
     let mut stream: BodyDataStream = body.into_data_stream();
-    let (mut kept, mut length) = (BytesMut::new(), 0_usize);
+    let mut kept = BytesMut::new();
+    let mut length = 0_usize;
     while let Some(chunk) = stream.next().await {
         let chunk = chunk.ok()?;
         length += chunk.len();

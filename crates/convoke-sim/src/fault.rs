@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::conversation::Place;
+use crate::conversation::ConversationNames;
 
-/// One kind of failure. "After n events" counts the events of the stream, `ping` included; a stream that is shorter
-/// fails at its end, before its last event.
+/// One kind of failure. "After n events" counts the events of the stream, `ping` included; a stream that is
+/// shorter fails at its end, before its last event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultKind {
@@ -52,19 +52,20 @@ pub enum FaultKind {
     CutAfter(usize),
     /// The connection breaks before the response's first byte.
     CutBeforeHeaders,
-    /// After this many events the stream stays open and silent, until the client leaves or the simulator ends.
+    /// After this many events the stream stays open and silent, until the client leaves or the simulator
+    /// ends.
     Stall(usize),
     /// Every event comes this many milliseconds after the one before; the reply is complete.
     Drip(u64),
-    /// An event of a type nobody knows comes after this many events; the reply is complete.
+    /// An event of an unknown type comes after this many events; the reply is complete.
     UnknownEvent(usize),
     /// A frame that is not JSON comes after this many events, and the stream ends.
     MalformedFrame(usize),
 }
 
 impl FaultKind {
-    /// One of each kind after which sending the same request again succeeds. None of them makes a client wait: the
-    /// `retry-after` is 0, and a stall, which ends only by the client's deadline, is left out.
+    /// One of each kind after which sending the same request again succeeds. None of them makes a client
+    /// wait: the `retry-after` is 0, and a stall, which ends only by the client's deadline, is left out.
     pub fn all_transient() -> Vec<Self> {
         vec![
             Self::RateLimited { retry_after: Some(0), headers: true },
@@ -107,8 +108,8 @@ pub struct Fault {
     /// Only requests of this conversation; `None`: of any.
     #[serde(default)]
     pub conversation: Option<String>,
-    /// Only requests whose first user message contains this text; `None`: any. Tells a worker (`<subtask>\nTEXT`) from
-    /// the verifier of its findings.
+    /// Only requests whose first user message contains this text; `None`: any. Tells a worker
+    /// (`<subtask>\nTEXT`) from the verifier of its findings.
     #[serde(default)]
     pub opening: Option<String>,
     /// Only requests at this position; `None`: at any.
@@ -153,7 +154,7 @@ impl Fault {
         self
     }
 
-    fn fits(&self, place: &Place) -> bool {
+    fn fits(&self, place: &ConversationNames) -> bool {
         self.conversation.as_ref().is_none_or(|name| place.is(name))
             && self.opening.as_ref().is_none_or(|text| place.opening_contains(text))
             && self.position.is_none_or(|position| position == place.context.position)
@@ -172,7 +173,7 @@ impl FaultQueue {
     }
 
     /// The fault of a request at this place, used up by one.
-    pub(crate) fn take(&mut self, place: &Place) -> Option<FaultKind> {
+    pub(crate) fn take(&mut self, place: &ConversationNames) -> Option<FaultKind> {
         let index = self.0.iter().position(|fault| fault.fits(place))?;
         let fault = &mut self.0[index];
         let kind = fault.kind.clone();

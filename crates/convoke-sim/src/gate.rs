@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::conversation::Place;
+use crate::conversation::ConversationNames;
 
 /// A held reply. It catches the first request that fits; dropping it lets the reply go.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl HoldState {
         Arc::new(Self { conversation: conversation.to_owned(), position, after, phase })
     }
 
-    pub(crate) fn fits(&self, place: &Place) -> bool {
+    pub(crate) fn fits(&self, place: &ConversationNames) -> bool {
         self.position == place.context.position && place.is(&self.conversation)
     }
 

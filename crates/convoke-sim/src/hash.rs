@@ -1,4 +1,5 @@
-//! Short stable names made from content. Nothing here is random, so that a repeated request gets the same reply.
+//! Short stable names made from content. Nothing here is random, so that a repeated request gets the same
+//! reply.
 
 use std::fmt::Write as _;
 
@@ -15,7 +16,7 @@ pub(crate) fn digest(parts: &[&str]) -> [u8; 32] {
 }
 
 /// The first `length` hexadecimal digits of the digest.
-pub(crate) fn hex(parts: &[&str], length: usize) -> String {
+pub fn hex(parts: &[&str], length: usize) -> String {
     let mut text = String::with_capacity(64);
     for byte in digest(parts) {
         // Writing into a String cannot fail.

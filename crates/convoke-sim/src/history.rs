@@ -1,7 +1,7 @@
 //! Whether a request goes on from the last one of its conversation, byte for byte.
 //!
-//! A break is recorded and never refused: the API would accept the request and silently lose its prompt cache, or the
-//! thinking blocks bound to what came before.
+//! A break is recorded and never refused: the API would accept the request and silently lose its prompt
+//! cache, or the thinking blocks bound to what came before.
 
 use std::collections::HashMap;
 
@@ -40,7 +40,8 @@ pub(crate) struct Sent {
     tools: [u8; 32],
     system: [u8; 32],
     messages: Vec<[u8; 32]>,
-    /// The messages themselves, to look at the one that echoes a reply; they are not kept for longer than that.
+    /// The messages themselves, to look at the one that echoes a reply; they are not kept for longer than
+    /// that.
     texts: Vec<String>,
 }
 
@@ -69,10 +70,11 @@ impl Sent {
 }
 
 impl Remembered {
-    /// The request together with its reply, if the conversation goes on from that reply. After one that was cut,
-    /// refused or empty a client may take its last message back, so there is nothing to hold it to.
+    /// The request together with its reply, if the conversation goes on from that reply. After one that was
+    /// cut, refused or empty a client may take its last message back, so there is nothing to hold it to.
     pub(crate) fn new(mut sent: Sent, message: &Message) -> Option<Self> {
-        let goes_on = matches!(message.stop_reason.as_str(), "end_turn" | "tool_use" | "stop_sequence" | "pause_turn");
+        let goes_on =
+            matches!(message.stop_reason.as_str(), "end_turn" | "tool_use" | "stop_sequence" | "pause_turn");
         sent.texts = Vec::new();
         (goes_on && !message.blocks.is_empty()).then(|| Self { sent, reply: message.blocks.clone() })
     }
@@ -85,7 +87,9 @@ impl Remembered {
             return Some("system changed".to_owned());
         }
         let before = self.sent.messages.len();
-        if let Some(index) = (0..before).find(|&index| next.messages.get(index) != Some(&self.sent.messages[index])) {
+        if let Some(index) =
+            (0..before).find(|&index| next.messages.get(index) != Some(&self.sent.messages[index]))
+        {
             let what = if index < next.messages.len() { "changed" } else { "is gone" };
             return Some(format!("messages.{index} {what}"));
         }
@@ -111,7 +115,9 @@ impl Remembered {
             Block::Tool { start, json } => {
                 let valid = json.is_empty() || serde_json::from_str::<Value>(json).is_ok();
                 // An input that is no JSON cannot be echoed; how it is wrapped is the client's affair.
-                echo["id"] != start["id"] || echo["name"] != start["name"] || (valid && !text.contains(json.as_str()))
+                echo["id"] != start["id"]
+                    || echo["name"] != start["name"]
+                    || (valid && !text.contains(json.as_str()))
             }
             Block::Whole(block) => echo != block,
         };
@@ -124,8 +130,8 @@ fn part(raw: Option<&RawValue>) -> [u8; 32] {
     hash::digest(&[&unmarked(raw.map_or("", RawValue::get))])
 }
 
-/// The text without its `cache_control` members. They are cut out of the text itself, because writing the value anew
-/// would hide a difference in its bytes; only a text that is not in compact form is parsed.
+/// The text without its `cache_control` members. They are cut out of the text itself, because writing the
+/// value anew would hide a difference in its bytes; only a text that is not in compact form is parsed.
 fn unmarked(text: &str) -> String {
     const NAME: &str = "\"cache_control\"";
     if !text.contains(NAME) {

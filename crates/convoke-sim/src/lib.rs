@@ -1,15 +1,16 @@
 //! Pretends: a strict Messages API server for tests and demonstrations.
 //!
-//! It refuses every illegal request with the status and text of the real API, streams replies that are a pure function
-//! of the request, fails on demand in every way a server can, and keeps every request for assertions. It reads requests
-//! as plain JSON and knows nothing of the client but its table of models.
+//! It refuses every illegal request with the status and text of the real API, streams replies that are a pure
+//! function of the request, fails on demand in every way a server can, and keeps every request for
+//! assertions. It reads requests as plain JSON and knows nothing of the client but its table of models.
 //!
-//! It also keeps accounts that a client can be held to. A *prompt cache* works by the documented rules (prefixes of
-//! blocks, minimum sizes, twenty blocks of look-back, five minutes or an hour, readable once the writing response has
-//! begun), and usage is reported accordingly. *Rate limits* ([`RateLimits`], none by default) are buckets that refill
-//! continuously. The *bill* ([`Simulator::bill`]) holds every request that reached a model, also those whose replies were
-//! cut, stalled or lost: the input in full and the output as far as it was generated. Tokens are counted by a tokenizer
-//! with a rate of its own for each conversation, and time by a clock that tests can move ([`ManualClock`]).
+//! It also keeps accounts that a client can be held to. A *prompt cache* works by the documented rules
+//! (prefixes of blocks, minimum sizes, twenty blocks of look-back, five minutes or an hour, readable once the
+//! writing response has begun), and usage is reported accordingly. *Rate limits* ([`RateLimits`], none by
+//! default) are buckets that refill continuously. The *bill* ([`Simulator::bill`]) holds every request that
+//! reached a model, also those whose replies were cut, stalled or lost: the input in full and the output as
+//! far as it was generated. Tokens are counted by a tokenizer with a rate of its own for each conversation,
+//! and time by a clock that tests can move ([`ManualClock`]).
 //!
 //! ```no_run
 //! # async fn example() -> std::io::Result<()> {
@@ -34,7 +35,6 @@ mod gate;
 mod hash;
 mod history;
 mod message;
-mod offline;
 mod received;
 mod responses;
 mod rules;
@@ -47,7 +47,7 @@ pub use brain::{Brain, Scripted, tool_use_id};
 pub use conversation::Context;
 pub use fault::{Fault, FaultKind};
 pub use gate::Hold;
-pub use offline::Offline;
+pub use hash::hex as content_id;
 pub use received::{Keep, Received, Verdict};
 pub use rules::{EndpointKind, Rule};
 pub use script::{

@@ -1,4 +1,5 @@
-//! A reply as it goes over the wire: measured, cut at `max_tokens`, as one JSON document or as a sequence of events.
+//! A reply as it goes over the wire: measured, cut at `max_tokens`, as one JSON document or as a sequence of
+//! events.
 
 use std::io;
 
@@ -72,7 +73,8 @@ impl Message {
     pub(crate) fn new(scripted: Scripted, request: &Value, context: &Context, input: Usage) -> Self {
         let tokenizer = Tokenizer::for_conversation(&context.conversation);
         let max_tokens = request["max_tokens"].as_u64().unwrap_or_default();
-        let (mut blocks, mut stop_reason) = (Vec::new(), scripted.stop_reason);
+        let mut blocks = Vec::new();
+        let mut stop_reason = scripted.stop_reason;
         let mut room = tokenizer.bytes(max_tokens);
         let mut written = 0;
         for block in scripted.content.iter().map(Block::new) {
@@ -127,7 +129,10 @@ impl Message {
                 events.push(Event { body, generated: generated.min(self.usage.output_tokens) });
             };
             let start = block.start();
-            push(json!({"type": "content_block_start", "index": index, "content_block": start}), block.named());
+            push(
+                json!({"type": "content_block_start", "index": index, "content_block": start}),
+                block.named(),
+            );
             if index == 0 {
                 push(json!({"type": "ping"}), 0);
             }
@@ -168,7 +173,9 @@ impl Block {
         let text = |name: &str| block[name].as_str().unwrap_or_default().to_owned();
         match block["type"].as_str() {
             // A text with members of its own, such as citations, cannot be split without losing them.
-            Some("text") if block.as_object().is_some_and(|members| members.len() == 2) => Self::Text(text("text")),
+            Some("text") if block.as_object().is_some_and(|members| members.len() == 2) => {
+                Self::Text(text("text"))
+            }
             Some("thinking") => Self::Thinking { thinking: text("thinking"), signature: text("signature") },
             Some("tool_use" | "server_tool_use") => {
                 let mut start = block.clone();
@@ -176,7 +183,8 @@ impl Block {
                     members.shift_remove("input_json");
                     members.insert("input".to_owned(), json!({}));
                 }
-                let json = block["input_json"].as_str().map_or_else(|| spoken(&block["input"]), str::to_owned);
+                let json =
+                    block["input_json"].as_str().map_or_else(|| spoken(&block["input"]), str::to_owned);
                 Self::Tool { start, json }
             }
             _ => Self::Whole(block.clone()),
@@ -208,7 +216,9 @@ impl Block {
         let short = |text: &str| text[..text.floor_char_boundary(room)].to_owned();
         match self {
             Self::Text(text) => Some(short(&text)).filter(|text| !text.trim().is_empty()).map(Self::Text),
-            Self::Thinking { thinking, signature } => Some(Self::Thinking { thinking: short(&thinking), signature }),
+            Self::Thinking { thinking, signature } => {
+                Some(Self::Thinking { thinking: short(&thinking), signature })
+            }
             Self::Tool { start, json } => (room > 0).then(|| Self::Tool { start, json: short(&json) }),
             Self::Whole(_) => None,
         }
@@ -250,7 +260,8 @@ impl Block {
                 pieces(thinking).map(delta).chain([signed]).collect()
             }
             Self::Tool { json, .. } => {
-                let delta = |text: &str| (json!({"type": "input_json_delta", "partial_json": text}), text.len());
+                let delta =
+                    |text: &str| (json!({"type": "input_json_delta", "partial_json": text}), text.len());
                 [""].into_iter().chain(pieces(json)).map(delta).collect()
             }
             Self::Whole(_) => Vec::new(),
@@ -272,8 +283,8 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// An input as a model writes it: with a space after commas and colons, so that a client which writes it anew instead
-/// of echoing it is caught. No arguments are no text at all.
+/// An input as a model writes it: with a space after commas and colons, so that a client which writes it anew
+/// instead of echoing it is caught. No arguments are no text at all.
 fn spoken(input: &Value) -> String {
     if input.as_object().is_none_or(serde_json::Map::is_empty) {
         return String::new();

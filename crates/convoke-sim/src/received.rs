@@ -16,7 +16,8 @@ use crate::rules::Rule;
 pub struct Received {
     /// Its number, from 0, in the order of arrival.
     pub index: usize,
-    /// The headers that belong to the API, names in lower case. The value of a key or token is replaced by `(set)`.
+    /// The headers that belong to the API, names in lower case. The value of a key or token is replaced by
+    /// `(set)`.
     pub headers: BTreeMap<String, String>,
     /// The body as JSON; `null` if it was none, or if [`Keep::Summaries`] was asked for.
     pub body: Arc<Value>,
@@ -32,21 +33,22 @@ pub struct Received {
     pub limited: Option<Limit>,
     /// The fault that was played on it.
     pub fault: Option<FaultKind>,
-    /// Where it departs from the last request of its conversation whose reply was sent to its end: its tools, system
-    /// or messages do not begin with those of that request, or the reply was not echoed as it was sent. Cache marks
-    /// do not count, and replies that were cut at `max_tokens`, refused or empty hold nobody to anything.
+    /// Where it departs from the last request of its conversation whose reply was sent to its end: its tools,
+    /// system or messages do not begin with those of that request, or the reply was not echoed as it was
+    /// sent. Cache marks do not count, nor do requests whose reply was cut at `max_tokens`, refused or empty.
     pub prefix_break: Option<String>,
-    /// When it arrived, in UTC milliseconds of the simulator's clock. Entries of the prompt cache live from here.
+    /// When it arrived, in UTC milliseconds of the simulator's clock. Entries of the prompt cache live from
+    /// here.
     pub arrived_at: u64,
     /// When the first event of its reply left. What it wrote to the prompt cache can be read from here on.
     pub began_at: Option<u64>,
     /// When its response ended: sent, cut, or left by the client.
     pub ended_at: Option<u64>,
-    /// Its usage, once its reply has begun: the input as `message_start` reported it, and the output generated so far,
-    /// which is what `message_delta` reports in the end.
+    /// Its usage, once its reply has begun: the input as `message_start` reported it, and the output
+    /// generated so far, which is what `message_delta` reports in the end.
     pub usage: Option<Usage>,
-    /// The tokens of its prompt up to and with each block, in the order of the prompt cache: tools, system, messages.
-    /// Empty if the request was refused or if [`Keep::Summaries`] was asked for.
+    /// The tokens of its prompt up to and with each block, in the order of the prompt cache: tools, system,
+    /// messages. Empty if the request was refused or if [`Keep::Summaries`] was asked for.
     pub prefix_tokens: Arc<[u64]>,
     /// Whether the reply was sent to its end.
     pub replied: bool,
@@ -85,16 +87,21 @@ pub enum Keep {
     Summaries,
 }
 
-const KEPT: &[&str] = &["anthropic-version", "anthropic-beta", "content-type", "user-agent", "accept", "host"];
+const KEPT: &[&str] =
+    &["anthropic-version", "anthropic-beta", "content-type", "user-agent", "accept", "host"];
 const SECRET: &[&str] = &["x-api-key", "authorization"];
 
 pub(crate) fn headers(headers: &HeaderMap) -> BTreeMap<String, String> {
-    let text = |name: &&str| headers.get(*name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+    let text =
+        |name: &&str| headers.get(*name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
     let kept = KEPT.iter().filter_map(|name| Some(((*name).to_owned(), text(name)?)));
     let custom = headers.iter().filter(|(name, _)| name.as_str().starts_with("x-") && *name != "x-api-key");
-    let custom =
-        custom.map(|(name, value)| (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()));
-    let secret =
-        SECRET.iter().filter(|name| headers.contains_key(**name)).map(|name| ((*name).to_owned(), "(set)".to_owned()));
+    let custom = custom.map(|(name, value)| {
+        (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+    });
+    let secret = SECRET
+        .iter()
+        .filter(|name| headers.contains_key(**name))
+        .map(|name| ((*name).to_owned(), "(set)".to_owned()));
     kept.chain(custom).chain(secret).collect()
 }

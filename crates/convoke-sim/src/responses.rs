@@ -11,11 +11,18 @@ use crate::fault::FaultKind;
 use crate::rules::error_body;
 
 /// The page that the proxy in front of the API answers with; it never reaches the API.
-const TOO_LARGE_PAGE: &str = "<html>\r\n<head><title>413 Request Entity Too Large</title></head>\r\n<body>\r\n\
-    <center><h1>413 Request Entity Too Large</h1></center>\r\n<hr><center>cloudflare</center>\r\n</body>\r\n</html>\r\n";
+const TOO_LARGE_PAGE: &str = "<html>\r\n<head><title>413 Request Entity Too \
+    Large</title></head>\r\n<body>\r\n\
+    <center><h1>413 Request Entity Too \
+    Large</h1></center>\r\n<hr><center>cloudflare</center>\r\n</body>\r\n</html>\r\n";
 
 /// A response with the headers that every one has.
-pub(crate) fn respond(status: u16, content_type: &'static str, request_id: &str, body: impl Into<Body>) -> Response {
+pub(crate) fn respond(
+    status: u16,
+    content_type: &'static str,
+    request_id: &str,
+    body: impl Into<Body>,
+) -> Response {
     let mut response = Response::new(body.into());
     if let Ok(status) = status.try_into() {
         *response.status_mut() = status;
@@ -25,7 +32,10 @@ pub(crate) fn respond(status: u16, content_type: &'static str, request_id: &str,
     if let Ok(id) = HeaderValue::from_str(request_id) {
         headers.insert("request-id", id);
     }
-    headers.insert("anthropic-organization-id", HeaderValue::from_static("00000000-0000-4000-8000-000000000000"));
+    headers.insert(
+        "anthropic-organization-id",
+        HeaderValue::from_static("00000000-0000-4000-8000-000000000000"),
+    );
     response
 }
 
@@ -63,11 +73,14 @@ pub(crate) fn too_large(request_id: &str) -> Response {
 
 /// The response to a request on which this fault is played, if it is one that needs no reply.
 pub(crate) fn fault(kind: &FaultKind, request_id: &str) -> Option<Response> {
-    let error = |status, error_type, message: &str| Some(error(status, error_type, message, None, request_id));
+    let error =
+        |status, error_type, message: &str| Some(error(status, error_type, message, None, request_id));
     match kind {
         FaultKind::RateLimited { retry_after, headers } => {
             let mut rates = if *headers { full_buckets() } else { RateHeaders::new() };
-            for (_, value) in rates.iter_mut().filter(|(name, _)| name.as_str().ends_with("-requests-remaining")) {
+            for (_, value) in
+                rates.iter_mut().filter(|(name, _)| name.as_str().ends_with("-requests-remaining"))
+            {
                 *value = HeaderValue::from_static("0");
             }
             let message = "This request would exceed your organization's rate limit.";
@@ -89,7 +102,9 @@ pub(crate) fn fault(kind: &FaultKind, request_id: &str) -> Option<Response> {
             }
             Some(response)
         }
-        FaultKind::Html200 => Some(respond(200, "text/html", request_id, "<html><body>Please log in.</body></html>")),
+        FaultKind::Html200 => {
+            Some(respond(200, "text/html", request_id, "<html><body>Please log in.</body></html>"))
+        }
         FaultKind::BadRequest400(text) => error(400, "invalid_request_error", text),
         FaultKind::Html413 => Some(too_large(request_id)),
         FaultKind::MidStreamError { .. }
@@ -116,6 +131,15 @@ fn rate_limited(message: &str, retry_after: Option<u64>, rates: RateHeaders, req
     response
 }
 
+/// What a model can do, each with a switch.
+fn switches(names: &[impl ToString]) -> Value {
+    names
+        .iter()
+        .map(|name| (name.to_string(), json!({"supported": true})))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}
+
 /// The answer to `GET /v1/models`.
 pub(crate) fn models(models: &Models, request_id: &str) -> Response {
     let rows: Vec<Value> = models
@@ -128,6 +152,10 @@ pub(crate) fn models(models: &Models, request_id: &str) -> Response {
                 "created_at": "2026-01-01T00:00:00Z",
                 "max_input_tokens": model.window,
                 "max_tokens": model.max_output,
+                "capabilities": {
+                    "effort": switches(&model.effort_levels),
+                    "thinking": {"types": switches(&model.thinking.accepts)},
+                },
             })
         })
         .collect();

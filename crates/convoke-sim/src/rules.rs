@@ -1,7 +1,7 @@
 //! What makes a request legal, and how the API answers one that is not.
 //!
-//! The rules read the request as plain JSON and share nothing with the client. Every rule has an id, and a test shows
-//! for each of them a request that it refuses and a very similar one that passes.
+//! The rules read the request as plain JSON and share nothing with the client. Every rule has an id, and a
+//! test shows for each of them a request that it refuses and a very similar one that passes.
 
 mod blocks;
 mod cache;
@@ -263,9 +263,31 @@ pub enum EndpointKind {
     /// Anthropic's own API.
     #[default]
     Anthropic,
-    /// A local server or gateway that knows the oldest form of the API: no system messages, no cache marks, no
-    /// thinking, no output configuration, no tools without a schema; any model name, no key.
+    /// A gateway that passes everything on.
+    Gateway,
+    /// A gateway that leaves cache marks, thinking and output configuration out of what it passes on, and
+    /// says nothing.
+    Dropping,
+    /// A gateway that refuses cache marks and output configuration.
+    Refusing,
+    /// A local server or gateway that knows the oldest form of the API: no system messages, no cache marks,
+    /// no thinking, no output configuration, no tools without a schema; any model name, no key.
     Generic,
+}
+
+impl EndpointKind {
+    /// Whether Anthropic's API stands behind it, with its keys, its versions and its models.
+    fn is_anthropics(self) -> bool {
+        self != Self::Generic
+    }
+
+    /// The request as it reaches the model.
+    pub(crate) fn passed_on(self, body: &Value) -> Value {
+        match self {
+            Self::Dropping => endpoint::dropped(body),
+            Self::Anthropic | Self::Gateway | Self::Refusing | Self::Generic => body.clone(),
+        }
+    }
 }
 
 /// A request as it came in.
@@ -288,7 +310,12 @@ struct Asked<'a> {
 }
 
 /// Refuses the request unless it is legal.
-pub(crate) fn check(incoming: &Incoming<'_>, models: &Models, endpoint: EndpointKind, max_body: usize) -> Checked {
+pub(crate) fn check(
+    incoming: &Incoming<'_>,
+    models: &Models,
+    endpoint: EndpointKind,
+    max_body: usize,
+) -> Checked {
     if incoming.length > max_body {
         return refuse(Rule::BodyTooLarge, "Request exceeds the maximum size");
     }
@@ -296,8 +323,10 @@ pub(crate) fn check(incoming: &Incoming<'_>, models: &Models, endpoint: Endpoint
     let Some(body) = incoming.body.as_object() else {
         return refuse(Rule::BodyNotJson, "The request body is not valid JSON: expected an object");
     };
-    if endpoint == EndpointKind::Generic {
-        endpoint::check(body)?;
+    match endpoint {
+        EndpointKind::Generic => endpoint::check(body)?,
+        EndpointKind::Refusing => endpoint::check_two(body)?,
+        EndpointKind::Anthropic | EndpointKind::Gateway | EndpointKind::Dropping => {}
     }
     let messages = shape::check(body, &headers)?;
     let model = limits::model(body, models, endpoint)?;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 pub use self::file::ScriptError;
 use crate::brain::{Brain, Scripted, tool_use_id};
-use crate::conversation::{Context, Place, latest};
+use crate::conversation::{Context, ConversationNames, latest};
 use crate::fault::Fault;
 use crate::hash;
 
@@ -30,8 +30,8 @@ impl Script {
         Self::default()
     }
 
-    /// Sets the replies of a conversation. A conversation is called by its `[conversation: NAME]` marker or by the
-    /// first line of a text in its first message; `*` stands for all that are not named.
+    /// Sets the replies of a conversation. A conversation is called by its `[conversation: NAME]` marker or
+    /// by the first line of a text in its first message; `*` stands for all that are not named.
     #[must_use]
     pub fn conversation(mut self, name: &str, replies: impl IntoIterator<Item = Reply>) -> Self {
         self.conversations.insert(name.to_owned(), replies.into_iter().collect());
@@ -56,7 +56,7 @@ impl Script {
         file::read(text)
     }
 
-    fn replies(&self, place: &Place) -> Option<&[Reply]> {
+    fn replies(&self, place: &ConversationNames) -> Option<&[Reply]> {
         let own = self.conversations.iter().find(|(name, _)| place.is(name)).map(|(_, replies)| replies);
         own.or_else(|| self.conversations.get(ANY)).map(Vec::as_slice)
     }
@@ -65,13 +65,14 @@ impl Script {
 impl Brain for Script {
     fn reply(&self, request: &Value, context: &Context) -> Scripted {
         let Context { conversation, position } = context;
-        let Some(replies) = self.replies(&Place::of(request)) else {
+        let Some(replies) = self.replies(&ConversationNames::of(request)) else {
             return Scripted::problem(format!("simulator: the script has no conversation `{conversation}`"));
         };
         let Some(reply) = replies.get(*position) else {
             let count = replies.len();
-            let text =
-                format!("simulator: the script of `{conversation}` has {count} replies, none for position {position}");
+            let text = format!(
+                "simulator: the script of `{conversation}` has {count} replies, none for position {position}"
+            );
             return Scripted::problem(text);
         };
         let max_tokens = request["max_tokens"].as_u64().unwrap_or(u64::MAX);
@@ -92,15 +93,16 @@ impl Reply {
         Self { scripted, cut_below: None, alternatives: Vec::new() }
     }
 
-    /// Replies this instead when a tool result since the last reply (or, without results, the user's text) contains
-    /// `needle`. The first alternative that fits is taken.
+    /// Replies this instead when a tool result since the last reply (or, without results, the user's text)
+    /// contains `needle`. The first alternative that fits is taken.
     #[must_use]
     pub fn when_last_contains(mut self, needle: &str, reply: Reply) -> Self {
         self.alternatives.push((needle.to_owned(), reply));
         self
     }
 
-    /// Replies `partial`, cut with stop reason `max_tokens`, to a request whose `max_tokens` is below `limit`.
+    /// Replies `partial`, cut with stop reason `max_tokens`, to a request whose `max_tokens` is below
+    /// `limit`.
     #[must_use]
     pub fn cut_below(mut self, limit: u64, partial: &str) -> Self {
         self.cut_below = Some((limit, partial.to_owned()));
@@ -128,8 +130,8 @@ impl Reply {
         self
     }
 
-    /// Uses all of the request's `max_tokens`, however little it says: the rest was thought and not shown. How the
-    /// reply stops does not change.
+    /// Uses all of the request's `max_tokens`, however little it says: the rest was thought and not shown.
+    /// How the reply stops does not change.
     #[must_use]
     pub fn fills_max_tokens(mut self) -> Self {
         self.scripted.fills_max_tokens = true;
@@ -137,7 +139,8 @@ impl Reply {
     }
 
     fn choose(&self, latest: &[String], max_tokens: u64, context: &Context) -> Scripted {
-        let (mut reply, mut path) = (self, String::new());
+        let mut reply = self;
+        let mut path = String::new();
         while let Some(index) =
             reply.alternatives.iter().position(|(needle, _)| latest.iter().any(|text| text.contains(needle)))
         {
@@ -167,7 +170,8 @@ pub fn calls(tool: &str, input: Value) -> Reply {
 
 /// Calls several tools in one reply.
 pub fn calls_many<'a>(calls: impl IntoIterator<Item = (&'a str, Value)>) -> Reply {
-    let blocks = calls.into_iter().map(|(tool, input)| json!({"type": "tool_use", "name": tool, "input": input}));
+    let blocks =
+        calls.into_iter().map(|(tool, input)| json!({"type": "tool_use", "name": tool, "input": input}));
     Reply::new(Scripted::new(blocks.collect()))
 }
 
@@ -215,7 +219,8 @@ fn complete(block: &mut Value, index: usize, path: &str, context: &Context) {
     }
     if kind == "thinking" && !members.contains_key("signature") {
         let position = context.position.to_string();
-        let signature = hash::hex(&["signature", &context.conversation, &position, path, &index.to_string()], 64);
+        let signature =
+            hash::hex(&["signature", &context.conversation, &position, path, &index.to_string()], 64);
         members.insert("signature".to_owned(), signature.into());
     }
 }

@@ -17,7 +17,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::accounts::{self, Accounts, Bill, RateLimits, SimClock};
 use crate::brain::Brain;
-use crate::conversation::Place;
+use crate::conversation::ConversationNames;
 use crate::exchange;
 use crate::fault::{Fault, FaultKind, FaultQueue};
 use crate::gate::{Hold, HoldState};
@@ -110,8 +110,8 @@ impl Simulator {
         self.shared.lock(&self.shared.log).clone()
     }
 
-    /// Waits until there have been this many requests, and gives them back. How long to wait at most is the caller's
-    /// to say.
+    /// Waits until there have been this many requests, and gives them back. How long to wait at most is the
+    /// caller's to say.
     pub async fn wait_for_requests(&self, count: usize) -> Vec<Received> {
         // The sender lives in `self`, so waiting cannot fail.
         let _ = self.shared.arrived.subscribe().wait_for(|arrived| *arrived >= count).await;
@@ -124,13 +124,15 @@ impl Simulator {
         accounts::bill(accounts.entries(), &self.shared.config.models)
     }
 
-    /// Sets other rate limits from now on. Their buckets are full; requests under way go on counting as running.
+    /// Sets other rate limits from now on. Their buckets are full; requests under way go on counting as
+    /// running.
     pub fn set_limits(&self, limits: Option<RateLimits>) {
         let now = self.shared.config.clock.now();
         self.shared.lock(&self.shared.accounts).limit(limits, now);
     }
 
-    /// Asks for a fault. Faults are used in the order they were asked for, by legal requests that fit them, one each.
+    /// Asks for a fault. Faults are used in the order they were asked for, by legal requests that fit them,
+    /// one each.
     pub fn push_fault(&self, fault: Fault) {
         self.shared.lock(&self.shared.faults).push(fault);
     }
@@ -140,8 +142,8 @@ impl Simulator {
         self.shared.lock(&self.shared.faults).len()
     }
 
-    /// Holds the next reply of this conversation at this position, once it has sent `after` events (at most all but
-    /// the last).
+    /// Holds the next reply of this conversation at this position, once it has sent `after` events (at most
+    /// all but the last).
     pub fn hold(&self, conversation: &str, position: usize, after: usize) -> Hold {
         let state = HoldState::new(conversation, position, after);
         self.shared.lock(&self.shared.holds).push(Arc::clone(&state));
@@ -200,7 +202,7 @@ impl Shared {
         mutex.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes a request down under the next number, and tells who waits for it once `then` is done with that number.
+    /// Writes a request down under the next number, and wakes waiting tests once `then` is done with it.
     pub(crate) fn record(&self, mut received: Received, then: impl FnOnce(usize)) {
         let mut log = self.lock(&self.log);
         let index = log.len();
@@ -218,12 +220,12 @@ impl Shared {
         }
     }
 
-    pub(crate) fn take_fault(&self, place: &Place) -> Option<FaultKind> {
+    pub(crate) fn take_fault(&self, place: &ConversationNames) -> Option<FaultKind> {
         self.lock(&self.faults).take(place)
     }
 
     /// The holds that catch a reply at this place; each catches only one.
-    pub(crate) fn take_holds(&self, place: &Place) -> Vec<Arc<HoldState>> {
+    pub(crate) fn take_holds(&self, place: &ConversationNames) -> Vec<Arc<HoldState>> {
         self.lock(&self.holds).extract_if(.., |hold| hold.fits(place)).collect()
     }
 }

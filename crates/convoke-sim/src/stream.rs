@@ -26,7 +26,7 @@ pub(crate) enum Step {
     Stall,
     /// The connection breaks.
     Cut,
-    /// Somebody is told how far the reply has come.
+    /// The body's `watch` is told how far the reply has come.
     Note(Progress),
 }
 
@@ -41,7 +41,8 @@ pub(crate) fn steps(events: &[Event], fault: Option<&FaultKind>, holds: &[Arc<Ho
         steps.extend(holds.iter().filter(|hold| due(hold.after)).cloned().map(Step::Hold));
         match fault {
             Some(FaultKind::MidStreamError { after, error_type }) if due(*after) => {
-                let message = if error_type == "overloaded_error" { "Overloaded" } else { "Internal server error" };
+                let message =
+                    if error_type == "overloaded_error" { "Overloaded" } else { "Internal server error" };
                 let error = json!({"type": error_type, "message": message});
                 steps.push(Step::Note(Progress::Broken));
                 steps.push(Step::Frame(Event::new(json!({"type": "error", "error": error})).frame()));
@@ -58,14 +59,18 @@ pub(crate) fn steps(events: &[Event], fault: Option<&FaultKind>, holds: &[Arc<Ho
             }
             Some(FaultKind::MalformedFrame(after)) if due(*after) => {
                 steps.push(Step::Note(Progress::Broken));
-                steps.push(Step::Frame("event: content_block_delta\ndata: {\"type\":\"content_bl\n\n".to_owned()));
+                steps.push(Step::Frame(
+                    "event: content_block_delta\ndata: {\"type\":\"content_bl\n\n".to_owned(),
+                ));
                 return steps;
             }
             Some(FaultKind::UnknownEvent(after)) if due(*after) => {
                 let event = Event::new(json!({"type": "simulator_novelty", "meaning": {"none": true}}));
                 steps.push(Step::Frame(event.frame()));
             }
-            Some(FaultKind::Drip(milliseconds)) => steps.push(Step::Pause(Duration::from_millis(*milliseconds))),
+            Some(FaultKind::Drip(milliseconds)) => {
+                steps.push(Step::Pause(Duration::from_millis(*milliseconds)))
+            }
             _ => {}
         }
         if index == 0 {
@@ -83,24 +88,27 @@ pub(crate) fn steps(events: &[Event], fault: Option<&FaultKind>, holds: &[Arc<Ho
     steps
 }
 
-/// A body that goes through the steps, and tells `watch` how far it has come. When the response is over, for whatever
-/// reason, `watch` is dropped.
+/// A body that goes through the steps, and tells `watch` how far it has come. When the response is over, for
+/// whatever reason, `watch` is dropped.
 pub(crate) fn body(steps: Vec<Step>, clock: SimClock, watch: impl FnMut(Progress) + Send + 'static) -> Body {
-    Body::from_stream(stream::unfold((steps.into_iter(), clock, watch), |(mut steps, clock, mut watch)| async move {
-        loop {
-            match steps.next()? {
-                Step::Frame(text) => return Some((Ok(Bytes::from(text)), (steps, clock, watch))),
-                Step::Pause(time) => clock.pass(time).await,
-                Step::Hold(hold) => hold.pass().await,
-                Step::Stall => std::future::pending().await,
-                Step::Cut => {
-                    // Giving way once lets the server write out the frames it still holds.
-                    tokio::task::yield_now().await;
-                    let error = io::Error::new(io::ErrorKind::ConnectionAborted, "cut on demand");
-                    return Some((Err(error), (steps, clock, watch)));
+    Body::from_stream(stream::unfold(
+        (steps.into_iter(), clock, watch),
+        |(mut steps, clock, mut watch)| async move {
+            loop {
+                match steps.next()? {
+                    Step::Frame(text) => return Some((Ok(Bytes::from(text)), (steps, clock, watch))),
+                    Step::Pause(time) => clock.pass(time).await,
+                    Step::Hold(hold) => hold.pass().await,
+                    Step::Stall => std::future::pending().await,
+                    Step::Cut => {
+                        // Giving way once lets the server write out the frames it still holds.
+                        tokio::task::yield_now().await;
+                        let error = io::Error::new(io::ErrorKind::ConnectionAborted, "cut on demand");
+                        return Some((Err(error), (steps, clock, watch)));
+                    }
+                    Step::Note(progress) => watch(progress),
                 }
-                Step::Note(progress) => watch(progress),
             }
-        }
-    }))
+        },
+    ))
 }

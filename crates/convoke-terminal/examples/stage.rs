@@ -1,11 +1,17 @@
-//! A small program on a stage, for the tests: it shows a region with a counter, prints rows, draws on the whole screen, breaks and stops as
-//! its keys say. It carries the stage's own source, because the library keeps the stage to itself.
+//! A small program on a stage, for the tests: it shows a region with a counter, prints rows, draws on the
+//! whole screen, breaks and stops as its keys say. It carries the stage's own source, because the library
+//! keeps the stage to itself.
 //!
-//! Keys: `r` prints a hundred rows, `x` prints what a terminal would obey, `b` makes the region big or small, `w` goes to the whole screen
-//! and back, `e` lends the terminal, `t` panics in another thread, `p` panics, Ctrl-Z stops, `q` quits.
+//! Keys: `r` prints a hundred rows, `x` prints what a terminal would obey, `b` makes the region big or small,
+//! `w` goes to the whole screen and back, `e` lends the terminal, `t` panics in another thread, `p` panics,
+//! Ctrl-Z stops, `q` quits.
 
 #[path = "../src/stage/mod.rs"]
-#[expect(unused_imports, unreachable_pub, reason = "a program of its own uses less of it and exports nothing")]
+#[expect(
+    unused_imports,
+    unreachable_pub,
+    reason = "a program of its own uses less of it and exports nothing"
+)]
 mod stage;
 
 use std::io::{self, Write};
@@ -29,7 +35,9 @@ fn main() -> io::Result<()> {
         }
         match event::read()? {
             Event::Resize(columns, rows) => stage.resized(columns, rows)?,
-            Event::Key(key) if key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('z') => {
+            Event::Key(key)
+                if key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('z') =>
+            {
                 stage.suspend()?;
                 program.said = "continued";
             }
@@ -73,7 +81,8 @@ impl Program {
             }
             'w' => self.is_whole = true,
             'e' => {
-                let status = stage.lend_to(std::process::Command::new("sh").args(["-c", "echo in the editor"]))?;
+                let status =
+                    stage.lend_to(std::process::Command::new("sh").args(["-c", "echo in the editor"]))?;
                 self.said = if status?.success() { "edited" } else { "not edited" };
             }
             't' => {
@@ -101,10 +110,13 @@ impl Program {
     fn region(&self, columns: u16) -> Region {
         let mut lines = vec![Line::raw("─".repeat(columns.into())).dim()];
         if self.is_big {
-            lines.extend((1..=3).map(|n| Line::raw(format!("BIG {n} {}", "=".repeat(usize::from(columns) - 6)))));
+            lines.extend(
+                (1..=3).map(|n| Line::raw(format!("BIG {n} {}", "=".repeat(usize::from(columns) - 6)))),
+            );
         }
         lines.push(Line::raw(format!("> input {} at {columns}", self.said)));
-        lines.push(Line::raw(format!("STATUS count {}{}", self.count, " ".repeat(columns.into()))).reversed());
+        lines
+            .push(Line::raw(format!("STATUS count {}{}", self.count, " ".repeat(columns.into()))).reversed());
         let row = u16::try_from(lines.len() - 2).unwrap_or_default();
         Region { lines, cursor: (8, row) }
     }

@@ -1,7 +1,9 @@
-//! The whole screen with a small session that never was, for the tests: it breaks in whichever view it stands as soon as a file exists.
+//! The whole screen with a small session that never was, for the tests: it breaks in whichever view it stands
+//! as soon as a file exists.
 //!
-//! `views FILE [plain]`: once FILE exists, the next look at the clock panics, and so does opening the editor. Said to it, `work` has an answer
-//! written that never ends, and `ask` asks something. It does nothing else that it is asked for.
+//! `views FILE [plain]`: once FILE exists, the next look at the clock panics, and so does opening the editor.
+//! Said to it, `work` has an answer written that never ends, and `ask` asks something. It does nothing else
+//! that it is asked for.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -9,11 +11,14 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use convoke_kernel::{
-    AgentId, AgentSpec, AgentStarted, Capabilities, Event, ExchangeClosed, ExchangeOpened, Kept, LeadSettings, Limits,
-    ModelCalled, ModelReplied, Outcome, Purpose, Reply, Segment, SessionId, StopReason, Thinking, ToolCall,
-    ToolFinished, ToolResult, ToolStarted, Usage,
+    AgentId, AgentSpec, AgentStarted, Capabilities, Event, ExchangeClosed, ExchangeOpened, Kept,
+    LeadSettings, Limits, ModelCalled, ModelReplied, Outcome, Piece, Purpose, Reply, Segment, SessionId,
+    StopReason, Thinking, ToolCall, ToolFinished, ToolResult, ToolStarted, Usage,
 };
-use convoke_terminal::{About, Ask, Asking, Ends, Facts, Heard, Manner, Piece, Screen, Theme, Told, guard_entry, run};
+use convoke_terminal::{
+    About, Asking, Ends, Facts, Screen, ScreenOptions, ScreenUpdate, Theme, UserAction, guard_entry, run,
+};
+use convoke_view::SessionEvent;
 use serde_json::json;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
@@ -26,7 +31,7 @@ fn main() -> ExitCode {
     let Some(file) = words.next() else { return ExitCode::FAILURE };
     BREAKS.get_or_init(|| (file.into(), Instant::now()));
     let Ok(runtime) = tokio::runtime::Runtime::new() else { return ExitCode::FAILURE };
-    let manner = Manner {
+    let manner = ScreenOptions {
         theme: Theme { colour: true },
         plain: words.next().as_deref() == Some("plain"),
         history: Some(std::env::temp_dir().join("no such folder/history")),
@@ -76,39 +81,60 @@ impl Session {
         let events = (1..).zip(happened()).map(|(seq, event)| (seq, seq, event)).collect();
         let session = Self { screen, lead: AgentId::from_bits([1; 10]), events };
         let lead = Some(session.lead.clone());
-        session.tell(Told::Facts(Box::new(Facts { lead, model: "large".into(), ..Facts::default() })));
+        session.tell(ScreenUpdate::Facts(Box::new(Facts {
+            lead,
+            model: "large".into(),
+            ..Facts::default()
+        })));
         for (seq, at, event) in session.events.clone() {
-            session.hear(Heard::Agent { agent: session.lead.clone(), seq, at, event: Box::new(event) });
+            session.hear(SessionEvent::Agent {
+                agent: session.lead.clone(),
+                seq,
+                at,
+                event: Box::new(event),
+            });
         }
         session
     }
 
-    fn answer(&self, ask: Ask) {
+    fn answer(&self, ask: UserAction) {
         match ask {
-            Ask::Say(text) if text == "work" => {
-                self.tell(Told::Working(true));
+            UserAction::Say(text) if text == "work" => {
+                self.tell(ScreenUpdate::Working(true));
                 let agent = self.lead.clone();
-                self.hear(Heard::Live { agent, piece: Piece::Text("Streaming words".into()) });
+                self.hear(SessionEvent::Live { agent, piece: Piece::Text("Streaming words".into()) });
             }
-            Ask::Say(text) if text == "ask" => {
-                let (who, wanted) = ("the lead".to_owned(), "run: touch asked".to_owned());
-                let (why, about) = ("a rule asks for it".to_owned(), About::Call { always: None });
+            UserAction::Say(text) if text == "ask" => {
+                let who = "the lead".to_owned();
+                let wanted = "run: touch asked".to_owned();
+                let why = "a rule asks for it".to_owned();
+                let about = About::Call { always: None };
                 let details = Vec::new();
-                self.tell(Told::Asked(Box::new(Asking { id: 1, agent: None, who, wanted, why, details, about })));
+                self.tell(ScreenUpdate::Asked(Box::new(Asking {
+                    id: 1,
+                    agent: None,
+                    who,
+                    wanted,
+                    why,
+                    details,
+                    about,
+                })));
             }
-            Ask::Open(agent) => self.tell(Told::History { agent, events: self.events.clone() }),
-            Ask::Leave => self.tell(Told::Over),
+            UserAction::Open(agent) => {
+                self.tell(ScreenUpdate::History { agent, events: self.events.clone() })
+            }
+            UserAction::Leave => self.tell(ScreenUpdate::Over),
             _ => {}
         }
     }
 
-    fn tell(&self, told: Told) {
+    fn tell(&self, told: ScreenUpdate) {
         // A screen that is gone shows nothing.
-        let _ = self.screen.send(Screen::Told(told));
+        let _ = self.screen.send(Screen::Update(told));
     }
 
-    fn hear(&self, heard: Heard) {
-        let _ = self.screen.send(Screen::Heard(heard));
+    fn hear(&self, heard: SessionEvent) {
+        let _ = self.screen.send(Screen::Event(heard));
     }
 }
 
@@ -139,7 +165,10 @@ fn happened() -> Vec<Event> {
         capsule: false,
     };
     let outcome = Outcome::Ok { text: "That was all.".into() };
-    let (report, ballot, degraded, returned) = (None, None, None, Vec::new());
+    let report = None;
+    let ballot = None;
+    let degraded = None;
+    let returned = Vec::new();
     let result = ToolResult { exit_code: Some(0), ..ToolResult::done("what it printed") };
     vec![
         AgentStarted { spec: lead() }.into(),

@@ -1,5 +1,6 @@
-//! The whole picture: what has been heard, where the person looks, what is being written, what is asked. It takes keys and news and says
-//! what the person wants; it reads no terminal and writes none, so that every picture can be tested without one.
+//! The whole picture: what has been heard, where the person looks, what is being written, what is asked. It
+//! takes keys and news and says what the person wants; it reads no terminal and writes none, so that every
+//! picture can be tested without one.
 
 mod answer;
 mod keys;
@@ -8,17 +9,16 @@ mod region;
 mod tests;
 
 use convoke_kernel::Event;
+use convoke_view::{Fleet, SessionEvent};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
-use crate::ask::Ask;
-use crate::composer::{Composer, Wrote};
-use crate::fleet::Fleet;
-use crate::heard::Heard;
-use crate::text::{Theme, count, first_line};
-use crate::told::{Asking, Facts, Told};
+use crate::composer::{Composer, KeyOutcome};
+use crate::screen_update::{Asking, Facts, ScreenUpdate};
+use crate::text::{Theme, count, first_line, shown};
 use crate::transcript::{Block, Transcript};
+use crate::user_action::UserAction;
 use crate::view::{FleetView, Seen};
 
 use answer::Field;
@@ -29,7 +29,7 @@ pub(crate) enum Picture {
     /// The conversation, in the terminal's own scrollback, with a region below it.
     #[default]
     Session,
-    /// Everybody at work, on the whole screen.
+    /// The agents of the session, on the whole screen.
     Fleet,
 }
 
@@ -37,7 +37,7 @@ pub(crate) enum Picture {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Act {
     /// The person wants this.
-    Ask(Ask),
+    Send(UserAction),
     /// The process is to stop until it is continued.
     Suspend,
     /// Everything is to be drawn anew.
@@ -55,10 +55,11 @@ enum Stopping {
     Cutting,
 }
 
-/// Exchanges of before that are shown when a session is taken up.
+/// How many earlier exchanges are shown when a session is resumed.
 const SHOWN_AGAIN: usize = 2;
 
-/// Where nothing is drawn something is said this often, and this often while the server is waited for; the time is looked at every second.
+/// In plain mode a line is written after this many milliseconds without one; the second figure holds while
+/// the session waits for the server or is held up. The time is checked every second.
 const QUIET: u64 = 15_000;
 const QUIET_WAIT: u64 = 9_000;
 
@@ -76,22 +77,28 @@ pub(crate) struct App {
     answer: Field,
     /// The question that stands on the screen: only what is typed after that is an answer to it.
     standing: Option<u64>,
-    /// Whether all of it was to be seen there.
+    /// Whether the whole question was visible there.
     standing_whole: bool,
     working: bool,
     stopping: Stopping,
-    /// Whether a stop that was asked for has been come to, and it has not been said yet how to go on.
+    /// Whether a requested stop has happened and the person has not been told yet how to go on.
     stopped: bool,
-    /// Whether the last key asked to leave, and the next one means it.
+    /// Whether the last key asked to leave; the next one confirms it.
     leaving: bool,
     /// Whether the person has left and the session is being closed.
     is_leaving: bool,
-    /// What was said while nobody was at work, until it is recorded.
+    /// The command of the person's own that runs.
+    shell: Option<String>,
+    /// Whether this is plain mode, in which nothing can be picked.
+    is_plain: bool,
+    /// What was said while no work was under way, until it is recorded.
     sent: Vec<String>,
     /// What was said while the lead was at work and waits for it.
     queued: Vec<String>,
+    /// What the whole session waits for, if it does.
+    held_up: Option<String>,
     /// What is wanted as a consequence of news, not of a key.
-    asks: Vec<Ask>,
+    asks: Vec<UserAction>,
     /// What is to be printed for good.
     blocks: Vec<Block>,
     /// What was said before, while that is being heard.
@@ -124,8 +131,11 @@ impl App {
             stopped: false,
             leaving: false,
             is_leaving: false,
+            shell: None,
+            is_plain: false,
             sent: Vec::new(),
             queued: Vec::new(),
+            held_up: None,
             asks: Vec::new(),
             blocks: Vec::new(),
             earlier: None,
@@ -158,7 +168,7 @@ impl App {
 
     /// Whether time alone changes the picture.
     pub(crate) fn moves(&self) -> bool {
-        self.working || self.fleet.running() > 0
+        self.working || self.fleet.running() > 0 || self.held_up.is_some()
     }
 
     /// What is to be printed for good, in order.
@@ -166,9 +176,14 @@ impl App {
         std::mem::take(&mut self.blocks)
     }
 
-    /// What whoever draws nothing says of the work: what the lead is at.
+    /// The line about the work in plain mode: what it waits for, else what the lead does.
     pub(crate) fn doing(&self, now: u64) -> Option<String> {
-        let doing = self.transcript.doing(now, self.fleet.waits()).filter(|_| self.working || self.facts.watched)?;
+        self.held_up.clone().or_else(|| self.lead_does(now))
+    }
+
+    fn lead_does(&self, now: u64) -> Option<String> {
+        let doing =
+            self.transcript.doing(now, self.fleet.waits()).filter(|_| self.working || self.facts.watched)?;
         // Other waits for the server are told with their reason and their end.
         match self.fleet.waits().words_besides(self.facts.lead.as_ref(), now) {
             Some(waits) => Some(format!("{waits} · {doing}")),
@@ -176,9 +191,10 @@ impl App {
         }
     }
 
-    /// How long an output that draws nothing may be left without a word, in milliseconds.
+    /// How long plain mode may write nothing while work is under way, in milliseconds.
     pub(crate) fn quiet(&self, now: u64) -> u64 {
-        if self.fleet.waits().why(now).is_some() { QUIET_WAIT } else { QUIET }
+        let waits = self.held_up.is_some() || self.fleet.waits().why(now).is_some();
+        if waits { QUIET_WAIT } else { QUIET }
     }
 
     /// The question that is to be answered next.
@@ -186,9 +202,14 @@ impl App {
         self.questions.first()
     }
 
-    /// What was to be remarked, where nothing is drawn.
+    /// Takes the remark, to be written in plain mode.
     pub(crate) fn take_remark(&mut self) -> Option<String> {
         self.remark.take()
+    }
+
+    /// Switches to plain mode: nothing is drawn from now on.
+    pub(crate) fn draws_nothing(&mut self) {
+        self.is_plain = true;
     }
 
     /// Throws away what is being written.
@@ -197,7 +218,7 @@ impl App {
     }
 
     /// Takes in what has happened.
-    pub(crate) fn hear(&mut self, heard: &Heard) {
+    pub(crate) fn hear(&mut self, heard: &SessionEvent) {
         self.dirty |= self.fleet.hear(heard);
         let lead = self.facts.lead.clone().or_else(|| self.fleet.lead().cloned());
         let blocks = self.transcript.hear(lead.as_ref(), heard);
@@ -209,20 +230,20 @@ impl App {
         self.dirty |= !blocks.is_empty();
         self.earlier.as_mut().unwrap_or(&mut self.blocks).extend(blocks);
         match heard {
-            Heard::Agent { agent, seq, at, event } => {
+            SessionEvent::Agent { agent, seq, at, event } => {
                 if lead.as_ref() == Some(agent) {
                     self.is_tuned(event);
                 }
                 self.view.hear(agent, *seq, *at, event);
                 self.dirty |= lead.as_ref() == Some(agent) || self.picture == Picture::Fleet;
             }
-            Heard::Live { agent, .. } => self.dirty |= lead.as_ref() == Some(agent),
-            Heard::Held(_) | Heard::Draining => self.dirty = true,
+            SessionEvent::Live { agent, .. } => self.dirty |= lead.as_ref() == Some(agent),
+            SessionEvent::Held(_) | SessionEvent::Draining => self.dirty = true,
             _ => {}
         }
     }
 
-    /// What was chosen for the lead holds, whoever chose it.
+    /// Takes over a mode, model or effort that was set for the lead, wherever it was set.
     fn is_tuned(&mut self, event: &Event) {
         match event {
             Event::ModeSet(e) => self.facts.mode = e.on,
@@ -245,37 +266,46 @@ impl App {
     }
 
     /// Takes in what is told.
-    pub(crate) fn told(&mut self, told: Told) {
+    pub(crate) fn told(&mut self, told: ScreenUpdate) {
         // What is told again and again is drawn once.
         self.dirty |= match &told {
-            Told::Facts(facts) => **facts != self.facts,
-            Told::Working(working) => *working != self.working || self.stopping != Stopping::No,
+            ScreenUpdate::Facts(facts) => **facts != self.facts,
+            ScreenUpdate::Working(working) => *working != self.working || self.stopping != Stopping::No,
+            ScreenUpdate::HeldUp(why) => *why != self.held_up,
             _ => true,
         };
         match told {
-            Told::Facts(facts) => {
+            ScreenUpdate::Facts(facts) => {
                 self.facts = *facts;
                 self.say_how_to_go_on();
             }
-            Told::Afresh => self.begin_afresh(),
-            Told::CaughtUp => self.caught_up(),
-            Told::Working(working) => self.set_working(working),
-            Told::Text { title, text } => self.say(Block::Printed { title, text }),
-            Told::Waits(words) => self.queued = words,
-            Told::Note(text) => self.say(Block::Note(text)),
-            Told::Refused(text) => self.refused(text),
-            Told::Asked(asking) => match self.questions.iter_mut().find(|known| known.id == asking.id) {
-                Some(known) => *known = *asking,
-                None => self.questions.push(*asking),
-            },
-            Told::Withdrawn(id) => self.withdrawn(id),
-            Told::History { agent, events } => self.view.history(&agent, &events),
-            Told::Offers { word, candidates } => {
-                if let Wrote::Wants(ask) = self.composer.offer(&word, candidates) {
+            ScreenUpdate::Afresh => self.begin_afresh(),
+            ScreenUpdate::CaughtUp => self.caught_up(),
+            ScreenUpdate::Working(working) => self.set_working(working),
+            ScreenUpdate::Text { title, text } => self.say(Block::Printed { title, text }),
+            ScreenUpdate::Waits(words) => self.queued = words,
+            ScreenUpdate::HeldUp(why) => self.held_up = why.map(|why| shown(&why)),
+            ScreenUpdate::Note(text) => self.say(Block::Note(text)),
+            ScreenUpdate::Refused(text) => self.refused(text),
+            ScreenUpdate::Asked(asking) => {
+                match self.questions.iter_mut().find(|known| known.id == asking.id) {
+                    Some(known) => *known = *asking,
+                    None => self.questions.push(*asking),
+                }
+            }
+            ScreenUpdate::Withdrawn(id) => self.withdrawn(id),
+            ScreenUpdate::History { agent, events } => self.view.history(&agent, &events),
+            ScreenUpdate::Shell(command) => self.shell = command,
+            ScreenUpdate::Workflows(all) => self.composer.know(all),
+            ScreenUpdate::Offers { word, candidates } => {
+                if candidates.is_empty() && self.composer.is_picking() {
+                    self.remark = Some("there is nothing to pick from".into());
+                }
+                if let KeyOutcome::Wants(ask) = self.composer.offer(&word, candidates) {
                     self.asks.push(ask);
                 }
             }
-            Told::Over => self.over = true,
+            ScreenUpdate::Over => self.over = true,
         }
     }
 
@@ -286,7 +316,7 @@ impl App {
     fn refused(&mut self, text: String) {
         self.view.remark(&first_line(&text, 200), true);
         if !self.working {
-            // Nobody took what was said; it can be had back from the history.
+            // The lead did not take what was said; the history of the composer still has it.
             self.sent.clear();
             self.stopping = Stopping::No;
         }
@@ -314,7 +344,7 @@ impl App {
             if self.working {
                 self.sent.clear();
             }
-            // Whoever was in the middle of something stays there until it is heard of again: time alone moves nobody.
+            // Agents in the middle of a step wait until they are heard of again: time moves none of them.
             self.fleet.leave_all();
         }
         self.working = working;
@@ -336,9 +366,10 @@ impl App {
         self.facts.can_go_on && !self.working
     }
 
-    /// Everything that was heard belongs to another session, its lead included.
+    /// Forgets the session that was shown, its lead included: another one follows.
     fn begin_afresh(&mut self) {
-        (self.fleet, self.transcript, self.view) = (Fleet::new(), Transcript::default(), FleetView::default());
+        (self.fleet, self.transcript, self.view) =
+            (Fleet::new(), Transcript::default(), FleetView::default());
         (self.facts.session, self.facts.lead) = (None, None);
         (self.stopping, self.stopped) = (Stopping::No, false);
         (self.answer, self.remark) = (Field::default(), None);
@@ -348,12 +379,13 @@ impl App {
         self.earlier = Some(Vec::new());
     }
 
-    /// Of a session that is taken up, the last of what was said is shown again.
+    /// The history of a resumed session has been heard: shows its last exchanges again.
     fn caught_up(&mut self) {
-        // Whoever was at work then is not, until it is heard of again.
+        // Agents that were at work then wait until they are heard of again.
         self.fleet.leave_all();
         let mut earlier = self.earlier.take().unwrap_or_default();
-        let said: Vec<usize> = (0..earlier.len()).filter(|at| matches!(earlier[*at], Block::Said(_))).collect();
+        let said: Vec<usize> =
+            (0..earlier.len()).filter(|at| matches!(earlier[*at], Block::Said(_))).collect();
         if let Some(first) = said.len().checked_sub(SHOWN_AGAIN).filter(|first| *first > 0) {
             earlier.drain(..said[first]);
             let many = count(u32::try_from(first).unwrap_or(u32::MAX), "earlier exchange");
@@ -364,7 +396,7 @@ impl App {
     }
 
     /// What is wanted as a consequence of news or of the picture that was just drawn.
-    pub(crate) fn take_asks(&mut self) -> Vec<Ask> {
+    pub(crate) fn take_asks(&mut self) -> Vec<UserAction> {
         let mut asks = std::mem::take(&mut self.asks);
         if self.picture == Picture::Fleet {
             let wanted = self.view.wants();

@@ -1,5 +1,5 @@
-//! Plain mode: for screen readers and dumb terminals. Lines go out, one after the other; nothing is coloured, moved or drawn again, and no
-//! escape sequence is ever written.
+//! Plain mode: for screen readers and dumb terminals. Lines go out, one after the other; nothing is coloured,
+//! moved or drawn again, and no escape sequence is ever written.
 
 use std::io::{self, Write};
 
@@ -61,7 +61,7 @@ impl<W: Write> Plain<W> {
         let prompt = self.prompt.clone();
         self.block(&[Line::raw(text)])?;
         self.quiet_since = Some(now);
-        // Whoever was about to type is still asked.
+        // A prompt that stood there is written again below the line.
         prompt.map_or(Ok(()), |prompt| self.prompt(&prompt))
     }
 

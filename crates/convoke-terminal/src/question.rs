@@ -1,12 +1,12 @@
-//! A question to the person as rows: who, what, why, and what each answer does. Every line of what is wanted is there, and every character
-//! that a terminal would obey or not show is written out.
+//! A question to the person as rows: which agent asks, what it wants, why, and what each answer does. Every
+//! line of what it wants is there, and every character that a terminal would obey or not show is written out.
 
+use crate::screen_update::{About, Asking};
 use crate::text::{self, broken, hanging, revealed};
-use crate::told::{About, Asking};
 
-/// By what a question is answered.
+/// How a question is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum By {
+pub(crate) enum AnswerMethod {
     /// Keys, in a picture.
     Keys,
     /// Whole lines, where nothing is drawn.
@@ -14,7 +14,7 @@ pub(crate) enum By {
 }
 
 /// All of a question, in rows of at most this width.
-pub(crate) fn rows(asking: &Asking, width: usize, by: By) -> Vec<String> {
+pub(crate) fn rows(asking: &Asking, width: usize, by: AnswerMethod) -> Vec<String> {
     let width = width.max(10);
     let who = one_line(&asking.who);
     let (head, body) = match asking.wanted.split_once(": ") {
@@ -22,7 +22,9 @@ pub(crate) fn rows(asking: &Asking, width: usize, by: By) -> Vec<String> {
             (format!("? {who} asks you:"), marked(&asking.wanted, "| ", "| ", width))
         }
         _ if asking.about == About::Workflow => (format!("? {}", one_line(&asking.wanted)), Vec::new()),
-        Some(("run", command)) => (format!("? {who} wants to run this command:"), marked(command, "$ ", "> ", width)),
+        Some(("run", command)) => {
+            (format!("? {who} wants to run this command:"), marked(command, "$ ", "> ", width))
+        }
         _ => (format!("? {who} wants to do this:"), marked(&asking.wanted, "", "| ", width)),
     };
     let mut rows = wrapped(&head, width);
@@ -30,7 +32,10 @@ pub(crate) fn rows(asking: &Asking, width: usize, by: By) -> Vec<String> {
     rows.extend(asking.details.iter().flat_map(|detail| marked(detail, "- ", "  ", width)));
     let said = [&asking.who, &asking.wanted, &asking.why].into_iter().chain(&asking.details);
     if said.into_iter().any(|text| revealed(text) != *text) {
-        rows.extend(wrapped("(\\u{…} and \\t stand for characters that a terminal would obey or not show)", width));
+        rows.extend(wrapped(
+            "(\\u{…} and \\t stand for characters that a terminal would obey or not show)",
+            width,
+        ));
     }
     if !asking.why.is_empty() {
         rows.extend(wrapped(&format!("Why you are asked: {}", one_line(&asking.why)), width));
@@ -39,9 +44,10 @@ pub(crate) fn rows(asking: &Asking, width: usize, by: By) -> Vec<String> {
     rows
 }
 
-/// As much of a question as there is room for, and what can be done about it: to agree, one has to see all of it. Says whether that is all.
+/// As much of a question as there is room for, and what can be done about it: to agree, one has to see all of
+/// it. Says whether that is all.
 pub(crate) fn fitted(asking: &Asking, width: usize, most: usize) -> (Vec<String>, bool) {
-    let mut rows = rows(asking, width, By::Keys);
+    let mut rows = rows(asking, width, AnswerMethod::Keys);
     if rows.len() <= most {
         return (rows, true);
     }
@@ -50,8 +56,9 @@ pub(crate) fn fitted(asking: &Asking, width: usize, most: usize) -> (Vec<String>
         About::Call { .. } | About::Workflow => ", yes is said there; n says no here",
     };
     // Twice, because how many rows are left out depends on how many saying so takes.
-    let more =
-        |left_out: usize| wrapped(&format!("… {left_out} more rows: Ctrl-O shows all of it{then}"), width.max(10));
+    let more = |left_out: usize| {
+        wrapped(&format!("… {left_out} more rows: Ctrl-O shows all of it{then}"), width.max(10))
+    };
     let said = more(rows.len()).len();
     let kept = most.saturating_sub(said);
     let more = more(rows.len() - kept);
@@ -61,14 +68,20 @@ pub(crate) fn fitted(asking: &Asking, width: usize, most: usize) -> (Vec<String>
     (rows, false)
 }
 
-fn answers(about: &About, by: By) -> String {
+fn answers(about: &About, by: AnswerMethod) -> String {
     match (about, by) {
         (About::Call { always: Some(always) }, _) => {
             format!("y: yes, this once · n: no · a: {} (and Enter)", one_line(always))
         }
-        (About::Call { always: None } | About::Workflow, _) => "y: yes, this once · n: no (and Enter)".to_owned(),
-        (About::Checkpoint, By::Keys) => "one line and Enter is the answer; Esc leaves it for later".to_owned(),
-        (About::Checkpoint, By::Lines) => "one line is the answer; an empty one leaves it for later".to_owned(),
+        (About::Call { always: None } | About::Workflow, _) => {
+            "y: yes, this once · n: no (and Enter)".to_owned()
+        }
+        (About::Checkpoint, AnswerMethod::Keys) => {
+            "one line and Enter is the answer; Esc leaves it for later".to_owned()
+        }
+        (About::Checkpoint, AnswerMethod::Lines) => {
+            "one line is the answer; an empty one leaves it for later".to_owned()
+        }
     }
 }
 
@@ -78,13 +91,17 @@ fn one_line(text: &str) -> String {
 }
 
 fn wrapped(text: &str, width: usize) -> Vec<String> {
-    // A word that is longer than a row is broken anywhere: nothing of a question may stand outside of the picture.
+    // A word that is longer than a row is broken anywhere: nothing of a question may stand outside of the
+    // picture.
     hanging(text, width, "  ").lines().flat_map(|line| broken(line, width)).collect()
 }
 
-/// What somebody else wrote, set off from our own words.
+/// Foreign text, set off from our own words.
 fn marked(text: &str, first: &str, next: &str, width: usize) -> Vec<String> {
-    text::marked(text, first, next, width.saturating_sub(2)).into_iter().map(|row| format!("  {row}")).collect()
+    text::marked(text, first, next, width.saturating_sub(2))
+        .into_iter()
+        .map(|row| format!("  {row}"))
+        .collect()
 }
 
 #[cfg(test)]
@@ -92,13 +109,15 @@ mod tests {
     use super::*;
 
     fn asking(wanted: &str, about: About) -> Asking {
-        let (who, why) = ("agent \"tidy\"".to_owned(), "a rule asks for it".to_owned());
+        let who = "agent \"tidy\"".to_owned();
+        let why = "a rule asks for it".to_owned();
         Asking { id: 1, agent: None, who, wanted: wanted.into(), why, details: Vec::new(), about }
     }
 
     #[test]
     fn a_question_says_who_what_why_and_what_each_answer_does() {
-        let rows = rows(&asking("run: git push\norigin", About::Call { always: None }), 80, By::Keys);
+        let rows =
+            rows(&asking("run: git push\norigin", About::Call { always: None }), 80, AnswerMethod::Keys);
         let expected = [
             "? agent \"tidy\" wants to run this command:",
             "  $ git push",
@@ -113,23 +132,27 @@ mod tests {
     fn nothing_of_a_question_hides_at_any_width() {
         let wild = "run: echo a\u{1b}[2J\u{202e}; rm -rf ~\r\u{200b}y";
         for width in [10, 20, 40, 200] {
-            let rows = rows(&asking(wild, About::Call { always: None }), width, By::Keys);
-            assert!(rows.iter().all(|row| crate::text::text_columns(row) <= width.max(10)), "{width}: {rows:#?}");
-            let joined: String = rows.iter().flat_map(|row| row.chars()).filter(|c| !c.is_whitespace()).collect();
+            let rows = rows(&asking(wild, About::Call { always: None }), width, AnswerMethod::Keys);
+            assert!(
+                rows.iter().all(|row| crate::text::text_columns(row) <= width.max(10)),
+                "{width}: {rows:#?}"
+            );
+            let joined: String =
+                rows.iter().flat_map(|row| row.chars()).filter(|c| !c.is_whitespace()).collect();
             assert!(joined.contains("\\u{1b}[2J\\u{202e};rm-rf~\\u{d}\\u{200b}y"), "{width}: {rows:#?}");
         }
     }
 
     #[test]
     fn what_a_program_asks_cannot_pass_for_our_own_words() {
-        let rows = rows(&asking("Which?\ny: yes, this once", About::Checkpoint), 80, By::Keys);
+        let rows = rows(&asking("Which?\ny: yes, this once", About::Checkpoint), 80, AnswerMethod::Keys);
         assert!(rows.contains(&"  | y: yes, this once".to_owned()), "{rows:#?}");
     }
 
     #[test]
     fn all_of_what_a_workflow_wants_is_there_and_nothing_in_it_is_left_out() {
         let long = format!("run the workflow {} \u{1b}[8mhidden\nand more", "word ".repeat(200));
-        let rows = rows(&asking(&long, About::Workflow), 80, By::Keys);
+        let rows = rows(&asking(&long, About::Workflow), 80, AnswerMethod::Keys);
         let joined = rows.join(" ");
         assert_eq!(joined.matches("word").count(), 200, "{rows:#?}");
         assert!(joined.contains("\\u{1b}[8mhidden ⏎ and more"), "{rows:#?}");
@@ -138,7 +161,7 @@ mod tests {
     #[test]
     fn what_always_means_is_written_out_too() {
         let always = Some("run \u{1b}[2J\u{202e} always".to_owned());
-        let rows = rows(&asking("run: ls", About::Call { always }), 120, By::Keys);
+        let rows = rows(&asking("run: ls", About::Call { always }), 120, AnswerMethod::Keys);
         assert_eq!(rows[3], "y: yes, this once · n: no · a: run \\u{1b}[2J\\u{202e} always (and Enter)");
     }
 

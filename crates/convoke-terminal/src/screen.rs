@@ -1,5 +1,5 @@
-//! The screen's own loop: keys and news in, pictures out. A key is answered with a picture at once; news are gathered for a moment, so that a
-//! thousand agents cost no more than a few pictures a second.
+//! The screen's own loop: keys and news in, pictures out. A key is answered with a picture at once; news are
+//! gathered for a moment, so that a thousand agents cost no more than a few pictures a second.
 
 mod drawn;
 mod lines;
@@ -15,19 +15,20 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
+use convoke_view::SessionEvent;
+
 use crate::app::App;
-use crate::ask::Ask;
-use crate::heard::Heard;
+use crate::screen_update::ScreenUpdate;
 use crate::text::Theme;
-use crate::told::Told;
+use crate::user_action::UserAction;
 
 /// What is sent to the screen.
 #[derive(Debug)]
 pub enum Screen {
     /// Something happened.
-    Heard(Heard),
+    Event(SessionEvent),
     /// Something is told.
-    Told(Told),
+    Update(ScreenUpdate),
 }
 
 /// The two ends by which a screen is connected.
@@ -36,7 +37,7 @@ pub struct Ends {
     /// What the screen is sent.
     pub news: UnboundedReceiver<Screen>,
     /// What the person wants.
-    pub asks: UnboundedSender<Ask>,
+    pub asks: UnboundedSender<UserAction>,
 }
 
 /// The command that opens a file, at a line if one is named.
@@ -44,7 +45,7 @@ pub type Opens = Arc<dyn Fn(&Path, Option<u64>) -> Command + Send + Sync>;
 
 /// How the screen behaves.
 #[derive(Clone)]
-pub struct Manner {
+pub struct ScreenOptions {
     /// Colours.
     pub theme: Theme,
     /// Whether nothing is drawn: lines in, lines out, for screen readers and dumb terminals.
@@ -74,13 +75,13 @@ pub struct Drawn {
 enum Left {
     /// The session is over.
     Over,
-    /// The person wants the other manner.
+    /// The person wants plain mode.
     Plainly,
 }
 
-/// Runs a screen until the session is over. Blocks the thread it is called on, which may stand still for as long as the terminal does.
-/// An error means that the terminal is gone.
-pub fn run(manner: Manner, mut ends: Ends, runtime: &Handle) -> io::Result<Drawn> {
+/// Runs a screen until the session is over. Blocks the thread it is called on, which may stand still for as
+/// long as the terminal does. An error means that the terminal is gone.
+pub fn run(manner: ScreenOptions, mut ends: Ends, runtime: &Handle) -> io::Result<Drawn> {
     let history = manner.history.as_deref().map(memory::read).unwrap_or_default();
     let mut app = App::new(manner.theme, history);
     let mut drawn = Drawn::default();
@@ -99,12 +100,12 @@ pub fn run(manner: Manner, mut ends: Ends, runtime: &Handle) -> io::Result<Drawn
 pub(crate) fn greet(app: &mut App, lines: &[String]) {
     match lines {
         [] => {}
-        [line] => app.told(Told::Note(line.clone())),
-        lines => app.told(Told::Text { title: String::new(), text: lines.join("\n") }),
+        [line] => app.told(ScreenUpdate::Note(line.clone())),
+        lines => app.told(ScreenUpdate::Text { title: String::new(), text: lines.join("\n") }),
     }
 }
 
-/// Takes in everything that has been sent, without waiting for more; not more than this at once, which would keep a key waiting.
+/// Takes in everything that was sent, without waiting for more; at most `AT_ONCE`, so that no key waits long.
 fn take_in(app: &mut App, first: Screen, news: &mut UnboundedReceiver<Screen>) {
     const AT_ONCE: usize = 2_000;
     take(app, first);
@@ -118,7 +119,7 @@ fn take_in(app: &mut App, first: Screen, news: &mut UnboundedReceiver<Screen>) {
 
 fn take(app: &mut App, news: Screen) {
     match news {
-        Screen::Heard(heard) => app.hear(&heard),
-        Screen::Told(told) => app.told(told),
+        Screen::Event(heard) => app.hear(&heard),
+        Screen::Update(told) => app.told(told),
     }
 }

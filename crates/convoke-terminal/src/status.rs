@@ -1,15 +1,16 @@
-//! The status line: mode, model, effort, spend against the envelope, cache hit rate, agents running. What does not fit is left out from the
-//! least important on, never cut in the middle.
+//! The status line: mode, model, effort, spend against the budget, cache hit rate, agents running. What
+//! does not fit is left out from the least important on, never cut in the middle.
 
 use ratatui::text::{Line, Span};
 
-use crate::fleet::Fleet;
+use convoke_view::Fleet;
+
+use crate::screen_update::Facts;
 use crate::text::{Theme, Tone, count, cut, dollars, shown, text_columns};
-use crate::told::Facts;
 
 /// What stands between two parts.
 const BETWEEN: &str = " · ";
-/// What is under way gives way to the spend as long as it keeps this much.
+/// What is under way is shortened to make room for the spend, but keeps this many columns.
 const LEAST_DOING: usize = 20;
 
 /// A part of the line: what it says, how it is seen, and what goes before it when there is no room for all.
@@ -21,7 +22,13 @@ struct Part {
 }
 
 /// The status line at this width. `doing` is what the lead is at.
-pub(crate) fn status(facts: &Facts, fleet: &Fleet, doing: Option<&str>, width: usize, theme: Theme) -> Line<'static> {
+pub(crate) fn status(
+    facts: &Facts,
+    fleet: &Fleet,
+    doing: Option<&str>,
+    width: usize,
+    theme: Theme,
+) -> Line<'static> {
     let mut spans = Vec::new();
     for part in fitted(parts(facts, fleet, doing, width), width) {
         if !spans.is_empty() {
@@ -41,7 +48,8 @@ fn parts(facts: &Facts, fleet: &Fleet, doing: Option<&str>, width: usize) -> Vec
     let doing = doing.map(|doing| cut(&one_line(doing), room)).unwrap_or_default();
     let running = u32::try_from(fleet.running()).unwrap_or(u32::MAX);
     let agents = if running > 0 { count(running, "agent") } else { String::new() };
-    let effort = facts.effort.as_deref().map(|effort| format!("effort {}", one_line(effort))).unwrap_or_default();
+    let effort =
+        facts.effort.as_deref().map(|effort| format!("effort {}", one_line(effort))).unwrap_or_default();
     let missed = if fleet.is_whole() { "" } else { "events missed" };
     let (mode, mode_tone) = if facts.mode { ("mode on", Tone::Strong) } else { ("mode off", Tone::Dim) };
     let all = [
@@ -62,7 +70,8 @@ fn parts(facts: &Facts, fleet: &Fleet, doing: Option<&str>, width: usize) -> Vec
 fn fitted(parts: Vec<Part>, width: usize) -> Vec<Part> {
     let mut by_rank: Vec<&Part> = parts.iter().collect();
     by_rank.sort_by_key(|part| part.rank);
-    let (mut used, mut last) = (0, None);
+    let mut used = 0;
+    let mut last = None;
     for part in by_rank {
         let between = if used == 0 { 0 } else { text_columns(BETWEEN) };
         let longer = used + between + text_columns(&part.text);
@@ -75,13 +84,13 @@ fn fitted(parts: Vec<Part>, width: usize) -> Vec<Part> {
     parts.into_iter().filter(|part| last.is_some_and(|last| part.rank <= last)).collect()
 }
 
-/// `$0.42 of $5.00`, without the envelope where there is none or no room for it.
+/// `$0.42 of $5.00`, without the budget where there is none or no room for it.
 fn spend(facts: &Facts, fleet: &Fleet, width: usize) -> String {
     let spent = dollars(fleet.cost_nano());
     let cap = fleet.ledger().map_or(facts.cap_nano, |ledger| ledger.caps().nano);
     let whole = cap.map(|cap| format!("{spent} of {}", dollars(Some(cap))));
     let whole = whole.filter(|whole| text_columns(whole) <= width).unwrap_or(spent);
-    // What was cut off is counted at the most it can have cost, and nobody has confirmed it.
+    // A request that was cut off counts as the most it can have cost; the server has not confirmed it.
     let unconfirmed = fleet.ledger().map_or(0, |ledger| ledger.unconfirmed().nano);
     let said = format!("{whole} and up to {} unconfirmed", dollars(Some(unconfirmed)));
     if unconfirmed > 0 && text_columns(&said) + LEAST_DOING <= width { said } else { whole }
@@ -101,10 +110,10 @@ fn one_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use convoke_kernel::{AgentId, Caps, EnvelopeGranted, Ledger, LedgerEvent, Role, Usage};
+    use convoke_kernel::{AgentId, BudgetGranted, Caps, Ledger, LedgerEvent, Role, Usage};
 
     use super::*;
-    use crate::fleet::{AgentRow, AgentState};
+    use convoke_view::{AgentRow, AgentState};
 
     fn facts() -> Facts {
         Facts { model: "claude-opus-4-8".into(), effort: Some("high".into()), mode: true, ..Facts::default() }
@@ -133,7 +142,7 @@ mod tests {
     fn ledger(spent_nano: u64, cap: Option<u64>) -> Ledger {
         let caps = Caps { nano: cap, ..Caps::default() };
         let mut ledger = Ledger::default();
-        ledger.apply(&LedgerEvent::from(EnvelopeGranted { caps, by: "start".into() }), 0);
+        ledger.apply(&LedgerEvent::from(BudgetGranted { caps, by: "start".into() }), 0);
         let state = serde_json::to_value(&ledger).unwrap();
         let mut state = state.as_object().unwrap().clone();
         state.insert("spent".into(), serde_json::json!({"tokens": 1, "nano": spent_nano}));
@@ -154,11 +163,22 @@ mod tests {
 
     #[test]
     fn a_status_line_says_everything_where_there_is_room() {
-        let check =
-            |facts: &Facts, cap, doing, expected: &str| assert_eq!(text(facts, &fleet(cap), doing, 200), expected);
+        let check = |facts: &Facts, cap, doing, expected: &str| {
+            assert_eq!(text(facts, &fleet(cap), doing, 200), expected)
+        };
         let cap = Some(5_000_000_000);
-        check(&facts(), cap, None, "mode on · claude-opus-4-8 · effort high · $0.42 of $5.00 · cache 87 % · 3 agents");
-        check(&facts(), None, None, "mode on · claude-opus-4-8 · effort high · $0.42 · cache 87 % · 3 agents");
+        check(
+            &facts(),
+            cap,
+            None,
+            "mode on · claude-opus-4-8 · effort high · $0.42 of $5.00 · cache 87 % · 3 agents",
+        );
+        check(
+            &facts(),
+            None,
+            None,
+            "mode on · claude-opus-4-8 · effort high · $0.42 · cache 87 % · 3 agents",
+        );
         let offline = Facts { offline: true, mode: false, effort: None, ..facts() };
         check(
             &offline,
@@ -171,7 +191,11 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_left_out_from_the_least_important_on() {
         let check = |width, expected: &str| {
-            assert_eq!(text(&facts(), &fleet(Some(5_000_000_000)), Some("thinking"), width), expected, "{width}");
+            assert_eq!(
+                text(&facts(), &fleet(Some(5_000_000_000)), Some("thinking"), width),
+                expected,
+                "{width}"
+            );
         };
         check(90, "thinking · mode on · claude-opus-4-8 · $0.42 of $5.00 · cache 87 % · 3 agents");
         check(70, "thinking · mode on · claude-opus-4-8 · $0.42 of $5.00 · 3 agents");

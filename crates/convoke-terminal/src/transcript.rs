@@ -1,13 +1,14 @@
-//! The conversation: what the person said, what the lead wrote and did, folded from its events into blocks that are printed once and stay.
-//! It prints nothing itself, and what other agents do is not in it beyond a line.
+//! The conversation: what the person said, what the lead wrote and did, folded from its events into blocks
+//! that are printed once and stay. It prints nothing itself, and what other agents do is not in it beyond a
+//! line.
 
 mod block;
 mod call;
+mod event_text;
 mod reply;
-mod tales;
+mod runs_and_tasks;
 #[cfg(test)]
 mod tests;
-mod words;
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -17,15 +18,14 @@ use ratatui::text::Line;
 use convoke_kernel::{
     AgentId, Event, ExchangeClosed, ExchangeOpened, Kept, ModelReplied, Outcome, Purpose, ToolFinished, Usage,
 };
+use convoke_view::{SessionEvent, Waits};
 
-use crate::heard::Heard;
 use crate::text::{Theme, count, dollars, seconds, tokens};
-use crate::waits::Waits;
 pub(crate) use block::Block;
 use call::Call;
+use event_text::brief;
 use reply::Reply;
-use tales::Tales;
-use words::brief;
+use runs_and_tasks::RunsAndTasks;
 
 /// How much of a call or a reason stands in what the lead is at.
 const SHORT: usize = 60;
@@ -35,7 +35,7 @@ const SHORT: usize = 60;
 pub(crate) struct Transcript {
     /// The number of the last event that was heard of each stream.
     heard: HashMap<String, u64>,
-    at: At,
+    at: LeadActivity,
     /// The calls under way, the latest last: commands run one at a time, agents do not.
     calls: Vec<Call>,
     /// What the last reply wanted to have done, whether or not it was begun.
@@ -46,12 +46,12 @@ pub(crate) struct Transcript {
     wrote: String,
     took: Took,
     draining: bool,
-    tales: Tales,
+    tales: RunsAndTasks,
 }
 
 /// What the lead is at, beside its calls.
 #[derive(Debug, Default, PartialEq, Eq)]
-enum At {
+enum LeadActivity {
     #[default]
     Nothing,
     /// The model is asked.
@@ -84,55 +84,69 @@ impl Default for Took {
 impl Took {
     fn count(&mut self, event: &ModelReplied) {
         self.usage.add(&event.reply.usage);
-        self.cost_nano = self.cost_nano.zip(event.reply.cost_nano).map(|(sum, cost)| sum.saturating_add(cost));
+        self.cost_nano =
+            self.cost_nano.zip(event.reply.cost_nano).map(|(sum, cost)| sum.saturating_add(cost));
     }
 
     /// `3 turns · 12.1k tokens · $0.04 · 12 s`.
     fn words(&self, at: u64) -> String {
         let all = self.usage.prompt_tokens().saturating_add(self.usage.output_tokens);
         let time = seconds(Duration::from_millis(at.saturating_sub(self.since)));
-        format!("{} · {} tokens · {} · {time}", count(self.turns, "turn"), tokens(all), dollars(self.cost_nano))
+        format!(
+            "{} · {} tokens · {} · {time}",
+            count(self.turns, "turn"),
+            tokens(all),
+            dollars(self.cost_nano)
+        )
     }
 }
 
 impl Transcript {
-    /// Takes in what has happened, and gives what is to be printed. What is heard before the lead is known belongs to nobody.
-    pub(crate) fn hear(&mut self, lead: Option<&AgentId>, heard: &Heard) -> Vec<Block> {
+    /// Takes in what has happened, and gives what is to be printed: nothing before the lead is known.
+    pub(crate) fn hear(&mut self, lead: Option<&AgentId>, heard: &SessionEvent) -> Vec<Block> {
         let Some(lead) = lead else { return Vec::new() };
         let (stream, seq) = match heard {
-            Heard::Agent { agent, seq, .. } => (agent.as_str(), *seq),
-            Heard::Run { run, seq, .. } | Heard::Program { run, seq, .. } => (run.as_str(), *seq),
-            Heard::Roster { seq, .. } => ("roster", *seq),
-            Heard::Board { seq, .. } => ("board", *seq),
-            Heard::Live { agent, piece } => {
-                // A summary is for the lead itself, and no answer to anybody.
-                if agent == lead && self.at != At::Summing {
+            SessionEvent::Agent { agent, seq, .. } => (agent.as_str(), *seq),
+            SessionEvent::Run { run, seq, .. } | SessionEvent::Program { run, seq, .. } => {
+                (run.as_str(), *seq)
+            }
+            SessionEvent::Roster { seq, .. } => ("roster", *seq),
+            SessionEvent::Board { seq, .. } => ("board", *seq),
+            SessionEvent::Live { agent, piece } => {
+                // A summary is for the lead itself; it answers no question.
+                if agent == lead && self.at != LeadActivity::Summing {
                     self.reply.take(piece);
                 }
                 return Vec::new();
             }
-            Heard::Draining => {
+            SessionEvent::Draining => {
                 self.draining = true;
                 return Vec::new();
             }
-            Heard::Ledger(_) | Heard::Held(_) => return Vec::new(),
+            SessionEvent::Ledger(_) | SessionEvent::Held(_) => return Vec::new(),
         };
         if !self.is_new(stream, seq) {
             return Vec::new();
         }
         match heard {
-            Heard::Agent { agent, at, event, .. } if agent == lead => self.lead(*at, event),
-            Heard::Agent { event, .. } => {
-                if let Event::ModelReplied(e) = event.as_ref() {
+            SessionEvent::Agent { agent, at, event, .. } if agent == lead => self.lead(*at, event),
+            SessionEvent::Agent { event, .. } => match event.as_ref() {
+                Event::ModelReplied(e) => {
                     self.took.count(e);
+                    Vec::new()
                 }
-                Vec::new()
-            }
-            Heard::Run { run, at, event, .. } => self.tales.run(run, *at, event),
-            Heard::Program { run, at, event, .. } => self.tales.program(run, *at, event),
-            Heard::Roster { event, .. } => self.tales.roster(event).into_iter().collect(),
-            Heard::Board { event, .. } => self.tales.board(event).into_iter().collect(),
-            Heard::Ledger(_) | Heard::Live { .. } | Heard::Held(_) | Heard::Draining => Vec::new(),
+                // It is about the server that all of them talk to.
+                Event::EndpointLearnt(_) => event_text::happened(event).into_iter().collect(),
+                _ => Vec::new(),
+            },
+            SessionEvent::Run { run, at, event, .. } => self.tales.run(run, *at, event),
+            SessionEvent::Program { run, at, event, .. } => self.tales.program(run, *at, event),
+            SessionEvent::Roster { event, .. } => self.tales.roster(event).into_iter().collect(),
+            SessionEvent::Board { event, .. } => self.tales.board(event).into_iter().collect(),
+            SessionEvent::Ledger(_)
+            | SessionEvent::Live { .. }
+            | SessionEvent::Held(_)
+            | SessionEvent::Draining => Vec::new(),
         }
     }
 
@@ -141,11 +155,12 @@ impl Transcript {
         self.reply.lines(width, most, theme)
     }
 
-    /// What the lead is at, in a few words: `thinking`, `$ cargo test · 12 s`, `asks again in 4 s: …`; `None` if it is idle.
+    /// What the lead is at, in a few words: `thinking`, `$ cargo test · 12 s`, `asks again in 4 s: …`; `None`
+    /// if it is idle.
     pub(crate) fn doing(&self, now: u64, waits: &Waits) -> Option<String> {
         let past = |since: u64| Duration::from_millis(now.saturating_sub(since));
         let doing = match (&self.at, self.calls.last()) {
-            (At::Asked { what }, _) => format!("waits for your answer: {what}"),
+            (LeadActivity::Asked { what }, _) => format!("waits for your answer: {what}"),
             (_, Some(call)) => {
                 let others = match self.calls.len() {
                     0 | 1 => String::new(),
@@ -153,10 +168,12 @@ impl Transcript {
                 };
                 format!("{} · {}{others}", brief(&call.what, SHORT), seconds(past(call.since)))
             }
-            (At::Waiting { until, why }, None) => format!("asks again {}: {why}", waits.when(*until, now)),
-            (At::Asking, None) => self.reply.doing(),
-            (At::Summing, None) => "sums up, for a new history".to_owned(),
-            (At::Nothing, None) => return None,
+            (LeadActivity::Waiting { until, why }, None) => {
+                format!("asks again {}: {why}", waits.when(*until, now))
+            }
+            (LeadActivity::Asking, None) => self.reply.doing(),
+            (LeadActivity::Summing, None) => "sums up, for a new history".to_owned(),
+            (LeadActivity::Nothing, None) => return None,
         };
         Some(if self.draining { format!("stopping · {doing}") } else { doing })
     }
@@ -184,34 +201,35 @@ impl Transcript {
                 return vec![Block::Said(e.text.clone())];
             }
             Event::ExchangeReopened(_) => {
-                // What it took before still counts; the time in which nobody was there does not.
+                // What the exchange took before still counts; the time between the stop and now does not.
                 self.took.since = at;
                 self.draining = false;
                 return vec![Block::Note("goes on where it stood".to_owned())];
             }
             Event::ModelCalled(e) => {
                 self.reply.forget();
-                self.at = if e.purpose == Purpose::Summary { At::Summing } else { At::Asking };
+                self.at =
+                    if e.purpose == Purpose::Summary { LeadActivity::Summing } else { LeadActivity::Asking };
             }
             Event::ModelReplied(e) => return self.replied(at, e),
             Event::ModelFailed(e) => {
                 self.reply.forget();
                 self.at = match e.retry_at {
-                    Some(until) => At::Waiting { until, why: brief(&e.failure.message, SHORT) },
-                    None => At::Nothing,
+                    Some(until) => LeadActivity::Waiting { until, why: brief(&e.failure.message, SHORT) },
+                    None => LeadActivity::Nothing,
                 };
             }
-            Event::ApprovalAsked(e) => self.at = At::Asked { what: brief(&e.what, SHORT) },
-            Event::ApprovalGiven(_) => self.at = At::Nothing,
+            Event::ApprovalAsked(e) => self.at = LeadActivity::Asked { what: brief(&e.what, SHORT) },
+            Event::ApprovalGiven(_) => self.at = LeadActivity::Nothing,
             Event::ToolStarted(e) => self.calls.push(Call::of(&e.id, &e.name, e.input.as_str(), at)),
             Event::ToolFinished(e) => return self.finished(at, e),
             Event::ExchangeClosed(e) => return self.closed(at, e),
             Event::Resumed(e) => {
-                // Whoever was at it is gone. What it had begun is told when its outcome is recorded.
+                // The process that drove the lead is gone. What it began is told with its recorded outcome.
                 self.reply.forget();
-                self.at = At::Nothing;
+                self.at = LeadActivity::Nothing;
                 self.draining = false;
-                return words::resumed(e).into_iter().collect();
+                return event_text::resumed(e).into_iter().collect();
             }
             Event::NoteAppended(_)
             | Event::MailDelivered(_)
@@ -219,8 +237,9 @@ impl Transcript {
             | Event::HistoryForked(_)
             | Event::InputRejected(_)
             | Event::ModeSet(_)
-            | Event::Retuned(_) => return words::happened(event).into_iter().collect(),
-            // These are told by what follows them.
+            | Event::EndpointLearnt(_)
+            | Event::Retuned(_) => return event_text::happened(event).into_iter().collect(),
+            // The events that follow these say enough.
             Event::AgentStarted(_)
             | Event::CompactionAsked(_)
             | Event::RoomRefused(_)
@@ -240,16 +259,20 @@ impl Transcript {
         self.begin(at);
         match (&event.notice, event.letters.as_slice(), &event.work) {
             (None, [], None) => vec![Block::Said(event.text.clone())],
-            // Nobody said these.
-            (Some(run), ..) => vec![Block::Note(format!("the lead is told that {} has ended", brief(run, SHORT)))],
-            (None, [], Some(_)) => vec![Block::Note(format!("takes a task: {}", brief(&event.text, 2 * SHORT)))],
-            (None, letters, _) => vec![words::mail(letters)],
+            // The harness wrote these inputs, or other agents did: they are notes, not what the person said.
+            (Some(run), ..) => {
+                vec![Block::Note(format!("the lead is told that {} has ended", brief(run, SHORT)))]
+            }
+            (None, [], Some(_)) => {
+                vec![Block::Note(format!("takes a task: {}", brief(&event.text, 2 * SHORT)))]
+            }
+            (None, letters, _) => vec![event_text::mail(letters)],
         }
     }
 
     fn replied(&mut self, at: u64, event: &ModelReplied) -> Vec<Block> {
         let was_seen = self.reply.forget();
-        self.at = At::Nothing;
+        self.at = LeadActivity::Nothing;
         self.took.count(event);
         let calls = event.reply.calls.iter();
         self.wanted = calls.map(|call| Call::of(&call.id, &call.name, call.input.as_str(), at)).collect();
@@ -258,7 +281,7 @@ impl Transcript {
                 self.took.turns += 1;
                 self.write(&event.reply.text)
             }
-            kept => words::not_kept(kept, was_seen).into_iter().collect(),
+            kept => event_text::not_kept(kept, was_seen).into_iter().collect(),
         }
     }
 
@@ -273,8 +296,9 @@ impl Transcript {
     }
 
     fn finished(&mut self, at: u64, event: &ToolFinished) -> Vec<Block> {
-        let begun = self.calls.iter().position(|call| call.id == event.id).map(|place| self.calls.remove(place));
-        self.at = At::Nothing;
+        let begun =
+            self.calls.iter().position(|call| call.id == event.id).map(|place| self.calls.remove(place));
+        self.at = LeadActivity::Nothing;
         if call::is_by_person(&event.id) {
             // What it came to ends the exchange, and is printed then.
             return Vec::new();
@@ -287,15 +311,18 @@ impl Transcript {
     fn closed(&mut self, at: u64, event: &ExchangeClosed) -> Vec<Block> {
         self.reply.forget();
         self.calls.clear();
-        self.at = At::Nothing;
+        self.at = LeadActivity::Nothing;
         self.draining = false;
-        // An answer that is not the lead's last reply, or that of a reply which was not kept, has not been seen yet.
+        // An answer that is not the lead's last reply, or that of a reply which was not kept, has not been
+        // seen yet.
         let mut blocks = self.write(event.outcome.text());
-        blocks.extend(event.degraded.as_ref().map(|why| Block::Note(format!("worth less than it looks: {why}"))));
+        blocks.extend(
+            event.degraded.as_ref().map(|why| Block::Note(format!("worth less than it looks: {why}"))),
+        );
         match &event.outcome {
             Outcome::Ok { .. } => blocks.push(Block::Ended(format!("done · {}", self.took.words(at)))),
             Outcome::Failed { kind, message, .. } => {
-                blocks.push(Block::Failed(words::failure(*kind, message)));
+                blocks.push(Block::Failed(event_text::failure(*kind, message)));
                 blocks.push(Block::Ended(format!("ended · {}", self.took.words(at))));
             }
         }

@@ -1,5 +1,5 @@
-//! What confining git costs: a snapshot, and one command of git's, by a git that sees what commands see over one that sees
-//! everything. Rounds are interleaved; medians and ratios are printed.
+//! What confining git costs: a snapshot, and one command of git's, by a git that sees what commands see over
+//! one that sees everything. Rounds are interleaved; medians and ratios are printed.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and fails by panicking")]
 
@@ -18,20 +18,23 @@ fn main() {
 }
 
 async fn compare() {
-    let root = std::env::temp_dir().canonicalize().unwrap().join(format!("convoke-bench-{}", std::process::id()));
+    let root =
+        std::env::temp_dir().canonicalize().unwrap().join(format!("convoke-bench-{}", std::process::id()));
     let path = "/usr/local/bin:/usr/bin:/bin".to_owned();
     let sights = [("confined", Sight::LikeCommands(Unseen::default())), ("everything", Sight::Everything)];
     let mut keepers = Vec::new();
     for (name, sight) in &sights {
         let dir = repository(&root.join(name));
-        let places = Places { path: path.clone(), state: root.join(format!("{name}-state")), sight: sight.clone() };
+        let places =
+            Places { path: path.clone(), state: root.join(format!("{name}-state")), sight: sight.clone() };
         let keeper = Keeper::open(&places, &dir, "s_1").await.unwrap();
         keeper.before().await.unwrap();
         keepers.push((dir, keeper, Git::new(places.git(&root.join(name)).unwrap(), sight.clone())));
     }
     // The host is no small process, and starting another must not cost more for that.
     let ballast = vec![1_u8; 100 << 20];
-    let (mut windows, mut calls) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
+    let mut windows = [Vec::new(), Vec::new()];
+    let mut calls = [Vec::new(), Vec::new()];
     for round in 0..ROUNDS {
         for (index, (dir, keeper, git)) in keepers.iter().enumerate() {
             std::fs::write(dir.join("0/0"), format!("{round}\n")).unwrap();
@@ -47,7 +50,8 @@ async fn compare() {
     }
     assert!(ballast.iter().all(|byte| *byte == 1));
     for (what, [confined, open]) in [("one snapshot of a window", windows), ("one git", calls)] {
-        let (confined, open) = (median(confined), median(open));
+        let confined = median(confined);
+        let open = median(open);
         let ratio = confined.as_secs_f64() / open.as_secs_f64();
         println!("{what}: confined {confined:.2?}, not {open:.2?}, ratio {ratio:.2}");
     }

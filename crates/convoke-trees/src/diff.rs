@@ -20,16 +20,25 @@ pub enum DiffForm {
 }
 
 impl Keeper {
-    /// Exactly the changes of the run, without what others changed meanwhile, with paths as seen from the directory.
+    /// Exactly the changes of the run, without what others changed meanwhile, with paths as seen from the
+    /// directory.
     pub async fn diff(&self, form: DiffForm) -> Result<Vec<u8>, Error> {
         let _one_at_a_time = self.state().lock().await;
         let _lock = self.lock_kept().await?;
         let net = self.net().await?;
-        // Two trees that hold the changed paths and nothing else differ in the run's changes and nothing else.
+        // Two trees that hold the changed paths and nothing else differ in the run's changes and nothing
+        // else.
         let scratch = self.record().scratch()?;
-        let old = self.tree_of(net.iter().map(|net| (&net.path, net.before.as_ref())), &scratch, "old").await?;
-        let new = self.tree_of(net.iter().map(|net| (&net.path, net.after.as_ref())), &scratch, "new").await?;
-        let call = self.store().content("comparing two trees").args(["diff-tree", "-r", "--no-renames", "--no-color"]);
+        let old =
+            self.tree_of(net.iter().map(|net| (&net.path, net.before.as_ref())), &scratch, "old").await?;
+        let new =
+            self.tree_of(net.iter().map(|net| (&net.path, net.after.as_ref())), &scratch, "new").await?;
+        let call = self.store().content("comparing two trees").args([
+            "diff-tree",
+            "-r",
+            "--no-renames",
+            "--no-color",
+        ]);
         let call = call.args(["--no-ext-diff", "--no-textconv"]);
         let call = match form {
             DiffForm::Patch => call.args(["-p", "--binary", "--full-index"]),

@@ -1,4 +1,5 @@
-//! What can go wrong here, in words that say what to do next. A file that undo leaves alone is no error: it is named.
+//! What can go wrong here, in words that say what to do next. A file that undo leaves alone is no error: it
+//! is named.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,11 +9,13 @@ use std::path::{Path, PathBuf};
 pub enum Error {
     /// There is no git to keep anything with.
     #[error(
-        "git was not found in a place that agents do not write, so changes could not be shown or taken back; install git, or put it on the PATH"
+        "git was not found in a place that agents do not write, so changes could not be shown or taken back; \
+            install git, or put it on the PATH"
     )]
     NoGit,
     /// The directory is not in a work tree of a repository.
-    #[error("{} is not in a git work tree; run `git init` there and commit, or do without worktrees", dir.display())]
+    #[error("{} is not in a git work tree; run `git init` there and commit, or do without \
+        worktrees", dir.display())]
     NoRepository {
         /// The directory given.
         dir: PathBuf,
@@ -25,7 +28,7 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
-    /// Git would wait for a pipe that nobody fills.
+    /// Git would wait for a pipe that no process fills.
     #[error(
         "{} is a pipe, and git would wait for it; remove it, or put a file in its place",
         path.display()
@@ -53,7 +56,8 @@ pub enum Error {
         source: io::Error,
     },
     /// The state directory would be kept inside of itself.
-    #[error("the state directory {} lies inside of {}; choose one outside of it", state.display(), dir.display())]
+    #[error("the state directory {} lies inside of {}; choose one outside of \
+        it", state.display(), dir.display())]
     StateInside {
         /// The state directory.
         state: PathBuf,
@@ -62,9 +66,9 @@ pub enum Error {
     },
     /// A directory without a repository is too large to be copied unasked.
     #[error(
-        "{} is in no git repository that can be written and too large to be copied: more than {files} files with {} MiB were counted, and the \
-         limit is {} files and {} MiB; run `git init` there (or make its repository writable), name a \
-         smaller directory, or use `--sandbox read-only`",
+        "{} is in no git repository that can be written and too large to be copied: more than {files} files \
+         with {} MiB were counted, and the limit is {} files and {} MiB; run `git init` there (or make its \
+         repository writable), name a smaller directory, or use `--sandbox read-only`",
         dir.display(), bytes >> 20, crate::size::LIMIT.files, crate::size::LIMIT.bytes >> 20
     )]
     TooLarge {
@@ -88,7 +92,8 @@ pub enum Error {
         name: String,
     },
     /// Nothing was kept for this run.
-    #[error("nothing was kept for run {run} in {}; it wrote nothing there, or its record was pruned", dir.display())]
+    #[error("nothing was kept for run {run} in {}; it wrote nothing there, or its record was \
+        pruned", dir.display())]
     NotKept {
         /// The run.
         run: String,
@@ -111,18 +116,19 @@ pub enum Error {
     },
     /// Another process has the record of the run in use, for longer than is waited.
     #[error(
-        "{by} has had the record of this run in use for {seconds} s; see what that process does (it may be stopped), then try again"
+        "{by} has had the record of this run in use for {seconds} s; see what that process does (it may be \
+            stopped), then try again"
     )]
     Stuck {
-        /// Who.
+        /// The process or agent that has it.
         by: String,
-        /// For how long it was waited for.
+        /// How long this process waited for it.
         seconds: u64,
     },
     /// Another process has taken over: this one stood still for too long.
     #[error("another process has taken over what this one had begun, and records what it changed")]
     Fenced,
-    /// Somebody else recorded changes of the same run meanwhile.
+    /// Another process recorded changes of the same run meanwhile.
     #[error("{name} was moved by another process; let only one process work on a run, then try again")]
     Moved {
         /// The ref.
@@ -152,7 +158,8 @@ pub enum Error {
         source: convoke_sandbox::Error,
     },
     /// The tree was changed over and over while it was being read.
-    #[error("{} kept changing while it was read ({said}); wait until nothing writes there, then try again", dir.display())]
+    #[error("{} kept changing while it was read ({said}); wait until nothing writes there, then try \
+        again", dir.display())]
     Restless {
         /// The directory.
         dir: PathBuf,

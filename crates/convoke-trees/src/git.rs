@@ -1,5 +1,6 @@
-//! How git is run here: with an explicit git dir, through the door that confines it (`convoke_sandbox::Git`). It knows which
-//! commands a repository's own git dir may be given, and their outcomes, never what they are for.
+//! How git is run here: with an explicit git dir, through the door that confines it (`convoke_sandbox::Git`).
+//! It knows which commands a repository's own git dir may be given, and their outcomes, never what they are
+//! for.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
@@ -10,8 +11,8 @@ use convoke_sandbox::{GitCall, ProgramOutput, Sight};
 
 use crate::error::Error;
 
-/// Commands that may be run on a repository's own git dir: they look at names, refs and objects, and never carry a
-/// file's content through an attribute's driver.
+/// Commands that may be run on a repository's own git dir: they look at names, refs and objects, and never
+/// carry a file's content through an attribute's driver.
 const OWN: &[&str] = &[
     "cat-file",
     "check-ignore",
@@ -29,7 +30,8 @@ const OWN: &[&str] = &[
 pub(crate) struct Git(Option<convoke_sandbox::Git>);
 
 impl Git {
-    /// Looks for git on a `PATH`, but not below any of `never_below`: what lies there may be what an agent wrote.
+    /// Looks for git on a `PATH`, but not below any of `never_below`: what lies there may be what an agent
+    /// wrote.
     pub(crate) fn new(path: &str, never_below: &[PathBuf], sight: &Sight) -> Self {
         Self(find(path, never_below, sight).map(|program| convoke_sandbox::Git::new(program, sight.clone())))
     }
@@ -39,8 +41,9 @@ impl Git {
         self.0.is_none()
     }
 
-    /// A call on a git dir that we made and that nobody else writes: every command may be used. Its configuration and
-    /// its `info/attributes`, which go before any `.gitattributes`, are ours, so no driver has a program.
+    /// A call on a git dir that we made and that no other program writes: every command may be used. Its
+    /// configuration and its `info/attributes`, which go before any `.gitattributes`, are ours, so no driver
+    /// has a program.
     pub(crate) fn ours(&self, git_dir: &Path, doing: &'static str) -> Call {
         // It is below the state directory, which a person may have linked to another place.
         let real = git_dir.canonicalize().unwrap_or_else(|_| git_dir.to_owned());
@@ -143,7 +146,8 @@ impl Call {
         let command = call.command().first().and_then(|first| first.to_str()).unwrap_or_default();
         if self.own && !may_run_on_own(command, call.command()) {
             let said = format!(
-                "`{command}` is not run on a repository's own git dir, since its settings could start programs"
+                "`{command}` is not run on a repository's own git dir, since its settings could start \
+                    programs"
             );
             return Err(Error::Git { doing, said });
         }
@@ -184,15 +188,17 @@ fn may_run_on_own(command: &str, args: &[OsString]) -> bool {
     }
 }
 
-/// The first git of this `PATH` that lies, without links, in no place where agents write. The person's order counts, and where
-/// the path leads to none it is not looked for elsewhere. One that is confined must be git itself: a script of that name would
-/// need a shell, and all that a shell needs.
+/// The first git of this `PATH` that lies, without links, in no place where agents write. The person's order
+/// counts, and where the path leads to none it is not looked for elsewhere. One that is confined must be git
+/// itself: a script of that name would need a shell, and all that a shell needs.
 pub(crate) fn find(path: &str, never_below: &[PathBuf], sight: &Sight) -> Option<PathBuf> {
     let places = std::env::split_paths(path).filter(|place| is_trusted(place, never_below));
     let mut programs = places.filter_map(|place| place.join("git").canonicalize().ok());
     let can_run = |found: std::fs::Metadata| found.is_file() && found.permissions().mode() & 0o111 != 0;
     let fits = |program: &Path| *sight == Sight::Everything || !is_script(program);
-    programs.find(|program| is_trusted(program, never_below) && program.metadata().is_ok_and(can_run) && fits(program))
+    programs.find(|program| {
+        is_trusted(program, never_below) && program.metadata().is_ok_and(can_run) && fits(program)
+    })
 }
 
 fn is_script(program: &Path) -> bool {
@@ -202,7 +208,8 @@ fn is_script(program: &Path) -> bool {
 
 fn is_trusted(place: &Path, never_below: &[PathBuf]) -> bool {
     let real = place.canonicalize().unwrap_or_else(|_| place.to_owned());
-    place.is_absolute() && !never_below.iter().any(|below| place.starts_with(below) || real.starts_with(below))
+    place.is_absolute()
+        && !never_below.iter().any(|below| place.starts_with(below) || real.starts_with(below))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
-//! Files by handle: a path is followed from one open directory to the next and never through a symbolic link, and a file
-//! is replaced only if it is what it is expected to be at that moment. It knows nothing of runs or of git.
+//! Files by handle: a path is followed from one open directory to the next and never through a symbolic link,
+//! and a file is replaced only if it is what it is expected to be at that moment. It knows nothing of runs or
+//! of git.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -54,8 +55,9 @@ impl Root {
         Ok(Self { dir, temporary, staying, many: false, modes: Modes::new() })
     }
 
-    /// Makes `path` hold `wanted` if it holds `expected` now; `None` stands for no file. Directories are made as needed,
-    /// and those that are empty after a removal go. `dry` looks and changes nothing. Says why it was left alone.
+    /// Makes `path` hold `wanted` if it holds `expected` now; `None` stands for no file. Directories are made
+    /// as needed, and those that are empty after a removal go. `dry` looks and changes nothing. Says why it
+    /// was left alone.
     pub(crate) fn exchange(
         &self,
         path: &Path,
@@ -78,12 +80,18 @@ impl Root {
             (Found::Directory, Some(_)) => return Err("a directory is in its place now".to_owned()),
             (Found::Other, _) => return Err("it is no ordinary file any more".to_owned()),
             (Found::Directory, None) => return Err("something else is in its place now".to_owned()),
-            (Found::Something { content, .. }, expected) if Some(&content) == wanted && Some(&content) != expected => {
+            (Found::Something { content, .. }, expected)
+                if Some(&content) == wanted && Some(&content) != expected =>
+            {
                 return Err("it is already as it was before the run".to_owned());
             }
             (Found::Something { .. }, None) => return Err("something else is in its place now".to_owned()),
-            (Found::Something { content, stat, file }, Some(expected)) if content == *expected => (Some(stat), file),
-            (Found::Something { .. }, Some(_)) => return Err("it was changed after the run's last change".to_owned()),
+            (Found::Something { content, stat, file }, Some(expected)) if content == *expected => {
+                (Some(stat), file)
+            }
+            (Found::Something { .. }, Some(_)) => {
+                return Err("it was changed after the run's last change".to_owned());
+            }
         };
         if dry {
             return Ok(());
@@ -138,7 +146,13 @@ impl Root {
     }
 
     /// Writes the new file beside its place. One that a crash left there is removed first.
-    fn write(&self, dir: &OwnedFd, content: &Content, old: Option<&Stat>, known: Option<u32>) -> io::Result<()> {
+    fn write(
+        &self,
+        dir: &OwnedFd,
+        content: &Content,
+        old: Option<&Stat>,
+        known: Option<u32>,
+    ) -> io::Result<()> {
         let name = self.temporary.as_str();
         match sys::unlinkat(dir, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => {}
@@ -147,7 +161,8 @@ impl Root {
         match content {
             Content::Link(target) => sys::symlinkat(target, dir, name)?,
             Content::File { bytes, executable } => {
-                let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                let flags =
+                    OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 let fresh = if *executable { 0o777 } else { 0o666 };
                 // The tree knows better whether it could be executed.
                 let known = known.map(|mode| if *executable { mode | 0o100 } else { mode & 0o666 });
@@ -157,10 +172,16 @@ impl Root {
                     sys::fchmod(&file, fresh)?;
                 }
                 file.write_all(bytes)?;
-                if let Some(old) = old.filter(|old| FileType::from_raw_mode(old.st_mode) == FileType::RegularFile) {
-                    // The owner may be another than ours if we are root; if we may not give it away it stays ours.
-                    let _ =
-                        sys::fchown(&file, Some(sys::Uid::from_raw(old.st_uid)), Some(sys::Gid::from_raw(old.st_gid)));
+                if let Some(old) =
+                    old.filter(|old| FileType::from_raw_mode(old.st_mode) == FileType::RegularFile)
+                {
+                    // The owner may be another than ours if we are root; if we may not give it away it stays
+                    // ours.
+                    let _ = sys::fchown(
+                        &file,
+                        Some(sys::Uid::from_raw(old.st_uid)),
+                        Some(sys::Gid::from_raw(old.st_gid)),
+                    );
                     sys::fchmod(&file, mode(old, *executable))?;
                 }
                 if !self.many {
@@ -190,11 +211,19 @@ impl Root {
         stat.map_or(Ok(()), |stat| self.unchanged(dir, name, stat))
     }
 
-    /// Whether the name still means the file that was compared, and nobody wrote to it since.
+    /// Whether the name still means the file that was compared, and the file was not written to since.
     fn unchanged(&self, dir: &OwnedFd, name: &Path, stat: &Stat) -> Result<(), Why> {
         let same = |now: Stat| {
             let key = |stat: &Stat| {
-                (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mode, stat.st_mtime, stat.st_mtime_nsec, stat.st_ctime)
+                (
+                    stat.st_dev,
+                    stat.st_ino,
+                    stat.st_size,
+                    stat.st_mode,
+                    stat.st_mtime,
+                    stat.st_mtime_nsec,
+                    stat.st_ctime,
+                )
             };
             key(&now) == key(stat) && now.st_ctime_nsec == stat.st_ctime_nsec
         };
@@ -214,7 +243,9 @@ impl Root {
             if make && matches!(opened, Err(Errno::NOENT)) {
                 match sys::mkdirat(above, *name, Mode::from_raw_mode(0o777)) {
                     Ok(()) | Err(Errno::EXIST) => opened = sys::openat(above, *name, flags, Mode::empty()),
-                    Err(error) => return Err(Blocked::Because(format!("its directory could not be made: {error}"))),
+                    Err(error) => {
+                        return Err(Blocked::Because(format!("its directory could not be made: {error}")));
+                    }
                 }
             }
             dirs.push(opened.map_err(|error| match error {
@@ -228,7 +259,8 @@ impl Root {
         Ok(dirs)
     }
 
-    /// Removes the directories that a removal left empty, from the bottom up. A directory in use refuses to go.
+    /// Removes the directories that a removal left empty, from the bottom up. A directory in use refuses to
+    /// go.
     fn remove_empty(&self, dirs: &[OwnedFd], parents: &[&Path]) {
         for (depth, name) in parents.iter().enumerate().rev() {
             if self.staying.contains(&parents[..=depth].iter().collect::<PathBuf>()) {
@@ -274,7 +306,7 @@ fn look(dir: &OwnedFd, name: &Path) -> io::Result<Found> {
     }
 }
 
-/// The permissions that a file had, but for who may execute it: those who may read it.
+/// The permissions that a file had; if it is to be executable, every user that may read it may execute it.
 fn mode(old: &Stat, executable: bool) -> Mode {
     let old = old.st_mode & 0o7777;
     let bits = if executable { old | ((old & 0o444) >> 2) } else { old & !0o111 };

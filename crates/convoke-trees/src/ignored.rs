@@ -1,5 +1,5 @@
-//! Which new files were ignored until now. When an agent changes a `.gitignore`, files that had been there all along come
-//! into view; they look like new ones of the agent's and are not.
+//! Which new files were ignored until now. When an agent changes a `.gitignore`, files that had been there
+//! all along come into view; they look like new ones of the agent's and are not.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -19,7 +19,11 @@ const AT_ONCE: usize = 2_000;
 
 impl Keeper {
     /// The added files among `changes` that the `.gitignore` files of the tree `old` had ignored.
-    pub(crate) async fn ignored_before(&self, old: &str, changes: &[TreeChange]) -> Result<Vec<PathBuf>, Error> {
+    pub(crate) async fn ignored_before(
+        &self,
+        old: &str,
+        changes: &[TreeChange],
+    ) -> Result<Vec<PathBuf>, Error> {
         let is_rules = |path: &Path| path.file_name() == Some(OsStr::new(".gitignore"));
         if !changes.iter().any(|change| is_rules(&change.path) && change.old.is_some()) {
             return Ok(Vec::new());
@@ -32,8 +36,11 @@ impl Keeper {
         let doing = "asking which files were ignored";
         let store = self.store();
         let listed = store.content(doing).args(["ls-tree", "-r", "-z", "--full-tree", old]).run().await?;
-        let rules: Vec<(PathBuf, Entry)> =
-            listed.split(|byte| *byte == 0).filter_map(listed_entry).filter(|(path, _)| is_rules(path)).collect();
+        let rules: Vec<(PathBuf, Entry)> = listed
+            .split(|byte| *byte == 0)
+            .filter_map(listed_entry)
+            .filter(|(path, _)| is_rules(path))
+            .collect();
 
         let scratch = self.record().scratch()?;
         let top = scratch.path().join("top");
@@ -45,14 +52,16 @@ impl Keeper {
         for above in store.prefix().ancestors().skip(1) {
             let rules = above.join(".gitignore");
             if tree.kind(&rules).is_ok_and(|found| found == Some(Kind::File)) {
-                let bytes = tree.read(&rules, Links::Refused, LARGEST).map_err(Error::opening("reading", &rules))?;
+                let bytes =
+                    tree.read(&rules, Links::Refused, LARGEST).map_err(Error::opening("reading", &rules))?;
                 let copy = top.join(&rules);
                 fs::write(&copy, bytes).map_err(Error::file("writing", &copy))?;
             }
         }
         let mut ignored = Vec::new();
         for some in added.chunks(AT_ONCE) {
-            let call = store.content(doing).work_tree_of_ours(&top).args(["check-ignore", "--no-index", "--"]);
+            let call =
+                store.content(doing).work_tree_of_ours(&top).args(["check-ignore", "--no-index", "--"]);
             let output = call.looked_up(some.iter().map(|path| store.prefix().join(path))).outcome().await?;
             if output.code > 1 {
                 return Err(failed(doing, &output));
@@ -71,14 +80,18 @@ fn listed_entry(line: &[u8]) -> Option<(PathBuf, Entry)> {
     let tab = line.iter().position(|byte| *byte == b'\t')?;
     let head = std::str::from_utf8(&line[..tab]).ok()?;
     let mut words = head.split(' ');
-    let (mode, _kind, id) = (words.next()?, words.next()?, words.next()?);
+    let mode = words.next()?;
+    let _kind = words.next()?;
+    let id = words.next()?;
     let entry = Entry { mode: u32::from_str_radix(mode, 8).ok()?, id: id.to_owned() };
     Some((PathBuf::from(OsStr::from_bytes(&line[tab + 1..])), entry))
 }
 
 /// A name as it is, from how git quotes it where a line holds one name: `"a\tb\303\244"`.
 fn unquoted(text: &[u8]) -> Vec<u8> {
-    let Some(inner) = text.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\"")) else { return text.to_vec() };
+    let Some(inner) = text.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\"")) else {
+        return text.to_vec();
+    };
     let mut name = Vec::new();
     let mut bytes = inner.iter().copied();
     while let Some(byte) = bytes.next() {

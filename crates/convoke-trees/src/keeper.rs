@@ -1,7 +1,8 @@
-//! The keeper of one run in one directory: it records the tree before the run, and who changed what after that.
+//! The keeper of one run in one directory: it records the tree before the run, and which agent changes what.
 //!
-//! Between `open_window` and `close_window` what changes is the agent's; between two windows it is somebody else's. The
-//! keeper writes objects, refs below `refs/convoke/` and its own record; of the files only undo writes any.
+//! What changes between `open_window` and `close_window` is the agent's; what changes between two windows
+//! comes from outside of the run. The keeper writes objects, refs below `refs/convoke/` and its own record;
+//! of the files only undo writes any.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -16,7 +17,7 @@ use crate::error::Error;
 use crate::places::{Places, checked_name};
 use crate::record::{Mark, Record, digest};
 use crate::size::{LIMIT, Limit, beyond};
-use crate::steps::{By, ChangedFile, LOG_FORMAT, Net, how, net, parse_log};
+use crate::steps::{ChangedFile, LOG_FORMAT, NetChange, StepCause, how, net, parse_log};
 use crate::store::{ObjectId, Store};
 use crate::tree::{LeftOut, Snapshot, TreeChange, copy_index, remove_if_there};
 use crate::turn::{Actor, Fence, Holder, Turn, Wait};
@@ -24,15 +25,15 @@ use crate::turn::{Actor, Fence, Holder, Turn, Wait};
 /// A worker on a record that is no agent, such as a person's command.
 pub(crate) const PERSON: Actor<'static> = Actor { agent: "a command of a person", token: "" };
 
-/// Keeps what one run changes below one directory. Its methods can be called from many tasks and work one at a time;
-/// so do those of other processes that work on the same run.
+/// Keeps what one run changes below one directory. Its methods can be called from many tasks and work one at
+/// a time; so do those of other processes that work on the same run.
 #[derive(Debug)]
 pub struct Keeper {
     store: Store,
     record: Record,
     run: String,
     state: Mutex<State>,
-    /// Who may go on, if it is known.
+    /// Knows which processes may go on; `None` if that is not known.
     fence: Option<Arc<dyn Fence>>,
 }
 
@@ -42,7 +43,7 @@ pub(crate) struct State {
     /// Whether the tree before the run is known to be kept.
     ready: bool,
     /// The window that this keeper has open, and its mark, which is locked as long as the file is here.
-    pub(crate) window: Option<(By, File)>,
+    pub(crate) window: Option<(StepCause, File)>,
 }
 
 /// What [`Keeper::before`] found.
@@ -74,9 +75,10 @@ impl Keeper {
     /// Finds out where the trees of this run are kept, or would be. Writes nothing.
     pub async fn open(places: &Places, dir: &Path, run: &str) -> Result<Self, Error> {
         checked_name(run)?;
-        let real = dir.canonicalize().map_err(|source| Error::NoDirectory { path: dir.to_owned(), source })?;
+        let real =
+            dir.canonicalize().map_err(|source| Error::NoDirectory { path: dir.to_owned(), source })?;
         let record = Record::new(places, run, &real)?;
-        // Somebody may have made or removed a repository since the run began; its trees are where they were put.
+        // A repository may have been made or removed since the run began; its trees are where they were put.
         let store = match record.location()? {
             Some(location) => Store::at(places, location),
             None => Store::find(places, dir).await?,
@@ -84,8 +86,8 @@ impl Keeper {
         Ok(Self { store, record, run: run.to_owned(), state: Mutex::default(), fence: None })
     }
 
-    /// The same with a fence, which knows which other processes may go on: what a fenced one has open is closed, and what a living one
-    /// has open is waited for.
+    /// The same with a fence, which knows which other processes may go on: what a fenced one has open is
+    /// closed, and what a living one has open is waited for.
     #[must_use]
     pub fn fenced(self, fence: Arc<dyn Fence>) -> Self {
         Self { fence: Some(fence), ..self }
@@ -98,12 +100,12 @@ impl Keeper {
         self.keep_before(&mut state, &turn).await
     }
 
-    /// To be called before a command of `actor` that may write. What changed since the last window was changed by somebody
-    /// outside of the run, or by a command that a crash cut off. A window that a living process has open is waited for where
-    /// there is a fence, and closed for a process that is fenced.
+    /// To be called before a command of `actor` that may write. What changed since the last window was
+    /// changed from outside of the run, or by a command that a crash cut off. A window that a living process
+    /// has open is waited for where there is a fence, and closed for a process that is fenced.
     pub async fn open_window(&self, actor: impl Into<Actor<'_>>) -> Result<(), Error> {
         let actor = actor.into();
-        let by = By::Agent { name: checked_name(actor.agent)?.to_owned(), interrupted: false };
+        let by = StepCause::Agent { name: checked_name(actor.agent)?.to_owned(), interrupted: false };
         let mut wait = Wait::new(self.fence.as_deref());
         loop {
             match self.try_open(&by, actor).await {
@@ -119,7 +121,7 @@ impl Keeper {
         }
     }
 
-    async fn try_open(&self, by: &By, actor: Actor<'_>) -> Result<(), Error> {
+    async fn try_open(&self, by: &StepCause, actor: Actor<'_>) -> Result<(), Error> {
         let mut state = self.state.lock().await;
         let turn = self.turn(actor).await?;
         self.keep_before(&mut state, &turn).await?;
@@ -130,25 +132,26 @@ impl Keeper {
         Ok(())
     }
 
-    /// Closes the window of a fenced holder: what changed since it was opened was changed by its command, which was cut off or
-    /// may go on for a while. Its own end of the window is refused when it comes.
+    /// Closes the window of a fenced holder: what changed since it was opened was changed by its command,
+    /// which was cut off or may go on for a while. Its own end of the window is refused when it comes.
     async fn close_for(&self, holder: &Holder, mark: &File, actor: Actor<'_>) -> Result<(), Error> {
         let turn = self.turn(actor).await?;
         if !self.record.is_marked_by(mark)? {
             return Ok(());
         }
-        let unknown = By::Agent { name: "unknown".to_owned(), interrupted: true };
-        self.step(&By::parse(&holder.name).unwrap_or(unknown).interrupted(), "", &turn).await?;
+        let unknown = StepCause::Agent { name: "unknown".to_owned(), interrupted: true };
+        self.step(&StepCause::parse(&holder.name).unwrap_or(unknown).interrupted(), "", &turn).await?;
         turn.check()?;
         self.record.clear_mark()
     }
 
-    /// To be called before [`Self::open_window`], and when the agent's shell is closed, if background jobs of that shell were
-    /// alive since the agent's last window: what changed since then is this agent's, and not of somebody outside. Within a
-    /// window, or after a crash, it is known whose the changes are, and this does nothing.
+    /// To be called before [`Self::open_window`], and when the agent's shell is closed, if background jobs of
+    /// that shell were alive since the agent's last window: what changed since then is this agent's, and does
+    /// not come from outside. Within a window, or after a crash, it is known which agent made the changes,
+    /// and this does nothing.
     pub async fn claim(&self, actor: impl Into<Actor<'_>>) -> Result<(), Error> {
         let actor = actor.into();
-        let by = By::Agent { name: checked_name(actor.agent)?.to_owned(), interrupted: false };
+        let by = StepCause::Agent { name: checked_name(actor.agent)?.to_owned(), interrupted: false };
         let mut state = self.state.lock().await;
         let turn = self.turn(actor).await?;
         self.keep_before(&mut state, &turn).await?;
@@ -164,17 +167,19 @@ impl Keeper {
         Ok(self.record.left_out()?.into_iter().collect())
     }
 
-    /// Where trees are kept if it is not where one would look for them: apart from a repository that this user cannot write.
+    /// Where trees are kept if it is not where one would look for them: apart from a repository that this
+    /// user cannot write.
     pub fn apart(&self) -> Option<&Path> {
         self.store.is_apart().then(|| self.store.private())
     }
 
-    /// To be called after it, with a note for the record such as the command. Returns what changed meanwhile. A window that was closed
-    /// for this process, because it was fenced, cannot be closed by it: what changed since is not its doing, or not alone.
+    /// To be called after it, with a note for the record such as the command. Returns what changed meanwhile.
+    /// A window that was closed for this process, because it was fenced, cannot be closed by it: what changed
+    /// since is not its doing, or not alone.
     pub async fn close_window(&self, actor: impl Into<Actor<'_>>, note: &str) -> Result<Closed, Error> {
         let actor = actor.into();
         let agent = actor.agent;
-        let by = By::Agent { name: checked_name(agent)?.to_owned(), interrupted: false };
+        let by = StepCause::Agent { name: checked_name(agent)?.to_owned(), interrupted: false };
         let mut state = self.state.lock().await;
         let turn = self.turn(actor).await?;
         self.keep_before(&mut state, &turn).await?;
@@ -202,7 +207,7 @@ impl Keeper {
     pub async fn changes(&self) -> Result<Vec<ChangedFile>, Error> {
         let _one_at_a_time = self.state.lock().await;
         let _lock = self.lock_kept().await?;
-        Ok(self.net().await?.iter().map(Net::changed).collect())
+        Ok(self.net().await?.iter().map(NetChange::changed).collect())
     }
 
     /// Where the trees are.
@@ -247,9 +252,15 @@ impl Keeper {
     }
 
     /// What all steps so far come to.
-    pub(crate) async fn net(&self) -> Result<Vec<Net>, Error> {
+    pub(crate) async fn net(&self) -> Result<Vec<NetChange>, Error> {
         let Some(chain) = self.chain().await? else { return Ok(Vec::new()) };
-        let call = self.store.content("reading the steps of the run").args(["log", "-z", "--raw", "-r", "--reverse"]);
+        let call = self.store.content("reading the steps of the run").args([
+            "log",
+            "-z",
+            "--raw",
+            "-r",
+            "--reverse",
+        ]);
         let call = call.args(["--first-parent", "--no-renames", "--no-abbrev", LOG_FORMAT]);
         let output = call.arg(format!("{}..{}", chain.before, chain.tip)).arg("--").run().await?;
         let steps = parse_log(&output).ok_or_else(|| Error::Unreadable { what: self.name("after") })?;
@@ -259,7 +270,7 @@ impl Keeper {
     /// Records what changed since the last step as a step by `by`; no change is no step.
     pub(crate) async fn step(
         &self,
-        by: &By,
+        by: &StepCause,
         note: &str,
         turn: &Turn,
     ) -> Result<(Vec<TreeChange>, Vec<LeftOut>), Error> {
@@ -271,12 +282,13 @@ impl Keeper {
         };
         let mut tree = snapshot.tree;
         let mut changes = self.store.diff_trees(&chain.tree, &tree).await?;
-        if *by == By::Outside {
+        if *by == StepCause::Outside {
             self.remember_modes(changes.iter().map(|change| change.path.as_path()))?;
         } else {
             let seen = self.ignored_before(&chain.tree, &changes).await?;
             if !seen.is_empty() {
-                // They may have been there all along, so they are not the agent's: undo must never remove them.
+                // They may have been there all along, so they are not the agent's: undo must never remove
+                // them.
                 tree = self.store.forget_paths(&self.record.index(), &seen).await?;
                 self.record.set_hidden(&[hidden, seen].concat())?;
                 changes = self.store.diff_trees(&chain.tree, &tree).await?;
@@ -292,25 +304,30 @@ impl Keeper {
         Ok((changes, snapshot.left_out))
     }
 
-    /// Records what changed since the last window, by whomever it was.
-    pub(crate) async fn settle(&self, window: &mut Option<(By, File)>, turn: &Turn) -> Result<(), Error> {
+    /// Records what changed since the last window, by an agent or from outside of the run.
+    pub(crate) async fn settle(
+        &self,
+        window: &mut Option<(StepCause, File)>,
+        turn: &Turn,
+    ) -> Result<(), Error> {
         // One that was closed for this process is not its own any more.
         if let Some((_, mark)) = &*window
             && !self.record.is_marked_by(mark)?
         {
             *window = None;
         }
-        // Letting go of our own mark first: two windows of one keeper may overlap, and what changed so far is the first's.
+        // Letting go of our own mark first: two windows of one keeper may overlap, and what changed so far is
+        // the first's.
         let by = match (window.take(), self.record.read_mark()?) {
             (Some((by, _locked)), _) => by,
             (None, Mark::CutOff(by)) => by,
-            (None, Mark::None) => By::Outside,
+            (None, Mark::None) => StepCause::Outside,
             (None, Mark::Open) => return Err(Error::Busy { run: self.run.clone() }),
         };
         self.step(&by, "", turn).await.map(drop)
     }
 
-    async fn keep_before(&self, state: &mut State, turn: &Turn) -> Result<Kept, Error> {
+    pub(crate) async fn keep_before(&self, state: &mut State, turn: &Turn) -> Result<Kept, Error> {
         if state.ready {
             return Ok(Kept { first: false, left_out: Vec::new() });
         }
@@ -352,7 +369,9 @@ impl Keeper {
         let counted = tokio::task::spawn_blocking(move || beyond(&dir, LIMIT)).await;
         match counted.map_err(std::io::Error::other).map_err(Error::file("looking over", self.store.dir()))? {
             None => Ok(()),
-            Some(Limit { files, bytes }) => Err(Error::TooLarge { dir: self.store.dir().to_owned(), files, bytes }),
+            Some(Limit { files, bytes }) => {
+                Err(Error::TooLarge { dir: self.store.dir().to_owned(), files, bytes })
+            }
         }
     }
 
@@ -360,7 +379,8 @@ impl Keeper {
     async fn begin_index(&self, index: &Path) -> Result<(), Error> {
         copy_index(&self.seed(), index)?;
         self.store.prime(index).await?;
-        // What was touched and not changed is remembered anew; files that differ make this end with another exit code.
+        // What was touched and not changed is remembered anew; files that differ make this end with another
+        // exit code.
         let call = self.store.content("remembering the files").work_tree(self.store.top()).index(index)?;
         call.args(["update-index", "-q", "--ignore-submodules", "--refresh"]).outcome().await.map(drop)
     }
@@ -370,7 +390,8 @@ impl Keeper {
         remove_if_there(&self.record.index().with_extension("lock"))?;
         let hidden: BTreeSet<&Path> = hidden.iter().map(PathBuf::as_path).collect();
         let temporary = self.temporary();
-        let is_hidden = |path: &Path| hidden.contains(path) || path.file_name() == Some(OsStr::new(&temporary));
+        let is_hidden =
+            |path: &Path| hidden.contains(path) || path.file_name() == Some(OsStr::new(&temporary));
         let snapshot = self.store.snapshot(&self.record.index(), is_hidden).await?;
         self.record.add_left_out(&snapshot.left_out)?;
         Ok(snapshot)
@@ -386,10 +407,12 @@ impl Keeper {
         if !self.store.common().join("HEAD").exists() {
             return Ok(None);
         }
-        let (before, after) = (self.name("before"), self.name("after"));
+        let before = self.name("before");
+        let after = self.name("after");
         self.store.check_reading(&before)?;
         let call = self.store.refs("reading the run's refs").arg("for-each-ref");
-        let lines = call.arg("--format=%(refname) %(objectname) %(tree)").args([&before, &after]).line().await?;
+        let lines =
+            call.arg("--format=%(refname) %(objectname) %(tree)").args([&before, &after]).line().await?;
         let find = |name: &str| {
             let line = lines.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
             line.and_then(|line| line.split_once(' '))
@@ -433,7 +456,7 @@ pub async fn forget(places: &Places, dir: &Path, run: &str) -> Result<(), Error>
             keeper.store.delete_ref(&ref_name(run, end)).await?;
         }
         if keeper.store.git_dir().is_none() || keeper.store.is_apart() {
-            // Nobody else cleans up there. Objects of today may belong to a run that has not named them yet.
+            // Only Convoke cleans up there. Objects of today may belong to a run that has not named them yet.
             let call = keeper.store.content("cleaning up").args(["gc", "--quiet", "--prune=1.day.ago"]);
             call.outcome().await?;
         }

@@ -22,7 +22,7 @@ pub use self::rule::Kind as LaterKind;
 use crate::error::Error;
 use crate::handle::{Content, Root};
 use crate::keeper::Keeper;
-use crate::steps::How;
+use crate::steps::ChangeKind;
 use crate::turn::Actor;
 use crate::undo::Undone;
 
@@ -32,13 +32,13 @@ const FEW: usize = 3;
 /// The most that are listed one by one at all.
 const LISTED: usize = 200;
 
-/// Something that is run later and was changed while the run worked, by it or by somebody else.
+/// A file that is run later and was changed while the run worked, by the run or from outside of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Later {
     /// Where it is, as seen from the directory; a directory if `count` is more than one.
     pub path: PathBuf,
     /// How it was changed; of many, how the first was.
-    pub how: How,
+    pub how: ChangeKind,
     /// For how many files it stands.
     pub count: usize,
     /// Whether undo can take it back.
@@ -88,11 +88,11 @@ impl Change {
         self.new.as_ref().or(self.old.as_ref()).map_or(Kind::Program, |entry| entry.kind)
     }
 
-    fn how(&self) -> How {
+    fn how(&self) -> ChangeKind {
         match (&self.old, &self.new) {
-            (None, _) => How::Added,
-            (_, None) => How::Deleted,
-            _ => How::Modified,
+            (None, _) => ChangeKind::Added,
+            (_, None) => ChangeKind::Deleted,
+            _ => ChangeKind::Modified,
         }
     }
 
@@ -128,8 +128,8 @@ impl Keeper {
         self.record().put_json("later", &before)
     }
 
-    /// What was changed while the run worked that is run later by whoever works in the directory, and that no
-    /// patch shows. The first look after the run's last command is what counts.
+    /// What was changed while the run worked, is run later by people or programs that work in the directory,
+    /// and is in no patch. The first look after the run's last command is what counts.
     pub async fn runs_later(&self) -> Result<RunsLater, Error> {
         let _one_at_a_time = self.state().lock().await;
         let _lock = self.lock_kept().await?;
@@ -158,11 +158,21 @@ impl Keeper {
         self.record().drop_file("later-after")
     }
 
+    /// Looks at what there is after the last command, unless that was done since.
+    pub(crate) async fn look_after(&self) -> Result<(), Error> {
+        self.changes_later().await.map(drop)
+    }
+
     async fn look_now(&self, trees: &[&str]) -> Result<Found, Error> {
         let mut covered = HashSet::new();
         for tree in trees {
-            let call =
-                self.store().content("listing files").args(["ls-tree", "-r", "-z", "--name-only", "--full-tree"]);
+            let call = self.store().content("listing files").args([
+                "ls-tree",
+                "-r",
+                "-z",
+                "--name-only",
+                "--full-tree",
+            ]);
             let listed = call.arg(tree).run().await?;
             let names = listed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
             covered.extend(names.map(|name| PathBuf::from(OsStr::from_bytes(name))));
@@ -190,7 +200,8 @@ impl Keeper {
         }
         let Some(chain) = self.chain().await? else { return Ok(Changes::default()) };
         let after = self.look_now(&[&chain.before, &chain.tree]).await?;
-        let root = Dir::open_real(self.store().dir()).map_err(Error::opening("opening", self.store().dir()))?;
+        let root =
+            Dir::open_real(self.store().dir()).map_err(Error::opening("opening", self.store().dir()))?;
         let root = File::from(OwnedFd::from(root));
         let changes = compare(before, after, &root);
         self.record().put("later-after-contents", &changes.contents[1].contents)?;
@@ -205,9 +216,11 @@ impl Keeper {
         if changes.by_path.is_empty() {
             return Ok(());
         }
-        let parents = changes.by_path.keys().flat_map(|path| Path::new(path).ancestors().skip(1).map(Path::to_owned));
-        let (dir, temporary, staying) =
-            (self.store().dir().to_owned(), self.temporary(), parents.collect::<BTreeSet<_>>());
+        let parents =
+            changes.by_path.keys().flat_map(|path| Path::new(path).ancestors().skip(1).map(Path::to_owned));
+        let dir = self.store().dir().to_owned();
+        let temporary = self.temporary();
+        let staying = parents.collect::<BTreeSet<_>>();
         let modes = changes.by_path.iter().filter_map(|(path, change)| {
             let mode = change.old.as_ref().filter(|old| old.link.is_none())?.mode & 0o777;
             Some((PathBuf::from(path), mode))
@@ -215,11 +228,12 @@ impl Keeper {
         let modes = modes.collect();
         let work = move || -> std::io::Result<Undone> {
             let root = Root::open(&dir, temporary, staying)?.with_modes(modes);
-            let (mut undone, mut left) = (Undone::default(), Changes { whole: true, ..Changes::default() });
+            let mut undone = Undone::default();
+            let mut left = Changes { whole: true, ..Changes::default() };
             for (path, change) in &changes.by_path {
                 let known = change.known(&changes.contents).map_err(str::to_owned);
-                let exchanged =
-                    known.and_then(|[old, new]| root.exchange(Path::new(path), new.as_ref(), old.as_ref(), dry));
+                let exchanged = known
+                    .and_then(|[old, new]| root.exchange(Path::new(path), new.as_ref(), old.as_ref(), dry));
                 match exchanged {
                     Ok(()) => {
                         undone.restored.push(PathBuf::from(path));
@@ -250,7 +264,8 @@ impl Keeper {
 /// What differs between two looks.
 fn compare(before: Before, after: Found, root: &File) -> Changes {
     let began = i128::from(before.at);
-    let (before, mut by_path) = (before.found, BTreeMap::new());
+    let before = before.found;
+    let mut by_path = BTreeMap::new();
     for (path, new) in &after.entries {
         let old = before.entries.get(path);
         let same = old.is_some_and(|old| {

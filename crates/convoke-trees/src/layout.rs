@@ -1,4 +1,5 @@
-//! Kept files, written out below a directory of ours so that they can be read. It never writes below a work tree.
+//! Kept files, written out below a directory of ours so that they can be read. It never writes below a work
+//! tree.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,9 +13,14 @@ use crate::store::Store;
 use crate::tree::{Entry, GITLINK, remove_if_there};
 
 impl Store {
-    /// Writes entries as files below `into`, as they were when they were kept. Nested repositories are passed over. `index`
-    /// is a file that nobody else uses; it is gone afterwards.
-    pub(crate) async fn lay_out(&self, entries: &[(PathBuf, Entry)], index: &Path, into: &Path) -> Result<(), Error> {
+    /// Writes entries as files below `into`, as they were when they were kept. Nested repositories are passed
+    /// over. `index` is a file that nothing else uses; it is gone afterwards.
+    pub(crate) async fn lay_out(
+        &self,
+        entries: &[(PathBuf, Entry)],
+        index: &Path,
+        into: &Path,
+    ) -> Result<(), Error> {
         fs::create_dir_all(into).map_err(Error::file("making", into))?;
         let files = entries.iter().filter(|(_, entry)| entry.mode != GITLINK);
         let files: Vec<(&Path, &Entry)> = files.map(|(path, entry)| (path.as_path(), entry)).collect();

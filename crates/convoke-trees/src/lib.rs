@@ -1,10 +1,10 @@
-//! Keeps trees: what a run changed and by whom, taking it back, and worktrees of agents.
+//! Keeps trees: what a run changed and which agent changed it, taking it back, and worktrees of agents.
 //!
-//! Trees are git's objects: in the repository that a directory lies in, under `refs/convoke/`, else in a private one
-//! below the state directory. A repository's index, branches, stash and settings are never touched, and no program that
-//! it names is ever run.
+//! Trees are git's objects: in the repository that a directory lies in, under `refs/convoke/`, else in a
+//! private one below the state directory. A repository's index, branches, stash and settings are never
+//! touched, and no program that it names is ever run.
 //!
-//! The crate knows nothing of agents but their names, and it decides nothing about who may write.
+//! The crate knows nothing of agents but their names, and it does not decide which of them may write.
 
 mod diff;
 mod error;
@@ -21,6 +21,7 @@ mod record;
 mod size;
 mod steps;
 mod store;
+mod taken_over;
 mod tree;
 mod turn;
 mod undo;
@@ -31,10 +32,11 @@ pub use error::Error;
 pub use keeper::{Closed, Keeper, Kept, forget};
 pub use later::{Later, LaterKind, RunsLater};
 pub use places::Places;
-pub use steps::{ChangedFile, How};
+pub use steps::{ChangeKind, ChangedFile};
 pub use tree::LeftOut;
 pub use turn::{Actor, Answer, Fence, Holder};
 pub use undo::Undone;
 pub use worktree::{
-    Applied, Base, Conflict, Dropped, Finished, Worktree, WorktreeEntry, WorktreeError, WorktreeState, Worktrees,
+    Applied, Base, Conflict, Dropped, Finished, Worktree, WorktreeEntry, WorktreeError, WorktreeState,
+    Worktrees,
 };

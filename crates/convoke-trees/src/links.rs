@@ -1,9 +1,9 @@
-//! Where a repository's git dir may be written by agents, a link in it could lead what we write there to another place. Such a
-//! link is refused. What git reads by itself, such as the stores that `objects/info/alternates` names, is git's own business:
-//! nothing is ever written there.
+//! Where a repository's git dir may be written by agents, a link in it could lead what we write there to
+//! another place. Such a link is refused. What git reads by itself, such as the stores that
+//! `objects/info/alternates` names, is git's own business: nothing is ever written there.
 //!
-//! And a pipe or a device in the place of a file keeps whoever opens it waiting. It is looked for where git always looks; what
-//! git finds elsewhere it is not waited for longer than the patience with a program that stands still.
+//! And a pipe or a device in the place of a file blocks the program that opens it. It is looked for where git
+//! always looks; if git meets one elsewhere, it is waited for no longer than any program that stands still.
 
 use std::fs;
 use std::io;
@@ -42,8 +42,9 @@ pub(crate) fn refuse_pipes(git_dir: &Path) -> Result<(), Error> {
     files.map(|file| (file.metadata(), file)).try_for_each(|(found, file)| refuse_pipe(found, &file))
 }
 
-/// The same for the rules of what git ignores, in a directory of a work tree and above it, and for files of the tree that the
-/// repository's settings include: git would wait at each of them, and so each time that it is run.
+/// The same for the rules of what git ignores, in a directory of a work tree and above it, and for files of
+/// the tree that the repository's settings include: git would wait at each of them, and so each time that it
+/// is run.
 pub(crate) fn refuse_pipes_of_rules(top: &Path, dir: &Path) -> Result<(), Error> {
     for file in convoke_sandbox::named_by_git(top, None) {
         refuse_pipe(file.metadata(), &file)?;

@@ -1,5 +1,6 @@
-//! Permissions that git does not know: it tells only whether a file can be executed. A file that a run deletes comes back
-//! with those that it had, so that a private one is not open to others afterwards. It reads files' modes, never changes one.
+//! Permissions that git does not know: it tells only whether a file can be executed. A file that a run
+//! deletes comes back with those that it had, so that a private one is not open to others afterwards. It
+//! reads files' modes, never changes one.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -17,7 +18,8 @@ pub(crate) type Modes = BTreeMap<PathBuf, u32>;
 impl Keeper {
     /// Remembers the permissions of all files of a tree that lies below the directory now.
     pub(crate) async fn remember_modes_of(&self, tree: &str) -> Result<(), Error> {
-        let call = self.store().content("listing files").args(["ls-tree", "-r", "-z", "--name-only", "--full-tree"]);
+        let call =
+            self.store().content("listing files").args(["ls-tree", "-r", "-z", "--name-only", "--full-tree"]);
         let listed = call.arg(tree).run().await?;
         let dir = self.store().dir().to_owned();
         let work = move || {
@@ -27,11 +29,12 @@ impl Keeper {
             modes
         };
         let modes = tokio::task::spawn_blocking(work).await;
-        let modes = modes.map_err(std::io::Error::other).map_err(Error::file("looking over", self.store().dir()))?;
+        let modes =
+            modes.map_err(std::io::Error::other).map_err(Error::file("looking over", self.store().dir()))?;
         self.record().set_modes(&modes)
     }
 
-    /// Remembers the permissions of files that somebody outside of the run changed.
+    /// Remembers the permissions of files that were changed from outside of the run.
     pub(crate) fn remember_modes<'a>(&self, paths: impl Iterator<Item = &'a Path>) -> Result<(), Error> {
         let before = self.record().modes()?;
         let mut modes = before.clone();
@@ -54,8 +57,9 @@ fn look<'a>(dir: &Path, paths: impl Iterator<Item = &'a Path>, modes: &mut Modes
 
 /// How they are written down: `MODE SPACE PATH`, with a zero byte between two.
 pub(crate) fn to_bytes(modes: &Modes) -> Vec<u8> {
-    let parts =
-        modes.iter().map(|(path, mode)| [format!("{mode:o} ").as_bytes(), path.as_os_str().as_bytes()].concat());
+    let parts = modes
+        .iter()
+        .map(|(path, mode)| [format!("{mode:o} ").as_bytes(), path.as_os_str().as_bytes()].concat());
     parts.collect::<Vec<_>>().join(&0)
 }
 
@@ -75,7 +79,8 @@ mod tests {
 
     #[test]
     fn what_was_written_down_is_read_again() {
-        let modes: Modes = [("a b", 0o600), ("c\nd", 0o7), ("e", 0o750)].map(|(path, mode)| (path.into(), mode)).into();
+        let modes: Modes =
+            [("a b", 0o600), ("c\nd", 0o7), ("e", 0o750)].map(|(path, mode)| (path.into(), mode)).into();
         assert_eq!(from_bytes(&to_bytes(&modes)), modes);
         assert_eq!(from_bytes(b""), Modes::new());
     }

@@ -1,4 +1,5 @@
-//! Where things are: the program git and the state directory. It names places, looks for git, and writes nowhere.
+//! Where things are: the program git and the state directory. It names places, looks for git, and writes
+//! nowhere.
 
 use std::path::{Path, PathBuf};
 

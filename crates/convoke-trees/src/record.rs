@@ -1,5 +1,5 @@
-//! What is remembered of a run beside its commits: where its trees are, that a command is under way, and which files were
-//! ignored when they were first seen. It is a directory of ours below the state directory.
+//! What is remembered of a run beside its commits: where its trees are, that a command is under way, and
+//! which files were ignored when they were first seen. It is a directory of ours below the state directory.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use crate::error::Error;
 use crate::modes::{self, Modes};
 use crate::places::{Places, checked_name};
-use crate::steps::By;
+use crate::steps::StepCause;
 use crate::store::{Location, replace_file};
 use crate::tree::{LeftOut, remove_if_there};
 use crate::turn::{self, Actor, Fence, Holder, Turn};
@@ -33,7 +33,7 @@ pub(crate) enum Mark {
     /// A living process has it open.
     Open,
     /// The process that opened it is gone.
-    CutOff(By),
+    CutOff(StepCause),
 }
 
 impl Record {
@@ -49,7 +49,9 @@ impl Record {
     /// Removes it, and the run's directory if it was the last in it.
     pub(crate) fn remove(&self) -> Result<(), Error> {
         match fs::remove_dir_all(&self.dir) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(Error::file("removing", &self.dir)(error)),
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(Error::file("removing", &self.dir)(error));
+            }
             _ => {}
         }
         if let Some(run) = self.dir.parent() {
@@ -86,9 +88,9 @@ impl Record {
         self.put_json("location", location)
     }
 
-    /// Says that a command is under way. The mark is locked as long as the file is kept, by which others see that its
-    /// process is alive.
-    pub(crate) fn mark(&self, by: &By, token: &str) -> Result<File, Error> {
+    /// Says that a command is under way. The mark is locked as long as the file is kept, by which others see
+    /// that its process is alive.
+    pub(crate) fn mark(&self, by: &StepCause, token: &str) -> Result<File, Error> {
         turn::mark(&self.window(), &format!("{}\n{token}\n", by.subject()))
     }
 
@@ -101,7 +103,7 @@ impl Record {
         turn::is_at(file, &self.window()).map_err(Error::file("looking at", &self.window()))
     }
 
-    /// Who has a window open, and its mark.
+    /// The process that has a window open, and the mark of that window.
     pub(crate) fn holder(&self) -> Result<(Holder, Option<File>), Error> {
         turn::holder(&self.window())
     }
@@ -122,13 +124,13 @@ impl Record {
             Ok(()) => {}
         }
         let text = fs::read_to_string(&path).map_err(Error::file("reading", &path))?;
-        // A crash may have left the mark empty; then it is known that a command ran, but not whose.
-        let by = By::parse(text.lines().next().unwrap_or_default())
-            .unwrap_or(By::Agent { name: "unknown".to_owned(), interrupted: true });
+        // A crash may have left the mark empty; then it is known that a command ran, but not of which agent.
+        let by = StepCause::parse(text.lines().next().unwrap_or_default())
+            .unwrap_or(StepCause::Agent { name: "unknown".to_owned(), interrupted: true });
         Ok(Mark::CutOff(by.interrupted()))
     }
 
-    /// Files that were ignored when they were first seen, and so are none of the run's business.
+    /// Files that were ignored when they were first seen, and so do not belong to the run.
     pub(crate) fn hidden(&self) -> Result<Vec<PathBuf>, Error> {
         let text = read_if_there(&self.dir.join("hidden"))?.unwrap_or_default();
         let names = text.split(|byte| *byte == 0).filter(|name| !name.is_empty());
@@ -164,12 +166,15 @@ impl Record {
     pub(crate) fn get_json<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Error> {
         let path = self.dir.join(name);
         let Some(text) = read_if_there(&path)? else { return Ok(None) };
-        serde_json::from_slice(&text).map(Some).map_err(|_| Error::Unreadable { what: path.display().to_string() })
+        serde_json::from_slice(&text)
+            .map(Some)
+            .map_err(|_| Error::Unreadable { what: path.display().to_string() })
     }
 
     pub(crate) fn put_json<T: Serialize>(&self, name: &str, what: &T) -> Result<(), Error> {
         let path = self.dir.join(name);
-        let text = serde_json::to_vec(what).map_err(|_| Error::Unreadable { what: path.display().to_string() })?;
+        let text =
+            serde_json::to_vec(what).map_err(|_| Error::Unreadable { what: path.display().to_string() })?;
         replace_file(&path, &text)
     }
 

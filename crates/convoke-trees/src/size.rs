@@ -1,5 +1,5 @@
-//! How much a directory without a repository holds, before a copy of it is kept in the state directory. It looks at names and
-//! sizes and opens no file.
+//! How much a directory without a repository holds, before a copy of it is kept in the state directory. It
+//! looks at names and sizes and opens no file.
 
 use std::path::{Path, PathBuf};
 
@@ -17,8 +17,8 @@ pub(crate) struct Limit {
 /// What is copied unasked.
 pub(crate) const LIMIT: Limit = Limit { files: 200_000, bytes: 1 << 30 };
 
-/// What was counted below `dir` when it became more than the limit; none if it is not more. Files that are not kept for their
-/// size, and repositories below it, do not count; what a `.gitignore` there names does.
+/// What was counted below `dir` when it became more than the limit; none if it is not more. Files that are
+/// not kept for their size, and repositories below it, do not count; what a `.gitignore` there names does.
 pub(crate) fn beyond(dir: &Path, limit: Limit) -> Option<Limit> {
     let mut counted = Limit { files: 0, bytes: 0 };
     let top = Dir::open(dir).ok()?;

@@ -1,7 +1,7 @@
 //! The steps of a run, and what they come to: pure functions over changes that were read elsewhere.
 //!
-//! A run's record is a chain of commits. The first is the tree before the run; each later one is a step, whose message
-//! says who made it: an agent, somebody outside of the run, or an undo.
+//! A run's record is a chain of commits. The first is the tree before the run; each later one is a step,
+//! whose message says what made it: an agent, something outside of the run, or an undo.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -12,7 +12,7 @@ use crate::tree::{Entry, TreeChange, parse_raw_change};
 
 /// How a file was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum How {
+pub enum ChangeKind {
     /// It was not there before.
     Added,
     /// Its content, or what kind of file it is, is another.
@@ -29,16 +29,16 @@ pub struct ChangedFile {
     /// Where it is, as seen from the directory.
     pub path: PathBuf,
     /// How it was changed, from before the first change of the run to after its last.
-    pub how: How,
+    pub how: ChangeKind,
     /// The agents that changed it, in the order of their first change.
     pub agents: Vec<String>,
-    /// Whether somebody outside of the run changed it in between, so that the two cannot be told apart any more.
+    /// Whether it was also changed from outside of the run in between: the two cannot be told apart any more.
     pub mixed: bool,
 }
 
-/// Who made a step.
+/// What made a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum By {
+pub(crate) enum StepCause {
     Agent { name: String, interrupted: bool },
     Outside,
     Undo { interrupted: bool },
@@ -47,13 +47,13 @@ pub(crate) enum By {
 /// One step with its changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Step {
-    pub(crate) by: By,
+    pub(crate) by: StepCause,
     pub(crate) changes: Vec<TreeChange>,
 }
 
 /// What all steps come to for one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Net {
+pub(crate) struct NetChange {
     pub(crate) path: PathBuf,
     pub(crate) before: Option<Entry>,
     pub(crate) after: Option<Entry>,
@@ -61,7 +61,7 @@ pub(crate) struct Net {
     pub(crate) mixed: bool,
 }
 
-impl By {
+impl StepCause {
     /// The first line of a step's message.
     pub(crate) fn subject(&self) -> String {
         let end = |interrupted: bool| if interrupted { " (interrupted)" } else { "" };
@@ -74,7 +74,8 @@ impl By {
 
     /// Reads what [`Self::subject`] wrote.
     pub(crate) fn parse(subject: &str) -> Option<Self> {
-        let (text, interrupted) = subject.strip_suffix(" (interrupted)").map_or((subject, false), |text| (text, true));
+        let (text, interrupted) =
+            subject.strip_suffix(" (interrupted)").map_or((subject, false), |text| (text, true));
         match (text.strip_prefix("agent "), text) {
             (Some(name), _) if !name.is_empty() => Some(Self::Agent { name: name.to_owned(), interrupted }),
             (None, "outside") if !interrupted => Some(Self::Outside),
@@ -92,15 +93,16 @@ impl By {
         }
     }
 
-    /// The message of a step: who made it, and a note on one line.
+    /// The message of a step: what made it, and a note on one line.
     pub(crate) fn message(&self, note: &str) -> String {
-        let note: String = note.chars().map(|char| if char.is_control() { ' ' } else { char }).take(200).collect();
+        let note: String =
+            note.chars().map(|char| if char.is_control() { ' ' } else { char }).take(200).collect();
         let note = note.trim();
         if note.is_empty() { self.subject() } else { format!("{}\n\n{note}", self.subject()) }
     }
 }
 
-impl Net {
+impl NetChange {
     pub(crate) fn changed(&self) -> ChangedFile {
         let how = how(self.before.as_ref(), self.after.as_ref());
         ChangedFile { path: self.path.clone(), how, agents: self.agents.clone(), mixed: self.mixed }
@@ -108,12 +110,12 @@ impl Net {
 }
 
 /// How a path got from one state to another.
-pub(crate) fn how(old: Option<&Entry>, new: Option<&Entry>) -> How {
+pub(crate) fn how(old: Option<&Entry>, new: Option<&Entry>) -> ChangeKind {
     match (old, new) {
-        (None, _) => How::Added,
-        (_, None) => How::Deleted,
-        (Some(old), Some(new)) if old.id == new.id && is_file(old) && is_file(new) => How::ModeChanged,
-        _ => How::Modified,
+        (None, _) => ChangeKind::Added,
+        (_, None) => ChangeKind::Deleted,
+        (Some(old), Some(new)) if old.id == new.id && is_file(old) && is_file(new) => ChangeKind::ModeChanged,
+        _ => ChangeKind::Modified,
     }
 }
 
@@ -121,11 +123,11 @@ fn is_file(entry: &Entry) -> bool {
     entry.mode & 0o170_000 == 0o100_000
 }
 
-/// What the steps of a run come to, by path: the state before the run's first change of it against that after its last.
-/// A path that was changed and changed back is not there. What others changed is not there either.
-pub(crate) fn net(steps: &[Step]) -> Vec<Net> {
+/// What the steps of a run come to, by path: the state before the run's first change of it against that after
+/// its last. A path that was changed and changed back is not there. What others changed is not there either.
+pub(crate) fn net(steps: &[Step]) -> Vec<NetChange> {
     struct Path {
-        net: Net,
+        net: NetChange,
         touched_outside: bool,
     }
     let mut paths: BTreeMap<&std::path::Path, Path> = BTreeMap::new();
@@ -133,9 +135,9 @@ pub(crate) fn net(steps: &[Step]) -> Vec<Net> {
         for change in &step.changes {
             let path = change.path.as_path();
             match &step.by {
-                By::Agent { name, .. } => {
+                StepCause::Agent { name, .. } => {
                     let known = paths.entry(path).or_insert_with(|| Path {
-                        net: Net {
+                        net: NetChange {
                             path: path.to_owned(),
                             before: change.old.clone(),
                             after: change.old.clone(),
@@ -154,10 +156,12 @@ pub(crate) fn net(steps: &[Step]) -> Vec<Net> {
                         paths.remove(path);
                     }
                 }
-                By::Undo { .. } if paths.get(path).is_some_and(|known| known.net.before == change.new) => {
+                StepCause::Undo { .. }
+                    if paths.get(path).is_some_and(|known| known.net.before == change.new) =>
+                {
                     paths.remove(path);
                 }
-                By::Undo { .. } | By::Outside => {
+                StepCause::Undo { .. } | StepCause::Outside => {
                     if let Some(known) = paths.get_mut(path) {
                         known.touched_outside = true;
                     }
@@ -179,7 +183,10 @@ pub(crate) fn parse_log(output: &[u8]) -> Option<Vec<Step>> {
         let part = part.strip_prefix(b"\n").unwrap_or(part);
         if let Some(message) = part.strip_prefix(b"\x01") {
             let subject = message.split(|byte| *byte == b'\n').next()?;
-            steps.push(Step { by: By::parse(std::str::from_utf8(subject).ok()?)?, changes: Vec::new() });
+            steps.push(Step {
+                by: StepCause::parse(std::str::from_utf8(subject).ok()?)?,
+                changes: Vec::new(),
+            });
         } else if part.starts_with(b":") {
             let path = PathBuf::from(OsStr::from_bytes(parts.next()?));
             steps.last_mut()?.changes.push(parse_raw_change(part, path)?);
@@ -202,9 +209,9 @@ mod tests {
         let step = |line: &&str| {
             let mut words = line.split(' ');
             let by = match words.next().unwrap() {
-                "outside" => By::Outside,
-                "undo" => By::Undo { interrupted: false },
-                name => By::Agent { name: name.to_owned(), interrupted: false },
+                "outside" => StepCause::Outside,
+                "undo" => StepCause::Undo { interrupted: false },
+                name => StepCause::Agent { name: name.to_owned(), interrupted: false },
             };
             let change = |word: &str| {
                 let [path, old, new] = word.split(':').collect::<Vec<_>>().try_into().unwrap();
@@ -219,7 +226,7 @@ mod tests {
     #[track_caller]
     fn check(text: &[&str], expected: &[&str]) {
         let id = |entry: Option<Entry>| entry.map_or("-".to_owned(), |entry| entry.id);
-        let shown = |net: Net| {
+        let shown = |net: NetChange| {
             let mixed = if net.mixed { "!" } else { "" };
             let path = net.path.display();
             format!("{path}:{}:{} {}{mixed}", id(net.before), id(net.after), net.agents.join(","))
@@ -262,29 +269,33 @@ mod tests {
         let check = |old: Option<Entry>, new: Option<Entry>, expected| {
             assert_eq!(how(old.as_ref(), new.as_ref()), expected);
         };
-        check(None, make(0o100_644, "a"), How::Added);
-        check(make(0o100_644, "a"), None, How::Deleted);
-        check(make(0o100_644, "a"), make(0o100_755, "a"), How::ModeChanged);
-        check(make(0o100_644, "a"), make(0o100_755, "b"), How::Modified);
-        check(make(0o100_644, "a"), make(0o120_000, "a"), How::Modified);
+        check(None, make(0o100_644, "a"), ChangeKind::Added);
+        check(make(0o100_644, "a"), None, ChangeKind::Deleted);
+        check(make(0o100_644, "a"), make(0o100_755, "a"), ChangeKind::ModeChanged);
+        check(make(0o100_644, "a"), make(0o100_755, "b"), ChangeKind::Modified);
+        check(make(0o100_644, "a"), make(0o120_000, "a"), ChangeKind::Modified);
     }
 
     #[test]
     fn who_made_a_step_is_read_as_it_was_written() {
-        let agent = |interrupted| By::Agent { name: "a_1".to_owned(), interrupted };
-        for by in
-            [agent(false), agent(true), By::Outside, By::Undo { interrupted: false }, By::Undo { interrupted: true }]
-        {
-            assert_eq!(By::parse(&by.subject()), Some(by.clone()), "{by:?}");
+        let agent = |interrupted| StepCause::Agent { name: "a_1".to_owned(), interrupted };
+        for by in [
+            agent(false),
+            agent(true),
+            StepCause::Outside,
+            StepCause::Undo { interrupted: false },
+            StepCause::Undo { interrupted: true },
+        ] {
+            assert_eq!(StepCause::parse(&by.subject()), Some(by.clone()), "{by:?}");
         }
         for text in ["", "agent ", "outsider", "outside (interrupted)", "agents x"] {
-            assert_eq!(By::parse(text), None, "{text}");
+            assert_eq!(StepCause::parse(text), None, "{text}");
         }
     }
 
     #[test]
     fn a_note_stays_on_one_line() {
-        assert_eq!(By::Outside.message(" two\nlines\u{7} "), "outside\n\ntwo lines");
-        assert_eq!(By::Outside.message("\n"), "outside");
+        assert_eq!(StepCause::Outside.message(" two\nlines\u{7} "), "outside\n\ntwo lines");
+        assert_eq!(StepCause::Outside.message("\n"), "outside");
     }
 }

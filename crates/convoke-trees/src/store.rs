@@ -1,8 +1,11 @@
-//! Where the objects and refs of a directory are: in the repository whose work tree it lies in, else in a private one
-//! below the state directory. It never touches a repository's index, its branches or its files.
+//! Where the objects and refs of a directory are: in the repository whose work tree it lies in, else in a
+//! private one below the state directory. It never touches a repository's index, its branches or its files.
 //!
-//! Content goes through a git dir of our own whose `objects` are the repository's: so the configuration, hooks and
-//! attributes of a repository that a model may have written do not count, and files are stored as they lie on disk.
+//! Content goes through a git dir of our own whose `objects` are the repository's: so the configuration,
+//! hooks and attributes of a repository that a model may have written do not count, and files are stored as
+//! they lie on disk.
+
+mod find;
 
 use std::ffi::OsString;
 use std::fs;
@@ -18,25 +21,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::git::{Call, Git, failed};
-use crate::links::{LONGEST, read_plain, refuse_links, refuse_links_of_ref, refuse_pipes, refuse_pipes_of_rules};
+use crate::links::{LONGEST, refuse_links, refuse_links_of_ref, refuse_pipes, refuse_pipes_of_rules};
 use crate::places::Places;
 use crate::record::digest;
+use find::{can_be_written, common_of, discover, is_ignored, real_directory};
 
 /// Goes before every `.gitattributes`: no conversion of line ends, keywords or encodings, no driver.
 const ATTRIBUTES: &str = "* -text !eol -ident -filter !working-tree-encoding !diff !merge !export-subst\n";
 
-/// What nobody but us records.
+/// Refs that only Convoke records.
 const OUR_REFS: &str = "refs/convoke/";
 
-/// How often, and how long each time, a ref is waited for that somebody else is at.
+/// How often, and how long each time, a ref is waited for that another process has locked.
 const LOCK_WAITS: u32 = 10;
 const LOCK_WAIT: Duration = Duration::from_millis(100);
 
 /// The name of an object in hexadecimal digits.
 pub(crate) type ObjectId = String;
 
-/// Which repository keeps the trees of a directory. It can be written down, so that a run finds its trees again even if
-/// somebody makes or removes a repository meanwhile.
+/// Which repository keeps the trees of a directory. It can be written down, so that a run finds its trees
+/// again even if a repository is made or removed meanwhile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Location {
     /// The directory, without links.
@@ -89,7 +93,8 @@ impl Store {
         };
         let Some((top, git_dir)) = discover(&dir)? else {
             let store = Self::at(places, alone);
-            // Nothing has been asked of git yet, and whether it is there must be known before anything is written.
+            // Nothing has been asked of git yet, and whether it is there must be known before anything is
+            // written.
             if store.git.is_missing() {
                 return Err(Error::NoGit);
             }
@@ -208,11 +213,11 @@ impl Store {
         Ok(())
     }
 
-    /// Refuses a repository in which a link could lead what we write out of it. Agents may have put one there since the last
-    /// time, so this is asked before each writing.
+    /// Refuses a repository in which a link could lead what we write out of it. Agents may have put one there
+    /// since the last time, so this is asked before each writing.
     pub(crate) fn check_links(&self) -> Result<(), Error> {
         self.check_kinds()?;
-        // Our own git dir is written by nobody else.
+        // No other program writes our own git dir.
         self.shared().map_or(Ok(()), refuse_links)
     }
 
@@ -228,14 +233,15 @@ impl Store {
         self.shared().map_or(Ok(()), |common| refuse_links_of_ref(common, name))
     }
 
-    /// Refuses a ref that cannot be read as it was written: git does not see what lies behind a link, and would say that there is
-    /// none.
+    /// Refuses a ref that cannot be read as it was written: git does not see what lies behind a link, and
+    /// would say that there is none.
     pub(crate) fn check_reading(&self, name: &str) -> Result<(), Error> {
         self.check_kinds()?;
         self.shared().map_or(Ok(()), |common| refuse_links_of_ref(common, name))
     }
 
-    /// A call that may carry content: on our own git dir, whose objects are the repository's. Needs [`Self::prepare`].
+    /// A call that may carry content: on our own git dir, whose objects are the repository's. Needs
+    /// [`Self::prepare`].
     pub(crate) fn content(&self, doing: &'static str) -> Call {
         self.with_sight(self.git.ours(&self.private, doing))
     }
@@ -267,8 +273,11 @@ impl Store {
         }
         self.check_reading(name)?;
         let doing = "reading a ref";
-        let output =
-            self.refs(doing).args(["rev-parse", "--verify", "--quiet", "--end-of-options", name]).outcome().await?;
+        let output = self
+            .refs(doing)
+            .args(["rev-parse", "--verify", "--quiet", "--end-of-options", name])
+            .outcome()
+            .await?;
         match output.code {
             0 => Ok(Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())),
             1 => Ok(None),
@@ -293,7 +302,8 @@ impl Store {
         Err(failed(doing, &output))
     }
 
-    /// Recording a ref takes a moment: whoever has held one of ours for longer was killed, and its lock would stay for ever.
+    /// Recording a ref takes a moment: a process that has held one of ours for longer was killed, and its
+    /// lock would stay for ever.
     async fn outlast_lock(&self, name: &str) {
         if !name.starts_with(OUR_REFS) {
             return;
@@ -319,7 +329,12 @@ impl Store {
     }
 
     /// Makes a commit, which nothing names yet.
-    pub(crate) async fn commit_tree(&self, tree: &str, parents: &[&str], message: &str) -> Result<ObjectId, Error> {
+    pub(crate) async fn commit_tree(
+        &self,
+        tree: &str,
+        parents: &[&str],
+        message: &str,
+    ) -> Result<ObjectId, Error> {
         let call = self.content("recording a tree").args(["commit-tree", tree, "-m", message]);
         call.args(parents.iter().flat_map(|parent| ["-p", parent])).line().await
     }
@@ -329,7 +344,8 @@ impl Store {
         let mut patterns = Vec::new();
         let Some(git_dir) = self.git_dir() else { return Ok(patterns) };
         let doing = "reading which files are ignored";
-        let named = self.own(git_dir, doing).args(["config", "--local", "--path", "--get", "core.excludesFile"]);
+        let named =
+            self.own(git_dir, doing).args(["config", "--local", "--path", "--get", "core.excludesFile"]);
         let named = named.outcome().await?;
         let named = (named.code == 0).then(|| named.stdout.strip_suffix(b"\n").map(<[u8]>::to_vec)).flatten();
         let named = named.map(|name| self.top().join(OsString::from_vec(name)));
@@ -341,7 +357,8 @@ impl Store {
         Ok(patterns)
     }
 
-    /// Reads a file that a repository names, if commands see it too: which files are ignored tells what stands in the rules.
+    /// Reads a file that a repository names, if commands see it too: which files are ignored tells what
+    /// stands in the rules.
     fn read_seen(&self, file: &Path) -> Option<Vec<u8>> {
         let real = file.canonicalize().ok()?;
         let places = [Some(self.top()), self.git_dir(), self.location.common.as_deref().map(Path::new)];
@@ -370,7 +387,8 @@ impl Store {
             if self.location.sha256 { ("1", "[extensions]\n\tobjectFormat = sha256\n") } else { ("0", "") };
         // Names that only other systems read as `.git` are ordinary files here.
         let config = format!(
-            "[core]\n\trepositoryformatversion = {version}\n\tbare = false\n\tfileMode = true\n\tsymlinks = true\n\
+            "[core]\n\trepositoryformatversion = {version}\n\tbare = false\n\tfileMode = true\n\tsymlinks = \
+                true\n\
              \tprotectNTFS = false\n\tprotectHFS = false\n{extension}"
         );
         fs::write(beside.join("config"), config)?;
@@ -403,7 +421,8 @@ pub(crate) fn unused(path: &Path) -> PathBuf {
 /// Where agents may have written, so that no program there is ever run by us.
 fn untrusted(places: &Places, location: &Location) -> Vec<PathBuf> {
     let state = places.state.canonicalize().unwrap_or_else(|_| places.state.clone());
-    let mut all = vec![places.state.clone(), state, PathBuf::from(&location.dir), PathBuf::from(&location.top)];
+    let mut all =
+        vec![places.state.clone(), state, PathBuf::from(&location.dir), PathBuf::from(&location.top)];
     for git_dir in [&location.git_dir, &location.common].into_iter().flatten() {
         let git_dir = PathBuf::from(git_dir);
         // From a linked work tree it is the way to the main one.
@@ -413,84 +432,4 @@ fn untrusted(places: &Places, location: &Location) -> Vec<PathBuf> {
         all.push(git_dir);
     }
     all
-}
-
-fn real_directory(dir: &Path) -> Result<PathBuf, Error> {
-    let found = dir.canonicalize().and_then(|dir| fs::read_dir(&dir).map(|_| dir));
-    found.map_err(|source| Error::NoDirectory { path: dir.to_owned(), source })
-}
-
-/// The top of the work tree that `dir` lies in and its git dir, as git would find them.
-fn discover(dir: &Path) -> Result<Option<(PathBuf, PathBuf)>, Error> {
-    for top in dir.ancestors() {
-        let mark = top.join(".git");
-        let Ok(found) = mark.metadata() else { continue };
-        if found.is_dir() {
-            // Git passes over a directory of this name that is no git dir.
-            if mark.join("HEAD").symlink_metadata().is_ok()
-                && (mark.join("objects").is_dir() || mark.join("commondir").is_file())
-            {
-                return Ok(Some((top.to_owned(), mark)));
-            }
-        } else if found.is_file() {
-            let text = read_plain(&mark).map_err(Error::file("reading", &mark))?;
-            let bad = |why: &str| Error::BadRepository { path: mark.clone(), why: why.to_owned() };
-            let target = text.strip_prefix(b"gitdir: ").ok_or_else(|| bad("it does not begin with `gitdir: `"))?;
-            let git_dir = top.join(OsString::from_vec(target.trim_ascii_end().to_vec()));
-            let git_dir = git_dir.canonicalize().map_err(|_| bad("the git dir that it names is not there"))?;
-            return Ok(Some((top.to_owned(), git_dir)));
-        }
-    }
-    Ok(None)
-}
-
-/// The git dir that a linked work tree's git dir shares with the others; the git dir itself for the main one.
-fn common_of(git_dir: &Path) -> Result<PathBuf, Error> {
-    let file = git_dir.join("commondir");
-    match read_plain(&file) {
-        Ok(text) => {
-            let common = git_dir.join(OsString::from_vec(text.trim_ascii_end().to_vec()));
-            common.canonicalize().map_err(Error::file("following", &file))
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            git_dir.canonicalize().map_err(Error::file("following", git_dir))
-        }
-        Err(error) => Err(Error::file("reading", &file)(error)),
-    }
-}
-
-/// Whether this user can write objects and refs there. Nothing is left behind by the asking.
-fn can_be_written(common: &Path) -> bool {
-    use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, accessat, open};
-    use rustix::io::Errno;
-    let denied = |errno: Errno| matches!(errno, Errno::ACCESS | Errno::PERM | Errno::ROFS);
-    let may = |dir: &Path| {
-        let asked = accessat(CWD, dir, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS);
-        !asked.is_err_and(denied)
-    };
-    let objects = common.join("objects");
-    let below = fs::read_dir(&objects).into_iter().flatten().flatten().map(|entry| entry.path());
-    let refs = ["refs", "refs/convoke"].map(|name| common.join(name));
-    let all = [common.to_owned(), objects.clone()].into_iter().chain(refs).chain(below);
-    if !all.filter(|path| path.is_dir()).all(|dir| may(&dir)) {
-        return false;
-    }
-    // A file without a name also meets what permissions do not show, such as a sandbox that we are in ourselves.
-    let nameless = open(&objects, OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
-    !nameless.is_err_and(denied)
-}
-
-/// Whether the repository ignores the directory and tracks nothing below it.
-async fn is_ignored(git: &Git, location: &Location) -> Result<bool, Error> {
-    let doing = "asking whether the directory is ignored";
-    let (top, dir) = (Path::new(&location.top), Path::new(&location.dir));
-    let git_dir = location.git_dir.as_deref().map_or(top, Path::new);
-    let prefix = dir.strip_prefix(top).unwrap_or(dir);
-    let own = || location.look(git.own(git_dir, doing).work_tree(top));
-    let checked = own().args(["check-ignore", "--quiet", "--no-index", "--"]).looked_up([prefix]).outcome().await?;
-    match checked.code {
-        0 => Ok(own().args(["ls-files", "-z", "--"]).arg(prefix).run().await?.is_empty()),
-        1 => Ok(false),
-        _ => Err(failed(doing, &checked)),
-    }
 }

@@ -1,5 +1,5 @@
-//! Trees: what lies below a directory, byte for byte, as one object of git's; and what is different between two of them.
-//! It reads the work tree and never writes there.
+//! Trees: what lies below a directory, byte for byte, as one object of git's; and what is different between
+//! two of them. It reads the work tree and never writes there.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -65,10 +65,14 @@ pub(crate) struct TreeChange {
 }
 
 impl Store {
-    /// Keeps what lies below the directory: tracked and untracked, not ignored files, as they lie on disk, with paths as
-    /// seen from the directory. `index` is a file of ours that makes the next snapshot quick; paths for which `hidden`
-    /// holds are left alone. Nested repositories are there as their commit alone.
-    pub(crate) async fn snapshot(&self, index: &Path, hidden: impl Fn(&Path) -> bool) -> Result<Snapshot, Error> {
+    /// Keeps what lies below the directory: tracked and untracked, not ignored files, as they lie on disk,
+    /// with paths as seen from the directory. `index` is a file of ours that makes the next snapshot quick;
+    /// paths for which `hidden` holds are left alone. Nested repositories are there as their commit alone.
+    pub(crate) async fn snapshot(
+        &self,
+        index: &Path,
+        hidden: impl Fn(&Path) -> bool,
+    ) -> Result<Snapshot, Error> {
         self.check_links()?;
         let mut said = String::new();
         for _ in 0..TRIES {
@@ -86,17 +90,19 @@ impl Store {
         Err(Error::Restless { dir: self.dir().to_owned(), said })
     }
 
-    /// Puts into the index what a look at the directory alone would not find: files that are tracked although they are
-    /// ignored, and the commits of submodules. The repository's own index is read and left as it is.
+    /// Puts into the index what a look at the directory alone would not find: files that are tracked although
+    /// they are ignored, and the commits of submodules. The repository's own index is read and left as it is.
     pub(crate) async fn prime(&self, index: &Path) -> Result<(), Error> {
         let Some(git_dir) = self.git_dir() else { return Ok(()) };
         let doing = "listing what is tracked";
         let own = || self.own(git_dir, doing).work_tree(self.top());
         let exclude = self.private().join("info/exclude");
-        let ignored =
-            own().args(["ls-files", "-z", "-c", "-i", "--exclude-per-directory=.gitignore"]).arg("--exclude-from");
+        let ignored = own()
+            .args(["ls-files", "-z", "-c", "-i", "--exclude-per-directory=.gitignore"])
+            .arg("--exclude-from");
         let ignored = self.below(ignored.arg(exclude)).run().await?;
-        let ignored: BTreeSet<&[u8]> = ignored.split(|byte| *byte == 0).filter(|name| !name.is_empty()).collect();
+        let ignored: BTreeSet<&[u8]> =
+            ignored.split(|byte| *byte == 0).filter(|name| !name.is_empty()).collect();
         let files = ignored.into_iter().map(|name| Path::new(OsStr::from_bytes(name)));
         let known = Files::of(self)?;
         let files: Vec<&Path> = files.filter(|path| known.fate(path) == Fate::Kept).collect();
@@ -106,14 +112,18 @@ impl Store {
         let mut links: Vec<OsString> = Vec::new();
         for line in staged.split(|byte| *byte == 0).filter(|line| line.starts_with(b"160000 ")) {
             let Some((head, path)) = split_at_byte(line, b'\t') else { continue };
-            let there = self.top().join(OsStr::from_bytes(path)).symlink_metadata().is_ok_and(|found| found.is_dir());
+            let there =
+                self.top().join(OsStr::from_bytes(path)).symlink_metadata().is_ok_and(|found| found.is_dir());
             if let (true, Some(id)) = (there, head.split(|byte| *byte == b' ').nth(1)) {
                 links.push(OsString::from_vec([b"160000,", id, b",", path].concat()));
             }
         }
         for some in links.chunks(1_000) {
-            let call =
-                self.content(doing).work_tree(self.top()).index(index)?.args(["update-index", "--add", "--replace"]);
+            let call = self.content(doing).work_tree(self.top()).index(index)?.args([
+                "update-index",
+                "--add",
+                "--replace",
+            ]);
             call.args(some.iter().flat_map(|link| [OsStr::new("--cacheinfo"), link])).run().await?;
         }
         Ok(())
@@ -124,7 +134,8 @@ impl Store {
         if old == new {
             return Ok(Vec::new());
         }
-        let call = self.content("comparing two trees").args(["diff-tree", "-r", "-z", "--raw", "--no-renames"]);
+        let call =
+            self.content("comparing two trees").args(["diff-tree", "-r", "-z", "--raw", "--no-renames"]);
         let output = call.args(["--no-abbrev", "--end-of-options", old, new]).run().await?;
         parse_raw(&output).ok_or_else(|| Error::Unreadable { what: "git's list of changes".to_owned() })
     }
@@ -137,8 +148,11 @@ impl Store {
         if listed.code != 0 {
             return Err(failed(doing, &listed));
         }
-        let names: BTreeSet<&[u8]> = listed.stdout.split(|byte| *byte == 0).filter_map(|line| line.get(2..)).collect();
-        let (mut staged, mut removed, mut out) = (Vec::new(), Vec::new(), unopened(&listed.stderr, self.prefix()));
+        let names: BTreeSet<&[u8]> =
+            listed.stdout.split(|byte| *byte == 0).filter_map(|line| line.get(2..)).collect();
+        let mut staged = Vec::new();
+        let mut removed = Vec::new();
+        let mut out = unopened(&listed.stderr, self.prefix());
         let files = Files::of(self)?;
         for name in names {
             let path = Path::new(OsStr::from_bytes(name));
@@ -193,7 +207,8 @@ impl Store {
             let (now, later) = rest.split_at(fits.count().max(1));
             let mut call = self.content("storing changed files").work_tree(self.top()).index(index)?;
             if now.len() >= MANY {
-                // Git puts large files into one pack as it reads them; a file of its own for each takes ten times as long.
+                // Git puts large files into one pack as it reads them; a file of its own for each takes ten
+                // times as long.
                 call = call.setting("core.bigFileThreshold=1");
             }
             call.arg("update-index").args(options).arg("--").args(now).run().await?;
@@ -216,7 +231,9 @@ impl Store {
             return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
         }
         let failure = failed(doing, &output);
-        if matches!(&failure, Error::Git { said, .. } if said.contains("prefix") && said.ends_with("not found")) {
+        if matches!(&failure, Error::Git { said, .. } if said.contains("prefix") && said.ends_with("not \
+            found"))
+        {
             return self.content(doing).args(["hash-object", "-t", "tree", "-w", "/dev/null"]).line().await;
         }
         Err(failure)
@@ -297,8 +314,9 @@ impl Files {
 /// Directories that git could not look into, by its own words.
 fn unopened(said: &[u8], prefix: &Path) -> Vec<LeftOut> {
     let said = String::from_utf8_lossy(said);
-    let names =
-        said.lines().filter_map(|line| line.strip_prefix("warning: could not open directory '")?.split_once("': "));
+    let names = said
+        .lines()
+        .filter_map(|line| line.strip_prefix("warning: could not open directory '")?.split_once("': "));
     let names = names.map(|(name, _)| Path::new(name.trim_end_matches('/')));
     let seen = names.map(|name| name.strip_prefix(prefix).unwrap_or(name).to_owned());
     seen.map(|path| LeftOut { path, why: "it cannot be looked into".to_owned() }).collect()
@@ -359,7 +377,8 @@ fn parse_raw(output: &[u8]) -> Option<Vec<TreeChange>> {
 /// Reads `:MODE MODE ID ID STATUS`, which stands before a path.
 pub(crate) fn parse_raw_change(head: &[u8], path: PathBuf) -> Option<TreeChange> {
     let head = std::str::from_utf8(head).ok()?.strip_prefix(':')?;
-    let [old_mode, new_mode, old_id, new_id, _status] = head.split(' ').collect::<Vec<_>>().try_into().ok()?;
+    let [old_mode, new_mode, old_id, new_id, _status] =
+        head.split(' ').collect::<Vec<_>>().try_into().ok()?;
     let entry = |mode: &str, id: &str| {
         let mode = u32::from_str_radix(mode, 8).ok()?;
         Some((mode != 0).then(|| Entry { mode, id: id.to_owned() }))
@@ -375,7 +394,8 @@ mod tests {
     fn raw_changes_are_read_with_any_name() {
         let id = |digit: &str| digit.repeat(40);
         let text = format!(
-            ":100644 100755 {a} {b} M\0a b\n\"c\0:000000 120000 {z} {a} A\0new\0:100644 000000 {a} {z} D\0old\0",
+            ":100644 100755 {a} {b} M\0a b\n\"c\0:000000 120000 {z} {a} A\0new\0:100644 000000 {a} {z} \
+                D\0old\0",
             a = id("a"),
             b = id("b"),
             z = id("0")

@@ -1,6 +1,7 @@
-//! Whose turn it is to write the record of a run. A turn is a locked file, so that it ends with its process; it also says who has it, because
-//! a process that is stopped (SIGSTOP, a laptop's sleep) keeps its locks for as long as it stands still. Such a turn, and the window of
-//! such a process, are taken away once its right to go on has gone to another. It is refused when it continues.
+//! Which process has the turn to write the record of a run. A turn is a locked file, so that it ends with its
+//! process; it also names its holder, because a process that is stopped (SIGSTOP, a laptop's sleep) keeps its
+//! locks for as long as it stands still. Such a turn, and the window of such a process, are taken away once
+//! its right to go on has gone to another. It is refused when it continues.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read as _, Seek as _, Write as _};
@@ -12,7 +13,8 @@ use std::time::{Duration, Instant};
 use crate::error::Error;
 use crate::tree::remove_if_there;
 
-/// How long is waited for a turn or a window whose holder lives and may go on: longer than any command is allowed to take by default.
+/// How long is waited for a turn or a window whose holder lives and may go on: longer than any command is
+/// allowed to take by default.
 const LONGEST: Duration = Duration::from_secs(600);
 
 /// The same for commands of a person's, which have no fence to ask.
@@ -22,10 +24,10 @@ const LONGEST_ALONE: Duration = Duration::from_secs(30);
 const TRIES: Duration = Duration::from_millis(10);
 const LOOKS: Duration = Duration::from_millis(250);
 
-/// After so long the watcher is told that something is waited for.
+/// After this long the fence is told what is waited for.
 const TOLD: Duration = Duration::from_secs(1);
 
-/// Who writes: an agent, and a token by which others can find out whether it may still do so.
+/// The agent that writes, and a token by which other processes can find out whether it may still do so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Actor<'a> {
     /// The agent's name.
@@ -40,10 +42,10 @@ impl<'a> From<&'a str> for Actor<'a> {
     }
 }
 
-/// What the one that has a turn or a window open says of itself.
+/// What the holder of a turn or a window says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
-    /// Who it is, in words.
+    /// Its name, in words.
     pub name: String,
     /// Its token.
     pub token: String,
@@ -52,17 +54,18 @@ pub struct Holder {
 /// The answer of a fence.
 pub type Answer = Pin<Box<dyn Future<Output = bool> + Send>>;
 
-/// Knows who may go on. The crate itself decides nothing about that.
+/// Knows which processes may go on. The crate itself decides nothing about that.
 pub trait Fence: std::fmt::Debug + Send + Sync {
-    /// Whether the holder with this token may write no more, for good: it is gone, or another has its place. Asked again and again while
-    /// something is waited for. Where no other has the place of a holder that is silent, the fence takes it away first.
+    /// Whether the holder with this token may write no more, for good: it is gone, or another has its place.
+    /// Asked again and again while something is waited for. Where no other has the place of a holder that is
+    /// silent, the fence takes it away first.
     fn is_fenced(&self, token: &str) -> Answer;
 
     /// Something is waited for that this holder has.
     fn waits_for(&self, holder: &Holder);
 }
 
-/// A wait that is bounded and told.
+/// A bounded wait, which the fence is told of.
 pub(crate) struct Wait<'a> {
     fence: Option<&'a dyn Fence>,
     began: Instant,
@@ -108,7 +111,11 @@ pub(crate) struct Turn {
 
 impl Turn {
     /// Waits for the turn at this file.
-    pub(crate) async fn take(path: PathBuf, actor: Actor<'_>, fence: Option<&dyn Fence>) -> Result<Self, Error> {
+    pub(crate) async fn take(
+        path: PathBuf,
+        actor: Actor<'_>,
+        fence: Option<&dyn Fence>,
+    ) -> Result<Self, Error> {
         let mut wait = Wait::new(fence);
         loop {
             if let Some(turn) = Self::try_take(&path, actor).map_err(Error::file("locking", &path))? {
@@ -140,7 +147,8 @@ impl Turn {
         Ok(Some(Self { file, path: path.to_owned() }))
     }
 
-    /// To be called before anything is written: a turn that was taken away while its process stood still is none any more.
+    /// To be called before anything is written: a turn that was taken away while its process stood still is
+    /// none any more.
     pub(crate) fn check(&self) -> Result<(), Error> {
         match is_at(&self.file, &self.path).map_err(Error::file("looking at", &self.path))? {
             true => Ok(()),
@@ -149,7 +157,7 @@ impl Turn {
     }
 }
 
-/// Who has a turn or a window open, by what its file says; with the file, so that it is known again.
+/// The holder of a turn or a window, by what its file says; with the file, so that it is known again.
 pub(crate) fn holder(path: &Path) -> Result<(Holder, Option<File>), Error> {
     let nobody = || Holder { name: "another process".to_owned(), token: String::new() };
     let mut file = match File::open(path) {
@@ -163,8 +171,8 @@ pub(crate) fn holder(path: &Path) -> Result<(Holder, Option<File>), Error> {
     Ok((Holder { name, token: lines.next().unwrap_or_default().to_owned() }, Some(file)))
 }
 
-/// Removes a file of a fenced holder, if it is still the one that was looked at. Two that find the same holder fenced take turns here, or the second
-/// would take away what the first has just begun.
+/// Removes a file of a fenced holder, if it is still the one that was looked at. Two that find the same
+/// holder fenced take turns here, or the second would take away what the first has just begun.
 pub(crate) fn take_away(path: &Path, file: &File) -> std::io::Result<()> {
     let gate = File::create(path.with_extension("gate"))?;
     // Held for two calls and never while anything is waited for.

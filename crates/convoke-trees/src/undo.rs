@@ -11,7 +11,7 @@ use crate::handle::{Content, Root};
 use crate::keeper::Keeper;
 use crate::later::Later;
 use crate::layout::read_laid_out;
-use crate::steps::{By, Net};
+use crate::steps::{NetChange, StepCause};
 use crate::tree::{Entry, GITLINK, LeftOut};
 
 /// Up to how many files are brought to the disk one by one.
@@ -70,16 +70,19 @@ impl Keeper {
         // lost.
         let present = self.chain().await?.map(|chain| chain.tip);
         let scratch = self.record().scratch()?;
-        let (old, new) = (scratch.path().join("old"), scratch.path().join("new"));
+        let old = scratch.path().join("old");
+        let new = scratch.path().join("new");
         let index = scratch.path().join("index");
         self.store().lay_out(&entries(&net, |net| net.before.as_ref()), &index, &old).await?;
         self.store().lay_out(&entries(&net, |net| net.after.as_ref()), &index, &new).await?;
 
         let rules_changed = net.iter().any(|net| net.path.file_name() == Some(OsStr::new(".gitignore")));
-        let undo = By::Undo { interrupted: false };
+        let undo = StepCause::Undo { interrupted: false };
         let marked = if dry { None } else { Some(self.record().mark(&undo, "")?) };
-        let (dir, temporary) = (self.store().dir().to_owned(), self.temporary());
-        let (made_before, modes) = (self.directories_before().await?, self.record().modes()?);
+        let dir = self.store().dir().to_owned();
+        let temporary = self.temporary();
+        let made_before = self.directories_before().await?;
+        let modes = self.record().modes()?;
         let work = move || {
             let root = Root::open(&dir, temporary, made_before)?.with_modes(modes);
             let root = if net.len() > FEW { root.many() } else { root };
@@ -95,7 +98,7 @@ impl Keeper {
             self.record().clear_mark()?;
             undone.back = present.filter(|_| !undone.restored.is_empty()).map(|commit| self.back(&commit));
         }
-        // After the step, so that what is taken back here counts for nobody.
+        // After the step, so that what is taken back here counts as the change of no agent.
         self.undo_later(dry, &mut undone).await?;
         Ok(undone)
     }
@@ -103,14 +106,16 @@ impl Keeper {
     /// The command that brings back a file of a commit. It uses our own git dir, so that the content comes
     /// back byte for byte and the person's index stays as it is.
     fn back(&self, commit: &str) -> String {
-        let (dir, git_dir) = (quoted(self.store().dir()), quoted(self.store().private()));
+        let dir = quoted(self.store().dir());
+        let git_dir = quoted(self.store().private());
         format!("git -C {dir} --git-dir {git_dir} --work-tree . restore --source {commit} -- FILE")
     }
 
     /// The directories that had files in them before the run.
     async fn directories_before(&self) -> Result<BTreeSet<PathBuf>, Error> {
         let Some(chain) = self.chain().await? else { return Ok(BTreeSet::new()) };
-        let call = self.store().content("listing directories").args(["ls-tree", "-r", "-d", "-z", "--name-only"]);
+        let call =
+            self.store().content("listing directories").args(["ls-tree", "-r", "-d", "-z", "--name-only"]);
         let output = call.args(["--full-tree", &chain.before]).run().await?;
         let names = output.split(|byte| *byte == 0).filter(|name| !name.is_empty());
         Ok(names.map(|name| PathBuf::from(OsStr::from_bytes(name))).collect())
@@ -124,7 +129,7 @@ fn quoted(path: &Path) -> String {
     if text.chars().all(plain) { text.into_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
-fn entries(net: &[Net], of: impl Fn(&Net) -> Option<&Entry>) -> Vec<(PathBuf, Entry)> {
+fn entries(net: &[NetChange], of: impl Fn(&NetChange) -> Option<&Entry>) -> Vec<(PathBuf, Entry)> {
     net.iter().filter_map(|net| Some((net.path.clone(), of(net)?.clone()))).collect()
 }
 
@@ -139,7 +144,7 @@ struct Restorer {
 }
 
 impl Restorer {
-    fn all(&self, net: &[Net]) -> std::io::Result<Undone> {
+    fn all(&self, net: &[NetChange]) -> std::io::Result<Undone> {
         let mut undone = Undone::default();
         // What the run added goes first, and from the bottom up: a file may have to come back where a
         // directory is now.
@@ -165,7 +170,7 @@ impl Restorer {
     }
 
     /// Restores one path, or says why it is left alone.
-    fn one(&self, net: &Net, restored: &[PathBuf]) -> Result<(), String> {
+    fn one(&self, net: &NetChange, restored: &[PathBuf]) -> Result<(), String> {
         if net.mixed {
             return Err("somebody else changed it between two changes of the run".to_owned());
         }

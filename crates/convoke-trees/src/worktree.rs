@@ -1,11 +1,13 @@
-//! Worktrees: an agent's own checkout, cut from a recorded base, its work stored before anything of it is taken away.
+//! Worktrees: an agent's own checkout, cut from a recorded base, its work stored before anything of it is
+//! taken away.
 //!
-//! What an agent leaves in its directory was written by model-written commands. Its `.git`, its attributes and any
-//! repository in it are therefore never believed: git is run on a git dir of ours, and what is known about a worktree
-//! stands in refs of the repository and in the names of directories that the agent cannot rename.
+//! What an agent leaves in its directory was written by model-written commands. Its `.git`, its attributes
+//! and any repository in it are therefore never believed: git is run on a git dir of ours, and what is known
+//! about a worktree stands in refs of the repository and in the names of directories that the agent cannot
+//! rename.
 //!
-//! Every operation can be stopped anywhere and done again. There is no journal: refs are set before directories are
-//! renamed, and a directory's name says how far things have come (see `names.rs`).
+//! Every operation can be stopped anywhere and done again. There is no journal: refs are set before
+//! directories are renamed, and a directory's name says how far things have come (see `names.rs`).
 
 mod apply;
 mod content;
@@ -21,6 +23,7 @@ mod plan;
 mod scan;
 mod steps;
 mod types;
+mod unapply;
 
 #[cfg(test)]
 mod crash_tests;
@@ -39,8 +42,8 @@ use steps::Steps;
 /// The worktrees of one repository.
 ///
 /// Each operation on a worktree excludes any other on the same one, in other processes too
-/// ([`WorktreeError::Busy`]). An agent must have ended, with all its processes, before its worktree is finished,
-/// applied or dropped.
+/// ([`WorktreeError::Busy`]). An agent must have ended, with all its processes, before its worktree is
+/// finished, applied or dropped.
 #[derive(Debug)]
 pub struct Worktrees {
     places: Places,
@@ -68,8 +71,14 @@ impl Worktrees {
         }
         let prefix = found.prefix().to_owned();
         let places = Places { state, ..places };
-        let (store, writable) = (found.in_repository(&places).whole(), !found.is_apart());
+        let store = found.in_repository(&places).whole();
+        let writable = !found.is_apart();
         Ok(Self { places, store, prefix, git_dir, writable, steps: Steps::default() })
+    }
+
+    /// Whether a file, as seen from the top, lies in the directory that was given.
+    pub fn covers(&self, file: &Path) -> bool {
+        file.starts_with(&self.prefix)
     }
 
     fn site(&self, run: &str, agent: &str) -> Result<Site, Error> {
@@ -94,7 +103,8 @@ impl Worktrees {
         let text = String::from_utf8_lossy(&text);
         let tree = text.lines().next().and_then(|line| line.strip_prefix("tree "));
         let tree = tree.ok_or_else(|| Error::Unreadable { what: format!("commit {id}") })?;
-        let title = text.split_once("\n\n").and_then(|(_, message)| message.lines().next()).unwrap_or_default();
+        let title =
+            text.split_once("\n\n").and_then(|(_, message)| message.lines().next()).unwrap_or_default();
         Ok((tree.to_owned(), title.to_owned()))
     }
 

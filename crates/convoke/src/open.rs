@@ -1,245 +1,453 @@
-//! Puts a runtime together from settings: journal, client, clock, ids and the places it writes to. It decides nothing
-//! about a run; it only makes what a run needs.
+//! Puts a session together from what was chosen: journal, model, sandbox, and the places that are written to.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use convoke_claude::{Auth, Client, Endpoint, Models, OFFLINE_MODEL, Proxy};
-use convoke_journal::{Journal, Options, Process};
-use convoke_kernel::{Capabilities, Child, Confinement, FanOut, LEAD, Limits, Membership};
-use convoke_runtime::{
-    Asker, Clock, Config, Confine, Governor, HelperPath, Ids, Library, Programs, Runtime, Start, TeamConfig,
+use convoke_claude::{
+    Auth, Client, ClientConfig, DEFAULT_BASE_URL, Endpoints, Model, Models, OFFLINE_MODEL, Proxy, Secret,
+    Server, Timeouts,
 };
-use convoke_sim::{Keep, Offline, SimConfig, Simulator};
-use convoke_trees::Places;
+use convoke_journal::{Filter, Journal, Location, Options as JournalOptions, Process, StreamId};
+use convoke_kernel::{
+    AgentId, AgentSpec, Approvals, AskWhen, Callees, Capabilities, Child, Confinement, Decision, Event,
+    FanOut, LEAD, Limits, Membership, Role, Summary,
+};
+use convoke_offline::Offline;
+use convoke_runtime::{
+    Checker, Clock, Config, Confine, CustomTools, Governor, HelperPath, Ids, Library, LibraryFolder, Origin,
+    Programs, Runtime, SHIPPED_WORKFLOWS, Start, TeamConfig, UserDirs, access, lies_inside, listed_home,
+    network,
+};
+use convoke_sim::{Keep, SimConfig, Simulator};
+use convoke_trees::{Keeper, Places};
 
-use crate::failure::{Exit, Failure};
-use crate::paths;
-use crate::settings::{ModelSource, Settings};
+use crate::builder::{At, Network, Options, Sandbox};
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::helper;
+use crate::session::{Inner, Lead, Session};
 
-/// How long a first signal waits for what is under way.
-pub(crate) const DRAIN: Duration = Duration::from_secs(10);
+/// The model of a lead, the turns of a worker, and how many workers a workflow may have, unless they are
+/// chosen.
+const MODEL: &str = "claude-opus-4-8";
+const EFFORT: &str = "xhigh";
+const WORKER_TURNS: u32 = 15;
+const MAX_SUBTASKS: usize = 200;
 
-/// Workers and verifiers at work for each request that may be under way: while one of them runs a command, another can
-/// ask the model.
+/// How long a stop waits for what is under way.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// Workers and verifiers at work for each request that may be under way: while one runs a command, another
+/// can ask.
 const AGENTS_PER_REQUEST: usize = 2;
 
-/// What a team is called.
-const TEAM: &str = "default";
-
-/// Percent of a model's window above which a member begins a new history: the summary of the old one needs room too.
+/// Percent of a model's window above which a member of a team begins a new history.
 const COMPACT_AT: u64 = 75;
 
-/// A runtime and what it stands on.
-pub(crate) struct Opened {
-    pub(crate) runtime: Runtime,
-    pub(crate) journal: Journal,
-    pub(crate) clock: Clock,
-    /// Lives as long as the runtime that talks to it.
-    _offline: Option<Simulator>,
+/// A name that no session has, to ask whether changes can be kept.
+const NO_RUN: &str = "none";
+
+/// A session that the journal has.
+struct Recorded {
+    lead: AgentId,
+    summary: Summary,
+    spec: AgentSpec,
+    last_at: u64,
 }
 
-/// Opens the journal of these settings as this process, and creates it if there is none. Says on stderr for whom a write
-/// waits.
-pub(crate) async fn journal(settings: &Settings) -> Result<Journal, Failure> {
-    let journal = quiet_journal(settings).await?;
-    tokio::spawn(tell_waits(journal.waits()));
-    Ok(journal)
+/// The way to the model.
+struct Source {
+    client: Client,
+    server: Server,
+    offline: Option<Simulator>,
 }
 
-/// How often a wait is told that lasts.
-const TOLD_AGAIN: Duration = Duration::from_secs(10);
-
-async fn tell_waits(mut waits: tokio::sync::watch::Receiver<Option<convoke_journal::Waiting>>) {
-    let mut last: Option<tokio::time::Instant> = None;
-    // Ends with the journal.
-    while waits.changed().await.is_ok() {
-        let waiting = waits.borrow_and_update().clone();
-        if let Some(waiting) = waiting
-            && last.is_none_or(|last| last.elapsed() >= TOLD_AGAIN)
-        {
-            last = Some(tokio::time::Instant::now());
-            crate::stdio::tell(&crate::render::clean(&format!("{waiting}\n")));
+pub(crate) async fn session(options: Options) -> Result<Session, Error> {
+    if options.helper.is_none() {
+        helper::check()?;
+    }
+    if let Some(bad) = &options.bad {
+        return Err(Error::Setting(bad.clone()));
+    }
+    let env = Environment::of_this_process();
+    let state = match &options.state_dir {
+        Some(dir) => std::path::absolute(dir).map_err(|error| Error::Setting(error.to_string()))?,
+        None => env.state_dir()?,
+    };
+    let location = location(&options, &env, &state)?;
+    let journal = open_journal(location.clone()).await?;
+    let recorded = match &options.at {
+        At::Dir(_) => None,
+        At::Recorded(id) => Some(recorded(&journal, id).await?),
+    };
+    let dir = match (&options.at, &recorded) {
+        (At::Dir(dir), _) => canonical(dir)?,
+        (_, Some(recorded)) => canonical(Path::new(&recorded.summary.dir))?,
+        (At::Recorded(id), None) => return Err(Error::NoSuchSession(id.clone())),
+    };
+    let offline = options.offline || recorded.as_ref().is_some_and(|it| it.summary.model == OFFLINE_MODEL);
+    let source = source(&options, &env, offline).await?;
+    let helper = HelperPath::new(match &options.helper {
+        Some(helper) => helper.clone(),
+        None => std::env::current_exe().map_err(|error| {
+            Error::Setting(format!("cannot find the running executable: {error}; is /proc mounted?"))
+        })?,
+    });
+    let held =
+        Held { options: &options, env: &env, state: &state, location: &location, helper: &helper, dir: &dir };
+    let (confine, confinement) =
+        held.hold(recorded.as_ref().map(|recorded| &recorded.spec.confinement)).await?;
+    let command_env = env.of_commands();
+    let places = Places {
+        path: command_env.get("PATH").cloned().unwrap_or_default(),
+        state: state.clone(),
+        sight: confine.sight(&dir),
+    };
+    let trees = Keeper::open(&places, &dir, NO_RUN).await.is_ok().then_some(places);
+    let approvals = approvals(&options);
+    let forbidden = Approvals {
+        rules: approvals.rules.iter().filter(|rule| rule.decision == Decision::Deny).cloned().collect(),
+        ..Approvals::default()
+    };
+    let clock = Clock::system();
+    let folder = |dir: &PathBuf| LibraryFolder { dir: dir.clone(), origin: Origin::User };
+    let workflows = options.workflows.iter().map(folder).collect();
+    let library = Library::new(workflows, Vec::new(), SHIPPED_WORKFLOWS, Checker::of(helper.clone()));
+    let requests = options.concurrency.max(1) as usize;
+    let start = start(&options, &env, &source, offline, dir.clone(), confinement, approvals)?;
+    let config = Config {
+        journal: journal.clone(),
+        client: source.client,
+        models: Models::builtin(),
+        clock: clock.clone(),
+        ids: Ids::random(),
+        helper,
+        env: command_env,
+        outputs: state.join("outputs"),
+        spools: vec![state.join("spool")],
+        drain: DRAIN,
+        governor: Governor::seeded(clock.clone(), requests, seed()?),
+        agents_at_once: requests * AGENTS_PER_REQUEST,
+        confine,
+        forbidden,
+        trees: trees.clone(),
+        programs: Programs { one_model: offline, ..Programs::new(library.clone(), source.server) },
+        team: TeamConfig::default(),
+        asker: options.asker.clone(),
+        tools: CustomTools::new(options.tools.clone())?,
+        crash: None,
+    };
+    let runtime = Runtime::new(config);
+    let lead = match recorded {
+        None => None,
+        Some(recorded) => {
+            if options.granted {
+                runtime.grant(&recorded.summary.session, options.caps, "resume").await?;
+            }
+            Some(Lead {
+                agent: recorded.lead,
+                session: recorded.summary.session,
+                can_go_on: recorded.summary.can_go_on,
+                left_at: Some(recorded.last_at),
+                own: false,
+            })
         }
+    };
+    Ok(Session::new(Inner {
+        runtime,
+        journal,
+        clock,
+        start,
+        library,
+        trees,
+        dir,
+        said: 0.into(),
+        lead: tokio::sync::Mutex::new(lead),
+        stopper: std::sync::Mutex::default(),
+        driving: std::sync::Arc::default(),
+        listeners: std::sync::Mutex::default(),
+        _offline: source.offline,
+    }))
+}
+
+fn location(options: &Options, env: &Environment, state: &Path) -> Result<Location, Error> {
+    let given = options.journal.clone().or_else(|| env.get("ORCH_JOURNAL").map(PathBuf::from));
+    let Some(given) = given else { return Ok(Location::Sqlite(state.join("journal.db"))) };
+    let location = match given.to_str() {
+        Some(text) => {
+            text.parse().map_err(|error: convoke_journal::Error| Error::Setting(error.to_string()))?
+        }
+        None => Location::Sqlite(given),
+    };
+    match location {
+        Location::Sqlite(path) => {
+            let path = std::path::absolute(path).map_err(|error| Error::Setting(error.to_string()))?;
+            Ok(Location::Sqlite(path))
+        }
+        other => Ok(other),
     }
 }
 
-/// The same for a screen of its own, on which nothing may be printed.
-pub(crate) async fn quiet_journal(settings: &Settings) -> Result<Journal, Failure> {
-    let mut options = Options::new(Process::current(Ids::random().bits()?));
-    options.lease_ttl = settings.team.lease.unwrap_or(options.lease_ttl);
-    (options.connections, options.outage) = (settings.postgres.0 as usize, settings.postgres.1);
-    // Nothing was started yet: whatever is wrong with it is a matter of what was configured.
-    Journal::open(settings.journal.clone(), options)
-        .await
-        .map_err(|error| Failure { code: Exit::Usage, ..Failure::from(error) })
+async fn open_journal(location: Location) -> Result<Journal, Error> {
+    let options = JournalOptions::new(Process::current(Ids::random().bits()?));
+    Ok(Journal::open(location, options).await?)
 }
 
-/// Puts a runtime together that asks this source.
-pub(crate) async fn runtime(
-    settings: &Settings,
-    journal: Journal,
-    source: &ModelSource,
-    asker: Option<Asker>,
-    confine: Confine,
-    trees: Option<Places>,
-    library: Library,
-) -> Result<Opened, Failure> {
-    let (client, offline) = match source {
-        ModelSource::Api { base_url, key, bearer } => {
-            let auth = Auth { key: key.clone(), bearer: bearer.clone() };
-            (Client::new(settings.client_config(base_url.clone(), auth))?, None)
-        }
-        ModelSource::Offline => {
-            let simulator = offline_model().await?;
-            // Nothing that was configured for a real server is meant for this one.
-            let config = convoke_claude::ClientConfig {
-                base_url: simulator.url(),
-                auth: Auth { key: Some(convoke_claude::Secret::new(OFFLINE_MODEL)), bearer: None },
-                proxy: Proxy::Off,
-                ..convoke_claude::ClientConfig::default()
-            };
-            (Client::new(config)?, Some(simulator))
-        }
-        ModelSource::Nothing => return Err(nobody_answers()),
+/// The session of this id, as the journal has it.
+async fn recorded(journal: &Journal, id: &str) -> Result<Recorded, Error> {
+    let none = || Error::NoSuchSession(id.to_owned());
+    let filter = Filter { prefix: Some(AgentId::PREFIX.to_owned()), limit: None };
+    let mut rows = journal.list(&filter).await?.into_iter();
+    let row = rows.find_map(|row| {
+        let summary: Summary = serde_json::from_str(&row.summary?).ok()?;
+        let is_its_lead = summary.session.as_str() == id && summary.role == Role::Lead;
+        is_its_lead.then_some((row.stream, summary))
+    });
+    let (stream, summary) = row.ok_or_else(none)?;
+    let lead: AgentId = stream.as_str().parse().map_err(|_| none())?;
+    let records = journal.load(&StreamId::from(&lead), 0).await?;
+    let last_at = records.last().map(|record| record.at).unwrap_or_default();
+    let started = records.iter().find_map(|record| match Event::decode(&record.event) {
+        Ok(Event::AgentStarted(started)) => Some(started.spec),
+        _ => None,
+    });
+    Ok(Recorded { lead, summary, spec: started.ok_or_else(none)?, last_at })
+}
+
+fn canonical(dir: &Path) -> Result<PathBuf, Error> {
+    let cannot = |why: String| Error::Directory { dir: dir.to_owned(), why };
+    let canonical = dir.canonicalize().map_err(|error| cannot(error.to_string()))?;
+    if !canonical.is_dir() {
+        return Err(cannot("it is not a directory".to_owned()));
+    }
+    // What is recorded, told to the model and handed to the helper is text.
+    match canonical.to_str() {
+        Some(_) => Ok(canonical),
+        None => Err(cannot("its name is not UTF-8: rename the part of its path that is not".to_owned())),
+    }
+}
+
+async fn source(options: &Options, env: &Environment, offline: bool) -> Result<Source, Error> {
+    if offline {
+        let config = SimConfig { keep: Keep::Summaries, ..SimConfig::new(Offline) };
+        let simulator = Simulator::start(config).await.map_err(|error| {
+            Error::Setting(format!("the offline model found no port on this machine: {error}"))
+        })?;
+        let auth = Auth { key: Some(Secret::new(OFFLINE_MODEL)), bearer: None };
+        let config =
+            ClientConfig { base_url: simulator.url(), auth, proxy: Proxy::Off, ..ClientConfig::default() };
+        return Ok(Source {
+            client: Client::new(config)?,
+            server: Server::anthropic(),
+            offline: Some(simulator),
+        });
+    }
+    let secret = |name: &str| env.get(name).map(Secret::new);
+    let auth = match &options.api_key {
+        Some(key) => Auth { key: Some(key.clone()), bearer: None },
+        None => Auth { key: secret("ANTHROPIC_API_KEY"), bearer: secret("ANTHROPIC_AUTH_TOKEN") },
     };
-    let clock = Clock::system();
-    let usual = TeamConfig::default();
-    let claim_ttl = settings.team.claim_ttl.unwrap_or(usual.claim_ttl);
-    let config = Config {
-        journal: journal.clone(),
-        client,
-        models: settings.models.clone(),
-        clock: clock.clone(),
-        ids: Ids::random(),
-        helper: HelperPath::new(paths::own_executable()?),
-        env: settings.command_env.clone(),
-        outputs: settings.outputs_dir(),
-        spools: paths::spools(settings),
-        drain: settings.drain,
-        governor: Governor::seeded(clock.clone(), settings.fan_out.max_concurrent as usize, seed()?),
-        agents_at_once: settings.fan_out.max_concurrent as usize * AGENTS_PER_REQUEST,
-        confine,
-        forbidden: settings.asking.forbidden(),
-        team: TeamConfig { idle: settings.team.idle, claim_ttl, ..usual },
-        programs: Programs {
-            one_model: matches!(source, ModelSource::Offline),
-            ..Programs::new(library, settings.endpoint.clone())
-        },
-        trees,
-        asker,
-        crash: None,
+    if auth.key.is_some() && auth.bearer.is_some() {
+        let both = "both ANTHROPIC_API_KEY and ANTHROPIC_AUTH_TOKEN are set, and the API refuses both at \
+            once: unset one";
+        return Err(Error::Setting(both.to_owned()));
+    }
+    let url = options.base_url.as_deref().or_else(|| env.get("ANTHROPIC_BASE_URL"));
+    if url.is_none() && auth.key.is_none() && auth.bearer.is_none() {
+        return Err(Error::NoModel);
+    }
+    let base_url = url.unwrap_or(DEFAULT_BASE_URL).to_owned();
+    let timeouts = Timeouts { first: Timeouts::usual_first(&base_url), ..Timeouts::default() };
+    let server = Server::new(&base_url, Endpoints::builtin());
+    let client = Client::new(ClientConfig { base_url, auth, timeouts, ..ClientConfig::default() })?;
+    Ok(Source { client, server, offline: None })
+}
+
+/// What is known when commands are to be confined.
+struct Held<'a> {
+    options: &'a Options,
+    env: &'a Environment,
+    state: &'a Path,
+    location: &'a Location,
+    helper: &'a HelperPath,
+    dir: &'a Path,
+}
+
+impl Held<'_> {
+    /// Holds what was chosen, or what the session was begun with, by what this machine offers.
+    async fn hold(&self, recorded: Option<&Confinement>) -> Result<(Confine, Confinement), Error> {
+        self.check_places()?;
+        let chosen = self.options.sandbox.map(|sandbox| match sandbox {
+            Sandbox::ReadOnly => convoke_kernel::Sandbox::ReadOnly,
+            Sandbox::Workspace => convoke_kernel::Sandbox::Workspace,
+            Sandbox::Off => convoke_kernel::Sandbox::Off,
+        });
+        let (sandbox, reach) = match recorded {
+            None => (chosen.unwrap_or(convoke_kernel::Sandbox::Workspace), self.network()),
+            Some(recorded) => (recorded.sandbox, recorded.network.clone()),
+        };
+        // A session goes on as it was begun; that nothing is confined is said again each time.
+        if recorded.is_some() && chosen.is_some_and(|chosen| chosen != sandbox) {
+            let name = sandbox.name();
+            return Err(Error::Setting(format!(
+                "this session was begun with the sandbox {name}: leave sandbox(…) out"
+            )));
+        }
+        if recorded.is_some() && sandbox == convoke_kernel::Sandbox::Off && chosen.is_none() {
+            let why = "nothing confines the commands of this session: to go on like that, say \
+                sandbox(Sandbox::Off) again";
+            return Err(Error::Setting(why.to_owned()));
+        }
+        let env = self.env.of_commands();
+        let path = env.get("PATH").map(String::as_str);
+        let layers = match sandbox {
+            convoke_kernel::Sandbox::Off => {
+                let bash = convoke_sandbox::probe_bash(self.helper, path.map(AsRef::as_ref)).await;
+                bash.map_err(|why| Error::Setting(format!("bash does not run here ({why}): install it")))?;
+                convoke_sandbox::Layers::default()
+            }
+            _ => convoke_sandbox::probe(self.helper, path.map(AsRef::as_ref), self.dir)
+                .await
+                .map_err(|error| Error::Sandbox(format!("the sandbox cannot be tried: {error}")))?,
+        };
+        let held = convoke_sandbox::hold(&layers, access(sandbox), &network(&reach), None)
+            .map_err(|cannot| Error::Sandbox(cannot.to_string()))?;
+        let confinement = Confinement { sandbox, network: reach, held_by: held.layers, weaker: held.weaker };
+        Ok((Confine { set: held.set, ..self.surroundings(path) }, confinement))
+    }
+
+    fn network(&self) -> convoke_kernel::Network {
+        match &self.options.network {
+            Network::Off => convoke_kernel::Network::Off,
+            Network::Hosts(hosts) => convoke_kernel::Network::Hosts(hosts.clone()),
+            Network::On => convoke_kernel::Network::On,
+        }
+    }
+
+    fn journal(&self) -> Option<&Path> {
+        self.location.file()
+    }
+
+    /// That commands cannot change what a session goes by.
+    fn check_places(&self) -> Result<(), Error> {
+        let places = [(Some(self.state), "state_dir(…)"), (self.journal(), "journal(…)")];
+        for (place, setting) in places {
+            if let Some(place) = place.filter(|place| lies_inside(place, self.dir)) {
+                let why = format!(
+                    "{} lies in it, where commands could change it: name a place outside with {setting}",
+                    place.display()
+                );
+                return Err(Error::Directory { dir: self.dir.to_owned(), why });
+            }
+        }
+        Ok(())
+    }
+
+    fn surroundings(&self, path: Option<&str>) -> Confine {
+        let env = self.env.surroundings();
+        let config = self.env.config_dir();
+        let around = UserDirs {
+            env: &env,
+            listed_home: listed_home(),
+            dir: self.dir,
+            state: self.state,
+            config: config.as_deref(),
+            journal: self.journal(),
+            executable: &self.helper.program,
+        };
+        around.confine(path, self.state.join("private"))
+    }
+}
+
+fn approvals(options: &Options) -> Approvals {
+    let ask = match (&options.asker, options.ask_always) {
+        (_, true) => AskWhen::Always,
+        (Some(_), false) => AskWhen::WhenNeeded,
+        (None, false) => AskWhen::Never,
     };
-    Ok(Opened { runtime: Runtime::new(config), journal, clock, _offline: offline })
+    Approvals { ask, rules: options.rules.iter().map(|rule| rule.0.clone()).collect(), park: false }
 }
 
 /// What a new lead is made of.
-pub(crate) fn start(
-    settings: &Settings,
-    source: &ModelSource,
-    fresh: bool,
-    quoted: bool,
+fn start(
+    options: &Options,
+    env: &Environment,
+    source: &Source,
+    offline: bool,
+    dir: PathBuf,
     confinement: Confinement,
-) -> Result<Start, Failure> {
-    let (model, capabilities) = match source {
-        ModelSource::Offline => {
-            let row = Models::builtin().get(OFFLINE_MODEL);
-            let capabilities = convoke_claude::capabilities(&row, &Endpoint::anthropic(), None)?;
-            (row.id, capabilities)
-        }
-        ModelSource::Api { .. } | ModelSource::Nothing => (settings.model_row().id, settings.capabilities()?),
+    approvals: Approvals,
+) -> Result<Start, Error> {
+    let models = Models::builtin();
+    let name = options.model.as_deref().or_else(|| env.get("ANTHROPIC_MODEL")).unwrap_or(MODEL);
+    let row = models.get(if offline { OFFLINE_MODEL } else { name });
+    let worker = options
+        .worker_model
+        .as_deref()
+        .filter(|_| !offline)
+        .map_or_else(|| row.clone(), |name| models.get(name));
+    if let Some(model) =
+        [&row, &worker].into_iter().find(|model| options.caps.nano.is_some() && model.prices.is_none())
+    {
+        let id = &model.id;
+        return Err(Error::Setting(format!(
+            "the price of `{id}` is not known, so a budget in dollars cannot be held: say budget_usd(None), \
+             and budget_tokens(…) for another limit"
+        )));
+    }
+    let capabilities = accepts(options, source, &row)?;
+    let below = accepts(options, source, &worker)?;
+    let limits = Limits::default();
+    let limits = Limits { max_turns: options.max_turns.unwrap_or(limits.max_turns), ..limits };
+    let child = Child {
+        rates: convoke_claude::ceilings(&worker),
+        model: worker.id,
+        capabilities: below,
+        limits: Limits { max_turns: WORKER_TURNS, ..limits },
     };
-    let (dir, system) = (settings.dir.clone(), settings.system.clone());
-    let child = child(settings, source, &model, &capabilities)?;
-    let chosen = &settings.fan_out;
     let fan_out = FanOut {
-        mode: chosen.mode,
-        consent: chosen.consent,
-        voters: chosen.voters,
-        max_subtasks: chosen.max_subtasks as usize,
-        quoted,
-        fresh,
+        mode: options.orchestration,
+        consent: false,
+        voters: options.verifiers,
+        max_subtasks: MAX_SUBTASKS,
+        quoted: false,
+        fresh: false,
         child,
+        callees: Callees::default(),
     };
-    let (limits, caps) = (settings.limits(), settings.caps);
-    let approvals = Default::default();
+    let team = options.team.then(|| Membership {
+        name: LEAD.to_owned(),
+        role: LEAD.to_owned(),
+        team: "default".to_owned(),
+        requires_plan: false,
+        compact_at: capabilities.window / 100 * COMPACT_AT,
+        project: None,
+    });
     Ok(Start {
-        model,
-        dir,
         capabilities,
         limits,
-        caps,
+        caps: options.caps,
         confinement,
         approvals,
         fan_out: Some(fan_out),
-        team: None,
-        system,
+        team,
+        system: options.system.clone(),
+        ..Start::new(row.id, dir)
     })
 }
 
-/// That what a lead and its workers may cost can be told, if there is a cap on it.
-pub(crate) fn check_prices(settings: &Settings, source: &ModelSource, start: &Start) -> Result<(), Failure> {
-    let worker = match source {
-        ModelSource::Offline => &start.model,
-        ModelSource::Api { .. } | ModelSource::Nothing => &settings.fan_out.worker.model,
-    };
-    settings.check_prices(&[&start.model, worker])
+/// What a model behind the server accepts. The effort that was not chosen is the usual one where the model
+/// has it.
+fn accepts(options: &Options, source: &Source, model: &Model) -> Result<Capabilities, Error> {
+    let endpoint = source.server.row(&model.id);
+    let usual = model.effort_levels.iter().any(|level| level == EFFORT) && endpoint.effort;
+    let usual = Some(EFFORT).filter(|_| usual && source.offline.is_none());
+    let effort = options.effort.as_deref().filter(|_| source.offline.is_none()).or(usual);
+    Ok(convoke_claude::capabilities(model, &endpoint, effort)?)
 }
 
-/// What a person should know about the model that is asked. What was configured and is not asked is of no interest.
-pub(crate) fn assumptions(settings: &Settings, source: &ModelSource) -> Vec<String> {
-    match source {
-        ModelSource::Offline => settings.project.warning().into_iter().collect(),
-        ModelSource::Api { .. } | ModelSource::Nothing => {
-            settings.warnings.iter().cloned().chain(settings.model_row().assumptions()).collect()
-        }
-    }
-}
-
-/// Gives a new lead its team, if it is to have one, and what the project's memory files say.
-pub(crate) fn give_team(settings: &Settings, start: &mut Start, project: Option<String>) {
-    if settings.team.on {
-        let compact_at = start.capabilities.window / 100 * COMPACT_AT;
-        let (name, role, team) = (LEAD.to_owned(), LEAD.to_owned(), TEAM.to_owned());
-        start.team = Some(Membership { name, role, team, requires_plan: false, compact_at, project });
-    } else if let Some(memory) = project {
-        // Without a team there is nobody to pass it on to.
-        let own = start.system.take().map(|own| format!("\n\n{own}")).unwrap_or_default();
-        start.system = Some(memory + &own);
-    }
-}
-
-/// What workers and verifiers are made of: the lead's own kind, unless somebody chose otherwise.
-fn child(settings: &Settings, source: &ModelSource, lead: &str, capabilities: &Capabilities) -> Result<Child, Failure> {
-    let chosen = &settings.fan_out.worker;
-    let limits = Limits { max_turns: chosen.turns, ..settings.limits() };
-    let (model, capabilities) = match source {
-        ModelSource::Offline => (lead.to_owned(), capabilities.clone()),
-        ModelSource::Api { .. } | ModelSource::Nothing => {
-            let row = settings.models.get(&chosen.model);
-            let capabilities = convoke_claude::capabilities(&row, &settings.endpoint, chosen.effort.as_deref())?;
-            (row.id, capabilities)
-        }
-    };
-    let rates = convoke_claude::ceilings(&settings.models.get(&model));
-    Ok(Child { model, capabilities, limits, rates })
-}
-
-/// There is neither a key nor a server, and nobody chose the offline model.
-pub(crate) fn nobody_answers() -> Failure {
-    Failure::usage("no model to ask: there is no API key, no token and no base URL")
-        .hint("set ANTHROPIC_API_KEY (or ANTHROPIC_AUTH_TOKEN), or ANTHROPIC_BASE_URL for another server")
-        .hint("or say --offline: the built-in model looks around by rules, without any intelligence")
-}
-
-async fn offline_model() -> Result<Simulator, Failure> {
-    let config = SimConfig { keep: Keep::Summaries, ..SimConfig::new(Offline) };
-    Simulator::start(config)
-        .await
-        .map_err(|error| Failure::failed(format!("the offline model found no port on this machine: {error}")))
-}
-
-/// Where the governor's chance comes from: two processes that were refused together do not come back together.
-fn seed() -> Result<u64, convoke_runtime::Error> {
-    let bits = Ids::random().bits()?;
-    Ok(bits.iter().fold(0, |seed, byte| seed << 8 | u64::from(*byte)))
+/// Where the governor's chance comes from: two processes that were refused together do not come back
+/// together.
+fn seed() -> Result<u64, Error> {
+    Ok(Ids::random().bits()?.iter().fold(0, |seed, byte| seed << 8 | u64::from(*byte)))
 }

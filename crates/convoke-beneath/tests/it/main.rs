@@ -25,7 +25,8 @@ struct Setting {
 fn setting() -> Setting {
     let place = tempfile::tempdir().unwrap();
     let top = place.path().canonicalize().unwrap();
-    let (tree, out) = (top.join("tree"), top.join("out"));
+    let tree = top.join("tree");
+    let out = top.join("out");
     fs::create_dir_all(tree.join("real")).unwrap();
     fs::create_dir_all(&out).unwrap();
     fs::write(out.join("key"), "secret").unwrap();
@@ -39,8 +40,10 @@ fn mkfifo(path: &Path) {
 
 /// The names in a directory, which hold nothing that a write left behind.
 fn names(dir: &Path) -> Vec<String> {
-    let mut names: Vec<String> =
-        fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    let mut names: Vec<String> = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
     names.sort();
     names
 }

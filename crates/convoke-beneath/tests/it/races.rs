@@ -1,5 +1,6 @@
-//! Names that are exchanged while they are used: a directory with a link to a secret one, a file with a link or a pipe. What resolves a
-//! name and then uses it by name again loses these races, as the twin without the door shows in the same run.
+//! Names that are exchanged while they are used: a directory with a link to a secret one, a file with a link
+//! or a pipe. Code that checks a name and then opens the name again loses these races; the twin without
+//! handles shows that in the same run.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -7,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use convoke_beneath::{Links, Place};
+use convoke_beneath::{Links, WriteTarget};
 use rustix::fs::{CWD, RenameFlags};
 
 use super::{mkfifo, setting};
@@ -33,7 +34,8 @@ fn while_exchanging<T>(one: &Path, other: &Path, work: impl FnOnce() -> T) -> T 
     })
 }
 
-/// What a careful program without handles does: it looks whether a link is on the way, and then reads by name.
+/// What a careful program without handles does: it looks whether a link is on the way, and then reads by
+/// name.
 fn looked_at_then_read(tree: &Path) -> Option<Vec<u8>> {
     let is_real = fs::symlink_metadata(tree.join("real")).ok()?.is_dir();
     if is_real { fs::read(tree.join("real/key")).ok() } else { None }
@@ -43,7 +45,9 @@ fn looked_at_then_read(tree: &Path) -> Option<Vec<u8>> {
 fn an_exchanged_directory_gives_no_secret_away() {
     let at = setting();
     symlink(&at.out, at.tree.join("link")).unwrap();
-    let (mut open, mut lost, mut twin) = (0, 0, 0);
+    let mut open = 0;
+    let mut lost = 0;
+    let mut twin = 0;
     while_exchanging(&at.tree.join("real"), &at.tree.join("link"), || {
         // The twin must have lost at least once, or the race shows nothing.
         let mut tried = 0;
@@ -67,19 +71,22 @@ fn an_exchanged_directory_gives_no_secret_away() {
 #[test]
 fn a_file_that_is_exchanged_with_a_link_or_a_pipe_is_written_in_its_place_alone() {
     let at = setting();
-    let (place, other) = (at.tree.join("r.md"), at.tree.join("other"));
+    let place = at.tree.join("r.md");
+    let other = at.tree.join("other");
     fs::write(&place, "old").unwrap();
-    let report = Place::find(&place, Some(&at.tree)).unwrap();
+    let report = WriteTarget::find(&place, Some(&at.tree)).unwrap();
     for plant in [(|path, out| symlink(out, path).unwrap()) as fn(&Path, &Path), |path, _| mkfifo(path)] {
         plant(&other, &at.out.join("key"));
-        let (mut written, mut done) = (0, 0);
+        let mut written = 0;
+        let mut done = 0;
         let until = Instant::now() + Duration::from_secs(60);
         while_exchanging(&place, &other, || {
-            // It goes on past its tries until the place was a file once: whether it is depends on the scheduler.
+            // It goes on past its tries until the place was a file once, which depends on the scheduler.
             while done < tries() / 100 || (written == 0 && Instant::now() < until) {
                 done += 1;
                 written += usize::from(report.replace(b"new", 0o666).is_ok());
-                // Whatever was replaced as a name is planted again beside it, for the next exchange.
+                // When both names are files, the link or the pipe is planted
+                // again at one of them, for the next exchange.
                 if fs::symlink_metadata(&other).is_ok_and(|meta| meta.is_file())
                     && fs::symlink_metadata(&place).is_ok_and(|meta| meta.is_file())
                 {
@@ -102,11 +109,12 @@ fn a_file_that_is_exchanged_with_a_link_or_a_pipe_is_written_in_its_place_alone(
 fn a_tree_whose_directories_become_links_is_removed_without_what_they_lead_to() {
     let at = setting();
     for _ in 0..tries() / 100 {
-        let (gone, beside) = (at.tree.join("gone"), at.tree.join("beside"));
+        let gone = at.tree.join("gone");
+        let beside = at.tree.join("beside");
         fs::create_dir_all(gone.join("a/b")).unwrap();
         symlink(&at.out, &beside).unwrap();
         while_exchanging(&gone.join("a"), &beside, || {
-            // It may be found changed; what counts is what stays.
+            // The directory may have changed meanwhile; what counts is what is left.
             let _ = at.dir.entries(Path::new("gone/a"));
             let _ = at.dir.remove_file(Path::new("gone/a/key"));
             let _ = at.dir.remove_tree(Path::new("gone/a/b"));

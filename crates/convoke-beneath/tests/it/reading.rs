@@ -158,7 +158,9 @@ fn a_file_that_a_person_named_is_read_through_links_of_theirs_but_not_out_of_the
             assert!(matches!(read(&dir.join(name), tree), Err(Error::Outside { .. })), "{name}");
         }
     }
-    for (pipe, tree) in [(at.tree.join("pipe"), tree), (at.out.join("pipe"), tree), (at.tree.join("pipe"), None)] {
+    for (pipe, tree) in
+        [(at.tree.join("pipe"), tree), (at.out.join("pipe"), tree), (at.tree.join("pipe"), None)]
+    {
         assert!(matches!(read(&pipe, tree), Err(Error::Kind { found: Kind::Fifo, .. })));
     }
 }

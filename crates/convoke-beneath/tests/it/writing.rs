@@ -4,14 +4,14 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
-use convoke_beneath::{Dir, Error, Place};
+use convoke_beneath::{Dir, Error, WriteTarget};
 
 use super::{mkfifo, names, setting};
 
 #[test]
 fn a_link_that_waits_where_a_file_is_written_is_not_followed() {
     let at = setting();
-    let report = Place::find(&at.tree.join("r.md"), None).unwrap();
+    let report = WriteTarget::find(&at.tree.join("r.md"), None).unwrap();
     symlink(at.out.join("key"), at.tree.join("r.md")).unwrap();
     assert!(matches!(report.replace(b"new", 0o666), Err(Error::Link { .. })));
     assert!(report.create(b"new", 0o666).unwrap_err().is_taken());
@@ -25,7 +25,7 @@ fn a_link_that_waits_where_a_file_is_written_is_not_followed() {
 #[test]
 fn a_place_stays_in_its_directory_when_its_path_leads_elsewhere() {
     let at = setting();
-    let report = Place::find(&at.tree.join("key"), None).unwrap();
+    let report = WriteTarget::find(&at.tree.join("key"), None).unwrap();
     let moved = at.tree.with_file_name("moved");
     fs::rename(&at.tree, &moved).unwrap();
     symlink(&at.out, &at.tree).unwrap();
@@ -43,10 +43,13 @@ fn links_of_the_person_are_followed_and_links_of_the_tree_are_not() {
     symlink(&at.out, at.tree.join("planted")).unwrap();
     symlink("real", at.tree.join("own")).unwrap();
     symlink(&at.tree, at.out.join("mine")).unwrap();
-    let find = |path: &Path| Place::find(path, Some(&at.tree));
+    let find = |path: &Path| WriteTarget::find(path, Some(&at.tree));
     for path in ["planted/r.md", "own/r.md", "real/../own/r.md"] {
         assert!(matches!(find(&at.tree.join(path)), Err(Error::Link { .. })), "{path}");
-        assert!(matches!(find(&at.out.join("mine").join(path)), Err(Error::Link { .. })), "through a link: {path}");
+        assert!(
+            matches!(find(&at.out.join("mine").join(path)), Err(Error::Link { .. })),
+            "through a link: {path}"
+        );
     }
     find(&at.out.join("mine/real/r.md")).unwrap().create(b"1", 0o600).unwrap();
     find(&at.tree.join("own/../real/../../out/r.md")).unwrap().create(b"2", 0o600).unwrap();
@@ -133,10 +136,10 @@ fn directories_are_made_but_not_through_a_link() {
 #[test]
 fn a_directory_that_cannot_be_written_is_told_before_anything_is_spent() {
     // The kernel lets no user, not even root, make files here.
-    let place = Place::find(Path::new("/proc/self/r.md"), None).unwrap();
+    let place = WriteTarget::find(Path::new("/proc/self/r.md"), None).unwrap();
     assert!(place.check_writable().is_err());
     let at = setting();
-    Place::find(&at.tree.join("r.md"), None).unwrap().check_writable().unwrap();
+    WriteTarget::find(&at.tree.join("r.md"), None).unwrap().check_writable().unwrap();
     assert_eq!(names(&at.tree), ["real"], "the asking leaves nothing");
     assert!(Dir::open(&at.tree.join("real/key")).is_err());
 }

@@ -1,9 +1,11 @@
-//! The rows of the model table, as published up to 2026-10-10. Facts only; what follows from them is decided elsewhere.
+//! The rows of the model table, as published up to 2026-10-10, and Claude Fable 5.2 of November. Facts only;
+//! what follows from them is decided elsewhere.
 
 use super::{Model, OFFLINE_MODEL, ThinkingDefault, ThinkingRules, ThinkingType};
+use crate::endpoints::is_claude;
 use crate::prices::{Prices, Rates, Tier};
 
-/// The day the prices below were read.
+/// The day the prices below were read, where a row says no other.
 const PRICE_DATE: &str = "2026-10-10";
 
 const FIVE: &[&str] = &["low", "medium", "high", "xhigh", "max"];
@@ -52,7 +54,8 @@ impl Habit {
     }
 }
 
-/// A row in its shortest form. Rates are nano-dollars per token, that is dollars per million times a thousand.
+/// A row in its shortest form. Rates are nano-dollars per token, that is dollars per million times a
+/// thousand.
 struct Row {
     id: &'static str,
     aliases: &'static [&'static str],
@@ -67,6 +70,8 @@ struct Row {
     forced_tool_choice: bool,
     prefill: bool,
     rates: [u64; 5],
+    priced: &'static str,
+    retires: Option<&'static str>,
 }
 
 /// The commonest values, for the rows to differ from.
@@ -84,14 +89,17 @@ const USUAL: Row = Row {
     forced_tool_choice: true,
     prefill: false,
     rates: OPUS_RATES,
+    priced: PRICE_DATE,
+    retires: None,
 };
 
-/// The most tokens a second, per size of model. No limit is published: these are about three times of what is usually
-/// measured, because a bound that is too low would let a bill pass a cap.
+/// The most tokens a second, per size of model. No limit is published: these are about three times of what is
+/// usually measured, because a bound that is too low would let a bill pass a cap.
 const LARGE_PER_SECOND: u32 = 200;
 const MIDDLE_PER_SECOND: u32 = 250;
 const SMALL_PER_SECOND: u32 = 500;
 
+const FABLE_5_2_RATES: [u64; 5] = [8_000, 40_000, 800, 10_000, 16_000];
 const FABLE_5_1_RATES: [u64; 5] = [10_000, 50_000, 250, 12_500, 20_000];
 const FABLE_5_RATES: [u64; 5] = [10_000, 50_000, 1_000, 12_500, 20_000];
 const OPUS_5_5_RATES: [u64; 5] = [4_000, 20_000, 200, 5_000, 8_000];
@@ -104,10 +112,20 @@ const HAIKU_5_5_LONG_RATES: [u64; 5] = [500, 2_500, 50, 625, 1_000];
 const HAIKU_4_RATES: [u64; 5] = [1_000, 5_000, 100, 1_250, 2_000];
 
 const ROWS: &[Row] = &[
-    // Nobody has published the cache minimum of the 5.1 line; the larger of its neighbours' is the careful guess.
+    // Of Fable 5.2 the prices of input and output are published; everything else is taken to be as with 5.1,
+    // and the cache to cost the usual multiples (1.25, 2 and 0.1), of which the last is rather too high.
+    Row {
+        id: "claude-fable-5-2",
+        aliases: &["fable"],
+        cache_minimum: 1_024,
+        forced_tool_choice: false,
+        rates: FABLE_5_2_RATES,
+        priced: "2026-11-16",
+        ..USUAL
+    },
+    // The cache minimum of the 5.1 line is not published; the larger of its neighbours' is the careful guess.
     Row {
         id: "claude-fable-5-1",
-        aliases: &["fable"],
         cache_minimum: 1_024,
         forced_tool_choice: false,
         rates: FABLE_5_1_RATES,
@@ -195,6 +213,7 @@ const ROWS: &[Row] = &[
         prefill: true,
         per_second: MIDDLE_PER_SECOND,
         rates: SONNET_4_RATES,
+        retires: Some("2026-11-30"),
         ..USUAL
     },
     Row {
@@ -226,24 +245,27 @@ const ROWS: &[Row] = &[
 pub(super) fn rows() -> Vec<Model> {
     let mut rows: Vec<Model> = ROWS.iter().map(model).collect();
     if let Some(haiku) = rows.iter_mut().find(|row| row.id == "claude-haiku-5-5") {
-        haiku.prices = Some(prices(&[(0, HAIKU_5_5_RATES), (100_000, HAIKU_5_5_LONG_RATES)]));
+        haiku.prices = Some(prices(&[(0, HAIKU_5_5_RATES), (100_000, HAIKU_5_5_LONG_RATES)], PRICE_DATE));
     }
     rows.push(mythos_preview());
     rows.push(offline());
     rows
 }
 
-/// A row for a name nobody described. A name of Claude's family is taken for a small Claude, anything else for a
-/// local model; neither is asked for anything that older servers refuse.
+/// A row for a name that the table does not have. A name of Claude's family is taken for a small Claude that
+/// takes everything, which the server puts right where it is wrong; anything else for a local model, which is
+/// asked for nothing that older servers refuse.
 pub(super) fn unknown(id: &str) -> Model {
-    let (window, max_output) = if id.starts_with("claude-") { (SMALL_WINDOW, 32_000) } else { (32_768, 8_192) };
+    let claude = is_claude(id);
+    let (window, max_output) = if claude { (SMALL_WINDOW, 32_000) } else { (32_768, 8_192) };
+    let accepts = if claude { vec![ThinkingType::Adaptive] } else { Vec::new() };
     Model {
         id: id.to_owned(),
         aliases: Vec::new(),
-        system_role: false,
-        effort_levels: Vec::new(),
+        system_role: claude,
+        effort_levels: if claude { owned(FIVE) } else { Vec::new() },
         default_effort: None,
-        thinking: ThinkingRules { accepts: Vec::new(), default: ThinkingDefault::Off, restrained_up_to_high: false },
+        thinking: ThinkingRules { accepts, default: ThinkingDefault::Off, restrained_up_to_high: false },
         window,
         max_output,
         cache_minimum: 4_096,
@@ -253,12 +275,21 @@ pub(super) fn unknown(id: &str) -> Model {
         prefill: false,
         prices: None,
         assumed: true,
+        listed: false,
+        sized: false,
+        retires: None,
     }
 }
 
 /// Only its effort levels were published.
 fn mythos_preview() -> Model {
     Model {
+        system_role: false,
+        thinking: ThinkingRules {
+            accepts: Vec::new(),
+            default: ThinkingDefault::Off,
+            restrained_up_to_high: false,
+        },
         effort_levels: owned(NO_XHIGH),
         default_effort: Some("high".to_owned()),
         ..unknown("claude-mythos-preview")
@@ -283,7 +314,7 @@ fn offline() -> Model {
         cache_minimum: 512,
         forced_tool_choice: true,
         prefill: true,
-        prices: Some(prices(&[(0, [0; 5])])),
+        prices: Some(prices(&[(0, [0; 5])], PRICE_DATE)),
         assumed: false,
         ..unknown(OFFLINE_MODEL)
     }
@@ -304,12 +335,15 @@ fn model(row: &Row) -> Model {
         output_per_second: Some(row.per_second),
         forced_tool_choice: row.forced_tool_choice,
         prefill: row.prefill,
-        prices: Some(prices(&[(0, row.rates)])),
+        prices: Some(prices(&[(0, row.rates)], row.priced)),
         assumed: false,
+        listed: false,
+        sized: false,
+        retires: row.retires.map(str::to_owned),
     }
 }
 
-fn prices(tiers: &[(u64, [u64; 5])]) -> Prices {
+fn prices(tiers: &[(u64, [u64; 5])], date: &str) -> Prices {
     let tiers = tiers
         .iter()
         .map(|&(above, [input, output, cache_read, cache_write_5m, cache_write_1h])| Tier {
@@ -317,7 +351,7 @@ fn prices(tiers: &[(u64, [u64; 5])]) -> Prices {
             rates: Rates { input, output, cache_read, cache_write_5m, cache_write_1h },
         })
         .collect();
-    Prices { tiers, date: PRICE_DATE.to_owned() }
+    Prices { tiers, date: date.to_owned() }
 }
 
 fn owned(words: &[&str]) -> Vec<String> {

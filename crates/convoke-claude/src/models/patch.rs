@@ -29,7 +29,8 @@ pub struct ModelPatch {
     pub cache_minimum: Option<u64>,
     /// The most tokens the server adds to a prompt by itself.
     pub overhead_tokens: Option<u64>,
-    /// The most tokens of a reply it writes in a second, rather too high than too low; 0 when it is not known.
+    /// The most tokens of a reply it writes in a second, rather too high than too low; 0 when it is not
+    /// known.
     pub output_per_second: Option<u32>,
     /// `tool_choice` of type `any` or `tool` is accepted.
     pub forced_tool_choice: Option<bool>,
@@ -61,7 +62,8 @@ pub struct TierPatch {
 }
 
 impl ModelPatch {
-    /// The row with the patch applied. A row that was assumed counts as stated once its size and price are given.
+    /// The row with the patch applied. A row that was assumed counts as stated once its size and price are
+    /// given.
     pub(super) fn apply(self, mut model: Model) -> Result<Model, TableError> {
         let wrong = |problem: String| TableError::Model { model: model.id.clone(), problem };
         if self.window == Some(0) || self.max_output == Some(0) {
@@ -72,12 +74,15 @@ impl ModelPatch {
                 let date = self.price_date.clone().unwrap_or_else(|| "the user's configuration".to_owned());
                 Some(prices(&tiers, date).map_err(wrong)?)
             }
-            None => model.prices.take().map(|old| Prices { date: self.price_date.unwrap_or(old.date), ..old }),
+            None => {
+                model.prices.take().map(|old| Prices { date: self.price_date.unwrap_or(old.date), ..old })
+            }
         };
         if self.window.is_some() && self.max_output.is_some() && prices.is_some() {
             model.assumed = false;
         }
         model.prices = prices;
+        model.sized |= self.window.is_some() || self.max_output.is_some();
         set(&mut model.aliases, self.aliases);
         set(&mut model.system_role, self.system_role);
         if let Some(levels) = self.effort_levels {
@@ -115,7 +120,9 @@ fn set<T>(place: &mut T, value: Option<T>) {
 
 fn prices(tiers: &[TierPatch], date: String) -> Result<Prices, String> {
     if tiers.first().is_none_or(|tier| tier.above != 0) || !tiers.is_sorted_by(|a, b| a.above < b.above) {
-        return Err("prices need a first tier without `above`, and each further tier a larger `above`".to_owned());
+        return Err(
+            "prices need a first tier without `above`, and each further tier a larger `above`".to_owned()
+        );
     }
     let tiers = tiers.iter().map(tier).collect::<Result<_, _>>()?;
     Ok(Prices { tiers, date })
@@ -141,7 +148,8 @@ fn nano_per_token(dollars_per_million: f64) -> Result<u64, String> {
     let whole = nano.round();
     if !(0.0..=1e12).contains(&whole) || (nano - whole).abs() > 1e-6 {
         return Err(format!(
-            "the price {dollars_per_million} must be dollars per million tokens, not negative, in steps of 0.001"
+            "the price {dollars_per_million} must be dollars per million tokens, not negative, in steps of \
+                0.001"
         ));
     }
     Ok(whole as u64)

@@ -8,7 +8,8 @@ use crate::server::{END, START, STOP, TEXT_BLOCK, frames, message, read, read_li
 /// The content of a reply whose one block starts like this and gets these deltas.
 async fn content(start: &str, deltas: &[&str]) -> String {
     let start = format!(r#"{{"type":"content_block_start","index":0,"content_block":{start}}}"#);
-    let deltas = deltas.iter().map(|delta| format!(r#"{{"type":"content_block_delta","index":0,"delta":{delta}}}"#));
+    let deltas =
+        deltas.iter().map(|delta| format!(r#"{{"type":"content_block_delta","index":0,"delta":{delta}}}"#));
     let mut events = vec![start];
     events.extend(deltas);
     events.push(r#"{"type":"content_block_stop","index":0}"#.to_owned());
@@ -33,7 +34,11 @@ async fn check_input(parts: &[&str], expected: &str) {
 
 #[tokio::test]
 async fn a_tools_input_is_kept_byte_for_byte() {
-    check_input(&[r#"{"b": 1.0,  "#, r#""a":[1e5,-0,"\u00e9\/"]}"#], r#"{"b": 1.0,  "a":[1e5,-0,"\u00e9\/"]}"#).await;
+    check_input(
+        &[r#"{"b": 1.0,  "#, r#""a":[1e5,-0,"\u00e9\/"]}"#],
+        r#"{"b": 1.0,  "a":[1e5,-0,"\u00e9\/"]}"#,
+    )
+    .await;
     check_input(&[r#"{"x":12345678901234567890123}"#], r#"{"x":12345678901234567890123}"#).await;
     check_input(&[" \n", r#"{"x":1}"#, "\n"], r#"{"x":1}"#).await;
 }
@@ -48,7 +53,12 @@ async fn a_tool_without_arguments_has_an_empty_object_as_input() {
 async fn an_input_that_came_whole_with_its_block_is_kept() {
     let block = r#"{"type":"tool_use","id":"t1","name":"bash","input":{"z":1, "a":2}}"#;
     check(block, &[], r#"[{"type":"tool_use","id":"t1","name":"bash","input":{"z":1, "a":2}}]"#).await;
-    check(block, &[&partial(r#"{"q":3}"#)], r#"[{"type":"tool_use","id":"t1","name":"bash","input":{"q":3}}]"#).await;
+    check(
+        block,
+        &[&partial(r#"{"q":3}"#)],
+        r#"[{"type":"tool_use","id":"t1","name":"bash","input":{"q":3}}]"#,
+    )
+    .await;
     check(
         r#"{"type":"tool_use","id":"t1","name":"bash"}"#,
         &[],
@@ -80,8 +90,7 @@ async fn unknown_members_and_unknown_blocks_are_kept_in_their_order() {
     let fallback = r#"{"type":"fallback","from":{"model":"a"},"n":1e3}"#;
     check(fallback, &[], &format!("[{fallback}]")).await;
     check(fallback, &[r#"{"type":"novel_delta","value":1}"#], &format!("[{fallback}]")).await;
-    let result =
-        r#"{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[{"encrypted_content":"x=="}]}"#;
+    let result = r#"{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[{"encrypted_content":"x=="}]}"#;
     check(result, &[], &format!("[{result}]")).await;
     let redacted = r#"{"type":"redacted_thinking","data":"abc=="}"#;
     check(redacted, &[], &format!("[{redacted}]")).await;
@@ -91,7 +100,8 @@ async fn unknown_members_and_unknown_blocks_are_kept_in_their_order() {
 async fn a_signature_is_set_and_an_empty_thinking_block_is_kept() {
     let block = r#"{"type":"thinking","thinking":"","signature":""}"#;
     let sign = |text: &str| format!(r#"{{"type":"signature_delta","signature":"{text}"}}"#);
-    check(block, &[&sign("one"), &sign("two")], r#"[{"type":"thinking","thinking":"","signature":"two"}]"#).await;
+    check(block, &[&sign("one"), &sign("two")], r#"[{"type":"thinking","thinking":"","signature":"two"}]"#)
+        .await;
     check(
         block,
         &[r#"{"type":"thinking_delta","thinking":"","estimated_tokens":3}"#, &sign("s")],
@@ -134,6 +144,7 @@ async fn a_rich_reply_is_whole() {
         shown.push(match live {
             Live::Limits(_) => "limits".to_owned(),
             Live::Began => "began".to_owned(),
+            Live::Counted(usage) => format!("counted {} and {}", usage.prompt_tokens(), usage.output_tokens),
             Live::Text(text) => format!("text {text}"),
             Live::Thinking(text) => format!("thinking {text}"),
             Live::Tool { name } => format!("tool {name}"),
@@ -159,6 +170,7 @@ async fn a_rich_reply_is_whole() {
         shown,
         [
             "began",
+            "counted 10 and 0",
             "thinking Hm, ",
             "thinking été",
             "text Grüße 🦀",
@@ -172,9 +184,9 @@ async fn a_rich_reply_is_whole() {
 
 async fn usage(start: &str, deltas: &[&str]) -> Usage {
     let start = format!(r#"{{"type":"message_start","message":{{"model":"m","usage":{start}}}}}"#);
-    let deltas = deltas
-        .iter()
-        .map(|delta| format!(r#"{{"type":"message_delta","delta":{{"stop_reason":"end_turn"}},"usage":{delta}}}"#));
+    let deltas = deltas.iter().map(|delta| {
+        format!(r#"{{"type":"message_delta","delta":{{"stop_reason":"end_turn"}},"usage":{delta}}}"#)
+    });
     let mut events = vec![start];
     events.extend(deltas);
     events.push(STOP.to_owned());
@@ -187,8 +199,13 @@ async fn usage_is_overwritten_and_never_added() {
     let start = r#"{"input_tokens":100,"cache_read_input_tokens":7,"output_tokens":5}"#;
     let later = r#"{"output_tokens":20,"output_tokens_details":{"thinking_tokens":9}}"#;
     let last = r#"{"input_tokens":300,"output_tokens":30,"cache_read_input_tokens":null}"#;
-    let expected =
-        Usage { input_tokens: 300, cache_read_tokens: 7, output_tokens: 30, thinking_tokens: 9, ..Usage::default() };
+    let expected = Usage {
+        input_tokens: 300,
+        cache_read_tokens: 7,
+        output_tokens: 30,
+        thinking_tokens: 9,
+        ..Usage::default()
+    };
     assert_eq!(usage(start, &[later, last]).await, expected);
 }
 
@@ -239,7 +256,8 @@ async fn a_reply_nobody_could_use_is_a_failure_that_asks_for_the_request_again()
             r#"{{"type":"content_block_start","index":{index},"content_block":{{"type":"tool_use","id":"{id}","name":"{name}","input":{{}}}}}}"#
         )
     };
-    let input = r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{}"}}"#;
+    let input =
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{}"}}"#;
     let other_stop = r#"{"type":"content_block_stop","index":1}"#;
     use FailureKind::{InvalidOutput, Transport};
     let twice = [START, &tool(0, "t1", "a"), stop, &tool(1, "t1", "a"), other_stop, END, STOP];

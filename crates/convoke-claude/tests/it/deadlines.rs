@@ -13,6 +13,7 @@ const IDLE: u64 = 1_500;
 fn hurried(server: &Server, idle: u64, total: u64) -> ClientConfig {
     let timeouts = Timeouts {
         connect: Duration::from_secs(10),
+        first: Duration::from_millis(idle),
         idle: Duration::from_millis(idle),
         total: Duration::from_millis(total),
     };
@@ -81,4 +82,24 @@ async fn a_connection_is_used_again() {
     let second = client.send(crate::server::request(), |_| {}).await.unwrap();
     assert_eq!(first, second);
     assert_eq!((server.requests().len(), server.connections()), (2, 1));
+}
+
+/// A server that reads a long prompt: nothing for a while, then a ping, then nothing again, then the reply.
+/// `idle` alone would have given it up.
+#[tokio::test]
+async fn a_server_that_reads_a_long_prompt_is_waited_for_and_one_that_stops_in_its_reply_is_not() {
+    let ping = || b"event: ping\ndata: {\"type\":\"ping\"}\n\n".to_vec();
+    let pause = || Act::Pause(Duration::from_millis(600));
+    let patient = |server: &Server| {
+        let timeouts = Timeouts { first: Duration::from_secs(60), ..hurried(server, 300, 60_000).timeouts };
+        ClientConfig { timeouts, ..server.config() }
+    };
+    let whole = message(&TEXT_BLOCK).concat().into_bytes();
+    let acts = vec![pause(), Act::Say(head()), pause(), Act::Say(ping()), pause(), Act::Say(whole.clone())];
+    let server = Server::start(acts).await;
+    assert_eq!(ask(patient(&server)).await.unwrap().text, "Hello");
+    let half = whole[..whole.len() / 2].to_vec();
+    let server = Server::start(vec![Act::Say(head()), Act::Say(half), Act::Stall]).await;
+    let failure = ask(patient(&server)).await.unwrap_err();
+    assert!(failure.message.contains("nothing came for 0.3 s"), "{}", failure.message);
 }

@@ -1,6 +1,8 @@
 //! What goes over the wire: the bytes of a request, its headers, the way out.
 
-use convoke_claude::{Auth, Bucket, Client, ClientConfig, ClientError, Live, Proxy, RateLimits, Request, Secret};
+use convoke_claude::{
+    Auth, Bucket, Client, ClientConfig, ClientError, Live, Proxy, RateLimits, Request, Secret,
+};
 use convoke_kernel::Segment;
 
 use crate::server::{Act, Server, ask, request, rich};
@@ -9,7 +11,8 @@ async fn streaming() -> Server {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nrequest-id: req_7\r\n\
         anthropic-ratelimit-requests-limit: 1000\r\nanthropic-ratelimit-requests-remaining: 999\r\n\
         anthropic-ratelimit-requests-reset: 2026-10-10T12:00:00Z\r\n\
-        anthropic-ratelimit-input-tokens-limit: 2000000\r\nanthropic-ratelimit-input-tokens-remaining: 1999000\r\n\r\n";
+        anthropic-ratelimit-input-tokens-limit: 2000000\r\nanthropic-ratelimit-input-tokens-remaining: \
+        1999000\r\n\r\n";
     Server::start(vec![Act::Say(head.into()), Act::Say(rich().into_bytes())]).await
 }
 
@@ -31,6 +34,7 @@ fn full_request() -> Request {
             segment(r#"{"role":"user","content":"h\u00e9"}"#),
             segment(r#"{"content":[{"n": 1.0}],"role":"assistant"}"#),
         ],
+        version: None,
     }
 }
 
@@ -89,7 +93,7 @@ async fn the_headers_say_who_asks_and_in_which_version() {
     assert!(seen.starts_with("POST /v1/messages HTTP/1.1\r\n"), "{seen}");
     for line in [
         "x-api-key: sk-key",
-        "anthropic-version: 2023-06-01",
+        "anthropic-version: 2026-10-21",
         "anthropic-beta: one,two",
         "content-type: application/json",
         "x-team: blue",
@@ -107,7 +111,11 @@ async fn a_token_is_sent_as_bearer_and_nothing_is_sent_without_credentials() {
     ask(ClientConfig { auth, version: "2026-10-21".to_owned(), ..server.config() }).await.unwrap();
     server.ask().await.unwrap();
     let seen = server.requests();
-    assert!(seen[0].contains("authorization: Bearer tok\r\n") && !seen[0].contains("x-api-key"), "{}", seen[0]);
+    assert!(
+        seen[0].contains("authorization: Bearer tok\r\n") && !seen[0].contains("x-api-key"),
+        "{}",
+        seen[0]
+    );
     assert!(seen[0].contains("anthropic-version: 2026-10-21\r\n"), "{}", seen[0]);
     assert!(!seen[1].contains("authorization") && !seen[1].contains("x-api-key"), "{}", seen[1]);
 }
@@ -154,16 +162,24 @@ async fn a_key_goes_over_plain_http_to_this_machine_alone() {
         check(near, keyed(), None);
     }
     check("https://gateway.example", keyed(), None);
-    for far in
-        ["http://gateway.example", "http://10.0.0.1:8080", "http://[::2]", "http://0.0.0.0", "HTTP://a.localhost"]
-    {
+    for far in [
+        "http://gateway.example",
+        "http://10.0.0.1:8080",
+        "http://[::2]",
+        "http://0.0.0.0",
+        "HTTP://a.localhost",
+    ] {
         check(far, keyed(), Some("the API key would go over plain http to "));
         check(far, ClientConfig { insecure_http: true, ..keyed() }, None);
         check(far, ClientConfig::default(), None);
     }
-    // The same name is no user of another one.
+    // A host name that only begins with `localhost` is another machine.
     check("http://localhost.evil.example", keyed(), Some("http://localhost.evil.example"));
-    check("http://far.example", ClientConfig { auth: bearer(), ..ClientConfig::default() }, Some("the bearer token"));
+    check(
+        "http://far.example",
+        ClientConfig { auth: bearer(), ..ClientConfig::default() },
+        Some("the bearer token"),
+    );
     let headers = vec![("x-token".to_owned(), "sk-key".to_owned())];
     check("http://far.example", ClientConfig { headers, ..ClientConfig::default() }, Some("the headers"));
     let through = |proxy: &str| ClientConfig { proxy: Proxy::Url(proxy.to_owned()), ..keyed() };
@@ -191,8 +207,10 @@ async fn rate_limits_are_told_with_success_and_with_failure() {
         (ok, told)
     };
     assert_eq!(told(&streaming().await).await, (true, vec![expected]));
-    let headers =
-        [("anthropic-ratelimit-output-tokens-limit", "5"), ("anthropic-ratelimit-output-tokens-remaining", "0")];
+    let headers = [
+        ("anthropic-ratelimit-output-tokens-limit", "5"),
+        ("anthropic-ratelimit-output-tokens-remaining", "0"),
+    ];
     let refusing = Server::answering("429 Too Many Requests", &headers, "").await;
     let output_tokens = Some(Bucket { limit: 5, remaining: 0, reset_at: None });
     assert_eq!(told(&refusing).await, (false, vec![RateLimits { output_tokens, ..RateLimits::default() }]));
@@ -216,11 +234,17 @@ fn a_configuration_that_cannot_work_is_refused_without_showing_secrets() {
     check(refused(|config| config.auth.key = Some(Secret::new("hunter2\nx"))), "x-api-key");
     check(refused(|config| config.base_url = "localhost".to_owned()), "base URL");
     check(refused(|config| config.base_url = "ftp://host".to_owned()), "http://");
-    check(refused(|config| config.base_url = "https://me:hunter2@host/a?b=hunter2".to_owned()), "https://host/a");
+    check(
+        refused(|config| config.base_url = "https://me:hunter2@host/a?b=hunter2".to_owned()),
+        "https://host/a",
+    );
     check(refused(|config| config.base_url = "https://host/?key=hunter2".to_owned()), "https://host");
     check(refused(|config| config.headers = vec![("a b".to_owned(), "hunter2".to_owned())]), "a b");
     check(refused(|config| config.headers = vec![("x-token".to_owned(), "hunter2\n".to_owned())]), "x-token");
-    check(refused(|config| config.headers = vec![("Content-Length".to_owned(), "5".to_owned())]), "by itself");
+    check(
+        refused(|config| config.headers = vec![("Content-Length".to_owned(), "5".to_owned())]),
+        "by itself",
+    );
     check(refused(|config| config.proxy = Proxy::Url("://u:hunter2@".to_owned())), "proxy");
 }
 

@@ -51,7 +51,9 @@ async fn comments_unknown_fields_unknown_events_and_pings_are_ignored() {
 #[tokio::test]
 async fn data_over_several_lines_is_one_text() {
     let mut whole = message(&TEXT_BLOCK);
-    whole[2] = "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\ndata:  \"index\":0,\ndata:\"delta\":{\"type\":\"text_delta\",\"text\":\"Hello\"}}\n\n".to_owned();
+    whole[2] = "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\ndata:  \
+        \"index\":0,\ndata:\"delta\":{\"type\":\"text_delta\",\"text\":\"Hello\"}}\n\n"
+        .to_owned();
     assert_eq!(read(&[whole.concat().as_bytes()]).await.unwrap().text, "Hello");
 }
 
@@ -129,7 +131,8 @@ async fn an_error_in_mid_stream_is_judged_by_its_type() {
     check(&error("novel_error", "who knows"), Api, Retry::Soon, "who knows").await;
     check(&error("rate_limit_error", "slow down"), RateLimited, Retry::Soon, again).await;
     check(&error("invalid_request_error", "bad"), Api, Retry::Never, "bad").await;
-    check(&error("invalid_request_error", "prompt is too long: 3 > 2"), ContextFull, Retry::Never, "3 > 2").await;
+    check(&error("invalid_request_error", "prompt is too long: 3 > 2"), ContextFull, Retry::Never, "3 > 2")
+        .await;
     check(&error("authentication_error", "bad key"), Api, Retry::Never, "ANTHROPIC_API_KEY").await;
     check("not json at all", Api, Retry::Soon, "not json at all").await;
 }

@@ -55,7 +55,8 @@ fn damage(bytes: &mut Vec<u8>, dice: &mut Lcg) {
             // A whole frame goes missing, comes twice or changes place.
             let text = String::from_utf8_lossy(bytes).into_owned();
             let mut frames: Vec<&str> = text.split_inclusive("\n\n").collect();
-            let (one, other) = (dice.below(frames.len()), dice.below(frames.len()));
+            let one = dice.below(frames.len());
+            let other = dice.below(frames.len());
             match dice.below(3) {
                 0 if !frames.is_empty() => drop(frames.remove(one)),
                 1 if !frames.is_empty() => frames.insert(other, frames[one]),
@@ -71,7 +72,8 @@ fn damage(bytes: &mut Vec<u8>, dice: &mut Lcg) {
 async fn a_damaged_stream_is_a_reply_or_a_failure_and_never_a_panic() {
     let seed = 20_261_010;
     let mut dice = Lcg(seed);
-    let (mut replies, mut failures) = (0, 0);
+    let mut replies = 0;
+    let mut failures = 0;
     for round in 0..4_000 {
         let mut bytes = rich().into_bytes();
         for _ in 0..=dice.below(3) {
@@ -90,10 +92,16 @@ async fn a_damaged_stream_is_a_reply_or_a_failure_and_never_a_panic() {
             }
             Err(failure) => {
                 failures += 1;
-                assert!(!failure.message.is_empty() && failure.message.len() < 2_000, "seed {seed}, round {round}");
+                assert!(
+                    !failure.message.is_empty() && failure.message.len() < 2_000,
+                    "seed {seed}, round {round}"
+                );
             }
         }
     }
     println!("seed {seed}: {replies} replies, {failures} failures");
-    assert!(replies > 100 && failures > 100, "the damage shows only one side: {replies} replies, {failures} failures");
+    assert!(
+        replies > 100 && failures > 100,
+        "the damage shows only one side: {replies} replies, {failures} failures"
+    );
 }

@@ -23,6 +23,8 @@ pub(crate) enum Act {
     Drip(Vec<u8>, Duration),
     /// Writes these bytes over and over, so far apart, until the client goes away.
     Repeat(Vec<u8>, Duration),
+    /// Says nothing for so long.
+    Pause(Duration),
     /// Says nothing more until the client goes away.
     Stall,
     /// Waits for the next request on this connection and goes on with the acts after this one.
@@ -42,8 +44,10 @@ impl Server {
     pub(crate) async fn start(acts: Vec<Act>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let (requests, connections) = (Arc::<Mutex<Vec<String>>>::default(), Arc::<Mutex<usize>>::default());
-        let (kept, counted) = (Arc::clone(&requests), Arc::clone(&connections));
+        let requests = Arc::<Mutex<Vec<String>>>::default();
+        let connections = Arc::<Mutex<usize>>::default();
+        let kept = Arc::clone(&requests);
+        let counted = Arc::clone(&connections);
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
             let mut open = JoinSet::new();
@@ -99,6 +103,10 @@ async fn serve(mut socket: TcpStream, acts: Vec<Act>, kept: Arc<Mutex<Vec<String
                 }
                 false
             }
+            Act::Pause(span) => {
+                tokio::time::sleep(span).await;
+                true
+            }
             Act::Stall => {
                 let _ = socket.read(&mut [0; 1]).await;
                 false
@@ -120,7 +128,8 @@ async fn read_request(socket: &mut TcpStream, kept: &Mutex<Vec<String>>) -> Opti
     loop {
         if let Some(end) = seen.windows(4).position(|four| four == b"\r\n\r\n") {
             let head = String::from_utf8_lossy(&seen[..end]).to_lowercase();
-            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
+            let length =
+                head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
             if seen.len() >= end + 4 + length.unwrap_or(0) {
                 kept.lock().unwrap().push(String::from_utf8(seen).unwrap());
                 return Some(());
@@ -141,7 +150,8 @@ pub(crate) fn response(status: &str, headers: &[(&str, &str)], body: &str) -> Ve
 
 /// The head of a streamed response that ends with the connection.
 pub(crate) fn head() -> Vec<u8> {
-    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\nrequest-id: req_head\r\n\r\n".to_vec()
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\nrequest-id: req_head\r\n\r\n"
+        .to_vec()
 }
 
 /// A streamed response that leaves the connection open.
@@ -163,9 +173,28 @@ pub(crate) fn request() -> Request {
     Request::new("claude-opus-4-8", 1000, vec![message])
 }
 
+/// A request with every part that a server may refuse.
+pub(crate) fn everything() -> Request {
+    let part = |name: &str, json: &str| (name.to_owned(), Segment::from_json(json).unwrap());
+    let system =
+        Segment::from_json(r#"{"role":"system","content":[{"type":"text","text":"Be brief."}]}"#).unwrap();
+    let mut request = request();
+    request.messages.push(system);
+    request.params = vec![
+        part("thinking", r#"{"type":"adaptive"}"#),
+        part("output_config", r#"{"effort":"low"}"#),
+        part("cache_control", r#"{"type":"ephemeral"}"#),
+    ];
+    request
+}
+
 pub(crate) async fn ask(config: ClientConfig) -> Result<Reply, Failure> {
+    sent(config, request()).await
+}
+
+pub(crate) async fn sent(config: ClientConfig, request: Request) -> Result<Reply, Failure> {
     let client = Client::new(config).unwrap();
-    tokio::time::timeout(PATIENCE, client.send(request(), |_| {})).await.expect("the client hangs")
+    tokio::time::timeout(PATIENCE, client.send(request, |_| {})).await.expect("the client hangs")
 }
 
 /// Reads a recorded stream, handed over in these pieces.
@@ -174,7 +203,8 @@ pub(crate) async fn read(pieces: &[&[u8]]) -> Result<Reply, Failure> {
 }
 
 pub(crate) async fn read_live(pieces: &[&[u8]], live: impl FnMut(Live<'_>) + Send) -> Result<Reply, Failure> {
-    let pieces: Vec<_> = pieces.iter().map(|piece| Ok::<_, std::io::Error>(Bytes::copy_from_slice(piece))).collect();
+    let pieces: Vec<_> =
+        pieces.iter().map(|piece| Ok::<_, std::io::Error>(Bytes::copy_from_slice(piece))).collect();
     tokio::time::timeout(PATIENCE, read_reply(stream::iter(pieces), live)).await.expect("the reader hangs")
 }
 
@@ -196,8 +226,7 @@ pub(crate) fn message(events: &[&str]) -> Vec<String> {
 }
 
 pub(crate) const START: &str = r#"{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"claude-opus-4-8","content":[],"stop_reason":null,"usage":{"input_tokens":10,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":1}}}"#;
-pub(crate) const END: &str =
-    r#"{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":7}}"#;
+pub(crate) const END: &str = r#"{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":7}}"#;
 pub(crate) const STOP: &str = r#"{"type":"message_stop"}"#;
 pub(crate) const TEXT_BLOCK: [&str; 3] = [
     r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#,

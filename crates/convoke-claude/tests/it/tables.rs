@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use convoke_claude::{
-    Endpoint, EndpointPatch, Endpoints, Model, ModelPatch, Models, TableError, ThinkingDefault, ThinkingType,
-    capabilities, cost,
+    Endpoint, EndpointPatch, Endpoints, Model, ModelPatch, Models, Server, TableError, ThinkingDefault,
+    ThinkingType, capabilities, cost, read_listing,
 };
 use convoke_kernel::{Thinking, Usage};
 
@@ -20,9 +20,11 @@ fn tokens(input: u64, output: u64) -> Usage {
 
 #[test]
 fn a_cost_is_counted_in_nano_dollars_at_the_rate_of_the_whole_prompt() {
-    let check = |id: &str, usage: Usage, expected: u64| assert_eq!(cost(&model(id), &usage), Some(expected), "{id}");
+    let check =
+        |id: &str, usage: Usage, expected: u64| assert_eq!(cost(&model(id), &usage), Some(expected), "{id}");
     check("claude-opus-4-8", tokens(1_000_000, 1_000_000), 30 * DOLLAR);
     check("claude-fable-5-1", tokens(1_000_000, 1_000_000), 60 * DOLLAR);
+    check("claude-fable-5-2", tokens(1_000_000, 1_000_000), 48 * DOLLAR);
     check("claude-haiku-5-5", tokens(100_000, 1_000), 10_500_000);
     check("claude-haiku-5-5", tokens(100_001, 1_000), 100_001 * 500 + 1_000 * 2_500);
     let read = Usage { cache_read_tokens: 100_000, ..tokens(1, 0) };
@@ -51,6 +53,7 @@ fn the_table_says_who_takes_system_messages() {
     check(
         true,
         &[
+            "claude-fable-5-2",
             "claude-fable-5-1",
             "claude-mythos-5-1",
             "claude-fable-5",
@@ -113,14 +116,23 @@ fn a_model_is_found_by_its_name_its_alias_and_its_dated_name() {
 
 #[test]
 fn an_unknown_model_works_with_stated_assumptions() {
-    for id in ["claude-next-9", "qwen3-coder"] {
+    for id in ["qwen3-coder"] {
         let found = model(id);
-        assert!(found.assumed && found.prices.is_none() && !found.system_role && found.effort_levels.is_empty());
+        assert!(
+            found.assumed && found.prices.is_none() && !found.system_role && found.effort_levels.is_empty()
+        );
         let said = found.assumptions().join(" ");
         for part in [id, "window", "price", "effort", "system messages", "[models."] {
             assert!(said.contains(part), "{part} is missing in: {said}");
         }
     }
+    let line = model("qwen3-coder").assumed_line().unwrap();
+    assert_eq!(
+        line,
+        "assumed of `qwen3-coder`: window 32768, replies 8192, no price (--window, --reply and --price state \
+            them; `convoke doctor` says more)"
+    );
+    assert_eq!(model("claude-opus-4-8").assumed_line(), None);
     assert!(model("claude-next-9").window > model("qwen3-coder").window);
     assert!(model("claude-opus-4-8").assumptions().is_empty());
 }
@@ -128,8 +140,13 @@ fn an_unknown_model_works_with_stated_assumptions() {
 #[test]
 fn every_row_is_consistent() {
     for row in Models::builtin().iter() {
-        let default_is_a_level = row.default_effort.as_ref().is_none_or(|level| row.effort_levels.contains(level));
-        assert!(default_is_a_level && row.effort_levels.is_empty() == row.default_effort.is_none(), "{}", row.id);
+        let default_is_a_level =
+            row.default_effort.as_ref().is_none_or(|level| row.effort_levels.contains(level));
+        assert!(
+            default_is_a_level && row.effort_levels.is_empty() == row.default_effort.is_none(),
+            "{}",
+            row.id
+        );
         assert!(u64::from(row.max_output) < row.window, "{}", row.id);
         for alias in &row.aliases {
             assert_eq!(model(alias).id, row.id);
@@ -138,7 +155,11 @@ fn every_row_is_consistent() {
         for tier in &prices.tiers {
             let rates = tier.rates;
             assert!(rates.cache_read <= rates.input && rates.input <= rates.cache_write_5m, "{}", row.id);
-            assert!(rates.cache_write_5m <= rates.cache_write_1h && rates.input <= rates.output, "{}", row.id);
+            assert!(
+                rates.cache_write_5m <= rates.cache_write_1h && rates.input <= rates.output,
+                "{}",
+                row.id
+            );
         }
     }
 }
@@ -172,13 +193,33 @@ fn an_effort_the_model_does_not_have_is_refused_with_the_ones_it_has() {
 }
 
 #[test]
-fn an_endpoint_is_chosen_by_its_base_url() {
-    let check = |url: &str, name: &str| assert_eq!(Endpoints::builtin().for_base_url(url).name, name, "{url}");
-    check("https://api.anthropic.com", "anthropic");
-    check("https://API.anthropic.com/", "anthropic");
-    check("https://api.anthropic.com.evil.example", "generic");
-    check("http://127.0.0.1:8080", "generic");
-    check("nonsense", "generic");
+fn an_endpoint_is_chosen_by_its_base_url_and_the_model_behind_it() {
+    let check = |url: &str, model: &str, name: &str| {
+        assert_eq!(Server::new(url, Endpoints::builtin()).row(model).name, name, "{url} {model}");
+    };
+    for model in ["claude-opus-4-8", "qwen3"] {
+        check("https://api.anthropic.com", model, "anthropic");
+        check("https://API.anthropic.com/", model, "anthropic");
+        check("nonsense", model, "generic");
+    }
+    for url in ["https://api.anthropic.com.evil.example", "http://127.0.0.1:8080"] {
+        check(url, "claude-opus-4-8", "gateway");
+        check(url, "us.anthropic.claude-opus-4-8-v1:0", "gateway");
+        check(url, "anthropic/Claude-Next", "gateway");
+        check(url, "qwen3", "generic");
+    }
+}
+
+#[test]
+fn a_claude_model_behind_any_server_starts_with_everything_but_tools_without_a_schema() {
+    let server = Server::new("https://gate.example/llm", Endpoints::builtin());
+    for id in ["claude-opus-4-8", "claude-next-9"] {
+        let all = capabilities(&model(id), &server.row(id), Some("xhigh")).unwrap();
+        assert!(all.system_role && all.cache_marks && !all.anthropic_tools, "{id}");
+        assert_eq!((all.thinking, all.effort.as_deref()), (Thinking::Adaptive, Some("xhigh")), "{id}");
+    }
+    let plain = capabilities(&model("qwen3"), &server.row("qwen3"), None).unwrap();
+    assert!(!plain.system_role && !plain.cache_marks && plain.thinking == Thinking::Omit);
 }
 
 fn endpoints(toml: &str) -> Result<Endpoints, TableError> {
@@ -189,13 +230,27 @@ fn endpoints(toml: &str) -> Result<Endpoints, TableError> {
 
 #[test]
 fn a_configuration_can_describe_an_endpoint() {
-    let toml = "[\"http://127.0.0.1:8080/\"]\nprofile = \"anthropic\"\nthinking = false\n[\"http://gate\"]\ncache_marks = true";
+    let toml = "[\"http://127.0.0.1:8080/\"]\nprofile = \"anthropic\"\nthinking = \
+        false\n[\"http://gate\"]\ncache_marks = true";
     let stated = endpoints(toml).unwrap();
-    let row = stated.for_base_url("http://127.0.0.1:8080");
+    let row_of = |url: &str| Server::new(url, stated.clone()).row("qwen3");
+    let row = row_of("http://127.0.0.1:8080");
     assert!(row.system_role && !row.thinking && row.name == "anthropic");
-    let row = stated.for_base_url("http://gate/");
+    let row = row_of("http://gate/");
     assert!(row.cache_marks && !row.system_role && row.name == "generic");
-    assert!(endpoints("[\"http://x\"]\nprofile = \"odd\"").unwrap_err().to_string().contains("anthropic or generic"));
+    let claude = Server::new("http://gate", stated.clone()).row("claude-opus-4-8");
+    assert!(claude.cache_marks && claude.system_role && claude.name == "gateway");
+    assert!(
+        endpoints("[\"http://x\"]\nprofile = \"odd\"")
+            .unwrap_err()
+            .to_string()
+            .contains("gateway or generic")
+    );
+    let version = endpoints("[\"http://x\"]\nversion = \"2023-06-01\"").unwrap();
+    assert_eq!(
+        Server::new("http://x", version).row("claude-opus-4-8").version.as_deref(),
+        Some("2023-06-01")
+    );
     assert!(endpoints("[\"x\"]\neffort = true").unwrap_err().to_string().contains("not a URL"));
     assert!(toml::from_str::<BTreeMap<String, EndpointPatch>>("[x]\nsistem_role = true").is_err());
 }
@@ -252,4 +307,37 @@ fn a_configuration_that_contradicts_itself_is_refused() {
     ];
     assert!(table.extend(half).is_err());
     assert_eq!(table, Models::builtin());
+}
+
+#[test]
+fn what_a_server_says_about_its_models_goes_over_the_table() {
+    let body = r#"{"data": [
+        {"id": "claude-next-9", "type": "model", "max_input_tokens": 2000000, "max_tokens": 256000, "retires_at": "2028-01-02T00:00:00Z",
+         "capabilities": {"effort": {"supported": true, "low": {"supported": true}, "high": {"supported": true}, "max": {"supported": false}},
+                          "thinking": {"supported": true, "types": {"adaptive": {"supported": true}, "disabled": {"supported": false}}}}},
+        {"id": "qwen3", "max_model_len": 40960}, {"id": "llama", "meta": {"n_ctx": 16384}}, {"no": "id"}, {"id": "silent"}
+    ]}"#;
+    let listing = read_listing(body);
+    let mut models = Models::builtin();
+    assert_eq!(listing.len(), 4);
+    assert!(models.take_listed("claude-next-9", &listing) && models.take_listed("llama", &listing));
+    assert!(models.take_listed("silent", &listing) && !models.take_listed("absent", &listing));
+    let next = models.get("claude-next-9");
+    assert_eq!((next.window, next.max_output, next.listed), (2_000_000, 256_000, true));
+    assert_eq!(
+        (next.effort_levels.as_slice(), next.retires.as_deref()),
+        (&["low".to_owned(), "high".to_owned()][..], Some("2028-01-02"))
+    );
+    assert_eq!(next.thinking.accepts, [ThinkingType::Adaptive]);
+    assert!(next.assumptions()[0].ends_with("are what its server says."), "{:?}", next.assumptions());
+    assert_eq!((models.get("llama").window, models.get("llama").max_output), (16_384, 8_192));
+    assert_eq!(models.get("silent"), Models::builtin().get("silent"));
+    assert_eq!(read_listing("<html>"), []);
+}
+
+#[test]
+fn a_model_whose_end_is_published_says_when() {
+    assert_eq!(model("claude-sonnet-4-5").retires.as_deref(), Some("2026-11-30"));
+    assert_eq!(model("claude-opus-4-8").retires, None);
+    assert_eq!(model("fable").id, "claude-fable-5-2");
 }

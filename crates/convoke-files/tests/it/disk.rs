@@ -6,7 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::thread;
 
 use convoke_files::{Caps, Edit, Refused, edit};
-use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen};
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen,
+};
 
 use crate::tree::{Tree, check, root_at};
 
@@ -59,7 +61,10 @@ fn a_file_system_mounted_read_only_refuses_and_says_why() {
     };
     let refused = edit(&root_at(disk), &create("d/f", "x".to_owned()), &Caps::default()).unwrap_err();
     assert!(matches!(refused, Refused::Denied { .. }), "{refused}");
-    assert!(refused.to_string().contains("EROFS") && refused.to_string().contains("Nothing was changed"), "{refused}");
+    assert!(
+        refused.to_string().contains("EROFS") && refused.to_string().contains("Nothing was changed"),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -68,13 +73,15 @@ fn what_may_not_be_written_or_read_is_refused_and_stays_as_it_was() {
     tree.put("locked", "old\n");
     tree.put("private", "old\n");
     tree.put("closed/f", "old\n");
-    for (name, mode) in [("locked", 0o444), ("private", 0o000), ("closed/f", 0o666), ("closed", 0o555), ("", 0o755)] {
+    for (name, mode) in
+        [("locked", 0o444), ("private", 0o000), ("closed/f", 0o666), ("closed", 0o555), ("", 0o755)]
+    {
         fs::set_permissions(tree.path(name), fs::Permissions::from_mode(mode)).unwrap();
     }
     let root = rustix::process::geteuid().is_root();
     let worker = thread::spawn(move || {
         if root {
-            // Root may do anything, so this thread becomes somebody else; the others stay who they are.
+            // Root may do anything, so this thread takes an unprivileged uid; the other threads keep theirs.
             let nobody = rustix::process::Uid::from_raw(65_534);
             rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
         }

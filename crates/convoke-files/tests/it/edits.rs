@@ -14,7 +14,11 @@ fn create_makes_the_file_and_the_directories_above_it() {
         let call = Edit::Create { path: format!("{SHOWN}/a/b/c.txt"), text: "one\ntwo\n".to_owned() };
         let done = tree.edit(&call).unwrap();
         assert_eq!(done.changed, Some(Change { path: PathBuf::from("a/b/c.txt"), created: true }));
-        assert!(done.text.starts_with(&format!("created `{SHOWN}/a/b/c.txt` with 2 lines.")), "{}", done.text);
+        assert!(
+            done.text.starts_with(&format!("created `{SHOWN}/a/b/c.txt` with 2 lines.")),
+            "{}",
+            done.text
+        );
         assert_eq!(tree.get("a/b/c.txt"), b"one\ntwo\n");
         tree.assert_nothing_is_left_over("a/b");
     }
@@ -25,7 +29,8 @@ fn create_overwrites_keeps_the_mode_and_says_what_was_there() {
     let tree = Tree::new();
     tree.put("run.sh", "#!/bin/sh\r\nexit 1\r\n");
     fs::set_permissions(tree.path("run.sh"), fs::Permissions::from_mode(0o751)).unwrap();
-    let done = tree.edit(&Edit::Create { path: "run.sh".to_owned(), text: "#!/bin/sh\n".to_owned() }).unwrap();
+    let done =
+        tree.edit(&Edit::Create { path: "run.sh".to_owned(), text: "#!/bin/sh\n".to_owned() }).unwrap();
     assert_eq!(done.changed, Some(Change { path: PathBuf::from("run.sh"), created: false }));
     check(
         Ok(done.text),
@@ -54,7 +59,8 @@ fn replace_changes_the_one_place_and_shows_it() {
         let text = tree.replace("a", "5", "five\nfünf").unwrap();
         assert_eq!(
             text,
-            "edited `a` at line 5; it now reads:\n     2\t2\n     3\t3\n     4\t4\n     5\tfive\n     6\tfünf\n     7\t6\n     8\t7\n     9\t8\n"
+            "edited `a` at line 5; it now reads:\n     2\t2\n     3\t3\n     4\t4\n     5\tfive\n     \
+                6\tfünf\n     7\t6\n     8\t7\n     9\t8\n"
         );
         assert_eq!(tree.get("a"), "1\n2\n3\n4\nfive\nfünf\n6\n7\n8\n9\n".as_bytes());
     }
@@ -64,7 +70,11 @@ fn replace_changes_the_one_place_and_shows_it() {
 fn replace_refuses_what_is_not_there_once() {
     let tree = Tree::new();
     tree.put("a", "x = 1\n\tif x:\nx = 1\n");
-    check(tree.replace("a", "x = 1", "y"), false, &["in `a` 2 times, beginning at lines 1, 3", "until it is unique"]);
+    check(
+        tree.replace("a", "x = 1", "y"),
+        false,
+        &["in `a` 2 times, beginning at lines 1, 3", "until it is unique"],
+    );
     check(
         tree.replace("a", "    if x:", "y"),
         false,
@@ -110,7 +120,10 @@ fn every_encoding_keeps_its_untouched_bytes() {
     let wide = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
     let cases: [(Vec<u8>, Vec<u8>); 5] = [
         (b"\xef\xbb\xbfa old b\r\n\xc3\xa9".to_vec(), "\u{feff}a né\r\nw b\r\né".as_bytes().to_vec()),
-        ([vec![0xff, 0xfe], wide("ä old b\n😀")].concat(), [vec![0xff, 0xfe], wide("ä né\nw b\n😀")].concat()),
+        (
+            [vec![0xff, 0xfe], wide("ä old b\n😀")].concat(),
+            [vec![0xff, 0xfe], wide("ä né\nw b\n😀")].concat(),
+        ),
         (b"caf\xe9 old \xff\n".to_vec(), b"caf\xe9 n\xe9\nw \xff\n".to_vec()),
         (b"\xe9 old \xc3\xa9 \x80".to_vec(), b"\xe9 n\xc3\xa9\nw \xc3\xa9 \x80".to_vec()),
         (b"old".to_vec(), "né\nw".as_bytes().to_vec()),
@@ -135,10 +148,12 @@ fn bytes_around_an_edit_are_the_same_for_every_mixture_of_endings_and_encodings(
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (seed >> 33) as usize % below
     };
-    let pieces: [&[u8]; 8] = [b"\n", b"\r\n", b"\r", b"text", b"\xe9", b"\xc3\xa9", b"\t ", b"\xf0\x9f\x98\x80"];
+    let pieces: [&[u8]; 8] =
+        [b"\n", b"\r\n", b"\r", b"text", b"\xe9", b"\xc3\xa9", b"\t ", b"\xf0\x9f\x98\x80"];
     for _ in 0..300 {
         let mut some = || (0..next(9)).flat_map(|_| pieces[next(8)].to_vec()).collect::<Vec<u8>>();
-        let (before, after) = (some(), some());
+        let before = some();
+        let after = some();
         tree.put("a", [before.clone(), b"<needle>".to_vec(), after.clone()].concat());
         tree.replace("a", "<needle>", "<other>").unwrap();
         assert_eq!(tree.get("a"), [before, b"<other>".to_vec(), after].concat());
@@ -171,7 +186,8 @@ fn a_write_through_a_link_within_the_tree_replaces_the_real_file_and_says_so() {
 fn an_agent_that_only_reads_writes_nothing_and_is_told_so() {
     let tree = Tree::new();
     tree.put("a", "old");
-    let root = Root::new(handle(&tree.path("")), SHOWN.into(), Protected { writing: false, names: Vec::new() });
+    let root =
+        Root::new(handle(&tree.path("")), SHOWN.into(), Protected { writing: false, names: Vec::new() });
     for call in [
         Edit::Create { path: "b".to_owned(), text: "x".to_owned() },
         Edit::Replace { path: "a".to_owned(), old: "old".to_owned(), new: "new".to_owned() },

@@ -14,7 +14,8 @@ use crate::tree::{SECRET, SHOWN, Tree, check, root_of};
 
 /// Every tool that takes a path refuses this one, and neither reads nor writes what lies outside.
 fn check_refused(tree: &Tree, path: &str, part: &str) {
-    let below = |path: &str| Grep { pattern: "secret".to_owned(), path: Some(path.to_owned()), ..Grep::default() };
+    let below =
+        |path: &str| Grep { pattern: "secret".to_owned(), path: Some(path.to_owned()), ..Grep::default() };
     let outcomes = [
         tree.view(path),
         tree.create(path, "written from inside"),
@@ -105,13 +106,20 @@ fn the_links_of_proc_lead_nowhere() {
 fn a_write_to_a_hard_link_leaves_its_other_names_alone() {
     let tree = Tree::new();
     fs::hard_link(tree.outside("secret"), tree.path("linked")).unwrap();
-    for (number, outcome) in
-        [tree.replace("linked", "secret", "text"), tree.insert("linked", 0, "top\n"), tree.create("linked", "all new")]
-            .into_iter()
-            .enumerate()
+    for (number, outcome) in [
+        tree.replace("linked", "secret", "text"),
+        tree.insert("linked", 0, "top\n"),
+        tree.create("linked", "all new"),
+    ]
+    .into_iter()
+    .enumerate()
     {
         // The first edit makes it a file of its own, so later ones have nothing to say about links.
-        check(outcome, true, if number == 0 { &["1 other name (hard links)", "keep the old content"] } else { &[] });
+        check(
+            outcome,
+            true,
+            if number == 0 { &["1 other name (hard links)", "keep the old content"] } else { &[] },
+        );
         tree.assert_outside_is_as_it_was();
     }
     assert_eq!(tree.get("linked"), b"all new");
@@ -141,9 +149,12 @@ fn fifos_sockets_and_devices_are_refused_at_once() {
     }
     let devices = root_of(Path::new("/dev"));
     for path in ["null", "zero", "full"] {
-        let refused =
-            convoke_files::edit(&devices, &Edit::View { path: path.to_owned(), range: None }, &Caps::default())
-                .unwrap_err();
+        let refused = convoke_files::edit(
+            &devices,
+            &Edit::View { path: path.to_owned(), range: None },
+            &Caps::default(),
+        )
+        .unwrap_err();
         assert!(refused.to_string().contains("a device"), "{refused}");
         let refused = convoke_files::edit(
             &devices,
@@ -207,7 +218,8 @@ fn a_handle_that_is_no_directory_refuses_everything() {
     let tree = Tree::new();
     tree.put("f", "x");
     let file = fs::File::open(tree.path("f")).unwrap();
-    let root = Root::new(file.into(), SHOWN.into(), convoke_files::Protected { writing: true, names: Vec::new() });
+    let root =
+        Root::new(file.into(), SHOWN.into(), convoke_files::Protected { writing: true, names: Vec::new() });
     for call in [
         Edit::View { path: "f".to_owned(), range: None },
         Edit::View { path: ".".to_owned(), range: None },

@@ -60,13 +60,22 @@ fn hidden_files_are_not_found() {
     for path in [None, Some("link".to_owned()), Some(".cargo".to_owned())] {
         let found = grep(
             &root,
-            &Grep { pattern: "secret".into(), path: path.clone(), all: true, mode: Mode::Files, ..Grep::default() },
+            &Grep {
+                pattern: "secret".into(),
+                path: path.clone(),
+                all: true,
+                mode: Mode::Files,
+                ..Grep::default()
+            },
             &Caps::default(),
         );
         let text = found.unwrap().text;
         assert!(!text.contains("credentials") && !text.contains("keys"), "{path:?}: {text}");
-        let listed =
-            glob(&root, &Glob { pattern: "**/*".into(), path, all: true, ..Glob::default() }, &Caps::default());
+        let listed = glob(
+            &root,
+            &Glob { pattern: "**/*".into(), path, all: true, ..Glob::default() },
+            &Caps::default(),
+        );
         let text = listed.unwrap().text;
         assert!(!text.contains("credentials") && !text.contains("deep"), "{text}");
     }
@@ -76,7 +85,9 @@ fn hidden_files_are_not_found() {
 fn a_real_path_is_told_through_links_and_dots() {
     let tree = tree();
     let root = root_of(&tree.path(""));
-    for (said, real) in [("link/config", ".cargo/config"), ("keys/../a.txt", "a.txt"), ("new/file", "new/file")] {
+    for (said, real) in
+        [("link/config", ".cargo/config"), ("keys/../a.txt", "a.txt"), ("new/file", "new/file")]
+    {
         assert_eq!(root.real_path(said).unwrap(), PathBuf::from(real));
     }
 }

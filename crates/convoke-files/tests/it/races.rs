@@ -13,7 +13,7 @@ use rustix::fs::{CWD, RenameFlags};
 
 use crate::tree::{SECRET, Tree};
 
-/// Somebody who swaps pairs of names as fast as can be, until dropped.
+/// A thread that swaps pairs of names as fast as it can, until dropped.
 struct Swapper {
     stop: Arc<AtomicBool>,
     swaps: Arc<AtomicU64>,
@@ -22,8 +22,10 @@ struct Swapper {
 
 impl Swapper {
     fn start(pairs: Vec<(PathBuf, PathBuf)>) -> Self {
-        let (stop, swaps) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        let (stopped, counter) = (Arc::clone(&stop), Arc::clone(&swaps));
+        let stop = Arc::new(AtomicBool::new(false));
+        let swaps = Arc::new(AtomicU64::new(0));
+        let stopped = Arc::clone(&stop);
+        let counter = Arc::clone(&swaps);
         let thread = thread::spawn(move || {
             while !stopped.load(Ordering::Relaxed) {
                 for (one, other) in &pairs {
@@ -76,14 +78,17 @@ fn race_against_links_to_the_outside(tree: &Tree, rounds: u64) {
     symlink(tree.outside("secret"), tree.path("link_out")).unwrap();
     let pairs = vec![(tree.path("d"), tree.path("way_out")), (tree.path("file"), tree.path("link_out"))];
     let swapper = Swapper::start(pairs);
-    let (mut writes, mut reads) = (Tally::default(), Tally::default());
+    let mut writes = Tally::default();
+    let mut reads = Tally::default();
     for round in 0..rounds {
         writes.count(tree.create("d/secret", &format!("inside, {round}\n")));
         writes.count(tree.create(&format!("d/new/{round}"), "inside"));
         writes.count(tree.replace("file", "inside", "Inside"));
         writes.count(tree.replace("file", "Inside", "inside"));
         writes.count(tree.insert("way_out/secret", 0, "inside\n"));
-        for path in ["d/secret", "file", "way_out/secret", "link_out", "d/../file", "way_out/../file", "d", "way_out"] {
+        for path in
+            ["d/secret", "file", "way_out/secret", "link_out", "d/../file", "way_out/../file", "d", "way_out"]
+        {
             reads.count(tree.view(path));
         }
         reads.count(tree.grep("secret outside"));
@@ -97,7 +102,10 @@ fn race_against_links_to_the_outside(tree: &Tree, rounds: u64) {
     let swaps = swapper.finish();
     tree.assert_outside_is_as_it_was();
     println!("{swaps} swaps; writes {writes:?}; reads {reads:?}; escaped: 0");
-    assert!(writes.done > 0 && writes.refused > 0 && reads.done > 0 && reads.refused > 0, "both sides were met");
+    assert!(
+        writes.done > 0 && writes.refused > 0 && reads.done > 0 && reads.refused > 0,
+        "both sides were met"
+    );
 }
 
 #[test]
@@ -158,7 +166,10 @@ fn a_file_changed_between_the_reading_and_the_writing_is_left_as_it_is() {
     tree.put("f", "count 0\n");
     let stop = Arc::new(AtomicBool::new(false));
     let last = Arc::new(Mutex::new(0_u64));
-    let (stopped, counter, path, beside) = (Arc::clone(&stop), Arc::clone(&last), tree.path("f"), tree.path("beside"));
+    let stopped = Arc::clone(&stop);
+    let counter = Arc::clone(&last);
+    let path = tree.path("f");
+    let beside = tree.path("beside");
     let other = thread::spawn(move || {
         while !stopped.load(Ordering::Relaxed) {
             let mut last = counter.lock().unwrap();
@@ -169,9 +180,10 @@ fn a_file_changed_between_the_reading_and_the_writing_is_left_as_it_is() {
             thread::yield_now();
         }
     });
-    let (mut done, mut refused) = (0, 0);
+    let mut done = 0;
+    let mut refused = 0;
     let started = Instant::now();
-    // An edit that finds its own work still there says nothing, so only the others are counted.
+    // An edit that finds its own earlier work still there gets `NoMatch` and is not counted.
     while (done + refused < 100 || refused == 0) && started.elapsed() < Duration::from_secs(60) {
         let call = Edit::Replace { path: "f".to_owned(), old: "count".to_owned(), new: "Count".to_owned() };
         match tree.edit(&call) {
@@ -180,10 +192,14 @@ fn a_file_changed_between_the_reading_and_the_writing_is_left_as_it_is() {
             Err(Refused::NoMatch { .. }) => {}
             Err(other) => panic!("{other}"),
         }
-        // While this is held the other one does not write, so the file holds the last thing it wrote.
+        // While this lock is held the other thread does not write, so the file holds the last thing it wrote.
         let last = last.lock().unwrap();
         let text = String::from_utf8(tree.get("f")).unwrap();
-        assert_eq!(text.to_lowercase(), format!("count {last}\n"), "an edit of something older took its place");
+        assert_eq!(
+            text.to_lowercase(),
+            format!("count {last}\n"),
+            "an edit of something older took its place"
+        );
     }
     stop.store(true, Ordering::Relaxed);
     other.join().unwrap();

@@ -47,12 +47,19 @@ fn hidden_and_ignored_files_are_found_when_asked_for_and_git_never() {
     let tree = sample();
     check(tree.glob("x.rs"), true, &["no file below `.` fits `x.rs`", "hidden or ignored and not looked at"]);
     let all = tree.glob_with(&Glob { pattern: "**".to_owned(), all: true, ..Glob::default() }).unwrap();
-    assert!(all.contains(".hidden/x.rs\n") && all.contains("target/out.rs\n") && all.contains("a.log\n"), "{all}");
+    assert!(
+        all.contains(".hidden/x.rs\n") && all.contains("target/out.rs\n") && all.contains("a.log\n"),
+        "{all}"
+    );
     assert!(!all.contains(".git/"), "{all}");
     let named = Grep { pattern: "needle".to_owned(), path: Some("target".to_owned()), ..Grep::default() };
     check(tree.grep_with(&named), true, &["target/out.rs\n     1: needle"]);
-    let below =
-        Grep { pattern: "needle".to_owned(), path: Some("src".to_owned()), mode: Mode::Files, ..Grep::default() };
+    let below = Grep {
+        pattern: "needle".to_owned(),
+        path: Some("src".to_owned()),
+        mode: Mode::Files,
+        ..Grep::default()
+    };
     assert_eq!(tree.grep_with(&below).unwrap(), "src/made.rs\nsrc/main.rs\n");
 }
 
@@ -66,7 +73,8 @@ fn glob_can_put_the_newest_first() {
     }
     let newest = Glob { pattern: "**".to_owned(), sort: Sort::Newest, ..Glob::default() };
     assert_eq!(tree.glob_with(&newest).unwrap(), "newest\nmiddle\nold\n");
-    let newest = Grep { pattern: "needle".to_owned(), sort: Sort::Newest, mode: Mode::Files, ..Grep::default() };
+    let newest =
+        Grep { pattern: "needle".to_owned(), sort: Sort::Newest, mode: Mode::Files, ..Grep::default() };
     assert_eq!(tree.grep_with(&newest).unwrap(), "newest\nmiddle\nold\n");
 }
 
@@ -165,7 +173,10 @@ fn a_match_far_along_a_long_line_is_shown_with_what_is_around_it() {
     tree.caps.line_chars = 200;
     tree.put("min.js", format!("{}needle{}\n", "x".repeat(10_000), "y".repeat(10_000)));
     let text = tree.grep("needle").unwrap();
-    assert!(text.contains("[9940 characters] …xxx") && text.contains("xneedley") && text.len() < 400, "{text}");
+    assert!(
+        text.contains("[9940 characters] …xxx") && text.contains("xneedley") && text.len() < 400,
+        "{text}"
+    );
 }
 
 #[test]
@@ -234,8 +245,11 @@ fn ten_thousand_files_are_searched_in_order_and_the_time_is_printed() {
     for directory in 0..100 {
         fs::create_dir(tree.path(&format!("{directory:02}"))).unwrap();
         for file in 0..100 {
-            fs::write(tree.path(&format!("{directory:02}/{file:02}.txt")), format!("line\nneedle {file}\nline\n"))
-                .unwrap();
+            fs::write(
+                tree.path(&format!("{directory:02}/{file:02}.txt")),
+                format!("line\nneedle {file}\nline\n"),
+            )
+            .unwrap();
         }
     }
     let started = Instant::now();

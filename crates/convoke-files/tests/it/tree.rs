@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use convoke_files::{Caps, Done, Edit, Glob, Grep, Protected, Refused, Root, edit, glob, grep};
 use rustix::fs::{CWD, Mode, OFlags};
 
-/// The path the model knows every test's tree by. It exists nowhere, so a tool that opened it would find nothing.
+/// The path the model knows every test's tree by. It exists nowhere, so a tool that opened it would find
+/// nothing.
 pub(crate) const SHOWN: &str = "/shown/to/the/model";
 pub(crate) const SECRET: &str = "the secret outside";
 
@@ -98,7 +99,8 @@ impl Tree {
 
     /// Everything outside, which no test may change.
     pub(crate) fn assert_outside_is_as_it_was(&self) {
-        let names: Vec<_> = fs::read_dir(self.outside("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        let names: Vec<_> =
+            fs::read_dir(self.outside("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, ["secret"]);
         assert_eq!(fs::read_to_string(self.outside("secret")).unwrap(), SECRET);
     }

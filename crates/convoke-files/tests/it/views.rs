@@ -40,7 +40,8 @@ fn a_file_that_does_not_fit_says_how_to_go_on_and_paging_shows_every_line_once()
     let mut next = 1;
     while next <= 100 {
         let page = tree.view_range("a", next, -1).unwrap();
-        let numbers: Vec<i64> = page.lines().filter_map(|line| line.split_once('\t')?.0.trim().parse().ok()).collect();
+        let numbers: Vec<i64> =
+            page.lines().filter_map(|line| line.split_once('\t')?.0.trim().parse().ok()).collect();
         assert!(page.contains("go on with view_range [") || numbers.last() == Some(&100), "{page}");
         next = numbers.last().unwrap() + 1;
         seen.extend(numbers);
@@ -98,7 +99,8 @@ fn a_directory_is_listed_two_levels_deep_without_what_is_hidden_or_ignored() {
     std::os::unix::fs::symlink("README", tree.path("link")).unwrap();
     assert_eq!(
         tree.view(".").unwrap(),
-        "`.`, two levels deep:\nREADME  2 bytes\nlink -> README\nsrc/\nsrc/deep/\nsrc/main.rs  2.0 KiB\n[3 hidden or ignored]\n"
+        "`.`, two levels deep:\nREADME  2 bytes\nlink -> README\nsrc/\nsrc/deep/\nsrc/main.rs  2.0 KiB\n[3 \
+            hidden or ignored]\n"
     );
     check(tree.view("src"), true, &["src/deep/further.rs  0 bytes"]);
     check(tree.view("target"), true, &["target/debug/"]);
@@ -143,7 +145,11 @@ fn a_file_of_a_hundred_megabytes_is_paged_searched_and_not_edited() {
     let started = Instant::now();
     check(tree.grep("line 1500000 "), true, &["big\n1500000: line 1500000"]);
     println!("view of {size} bytes: {viewed:?}; grep: {:?}", started.elapsed());
-    check(tree.replace("big", "line 0000001", "x"), false, &["102.", "more than the 16.0 MiB", "with a command"]);
+    check(
+        tree.replace("big", "line 0000001", "x"),
+        false,
+        &["102.", "more than the 16.0 MiB", "with a command"],
+    );
     fs::File::create(tree.path("zeros")).unwrap().set_len(100 << 20).unwrap();
     check(tree.view("zeros"), true, &["is a binary file of 100.0 MiB"]);
     check(tree.create("zeros", "small\n"), true, &["overwrote `zeros`: it has 1 line, was 100.0 MiB"]);

@@ -13,7 +13,8 @@ pub(super) enum Fault {
     Told(Error),
     /// Nothing was done, and doing it again may well succeed.
     Again(String),
-    /// The connection is gone, or there is none to be had for now. If a commit was under way, it may have been done.
+    /// The connection is gone, or there is none to be had for now. If a commit was under way, it may have
+    /// been done.
     Lost(String),
     /// What the server said; the transaction is undone.
     Sql(tokio_postgres::Error),
@@ -22,7 +23,9 @@ pub(super) enum Fault {
 impl From<tokio_postgres::Error> for Fault {
     fn from(error: tokio_postgres::Error) -> Self {
         match error.code() {
-            Some(&SqlState::T_R_DEADLOCK_DETECTED | &SqlState::T_R_SERIALIZATION_FAILURE) => Self::Again(words(&error)),
+            Some(&SqlState::T_R_DEADLOCK_DETECTED | &SqlState::T_R_SERIALIZATION_FAILURE) => {
+                Self::Again(words(&error))
+            }
             _ if is_lost(&error) => Self::Lost(reason(&error)),
             _ => Self::Sql(error),
         }
@@ -48,7 +51,9 @@ impl Fault {
             // A read-only server, a full disk, a lost permission.
             Some("25006" | "53100" | "42501" | "58030") => Error::CannotWrite { place, reason },
             // Tables that are not as we made them, or pages that are not as the server wrote them.
-            Some(code) if code.starts_with("42") || code.starts_with("XX") => Error::Corrupt { place, reason },
+            Some(code) if code.starts_with("42") || code.starts_with("XX") => {
+                Error::Corrupt { place, reason }
+            }
             _ => Error::Unavailable { place, reason },
         }
     }
@@ -59,7 +64,8 @@ fn is_lost(error: &tokio_postgres::Error) -> bool {
     match error.code().map(SqlState::code) {
         // The database was dropped; it does not come back.
         Some("57P04") => false,
-        // The server ends connections or takes none yet, has too many of them, or found us silent amid a transaction.
+        // The server ends connections or takes none yet, has too many of them, or found us silent amid a
+        // transaction.
         Some(code) => code.starts_with("57P") || code.starts_with("08") || matches!(code, "53300" | "25P03"),
         None => {
             let broke = error.source().is_some_and(|cause| cause.is::<io::Error>());

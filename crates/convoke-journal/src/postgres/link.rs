@@ -1,5 +1,5 @@
-//! The connections to a server that may go away for a while: a bounded pool, how long is waited for the server, and what
-//! is told of it meanwhile.
+//! The connections to a server that may go away for a while: a bounded pool, how long is waited for the
+//! server, and what is told of it meanwhile.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
@@ -56,21 +56,31 @@ impl Link {
         if config.get_tcp_user_timeout().is_none() {
             config.tcp_user_timeout(SILENCE).keepalives_idle(SILENCE);
         }
-        let manager = Manager::from_config(config, NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
+        let manager =
+            Manager::from_config(config, NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
         let session = Hook::async_fn(|client: &mut deadpool_postgres::ClientWrapper, _| {
             Box::pin(async move { client.batch_execute(schema::SESSION).await.map_err(HookError::Backend) })
         });
         let connections = options.connections.max(1);
-        let pool = Pool::builder(manager).max_size(connections).runtime(PoolRuntime::Tokio1).post_create(session);
+        let pool =
+            Pool::builder(manager).max_size(connections).runtime(PoolRuntime::Tokio1).post_create(session);
         let pool = pool.build().map_err(|error| bad(error.to_string()))?;
-        Ok(Self { pool, place, limit: options.outage, outage: watch::channel(None).0, turn: Mutex::default() })
+        Ok(Self {
+            pool,
+            place,
+            limit: options.outage,
+            outage: watch::channel(None).0,
+            turn: Mutex::default(),
+        })
     }
 
-    /// A connection, tried for once. An operation has one at a time and never waits for a second, so that a pool of any
-    /// size is enough.
+    /// A connection, tried for once. An operation has one at a time and never waits for a second, so that a
+    /// pool of any size is enough.
     pub(super) async fn client(&self) -> Result<Object, Fault> {
         self.pool.get().await.map_err(|error| match error {
-            PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => Fault::from(error),
+            PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => {
+                Fault::from(error)
+            }
             PoolError::Closed => Fault::Told(self.unavailable("it is closed".to_owned())),
             error => Fault::Told(self.unavailable(error.to_string())),
         })
@@ -90,7 +100,8 @@ impl Link {
         Some(self.limit)
     }
 
-    /// Waits for one try of an operation, but no longer than `limit`: a server that has it and says nothing is away too.
+    /// Waits for one try of an operation, but no longer than `limit`: a server that has it and says nothing
+    /// is away too.
     pub(super) async fn answer<T>(
         &self,
         limit: Option<Duration>,
@@ -115,7 +126,8 @@ impl Link {
         self.outage.send_if_modified(|outage| outage.take().is_some());
     }
 
-    /// A connection was lost: waits until it is worth trying again, or says that it has been waited for long enough.
+    /// A connection was lost: waits until it is worth trying again, or says that it has been waited for long
+    /// enough.
     pub(super) async fn again(&self, waiting: &mut Waiting, why: String) -> Result<(), Error> {
         let now = Instant::now();
         let first = *waiting.since.get_or_insert(now);
@@ -123,10 +135,14 @@ impl Link {
         let until = since + self.limit;
         waiting.tries = waiting.tries.saturating_add(1);
         if now >= until {
-            let (tried, resume) = ((now - since).as_secs(), "look whether the server runs, then resume");
-            return Err(self.unavailable(format!("{why}; tried again for {tried} s, then given up: {resume}")));
+            let tried = (now - since).as_secs();
+            let resume = "look whether the server runs, then resume";
+            return Err(
+                self.unavailable(format!("{why}; tried again for {tried} s, then given up: {resume}"))
+            );
         }
-        // Also a server that answers others: what it does to this operation alone must not be done without a pause.
+        // Also a server that answers others: what it does to this operation alone must not be done without a
+        // pause.
         sleep(jittered(SHORT * waiting.tries.min(8)).min(until - now)).await;
         let mut outage = self.outage.subscribe();
         let up = |outage: &Option<Outage>| outage.is_none();
@@ -160,7 +176,8 @@ impl Link {
     }
 }
 
-/// Between half of a pause and all of it, so that those who were cut off together do not come back together.
+/// Between half of a pause and all of it, so that operations that were
+/// cut off together do not come back together.
 fn jittered(pause: Duration) -> Duration {
     let drawn = (RandomState::new().hash_one(0) % 1000) as u32;
     pause / 2 + pause / 2 * drawn / 1000

@@ -1,12 +1,14 @@
 //! Marks: how an operation finds out whether a transaction of its own was committed whose answer was lost.
 //!
-//! An operation has a number that no other operation has, and every transaction that tries it begins by writing the number
-//! into a row that is the operation's alone for as long as it takes. If the number is there already, an earlier try was
-//! committed. An earlier try that the server is still busy with holds the row, so that the later one waits until its fate
-//! is decided: there is no moment in which both could be committed.
+//! An operation has a number that no other operation has, and every transaction that tries it begins by
+//! writing the number into a row that is the operation's alone for as long as it takes. If the number is
+//! there already, an earlier try was committed. An earlier try that the server is still busy with holds the
+//! row, so that the later one waits until its fate is decided: there is no moment in which both could be
+//! committed.
 //!
-//! The rejected alternative is to ask the server for the fate of the transaction by its number (`pg_xact_status`): a
-//! server that has crashed may give the number of a transaction that left no trace to another one.
+//! The rejected alternative is to ask the server for the fate of the transaction by its number
+//! (`pg_xact_status`): a server that has crashed may give the number of a transaction that left no trace to
+//! another one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -75,7 +77,8 @@ impl Mark<'_> {
 
 impl Drop for Mark<'_> {
     fn drop(&mut self) {
-        // A try that goes on in the server although no caller waits for it any more holds the row until it has ended.
+        // A try that goes on in the server although no caller waits for it any more holds the row until it
+        // has ended.
         self.marks.slots.lock().unwrap_or_else(PoisonError::into_inner).free.push(self.slot);
     }
 }

@@ -1,9 +1,10 @@
-//! The journal's operations on PostgreSQL, each inside a transaction somebody else opened. Many rows go in one
-//! statement.
+//! The journal's operations on PostgreSQL, each inside a transaction that the
+//! caller opened. Many rows go in one statement.
 //!
-//! Transactions wait for each other's rows, so all of them take them in one order, else they would lock each other up:
-//! the lock on blobs, the stream's own row, the rows of shared streams, then blobs, streams, inputs and results, each
-//! sorted by key, and acknowledgements last, because who sends an acknowledged input again waits for them.
+//! Transactions wait for each other's rows, so all of them take them in one order, else they would
+//! deadlock: the lock on blobs, the stream's own row, the rows of shared streams, then blobs, streams,
+//! inputs and results, each sorted by key, and acknowledgements last, because a transaction that sends an
+//! acknowledged input again waits for them.
 
 use deadpool_postgres::Transaction;
 use tokio_postgres::Row;
@@ -24,15 +25,18 @@ pub(super) const NOW: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 10
 
 const LOCK_STREAM: &str = "SELECT seq FROM streams WHERE stream = $1 FOR UPDATE";
 const ADD_EVENTS: &str = "INSERT INTO events (stream, seq, at, event, blob)
-    SELECT $1, $2 + n, $3, event, blob FROM unnest($4::text[], $5::text[]) WITH ORDINALITY AS t(event, blob, n)";
+    SELECT $1, $2 + n, $3, event, blob FROM unnest($4::text[], $5::text[]) WITH ORDINALITY AS t(event, blob, \
+    n)";
 const ACK: &str = "UPDATE inputs SET acked = 1, body = NULL, blob = NULL WHERE stream = $1 AND key = ANY($2)";
-/// An insert waits for whoever is changing the row it collides with, here the append of another stream's owner, which may
-/// be writing to us. So streams that can be seen are left out, and only new ones are contended for.
+/// An insert waits for the transaction that is changing the row it collides with, here the append
+/// of another stream's owner, which may be writing to us. So streams that can be seen are left
+/// out, and only new ones are contended for.
 pub(super) const NEW_STREAMS: &str = "INSERT INTO streams (stream, seq, epoch, created_at, updated_at)
     SELECT DISTINCT s, 0, 0, $1::bigint, $1::bigint FROM unnest($2::text[]) AS t(s)
     WHERE NOT EXISTS (SELECT 1 FROM streams WHERE stream = s) ORDER BY s
     ON CONFLICT (stream) DO NOTHING";
-/// Numbered in the order of the batch, so that they wait in that order, but written in the order of their keys.
+/// Numbered in the order of the batch, so that they wait in that order, but written in the order of their
+/// keys.
 const ADD_INPUTS: &str = "INSERT INTO inputs (n, stream, key, body, blob)
     SELECT n, stream, key, body, blob FROM (
         SELECT nextval(pg_get_serial_sequence('inputs', 'n')) AS n, stream, key, body, blob
@@ -59,7 +63,8 @@ pub(super) async fn submit(tx: &Transaction<'_>, input: &KeyedInput, at: u64) ->
 pub(super) async fn own(tx: &Transaction<'_>, me: &Options, stream: &StreamId) -> Done<u64> {
     run(tx, sql::NEW_STREAM, &[&stream.as_str(), &0i64]).await?;
     if all(tx, LOCK_STREAM, &[&stream.as_str()]).await?.is_empty() {
-        // It was pruned or has landed between the two statements; a lease of nothing would be worth nothing.
+        // It was pruned or has landed between the two statements; a lease of
+        // a missing stream would be worth nothing.
         return Err(Fault::Again(format!("{stream} was removed meanwhile")));
     }
     if let Some(held) = holder_of(tx, stream).await?
@@ -75,8 +80,11 @@ pub(super) async fn own(tx: &Transaction<'_>, me: &Options, stream: &StreamId) -
 }
 
 pub(super) async fn heartbeat(tx: &Transaction<'_>, me: &Options) -> Done<()> {
-    let (who, now) = (&me.process, now(tx).await?);
-    let (pid, start, ttl) = (i64::from(who.pid), signed(who.start_time), me.ttl_ms());
+    let who = &me.process;
+    let now = now(tx).await?;
+    let pid = i64::from(who.pid);
+    let start = signed(who.start_time);
+    let ttl = me.ttl_ms();
     run(tx, sql::BEAT, &[&who.id, &who.boot, &who.pid_namespace, &pid, &start, &ttl, &now]).await?;
     run(tx, sql::FORGET_SILENT, &[&(now - sql::SILENT_MS)]).await?;
     run(tx, marks::FORGET, &[&(now - sql::SILENT_MS)]).await?;
@@ -100,7 +108,12 @@ pub(super) async fn leave(tx: &Transaction<'_>, me: &Options) -> Done<()> {
     Ok(())
 }
 
-pub(super) async fn append(tx: &Transaction<'_>, lease: &Lease, expected: u64, batch: &Batch) -> Done<Appended> {
+pub(super) async fn append(
+    tx: &Transaction<'_>,
+    lease: &Lease,
+    expected: u64,
+    batch: &Batch,
+) -> Done<Appended> {
     let stream = lease.stream.as_str();
     let events: Vec<Stored<'_>> = batch.events.iter().map(|event| Stored::new(event)).collect();
     let bodies: Vec<Stored<'_>> = batch.inputs.iter().map(|input| Stored::new(&input.body)).collect();
@@ -111,11 +124,15 @@ pub(super) async fn append(tx: &Transaction<'_>, lease: &Lease, expected: u64, b
     let texts = || events.iter().chain(&bodies).chain(results.iter().map(|(_, stored)| stored));
     match batch.updates.is_empty() {
         true => keep_blobs(tx, texts()).await?,
-        // How long their texts will be is not known before their rows are locked, and then it is too late to wait.
+        // How long their texts will be is not known before their rows are locked, and then it is too late to
+        // wait.
         false => keep_all_blobs(tx).await?,
     }
-    let (count, at, epoch) = (signed(batch.events.len() as u64), signed(batch.at), signed(lease.epoch));
-    let given: [Given<'_>; 7] = [&count, &at, &batch.summary, &stream, &signed(expected), &lease.process, &epoch];
+    let count = signed(batch.events.len() as u64);
+    let at = signed(batch.at);
+    let epoch = signed(lease.epoch);
+    let given: [Given<'_>; 7] =
+        [&count, &at, &batch.summary, &stream, &signed(expected), &lease.process, &epoch];
     if run(tx, sql::ADVANCE, &given).await? == 0 {
         return Err(why_not(tx, lease, expected).await?.into());
     }
@@ -196,7 +213,7 @@ pub(super) async fn prune(tx: &Transaction<'_>, me: &Options, streams: &[StreamI
             pruned.removed.push(stream.clone());
         }
     }
-    // Flights whose holders are gone, and which nobody has wanted since.
+    // Flights whose holders are gone, and which no process has wanted since.
     let now = now(tx).await?;
     for row in all(tx, sql::FLIGHTS, &[]).await? {
         let flight = StreamId::new(row.get::<_, String>(0))?;
@@ -235,7 +252,7 @@ async fn holder_of(tx: &Transaction<'_>, stream: &StreamId) -> Done<Option<Holde
 /// The owner in the first seven columns, if there is one.
 pub(super) fn holder(row: &Row) -> Option<Holder> {
     let id = row.get::<_, Option<String>>(0)?;
-    // A pid that is none belongs to nobody on this machine; expiry decides then.
+    // A number that cannot be a pid belongs to no process of this machine; expiry decides then.
     let pid = u32::try_from(row.get::<_, i64>(3)).unwrap_or(u32::MAX);
     let start_time = unsigned(row.get(4));
     let process = Process { id, boot: row.get(1), pid_namespace: row.get(2), pid, start_time };
@@ -246,7 +263,8 @@ async fn keep_all_blobs(tx: &Transaction<'_>) -> Done<()> {
     run(tx, "SELECT pg_advisory_xact_lock_shared($1)", &[&LOCK]).await.map(drop)
 }
 
-/// Whoever refers to a blob holds this lock, shared, so that it finds none that is about to be pruned.
+/// A transaction that refers to a blob holds this lock, shared, so that
+/// it finds none that is about to be pruned.
 async fn keep_blobs<'a>(tx: &Transaction<'_>, texts: impl IntoIterator<Item = &'a Stored<'a>>) -> Done<()> {
     if texts.into_iter().any(|text| text.blob().is_some()) {
         keep_all_blobs(tx).await?;

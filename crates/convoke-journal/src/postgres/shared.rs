@@ -1,5 +1,6 @@
-//! Updates of shared streams on PostgreSQL, inside a transaction somebody else opened: their rows are locked in the order
-//! of their names, the functions are asked, and what they said is written. Concurrent updaters take turns at the lock.
+//! Updates of shared streams on PostgreSQL, inside a transaction that the caller opened: their rows are
+//! locked in the order of their names, the functions are asked, and what they said is written. Concurrent
+//! updaters take turns at the lock.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,8 @@ use crate::sql::{self, signed, unsigned};
 use crate::text::Stored;
 use crate::{Error, StreamId, Update};
 
-const LOCK_SHARED: &str = "SELECT stream, seq, state FROM streams WHERE stream = ANY($1) ORDER BY stream FOR UPDATE";
+const LOCK_SHARED: &str =
+    "SELECT stream, seq, state FROM streams WHERE stream = ANY($1) ORDER BY stream FOR UPDATE";
 
 /// What the updates of a batch come to.
 #[derive(Default)]
@@ -42,14 +44,15 @@ pub(super) async fn decide(tx: &Transaction<'_>, updates: &[Update], at: i64) ->
     ops::run(tx, ops::NEW_STREAMS, &[&at, &streams]).await?;
     let rows = ops::all(tx, LOCK_SHARED, &[&streams]).await?;
     if rows.len() < streams.len() {
-        // Somebody has removed one between the two statements.
+        // Another process has removed one between the two statements.
         return Err(Fault::Again("a shared stream was removed meanwhile".to_owned()));
     }
     Ok(fold(&rows, updates)?)
 }
 
 fn fold(rows: &[Row], updates: &[Update]) -> Result<Shared, Error> {
-    let found = |row: &Row| (row.get(0), Moved { seq: unsigned(row.get(1)), state: row.get(2), events: Vec::new() });
+    let found =
+        |row: &Row| (row.get(0), Moved { seq: unsigned(row.get(1)), state: row.get(2), events: Vec::new() });
     let mut shared = Shared { moved: rows.iter().map(found).collect(), states: Vec::new() };
     for update in updates {
         let moved = shared.moved.entry(update.stream.to_string()).or_default();

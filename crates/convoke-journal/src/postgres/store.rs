@@ -1,11 +1,13 @@
-//! Each of the journal's operations as something that is tried until it is done: in a transaction, again when the server
-//! breaks a deadlock, and again when the connection was lost, as long as `link` has patience. The operations are in `ops`.
+//! Each of the journal's operations as something that is tried until it is done: in a transaction, again when
+//! the server breaks a deadlock, and again when the connection was lost, as long as `link` has patience. The
+//! operations are in `ops`.
 //!
-//! What makes a second try harmless: `own` gives a new lease, and no caller has the one that got lost; a heartbeat, a release,
-//! a landing and a leave do nothing the second time; everything else is marked (see `marks`), and if an earlier try turns
-//! out to have been committed, what it had come to is the answer.
+//! What makes a second try harmless: `own` gives a new lease, and no caller has the one that got lost; a
+//! heartbeat, a release, a landing and a leave do nothing the second time; everything else is marked (see
+//! `marks`), and if an earlier try turns out to have been committed, what it had come to is the answer.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use deadpool_postgres::{Object, Transaction};
 use tokio::sync::watch;
@@ -17,8 +19,8 @@ use super::ops;
 use super::schema;
 use crate::sql::{self, signed, unsigned};
 use crate::{
-    Appended, Batch, Error, Filter, KeyedInput, Lease, Listing, Options, Outage, Pruned, Record, SignOfLife, StreamId,
-    Submitted, Update,
+    Appended, Batch, Checked, Error, Filter, KeyedInput, Lease, Listing, Options, Outage, Pruned, Record,
+    SignOfLife, StreamId, Submitted, Update,
 };
 
 /// How often a transaction is tried when the server breaks a deadlock.
@@ -31,13 +33,14 @@ pub(crate) struct Postgres {
     marks: Arc<Marks>,
 }
 
-/// Does `$work` in transactions until one of them is done, and yields a `Result<_, Error>`. `$mark` is for work that must
-/// not be done twice, `$limit` is how long one try may take. A macro because the work borrows the transaction, and futures of such closures cannot be named as
-/// `Send`.
+/// Does `$work` in transactions until one of them is done, and yields a `Result<_, Error>`. `$mark` is for
+/// work that must not be done twice, `$limit` is how long one try may take. A macro because the work borrows
+/// the transaction, and futures of such closures cannot be named as `Send`.
 macro_rules! transact {
     ($store:ident, $mark:expr, $limit:expr, |$tx:ident| $work:expr) => {{
         let mark: Option<Mark<'_>> = $mark;
-        let (mut waiting, mut tries) = (Waiting::default(), 0);
+        let mut waiting = Waiting::default();
+        let mut tries = 0;
         // What the last try has come to, if it was committed.
         let mut answer = None;
         loop {
@@ -64,7 +67,9 @@ macro_rules! transact {
                 Err(fault) => Err(fault),
             };
             match $store.next(done, &mut waiting, tries).await {
-                Ok(Some(())) => break answer.ok_or_else(|| $store.corrupt("a mark is there that nobody has made")),
+                Ok(Some(())) => {
+                    break answer.ok_or_else(|| $store.corrupt("a mark is there that nobody has made"));
+                }
                 Ok(None) => {}
                 Err(error) => break Err(error),
             }
@@ -73,19 +78,35 @@ macro_rules! transact {
 }
 
 impl Postgres {
-    /// Connects, and finds or creates the tables. A server that is not there is told at once: nothing depends on it yet.
+    /// Connects, and finds or creates the tables. A server that is not there is an error at
+    /// once: nothing depends on it yet. One that takes the connection and says nothing is waited
+    /// for as long as one that goes away later.
     pub(crate) async fn open(url: &str, options: &Options) -> Result<Self, Error> {
         let link = Link::new(url, options)?;
         let told = |fault: Fault| fault.told(&link.place);
-        let mut client = link.client().await.map_err(told)?;
-        schema::prepare(&mut client, &link.place).await.map_err(told)?;
-        drop(client);
+        let ready = async {
+            let mut client = link.client().await.map_err(told)?;
+            schema::prepare(&mut client, &link.place).await.map_err(told)
+        };
+        let limit = options.outage;
+        let silent = |_| link.unavailable(format!("it does not answer; waited for {} s", limit.as_secs()));
+        tokio::time::timeout(limit, ready).await.map_err(silent)??;
         Ok(Self { link: Arc::new(link), marks: Arc::new(Marks::new(&options.process.id)) })
     }
 
     /// Whether the server answers, and since when it does not.
     pub(crate) fn outage(&self) -> watch::Receiver<Option<Outage>> {
         self.link.outage()
+    }
+
+    /// No process keeps another one waiting for the server as a whole.
+    pub(crate) fn waits(&self) -> watch::Receiver<Option<crate::Waiting>> {
+        watch::channel(None).1
+    }
+
+    /// The server keeps checksums of its own and is not asked.
+    pub(crate) async fn check(&self, _: Duration) -> Result<Checked, Error> {
+        Ok(Checked::Whole)
     }
 
     pub(crate) async fn submit(&self, input: &KeyedInput, at: u64) -> Result<Submitted, Error> {
@@ -122,12 +143,21 @@ impl Postgres {
         transact!(self, Some(self.marks.mark()), None, |tx| ops::forget_results(&tx, before))
     }
 
-    pub(crate) async fn append(&self, lease: &Lease, expected: u64, batch: &Batch) -> Result<Appended, Error> {
-        transact!(self, Some(self.marks.mark()), self.link.limit(), |tx| ops::append(&tx, lease, expected, batch))
+    pub(crate) async fn append(
+        &self,
+        lease: &Lease,
+        expected: u64,
+        batch: &Batch,
+    ) -> Result<Appended, Error> {
+        transact!(self, Some(self.marks.mark()), self.link.limit(), |tx| ops::append(
+            &tx, lease, expected, batch
+        ))
     }
 
-    pub(crate) async fn update(&self, update: &Update, at: u64) -> Result<Appended, Error> {
-        transact!(self, Some(self.marks.mark()), self.link.limit(), |tx| ops::update(&tx, update, at))
+    pub(crate) async fn update(&self, update: &Update, at: u64) -> Result<String, Error> {
+        let updated: Result<Appended, Error> =
+            transact!(self, Some(self.marks.mark()), self.link.limit(), |tx| ops::update(&tx, update, at));
+        Ok(updated?.states.pop().unwrap_or_default())
     }
 
     pub(crate) async fn shared(&self, stream: &StreamId) -> Result<Option<String>, Error> {
@@ -135,7 +165,11 @@ impl Postgres {
         Ok(rows.first().and_then(|row| row.get(1)))
     }
 
-    pub(crate) async fn sign_of_life(&self, me: &Options, process: &str) -> Result<Option<SignOfLife>, Error> {
+    pub(crate) async fn sign_of_life(
+        &self,
+        me: &Options,
+        process: &str,
+    ) -> Result<Option<SignOfLife>, Error> {
         let now = self.read(ops::NOW, &[]).await?.first().map_or(0, |row| row.get(0));
         let rows = self.read(sql::PROCESS, &[&process]).await?;
         Ok(rows.first().and_then(ops::holder).map(|holder| holder.sign(&me.process, now)))
@@ -176,8 +210,9 @@ impl Postgres {
         rows.iter().map(|row| ops::listing(row, me, now)).collect()
     }
 
-    pub(crate) fn close(&self) {
+    pub(crate) async fn close(&self) -> Result<(), Error> {
         self.link.close();
+        Ok(())
     }
 
     /// Reads, which may be repeated freely.
@@ -186,7 +221,8 @@ impl Postgres {
         statement: &str,
         given: &[&(dyn tokio_postgres::types::ToSql + Sync)],
     ) -> Result<Vec<tokio_postgres::Row>, Error> {
-        let (mut waiting, mut tries) = (Waiting::default(), 0);
+        let mut waiting = Waiting::default();
+        let mut tries = 0;
         loop {
             tries += 1;
             let done = match self.link.client().await {
@@ -208,7 +244,12 @@ impl Postgres {
     }
 
     /// What follows from a try: an answer, an error, or another try, when it is time for it.
-    async fn next<T>(&self, done: Result<T, Fault>, waiting: &mut Waiting, tries: usize) -> Result<Option<T>, Error> {
+    async fn next<T>(
+        &self,
+        done: Result<T, Fault>,
+        waiting: &mut Waiting,
+        tries: usize,
+    ) -> Result<Option<T>, Error> {
         if !matches!(done, Err(Fault::Lost(_))) {
             self.link.answers();
         }

@@ -1,5 +1,5 @@
-//! Looks whether a journal's file is whole: its log, its pages, and what its rows promise to each other. Only reads, takes
-//! no turn, and says when it did not get through in time.
+//! Looks whether a journal's file is whole: its log, its pages, and what its rows promise to each other. Only
+//! reads, takes no turn, and says when it did not get through in time.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -12,19 +12,23 @@ use rusqlite::Connection;
 use super::file::beside;
 use crate::text::digest;
 
-/// What each row promises, and how many do not keep it. Events are numbered without gaps up to the number in their stream's
-/// row, and are JSON; what is kept elsewhere is there.
+/// What each row promises, and how many do not keep it. Events are numbered without gaps up to the number in
+/// their stream's row, and are JSON; what is kept elsewhere is there.
 const PROMISES: [(&str, &str); 5] = [
     (
         "streams whose events are not all there",
-        "SELECT count(*) FROM streams s WHERE s.seq <> (SELECT count(*) FROM events e WHERE e.stream = s.stream)
+        "SELECT count(*) FROM streams s WHERE s.seq <> (SELECT count(*) FROM events e WHERE e.stream = \
+            s.stream)
             OR s.seq <> (SELECT coalesce(max(e.seq), 0) FROM events e WHERE e.stream = s.stream)",
     ),
     (
         "events of streams that are not there",
         "SELECT count(*) FROM events e WHERE NOT EXISTS (SELECT 1 FROM streams s WHERE s.stream = e.stream)",
     ),
-    ("events that are no JSON", "SELECT count(*) FROM events WHERE event IS NOT NULL AND NOT json_valid(event)"),
+    (
+        "events that are no JSON",
+        "SELECT count(*) FROM events WHERE event IS NOT NULL AND NOT json_valid(event)",
+    ),
     (
         "events without a text",
         "SELECT count(*) FROM events e WHERE e.event IS NULL
@@ -79,10 +83,19 @@ fn look(connection: &Connection) -> rusqlite::Result<Option<String>> {
             return Ok(Some(format!("{count} {what}")));
         }
     }
+    // A text may hold what is no UTF-8 and be JSON to SQLite all the same; nothing could read it.
+    let mut events = connection.prepare("SELECT event FROM events WHERE event IS NOT NULL")?;
+    let mut rows = events.query([])?;
+    while let Some(row) = rows.next()? {
+        if std::str::from_utf8(row.get_ref(0)?.as_bytes()?).is_err() {
+            return Ok(Some("an event is no text".to_owned()));
+        }
+    }
     let mut blobs = connection.prepare("SELECT digest, body FROM blobs")?;
     let mut rows = blobs.query([])?;
     while let Some(row) = rows.next()? {
-        let (named, body): (String, String) = (row.get(0)?, row.get(1)?);
+        let named: String = row.get(0)?;
+        let body: String = row.get(1)?;
         if digest(&body) != named {
             return Ok(Some("a long text is not the one that was written".to_owned()));
         }
@@ -93,11 +106,13 @@ fn look(connection: &Connection) -> rusqlite::Result<Option<String>> {
 const HEADER: usize = 32;
 const FRAME: usize = 24;
 
-/// Looks whether the log of a file is damaged before its end. SQLite takes a damaged frame for the end of the log, which is
-/// right after a crash; if a transaction was committed behind it, that one is lost without a word.
+/// Looks whether the log of a file is damaged before its end. SQLite takes a damaged frame for the end of the
+/// log, which is right after a crash; if a transaction was committed behind it, that one is lost without a
+/// word.
 pub(super) fn log(database: &Path) -> Result<(), String> {
     let mut before = None;
-    // A frame that is being written while this reads looks damaged; the next look finds it whole, or another one.
+    // A frame that is being written while this reads looks damaged; the next look finds it whole, or another
+    // one.
     for _ in 0..3 {
         let log = match fs::read(beside(database, "-wal")) {
             Ok(log) => log,
@@ -122,7 +137,9 @@ fn damage(log: &[u8]) -> Option<usize> {
         return None;
     }
     let header = log.get(..HEADER)?;
-    let number = |bytes: &[u8], at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+    let number = |bytes: &[u8], at: usize| {
+        u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+    };
     let magic = number(header, 0);
     let big = magic & 1 == 1;
     let page = number(header, 8) as usize;
@@ -132,7 +149,8 @@ fn damage(log: &[u8]) -> Option<usize> {
         return Some(0);
     }
     let salt = &header[16..24];
-    let (mut sum, mut broken) = (sum, None);
+    let mut sum = sum;
+    let mut broken = None;
     for (index, frame) in log[HEADER..].chunks_exact(FRAME + page).enumerate() {
         // Frames of an earlier use of the log are left behind its end.
         let current = &frame[8..16] == salt;

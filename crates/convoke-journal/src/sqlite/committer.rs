@@ -1,5 +1,5 @@
-//! The committer: the one thread that writes to a SQLite file, and the only holder of a write connection in this
-//! process. Many operations that arrive together share one transaction and one fsync.
+//! The committer: the one thread that writes to a SQLite file, and the only holder of a write connection in
+//! this process. Many operations that arrive together share one transaction and one fsync.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -16,10 +16,11 @@ use crate::{Error, Process};
 
 /// An operation that is to be done in a transaction with others.
 pub(super) trait Job: Send {
-    /// Does it on the connection, or is refused with an error. Called again if the transaction has to begin anew.
+    /// Does it on the connection, or is refused with an error. Called again if the transaction has to begin
+    /// anew.
     fn attempt(&mut self, rows: Result<&Connection, Error>);
 
-    /// Forgets what an attempt came to that did not count.
+    /// Forgets the result of an attempt that did not count.
     fn forget(&mut self);
 
     /// Sends the reply, after the commit.
@@ -35,7 +36,8 @@ struct Work<T, F> {
 
 impl<T: Send, F: Fn(&Connection) -> Result<T, Fault> + Send> Job for Work<T, F> {
     fn attempt(&mut self, rows: Result<&Connection, Error>) {
-        self.done = Some(rows.and_then(|rows| apart(rows, &self.work).map_err(|fault| fault.writing(&self.place))));
+        self.done =
+            Some(rows.and_then(|rows| apart(rows, &self.work).map_err(|fault| fault.writing(&self.place))));
     }
 
     fn forget(&mut self) {
@@ -62,18 +64,20 @@ pub(super) struct Committer {
 }
 
 impl Committer {
-    /// Starts the thread. The file is opened for writing at the first operation, so that readers never need to.
+    /// Starts the thread. The file is opened for writing at the first operation, so that readers never need
+    /// to.
     pub(super) fn start(path: PathBuf, me: Process, waits: Waits) -> Result<Self, Error> {
         let place = path.display().to_string();
         let (queue, jobs) = channel();
-        let unavailable = |e: std::io::Error| Error::Unavailable { place: place.clone(), reason: e.to_string() };
+        let unavailable =
+            |e: std::io::Error| Error::Unavailable { place: place.clone(), reason: e.to_string() };
         let thread = std::thread::Builder::new().name("journal-committer".to_owned());
         let thread = thread.spawn(move || run(&path, &me, &waits, &jobs)).map_err(unavailable)?;
         Ok(Self { place, queue: Mutex::new(Some(queue)), thread: Mutex::new(Some(thread)) })
     }
 
-    /// Does `work` in the next transaction and answers when that is durable. Once this future was polled, dropping it
-    /// does not take the work back. The work is done again if the transaction has to begin anew.
+    /// Does `work` in the next transaction and answers when that is durable. Once this future was polled,
+    /// dropping it does not take the work back. The work is done again if the transaction has to begin anew.
     pub(super) async fn write<T: Send + 'static>(
         &self,
         work: impl Fn(&Connection) -> Result<T, Fault> + Send + 'static,
@@ -100,7 +104,7 @@ impl Committer {
     }
 }
 
-/// Does `work` so that its failure undoes its own changes and nobody else's.
+/// Does `work` so that its failure undoes its own changes and no other job's.
 pub(super) fn apart<T>(
     connection: &Connection,
     work: impl FnOnce(&Connection) -> Result<T, Fault>,

@@ -9,8 +9,11 @@ use super::*;
 use crate::sqlite::{file, ops};
 use crate::{Change, Changed, Process, StreamId};
 
-/// A committer on a new journal whose thread is busy until the sender is dropped, so that what comes is one batch.
-async fn busy(dir: &tempfile::TempDir) -> (Committer, mpsc::Sender<()>, impl Future<Output = Result<(), Error>>) {
+/// A committer on a new journal whose thread is busy until the sender is dropped, so that what comes is one
+/// batch.
+async fn busy(
+    dir: &tempfile::TempDir,
+) -> (Committer, mpsc::Sender<()>, impl Future<Output = Result<(), Error>>) {
     let path = dir.path().join("journal.db");
     let me = Process::current([1; 10]);
     file::prepare(&path, &me).unwrap();
@@ -112,7 +115,10 @@ async fn what_is_queued_is_done_before_the_thread_ends() {
     committer.close();
     assert!(matches!(committer.write(|_| Ok(())).await, Err(Error::Unavailable { .. })));
     let rows = file::connect(&dir.path().join("journal.db")).unwrap();
-    assert_eq!(rows.query_row("SELECT value FROM meta WHERE name = 't1'", [], |row| row.get::<_, i64>(0)), Ok(1));
+    assert_eq!(
+        rows.query_row("SELECT value FROM meta WHERE name = 't1'", [], |row| row.get::<_, i64>(0)),
+        Ok(1)
+    );
 }
 
 #[tokio::test]
@@ -130,8 +136,16 @@ async fn of_two_updates_in_one_batch_the_second_sees_what_the_first_has_left() {
         }))
     };
     // The one that fails leaves nothing to be seen.
-    let writes = vec![longer("", Ok(())), longer("x", Err(wrong())), longer("x", Ok(())), longer("xx", Ok(()))];
+    let writes =
+        vec![longer("", Ok(())), longer("x", Err(wrong())), longer("x", Ok(())), longer("xx", Ok(()))];
     let answers = together(writes, release).await;
     assert_eq!(first.await, Ok(()));
     assert_eq!(answers, [Ok(()), Err(wrong()), Ok(()), Ok(())]);
+}
+
+#[test]
+fn an_index_that_a_stopped_process_keeps_from_being_read_is_locked_and_not_damaged() {
+    let failed = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_PROTOCOL);
+    let told = Fault::Sql(rusqlite::Error::SqliteFailure(failed, None)).reading("journal.db");
+    assert!(matches!(told, Error::Unavailable { .. }), "{told:?}");
 }

@@ -1,5 +1,5 @@
-//! The journal's file: looks at what is there with plain reads before SQLite may touch it, and makes new journals
-//! whole or not at all. Never changes a file it refuses, and leaves nothing beside it.
+//! The journal's file: looks at what is there with plain reads before SQLite may touch it, and makes new
+//! journals whole or not at all. Never changes a file it refuses, and leaves nothing beside it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use super::generation::Place;
+use super::generation::JournalFiles;
 use super::ops::{Fault, SCHEMA_SQLITE};
 use super::over;
 use crate::{Error, FORMAT, Process, Refusal};
@@ -23,9 +23,9 @@ const APPLICATION: u32 = 0x436f_6e76;
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 const HEADER: usize = 100;
 
-/// Makes sure that a journal we know is at `path`: finds it, or creates it. Returns its place, and its format, which may
-/// be an older one than ours and is then to be upgraded.
-pub(super) fn prepare(path: &Path, process: &Process) -> Result<(Place, u32), Error> {
+/// Makes sure that a journal we know is at `path`: finds it, or creates it. Returns its place, and its
+/// format, which may be an older one than ours and is then to be upgraded.
+pub(super) fn prepare(path: &Path, process: &Process) -> Result<(JournalFiles, u32), Error> {
     let place = path.display().to_string();
     if !has_later(path)? {
         if examine(path, &place)?.is_none() {
@@ -34,12 +34,13 @@ pub(super) fn prepare(path: &Path, process: &Process) -> Result<(Place, u32), Er
     } else {
         mend(path, process)?;
     }
-    let unreadable = |error: io::Error| Error::Unavailable { place: place.clone(), reason: error.to_string() };
+    let unreadable =
+        |error: io::Error| Error::Unavailable { place: place.clone(), reason: error.to_string() };
     let nowhere = || {
         let reason = "it is a link to nowhere; name a file".to_owned();
         Error::BadLocation { given: place.clone(), reason }
     };
-    let found = match Place::find(path) {
+    let found = match JournalFiles::find(path) {
         Ok(found) => found,
         Err(error) if error.kind() == ErrorKind::NotFound => return Err(nowhere()),
         Err(error) => return Err(unreadable(error)),
@@ -51,22 +52,25 @@ pub(super) fn prepare(path: &Path, process: &Process) -> Result<(Place, u32), Er
 
 /// Whether there are later generations of the journal at `path`.
 fn has_later(path: &Path) -> Result<bool, Error> {
-    match Place::find(path).and_then(|place| place.later()) {
+    match JournalFiles::find(path).and_then(|place| place.later()) {
         Ok(later) => Ok(!later.is_empty()),
         // There is no directory yet, or no way to look into it, which the next look says.
         Err(_) => Ok(false),
     }
 }
 
-/// Makes the name of a journal lead to its last generation, if it should and does not: a process that made that one may
-/// have been killed before. A name that was removed, or given to another file, is a person's doing and is refused.
+/// Makes the name of a journal lead to its last generation, if it should and does not: a process that made
+/// that one may have been killed before. A name that was removed, or given to another file, is a person's
+/// doing and is refused.
 fn mend(path: &Path, process: &Process) -> Result<(), Error> {
     let place = path.display().to_string();
-    let unreadable = |error: io::Error| Error::Unavailable { place: place.clone(), reason: error.to_string() };
-    let found = Place::find(path).map_err(unreadable)?;
+    let unreadable =
+        |error: io::Error| Error::Unavailable { place: place.clone(), reason: error.to_string() };
+    let found = JournalFiles::find(path).map_err(unreadable)?;
     let Some(last) = found.later().map_err(unreadable)?.last().copied() else { return Ok(()) };
     let file = found.file(last);
-    let refuse = |found: String| Err(Error::Refused { place: place.clone(), refusal: Refusal::Torn { found } });
+    let refuse =
+        |found: String| Err(Error::Refused { place: place.clone(), refusal: Refusal::Torn { found } });
     match fs::symlink_metadata(found.base()) {
         Ok(base) if base.is_symlink() => {
             if fs::read_link(found.base()).ok() == found.target(last).ok() {
@@ -75,9 +79,13 @@ fn mend(path: &Path, process: &Process) -> Result<(), Error> {
         }
         Ok(base) => {
             let query = "SELECT value FROM meta WHERE name = $1";
-            let of = looker(&file).and_then(|rows| rows.query_row(query, [over::OF], |row| row.get::<_, i64>(0)));
+            let of =
+                looker(&file).and_then(|rows| rows.query_row(query, [over::OF], |row| row.get::<_, i64>(0)));
             if last > 1 || of.ok() != Some(base.ino().cast_signed()) {
-                return refuse(format!("it is another file than the one that {} was made from", file.display()));
+                return refuse(format!(
+                    "it is another file than the one that {} was made from",
+                    file.display()
+                ));
             }
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -91,16 +99,18 @@ fn mend(path: &Path, process: &Process) -> Result<(), Error> {
     Ok(())
 }
 
-/// Copies the log into the file as far as it can be done now, so that the file's header says its format: that is where
-/// an older version looks before it refuses.
+/// Copies the log into the file as far as it can be done now, so that the file's header says its format: that
+/// is where an older version looks before it refuses.
 pub(super) fn settle(path: &Path) -> rusqlite::Result<()> {
     connect(path)?.execute_batch("PRAGMA wal_checkpoint(PASSIVE)")
 }
 
 /// A connection to an existing file, with what every connection needs.
 pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    let connection =
-        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    let connection = Connection::open_with_flags(
+        path,
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )?;
     connection.busy_timeout(std::time::Duration::from_secs(10))?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
@@ -113,10 +123,12 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The format of the journal in the file at `path`, which a person knows as `place`; `None` if nothing is there.
+/// The format of the journal in the file at `path`, which a person knows as `place`; `None` if nothing is
+/// there.
 fn examine(path: &Path, place: &str) -> Result<Option<u32>, Error> {
     let place = place.to_owned();
-    let unreadable = |error: io::Error| Error::Unavailable { place: place.clone(), reason: error.to_string() };
+    let unreadable =
+        |error: io::Error| Error::Unavailable { place: place.clone(), reason: error.to_string() };
     let refuse = |refusal| Err(Error::Refused { place: place.clone(), refusal });
     let looked = match look(path) {
         Ok(looked) => looked,
@@ -151,8 +163,8 @@ fn examine(path: &Path, place: &str) -> Result<Option<u32>, Error> {
     let pages = if number(24) == number(92) { u64::from(number(28)) } else { 0 };
     if page < 512 || meta.len() % page != 0 || meta.len() < pages * page {
         let found = format!("{} bytes are left of {}", meta.len(), pages * page);
-        // While a write-ahead log is being copied into the file, or after a crash amid that, the file may be shorter
-        // than it says; the log has the rest. Without a log, or if that does not add up, it is torn.
+        // While a write-ahead log is being copied into the file, or after a crash amid that, the file may be
+        // shorter than it says; the log has the rest. Without a log, or if that does not add up, it is torn.
         if !has_log(path) || !adds_up(path) {
             return refuse(Refusal::Torn { found });
         }
@@ -170,8 +182,8 @@ fn logged_format(path: &Path) -> rusqlite::Result<u32> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-/// A connection for looking at a file that may be about to be refused. Closing the last connection would copy the log
-/// into it; this one does not.
+/// A connection for looking at a file that may be about to be refused. Closing the last connection would copy
+/// the log into it; this one does not.
 fn looker(path: &Path) -> rusqlite::Result<Connection> {
     let connection = connect(path)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
@@ -180,11 +192,11 @@ fn looker(path: &Path) -> rusqlite::Result<Connection> {
 
 /// The files this process has looked into, by device and inode, each open until the process ends.
 ///
-/// SQLite's locks are POSIX locks, which belong to the process: closing any descriptor of a file gives up all of them,
-/// also those of a connection that another journal of this process has to the same file. A program that then closes
-/// the file elsewhere takes itself for the last one and removes the log we go on writing to (the SQLite we bring looks
-/// twice before it does, older ones do not). So a descriptor that is not SQLite's is never closed. While it is open its
-/// inode cannot become another file's, so the key stays true.
+/// SQLite's locks are POSIX locks, which belong to the process: closing any descriptor of a file gives up all
+/// of them, also those of a connection that another journal of this process has to the same file. A program
+/// that then closes the file elsewhere takes itself for the last one and removes the log we go on writing to
+/// (the SQLite we bring looks twice before it does, older ones do not). So a descriptor that is not SQLite's
+/// is never closed. While it is open its inode cannot become another file's, so the key stays true.
 static LOOKED_INTO: Mutex<BTreeMap<(u64, u64), &'static File>> = Mutex::new(BTreeMap::new());
 
 /// What the file system says about a file, and its first bytes; `None` if it is something else than a file.
@@ -215,14 +227,14 @@ pub(super) fn looked_into(path: &Path) -> io::Result<&'static File> {
     if let Some(file) = looked_into.get(&(found.dev(), found.ino())) {
         return Ok(file);
     }
-    // Leaked before anything else: the path may by now name a file that is in the map, and the second descriptor must
-    // not be closed either.
+    // Leaked before anything else: the path may by now name a file that is in the map, and the second
+    // descriptor must not be closed either.
     let file: &'static File = Box::leak(Box::new(File::open(path)?));
     let opened = file.metadata()?;
     Ok(looked_into.entry((opened.dev(), opened.ino())).or_insert(file))
 }
 
-/// No file is a place for a new journal, unless the log of a lost one lies there.
+/// A missing file is a place for a new journal, unless the log of a lost one lies there.
 fn nothing(path: &Path, place: String) -> Result<Option<u32>, Error> {
     if has_log(path) {
         let found = "the file is missing, but its write-ahead log is there".to_owned();
@@ -236,16 +248,16 @@ fn has_log(path: &Path) -> bool {
 }
 
 fn adds_up(path: &Path) -> bool {
-    let check =
-        looker(path).and_then(|rows| rows.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0)));
+    let check = looker(path)
+        .and_then(|rows| rows.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0)));
     check.is_ok_and(|answer| answer == "ok")
 }
 
 /// How often this process has begun to make a journal.
 static ATTEMPTS: AtomicU64 = AtomicU64::new(0);
 
-/// Builds the journal under a name of its own and links it into place, so that no other process ever sees half of it.
-/// If another process was first, its journal stays and ours is thrown away.
+/// Builds the journal under a name of its own and links it into place, so that no other process ever sees
+/// half of it. If another process was first, its journal stays and ours is thrown away.
 fn create(path: &Path, process: &Process) -> Result<(), Error> {
     let failed = |reason: String| Error::CannotWrite { place: path.display().to_string(), reason };
     let parent = match path.parent() {
@@ -253,7 +265,8 @@ fn create(path: &Path, process: &Process) -> Result<(), Error> {
         _ => Path::new("."),
     };
     DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(|e| failed(e.to_string()))?;
-    // Each attempt has a draft of its own: two that shared one would truncate what the other has linked into place.
+    // Each attempt has a draft of its own: two that shared one would truncate what the other has linked into
+    // place.
     let attempt = ATTEMPTS.fetch_add(1, Ordering::Relaxed);
     let draft = beside(path, &format!(".new-{}-{attempt}", process.id));
     let made = build(&draft).and_then(|()| match fs::hard_link(&draft, path) {
@@ -268,7 +281,13 @@ fn create(path: &Path, process: &Process) -> Result<(), Error> {
 }
 
 fn build(draft: &Path) -> Result<(), String> {
-    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(draft).map_err(|e| e.to_string())?;
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(draft)
+        .map_err(|e| e.to_string())?;
     let fill = || {
         let connection = connect(draft)?;
         connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;")?;

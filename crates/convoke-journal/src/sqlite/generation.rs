@@ -1,8 +1,9 @@
-//! Which file the journal is in. Usually the one it was named by; after a stopped process was left behind with the locks
-//! of that one, a copy of it: the next generation. `docs/decisions/0003-sqlite-turns.md` has the whole argument.
+//! Which file the journal is in. Usually the one it was named by; after a stopped process was left
+//! behind with the locks of that file, a copy of it: the next generation.
+//! `docs/internals/decisions/0003-sqlite-turns.md` has the whole argument.
 //!
-//! Generation 0 is the file `journal.db` itself, generation 7 is `journal.db-over/7.db` and then `journal.db` is a link to
-//! it, for programs that know nothing of this. The greatest number counts, not the link.
+//! Generation 0 is the file `journal.db` itself, generation 7 is `journal.db-over/7.db` and then `journal.db`
+//! is a link to it, for programs that know nothing of this. The greatest number counts, not the link.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -14,7 +15,7 @@ use super::file::beside;
 
 /// Where a journal is, whatever its generation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct JournalFiles {
     base: PathBuf,
 }
 
@@ -44,9 +45,9 @@ impl Generation {
     }
 }
 
-impl Place {
-    /// The place of the journal that this path names. Links that a person made are followed; the link to a generation
-    /// is not.
+impl JournalFiles {
+    /// The place of the journal that this path names. Links that a person made are followed; the link to a
+    /// generation is not.
     pub(super) fn find(path: &Path) -> io::Result<Self> {
         let mut path = path.to_owned();
         for _ in 0..40 {
@@ -66,7 +67,7 @@ impl Place {
         Err(io::Error::other("too many links"))
     }
 
-    /// The name that a person knows, without links of theirs.
+    /// The name that a person knows, without that person's links.
     pub(super) fn base(&self) -> &Path {
         &self.base
     }
@@ -76,7 +77,8 @@ impl Place {
         if number == 0 { self.base.clone() } else { self.workshop().join(format!("{number}.db")) }
     }
 
-    /// The directory of the later generations, in which processes that make the next one leave word of it.
+    /// The directory of the later generations, in which a process
+    /// that makes the next one leaves a note of it.
     pub(super) fn workshop(&self) -> PathBuf {
         beside(&self.base, "-over")
     }
@@ -136,7 +138,8 @@ impl Place {
 
     /// What the name is a link to when a generation is the journal.
     pub(super) fn target(&self, number: u64) -> io::Result<PathBuf> {
-        let (workshop, file) = (self.workshop(), self.file(number));
+        let workshop = self.workshop();
+        let file = self.file(number);
         let parts = workshop.file_name().zip(file.file_name()).ok_or(ErrorKind::InvalidInput)?;
         Ok(Path::new(parts.0).join(parts.1))
     }
@@ -147,7 +150,11 @@ impl Place {
         fs::rename(draft, &self.base)?;
         for before in (0..number).filter(|before| *before + 1 == number || self.file(*before).exists()) {
             let file = self.file(before);
-            let names = [(before > 0).then(|| file.clone()), Some(beside(&file, "-wal")), Some(beside(&file, "-shm"))];
+            let names = [
+                (before > 0).then(|| file.clone()),
+                Some(beside(&file, "-wal")),
+                Some(beside(&file, "-shm")),
+            ];
             for name in names.into_iter().flatten() {
                 // It may be gone already, and what stays is in the way of nothing.
                 let _ = fs::remove_file(name);

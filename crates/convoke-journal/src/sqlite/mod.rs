@@ -4,7 +4,8 @@ mod check;
 mod committer;
 mod file;
 mod generation;
-pub(crate) mod ops;
+mod operations;
+mod ops;
 mod over;
 mod store;
 mod turn;
@@ -13,4 +14,3 @@ mod writer;
 
 pub use check::Checked;
 pub(crate) use store::Embedded;
-pub(crate) use wait::Waits;

@@ -1,4 +1,4 @@
-//! The journal's operations on an embedded database, each inside a transaction somebody else opened.
+//! The journal's operations on an embedded database, each inside a transaction that the caller opened.
 
 use std::sync::LazyLock;
 
@@ -9,12 +9,13 @@ use crate::lease::Holder;
 use crate::sql::{self, signed, unsigned};
 use crate::text::Stored;
 use crate::{
-    Appended, Batch, Change, Error, FORMAT, Filter, KeyedInput, Lease, Listing, Options, Process, Pruned, Record,
-    Refusal, SignOfLife, StreamId, Submitted,
+    Appended, Batch, Change, Error, FORMAT, Filter, KeyedInput, Lease, Listing, Options, Process, Pruned,
+    Record, Refusal, SignOfLife, StreamId, Submitted,
 };
 
-/// The tables, as SQLite says them. Its text is compared byte by byte anyway.
-pub(super) static SCHEMA_SQLITE: LazyLock<String> = LazyLock::new(|| sql::schema("TEXT", "INTEGER PRIMARY KEY"));
+/// The tables in SQLite's words. SQLite compares text byte by byte anyway.
+pub(super) static SCHEMA_SQLITE: LazyLock<String> =
+    LazyLock::new(|| sql::schema("TEXT", "INTEGER PRIMARY KEY"));
 
 const NOW: &str = "SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)";
 const ADD_EVENT: &str = "INSERT INTO events (stream, seq, at, event, blob) VALUES ($1, $2, $3, $4, $5)";
@@ -56,7 +57,8 @@ impl Fault {
             Self::Told(error) => return error,
             Self::Sql(error) => error,
         };
-        let (place, reason) = (place.to_owned(), error.to_string());
+        let place = place.to_owned();
+        let reason = error.to_string();
         match error.sqlite_error_code() {
             Some(
                 ErrorCode::DiskFull
@@ -68,7 +70,10 @@ impl Fault {
                 | ErrorCode::TooBig
                 | ErrorCode::OutOfMemory,
             ) => io(place, reason),
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            // The last one is what SQLite says when a process is stopped amid a change of the log's index.
+            Some(
+                ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed,
+            ) => {
                 let reason = format!("another program keeps it locked ({reason})");
                 Error::Unavailable { place, reason }
             }
@@ -82,7 +87,8 @@ type Done<T> = Result<T, Fault>;
 pub(crate) fn submit(rows: &Connection, input: &KeyedInput, at: u64) -> Done<Submitted> {
     run(rows, sql::NEW_STREAM, params![input.stream.as_str(), signed(at)])?;
     let stored = store(rows, &input.body)?;
-    let added = run(rows, sql::ADD_INPUT, params![input.stream.as_str(), input.key, stored.inline, stored.digest])?;
+    let added =
+        run(rows, sql::ADD_INPUT, params![input.stream.as_str(), input.key, stored.inline, stored.digest])?;
     Ok(if added == 1 { Submitted::Accepted } else { Submitted::AlreadyKnown })
 }
 
@@ -103,8 +109,10 @@ pub(crate) fn own(rows: &Connection, me: &Options, stream: &StreamId) -> Done<u6
 }
 
 pub(crate) fn heartbeat(rows: &Connection, me: &Options) -> Done<()> {
-    let (who, now) = (&me.process, now(rows)?);
-    let (pid, start) = (i64::from(who.pid), signed(who.start_time));
+    let who = &me.process;
+    let now = now(rows)?;
+    let pid = i64::from(who.pid);
+    let start = signed(who.start_time);
     run(rows, sql::BEAT, params![who.id, who.boot, who.pid_namespace, pid, start, me.ttl_ms(), now])?;
     run(rows, sql::FORGET_SILENT, [now - sql::SILENT_MS])?;
     Ok(())
@@ -140,7 +148,9 @@ pub(crate) fn leave(rows: &Connection, me: &Options) -> Done<()> {
 
 pub(crate) fn append(rows: &Connection, lease: &Lease, expected: u64, batch: &Batch) -> Done<Appended> {
     let stream = lease.stream.as_str();
-    let (count, at, epoch) = (signed(batch.events.len() as u64), signed(batch.at), signed(lease.epoch));
+    let count = signed(batch.events.len() as u64);
+    let at = signed(batch.at);
+    let epoch = signed(lease.epoch);
     let moved = params![count, at, batch.summary, stream, signed(expected), lease.process, epoch];
     if run(rows, sql::ADVANCE, moved)? == 0 {
         return Err(why_not(rows, lease, expected)?.into());
@@ -169,7 +179,8 @@ pub(crate) fn append(rows: &Connection, lease: &Lease, expected: u64, batch: &Ba
 
 /// Changes a shared stream. Returns the number of its last event now, and its new state.
 pub(crate) fn update(rows: &Connection, shared: &StreamId, at: u64, change: &Change) -> Done<(u64, String)> {
-    let (stream, at) = (shared.as_str(), signed(at));
+    let stream = shared.as_str();
+    let at = signed(at);
     run(rows, sql::NEW_STREAM, params![stream, at])?;
     let read = |row: &Row<'_>| Ok((unsigned(row.get(0)?), row.get(1)?));
     let (seq, state): (u64, Option<String>) = rows.prepare_cached(sql::SHARED)?.query_row([stream], read)?;
@@ -189,13 +200,15 @@ fn add_events(rows: &Connection, stream: &str, after: u64, at: i64, events: &[St
 }
 
 pub(crate) fn shared(rows: &Connection, stream: &StreamId) -> Done<Option<String>> {
-    let state = rows.prepare_cached(sql::SHARED)?.query_row([stream.as_str()], |row| row.get(1)).optional()?;
+    let state =
+        rows.prepare_cached(sql::SHARED)?.query_row([stream.as_str()], |row| row.get(1)).optional()?;
     Ok(state.flatten())
 }
 
 fn why_not(rows: &Connection, lease: &Lease, expected: u64) -> Done<Error> {
     let stream = lease.stream.clone();
-    let read = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, Option<String>>(1)?, row.get::<_, i64>(2)?));
+    let read =
+        |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, Option<String>>(1)?, row.get::<_, i64>(2)?));
     let found = rows.prepare_cached(sql::STREAM)?.query_row([stream.as_str()], read).optional()?;
     Ok(match found {
         Some((seq, Some(owner), epoch)) if owner == lease.process && unsigned(epoch) == lease.epoch => {
@@ -207,7 +220,9 @@ fn why_not(rows: &Connection, lease: &Lease, expected: u64) -> Done<Error> {
 
 pub(crate) fn load(rows: &Connection, stream: &StreamId, after: u64) -> Done<Vec<Record>> {
     let read = |row: &Row<'_>| {
-        let (seq, at, event) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let seq = row.get(0)?;
+        let at = row.get(1)?;
+        let event = row.get(2)?;
         Ok(Record { stream: stream.clone(), seq: unsigned(seq), at: unsigned(at), event })
     };
     all(rows, sql::LOAD, params![stream.as_str(), signed(after)], read)
@@ -229,8 +244,10 @@ pub(crate) fn list(rows: &Connection, me: &Options, filter: &Filter) -> Done<Vec
     let read = |row: &Row<'_>| {
         let owner = holder(row)?.and_then(|holder| holder.live(&me.process, now));
         let stream = StreamId::new(row.get::<_, String>(7)?).map_err(|e| conversion(7, e))?;
-        let (summary, seq) = (row.get(8)?, unsigned(row.get(9)?));
-        let (created_at, updated_at) = (unsigned(row.get(10)?), unsigned(row.get(11)?));
+        let summary = row.get(8)?;
+        let seq = unsigned(row.get(9)?);
+        let created_at = unsigned(row.get(10)?);
+        let updated_at = unsigned(row.get(11)?);
         Ok(Listing { stream, summary, seq, created_at, updated_at, owner })
     };
     all(rows, sql::LIST, params![from, to, filter.limit()], read)
@@ -252,7 +269,7 @@ pub(crate) fn prune(rows: &Connection, me: &Options, streams: &[StreamId]) -> Do
             pruned.removed.push(stream.clone());
         }
     }
-    // Flights whose holders are gone, and which nobody has wanted since.
+    // Flights whose holders are gone, and which no process has wanted since.
     for flight in all(rows, sql::FLIGHTS, [], |row| row.get::<_, String>(0))? {
         let held = rows.prepare_cached(sql::HOLDER)?.query_row([&flight], holder).optional()?.flatten();
         if held.and_then(|holder| holder.live(&me.process, now)).is_none() {
@@ -269,7 +286,7 @@ pub(crate) fn forget_results(rows: &Connection, before: u64) -> Done<u64> {
     Ok(gone as u64)
 }
 
-/// Makes the tables ours, if somebody else has not done it since we looked.
+/// Makes the tables ours, if another process has not done it since we looked.
 pub(super) fn upgrade(rows: &Connection, place: &str) -> Done<()> {
     let found: u32 = rows.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if found > FORMAT {
@@ -283,9 +300,12 @@ pub(super) fn upgrade(rows: &Connection, place: &str) -> Done<()> {
 /// The owner in the first seven columns, if there is one.
 fn holder(row: &Row<'_>) -> rusqlite::Result<Option<Holder>> {
     let Some(id) = row.get(0)? else { return Ok(None) };
-    let (pid, start): (i64, i64) = (row.get(3)?, row.get(4)?);
+    let pid: i64 = row.get(3)?;
+    let start: i64 = row.get(4)?;
     let pid = u32::try_from(pid).map_err(|e| conversion(3, e))?;
-    let (boot, pid_namespace, start_time) = (row.get(1)?, row.get(2)?, unsigned(start));
+    let boot = row.get(1)?;
+    let pid_namespace = row.get(2)?;
+    let start_time = unsigned(start);
     let process = Process { id, boot, pid_namespace, pid, start_time };
     Ok(Some(Holder { process, ttl: row.get(5)?, beat: row.get(6)? }))
 }

@@ -1,9 +1,11 @@
-//! Leaves a file behind whose write lock a stopped process holds, and goes on with a copy of it: the next generation.
+//! Leaves a file behind whose write lock a stopped process holds, and goes on with a copy of it: the next
+//! generation.
 //!
-//! The order is what makes it safe. Word of it is left first; then the holder is seen to stand still, the file and its
-//! log are copied, and the holder is seen not to have run meanwhile; then the copy gets its name, which only one can have.
-//! A writer looks for such word after its commit, so either its commit was there to be copied, or it knows that it has to
-//! ask what became of it. `docs/decisions/0003-sqlite-turns.md` has the whole argument.
+//! The order is what makes it safe. A note of it is left first; then the holder is seen to be stopped, the
+//! file and its log are copied, and the holder is seen not to have run meanwhile; then the copy gets its
+//! name, which only one can have. A writer looks for such a note after its commit, so either its commit was
+//! there to be copied, or it knows that it has to ask what became of it.
+//! `docs/internals/decisions/0003-sqlite-turns.md` has the whole argument.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
@@ -12,12 +14,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::file::{self, beside};
-use super::generation::{Generation, Place};
+use super::generation::{Generation, JournalFiles};
 use crate::Process;
-use crate::locks::Standstill;
+use crate::locks::StoppedProcess;
 
-/// The number of the last batch is in the row `batch` of the table `meta`; that of the last one that a generation was made
-/// with is in the row of this name.
+/// The number of the last batch is in the row `batch` of the table `meta`; that of the last one that a
+/// generation was made with is in the row of this name.
 pub(super) fn row(number: u64) -> String {
     format!("over:{number}")
 }
@@ -29,8 +31,8 @@ pub(super) const OF: &str = "over:of";
 pub(super) enum Proof<'a> {
     /// The caller has the write lock.
     Mine,
-    /// Another process has it and stands still. The function looks who has the lock.
-    Stopped(Standstill, &'a dyn Fn() -> Option<u32>),
+    /// Another process has it and is stopped. The function looks which process has the lock.
+    Stopped(StoppedProcess, &'a dyn Fn() -> Option<u32>),
 }
 
 impl Proof<'_> {
@@ -38,7 +40,7 @@ impl Proof<'_> {
         match self {
             Self::Mine => true,
             Self::Stopped(still, holder) => {
-                holder() == Some(still.pid) && Standstill::of(still.pid).as_ref() == Some(still)
+                holder() == Some(still.pid) && StoppedProcess::of(still.pid).as_ref() == Some(still)
             }
         }
     }
@@ -57,24 +59,25 @@ pub(super) enum Step {
 /// How many intents this process has left.
 static ATTEMPTS: AtomicU64 = AtomicU64::new(0);
 
-/// Word that a process is making the next generation. Removed when it is dropped.
+/// A note that a process is making the next generation. Removed when it is dropped.
 struct Intent {
     file: PathBuf,
     draft: PathBuf,
 }
 
 impl Intent {
-    fn leave(place: &Place, from: &Generation, me: &Process) -> io::Result<Self> {
+    fn leave(place: &JournalFiles, from: &Generation, me: &Process) -> io::Result<Self> {
         let workshop = place.workshop();
         let attempt = ATTEMPTS.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{}-{attempt}", from.number, me.id);
-        let (file, draft) = (workshop.join(&name), workshop.join(name + ".db"));
+        let file = workshop.join(&name);
+        let draft = workshop.join(name + ".db");
         for _ in 0..100 {
             DirBuilder::new().recursive(true).mode(0o700).create(&workshop)?;
             let told = fs::write(&draft, who(me)).and_then(|()| fs::rename(&draft, &file));
             match told {
                 Ok(()) => return Ok(Self { file, draft }),
-                // Another one has removed the empty directory at this moment.
+                // Another process has removed the empty directory at this moment.
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
@@ -92,19 +95,22 @@ impl Drop for Intent {
 /// Removes an intent with its draft. The intent goes last, so that one whose process is gone is found again.
 fn forget(intent: &Path) {
     let draft = beside(intent, ".db");
-    for name in [beside(&draft, "-wal"), beside(&draft, "-shm"), beside(&draft, "-link"), draft, intent.to_owned()] {
-        // What cannot be removed is found again by the next one.
+    for name in
+        [beside(&draft, "-wal"), beside(&draft, "-shm"), beside(&draft, "-link"), draft, intent.to_owned()]
+    {
+        // What cannot be removed is found again by the next process.
         let _ = fs::remove_file(name);
     }
     if let Some(workshop) = intent.parent() {
-        // Fails while anything else is in it, and that is meant.
+        // Fails while anything else is in it, as it should.
         let _ = fs::remove_dir(workshop);
     }
 }
 
-/// Whether a process may yet give a copy of this generation its name. Word of a process that is gone is removed, because
-/// it never will; so is word about an earlier generation, whose next one has its name already.
-pub(super) fn is_being_left(place: &Place, from: &Generation, me: &Process) -> io::Result<bool> {
+/// Whether a process may yet give a copy of this generation its name. The note of a process
+/// that is gone is removed, because it never will; so is a note about an earlier
+/// generation, whose next one has its name already.
+pub(super) fn is_being_left(place: &JournalFiles, from: &Generation, me: &Process) -> io::Result<bool> {
     let entries = match fs::read_dir(place.workshop()) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
@@ -114,11 +120,13 @@ pub(super) fn is_being_left(place: &Place, from: &Generation, me: &Process) -> i
     for entry in entries {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        let Some(number) = name.split('-').next().and_then(|number| number.parse::<u64>().ok()) else { continue };
+        let Some(number) = name.split('-').next().and_then(|number| number.parse::<u64>().ok()) else {
+            continue;
+        };
         if name.contains(".db") {
             continue;
         }
-        // One that cannot be read was removed at this moment; the next look says so.
+        // A note that cannot be read was removed at this moment; the next look says so.
         let maker = fs::read_to_string(entry.path()).ok().and_then(|word| parse(&word));
         // The journal cannot be used from two machines, so another boot is an earlier one.
         let earlier = |boot: &str| !boot.is_empty() && !me.boot.is_empty() && boot != me.boot;
@@ -138,19 +146,27 @@ fn who(me: &Process) -> String {
 
 fn parse(word: &str) -> Option<Process> {
     let mut lines = word.strip_suffix('\n')?.split('\n');
-    let (boot, pid_namespace) = (lines.next()?.to_owned(), lines.next()?.to_owned());
-    let (pid, start_time) = (lines.next()?.parse().ok()?, lines.next()?.parse().ok()?);
+    let boot = lines.next()?.to_owned();
+    let pid_namespace = lines.next()?.to_owned();
+    let pid = lines.next()?.parse().ok()?;
+    let start_time = lines.next()?.parse().ok()?;
     Some(Process { id: String::new(), boot, pid_namespace, pid, start_time })
 }
 
-/// Makes the generation after `from`, if no process writes to that for as long as it takes. Afterwards there is a later
-/// generation, made by this process or by another one, or there is an error and nothing has changed.
-pub(super) fn take_over(place: &Place, from: &Generation, me: &Process, proof: &Proof<'_>) -> io::Result<()> {
+/// Makes the generation after `from`, if no process writes to that for as long as it takes. Afterwards there
+/// is a later generation, made by this process or by another one, or there is an error and nothing has
+/// changed.
+pub(super) fn take_over(
+    place: &JournalFiles,
+    from: &Generation,
+    me: &Process,
+    proof: &Proof<'_>,
+) -> io::Result<()> {
     take_over_by_steps(place, from, me, proof, |_| Ok(()))
 }
 
 fn take_over_by_steps(
-    place: &Place,
+    place: &JournalFiles,
     from: &Generation,
     me: &Process,
     proof: &Proof<'_>,
@@ -162,8 +178,8 @@ fn take_over_by_steps(
     if !proof.holds() {
         return Err(moved());
     }
-    // The file first: a page that is being copied into it from the log at this moment is in the log too, and stays there
-    // for as long as the write lock is held.
+    // The file first: a page that is being copied into it from the log at this moment is in the log too, and
+    // stays there for as long as the write lock is held.
     copy(file::looked_into(&from.path)?, &intent.draft)?;
     match File::open(beside(&from.path, "-wal")) {
         // SQLite has no lock on this file, so closing it gives none up.
@@ -179,7 +195,7 @@ fn take_over_by_steps(
     File::open(&intent.draft)?.sync_all()?;
     after(Step::Whole)?;
     match fs::hard_link(&intent.draft, place.file(from.number + 1)) {
-        // Another one was first: its copy is as good, and ours is thrown away.
+        // Another process was first: its copy is as good, and ours is thrown away.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(()),
         named => named?,
     }
@@ -187,14 +203,16 @@ fn take_over_by_steps(
         File::open(dir)?.sync_all()?;
     }
     after(Step::Named)?;
-    // From here on it is done; a name that leads to the old file is mended by the next process that opens the journal.
+    // From here on it is done; a name that leads to the old file is mended by the next process that opens the
+    // journal.
     let _ = place.point_to(from.number + 1, &beside(&intent.draft, "-link"));
     after(Step::Pointed)?;
     drop(intent);
     Ok(())
 }
 
-/// Makes one whole file of a copy and its log, as SQLite does after a crash: what was committed counts, and nothing else.
+/// Makes one whole file of a copy and its log, as SQLite does after a crash: what was committed counts, and
+/// nothing else.
 fn finish(draft: &Path, from: &Generation) -> rusqlite::Result<()> {
     let connection = file::connect(draft)?;
     connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;")?;

@@ -14,7 +14,7 @@ const STEPS: [Step; 5] = [Step::Told, Step::Copied, Step::Whole, Step::Named, St
 
 struct World {
     dir: tempfile::TempDir,
-    place: Place,
+    place: JournalFiles,
     first: Generation,
 }
 
@@ -43,13 +43,14 @@ impl World {
         statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
     }
 
-    /// Whether word or a draft of a next generation lies there.
+    /// Whether a note or a draft of a next generation lies there.
     fn unfinished(&self) -> bool {
         let Ok(entries) = fs::read_dir(self.place.workshop()) else { return false };
         entries.map(|entry| entry.unwrap().file_name()).any(|name| name.to_str().unwrap().contains("-p_"))
     }
 
-    /// Takes over under the caller's own lock, and is cut off after a step as by a crash: nothing is cleaned up.
+    /// Takes over under the caller's own lock, and is cut off after a step as by a crash: nothing is cleaned
+    /// up.
     fn cut_after(&self, step: Step, who: &Process) -> io::Result<()> {
         let from = self.current();
         let lock = file::connect(&from.path).unwrap();
@@ -103,7 +104,8 @@ async fn the_next_generation_has_all_that_was_committed_and_the_name_leads_to_it
     assert_eq!(world.place.fate(&world.first).unwrap(), Fate::Left);
     assert_eq!(world.names(), ["t1"]);
     assert_eq!(fs::read_link(world.place.base()).unwrap(), Path::new("journal.db-over/1.db"));
-    // The writer notices before its next batch, and both stand in the file that any program finds by its name.
+    // The writer notices before its next batch, and both stand in the file that any program finds by its
+    // name.
     write(&committer, "t2").await;
     take_over(&world.place, &world.current(), &me(), &Proof::Mine).unwrap();
     write(&committer, "t3").await;
@@ -111,7 +113,8 @@ async fn the_next_generation_has_all_that_was_committed_and_the_name_leads_to_it
     assert_eq!(world.names(), ["t1", "t2", "t3"]);
     drop(committer);
     let by_name = Connection::open(world.place.base()).unwrap();
-    let count: i64 = by_name.query_row("SELECT count(*) FROM meta WHERE name LIKE 't_'", [], |row| row.get(0)).unwrap();
+    let count: i64 =
+        by_name.query_row("SELECT count(*) FROM meta WHERE name LIKE 't_'", [], |row| row.get(0)).unwrap();
     assert_eq!(count, 3);
     assert!(!world.unfinished());
     assert!(!world.place.file(1).exists(), "an earlier generation stays behind");
@@ -144,7 +147,8 @@ async fn a_taker_over_that_stands_still_after_any_step_is_gone_past() {
         let world = World::new();
         let committer = world.committer();
         write(&committer, "t1").await;
-        // It is this process, which is never gone: the writer has to make the next generation itself.
+        // The maker counts as this process, which is never gone: the
+        // writer has to make the next generation itself.
         world.cut_after(step, &Process { id: "p_slow".to_owned(), ..me() }).unwrap_err();
         write(&committer, "t2").await;
         assert_eq!(world.current().number, 1, "{step:?}");
@@ -155,7 +159,8 @@ async fn a_taker_over_that_stands_still_after_any_step_is_gone_past() {
     }
 }
 
-/// The dangerous cut: a copy was made, the writer commits to the old file, and only then the copy gets its name.
+/// The dangerous cut: a copy was made, the writer commits to the old file, and only then the copy gets its
+/// name.
 #[tokio::test]
 async fn a_commit_that_is_not_in_the_copy_is_made_again_and_never_lost_or_doubled() {
     for step in [Step::Told, Step::Copied, Step::Whole] {
@@ -164,8 +169,10 @@ async fn a_commit_that_is_not_in_the_copy_is_made_again_and_never_lost_or_double
         write(&committer, "t1").await;
         let (go, may_go) = mpsc::channel::<()>();
         let (reached, is_there) = mpsc::channel::<()>();
-        let (place, from) = (world.place.clone(), world.first.clone());
-        // It claims a standstill that it cannot see, which is what a holder that goes on after the last look is to it.
+        let place = world.place.clone();
+        let from = world.first.clone();
+        // It claims a standstill that it cannot see, which is what a holder that goes on after the last look
+        // is to it.
         let slow = std::thread::spawn(move || {
             let who = Process { id: "p_slow".to_owned(), ..me() };
             take_over_by_steps(&place, &from, &who, &Proof::Mine, |done| {
@@ -178,7 +185,8 @@ async fn a_commit_that_is_not_in_the_copy_is_made_again_and_never_lost_or_double
         });
         is_there.recv().unwrap();
         let count = std::sync::Arc::new(AtomicU64::new(0));
-        let (counted, old) = (std::sync::Arc::clone(&count), world.first.path.clone());
+        let counted = std::sync::Arc::clone(&count);
+        let old = world.first.path.clone();
         let twice = committer.write(move |rows| {
             counted.fetch_add(1, Ordering::Relaxed);
             rows.execute("INSERT INTO meta (name, value) VALUES ('t2', 1)", [])?;
@@ -188,7 +196,8 @@ async fn a_commit_that_is_not_in_the_copy_is_made_again_and_never_lost_or_double
             // Goes on only when the old file has the commit, which a plain look shows.
             let sees = |old: &Path| {
                 let rows = file::connect(old).unwrap();
-                rows.query_row("SELECT count(*) FROM meta WHERE name = 't2'", [], |row| row.get::<_, i64>(0)).unwrap()
+                rows.query_row("SELECT count(*) FROM meta WHERE name = 't2'", [], |row| row.get::<_, i64>(0))
+                    .unwrap()
             };
             while sees(&old) == 0 {
                 tokio::task::yield_now().await;
@@ -211,11 +220,13 @@ fn a_holder_that_goes_on_is_left_alone() {
     let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
     let pid = child.id();
     let kill = |signal: &str| {
-        assert!(std::process::Command::new("kill").args([signal, &pid.to_string()]).status().unwrap().success());
+        assert!(
+            std::process::Command::new("kill").args([signal, &pid.to_string()]).status().unwrap().success()
+        );
     };
     let still = || loop {
-        if let Some(still) = Standstill::of(pid)
-            && Standstill::of(pid).as_ref() == Some(&still)
+        if let Some(still) = StoppedProcess::of(pid)
+            && StoppedProcess::of(pid).as_ref() == Some(&still)
         {
             return still;
         }
@@ -228,7 +239,7 @@ fn a_holder_that_goes_on_is_left_alone() {
     let error = take_over_by_steps(&world.place, &world.first, &me(), &proof, |done| {
         if done == Step::Copied {
             kill("-CONT");
-            while Standstill::of(pid).is_some() {}
+            while StoppedProcess::of(pid).is_some() {}
             kill("-STOP");
             still();
         }

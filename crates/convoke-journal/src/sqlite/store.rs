@@ -1,18 +1,20 @@
-//! The two embedded stores behind one pair of verbs: `write` is durable and atomic, `read` sees what is committed.
+//! The two embedded stores behind one pair of verbs: `write` is durable and atomic, `read` sees what is
+//! committed.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
+use tokio::sync::watch;
 
 use super::committer::{Committer, apart};
-use super::generation::{Fate, Generation, Place};
+use super::generation::{Fate, Generation, JournalFiles};
 use super::ops::{self, Fault, SCHEMA_SQLITE};
 use super::wait::Waits;
 use super::writer::{self, unreadable, vanished};
 use super::{Checked, check, file, over};
-use crate::{Error, FORMAT, Process};
+use crate::{Error, FORMAT, Process, Waiting};
 
 /// How many idle read connections are kept. More readers than that open their own and close them again.
 const IDLE_READERS: usize = 4;
@@ -32,7 +34,7 @@ pub(crate) enum Embedded {
 /// An open SQLite file.
 pub(crate) struct Sqlite {
     place: String,
-    files: Place,
+    files: JournalFiles,
     me: Process,
     waits: Waits,
     committer: Committer,
@@ -62,10 +64,13 @@ impl Embedded {
         let place = path.display().to_string();
         let (store, format) = blocking(&place, move || {
             let (files, format) = file::prepare(&path, &process)?;
-            let (place, waits, readers) = (path.display().to_string(), Waits::default(), Mutex::new(Some(Vec::new())));
+            let place = path.display().to_string();
+            let waits = Waits::default();
+            let readers = Mutex::new(Some(Vec::new()));
             let committer = Committer::start(path, process.clone(), waits.clone())?;
             let store = Sqlite { place, files, me: process, waits, committer, readers };
-            // One look now, so that a file that cannot be read is refused here and not in the middle of a run.
+            // One look now, so that a file that cannot be read is refused here and not in the middle of a
+            // run.
             store.read(&|rows: &Connection| {
                 rows.query_row("SELECT count(*) FROM meta", [], |_| Ok(())).map_err(Fault::Sql)
             })?;
@@ -75,7 +80,7 @@ impl Embedded {
         if format < FORMAT {
             let named = place.clone();
             store.committer.write(move |rows| ops::upgrade(rows, &named)).await?;
-            // The upgrade is done and durable; if this fails it is merely told to older versions later.
+            // The upgrade is done and durable; if this fails, older versions merely learn of it later.
             let files = store.files.clone();
             let settle = move || files.current().map(|file| file.map(|file| file::settle(&file.path)));
             let _ = blocking(&place, move || Ok(settle())).await;
@@ -130,11 +135,11 @@ impl Embedded {
         .await
     }
 
-    /// Where waits for other processes are told; for a store in memory there are none.
-    pub(crate) fn waits(&self) -> Waits {
+    /// Where waits for other processes are reported; for a store in memory there are none.
+    pub(crate) fn waits(&self) -> watch::Receiver<Option<Waiting>> {
         match self {
-            Self::Memory(_) => Waits::default(),
-            Self::File(store) => store.waits.clone(),
+            Self::Memory(_) => watch::channel(None).1,
+            Self::File(store) => store.waits.hear(),
         }
     }
 
@@ -152,13 +157,14 @@ impl Embedded {
 }
 
 impl Sqlite {
-    /// Reads, and reads again if the file was left behind meanwhile: what was committed to it last may not count.
+    /// Reads, and reads again if the file was left behind meanwhile: what was committed to it last may not
+    /// count.
     fn read<T>(&self, work: &impl Fn(&Connection) -> Result<T, Fault>) -> Result<T, Error> {
         let began = Instant::now();
         loop {
             let reader = self.reader()?;
             let done = work(&reader.connection).map_err(|fault| fault.reading(&self.place));
-            // In this order: word of a copy is removed after the copy has its name.
+            // In this order: the note of a copy is removed after the copy has its name.
             let undecided = over::is_being_left(&self.files, &reader.generation, &self.me).unwrap_or(false);
             let fate = self.files.fate(&reader.generation).map_err(|e| unreadable(&self.place, &e))?;
             match fate {
@@ -180,7 +186,10 @@ impl Sqlite {
             let idle = match &mut *self.readers.lock().unwrap_or_else(PoisonError::into_inner) {
                 Some(idle) => idle.pop(),
                 None => {
-                    return Err(Error::Unavailable { place: self.place.clone(), reason: "it is closed".to_owned() });
+                    return Err(Error::Unavailable {
+                        place: self.place.clone(),
+                        reason: "it is closed".to_owned(),
+                    });
                 }
             };
             let Some(reader) = idle else {
@@ -205,7 +214,7 @@ impl Sqlite {
     }
 }
 
-/// Runs what blocks on a thread that may.
+/// Runs blocking work on a thread that may block.
 async fn blocking<T: Send + 'static>(
     place: &str,
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,

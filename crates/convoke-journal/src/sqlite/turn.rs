@@ -1,14 +1,16 @@
-//! Turns between processes that write to one file. Bare SQLite lets a busy writer come back before a waiting one has
-//! woken up, again and again; here whoever waits has a place that the one who leaves cannot pass.
+//! Turns between processes that write to one file. Bare SQLite lets a busy writer come back
+//! before a waiting one has woken up, again and again; here a process that waits has a
+//! place that the one that leaves cannot pass.
 //!
-//! Turns are for fairness alone: that only one writes is SQLite's doing. So the lock files of a process that is stopped
-//! amid its turn are simply replaced, and the others go on with new ones.
+//! Turns are for fairness alone: SQLite itself makes sure that only one process writes. So the lock files of
+//! a process that is stopped in its turn are simply replaced, and the others go on with new ones.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
@@ -19,23 +21,27 @@ use crate::locks;
 /// How often a waiting process looks which process it waits for.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The suffix of the file that is locked while writing. Processes of versions that know nothing of generations never
-/// have it open (theirs was `-busy`), so it also says who can be left behind.
+/// The suffix of the file that is locked while writing. Processes of versions that know nothing of
+/// generations never have it open (theirs was `-busy`), so it also says which processes can be left behind.
 pub(super) const TURN: &str = "-turn";
 const NEXT: &str = "-next";
 
-/// Two locks that make a turnstile: `busy` is held while writing, `next` by the one process that waits for `busy`.
+/// Two locks that make a turnstile: `busy` is held while writing, `next` by the one process that waits for
+/// `busy`.
 struct Pair {
     next: File,
     busy: File,
     inodes: [u64; 2],
+    /// Whether this process has let go of them. Its waiting thread may still be in the middle of `take`.
+    left: AtomicBool,
 }
 
 /// The turnstile of one journal, as one committer sees it.
-pub(super) struct Turnstile {
+pub(super) struct WriteTurns {
     base: PathBuf,
     pair: Arc<Pair>,
-    /// A thread that waits for the locks, because such a wait cannot be given up; begun when it is first needed.
+    /// A thread that waits for the locks, because such a wait cannot be given up; begun when it is first
+    /// needed.
     waiter: Option<Sender<Sender<io::Result<()>>>>,
 }
 
@@ -48,13 +54,17 @@ impl Pair {
             let mut options = OpenOptions::new();
             options.read(true).write(true).create(true).truncate(false).mode(0o600).open(beside(base, suffix))
         };
-        let (next, busy) = (lock(NEXT)?, lock(TURN)?);
+        let next = lock(NEXT)?;
+        let busy = lock(TURN)?;
         let inodes = [next.metadata()?.ino(), busy.metadata()?.ino()];
-        Ok(Self { next, busy, inodes })
+        Ok(Self { next, busy, inodes, left: AtomicBool::new(false) })
     }
 
-    /// Whether these are the files that other processes lock.
+    /// Whether these are the files that other processes lock, and this one too.
     fn is_current(&self, base: &Path) -> io::Result<bool> {
+        if self.left.load(Ordering::SeqCst) {
+            return Ok(false);
+        }
         for (suffix, inode) in [NEXT, TURN].into_iter().zip(self.inodes) {
             match fs::symlink_metadata(beside(base, suffix)) {
                 Ok(found) if found.ino() == inode => {}
@@ -69,12 +79,23 @@ impl Pair {
     /// Waits for both locks. A lock that this file has already is had again at once.
     fn take(&self) -> io::Result<()> {
         self.next.lock()?;
-        let taken = self.busy.lock();
+        let taken = if self.left.load(Ordering::SeqCst) { Ok(()) } else { self.busy.lock() };
         self.next.unlock()?;
         taken
     }
 
-    /// Takes both locks if they are free. If only the first is, it is kept: a waiting process must not lose its place.
+    /// Lets go of both locks, also while the waiting thread is about to take them: the two files are replaced
+    /// one after the other, so this `next` may be the one that all others wait for, and this `busy` that of a
+    /// stopped process. The mark comes first: a thread that gets `next` after this unlock sees the mark and
+    /// gives it back.
+    fn leave(&self) {
+        self.left.store(true, Ordering::SeqCst);
+        // An unlock of an open file does not fail.
+        let _ = (self.next.unlock(), self.busy.unlock());
+    }
+
+    /// Takes both locks if they are free. If only the first is, it is kept: a waiting process must not lose
+    /// its place.
     fn try_take(&self) -> io::Result<bool> {
         let tried = |tried: Result<(), TryLockError>| match tried {
             Ok(()) => Ok(true),
@@ -88,20 +109,36 @@ impl Pair {
         Ok(true)
     }
 
-    /// Who is in the way: the one whose turn it is, or else the one who waits for that.
+    /// The processes in the way: the one whose turn it is, or else the one that waits for that.
     fn holders(&self) -> impl Iterator<Item = u32> {
         [self.inodes[1], self.inodes[0]].into_iter().filter_map(locks::flock_holder)
     }
 }
 
-impl Turnstile {
+impl WriteTurns {
     /// Opens the two lock files beside the database. They are empty and private.
     pub(super) fn open(base: &Path) -> io::Result<Self> {
         Ok(Self { base: base.to_owned(), pair: Arc::new(Pair::open(base)?), waiter: None })
     }
 
-    /// Waits for this process's turn, however long the others take who are at work, and past those who are stopped.
+    /// Waits for this process's turn, however long the processes at
+    /// work take, and past those that are stopped.
     pub(super) fn take(&mut self, wait: &mut Wait<'_>) -> io::Result<Turn> {
+        let taken = self.take_current(wait);
+        if taken.is_err() {
+            // A process that has given up must not be in the way of the others.
+            self.pair.leave();
+        }
+        taken
+    }
+
+    /// Whether the turn that was taken last is still one: its files may have been replaced while this process
+    /// was stopped.
+    pub(super) fn is_current(&self) -> io::Result<bool> {
+        self.pair.is_current(&self.base)
+    }
+
+    fn take_current(&mut self, wait: &mut Wait<'_>) -> io::Result<Turn> {
         loop {
             if !self.pair.is_current(&self.base)? {
                 self.renew()?;
@@ -122,7 +159,9 @@ impl Turnstile {
         loop {
             match answer.recv_timeout(LOOK) {
                 Ok(taken) => return taken.map(|()| true),
-                Err(RecvTimeoutError::Disconnected) => return Err(io::Error::other("nobody waits for the turn")),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(io::Error::other("nobody waits for the turn"));
+                }
                 Err(RecvTimeoutError::Timeout) => {}
             }
             if !self.pair.is_current(&self.base)? {
@@ -147,8 +186,10 @@ impl Turnstile {
                 let pair = Arc::clone(&self.pair);
                 let wait = move || {
                     for answer in asked {
-                        // A committer that no longer waits has let go of the files, which are closed with this thread.
-                        let _ = answer.send(pair.take());
+                        // A committer that no longer waits must not have the turn.
+                        if answer.send(pair.take()).is_err() {
+                            pair.leave();
+                        }
                     }
                 };
                 std::thread::Builder::new().name("journal-turn".to_owned()).spawn(wait)?;
@@ -174,6 +215,7 @@ impl Turnstile {
     }
 
     fn renew(&mut self) -> io::Result<()> {
+        self.pair.leave();
         self.waiter = None;
         self.pair = Arc::new(Pair::open(&self.base)?);
         Ok(())
@@ -198,8 +240,10 @@ mod tests {
     #[test]
     fn who_leaves_cannot_pass_who_waits() {
         let dir = tempfile::tempdir().unwrap();
-        let open = || Turnstile::open(&dir.path().join("journal.db")).unwrap();
-        let (mut first, mut second, witness) = (open(), open(), open());
+        let open = || WriteTurns::open(&dir.path().join("journal.db")).unwrap();
+        let mut first = open();
+        let mut second = open();
+        let witness = open();
         let order = Mutex::new(Vec::new());
         let waits = Waits::default();
         let turn = first.take(&mut waits.begin()).unwrap();
@@ -224,8 +268,10 @@ mod tests {
     #[test]
     fn when_the_lock_files_are_replaced_everybody_goes_on_with_the_new_ones() {
         let dir = tempfile::tempdir().unwrap();
-        let open = || Turnstile::open(&dir.path().join("journal.db")).unwrap();
-        let (mut stuck, mut first, mut second) = (open(), open(), open());
+        let open = || WriteTurns::open(&dir.path().join("journal.db")).unwrap();
+        let mut stuck = open();
+        let mut first = open();
+        let mut second = open();
         let waits = Waits::default();
         let old = stuck.take(&mut waits.begin()).unwrap();
         first.replace().unwrap();
@@ -241,5 +287,37 @@ mod tests {
         });
         assert_eq!(second.pair.inodes, first.pair.inodes);
         assert_eq!(stuck.pair.inodes, first.pair.inodes);
+    }
+
+    /// The two files are removed one after the other. A process that looks in between waits with the new
+    /// `next` for the old turn, which is that of a stopped process: it must not keep the others from the new
+    /// one.
+    #[test]
+    fn a_wait_that_began_between_the_two_removals_is_in_the_way_of_no_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().join("journal.db");
+        let open = || WriteTurns::open(&base).unwrap();
+        let mut stuck = open();
+        let mut first = open();
+        let mut second = open();
+        let waits = Waits::default();
+        let _old = stuck.take(&mut waits.begin()).unwrap();
+        fs::remove_file(beside(&base, NEXT)).unwrap();
+        let (sender, turns) = channel();
+        let own = sender.clone();
+        std::thread::spawn(move || own.send(second.take(&mut Waits::default().begin()).map(drop)));
+        // A new `next` that is locked says that it waits.
+        let began = Instant::now();
+        while !File::open(beside(&base, NEXT))
+            .is_ok_and(|next| matches!(next.try_lock(), Err(TryLockError::WouldBlock)))
+        {
+            assert!(began.elapsed() < Duration::from_secs(60), "it never waits");
+            std::thread::yield_now();
+        }
+        fs::remove_file(beside(&base, TURN)).unwrap();
+        std::thread::spawn(move || sender.send(first.take(&mut Waits::default().begin()).map(drop)));
+        for _ in 0..2 {
+            turns.recv_timeout(Duration::from_secs(20)).expect("both wait for the old turn").unwrap();
+        }
     }
 }

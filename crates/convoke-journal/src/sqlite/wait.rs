@@ -1,20 +1,21 @@
-//! A wait of the committer for other processes: for whom, since when, and whether that one is provably stopped. It is
-//! told to listeners, because a library prints nothing.
+//! A wait of the committer for another process: for which one, since when, and whether that one is provably
+//! stopped. Listeners are told of it, because a library prints nothing.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use crate::locks::{Standstill, Waiting};
+use crate::locks::{StoppedProcess, Waiting};
 
-/// How long another process is waited for before it is asked whether it is stopped. Short stops are not worth a copy.
+/// How long another process is waited for before it is checked for being
+/// stopped. Short stops are not worth a copy.
 pub(super) const PATIENCE: Duration = Duration::from_secs(1);
-/// How long a wait is before it is told, and how often then.
+/// How long a wait is before listeners are told, and how often they are told then.
 const TELL: Duration = Duration::from_secs(2);
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Where waits are told.
+/// Where listeners learn of waits.
 #[derive(Clone)]
 pub(crate) struct Waits(watch::Sender<Option<Waiting>>);
 
@@ -39,7 +40,7 @@ pub(super) struct Wait<'a> {
     waits: &'a Waits,
     began: Instant,
     told: Option<Instant>,
-    seen: HashMap<u32, Standstill>,
+    seen: HashMap<u32, StoppedProcess>,
 }
 
 impl Wait<'_> {
@@ -47,16 +48,17 @@ impl Wait<'_> {
         self.began.elapsed()
     }
 
-    /// Whether a process that is in the way is stopped, and was at the last look too without having run in between.
+    /// Whether a process that is in the way is stopped, and was at the last look too without having run in
+    /// between.
     pub(super) fn is_stopped(&mut self, pid: u32) -> bool {
         self.standstill(pid).is_some()
     }
 
-    pub(super) fn standstill(&mut self, pid: u32) -> Option<Standstill> {
+    pub(super) fn standstill(&mut self, pid: u32) -> Option<StoppedProcess> {
         if self.lasted() < PATIENCE {
             return None;
         }
-        let Some(now) = Standstill::of(pid) else {
+        let Some(now) = StoppedProcess::of(pid) else {
             self.seen.remove(&pid);
             return None;
         };
@@ -64,7 +66,7 @@ impl Wait<'_> {
         (before.as_ref() == Some(&now)).then_some(now)
     }
 
-    /// Tells who is in the way, if that has lasted long enough to be worth telling.
+    /// Tells listeners which process is in the way, if the wait has lasted long enough to be worth it.
     pub(super) fn tell(&mut self, pid: Option<u32>) {
         if self.lasted() >= TELL && self.told.is_none_or(|told| told.elapsed() >= AGAIN) {
             self.told = Some(Instant::now());

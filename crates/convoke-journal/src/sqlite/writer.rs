@@ -1,5 +1,5 @@
-//! The file, open for writing: one batch in one turn and one transaction, past processes that are stopped, and on to the
-//! next generation of the file when there is one.
+//! The file, open for writing: one batch in one turn and one transaction, past processes that are stopped,
+//! and on to the next generation of the file when there is one.
 
 use std::fs;
 use std::io;
@@ -12,19 +12,20 @@ use rusqlite::{Connection, ErrorCode};
 
 use super::committer::Job;
 use super::file::{self, beside};
-use super::generation::{Fate, Generation, Place};
+use super::generation::{Fate, Generation, JournalFiles};
 use super::ops::Fault;
 use super::over::{self, Proof};
-use super::turn::{TURN, Turnstile};
+use super::turn::{TURN, WriteTurns};
 use super::wait::{PATIENCE, Wait, Waits};
 use crate::{Error, Process, locks};
 
 /// How many operations share a transaction at most, so that a turn stays short for the other processes.
 const BATCH: usize = 256;
 
-/// How long SQLite waits for its write lock before we look who has it.
+/// How long SQLite waits for its write lock before the writer looks which process has it.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long a program that is none of ours may keep the write lock, if it runs, and if it is stopped or cannot be seen.
+/// How long a program that is none of ours may keep the write lock, if it runs, and if it is stopped or
+/// cannot be seen.
 const FOREIGN: Duration = Duration::from_secs(10);
 const FOREIGN_STOPPED: Duration = Duration::from_secs(60);
 /// How often a commit whose generation is being left looks what came of that.
@@ -33,17 +34,17 @@ const UNDECIDED: Duration = Duration::from_millis(5);
 /// The byte of the log's index that the writing process has locked.
 const WRITE_LOCK: u64 = 120;
 
-/// Counts the batches, so that it can be told whether one is in a copy.
+/// Counts the batches, so that a copy shows whether it holds a given one.
 const COUNT: &str = "INSERT INTO meta (name, value) VALUES ('batch', 1)
     ON CONFLICT (name) DO UPDATE SET value = value + 1 RETURNING value";
 
 /// The file, open for writing.
 pub(super) struct Writer {
     named: String,
-    place: Place,
+    place: JournalFiles,
     me: Process,
     waits: Waits,
-    turns: Turnstile,
+    turns: WriteTurns,
     generation: Generation,
     connection: Connection,
 }
@@ -57,17 +58,18 @@ enum Attempt {
 
 /// A connection to the generation that is the journal now, which has read from it.
 pub(super) fn connect(
-    place: &Place,
+    place: &JournalFiles,
     named: &str,
     set_up: impl Fn(&Connection) -> rusqlite::Result<()>,
 ) -> Result<(Generation, Connection), Error> {
     loop {
-        let generation = place.current().map_err(|e| unreadable(named, &e))?.ok_or_else(|| vanished(named))?;
+        let generation =
+            place.current().map_err(|e| unreadable(named, &e))?.ok_or_else(|| vanished(named))?;
         let open = || {
             let connection = file::connect(&generation.path)?;
             set_up(&connection)?;
-            // SQLite opens the log with the first read. If the generation is the current one even after that, no process has
-            // begun to remove its files before, and this connection has the true ones.
+            // SQLite opens the log with the first read. If the generation is the current one even after that,
+            // no process has begun to remove its files before, and this connection has the true ones.
             connection.query_row("SELECT count(*) FROM meta", [], |_| Ok(()))?;
             Ok(connection)
         };
@@ -99,16 +101,17 @@ pub(super) fn undone(named: &str) -> Error {
 impl Writer {
     pub(super) fn open(path: &Path, me: Process, waits: Waits) -> Result<Self, Error> {
         let named = path.display().to_string();
-        let place = Place::find(path).map_err(|e| unreadable(&named, &e))?;
+        let place = JournalFiles::find(path).map_err(|e| unreadable(&named, &e))?;
         let (generation, connection) = Self::connect(&place, &named)?;
         let refused = |e: io::Error| Error::CannotWrite { place: named.clone(), reason: e.to_string() };
-        let turns = Turnstile::open(place.base()).map_err(refused)?;
+        let turns = WriteTurns::open(place.base()).map_err(refused)?;
         Ok(Self { named, place, me, waits, turns, generation, connection })
     }
 
-    fn connect(place: &Place, named: &str) -> Result<(Generation, Connection), Error> {
-        let set_up =
-            |connection: &Connection| connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;");
+    fn connect(place: &JournalFiles, named: &str) -> Result<(Generation, Connection), Error> {
+        let set_up = |connection: &Connection| {
+            connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;")
+        };
         let (generation, connection) = connect(place, named, set_up)?;
         connection.busy_timeout(LOOK).map_err(|error| Fault::Sql(error).writing(named))?;
         Ok((generation, connection))
@@ -126,13 +129,18 @@ impl Writer {
     fn in_turn(&mut self, jobs: &mut Vec<Box<dyn Job>>, more: &Receiver<Box<dyn Job>>) -> Result<(), Error> {
         let waits = self.waits.clone();
         let mut wait = waits.begin();
-        let refused = |e: io::Error| Error::CannotWrite { place: self.named.clone(), reason: e.to_string() };
-        let _turn = self.turns.take(&mut wait).map_err(refused)?;
+        let named = self.named.clone();
+        let refused = |e: io::Error| Error::CannotWrite { place: named.clone(), reason: e.to_string() };
+        let mut _turn = self.turns.take(&mut wait).map_err(refused)?;
         loop {
-            match self.attempt(jobs, more, &mut wait) {
-                Ok(Attempt::Done(outcome)) => return outcome,
-                Ok(Attempt::Again) => jobs.iter_mut().for_each(|job| job.forget()),
-                Err(error) => return Err(error),
+            match self.attempt(jobs, more, &mut wait)? {
+                Attempt::Done(outcome) => return outcome,
+                Attempt::Again => jobs.iter_mut().for_each(|job| job.forget()),
+            }
+            // A process that was stopped and left behind has lost its turn; without one
+            // it would compete with all that take turns.
+            if !self.turns.is_current().map_err(refused)? {
+                _turn = self.turns.take(&mut wait).map_err(refused)?;
             }
         }
     }
@@ -180,8 +188,8 @@ impl Writer {
     fn transact(&self, jobs: &mut Vec<Box<dyn Job>>, more: &Receiver<Box<dyn Job>>) -> Result<i64, Error> {
         let mut done = 0;
         while done < jobs.len() {
-            // Some errors (a full disk) make SQLite undo the whole transaction. What comes after must not be done
-            // outside of one, and what came before is undone too.
+            // Some errors (a full disk) make SQLite undo the whole transaction. What comes after must not be
+            // done outside of one, and what came before is undone too.
             let open = !self.connection.is_autocommit();
             jobs[done].attempt(if open { Ok(&self.connection) } else { Err(undone(&self.named)) });
             done += 1;
@@ -199,12 +207,12 @@ impl Writer {
         commit().map_err(|error| Fault::Sql(error).writing(&self.named))
     }
 
-    /// Whether a batch that was committed is in the journal. It is not if its file was left behind before, and then this
-    /// has gone on to the next one.
+    /// Whether a batch that was committed is in the journal. It is not if its file was left behind before,
+    /// and then this has gone on to the next one.
     fn counts(&mut self, number: i64, wait: &mut Wait<'_>) -> Result<bool, Error> {
         let began = Instant::now();
         loop {
-            // In this order: word of a copy is removed after the copy has its name.
+            // In this order: the note of a copy is removed after the copy has its name.
             let undecided = over::is_being_left(&self.place, &self.generation, &self.me);
             let undecided = undecided.map_err(|e| unreadable(&self.named, &e))?;
             match self.fate()? {
@@ -231,8 +239,8 @@ impl Writer {
         last.map_err(|error| Fault::Sql(error).reading(&self.named))
     }
 
-    /// Ends the wait for a process that has said that it makes the next generation and does not: makes it ourselves. One
-    /// of the two copies gets the name; what is in that one is the journal.
+    /// Ends the wait for a process that has left a note that it makes the next generation and does not: makes
+    /// it here. One of the two copies gets the name; what is in that one is the journal.
     fn decide(&mut self, wait: &mut Wait<'_>) -> Result<(), Error> {
         match self.connection.execute_batch("BEGIN IMMEDIATE") {
             Ok(()) => {
@@ -245,8 +253,8 @@ impl Writer {
         }
     }
 
-    /// Another process has SQLite's write lock, turn or no turn. Waits for it, and goes on without it if it is one of ours
-    /// and provably stopped.
+    /// Another process has SQLite's write lock, with or without a turn. Waits for it, and goes on without it
+    /// if it is one of ours and provably stopped.
     fn get_past(&mut self, wait: &mut Wait<'_>) -> Result<(), Error> {
         let index = beside(&self.generation.path, "-shm");
         let holder = || locks::byte_holder(fs::metadata(&index).ok()?.ino(), WRITE_LOCK);
@@ -260,7 +268,7 @@ impl Writer {
             let _ = over::take_over(&self.place, &self.generation, &self.me, &proof);
             return Ok(());
         }
-        let running = pid.is_some_and(|pid| locks::Standstill::of(pid).is_none());
+        let running = pid.is_some_and(|pid| locks::StoppedProcess::of(pid).is_none());
         let limit = if running { FOREIGN } else { FOREIGN_STOPPED };
         if ours || wait.lasted() < limit {
             return Ok(());
@@ -281,6 +289,10 @@ impl Writer {
     }
 }
 
+/// Whether another process is in the way. One that is stopped while it changes the head of the
+/// log's index, which is there twice, keeps the others from reading it; SQLite gives up after
+/// ten seconds and calls it a failed protocol.
 fn is_busy(error: &rusqlite::Error) -> bool {
-    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+    use ErrorCode::{DatabaseBusy, DatabaseLocked, FileLockingProtocolFailed};
+    matches!(error.sqlite_error_code(), Some(DatabaseBusy | DatabaseLocked | FileLockingProtocolFailed))
 }

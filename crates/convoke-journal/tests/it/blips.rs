@@ -1,5 +1,5 @@
-//! A PostgreSQL store that goes away for a moment: backends that are ended, commits whose answer is lost, a server that is
-//! not there for a while. Users of the journal notice nothing but time.
+//! A PostgreSQL store that goes away for a moment: backends that are ended, commits whose answer is lost, a
+//! server that is not there for a while. Users of the journal notice nothing but time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,11 +17,13 @@ async fn open(url: &str) -> Journal {
 
 /// Adds an `x` to the state, and an event.
 fn longer() -> Change {
-    Change::new(|state| Ok(Changed { state: format!("{}x", state.unwrap_or_default()), events: vec![event(1)] }))
+    Change::new(|state| {
+        Ok(Changed { state: format!("{}x", state.unwrap_or_default()), events: vec![event(1)] })
+    })
 }
 
-/// Does one of everything that changes something, in an order in which each answer depends on those before it, and says
-/// what each came to. `before` is called before each.
+/// Does one of everything that changes something, in an order in which each answer depends on those before
+/// it, and says what each came to. `before` is called before each.
 async fn everything(journal: &Journal, before: impl Fn()) -> Vec<String> {
     let mut said = Vec::new();
     macro_rules! tell {
@@ -32,7 +34,8 @@ async fn everything(journal: &Journal, before: impl Fn()) -> Vec<String> {
             done.unwrap()
         }};
     }
-    let (a, ledger) = (stream("a"), stream("ledger"));
+    let a = stream("a");
+    let ledger = stream("ledger");
     assert_eq!(tell!(journal.submit(&input("a", "k", "body"), 1)), Submitted::Accepted);
     assert_eq!(tell!(journal.submit(&input("a", "k", "body"), 1)), Submitted::AlreadyKnown);
     before();
@@ -47,7 +50,8 @@ async fn everything(journal: &Journal, before: impl Fn()) -> Vec<String> {
     };
     assert_eq!(tell!(journal.append_shared(&lease, 0, &batch)).seq, 1);
     // A batch without events, which no sequence number guards.
-    let bare = Batch { updates: vec![Update { stream: ledger.clone(), change: longer() }], ..Batch::default() };
+    let bare =
+        Batch { updates: vec![Update { stream: ledger.clone(), change: longer() }], ..Batch::default() };
     assert_eq!(tell!(journal.append_shared(&lease, 1, &bare)).states, ["xx"]);
     assert_eq!(tell!(journal.update(&ledger, 1, &longer())), "xxx");
     tell!(journal.heartbeat());
@@ -88,13 +92,16 @@ async fn a_cut_at_any_message_of_an_append_changes_nothing_that_matters() {
     let case = |database: Arc<Database>| async move {
         let proxy = Proxy::start(&database).await;
         let journal = open(&proxy.url).await;
-        let (lease, ledger) = (own(&journal, "a").await, stream("ledger"));
-        let (mut seq, mut cuts) = (0, 0);
+        let lease = own(&journal, "a").await;
+        let ledger = stream("ledger");
+        let mut seq = 0;
+        let mut cuts = 0;
         for cut in [Wire::CutsAt as fn(usize) -> Wire, Wire::CutsBehind] {
             for message in 0.. {
                 proxy.set(cut(message));
                 let update = Update { stream: ledger.clone(), change: longer() };
-                let batch = Batch { updates: vec![update], inputs: vec![input("b", "k", "x")], ..one(seq + 1) };
+                let batch =
+                    Batch { updates: vec![update], inputs: vec![input("b", "k", "x")], ..one(seq + 1) };
                 let appended = journal.append_shared(&lease, seq as u64, &batch).await.unwrap();
                 seq += 1;
                 assert_eq!((appended.seq, appended.states[0].len()), (seq as u64, seq), "{:?}", cut(message));
@@ -125,7 +132,8 @@ async fn an_outage_of_seconds_is_waited_for_by_whoever_reads_writes_or_waits() {
         });
         proxy.set(Wire::IsDown);
         let write = tokio::spawn({
-            let (journal, lease) = (journal.clone(), lease.clone());
+            let journal = journal.clone();
+            let lease = lease.clone();
             async move { journal.append(&lease, 0, &one(1)).await }
         });
         let read = tokio::spawn({
@@ -149,7 +157,8 @@ async fn many_append(journal: &Journal, agents: usize, disturb: impl Future<Outp
     let ended = Arc::new(AtomicBool::new(false));
     let mut agents = tokio::task::JoinSet::new();
     for agent in 0..count {
-        let (journal, ended) = (journal.clone(), Arc::clone(&ended));
+        let journal = journal.clone();
+        let ended = Arc::clone(&ended);
         agents.spawn(async move {
             let name = format!("a{agent}");
             let lease = own(&journal, &name).await;
@@ -222,7 +231,8 @@ async fn a_lease_that_another_took_during_an_outage_is_lost_and_no_other() {
         // It is believed gone as soon as it is silent, by a process that reaches the server.
         let options = Options { lease_ttl: Duration::ZERO, ..someone() };
         let cut_off = Journal::open(Location::Postgres(proxy.url.clone()), options).await.unwrap();
-        let (taken, kept) = (own(&cut_off, "taken").await, own(&cut_off, "kept").await);
+        let taken = own(&cut_off, "taken").await;
+        let kept = own(&cut_off, "kept").await;
         proxy.set(Wire::IsDown);
         let other = open(&database.url).await;
         let lease = loop {

@@ -73,7 +73,8 @@ pub(crate) async fn long_text_survives_and_is_stored_once(world: World) {
     let mail = journal.inputs(&stream("mail")).await.unwrap();
     assert_eq!(mail.iter().map(|m| m.body.as_str()).collect::<Vec<_>>(), [&texts[2], &texts[2]]);
 
-    // Of two distinct long texts one is still referred to by the result, the other by nothing when its mail is gone.
+    // Of two distinct long texts one is still referred to by the result, the other by nothing when its mail
+    // is gone.
     assert_eq!(journal.prune(&[stream("a"), stream("b")]).await.unwrap().blobs, 0);
     assert_eq!(journal.inputs(&stream("mail")).await.unwrap()[0].body, texts[2]);
     assert_eq!(journal.prune(&[stream("mail")]).await.unwrap().blobs, 1);
@@ -119,7 +120,8 @@ pub(crate) async fn tail_wakes_up_for_an_append_of_this_process(world: World) {
 }
 
 pub(crate) async fn tail_wakes_up_for_an_append_of_another_process(world: World) {
-    let (reader, writer) = (world.open().await, world.open().await);
+    let reader = world.open().await;
+    let writer = world.open().await;
     let lease = own(&writer, "a").await;
     check_tail(&reader, &writer, &lease).await;
 }

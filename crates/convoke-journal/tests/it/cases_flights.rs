@@ -12,8 +12,11 @@ async fn fly(journal: &Journal, key: &str) -> Flight {
     soon(journal.single_flight(key)).await.unwrap()
 }
 
-/// Somebody who waits for a flight, and has looked for it once in vain.
-async fn waiter(journal: &Journal, key: &'static str) -> std::pin::Pin<Box<impl Future<Output = Flight> + use<>>> {
+/// A future that waits for a flight, and has looked for it once in vain.
+async fn waiter(
+    journal: &Journal,
+    key: &'static str,
+) -> std::pin::Pin<Box<impl Future<Output = Flight> + use<>>> {
     let journal = journal.clone();
     let mut waiting = Box::pin(async move { journal.single_flight(key).await.unwrap() });
     let look = tokio::time::timeout(Duration::from_millis(30), &mut waiting).await;
@@ -22,12 +25,15 @@ async fn waiter(journal: &Journal, key: &'static str) -> std::pin::Pin<Box<impl 
 }
 
 pub(crate) async fn one_at_a_time_has_the_flight_of_a_key(world: World) {
-    let (flying, flights) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let flying = Arc::new(AtomicUsize::new(0));
+    let flights = Arc::new(AtomicUsize::new(0));
     let mut all = tokio::task::JoinSet::new();
     for process in 0..3 {
         let journal = world.open().await;
         for task in 0..4 {
-            let (journal, flying, flights) = (journal.clone(), Arc::clone(&flying), Arc::clone(&flights));
+            let journal = journal.clone();
+            let flying = Arc::clone(&flying);
+            let flights = Arc::clone(&flights);
             all.spawn(async move {
                 for round in 0..2 {
                     let flight = fly(&journal, "key").await;
@@ -50,7 +56,8 @@ pub(crate) async fn equal_work_is_done_once(world: World) {
     let done = Arc::new(AtomicUsize::new(0));
     let mut all = tokio::task::JoinSet::new();
     for n in 0..6 {
-        let (journal, done) = (world.open().await, Arc::clone(&done));
+        let journal = world.open().await;
+        let done = Arc::clone(&done);
         all.spawn(async move {
             let flight = fly(&journal, "question").await;
             if journal.result("question").await.unwrap().is_none() {
@@ -83,7 +90,8 @@ pub(crate) async fn a_flight_that_lands_or_is_dropped_is_followed_by_the_next_of
 }
 
 pub(crate) async fn another_process_waits_until_the_flight_has_landed(world: World) {
-    let (here, there) = (world.open().await, world.open().await);
+    let here = world.open().await;
+    let there = world.open().await;
     let flight = fly(&here, "key").await;
     let waiting = waiter(&there, "key").await;
     flight.land().await.unwrap();
@@ -92,14 +100,15 @@ pub(crate) async fn another_process_waits_until_the_flight_has_landed(world: Wor
 }
 
 pub(crate) async fn a_dropped_flight_is_free_for_others_after_the_next_heartbeat(world: World) {
-    let (here, there) = (world.open().await, world.open().await);
+    let here = world.open().await;
+    let there = world.open().await;
     drop(fly(&here, "key").await);
     drop(fly(&here, "other").await);
     let waiting = waiter(&there, "key").await;
     here.heartbeat().await.unwrap();
     let theirs = soon(waiting).await;
     fly(&there, "other").await.land().await.unwrap();
-    // A later heartbeat takes nothing away from those who have it now, in this process or another.
+    // A later heartbeat takes nothing away from the holders of now, in this process or another.
     drop(fly(&here, "other").await);
     let ours = fly(&here, "other").await;
     here.heartbeat().await.unwrap();
@@ -109,7 +118,8 @@ pub(crate) async fn a_dropped_flight_is_free_for_others_after_the_next_heartbeat
 }
 
 pub(crate) async fn a_waiter_that_is_dropped_keeps_nobody_from_flying(world: World) {
-    let (here, there) = (world.open().await, world.open().await);
+    let here = world.open().await;
+    let there = world.open().await;
     for attempt in 0..30u64 {
         let patience = Duration::from_micros(attempt * 100);
         let got = tokio::time::timeout(patience, here.single_flight("key")).await;
@@ -118,7 +128,8 @@ pub(crate) async fn a_waiter_that_is_dropped_keeps_nobody_from_flying(world: Wor
             loop {
                 // The attempt may be under way still, and ends in a flight that is dropped.
                 here.heartbeat().await.unwrap();
-                let waited = tokio::time::timeout(Duration::from_millis(20), there.single_flight("key")).await;
+                let waited =
+                    tokio::time::timeout(Duration::from_millis(20), there.single_flight("key")).await;
                 if let Ok(flight) = waited {
                     return flight.unwrap();
                 }
@@ -137,7 +148,7 @@ pub(crate) async fn a_dead_or_silent_holder_is_replaced(world: World) {
     for gone in [dead, silent] {
         let old = fly(&gone, "key").await;
         let new = fly(&journal, "key").await;
-        // It wakes up and lands: the flight is no longer its to end.
+        // It wakes up and lands: the flight is another's by now.
         old.land().await.unwrap();
         let waiting = waiter(&journal, "key").await;
         new.land().await.unwrap();
@@ -146,7 +157,8 @@ pub(crate) async fn a_dead_or_silent_holder_is_replaced(world: World) {
 }
 
 pub(crate) async fn closing_ends_the_flights_of_a_process(world: World) {
-    let (first, second) = (world.open().await, world.open().await);
+    let first = world.open().await;
+    let second = world.open().await;
     let flight = fly(&first, "key").await;
     let waiting = waiter(&second, "key").await;
     first.close().await.unwrap();

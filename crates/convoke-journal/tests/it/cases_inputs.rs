@@ -5,7 +5,8 @@ use convoke_journal::{Batch, Submitted};
 use crate::world::*;
 
 pub(crate) async fn a_key_submitted_twice_is_one_input_even_after_its_acknowledgement(world: World) {
-    let (journal, other) = (world.open().await, world.open().await);
+    let journal = world.open().await;
+    let other = world.open().await;
     assert_eq!(journal.submit(&input("a", "k", "first"), 1).await, Ok(Submitted::Accepted));
     assert_eq!(journal.submit(&input("a", "k", "first"), 2).await, Ok(Submitted::AlreadyKnown));
     assert_eq!(other.submit(&input("a", "k", "second"), 3).await, Ok(Submitted::AlreadyKnown));
@@ -68,7 +69,7 @@ pub(crate) async fn inputs_for_other_streams_travel_with_the_append(world: World
     journal.append(&lease, 0, &batch).await.unwrap();
     assert_eq!(waiting(&journal, "b").await, ["1", "0"]);
     assert_eq!(waiting(&journal, "c").await, ["1", "2"]);
-    // The streams exist now, and whoever owns them may acknowledge.
+    // The streams exist now, and their owner may acknowledge.
     let lease = own(&journal, "c").await;
     let ack = Batch { acks: vec!["1".into()], ..one(1) };
     assert_eq!(journal.append(&lease, 0, &ack).await, Ok(1));
@@ -106,7 +107,7 @@ pub(crate) async fn agents_that_write_to_each_other_do_not_block_each_other(worl
         writers.spawn(async move {
             let lease = own(&journal, &name(agent)).await;
             for round in 0..ROUNDS {
-                // Each in its own order, to the others and to streams that nobody has seen yet.
+                // Each in its own order, to the others and to streams that do not exist yet.
                 let others = (0..AGENTS).map(|n| (n * 3 + agent * 5) % AGENTS);
                 let mail = others.flat_map(|to| {
                     let mine = input(&name(to), &format!("{agent}:{round}"), "mail");

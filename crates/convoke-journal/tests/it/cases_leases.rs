@@ -1,4 +1,4 @@
-//! Cases about leases: who may append, and who may take over.
+//! Cases about leases: which process may append, and which may take over.
 
 use std::time::Duration;
 
@@ -20,7 +20,8 @@ pub(crate) async fn a_lost_lease_cannot_append(world: World) {
 }
 
 pub(crate) async fn two_processes_cannot_own_one_stream(world: World) {
-    let (alice, bob) = (someone(), someone());
+    let alice = someone();
+    let bob = someone();
     let first = world.open_as(alice.clone()).await;
     let second = world.open_as(bob).await;
     let _lease = own(&first, "a").await;
@@ -101,7 +102,8 @@ pub(crate) async fn an_expired_lease_is_replaced_and_the_old_owner_is_fenced(wor
 }
 
 pub(crate) async fn a_silent_owner_of_another_boot_is_respected_until_it_expires(world: World) {
-    let elsewhere = Process { boot: "another machine".to_owned(), pid: u32::MAX, ..Process::current(random()) };
+    let elsewhere =
+        Process { boot: "another machine".to_owned(), pid: u32::MAX, ..Process::current(random()) };
     let patient = Options::new(elsewhere.clone());
     let far = world.open_as(patient.clone()).await;
     let _lease = own(&far, "a").await;
@@ -149,7 +151,8 @@ pub(crate) async fn a_heartbeat_makes_an_owner_young_again(world: World) {
 }
 
 pub(crate) async fn a_released_stream_is_free_and_its_lease_is_worthless(world: World) {
-    let (first, second) = (world.open().await, world.open().await);
+    let first = world.open().await;
+    let second = world.open().await;
     let old = own(&first, "a").await;
     first.release(&old).await.unwrap();
     assert_lost(first.append(&old, 0, &one(666)).await);
@@ -190,7 +193,8 @@ pub(crate) async fn every_lease_has_a_greater_epoch_even_after_a_prune(world: Wo
 }
 
 pub(crate) async fn closing_gives_up_the_leases_and_ends_the_handle(world: World) {
-    let (first, second) = (world.open().await, world.open().await);
+    let first = world.open().await;
+    let second = world.open().await;
     let lease = own(&first, "a").await;
     first.append(&lease, 0, &one(1)).await.unwrap();
     let clone = first.clone();
@@ -202,12 +206,13 @@ pub(crate) async fn closing_gives_up_the_leases_and_ends_the_handle(world: World
 
 pub(crate) async fn a_lease_is_held_until_it_is_lost_or_released(world: World) {
     let gone = somebody_gone();
-    let (first, second) = (world.open_as(gone.clone()).await, world.open().await);
+    let first = world.open_as(gone.clone()).await;
+    let second = world.open().await;
     let old = own(&first, "a").await;
     let elsewhere = own(&first, "b").await;
     assert_eq!(first.holds(&old).await, Ok(true));
     first.append(&old, 0, &one(1)).await.unwrap();
-    // Whoever asks, the answer is about the lease.
+    // Whichever process asks, the answer is about the lease.
     assert_eq!(second.holds(&old).await, Ok(true));
 
     let new = own(&second, "a").await;

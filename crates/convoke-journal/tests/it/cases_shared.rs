@@ -41,7 +41,8 @@ fn assert_declined<T: std::fmt::Debug>(done: Result<T, Error>, name: &str, says:
 }
 
 pub(crate) async fn an_update_begins_from_nothing_and_goes_on_from_what_the_last_one_left(world: World) {
-    let (journal, other) = (world.open().await, world.open().await);
+    let journal = world.open().await;
+    let other = world.open().await;
     assert_eq!(state(&journal, "ledger").await, None);
     let first = Change::new(|state| {
         assert_eq!(state, None);
@@ -49,7 +50,8 @@ pub(crate) async fn an_update_begins_from_nothing_and_goes_on_from_what_the_last
     });
     assert_eq!(journal.update(&stream("ledger"), 10, &first).await.as_deref(), Ok("5"));
     assert_eq!(other.update(&stream("ledger"), 20, &count(2)).await.as_deref(), Ok("7"));
-    let silent = Change::new(|state| Ok(Changed { state: state.unwrap_or("none").repeat(2), events: vec![] }));
+    let silent =
+        Change::new(|state| Ok(Changed { state: state.unwrap_or("none").repeat(2), events: vec![] }));
     assert_eq!(journal.update(&stream("ledger"), 30, &silent).await.as_deref(), Ok("77"));
 
     let records = other.load(&stream("ledger"), 0).await.unwrap();
@@ -80,7 +82,8 @@ pub(crate) async fn updates_travel_with_the_append_and_their_states_come_back_in
     assert_eq!(events(&journal, "a").await, [1, 2, 1, 2, 1, 2].map(event));
     assert_eq!(events(&journal, "b").await, [10, 20, 30].map(event));
     assert_eq!(events(&journal, "z").await, [1, 101, 102, 202, 203, 303].map(event));
-    let numbers: Vec<_> = journal.load(&stream("z"), 0).await.unwrap().iter().map(|r| (r.seq, r.at)).collect();
+    let numbers: Vec<_> =
+        journal.load(&stream("z"), 0).await.unwrap().iter().map(|r| (r.seq, r.at)).collect();
     assert_eq!(numbers, [1, 2, 3, 4, 5, 6].map(|seq| (seq, 7)));
     assert_eq!(state(&journal, "z").await.as_deref(), Some("303"));
     // A batch may have nothing but updates.
@@ -105,9 +108,14 @@ pub(crate) async fn a_declined_update_changes_nothing_of_its_batch(world: World)
         ..Batch::events(99, [event(666)])
     };
     for declined in ["new", "known", "a"] {
-        let updates = vec![update("known", count(1)), update("other", count(1)), update(declined, decline("no room"))];
+        let updates =
+            vec![update("known", count(1)), update("other", count(1)), update(declined, decline("no room"))];
         assert_declined(journal.append_shared(&lease, 1, &whole(updates)).await, declined, "no room");
-        assert_declined(journal.update(&stream(declined), 99, &decline("too late")).await, declined, "too late");
+        assert_declined(
+            journal.update(&stream(declined), 99, &decline("too late")).await,
+            declined,
+            "too late",
+        );
     }
     assert_eq!(events(&journal, "a").await, [event(1)]);
     assert_eq!(waiting(&journal, "a").await, ["k"]);
@@ -170,7 +178,8 @@ pub(crate) async fn what_a_change_says_is_kept_whole_or_refused(world: World) {
     let long = format!(r#"{{"type":"{}"}}"#, "x☃'\\u0000".repeat(BLOB_ABOVE));
     assert_eq!(journal.update(&stream("ledger"), 1, &says(&long, &long)).await.as_ref(), Ok(&long));
     let lease = own(&journal, "a").await;
-    let batch = Batch { updates: vec![update("ledger", says("", &long))], ..Batch::events(1, [long.clone()]) };
+    let batch =
+        Batch { updates: vec![update("ledger", says("", &long))], ..Batch::events(1, [long.clone()]) };
     assert_eq!(journal.append_shared(&lease, 0, &batch).await.unwrap().states, [""]);
     assert_eq!(state(&journal, "ledger").await.as_deref(), Some(""));
     assert_eq!(events(&journal, "ledger").await, [long.clone(), long.clone()]);
@@ -200,7 +209,8 @@ pub(crate) async fn an_append_may_update_its_own_stream(world: World) {
 }
 
 pub(crate) async fn tail_wakes_up_for_an_update(world: World) {
-    let (journal, other) = (world.open().await, world.open().await);
+    let journal = world.open().await;
+    let other = world.open().await;
     let lease = own(&journal, "a").await;
     for (after, writer) in [(0, &journal), (1, &other)] {
         let tail = journal.clone();
@@ -230,8 +240,8 @@ pub(crate) async fn of_many_updates_by_many_none_is_lost(world: World) {
                 let mut seen = Vec::new();
                 let lease = own(&journal, &format!("a{process}_{task}")).await;
                 for round in 0..ROUNDS {
-                    // Two shared streams in both orders, so that whoever locks as he is told locks himself up; and
-                    // now and then one that is declined after it has counted.
+                    // Two shared streams in both orders, so that a store that locks in the given order
+                    // deadlocks; and now and then one that is declined after it has counted.
                     let mut updates = vec![update("ledger", count(1)), update("board", count(1))];
                     if task % 2 == 1 {
                         updates.reverse();
@@ -252,7 +262,11 @@ pub(crate) async fn of_many_updates_by_many_none_is_lost(world: World) {
     let seen: Vec<u64> = soon(working.join_all()).await.concat();
     let total = (PROCESSES * TASKS) as u64 * ROUNDS * 2;
     assert_eq!(seen.len() as u64, total);
-    assert_eq!(seen.into_iter().collect::<BTreeSet<_>>(), (1..=total).collect(), "two have counted to the same number");
+    assert_eq!(
+        seen.into_iter().collect::<BTreeSet<_>>(),
+        (1..=total).collect(),
+        "two have counted to the same number"
+    );
     let journal = world.open().await;
     assert_eq!(state(&journal, "ledger").await, Some(total.to_string()));
     assert_eq!(state(&journal, "board").await, Some((total / 2).to_string()));

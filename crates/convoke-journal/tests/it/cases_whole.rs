@@ -107,7 +107,9 @@ pub(crate) async fn prune_removes_everything_of_a_stream_but_its_results(world: 
 }
 
 pub(crate) async fn prune_leaves_streams_of_live_owners_alone(world: World) {
-    let (mine, dead, other) = (world.open().await, world.open_as(somebody_gone()).await, world.open().await);
+    let mine = world.open().await;
+    let dead = world.open_as(somebody_gone()).await;
+    let other = world.open().await;
     for (journal, name) in [(&mine, "mine"), (&dead, "dead"), (&other, "other")] {
         let lease = own(journal, name).await;
         journal.append(&lease, 0, &one(1)).await.unwrap();
@@ -148,11 +150,13 @@ pub(crate) async fn one_failing_append_among_many_disturbs_nobody(world: World) 
     journal.release(&lost).await.unwrap();
     let mut writers = tokio::task::JoinSet::new();
     for writer in 0..48u64 {
-        let (journal, lost) = (journal.clone(), lost.clone());
+        let journal = journal.clone();
+        let lost = lost.clone();
         writers.spawn(async move {
             let name = format!("a{writer}");
             let lease = own(&journal, &name).await;
-            // Every third is stale, every third has a lost lease; both would leave traces if they half happened.
+            // Every third is stale, every third has a lost lease; both would leave traces if they half
+            // happened.
             let traces = Batch {
                 inputs: vec![input("trace", &name, "")],
                 results: vec![(name.clone(), "{}".into())],
@@ -191,7 +195,8 @@ pub(crate) async fn a_dropped_append_is_done_whole_or_not_at_all(world: World) {
         };
         let patience = std::time::Duration::from_micros(u64::from(attempt) * 100);
         let _ = tokio::time::timeout(patience, journal.append(&lease, 0, &batch)).await;
-        // The lease still works, from wherever the stream is. A write under way may land between look and append.
+        // The lease still works, from wherever the stream is. A write under way may land between look and
+        // append.
         let next = async {
             loop {
                 let seq = journal.load(&stream(&name), 0).await.unwrap().len() as u64;

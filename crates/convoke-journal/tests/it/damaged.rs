@@ -1,4 +1,5 @@
-//! Damage of a journal's files, by seed: what changes anything that can be read is found, by opening or by looking.
+//! Damage of a journal's files, by seed: what changes anything that can be read is found, by opening or by
+//! looking.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -39,7 +40,9 @@ async fn read(journal: &Journal) -> Result<Vec<String>, String> {
     for listing in journal.list(&Default::default()).await.map_err(|error| error.to_string())? {
         let records = journal.load(&listing.stream, 0).await.map_err(|error| error.to_string())?;
         all.push(format!("{} {:?}", listing.stream, listing.seq));
-        all.extend(records.into_iter().map(|record| format!("{} {} {}", record.seq, record.at, record.event)));
+        all.extend(
+            records.into_iter().map(|record| format!("{} {} {}", record.seq, record.at, record.event)),
+        );
         let inputs = journal.inputs(&listing.stream).await.map_err(|error| error.to_string())?;
         all.extend(inputs.into_iter().map(|input| input.key + &input.body));
     }
@@ -57,8 +60,9 @@ async fn a_whole_journal_is_found_whole_with_and_without_a_log() {
     }
 }
 
-/// The rule for what counts: a damage after which everything is read as before has hit free room; one that only changed
-/// letters of a short text, which no store without checksums can know, is counted apart and must be rare.
+/// The rule for what counts: a damage after which everything is read as before has hit free room; one that
+/// only changed letters of a short text, which no store without checksums can know, is counted apart and must
+/// be rare.
 #[tokio::test]
 async fn damage_of_every_kind_is_found() {
     let seed = std::env::var_os("CONVOKE_SEED")
@@ -72,7 +76,8 @@ async fn damage_of_every_kind_is_found() {
         usize::try_from(state % bound as u64).unwrap()
     };
     let whole = tempfile::tempdir().unwrap();
-    let (closed, open) = (written(whole.path(), false).await, tempfile::tempdir().unwrap());
+    let closed = written(whole.path(), false).await;
+    let open = tempfile::tempdir().unwrap();
     let logged = written(open.path(), true).await;
     let as_before = {
         let journal = Journal::open(Location::Sqlite(closed.clone()), someone()).await.unwrap();
@@ -80,14 +85,18 @@ async fn damage_of_every_kind_is_found() {
         journal.close().await.unwrap();
         all
     };
-    let (mut found, mut free, mut letters, mut missed) = (0, 0, 0, Vec::new());
+    let mut found = 0;
+    let mut free = 0;
+    let mut letters = 0;
+    let mut missed = Vec::new();
     for n in 0..48 {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("journal.db");
         let kind = ["header", "page", "log", "truncated", "schema", "bytes", "zeroes", "log header"][n % 8];
         let log = kind.starts_with("log");
         let from = if log { &logged } else { &closed };
-        let (mut database, mut wal) = (fs::read(from).unwrap(), Vec::new());
+        let mut database = fs::read(from).unwrap();
+        let mut wal = Vec::new();
         if log {
             wal = fs::read(from.with_file_name("journal.db-wal")).unwrap();
         }
@@ -140,8 +149,28 @@ async fn damage_of_every_kind_is_found() {
             (Ok(_), after) => missed.push(format!("{n} {kind}: {:?}", after.map(|all| all.len()))),
         }
     }
-    println!("damaged 48 times: {found} found, {free} in free room, {letters} in letters only, missed {missed:?}");
+    println!(
+        "damaged 48 times: {found} found, {free} in free room, {letters} in letters only, missed {missed:?}"
+    );
     assert!(missed.is_empty(), "{missed:?}");
     assert!(found >= 30, "only {found} found");
     assert!(letters <= 8, "{letters} damages changed a text and were not found");
+}
+
+#[tokio::test]
+async fn a_text_that_is_no_utf_8_is_found_though_it_is_json_to_the_store() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = written(dir.path(), false).await;
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    let changed = connection.execute(
+        "UPDATE events SET event = CAST(CAST('{\"type\":\"x\",\"text\":\"' AS BLOB) || x'fffe' || CAST('\"}' \
+            AS BLOB) AS TEXT)
+         WHERE seq = 1 AND stream = (SELECT min(stream) FROM events)",
+        [],
+    );
+    assert_eq!(changed.unwrap(), 1);
+    drop(connection);
+    let journal = Journal::open(Location::Sqlite(path), someone()).await.unwrap();
+    let found = journal.check(Duration::from_secs(60)).await.unwrap_err().to_string();
+    assert!(found.contains("an event is no text"), "{found}");
 }

@@ -65,12 +65,18 @@ async fn an_append_that_never_reaches_the_server_is_given_up_in_the_end_and_has_
         assert!(events(&journal, "a").await.is_empty());
         assert_eq!(journal.append(&lease, 0, &one(1)).await, Ok(1));
     };
-    with_database("an_append_that_never_reaches_the_server_is_given_up_in_the_end_and_has_changed_nothing", case).await;
+    with_database(
+        "an_append_that_never_reaches_the_server_is_given_up_in_the_end_and_has_changed_nothing",
+        case,
+    )
+    .await;
 }
 
 /// Adds an `x` to the state, and an event.
 fn longer() -> Change {
-    Change::new(|state| Ok(Changed { state: format!("{}x", state.unwrap_or_default()), events: vec![event(1)] }))
+    Change::new(|state| {
+        Ok(Changed { state: format!("{}x", state.unwrap_or_default()), events: vec![event(1)] })
+    })
 }
 
 #[tokio::test]
@@ -115,7 +121,7 @@ async fn tables_of_format_1_are_upgraded_once_by_whoever_comes_first() {
                 open(&url).await.unwrap().update(&stream("ledger"), 1, &longer()).await.unwrap();
             });
         }
-        // Whoever has it open goes on meanwhile.
+        // A process that has it open goes on meanwhile.
         old.append(&lease, 1, &one(2)).await.unwrap();
         soon(opening.join_all()).await;
         assert_eq!(old.append(&lease, 2, &one(3)).await, Ok(3));
@@ -173,7 +179,20 @@ async fn a_server_that_stays_away_is_unavailable_after_the_limit_and_works_when_
         assert_eq!(journal.append(&lease, 0, &one(1)).await, Ok(1));
         soon(outage.wait_for(Option::is_none)).await.unwrap();
     };
-    with_database("a_server_that_stays_away_is_unavailable_after_the_limit_and_works_when_it_is_back", case).await;
+    with_database("a_server_that_stays_away_is_unavailable_after_the_limit_and_works_when_it_is_back", case)
+        .await;
+}
+
+#[tokio::test]
+async fn a_server_that_takes_a_connection_and_says_nothing_is_given_up_after_the_limit() {
+    let silent = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let url = format!("postgres://someone@{}/journal", silent.local_addr().unwrap());
+    let options = Options { outage: Duration::from_secs(1), ..someone() };
+    let refused = soon(Journal::open(Location::Postgres(url), options)).await.err().unwrap();
+    assert!(
+        matches!(&refused, Error::Unavailable { reason, .. } if reason.contains("waited for 1 s")),
+        "{refused:?}"
+    );
 }
 
 #[tokio::test]

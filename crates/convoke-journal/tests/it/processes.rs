@@ -1,5 +1,5 @@
-//! Several processes on one SQLite file: turns are fair, and a kill loses nothing that was acknowledged. The processes
-//! are this test binary, started again in a role.
+//! Several processes on one SQLite file: turns are fair, and a kill loses nothing that was acknowledged. The
+//! processes are this test binary, started again in a role.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -36,7 +36,8 @@ fn role() -> Option<(PathBuf, String)> {
     Some((dir, std::env::var_os("CONVOKE_JOURNAL_NAME")?.into_string().unwrap()))
 }
 
-/// Reads a child's lines up to one that begins so, and returns what follows. The test harness prints lines of its own.
+/// Reads a child's lines up to one that begins so, and returns what follows. The test harness prints lines of
+/// its own.
 fn read_until(lines: &mut impl Iterator<Item = std::io::Result<String>>, begins: &str) -> String {
     loop {
         let line = lines.next().expect("the child ended early").unwrap();
@@ -61,7 +62,8 @@ async fn four_processes_take_turns_and_all_that_was_acknowledged_is_there() {
     let journal = open(dir.path()).await;
     let mut children = Vec::new();
     for name in ["a0", "a1", "a2", "a3"] {
-        let mut child = start("four_processes_take_turns_and_all_that_was_acknowledged_is_there", dir.path(), name);
+        let mut child =
+            start("four_processes_take_turns_and_all_that_was_acknowledged_is_there", dir.path(), name);
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         read_until(&mut lines, "ready");
         children.push((child, lines));
@@ -94,9 +96,10 @@ async fn four_processes_take_turns_and_all_that_was_acknowledged_is_there() {
         assert!(child.wait().unwrap().success());
         counts.push(count);
     }
-    let (slowest, fastest) = (*counts.iter().min().unwrap(), *counts.iter().max().unwrap());
-    // With turns the slowest has about nine tenths of the fastest, also on a loaded machine; with SQLite's own waiting
-    // it has a third or less.
+    let slowest = *counts.iter().min().unwrap();
+    let fastest = *counts.iter().max().unwrap();
+    // With turns the slowest has about nine tenths of the fastest, also on a loaded machine; with SQLite's
+    // own waiting it has a third or less.
     assert!(slowest * 2 >= fastest, "unfair turns: {counts:?}");
     assert_eq!(whole(dir.path()), "ok");
 }
@@ -116,7 +119,9 @@ async fn append_until_told(dir: &Path, name: &str) {
     // Several writers, so that the next batch is always ready when the last one is committed.
     let mut writers = tokio::task::JoinSet::new();
     for writer in 0..WRITERS {
-        let (journal, name, enough) = (journal.clone(), format!("{name}_{writer}"), Arc::clone(&enough));
+        let journal = journal.clone();
+        let name = format!("{name}_{writer}");
+        let enough = Arc::clone(&enough);
         writers.spawn(async move {
             let lease = own(&journal, &name).await;
             let mut seq = 0;
@@ -140,7 +145,8 @@ async fn a_killed_writer_loses_nothing_acknowledged_and_leaves_nothing_torn() {
     let journal = open(dir.path()).await;
     for (round, acknowledged_before) in [1, 7, 20, 33, 50].into_iter().enumerate() {
         let name = format!("a{round}");
-        let mut child = start("a_killed_writer_loses_nothing_acknowledged_and_leaves_nothing_torn", dir.path(), &name);
+        let mut child =
+            start("a_killed_writer_loses_nothing_acknowledged_and_leaves_nothing_torn", dir.path(), &name);
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut acknowledged = 0;
         for _ in 0..acknowledged_before {
@@ -179,9 +185,9 @@ async fn append_until_killed(dir: &Path, name: &str) {
     }
 }
 
-/// SQLite's locks belong to the process, and closing any descriptor of the file drops them all. Whoever then closes it
-/// elsewhere (an older SQLite at least) takes itself for the last one and removes the log that is being written. In a
-/// process of its own, because the kernel lists locks by process.
+/// SQLite's locks belong to the process, and closing any descriptor of the file drops them all. A process
+/// that then closes it elsewhere (an older SQLite at least) takes itself for the last one and removes the log
+/// that is being written. In a process of its own, because the kernel lists locks by process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn opening_a_journal_again_gives_up_no_lock_on_its_file() {
     if let Some((dir, name)) = role() {
@@ -191,14 +197,18 @@ async fn opening_a_journal_again_gives_up_no_lock_on_its_file() {
     let child = start("opening_a_journal_again_gives_up_no_lock_on_its_file", dir.path(), "a");
     let done = child.wait_with_output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
-    assert!(String::from_utf8_lossy(&done.stdout).contains("kept its lock"), "the child did not play its role");
+    assert!(
+        String::from_utf8_lossy(&done.stdout).contains("kept its lock"),
+        "the child did not play its role"
+    );
 }
 
 async fn open_again(dir: &Path, name: &str) {
-    // Where SQLite has the lock by which a connection says that it is there: after PENDING and RESERVED.
+    // The lock byte by which a SQLite connection says that it is there: after PENDING and RESERVED.
     const SHARED: &str = "1073741826";
     let locks = || {
-        let (all, me) = (std::fs::read_to_string("/proc/locks").unwrap(), std::process::id().to_string());
+        let all = std::fs::read_to_string("/proc/locks").unwrap();
+        let me = std::process::id().to_string();
         let mine = |line: &&str| line.split_whitespace().any(|word| word == me) && line.contains(SHARED);
         all.lines().filter(mine).filter(|line| line.contains("POSIX")).count()
     };
@@ -231,7 +241,8 @@ async fn four_processes_that_count_together_lose_no_count() {
     }
     let dir = tempfile::tempdir().unwrap();
     let journal = open(dir.path()).await;
-    let children: Vec<_> = ["a0", "a1", "a2", "a3"].iter().map(|name| start(test, dir.path(), name)).collect();
+    let children: Vec<_> =
+        ["a0", "a1", "a2", "a3"].iter().map(|name| start(test, dir.path(), name)).collect();
     let mut seen = Vec::new();
     for child in children {
         let done = child.wait_with_output().unwrap();
@@ -251,14 +262,17 @@ async fn count_together(dir: &Path, name: &str, each: usize) {
     let journal = open(dir).await;
     let mut writers = tokio::task::JoinSet::new();
     for writer in 0..4 {
-        let (journal, name) = (journal.clone(), format!("{name}_{writer}"));
+        let journal = journal.clone();
+        let name = format!("{name}_{writer}");
         writers.spawn(async move {
             let lease = own(&journal, &name).await;
-            let (mut seq, mut seen) = (0, Vec::new());
+            let mut seq = 0;
+            let mut seen = Vec::new();
             for _ in 0..each / 8 {
                 seen.push(journal.update(&stream("ledger"), 1, &next()).await.unwrap());
                 let updates = vec![Update { stream: stream("ledger"), change: next() }];
-                let appended = journal.append_shared(&lease, seq, &Batch { updates, ..one(1) }).await.unwrap();
+                let appended =
+                    journal.append_shared(&lease, seq, &Batch { updates, ..one(1) }).await.unwrap();
                 seq = appended.seq;
                 seen.extend(appended.states);
             }

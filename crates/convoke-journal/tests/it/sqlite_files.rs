@@ -42,7 +42,8 @@ async fn a_journal_of_format_1_still_loads_and_can_be_continued() {
     let lease = own(&journal, "a_fixture").await;
     assert_eq!(journal.append(&lease, 3, &one(4)).await, Ok(4));
 
-    // It has become one of our format, in the header too, where an older version looks; and can what ours can.
+    // It has become a journal of our format, in the header too, where an older version
+    // looks; and it can do all that a new one can.
     assert_eq!(journal.shared(&stream("a_fixture")).await.unwrap(), None);
     assert_eq!(journal.update(&stream("ledger"), 1, &becomes("1")).await.as_deref(), Ok("1"));
     assert_eq!(header_format(&path), FORMAT);
@@ -83,7 +84,10 @@ async fn a_journal_of_format_2_still_loads_and_can_be_continued() {
     assert_eq!(journal.shared(&stream("s_fixture:ledger")).await.unwrap().as_deref(), Some(r#"{"spent":7}"#));
     let records = journal.load(&stream("s_fixture:ledger"), 0).await.unwrap();
     let told: Vec<_> = records.iter().map(|record| (record.seq, record.at, record.event.as_str())).collect();
-    assert_eq!(told, [(1, 4_000, r#"{"type":"spent","nanos":3}"#), (2, 5_000, r#"{"type":"spent","nanos":4}"#)]);
+    assert_eq!(
+        told,
+        [(1, 4_000, r#"{"type":"spent","nanos":3}"#), (2, 5_000, r#"{"type":"spent","nanos":4}"#)]
+    );
     assert_eq!(events(&journal, "a_fixture").await.len(), 4);
     assert_eq!(journal.result_at("result").await.unwrap(), Some((r#"{"ok":true}"#.to_owned(), 3_000)));
     assert_eq!(journal.update(&stream("s_fixture:ledger"), 1, &becomes("{}")).await.as_deref(), Ok("{}"));
@@ -131,7 +135,8 @@ async fn an_upgrade_that_fails_half_way_leaves_the_old_format() {
 #[tokio::test]
 async fn a_newer_format_that_is_only_in_the_log_is_refused_and_left_untouched() {
     let dir = tempfile::tempdir().unwrap();
-    let (path, copy) = (dir.path().join("journal.db"), dir.path().join("copy.db"));
+    let path = dir.path().join("journal.db");
+    let copy = dir.path().join("copy.db");
     let journal = open(&path).await.unwrap();
     let newer = rusqlite::Connection::open(&path).unwrap();
     newer.execute_batch(&format!("PRAGMA user_version = {}", FORMAT + 1)).unwrap();
@@ -211,7 +216,8 @@ fn patched(at: usize, value: u32) -> Vec<u8> {
 
 #[tokio::test]
 async fn a_file_that_is_no_database_is_refused_and_left_untouched() {
-    let check = |bytes: &'static [u8]| check_refused(bytes, |r| *r == Refusal::NotADatabase, "not a SQLite database");
+    let check =
+        |bytes: &'static [u8]| check_refused(bytes, |r| *r == Refusal::NotADatabase, "not a SQLite database");
     check(b"# my notes\n").await;
     check(&[0; 4096]).await;
     check(&[0xff; 10_000]).await;
@@ -284,9 +290,11 @@ async fn a_journal_torn_beside_its_log_is_refused_and_left_untouched() {
     let path = dir.path().join("journal.db");
     copied_open(&path).await;
     let wal = dir.path().join("journal.db-wal");
-    let (database, log) = (fs::read(&path).unwrap(), fs::read(&wal).unwrap());
+    let database = fs::read(&path).unwrap();
+    let log = fs::read(&wal).unwrap();
     // The log begins, and has none of the pages that the file has lost.
-    let (database, log) = (&database[..3 * 4096], &log[..32]);
+    let database = &database[..3 * 4096];
+    let log = &log[..32];
     fs::write(&path, database).unwrap();
     fs::write(&wal, log).unwrap();
     let error = open(&path).await.err().unwrap();
@@ -330,13 +338,14 @@ async fn everything_the_journal_writes_is_private() {
     assert_eq!(names, expected);
 }
 
-/// Opens one new journal many times at once, and expects everybody to have the same one.
+/// Opens one new journal many times at once, and expects all of them to have the same one.
 async fn check_created_once(who: impl Fn() -> Options) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("journal.db");
     let mut opening = tokio::task::JoinSet::new();
     for n in 0..16 {
-        let (path, who) = (path.clone(), who());
+        let path = path.clone();
+        let who = who();
         opening.spawn(async move {
             let journal = Journal::open(Location::Sqlite(path), who).await.unwrap();
             journal.submit(&input("a", &n.to_string(), ""), 1).await.unwrap();
@@ -344,7 +353,8 @@ async fn check_created_once(who: impl Fn() -> Options) {
     }
     soon(opening.join_all()).await;
     assert_eq!(waiting(&open(&path).await.unwrap(), "a").await.len(), 16);
-    let drafts = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let drafts =
+        fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     assert_eq!(drafts.filter(|name| name.contains("new")).count(), 0);
 }
 
@@ -418,7 +428,7 @@ async fn an_append_that_fails_half_way_leaves_nothing_of_itself_behind() {
     let journal = open(&path).await.unwrap();
     let lease = own(&journal, "a").await;
     assert_eq!(journal.append(&lease, 0, &Batch::events(1, [event(0)])).await, Ok(1));
-    // Somebody has meddled with the file: the third event of the next batch finds its place taken.
+    // Another program has changed the file: the third event of the next batch finds its place taken.
     let meddler = rusqlite::Connection::open(&path).unwrap();
     meddler.execute("INSERT INTO events (stream, seq, at, event) VALUES ('a', 4, 1, '{}')", []).unwrap();
     let three = Batch::events(1, (1..4).map(event));

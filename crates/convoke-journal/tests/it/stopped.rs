@@ -1,7 +1,8 @@
-//! One process is stopped at random moments beside three others on one SQLite file: the others go on, and when it
-//! continues nothing is lost or doubled. The processes are this test binary, started again in a role.
+//! One process is stopped at random moments beside three others on one SQLite file: the others go on, and
+//! when it continues nothing is lost or doubled. The processes are this test binary, started again in a role.
 
 use std::io::{BufRead, BufReader, Lines, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
@@ -62,13 +63,33 @@ impl Played {
 /// How many events each of them has in the journal. Reading needs no turn.
 async fn counts(journal: &Journal) -> Vec<u64> {
     let listed = journal.list(&Filter::default()).await.unwrap();
-    let of = |name: &&str| listed.iter().find(|listing| listing.stream == stream(name)).map_or(0, |found| found.seq);
+    let of = |name: &&str| {
+        listed.iter().find(|listing| listing.stream == stream(name)).map_or(0, |found| found.seq)
+    };
     NAMES.iter().map(of).collect()
 }
 
+/// Which process holds and which waits for which file of the journal, as the kernel tells
+/// it: for the message of a test that fails.
+fn who_holds_what(dir: &Path) -> String {
+    let held = std::fs::read_to_string("/proc/locks").unwrap();
+    let mut told = String::new();
+    for inside in [dir.to_owned(), dir.join("journal.db-over")] {
+        for entry in std::fs::read_dir(inside).into_iter().flatten().flatten() {
+            let inode = format!(":{} ", entry.metadata().map_or(0, |found| found.ino()));
+            told += &format!("{}{inode}\n", entry.path().display());
+            held.lines()
+                .filter(|line| line.contains(&inode))
+                .for_each(|line| told += &format!("    {line}\n"));
+        }
+    }
+    told + "all locks, of removed files too:\n" + &held
+}
+
 /// Waits until each of some processes has appended so many more.
-async fn go_on(journal: &Journal, who: std::ops::Range<usize>, more: u64) -> Duration {
-    let (began, before) = (Instant::now(), counts(journal).await);
+async fn go_on(dir: &Path, journal: &Journal, who: std::ops::Range<usize>, more: u64) -> Duration {
+    let began = Instant::now();
+    let before = counts(journal).await;
     let done = async {
         loop {
             let now = counts(journal).await;
@@ -78,7 +99,17 @@ async fn go_on(journal: &Journal, who: std::ops::Range<usize>, more: u64) -> Dur
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
-    tokio::time::timeout(DEADLINE, done).await.expect("the others stand still")
+    match tokio::time::timeout(DEADLINE, done).await {
+        Ok(took) => took,
+        Err(_) => {
+            let now = counts(journal).await;
+            let held = who_holds_what(dir);
+            panic!(
+                "{who:?} of {NAMES:?} stand still: {more} more than {before:?} are waited for, it is \
+                    {now:?}\n{held}"
+            )
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -87,7 +118,8 @@ async fn one_process_that_is_stopped_at_random_moments_stops_no_other() {
         let name = std::env::var_os("CONVOKE_JOURNAL_NAME").unwrap().into_string().unwrap();
         return count_until_told(&PathBuf::from(dir), &name).await;
     }
-    let setting = |name: &str| std::env::var_os(name).map(|value| value.to_str().unwrap().parse::<u64>().unwrap());
+    let setting =
+        |name: &str| std::env::var_os(name).map(|value| value.to_str().unwrap().parse::<u64>().unwrap());
     let stops = setting("CONVOKE_SOAK_STOPS").unwrap_or(12);
     let seed = setting("CONVOKE_SEED").unwrap_or_else(|| u64::from_ne_bytes(random()));
     println!("CONVOKE_SEED={seed}");
@@ -104,18 +136,19 @@ async fn one_process_that_is_stopped_at_random_moments_stops_no_other() {
     for played in &mut all {
         played.child.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
     }
-    go_on(&journal, 0..4, 5).await;
-    let (mut waits, mut left) = (Vec::new(), 0);
+    go_on(dir.path(), &journal, 0..4, 5).await;
+    let mut waits = Vec::new();
+    let mut left = 0;
     let generation = || std::fs::read_link(dir.path().join("journal.db")).ok();
     for _ in 0..stops {
         tokio::time::sleep(Duration::from_micros(random_below(30_000))).await;
         let before = generation();
         all[0].signal("-STOP");
-        waits.push(go_on(&journal, 1..4, 10).await);
+        waits.push(go_on(dir.path(), &journal, 1..4, 10).await);
         left += u32::from(generation() != before);
         all[0].signal("-CONT");
         // Its lease is long, so no process fences it and it goes on.
-        go_on(&journal, 0..1, 3).await;
+        go_on(dir.path(), &journal, 0..1, 3).await;
     }
     // Stopped for longer than its lease, with another process in its place.
     all[0].signal("-STOP");
@@ -128,11 +161,15 @@ async fn one_process_that_is_stopped_at_random_moments_stops_no_other() {
     for played in &mut all {
         drop(played.child.stdin.take());
     }
-    let (mut seen, mut longest) = (Vec::new(), 0);
+    let mut seen = Vec::new();
+    let mut longest = 0;
     for played in &mut all {
         let told = played.read_until("acknowledged ");
-        let [acknowledged, waited, states] = told.splitn(3, ' ').collect::<Vec<_>>()[..] else { panic!("{told}") };
-        let (acknowledged, waited) = (acknowledged.parse::<usize>().unwrap(), waited.parse::<u64>().unwrap());
+        let [acknowledged, waited, states] = told.splitn(3, ' ').collect::<Vec<_>>()[..] else {
+            panic!("{told}")
+        };
+        let acknowledged = acknowledged.parse::<usize>().unwrap();
+        let waited = waited.parse::<u64>().unwrap();
         seen.extend(states.split(' ').map(|count| count.parse::<usize>().unwrap()));
         assert!(played.child.wait().unwrap().success(), "{} ended badly", played.name);
         let mut expected: Vec<_> = (0..acknowledged).map(event).collect();
@@ -153,8 +190,9 @@ async fn one_process_that_is_stopped_at_random_moments_stops_no_other() {
     waits.sort_unstable();
     let held = waits.iter().filter(|wait| wait.as_millis() >= 900).count();
     println!(
-        "{stops} stops: {held} held the others up, {left} with SQLite's write lock; the others' longest wait for an append \
-         {longest} ms, until all three had ten more {:?}; {} appends, none lost, none doubled",
+        "{stops} stops: {held} held the others up, {left} with SQLite's write lock; the others' longest \
+         wait for an append {longest} ms, until all three had ten more {:?}; {} appends, none lost, none \
+         doubled",
         waits.last().unwrap(),
         seen.len()
     );
@@ -180,7 +218,8 @@ fn counted() -> Change {
     })
 }
 
-/// What each of the four does: counts together with the others, one append after the other, until it is told to stop.
+/// What each of the four does: counts together with the others, one append after the other, until it is told
+/// to stop.
 async fn count_until_told(dir: &Path, name: &str) {
     // Short, so that its stream can be taken; no process takes it before the end, so it is not renewed.
     let journal = open(dir, Duration::from_secs(1)).await;
@@ -195,7 +234,9 @@ async fn count_until_told(dir: &Path, name: &str) {
         told.store(true, Ordering::Relaxed);
     });
     let lease = own(&journal, name).await;
-    let (mut acknowledged, mut longest, mut states) = (0, Duration::ZERO, Vec::new());
+    let mut acknowledged = 0;
+    let mut longest = Duration::ZERO;
+    let mut states = Vec::new();
     while !enough.load(Ordering::Relaxed) {
         let updates = vec![Update { stream: stream("ledger"), change: counted() }];
         let began = Instant::now();
@@ -237,7 +278,8 @@ async fn a_wait_for_another_program_is_told_with_its_name_and_ends_with_it() {
         meddler.execute_batch("COMMIT").unwrap();
         waiting
     };
-    let (appended, waiting) = tokio::time::timeout(DEADLINE, async { tokio::join!(append, told) }).await.unwrap();
+    let (appended, waiting) =
+        tokio::time::timeout(DEADLINE, async { tokio::join!(append, told) }).await.unwrap();
     assert_eq!(appended, Ok(1));
     assert_eq!(waiting.pid, Some(std::process::id()));
     let said = waiting.to_string();

@@ -1,4 +1,5 @@
-//! A wire between a journal and a PostgreSQL server, which a test can cut: at a commit, at any message, or altogether.
+//! A wire between a journal and a PostgreSQL server, which a test can cut: at a commit, at any message, or
+//! altogether.
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::{Arc, Mutex};
@@ -18,7 +19,8 @@ pub(crate) enum Wire {
     CutsBefore(usize),
     /// Cuts the connection when the server has answered a COMMIT, so many times.
     CutsAfter(usize),
-    /// Carries this many more messages and cuts at the next one, before the server has heard it; then it carries.
+    /// Carries this many more messages and cuts at the next one, before the server has heard it; then it
+    /// carries.
     CutsAt(usize),
     /// The same, but the server hears that message, and its answer gets lost.
     CutsBehind(usize),
@@ -51,7 +53,8 @@ impl Proxy {
         std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o700)).unwrap();
         let listener = UnixListener::bind(dir.path().join(".s.PGSQL.5432")).unwrap();
         let config: tokio_postgres::Config = database.url.parse().unwrap();
-        let (user, name) = (config.get_user().unwrap(), config.get_dbname().unwrap());
+        let user = config.get_user().unwrap();
+        let name = config.get_dbname().unwrap();
         let url = format!("postgres://{user}@/{name}?host={}", dir.path().display());
         let mode = Arc::new(Mutex::new(Wire::Carries));
         let (down, cut) = watch::channel(false);
@@ -62,7 +65,8 @@ impl Proxy {
             loop {
                 let (client, _) = listener.accept().await.unwrap();
                 let Some(server) = server(&config).await else { continue };
-                let (mode, mut cut) = (Arc::clone(&seen), cut.clone());
+                let mode = Arc::clone(&seen);
+                let mut cut = cut.clone();
                 wires.spawn(async move {
                     tokio::select! {
                         () = carry(client, server, mode) => {}
@@ -105,7 +109,8 @@ fn fate(mode: &Mutex<Wire>, commits: bool) -> (bool, bool) {
 }
 
 async fn carry(mut client: UnixStream, mut server: Box<dyn Stream>, mode: Arc<Mutex<Wire>>) {
-    let (mut said, mut heard) = (vec![0; 1 << 16], vec![0; 1 << 16]);
+    let mut said = vec![0; 1 << 16];
+    let mut heard = vec![0; 1 << 16];
     loop {
         tokio::select! {
             n = client.read(&mut said) => {

@@ -1,24 +1,24 @@
-//! The small, cheaply copied half of an agent's state: where it stands. One exhaustive `match` over (stage, event)
-//! says what may follow what; anything else is an illegal history and refused.
+//! The small, cheaply copied half of an agent's state: where it stands. One exhaustive `match` over (stage,
+//! event) says what may follow what; anything else is an illegal history and refused.
 
 use std::sync::Arc;
 
-use super::judge::{judge, never_called};
 use super::lasting::{Lasting, Plan};
+use super::lessons::Lessons;
 use super::rounds::{answered, asked};
 use super::state::{Asking, Exchange, LastTurn, Mark, Slot, Stage, Tail};
-use crate::consent::{self, By, Consent};
+use crate::consent::{self, Consent, ConsentBasis};
 use crate::event::{
-    AgentStarted, Event, ExchangeClosed, ExchangeOpened, Kept, ModelCalled, ModelFailed, ModelReplied, NoteAppended,
-    RoomRefused,
+    AgentStarted, Event, ExchangeClosed, ExchangeOpened, ModelCalled, ModelFailed, NoteAppended, RoomRefused,
 };
 use crate::ids::SessionId;
+use crate::lesson::Feature;
 use crate::mode::Mode;
 use crate::outcome::{Outcome, ShellState};
 use crate::segment::Segment;
 use crate::spec::{AgentSpec, Role};
 use crate::tools::{self, Caller, Wanted};
-use crate::wire::{Failure, FailureKind, Reply, StopReason, ToolCall, Usage};
+use crate::wire::{Failure, FailureKind, ToolCall, Usage};
 
 /// An event that cannot follow the ones before it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -30,13 +30,13 @@ pub struct IllegalEvent {
     pub event: &'static str,
 }
 
-/// A request that adds more blocks than this to the one before it marks that one's end too: the server looks back only
-/// twenty blocks from a mark for something it has in its cache.
+/// A request that adds more blocks than this to the one before it marks that one's end too: the server looks
+/// back only twenty blocks from a mark for something it has in its cache.
 const MANY_BLOCKS: usize = 15;
 
 /// Where an agent stands, without the bytes of its history.
 #[derive(Debug, Clone)]
-pub(super) struct Control {
+pub(super) struct AgentState {
     pub(super) spec: Option<Arc<AgentSpec>>,
     pub(super) stage: Stage,
     pub(super) mode: Option<Mode>,
@@ -56,7 +56,7 @@ pub(super) struct Control {
     /// `None` once a reply of unknown price was paid for.
     pub(super) cost_nano: Option<u64>,
     pub(super) shell: Option<ShellState>,
-    /// Files that changed while nobody drove the agent and that it has not been told of.
+    /// Files that changed while no process drove the agent and that it has not been told of.
     pub(super) changed: Vec<String>,
     /// Runs in the background, launched by calls and not yet told of.
     pub(super) running: Vec<String>,
@@ -69,9 +69,10 @@ pub(super) struct Control {
     pub(super) lasting: Lasting,
     /// The session whose history it began with.
     pub(super) forked: Option<SessionId>,
+    pub(super) lessons: Lessons,
 }
 
-impl Control {
+impl AgentState {
     pub(super) fn new() -> Self {
         Self {
             spec: None,
@@ -96,6 +97,7 @@ impl Control {
             base: Mark::new(),
             lasting: Lasting::default(),
             forked: None,
+            lessons: Lessons::default(),
         }
     }
 
@@ -103,8 +105,14 @@ impl Control {
     pub(super) fn can_go_on(&self) -> bool {
         match self.stage {
             Stage::New => false,
-            Stage::Idle => !self.running.is_empty() || self.exchange.as_ref().is_some_and(Exchange::reopenable),
-            Stage::Ready(_) | Stage::Calling(_) | Stage::Waiting(..) | Stage::Tools(_) | Stage::Compacting => true,
+            Stage::Idle => {
+                !self.running.is_empty() || self.exchange.as_ref().is_some_and(Exchange::reopenable)
+            }
+            Stage::Ready(_)
+            | Stage::Calling(_)
+            | Stage::Waiting(..)
+            | Stage::Tools(_)
+            | Stage::Compacting => true,
             Stage::Ending => true,
         }
     }
@@ -123,16 +131,17 @@ impl Control {
             output: spec.and_then(|spec| spec.output.as_ref()),
             consent: self.consent(),
             in_team: spec.is_some_and(|spec| spec.team.is_some()),
+            given: spec.map_or(&[], |spec| spec.given()),
         };
         tools::read(call, &caller)
     }
 
-    /// Whether somebody agreed to a workflow in this exchange. Only what the person said counts.
+    /// Whether a person agreed to a workflow in this exchange. Only what the person said counts.
     fn consent(&self) -> Consent {
         let fan_out = self.spec.as_ref().and_then(|spec| spec.fan_out.as_ref());
         let quoted = fan_out.is_some_and(|fan_out| fan_out.quoted);
         if self.exchange.as_ref().is_some_and(|exchange| exchange.call.is_some()) {
-            return Consent::Given(By::Command);
+            return Consent::Given(ConsentBasis::Command);
         }
         let said_it = |exchange: &&Exchange| {
             exchange.notice.is_none() && !exchange.brought && !(quoted && exchange.text == self.task)
@@ -145,8 +154,9 @@ impl Control {
 
     /// The segment that gets a cache mark of its own, beside the one the server puts at the end.
     pub(super) fn second_mark(&self) -> Option<usize> {
-        let marks = self.spec.as_ref().is_some_and(|spec| spec.capabilities.cache_marks);
-        (marks && self.added_blocks > MANY_BLOCKS).then(|| self.answered.checked_sub(1)).flatten()
+        (self.sends(Feature::CacheMarks) && self.added_blocks > MANY_BLOCKS)
+            .then(|| self.answered.checked_sub(1))
+            .flatten()
     }
 
     pub(super) fn ready(&self, max_tokens: u32) -> Stage {
@@ -184,22 +194,36 @@ impl Control {
             (Stage::Idle, Event::ExchangeOpened(e)) => Some(self.opened(e)),
             (Stage::Idle, Event::CallMade(e)) => Some(self.call_made(e)),
             (Stage::Idle, Event::ExchangeReopened(_)) => self.reopened(),
-            (Stage::Ready(asking) | Stage::Waiting(asking, _), Event::ModelCalled(e)) => self.called(asking, e),
-            (Stage::Ready(asking) | Stage::Waiting(asking, _), Event::RoomRefused(e)) => self.refused(&asking, e),
-            (Stage::Ready(asking) | Stage::Waiting(asking, _), Event::NoteAppended(e)) => self.noted(asking, e),
+            (Stage::Ready(asking) | Stage::Waiting(asking, _), Event::ModelCalled(e)) => {
+                self.called(asking, e)
+            }
+            (Stage::Ready(asking) | Stage::Waiting(asking, _), Event::RoomRefused(e)) => {
+                self.refused(&asking, e)
+            }
+            (Stage::Ready(asking) | Stage::Waiting(asking, _), Event::NoteAppended(e)) => {
+                self.noted(asking, e)
+            }
             (Stage::Ready(asking), Event::MailDelivered(e)) => self.mail_delivered(asking, e),
             (Stage::Calling(asking), Event::ModelFailed(e)) => self.failed(asking, e),
             (Stage::Calling(asking), Event::ModelReplied(e)) if self.lasting.summarising => {
                 self.summary_came(&asking, e)
             }
             (Stage::Compacting, Event::HistoryCompacted(e)) => self.compacted(e),
+            // A summary for which the server would not read the history is done without.
+            (Stage::Ready(_) | Stage::Waiting(..), Event::HistoryCompacted(e))
+                if self.lasting.summarising =>
+            {
+                self.compacted(e)
+            }
             (Stage::Calling(asking), Event::ModelReplied(e)) => self.replied(&asking, e),
             (Stage::Tools(slots), Event::ApprovalAsked(e)) => asked(slots, e),
             (Stage::Tools(slots), Event::ApprovalGiven(e)) => answered(slots, e),
             (Stage::Tools(slots), Event::ToolStarted(e)) => self.tool_started(slots, e),
             (Stage::Tools(slots), Event::ToolFinished(e)) => self.tool_finished(slots, e),
             (Stage::Tools(slots), Event::ResultsAppended(e)) => self.results_appended(&slots, e),
-            (Stage::Ready(_) | Stage::Waiting(..) | Stage::Ending, Event::ExchangeStopped(e)) => self.stopped(e),
+            (Stage::Ready(_) | Stage::Waiting(..) | Stage::Ending, Event::ExchangeStopped(e)) => {
+                self.stopped(e)
+            }
             (Stage::Ending, Event::ExchangeClosed(e)) => self.closed(e),
             (stage, Event::Resumed(e)) => {
                 owe(&mut self.changed, e.changed.iter().cloned());
@@ -213,6 +237,7 @@ impl Control {
                 self.ask_compaction(&e.focus);
                 Some(stage)
             }
+            (stage, Event::EndpointLearnt(e)) => self.learnt(stage, e),
             (stage, Event::InputRejected(_)) => Some(stage),
             _ => None,
         }
@@ -236,7 +261,9 @@ impl Control {
             self.task = e.text.clone();
         }
         let exchange = Exchange::new(e.exchange, &e.input, &e.text, self.mark);
-        let (section, told, notice) = (e.section, e.changed.clone(), e.notice.clone());
+        let section = e.section;
+        let told = e.changed.clone();
+        let notice = e.notice.clone();
         self.running.retain(|run| notice.as_ref() != Some(run));
         let brought = !e.letters.is_empty() || e.work.is_some();
         let read = brought.then(|| Mark::texts(&e.message));
@@ -245,10 +272,11 @@ impl Control {
         let since = self.lasting.since;
         // Other words may leave room that the last ones did not.
         self.lasting.futile = false;
-        self.exchange = Some(Exchange { section, told, notice, letters, brought, read, facts, since, ..exchange });
+        self.exchange =
+            Some(Exchange { section, told, notice, letters, brought, read, facts, since, ..exchange });
         match &e.work {
             Some(task) => self.take_work(task.clone()),
-            // What comes of this has nothing to do with a task that ended before.
+            // The outcome of this has nothing to do with a task that ended before.
             None => self.drop_ended_work(),
         }
         self.hear_letters(&e.letters);
@@ -263,8 +291,9 @@ impl Control {
     fn reopened(&mut self) -> Option<Stage> {
         let exchange = self.exchange.as_mut()?;
         (exchange.outcome, exchange.stopped) = (None, false);
-        // A person can raise the caps; the turns stay used up.
-        exchange.last_turn = exchange.last_turn.take().filter(|last| *last == LastTurn::Turns);
+        // A person can raise the caps; the turns stay used up, and a circle stays one.
+        exchange.last_turn =
+            exchange.last_turn.take().filter(|last| matches!(last, LastTurn::Turns | LastTurn::Stuck(_)));
         exchange.strikes = 0;
         exchange.widened = false;
         (exchange.filed, exchange.degraded) = (None, None);
@@ -310,82 +339,6 @@ impl Control {
         })
     }
 
-    fn replied(&mut self, asking: &Asking, e: &ModelReplied) -> Option<Stage> {
-        if e.call != asking.call {
-            return None;
-        }
-        self.pay(&e.reply.usage, e.reply.cost_nano);
-        let spec = Arc::clone(self.spec.as_ref()?);
-        let cap = spec.capabilities.max_output;
-        let exchange = self.exchange.as_mut()?;
-        let short = matches!(exchange.last_turn, Some(LastTurn::Short(_) | LastTurn::Full));
-        let wider = asking.max_tokens < cap && !short;
-        exchange.so_far = Some(match e.kept {
-            // All the room the model has was asked for, and this is what the envelope gave.
-            Kept::Cut if wider && exchange.widened => cut_by_the_envelope(asking.max_tokens, &e.reply),
-            kept => judge(exchange.last_turn.as_ref(), kept, &e.reply),
-        });
-        Some(match e.kept {
-            Kept::Yes => {
-                if let Some(mode) = self.mode.as_mut().filter(|_| exchange.kept == 0 || exchange.announces) {
-                    mode.answered(exchange.section);
-                }
-                exchange.announces = false;
-                exchange.kept += 1;
-                if !e.reply.text.trim().is_empty() {
-                    exchange.said = e.reply.text.clone();
-                }
-                exchange.letters.clear();
-                exchange.fresh.clear();
-                exchange.facts = None;
-                exchange.widened = false;
-                let next = after_kept(exchange, &e.reply, &spec);
-                self.turns += 1;
-                self.keep(&e.reply);
-                match next {
-                    Next::Tools => Stage::Tools(e.reply.calls.iter().map(Slot::queued).collect()),
-                    Next::Ask => self.ready(self.first_room()),
-                    Next::End => Stage::Ending,
-                }
-            }
-            Kept::Cut if !exchange.widened && wider => {
-                (exchange.widened, exchange.cut_at) = (true, asking.max_tokens);
-                self.ready(cap)
-            }
-            Kept::Empty | Kept::Unusable if exchange.strikes == 0 => {
-                exchange.strikes += 1;
-                self.ready(asking.max_tokens)
-            }
-            Kept::Cut | Kept::Empty | Kept::Unusable | Kept::Refused | Kept::WindowFull => Stage::Ending,
-            // Only a summary that was asked for is one.
-            Kept::Summary => return None,
-        })
-    }
-
-    fn summary_came(&mut self, asking: &Asking, e: &ModelReplied) -> Option<Stage> {
-        if e.call != asking.call || e.kept != Kept::Summary {
-            return None;
-        }
-        self.pay(&e.reply.usage, e.reply.cost_nano);
-        self.turns += 1;
-        Some(Stage::Compacting)
-    }
-
-    /// A reply becomes part of the history, and its usage says how long the history is now.
-    fn keep(&mut self, reply: &Reply) {
-        self.answered = self.mark.segments;
-        self.added_blocks = 0;
-        let ended = reply.calls.is_empty() && reply.stop != StopReason::PauseTurn;
-        self.push(&reply.content, if ended { Tail::Reply } else { Tail::Open });
-        let (read, written) = (reply.usage.prompt_tokens(), reply.usage.output_tokens);
-        // Half a usage would make the next request look shorter than it is.
-        if read > 0 && written > 0 {
-            self.mark.tokens = read.saturating_add(written);
-            (self.lasting.known, self.lasting.since) = (self.mark.tokens, 0);
-        }
-        self.lasting.measure(read);
-    }
-
     fn noted(&mut self, asking: Asking, e: &NoteAppended) -> Option<Stage> {
         if self.mark.tail == Tail::System {
             // The API takes no user message behind a system message.
@@ -427,19 +380,6 @@ impl Control {
         self.end_exchange();
         Some(Stage::Idle)
     }
-
-    fn pay(&mut self, usage: &Usage, cost_nano: Option<u64>) {
-        self.usage.add(usage);
-        self.cost_nano = self.cost_nano.zip(cost_nano).map(|(sum, cost)| sum.saturating_add(cost));
-    }
-}
-
-/// More money may mend it, so it is no lasting failure.
-fn cut_by_the_envelope(room: u32, reply: &Reply) -> Outcome {
-    let message = format!(
-        "the reply was cut at {room} tokens, which is all the room the envelope had left; --budget-usd or --budget-tokens raise it"
-    );
-    Outcome::Failed { kind: FailureKind::Budget, message, text: reply.text.clone() }
 }
 
 /// Adds files to those the agent is to be told of, each once.
@@ -449,40 +389,4 @@ fn owe(changed: &mut Vec<String>, files: impl Iterator<Item = String>) {
             changed.push(file);
         }
     }
-}
-
-enum Next {
-    Tools,
-    Ask,
-    End,
-}
-
-fn after_kept(exchange: &mut Exchange, reply: &Reply, spec: &AgentSpec) -> Next {
-    let max_turns = spec.limits.max_turns;
-    if !reply.calls.is_empty() {
-        // It got on with its work: only faults in a row count.
-        exchange.strikes = 0;
-        return Next::Tools;
-    }
-    let last_turn = exchange.last_turn.is_some();
-    if reply.stop == StopReason::PauseTurn {
-        return if last_turn || exchange.kept >= max_turns { Next::End } else { Next::Ask };
-    }
-    if reply.text.trim().is_empty() && exchange.strikes == 0 && !last_turn {
-        exchange.strikes += 1;
-        return Next::Ask;
-    }
-    if exchange.asked_to_report < spec.nudges() && !last_turn {
-        exchange.asked_to_report += 1;
-        return Next::Ask;
-    }
-    if spec.output.is_some() {
-        // A last turn in prose is a hand-back, and a stop that nobody knows is told as that.
-        if !last_turn && !matches!(reply.stop, StopReason::Other(_)) {
-            exchange.so_far = Some(never_called(&reply.text));
-        }
-    } else if spec.final_tool().is_some() {
-        exchange.degraded = Some("it ended in prose instead of a report".to_owned());
-    }
-    Next::End
 }

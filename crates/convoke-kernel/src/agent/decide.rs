@@ -3,16 +3,18 @@
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::control::{Control, IllegalEvent};
+use super::control::{AgentState, IllegalEvent};
 use super::mail::Opening;
 use super::state::{Asking, Exchange, Filed, LastTurn, Slot, SlotState, Stage, Tail};
 use super::{Input, Pace, RoomAnswer, Unexpected};
 use crate::capsule::Facts;
 use crate::event::{
-    AgentStarted, CompactionAsked, Event, ExchangeClosed, ExchangeOpened, ExchangeReopened, InputRejected, Kept,
-    ModeSet, ModelCalled, ModelFailed, ModelReplied, NoteAppended, Purpose, Resumed, RoomRefused, ToolFinished,
+    AgentStarted, CompactionAsked, Event, ExchangeClosed, ExchangeOpened, ExchangeReopened, InputRejected,
+    Kept, ModeSet, ModelCalled, ModelFailed, ModelReplied, NoteAppended, Purpose, Resumed, RoomRefused,
+    ToolFinished,
 };
 use crate::fit::TooLong;
+use crate::lesson::Feature;
 use crate::outcome::{Outcome, ToolResult};
 use crate::prompts;
 use crate::segment::Segment;
@@ -21,13 +23,13 @@ use crate::wire::{Failure, FailureKind, Reply, Retry, StopReason};
 
 /// Events under way, with the state they lead to.
 pub(super) struct Draft {
-    pub(super) control: Control,
-    at: u64,
+    pub(super) control: AgentState,
+    pub(super) at: u64,
     events: Vec<Event>,
 }
 
 impl Draft {
-    pub(super) fn new(control: Control, at: u64) -> Self {
+    pub(super) fn new(control: AgentState, at: u64) -> Self {
         Self { control, at, events: Vec::new() }
     }
 
@@ -74,6 +76,15 @@ impl Draft {
             Input::Mail { key, letters, rests } => self.mail(key, letters, &rests)?,
             Input::Work { key, brief, again } => self.work(key, &brief, again)?,
             Input::Summarised { call, reply, facts } => self.summarised(call, *reply, *facts)?,
+            Input::Unsummarised { call, attempt, failure, facts } => {
+                self.unsummarised(call, attempt, failure, *facts)?
+            }
+            Input::Learn { learnt } => {
+                // It decides nothing: a request whose room is granted stays
+                // the one that the room was reckoned for.
+                self.learn(*learnt)?;
+                return Ok(self.events);
+            }
             Input::Compact { focus } => self.emit(CompactionAsked { focus })?,
             Input::StopExchange { by } => self.stop(by)?,
             Input::Reject { input, why, body } => self.emit(InputRejected { input, why, body })?,
@@ -96,13 +107,16 @@ impl Draft {
         self.open(Opening { key, text, ..Opening::default() })
     }
 
-    /// Opens an exchange with what somebody said, or with what there is to tell.
+    /// Opens an exchange with what was said, or with what the agent has to be told.
     pub(super) fn open(&mut self, opening: Opening) -> Result<(), Unexpected> {
         let Opening { key, text, body, notice, letters, brief } = opening;
         let exchange = self.control.exchange.as_ref().map_or(0, |e| e.number) + 1;
-        // What a new history is about to begin with says it in any case, and a request for a summary could not stand behind it.
-        let section = self.control.mode.and_then(|mode| mode.owed()).filter(|_| !self.control.compaction_due());
-        let by_role = self.control.spec.as_ref().is_some_and(|spec| spec.capabilities.system_role);
+        // A new history begins with the mode section in any case, and a request
+        // for a summary could not stand behind it.
+        let section =
+            self.control.mode.and_then(|mode| mode.owed()).filter(|_| !self.control.compaction_due());
+        let stated = self.control.spec.as_ref().is_some_and(|spec| spec.capabilities.system_role);
+        let by_role = stated && self.control.sends(Feature::SystemRole);
         let changed = self.control.changed.clone();
         let told = || notice.as_ref().map_or_else(|| text.clone(), |run| prompts::notice(run, &text));
         let mut blocks = vec![body.unwrap_or_else(told)];
@@ -116,7 +130,8 @@ impl Draft {
         }
         blocks.extend(section.filter(|_| !by_role).map(prompts::reminder));
         let message = message("user", &blocks);
-        let system = section.filter(|_| by_role).map(|section| self::message("system", &[prompts::section(section)]));
+        let system =
+            section.filter(|_| by_role).map(|section| self::message("system", &[prompts::section(section)]));
         let opened = ExchangeOpened {
             exchange,
             input: key,
@@ -145,7 +160,7 @@ impl Draft {
         Ok(())
     }
 
-    /// The envelope has answered: there is room, or room for one last turn, or none.
+    /// The budget has answered: there is room, or room for one last turn, or none.
     fn room(&mut self, call: u32, answer: RoomAnswer) -> Result<(), Unexpected> {
         let (Stage::Ready(asking) | Stage::Waiting(asking, _)) = &self.control.stage else {
             return Err(Unexpected::Stale);
@@ -156,33 +171,40 @@ impl Draft {
         let is_new = asking.attempt == 0;
         match answer {
             RoomAnswer::Go { max_tokens } => {
-                // A repeat stays as it was, so what changed meanwhile is told with the next request that is new.
+                // A repeat stays as it was, so what changed meanwhile is told with the next request that is
+                // new.
                 if is_new && self.control.mark.tail != Tail::System && !self.control.lasting.summarising {
                     self.tell_what_is_owed()?;
                 }
-                self.call_model(max_tokens)
+                self.call_model(max_tokens.min(self.control.fits()))
             }
             RoomAnswer::HandBack { max_tokens, why } => {
                 let exchange = self.control.exchange.as_ref();
                 let asked = exchange.is_some_and(|exchange| exchange.last_turn.is_some());
-                // Who has said nothing yet has nothing to hand back.
+                // An agent that has said nothing yet has nothing to hand back.
                 if !asked && exchange.is_none_or(|exchange| exchange.kept == 0) {
                     return self.refuse(call, why);
                 }
                 if !asked {
                     let message = user_text(&prompts::hand_back_short(self.final_tool(), &why));
-                    self.emit(NoteAppended { hand_back: true, short: Some(why), ..NoteAppended::of(message) })?;
+                    self.emit(NoteAppended {
+                        hand_back: true,
+                        short: Some(why),
+                        ..NoteAppended::of(message)
+                    })?;
                 }
-                self.call_model(max_tokens)
+                self.call_model(max_tokens.min(self.control.fits()))
             }
             RoomAnswer::Refused { why } => self.refuse(call, why),
             RoomAnswer::GivenUp { kind, why } => self.refuse_as(kind, call, why),
         }
     }
 
-    /// Puts what the agent is to be told into the history: files that changed, who it is, and how far its work is.
+    /// Puts what the agent is owed into the history: files that
+    /// changed, its capsule, and how far its work is.
     fn tell_what_is_owed(&mut self) -> Result<(), Unexpected> {
-        let (changed, capsule) = (self.control.changed.clone(), self.who_it_is(&[], None)?);
+        let changed = self.control.changed.clone();
+        let capsule = self.who_it_is(&[], None)?;
         if changed.is_empty() && capsule.is_none() {
             return Ok(());
         }
@@ -198,9 +220,10 @@ impl Draft {
         self.refuse_as(FailureKind::Budget, call, message)
     }
 
-    /// Why what was asked is not sent: no request is made that leaves no room to work.
+    /// Why the text that was asked is not sent: no request is made that leaves no room to work.
     fn too_long(&self, asking: &Asking) -> Option<TooLong> {
-        let (spec, exchange) = (self.control.spec.as_ref()?, self.control.exchange.as_ref()?);
+        let spec = self.control.spec.as_ref()?;
+        let exchange = self.control.exchange.as_ref()?;
         let first = asking.attempt == 0 && exchange.kept == 0 && !self.control.lasting.summarising;
         // Letters, tasks of the board and what runs came to have limits of their own.
         let said = !exchange.brought && exchange.notice.is_none() && exchange.call.is_none();
@@ -208,7 +231,8 @@ impl Draft {
     }
 
     fn refuse_as(&mut self, kind: FailureKind, call: u32, message: String) -> Result<(), Unexpected> {
-        let failure = Failure { kind, message, retry: Retry::Never, request_id: None, unbilled: true };
+        let failure =
+            Failure { kind, message, retry: Retry::Never, request_id: None, unbilled: true, refused: None };
         self.emit(RoomRefused { call, failure })?;
         Ok(())
     }
@@ -224,12 +248,16 @@ impl Draft {
             StopReason::ToolUse if reply.calls.is_empty() => Kept::Unusable,
             _ => Kept::Yes,
         };
-        let wordless = kept == Kept::Empty || (kept == Kept::Yes && reply.calls.is_empty() && blank(&reply.text));
+        let wordless =
+            kept == Kept::Empty || (kept == Kept::Yes && reply.calls.is_empty() && blank(&reply.text));
         let prose = kept == Kept::Yes && reply.calls.is_empty() && !wordless;
         let paused = reply.stop == StopReason::PauseTurn;
         self.emit(ModelReplied { call, reply, kept })?;
         let silent = wordless || prose;
-        if silent && !paused && matches!(self.control.stage, Stage::Ready(_)) && self.control.mark.tail != Tail::System
+        if silent
+            && !paused
+            && matches!(self.control.stage, Stage::Ready(_))
+            && self.control.mark.tail != Tail::System
         {
             // A reply that got nowhere at the limit has used the last turn up: what is left is the hand-back.
             let hand_back = self.is_at_limit();
@@ -240,30 +268,6 @@ impl Draft {
             };
             self.emit(NoteAppended { hand_back, ..NoteAppended::of(user_text(&text)) })?;
         }
-        Ok(())
-    }
-
-    fn failed(&mut self, call: u32, attempt: u32, mut failure: Failure) -> Result<(), Unexpected> {
-        let Stage::Calling(asking) = &self.control.stage else { return Err(Unexpected::Stale) };
-        let max = self.control.spec.as_ref().map_or(1, |spec| spec.limits.max_attempts);
-        let again = failure.kind != FailureKind::Interrupted && asking.failures + 1 < max;
-        let retry_at = match failure.retry {
-            Retry::Soon if again => Some(self.at.saturating_add(backoff(asking.failures, &self.control.mark.digest))),
-            // A limit says when there is room again. A server that has too much to do cannot know.
-            Retry::After(ms) if again && failure.kind != FailureKind::RateLimited => {
-                Some(self.at.saturating_add(ms.min(LONGEST_OVERLOAD)))
-            }
-            Retry::After(ms) if again && ms <= LONGEST_WAIT => Some(self.at.saturating_add(ms)),
-            Retry::After(ms) if ms > LONGEST_WAIT => {
-                let (asked, most) = (ms / 1_000, LONGEST_WAIT / 1_000);
-                failure.message.push_str(&format!(
-                    "; it asks to be left alone for {asked} s, and {most} s is the longest that is waited: take it up again later"
-                ));
-                None
-            }
-            Retry::Soon | Retry::After(_) | Retry::Never => None,
-        };
-        self.emit(ModelFailed { call, attempt, failure, retry_at })?;
         Ok(())
     }
 
@@ -278,14 +282,18 @@ impl Draft {
                     retry: Retry::Soon,
                     request_id: None,
                     unbilled: false,
+                    refused: None,
                 };
-                let (call, attempt) = (asking.call, asking.attempt);
+                let call = asking.call;
+                let attempt = asking.attempt;
                 self.emit(ModelFailed { call, attempt, failure, retry_at: None })?;
             }
             Stage::Tools(slots) => {
-                // A command that was cut off may have done anything. What runs on streams of its own goes on there.
-                let cut_off = |slot: &&Slot| slot.state == SlotState::Running && self.writes(slot);
-                let running: Vec<String> = slots.iter().filter(cut_off).map(|slot| slot.call.id.clone()).collect();
+                // A command that was cut off may have done anything. What runs on streams of its own goes on
+                // there.
+                let cut_off = |slot: &&Slot| slot.state == SlotState::Running && !self.repeats(slot);
+                let running: Vec<String> =
+                    slots.iter().filter(cut_off).map(|slot| slot.call.id.clone()).collect();
                 for id in running {
                     self.emit(ToolFinished { id, result: ToolResult::interrupted(prompts::INTERRUPTED) })?;
                 }
@@ -296,9 +304,11 @@ impl Draft {
         Ok(())
     }
 
-    /// A failed exchange is taken up again: with its message if that was taken back, else from its last outcome.
+    /// A failed exchange is taken up again: with its message if that was taken back, else from its last
+    /// outcome.
     fn reopen(&mut self) -> Result<(), Unexpected> {
-        let Some(exchange) = self.control.exchange.clone().filter(|closed| self.control.takes_up(closed)) else {
+        let Some(exchange) = self.control.exchange.clone().filter(|closed| self.control.takes_up(closed))
+        else {
             return Ok(());
         };
         if exchange.taken_back {
@@ -313,7 +323,8 @@ impl Draft {
         if exchange.call.is_some() {
             return Ok(());
         }
-        // No model goes on with its own last word, or after it was told that nothing follows: somebody has to speak first.
+        // A model does not go on after its own last word, or after a note that
+        // nothing follows: a user message comes first.
         let short = exchange.outcome.as_ref().and_then(Outcome::failure) == Some(FailureKind::Budget);
         let handing_back = matches!(exchange.last_turn, Some(LastTurn::Short(_)));
         if self.control.mark.tail == Tail::Reply || handing_back {
@@ -344,7 +355,9 @@ impl Draft {
                         None => return self.summarise_if_due(),
                     }
                 }
-                Stage::New | Stage::Idle | Stage::Calling(_) | Stage::Waiting(..) | Stage::Compacting => return Ok(()),
+                Stage::New | Stage::Idle | Stage::Calling(_) | Stage::Waiting(..) | Stage::Compacting => {
+                    return Ok(());
+                }
             }
         }
     }
@@ -400,35 +413,30 @@ impl Draft {
             Some(Filed::Ballot(ballot)) => (None, Some(ballot)),
             Some(Filed::Output(_)) | None => (None, None),
         };
-        self.emit(ExchangeClosed { exchange: number, outcome, taken_back, report, ballot, degraded, returned })?;
+        self.emit(ExchangeClosed {
+            exchange: number,
+            outcome,
+            taken_back,
+            report,
+            ballot,
+            degraded,
+            returned,
+        })?;
         Ok(())
     }
 }
-
-/// A server that asks for more than an hour is taken at its word that it will not answer: the run ends and can be
-/// resumed, and does not sit there for a year because of a wrong header.
-const LONGEST_WAIT: u64 = 3_600_000;
-
-/// An overloaded server is asked again after this long at the latest, whatever it says.
-const LONGEST_OVERLOAD: u64 = 30_000;
 
 fn repeats_an_id(reply: &Reply, reused: impl Fn(&str) -> bool) -> bool {
     let ids = || reply.calls.iter().map(|call| call.id.as_str());
     ids().enumerate().any(|(index, id)| reused(id) || ids().take(index).any(|earlier| earlier == id))
 }
 
-/// Half a second, doubling, at most 32 s, less up to a quarter so that agents that failed together do not return
-/// together. The spread comes from the history's digest, because the kernel knows no randomness.
-fn backoff(failures: u32, digest: &[u8; 32]) -> u64 {
-    let full = (500u64 << failures.min(6)).min(32_000);
-    let spread = u64::from(digest[failures as usize % digest.len()]);
-    full - full * spread / 1024
-}
-
 impl NoteAppended {
     /// A note that is nothing but its message.
     pub(super) fn of(message: Segment) -> Self {
-        let (hand_back, short, changed) = (false, None, Vec::new());
+        let hand_back = false;
+        let short = None;
+        let changed = Vec::new();
         Self { message, hand_back, short, changed, capsule: false, summary: false, full: false }
     }
 }
@@ -438,7 +446,8 @@ pub(super) fn user_text(text: &str) -> Segment {
 }
 
 pub(super) fn message(role: &str, texts: &[impl AsRef<str>]) -> Segment {
-    let blocks: Vec<Value> = texts.iter().map(|text| json!({"type": "text", "text": text.as_ref()})).collect();
+    let blocks: Vec<Value> =
+        texts.iter().map(|text| json!({"type": "text", "text": text.as_ref()})).collect();
     Segment::encode(&json!({"role": role, "content": blocks}))
 }
 

@@ -1,7 +1,7 @@
-//! What the call that ends an agent files: a report, verdicts or a value. A value that was taken is never compared with its
-//! schema again: what has happened does not change with the one who compares.
+//! What the call that ends an agent files: a report, verdicts or a value. A value that was accepted is never
+//! compared with its schema again, so that a history stays the same whichever version folds it.
 
-use super::control::Control;
+use super::control::AgentState;
 use super::state::{Exchange, Filed};
 use crate::outcome::ToolResult;
 use crate::tools::{self, Wanted};
@@ -17,7 +17,7 @@ pub(super) enum Taken {
     Misfit(String),
 }
 
-impl Control {
+impl AgentState {
     /// What a call files, if it does.
     pub(super) fn taken(&self, call: &ToolCall, result: &ToolResult) -> Taken {
         let returns = call.name == tools::STRUCTURED_OUTPUT;
@@ -42,12 +42,12 @@ impl Exchange {
     pub(super) fn take(&mut self, taken: Taken) {
         match taken {
             Taken::Filed(filed) => {
-                // Not everything that has a schema is a matter of looking.
+                // A value can be right without a look at the tree.
                 let unseen = !self.looked && !matches!(filed, Filed::Output(_));
                 self.degraded = unseen.then(|| "the report came without a single command".to_owned());
                 self.filed = Some(filed);
             }
-            // What stands beside a value that was taken is no try.
+            // A value beside one that was accepted does not count as a try.
             Taken::Misfit(told) if self.filed.is_none() => {
                 self.misfits += 1;
                 self.misfit = told;

@@ -1,11 +1,12 @@
-//! A history that begins as another one did: what is taken along, and what an agent stands at that begins with it. The messages are the same
-//! bytes, so the server's cache knows them; what was paid for them was paid by the other one. Its team, its board and its runs in the
-//! background stay where they are, and the model is told so with the first thing it reads.
+//! A history that begins as another one did: what is taken along, and where an agent stands that begins with
+//! it. The messages are the same bytes, so the server's cache knows them; the other session has paid for
+//! them. Its team, its board and its runs in the background stay where they are, and the model is told so
+//! with the first thing it reads.
 
 use serde_json::Value;
 
 use super::Agent;
-use super::control::Control;
+use super::control::AgentState;
 use super::state::{Stage, Tail};
 use crate::event::HistoryForked;
 use crate::ids::{AgentId, SessionId};
@@ -14,13 +15,14 @@ use crate::spec::{AgentSpec, Role};
 
 /// What a fork reads beside the first thing that is said to it.
 pub(super) const FORKED: &str = "[this conversation was forked]\n\
-What stands above was said in another session, and this one goes on from there by itself. Agents, teammates, letters, tasks and runs that are \
-mentioned above belong to that session and cannot be reached from here, nor can results be recalled that were referred to there. The shell is a \
-new one in the working directory, and files may have changed since.";
+    What stands above was said in another session, and this one goes on from there by itself. Agents, \
+    teammates, letters, tasks and runs that are mentioned above belong to that session and cannot be \
+    reached from here, nor can results be recalled that were referred to there. The shell is a new one in \
+    the working directory, and files may have changed since.";
 
 impl Agent {
-    /// What a new lead of this session would begin with if it went on from here: what it is made of, and the history. `id` is whose
-    /// history it is. `None` for who is no idle lead, and while there is no reply to go on from.
+    /// What a new lead would begin with if it went on from here: its spec and the history. `id` is the agent
+    /// whose history it is. `None` if this agent is no idle lead, or has no reply to go on from.
     pub fn fork(&self, id: &AgentId, session: SessionId) -> Option<(AgentSpec, HistoryForked)> {
         let control = &self.control;
         let spec = control.spec.as_deref().filter(|spec| spec.role == Role::Lead && self.is_idle())?;
@@ -47,9 +49,10 @@ impl Agent {
     }
 }
 
-impl Control {
+impl AgentState {
     pub(super) fn history_forked(&mut self, e: &HistoryForked) -> Option<Stage> {
-        // Only a history that has not begun can begin with another one, and only with one that something can be said after.
+        // Only a history that has not begun can take over another one, and
+        // only one after which something can be said.
         let untouched = self.mark.segments == 0 && self.exchange.is_none() && self.forked.is_none();
         let last = last_reply(&e.messages)?;
         if !untouched || whole(&e.messages) != Some(e.messages.len()) {
@@ -80,7 +83,7 @@ impl Control {
         Some(Stage::Idle)
     }
 
-    /// What the next thing that is said has to be told with, if the agent is a fork that has not answered yet.
+    /// The note that goes with the next thing said, if the agent is a fork that has not answered yet.
     pub(super) fn fork_note(&self) -> Option<String> {
         (self.forked.is_some() && self.turns == 0).then(|| FORKED.to_owned())
     }
@@ -91,8 +94,8 @@ pub(super) fn call_ids(messages: &[Segment]) -> impl Iterator<Item = String> {
     messages.iter().filter_map(Shape::of).flat_map(|shape| shape.calls)
 }
 
-/// How much of a history can be gone on from: all up to its last reply, and what answers the calls of that. `None` without a reply, and
-/// while calls of it are unanswered.
+/// How many messages of a history can be gone on from: all up to its last reply, and the results of its
+/// calls. `None` without a reply, and while calls of it are unanswered.
 fn whole(messages: &[Segment]) -> Option<usize> {
     let last = last_reply(messages)?;
     let calls = Shape::of(messages.get(last)?)?.calls;
@@ -104,7 +107,9 @@ fn whole(messages: &[Segment]) -> Option<usize> {
 }
 
 fn last_reply(messages: &[Segment]) -> Option<usize> {
-    messages.iter().rposition(|message| Shape::of(message).is_some_and(|shape| shape.role == Speaker::Assistant))
+    messages
+        .iter()
+        .rposition(|message| Shape::of(message).is_some_and(|shape| shape.role == Speaker::Assistant))
 }
 
 /// What a message is, as far as the order of a history depends on it.
@@ -131,7 +136,8 @@ impl Shape {
             _ => return None,
         };
         let ids = |kind: &str, name: &str| {
-            let blocks = message["content"].as_array().into_iter().flatten().filter(|block| block["type"] == kind);
+            let blocks =
+                message["content"].as_array().into_iter().flatten().filter(|block| block["type"] == kind);
             blocks.filter_map(|block| block[name].as_str().map(str::to_owned)).collect()
         };
         Some(Self { role, calls: ids("tool_use", "id"), answers: ids("tool_result", "tool_use_id") })

@@ -1,11 +1,12 @@
-//! What goes into the agent loop and what comes out of it: inputs, effects, and the words for what a request needs. Data, no rule.
+//! What goes into the agent loop and what comes out of it: inputs, effects, and the words for what a request
+//! needs. Data, no rule.
 
 use std::sync::Arc;
 
 use super::control::IllegalEvent;
 use super::tuning::RetuneRefused;
 use crate::capsule::{Facts, TaskBrief};
-use crate::event::HistoryForked;
+use crate::event::{EndpointLearnt, HistoryForked};
 use crate::ledger::Rates;
 use crate::outcome::ToolResult;
 use crate::segment::Segment;
@@ -53,7 +54,7 @@ pub enum Input {
         /// What its tokens cost at most; absent when that is not known.
         rates: Option<Rates>,
     },
-    /// Somebody said something to an idle agent.
+    /// Something was said to an idle agent.
     Say {
         /// The key of the input.
         key: String,
@@ -107,7 +108,7 @@ pub enum Input {
         id: String,
         /// Whether it may be run.
         allow: bool,
-        /// Who said so, and how.
+        /// What gave the answer, and how: a person, or Convoke where none is there. Never an agent.
         by: String,
     },
     /// A person turned the switch of orchestration mode of an idle agent.
@@ -115,7 +116,7 @@ pub enum Input {
         /// Where to.
         on: bool,
     },
-    /// The envelope and the governor answered.
+    /// The budget and the governor answered.
     Room {
         /// Which request.
         call: u32,
@@ -127,20 +128,21 @@ pub enum Input {
         /// Files that changed meanwhile.
         changed: Vec<String>,
     },
-    /// The same of a member of a team, which is told who it is.
+    /// The same for a member of a team, which is also told who it is.
     ResumeAs {
         /// Files that changed meanwhile.
         changed: Vec<String>,
         /// What the journal knows of it.
         facts: Box<Facts>,
     },
-    /// Letters have come. An idle agent is woken by them, one that is about to ask the model reads them before.
+    /// Letters have come. An idle agent is woken by them, one that is about to ask the model reads them
+    /// before.
     Mail {
         /// The key of the first of them.
         key: String,
         /// The letters, in the order they are to be read.
         letters: Vec<Letter>,
-        /// Members that sleep and of whom it has not been told.
+        /// Members that sleep and of which the reader has not been told.
         rests: Vec<String>,
     },
     /// A task from the board is an idle agent's.
@@ -161,14 +163,32 @@ pub enum Input {
         /// What the journal knows of the agent.
         facts: Box<Facts>,
     },
+    /// The server refused the prompt of a summary for its length.
+    Unsummarised {
+        /// Which request.
+        call: u32,
+        /// Which attempt.
+        attempt: u32,
+        /// What it said.
+        failure: Failure,
+        /// What the journal knows of the agent.
+        facts: Box<Facts>,
+    },
+    /// Something was found out about the server, by another agent of the session or from what its replies
+    /// say.
+    Learn {
+        /// What.
+        learnt: Box<EndpointLearnt>,
+    },
     /// The agent is to begin a new history before its next request.
     Compact {
         /// What is to be kept in mind; blank is nothing in particular.
         focus: String,
     },
-    /// A person stops whatever the agent is at. Nothing of it is taken up again by itself; an idle agent stays as it is.
+    /// A person stops what the agent is at. Nothing of it is taken up again
+    /// by itself; an idle agent stays as it is.
     StopExchange {
-        /// Who stops it, and how. Never an agent.
+        /// The person who stops it, and how. Never an agent.
         by: String,
     },
     /// Something that waited for the agent cannot be read.
@@ -187,7 +207,7 @@ pub enum Input {
 pub enum Pace {
     /// It may.
     Go,
-    /// Outcomes are recorded and nothing new starts: somebody asked Convoke to stop.
+    /// Outcomes are recorded and nothing new starts: Convoke was asked to stop.
     Hold,
 }
 
@@ -206,7 +226,7 @@ pub enum Unexpected {
     /// The agent cannot be given another model.
     #[error(transparent)]
     Retune(#[from] RetuneRefused),
-    /// A fault of the kernel: what the agent was to be told of itself lacks this.
+    /// A fault of the kernel: the capsule that tells the agent who it is lacks this.
     #[error("what the agent was to be told of itself lacks: {0}; this is a fault of convoke")]
     Incomplete(String),
     /// A fault of the kernel: it decided something illegal.
@@ -214,7 +234,7 @@ pub enum Unexpected {
     Illegal(#[from] IllegalEvent),
 }
 
-/// Whether there is room for a request.
+/// The answer of the budget and the governor to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RoomAnswer {
     /// There is.
@@ -234,9 +254,9 @@ pub enum RoomAnswer {
         /// What is short.
         why: String,
     },
-    /// It is no use to wait for the server.
+    /// Waiting for the server makes no sense any more.
     GivenUp {
-        /// What that makes of the request.
+        /// The kind of failure that the request ends with.
         kind: FailureKind,
         /// Why, with the figures.
         why: String,
@@ -256,21 +276,23 @@ pub struct RoomAsk {
     pub prompt_tokens: u64,
     /// Whether the agent has said something that it could hand back.
     pub started: bool,
-    /// Whether it was already asked to hand back because the envelope is short.
+    /// Whether it was already asked to hand back because the budget is short.
     pub last_turn: bool,
-    /// Of these, what stands behind the beginning that all agents of this make share, as long as no usage has told how long the
-    /// history is: a token per byte.
+    /// The part of these tokens that stands behind the beginning that all agents of this make share, as long
+    /// as no usage has told how long the history is: a token per byte.
     pub behind_prefix: Option<u64>,
     /// The room of a reply to this very request that was cut; 0 if none was.
     pub cut_at: u32,
-    /// What all agents of this make begin their requests with, as a digest, and how many bytes that is.
+    /// Whether the request carries cache marks.
+    pub cached: bool,
+    /// A digest of what all agents of this make begin their requests with, and how many bytes that is.
     pub prefix: (String, usize),
 }
 
 /// Something to be done outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
-    /// Ask the envelope and the governor for room. Asking changes nothing and can be repeated.
+    /// Ask the budget and the governor for room. Asking changes nothing and can be repeated.
     AskRoom {
         /// The request.
         call: u32,
@@ -295,16 +317,16 @@ pub enum Effect {
         /// Why it is asked.
         why: String,
     },
-    /// Run a tool. A command is not safe to repeat: nobody knows what the first time did. What has a stream of its own
-    /// (a task, a workflow) goes on there however often it is started.
+    /// Run a tool. A command is not safe to repeat, because what the first run did is unknown. Work with a
+    /// stream of its own (a task, a workflow) goes on there however often it is started.
     RunTool {
         /// The call.
         id: String,
         /// What to do.
         request: ToolRequest,
     },
-    /// Drive a run that a call launched, until its end can be told. It has a stream of its own and goes on there however often
-    /// it is started.
+    /// Drive a run that a call launched, until its end can be told. It has a stream of its own and goes on
+    /// there however often it is started.
     DriveRun {
         /// The run.
         run: String,
@@ -314,17 +336,23 @@ pub enum Effect {
 /// A request as it is sent, in shared pieces.
 #[derive(Debug, Clone)]
 pub struct ModelRequest {
-    /// The members that stay the same.
+    /// What the agent is made of.
     pub spec: Arc<AgentSpec>,
     /// The room for the reply.
     pub max_tokens: u32,
+    /// The `system` member.
+    pub system: Segment,
+    /// The members beside model, room, system, tools and messages.
+    pub params: Vec<Param>,
     /// The history.
     pub messages: Vec<Segment>,
+    /// The `anthropic-version` to send instead of the client's own.
+    pub version: Option<&'static str>,
 }
 
 impl ModelRequest {
-    /// The members beside model, room, system, tools and messages.
-    pub fn params(&self) -> &[Param] {
-        &self.spec.params
+    /// Whether it carries cache marks.
+    pub fn is_marked(&self) -> bool {
+        self.params.iter().any(|param| param.name == "cache_control")
     }
 }

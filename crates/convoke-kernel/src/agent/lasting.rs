@@ -1,9 +1,10 @@
-//! What makes an agent last: the work in its hands, whether its plan is approved, its own list, and the new history it begins when the old
-//! one has grown too long. A history is left behind in one step, never edited, and only between two rounds of tools.
+//! What makes an agent last: the task it holds, whether its plan is approved, its own list, and the new
+//! history it begins when the old one has grown too long. A history is left behind in one step, never edited,
+//! and only between two rounds of tools.
 
 use serde_json::Value;
 
-use super::control::Control;
+use super::control::AgentState;
 use super::decide::{Draft, message, user_text};
 use super::state::{Asking, Exchange, Mark, Slot, SlotState, Stage, Tail};
 use super::{Unexpected, blank};
@@ -28,10 +29,11 @@ pub(crate) const SUMMARY_TOKENS: u32 = 8_000;
 /// References to results of earlier calls that are kept at hand.
 const REFERENCES: usize = 40;
 
-/// A new history that is not shorter by this part of the old one gained nothing: the next one would not either.
+/// A new history must be shorter than the old one by one part in this many. One that gains
+/// less was in vain, and so would be the next.
 const LEAST_GAIN: u64 = 10;
 
-/// Whether a plan stands between an agent and what it may write.
+/// Whether the agent needs an approved plan before it may write.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Plan {
     /// None is needed.
@@ -60,24 +62,25 @@ pub(super) struct Lasting {
     pub(super) plan: Plan,
     /// The task it worked on last.
     pub(super) work: Option<TaskId>,
-    /// The task in its hands, as far as its own doing tells.
+    /// The task that the agent holds, as far as its own calls tell.
     held: Option<TaskId>,
     pub(super) todo: Vec<TodoItem>,
     /// Rounds of tools since the list was written.
     rounds: u32,
-    /// What the journal knew when it was taken up; it is told who it is with the next thing it reads.
+    /// What the journal knew when the agent was taken up; its capsule goes with the next thing it reads.
     pub(super) facts: Option<Box<Facts>>,
-    /// That it is to begin a new history, and what is to be kept in mind.
+    /// Set when it is to begin a new history: what is to be kept in mind.
     wish: Option<String>,
     /// Whether the request under way asks for the summary.
     pub(super) summarising: bool,
-    /// Where the history stood before that was asked for, and the bytes since the last usage then.
+    /// Where the history stood before the summary was asked for, and the bytes since the last usage then.
     pub(super) before: Option<(Mark, u64)>,
     /// Replies in the present history.
     pub(super) replies: u32,
-    /// Tokens of the history that was left behind because it was too long, until a reply tells how long the present one is.
+    /// Tokens of the history that was left behind because it was too long, until a reply tells how long the
+    /// present one is.
     left: Option<u64>,
-    /// Whether the last history that was too long was left behind for one that is hardly shorter.
+    /// Whether the last history that was too long gave way to one that is hardly shorter.
     pub(super) futile: bool,
     references: Vec<Reference>,
     /// Tokens of the history as the last usage told, and the bytes added since.
@@ -86,16 +89,18 @@ pub(super) struct Lasting {
 }
 
 impl Lasting {
-    /// How long the history is by what is really known of it.
+    /// How long the history is: the last usage, and an estimate of what was added since.
     pub(super) fn tokens(&self) -> u64 {
         self.known.saturating_add(self.since.div_ceil(BYTES_PER_TOKEN))
     }
 
-    /// A reply has become part of the history, and this many tokens were read for it; none where no usage told.
+    /// A reply has become part of the history, and this many tokens were read for it; none where no usage
+    /// told.
     pub(super) fn measure(&mut self, read: u64) {
         self.replies = self.replies.saturating_add(1);
         if let Some(before) = self.left.take() {
-            // By what the model counted, and not by bytes: those would call a long task in plain words longer than it is.
+            // By the tokens the model counted, not by bytes: bytes would make a
+            // long task in plain words longer than it is.
             let now = if read > 0 { read } else { self.tokens() };
             self.futile = before.saturating_sub(now).saturating_mul(LEAST_GAIN) < before;
         }
@@ -103,17 +108,20 @@ impl Lasting {
 
     fn refer(&mut self, call: &ToolCall, result: &ToolResult) {
         let input: Value = serde_json::from_str(call.input.as_str()).unwrap_or_default();
-        let words =
-            ["command", "path", "pattern", "prompt", "task", "to"].iter().find_map(|name| input.get(name)?.as_str());
+        let words = ["command", "path", "pattern", "prompt", "task", "to"]
+            .iter()
+            .find_map(|name| input.get(name)?.as_str());
         let what = words.unwrap_or_default().lines().next().unwrap_or_default().chars().take(120).collect();
-        let (id, tool, bytes) = (call.id.clone(), call.name.clone(), result.text.len());
+        let id = call.id.clone();
+        let tool = call.name.clone();
+        let bytes = result.text.len();
         self.references.push(Reference { id, tool, what, bytes });
         if self.references.len() > REFERENCES {
             self.references.remove(0);
         }
     }
 
-    /// The summary that is asked for is not wanted any more; says where the history stood before.
+    /// The summary is not wanted any more; returns where the history stood before it was asked for.
     pub(super) fn drop_summary(&mut self) -> Option<(Mark, u64)> {
         if !std::mem::take(&mut self.summarising) {
             return None;
@@ -134,7 +142,7 @@ impl Lasting {
     }
 }
 
-impl Control {
+impl AgentState {
     pub(super) fn membership(&self) -> Option<&Membership> {
         self.spec.as_ref()?.team.as_deref()
     }
@@ -156,7 +164,7 @@ impl Control {
         gated && matches!(wanted, Wanted::Run(request) if request.writes())
     }
 
-    /// What a finished call means for what lasts.
+    /// Keeps what a finished call changes of the things that last.
     pub(super) fn remember(&mut self, call: &ToolCall, result: &ToolResult) {
         if self.membership().is_none() {
             return;
@@ -171,10 +179,12 @@ impl Control {
         match self.read(call) {
             Ok(Wanted::Todo(items)) => self.lasting.todo = items,
             Ok(Wanted::Compact(focus)) => self.lasting.wish = Some(focus.unwrap_or_default()),
-            Ok(Wanted::Run(ToolRequest::Team(TeamCall::SubmitPlan { .. }))) if self.lasting.plan == Plan::Needed => {
+            Ok(Wanted::Run(ToolRequest::Team(TeamCall::SubmitPlan { .. })))
+                if self.lasting.plan == Plan::Needed =>
+            {
                 self.lasting.plan = Plan::Asked;
             }
-            // What it was approved for has ended.
+            // The work that the plan was approved for has ended.
             Ok(Wanted::Run(ToolRequest::Team(TeamCall::TaskUpdate(update)))) if update.status.is_some() => {
                 self.end_work();
             }
@@ -192,7 +202,7 @@ impl Control {
         self.lasting.rounds = if looked { 0 } else { self.lasting.rounds.saturating_add(1) };
     }
 
-    /// Another task is in hand: what was approved for the one before it is not approved for this one.
+    /// The agent holds another task: an approval for the one before it does not count for this one.
     pub(super) fn take_work(&mut self, task: TaskId) {
         if self.lasting.held.as_ref() != Some(&task) {
             self.lasting.plan = self.first_plan();
@@ -205,14 +215,14 @@ impl Control {
         self.lasting.work = self.lasting.held.clone();
     }
 
-    /// The task in hand has ended, and with it what was approved for it.
+    /// The task that the agent holds has ended, and with it the approval for it.
     fn end_work(&mut self) {
         if self.lasting.held.take().is_some() {
             self.lasting.plan = self.first_plan();
         }
     }
 
-    /// What was approved was approved for the work in hand: without a task that is the exchange, and it is over.
+    /// An approval counts for the work it was given for: without a task that is the exchange, and it is over.
     pub(super) fn end_exchange(&mut self) {
         if self.lasting.held.is_none() && self.lasting.plan == Plan::Approved {
             self.lasting.plan = self.first_plan();
@@ -226,7 +236,7 @@ impl Control {
         }
     }
 
-    /// What the person or the board has taken out of its hands meanwhile is not in them any more.
+    /// A task that the person or the board has taken away meanwhile is no longer held.
     pub(super) fn taken_up(&mut self, facts: &Facts) {
         let held = facts.task.as_ref().map(|brief| &brief.task.id);
         if self.lasting.held.as_ref() != held {
@@ -234,7 +244,7 @@ impl Control {
         }
     }
 
-    /// Letters are in the history: what they answer is answered.
+    /// Letters are in the history: the requests that they answer are answered.
     pub(super) fn hear_letters(&mut self, letters: &[Letter]) {
         for letter in letters.iter().filter(|letter| letter.kind == LetterKind::PlanAnswer) {
             if matches!(self.lasting.plan, Plan::Free) {
@@ -245,7 +255,7 @@ impl Control {
         }
     }
 
-    /// Letters left the history again: no answer of theirs counts any more.
+    /// Letters left the history again: their answers no longer count.
     pub(super) fn unhear_letters(&mut self, letters: &[Letter]) {
         let answered = letters.iter().any(|letter| letter.kind == LetterKind::PlanAnswer);
         if answered && self.lasting.plan != Plan::Free {
@@ -282,7 +292,8 @@ impl Control {
         self.push(&e.message, Tail::User);
         let start = self.mark;
         let exchange = self.exchange.as_mut()?;
-        // What was asked stands within the new history's first message, so it cannot leave it alone any more.
+        // The request stands inside the new history's first message now,
+        // so it cannot be taken back alone any more.
         exchange.start = start;
         exchange.kept = exchange.kept.max(1);
         exchange.letters.clear();
@@ -293,12 +304,17 @@ impl Control {
 }
 
 impl Draft {
-    /// Asks for the summary, if the history has to be left behind and can be: it must end where a user message may follow.
+    /// Asks for the summary, if the history has to be left behind and can be: it
+    /// must end where a user message may follow.
     pub(super) fn summarise_if_due(&mut self) -> Result<(), Unexpected> {
         let Stage::Ready(asking) = &self.control.stage else { return Ok(()) };
         let exchange = self.control.exchange.as_ref();
         let last = exchange.is_none_or(|exchange| exchange.last_turn.is_some());
-        if asking.attempt > 0 || last || self.control.mark.tail != Tail::User || !self.control.compaction_due() {
+        if asking.attempt > 0
+            || last
+            || self.control.mark.tail != Tail::User
+            || !self.control.compaction_due()
+        {
             return Ok(());
         }
         if self.control.lasting.futile {
@@ -306,22 +322,33 @@ impl Draft {
             self.emit(NoteAppended { hand_back: true, full: true, ..NoteAppended::of(message) })?;
             return Ok(());
         }
+        self.ask_for_a_summary()
+    }
+
+    pub(super) fn ask_for_a_summary(&mut self) -> Result<(), Unexpected> {
         let focus = self.control.lasting.wish.clone().filter(|focus| !blank(focus));
         let message = message("user", &[prompts::team::summarise(focus.as_deref())]);
         self.emit(NoteAppended { summary: true, ..NoteAppended::of(message) })?;
         Ok(())
     }
 
-    /// The summary has come: the new history begins with it, with what the journal knows, and with what was asked.
+    /// The summary has come: the new history begins with it, with what the journal knows, and with what was
+    /// asked.
     pub(super) fn summarised(&mut self, call: u32, reply: Reply, facts: Facts) -> Result<(), Unexpected> {
         if !self.control.lasting.summarising {
             return Err(Unexpected::Stale);
         }
         let said = reply.text.trim().to_owned();
         let cut = if reply.stop == StopReason::MaxTokens { CUT_SUMMARY } else { "" };
-        let summary = if said.is_empty() { NO_SUMMARY.to_owned() } else { said + cut };
-        let tokens = self.control.lasting.tokens();
+        let summary = (!said.is_empty()).then(|| said + cut);
         self.emit(ModelReplied { call, reply, kept: Kept::Summary })?;
+        self.begin_anew(facts, summary)
+    }
+
+    /// A new history begins.
+    pub(super) fn begin_anew(&mut self, facts: Facts, summary: Option<String>) -> Result<(), Unexpected> {
+        let summary = summary.unwrap_or_else(|| NO_SUMMARY.to_owned());
+        let tokens = self.control.lasting.tokens();
         let capsule = self.capsule(facts);
         let asked = self.control.exchange.as_ref().map(Exchange::asked).unwrap_or_default();
         let text = prompts::team::continued(&capsule, &asked, &summary, &self.control.lasting.references());
@@ -330,14 +357,14 @@ impl Draft {
             mode.forget();
             mode.owed()
         });
-        // Within the user message, whatever the model takes: behind a system message nothing but a reply may stand, and the
-        // harness may yet have something to say before there is one.
+        // Within the user message, whatever the model takes: behind a system message nothing but a reply may
+        // stand, and the harness may yet have something to say before there is one.
         let texts: Vec<String> = std::iter::once(text).chain(section.map(prompts::reminder)).collect();
         self.emit(HistoryCompacted { message: message("user", &texts), section, summary, tokens })?;
         Ok(())
     }
 
-    /// What an agent that was taken up is told of itself, with these letters and this task before its eyes.
+    /// The capsule of an agent that was taken up, with these letters and this task in it.
     pub(super) fn who_it_is(
         &self,
         letters: &[Letter],
@@ -392,7 +419,8 @@ impl Draft {
             Plan::Asked => "; your plan waits for approval, so you only read",
             Plan::Approved => "; your plan is approved",
         };
-        let starts = if spec.role == Role::Lead { "you start agents and teammates" } else { "you start no agents" };
+        let starts =
+            if spec.role == Role::Lead { "you start agents and teammates" } else { "you start no agents" };
         format!("{hands}; {writes}; {starts}{plan}")
     }
 }
@@ -401,10 +429,10 @@ impl Draft {
 const CUT_SUMMARY: &str = "\n(The summary was cut here, at its limit.)";
 
 /// What stands in place of a summary that never came.
-const NO_SUMMARY: &str =
-    "(No summary could be had. What is said above is all that is known here; look again before you rely on anything.)";
+const NO_SUMMARY: &str = "(No summary could be had. What is said above is all that is known here; look again \
+    before you rely on anything.)";
 
-/// Nothing is sent that does not tell the agent who it is.
+/// Checks that the text tells the agent all of its capsule; nothing else is sent.
 fn check(capsule: &Capsule, text: &str) -> Result<(), Unexpected> {
     let missing = capsule.missing_in(text);
     if missing.is_empty() { Ok(()) } else { Err(Unexpected::Incomplete(missing.join(", "))) }

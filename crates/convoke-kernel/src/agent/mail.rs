@@ -1,7 +1,8 @@
-//! What comes to an agent that nobody said to it: letters, and tasks from the board. Neither is ever consent.
+//! What comes to an agent without a person's word: letters, and tasks
+//! from the board. Neither is ever consent.
 
 use super::Unexpected;
-use super::control::Control;
+use super::control::AgentState;
 use super::decide::{Draft, message};
 use super::state::{Asking, Mark, Stage, Tail};
 use crate::capsule::TaskBrief;
@@ -15,7 +16,7 @@ pub(super) struct Opening {
     pub(super) key: String,
     /// What was said, or what it is about.
     pub(super) text: String,
-    /// What the model reads, where that is something else.
+    /// The text that the model reads, if it is another one.
     pub(super) body: Option<String>,
     pub(super) notice: Option<String>,
     pub(super) letters: Vec<Letter>,
@@ -24,8 +25,14 @@ pub(super) struct Opening {
 }
 
 impl Draft {
-    /// Letters have come: an idle agent is woken by them, one between two turns reads them with what it did last.
-    pub(super) fn mail(&mut self, key: String, letters: Vec<Letter>, rests: &[String]) -> Result<(), Unexpected> {
+    /// Letters have come: an idle agent is woken by them, one between two turns reads them with what it did
+    /// last.
+    pub(super) fn mail(
+        &mut self,
+        key: String,
+        letters: Vec<Letter>,
+        rests: &[String],
+    ) -> Result<(), Unexpected> {
         if letters.is_empty() {
             return Err(Unexpected::Blank);
         }
@@ -43,7 +50,8 @@ impl Draft {
         Ok(())
     }
 
-    /// A task from the board is the agent's: it was claimed for it just now, or it holds it and has not finished it.
+    /// A task from the board is the agent's: it was claimed for it just now, or it holds it and has not
+    /// finished it.
     pub(super) fn work(&mut self, key: String, brief: &TaskBrief, again: bool) -> Result<(), Unexpected> {
         if self.control.stage != Stage::Idle {
             return Err(Unexpected::Busy);
@@ -54,7 +62,7 @@ impl Draft {
     }
 }
 
-impl Control {
+impl AgentState {
     /// Whether letters can be put into the history right now.
     pub(super) fn takes_mail(&self) -> bool {
         match &self.stage {

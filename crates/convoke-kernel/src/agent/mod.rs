@@ -1,8 +1,8 @@
-//! The agent loop as a pure state machine: [`Agent::decide`] turns an input into events, [`Agent::apply`] folds an
-//! event, [`Agent::pending`] lists what has been decided and not yet done. Recovery is the ordinary path: load, fold,
-//! ask what is pending, go on.
+//! The agent loop as a pure state machine: [`Agent::decide`] turns an input into events, [`Agent::apply`]
+//! folds an event, [`Agent::pending`] lists what has been decided and not yet done. Recovery is the ordinary
+//! path: load, fold, ask what is pending, go on.
 
-mod beside;
+mod background;
 mod control;
 mod decide;
 mod filing;
@@ -10,17 +10,21 @@ mod fork;
 mod input;
 mod judge;
 mod lasting;
+mod lessons;
 mod mail;
+mod reply;
+mod retry;
 mod rounds;
 mod state;
 mod stop;
+mod stuck;
 mod summary;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod tests_approval;
 #[cfg(test)]
-mod tests_beside;
+mod tests_background;
 #[cfg(test)]
 mod tests_fork;
 #[cfg(test)]
@@ -29,6 +33,8 @@ mod tests_full;
 mod tests_lasting;
 #[cfg(test)]
 mod tests_lasting_edges;
+#[cfg(test)]
+mod tests_lessons;
 #[cfg(test)]
 mod tests_life;
 #[cfg(test)]
@@ -49,46 +55,53 @@ mod tests_room;
 #[cfg(test)]
 mod tests_stop;
 #[cfg(test)]
+mod tests_stuck;
+#[cfg(test)]
 mod tests_under_way;
+#[cfg(test)]
+mod tests_window;
 mod tuning;
 mod under_way;
+mod window;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use control::Control;
+use control::AgentState;
 use decide::{Draft, blank};
 use state::{Asking, Filed, LastTurn, SlotState, Stage};
 
 use crate::event::{Event, Kept};
 use crate::findings::{Ballot, Report};
 use crate::ids::TaskId;
+use crate::lesson::{Feature, OLD_VERSION};
 use crate::outcome::{Outcome, ShellState};
 use crate::segment::Segment;
 use crate::spec::AgentSpec;
 use crate::todo::TodoItem;
 use crate::tools::Wanted;
 
-pub use beside::RETRY_KEY;
+pub use background::RETRY_KEY;
 pub use control::IllegalEvent;
 pub use input::{Effect, Input, ModelRequest, Pace, RoomAnswer, RoomAsk, Unexpected};
 pub(crate) use lasting::SUMMARY_TOKENS;
+pub use retry::backoff_left;
 pub(crate) use state::Mark;
 pub use summary::{Status, Summary};
 pub use tuning::RetuneRefused;
 
-/// More than any note of the harness is long, the names of changed files left out.
+/// No note of the harness has more bytes than this, the names of changed files left out.
 const NOTE_BYTES: usize = 1_024;
 
-/// More than what is told of an agent is long, the facts that the journal knows left out.
+/// No capsule has more bytes than this, the facts from the journal left out.
 pub(crate) const CAPSULE_BYTES: usize = 16 * 1_024;
 
 /// One model conversation with tools.
 #[derive(Debug, Clone)]
 pub struct Agent {
-    control: Control,
+    control: AgentState,
     segments: Vec<Segment>,
     call_ids: HashSet<String>,
     started_at: u64,
@@ -101,9 +114,9 @@ impl Default for Agent {
 }
 
 impl Agent {
-    /// An agent to whom nothing has happened.
+    /// An agent to which nothing has happened.
     pub fn new() -> Self {
-        Self { control: Control::new(), segments: Vec::new(), call_ids: HashSet::new(), started_at: 0 }
+        Self { control: AgentState::new(), segments: Vec::new(), call_ids: HashSet::new(), started_at: 0 }
     }
 
     /// What follows from this input, at this time.
@@ -116,7 +129,9 @@ impl Agent {
         self.control.apply(event)?;
         match event {
             Event::AgentStarted(_) => self.started_at = at,
-            Event::ExchangeOpened(e) => self.segments.extend(std::iter::once(&e.message).chain(&e.system).cloned()),
+            Event::ExchangeOpened(e) => {
+                self.segments.extend(std::iter::once(&e.message).chain(&e.system).cloned())
+            }
             Event::NoteAppended(e) => self.segments.push(e.message.clone()),
             Event::MailDelivered(e) => self.segments.push(e.message.clone()),
             Event::HistoryCompacted(e) => {
@@ -127,7 +142,7 @@ impl Agent {
                 self.call_ids.extend(fork::call_ids(&e.messages));
             }
             Event::ResultsAppended(e) => self.segments.push(e.message.clone()),
-            // Nothing but a request for a summary, which nobody answers any more.
+            // Drops nothing but a request for a summary, which will get no answer any more.
             Event::ExchangeStopped(_) => self.segments.truncate(self.control.mark.segments),
             Event::ModelReplied(e) if e.kept == Kept::Yes => {
                 self.segments.push(e.reply.content.as_assistant_message());
@@ -149,6 +164,7 @@ impl Agent {
             | Event::CompactionAsked(_)
             | Event::InputRejected(_)
             | Event::Retuned(_)
+            | Event::EndpointLearnt(_)
             | Event::Resumed(_) => {}
         }
         Ok(())
@@ -171,7 +187,8 @@ impl Agent {
                         Some(Effect::RunTool { id: slot.call.id.clone(), request })
                     }
                     SlotState::Asked(asked) => {
-                        let (what, why) = (asked.what.clone(), asked.why.clone());
+                        let what = asked.what.clone();
+                        let why = asked.why.clone();
                         Some(Effect::AskPerson { id: slot.call.id.clone(), what, why })
                     }
                     SlotState::Queued | SlotState::Allowed | SlotState::Finished(_) => None,
@@ -191,11 +208,18 @@ impl Agent {
         if let Some(segment) = self.control.second_mark().and_then(|index| messages.get_mut(index)) {
             *segment = segment.with_mark();
         }
-        Some(ModelRequest { spec, max_tokens: asking.max_tokens, messages })
+        let withheld = self.control.lessons.withheld(&spec.model);
+        if withheld.contains(&Feature::SystemRole) {
+            messages = lessons::without_systems(messages);
+        }
+        let system = lessons::system(&spec, &withheld);
+        let params = lessons::params(&spec, &withheld);
+        let version = withheld.contains(&Feature::Version).then_some(OLD_VERSION);
+        Some(ModelRequest { spec, max_tokens: asking.max_tokens, system, params, messages, version })
     }
 
-    /// At most this many tokens are in the history, calls that run included: results of a turn are counted when all of them are
-    /// there.
+    /// The most tokens the history can have, running calls included: the results of a
+    /// turn are counted when all of them are there.
     pub fn history_tokens(&self) -> u64 {
         let Stage::Tools(slots) = &self.control.stage else { return self.control.mark.tokens };
         let finished = slots.iter().filter_map(|slot| match &slot.state {
@@ -208,12 +232,16 @@ impl Agent {
     /// What the next request needs, if one is due.
     pub fn room_ask(&self) -> Option<RoomAsk> {
         let (Stage::Ready(asking) | Stage::Waiting(asking, _)) = &self.control.stage else { return None };
-        let (spec, exchange) = (self.control.spec.as_ref()?, self.control.exchange.as_ref()?);
-        // What the harness may still put in front of the request: a hand-back, or the files that changed.
-        let notes: usize = self.control.changed.iter().map(|file| file.len() + 2).sum::<usize>() + NOTE_BYTES;
+        let spec = self.control.spec.as_ref()?;
+        let exchange = self.control.exchange.as_ref()?;
+        // What the harness may still put in front of the request: the names of changed files, and the
+        // capsule. The ledger adds the note of a hand-back.
+        let changed = &self.control.changed;
         let facts = self.control.lasting.facts.as_ref();
-        let goes_on = if facts.is_some() || !self.control.changed.is_empty() { under_way::BYTES } else { 0 };
-        let notes = notes + goes_on + facts.map_or(0, |facts| facts.bytes() + CAPSULE_BYTES);
+        let files: usize = changed.iter().map(|file| file.len() + 2).sum();
+        let owed =
+            NOTE_BYTES + files + under_way::BYTES + facts.map_or(0, |facts| facts.bytes() + CAPSULE_BYTES);
+        let notes = if facts.is_some() || !changed.is_empty() { owed } else { 0 };
         let mark = &self.control.mark;
         let unknown = self.control.lasting.known == 0 && mark.tokens == mark.bytes;
         let behind = mark.tokens.saturating_sub(self.control.base.tokens).saturating_add(notes as u64);
@@ -226,7 +254,11 @@ impl Agent {
             prompt_tokens: self.control.mark.tokens.saturating_add(notes as u64),
             started: exchange.kept > 0,
             last_turn: matches!(exchange.last_turn, Some(LastTurn::Short(_))),
-            prefix: (decide::hex(&self.control.prefix), spec.system.as_str().len() + spec.tools.as_str().len()),
+            cached: self.control.sends(Feature::CacheMarks),
+            prefix: (
+                decide::hex(&self.control.prefix),
+                spec.system.as_str().len() + spec.tools.as_str().len(),
+            ),
         })
     }
 
@@ -284,12 +316,13 @@ impl Agent {
         &self.control.running
     }
 
-    /// Whether the agent can be told what this run came to: it goes on in the background, or a person's call was the last thing that happened.
+    /// Whether the agent can be told how this run ended: the run is in the background, or a
+    /// person's call was the last thing that happened.
     pub fn may_be_told(&self, run: &str) -> bool {
         self.control.running.iter().any(|known| known == run) || self.control.called_last()
     }
 
-    /// Whether what is open is a person's own call, with which no model has to do.
+    /// Whether the open exchange is a person's own call, which involves no model.
     pub fn is_persons_call(&self) -> bool {
         !self.is_idle() && self.control.exchange.as_ref().is_some_and(|exchange| exchange.call.is_some())
     }
@@ -314,7 +347,8 @@ impl Agent {
         &self.control.lasting.todo
     }
 
-    /// Whether the open or last exchange began with something that was said, and not with letters or a task from the board.
+    /// Whether the open or last exchange began with something that was said, and not with letters or a task
+    /// from the board.
     pub fn was_spoken_to(&self) -> bool {
         self.control.exchange.as_ref().is_some_and(|exchange| !exchange.brought)
     }
@@ -334,7 +368,7 @@ impl Agent {
         self.control.spec.as_deref()
     }
 
-    /// The shell after the last command that told.
+    /// The shell after the last command that reported it.
     pub fn shell(&self) -> Option<&ShellState> {
         self.control.shell.as_ref()
     }

@@ -1,20 +1,22 @@
-//! One round of tools: the calls of one reply, from the first that is looked at to the message that carries what they came to.
+//! One round of tools: the calls of one reply, from the first that is looked at to the message that carries
+//! what they came to.
 
 use serde_json::{Value, json};
 
 use super::Unexpected;
-use super::beside::outcome_of;
-use super::control::Control;
+use super::background::outcome_of;
+use super::control::AgentState;
 use super::decide::{Draft, blank};
 use super::judge::{handed_back, never_fitted};
 use super::state::{Asked, Exchange, LastTurn, Slot, SlotState, Stage, Tail};
+use super::stuck::Repetition;
 use crate::approval::Ruling;
 use crate::event::{ApprovalAsked, ApprovalGiven, ResultsAppended, ToolFinished, ToolStarted};
 use crate::outcome::{Outcome, Ran, ToolResult};
 use crate::prompts;
 use crate::segment::Segment;
 use crate::todo;
-use crate::tools::{self, ToolRequest, Wanted};
+use crate::tools::{self, Wanted};
 
 impl Draft {
     /// A person has answered. A refusal is an outcome and is recorded as one at once.
@@ -30,7 +32,7 @@ impl Draft {
         Ok(())
     }
 
-    /// What rules and people have to say about a call.
+    /// What the rules say about a call that is queued; a call that a person agreed to is allowed.
     fn ruling(&self, slot: &Slot) -> Ruling {
         let Some(spec) = &self.control.spec else { return Ruling::Allow };
         match (&slot.state, self.control.read(&slot.call)) {
@@ -45,9 +47,14 @@ impl Draft {
         matches!(self.control.read(&slot.call), Ok(Wanted::Run(request)) if request.writes())
     }
 
-    /// Takes one step of the open tool calls; false when there is nothing to do but wait. What writes runs in the order it
-    /// was written, one at a time and alone; what only reads, and agents, run beside each other. A call that waits for
-    /// a person holds up what stands behind it.
+    /// Whether a call that a crash cut off is made again.
+    pub(super) fn repeats(&self, slot: &Slot) -> bool {
+        !matches!(self.control.read(&slot.call), Ok(Wanted::Run(request)) if !request.repeats())
+    }
+
+    /// Takes one step of the open tool calls; false when there is nothing to do but wait. Calls that write
+    /// run in the order they were written, one at a time and alone; calls that only read, and agents, run
+    /// beside each other. A call that waits for a person holds up those behind it.
     pub(super) fn step_tools(&mut self) -> Result<bool, Unexpected> {
         let Stage::Tools(slots) = &self.control.stage else { return Ok(false) };
         let queued = || slots.iter().filter(|slot| slot.is_due());
@@ -84,7 +91,10 @@ impl Draft {
         match self.ruling(next) {
             Ruling::Allow => {}
             Ruling::Deny(why) => {
-                self.emit(ToolFinished { id: call.id, result: ToolResult::refused(prompts::forbidden(&why)) })?;
+                self.emit(ToolFinished {
+                    id: call.id,
+                    result: ToolResult::refused(prompts::forbidden(&why)),
+                })?;
                 return Ok(true);
             }
             Ruling::Ask(why) => {
@@ -93,7 +103,8 @@ impl Draft {
                 return Ok(true);
             }
         }
-        let (alone, in_turn) = (self.writes(next), self.takes_turns(next));
+        let alone = self.writes(next);
+        let in_turn = self.takes_turns(next);
         if running().any(|slot| alone || self.writes(slot) || in_turn && self.takes_turns(slot)) {
             return Ok(false);
         }
@@ -105,7 +116,7 @@ impl Draft {
         matches!(self.control.read(&slot.call), Ok(Wanted::Run(request)) if request.takes_turns())
     }
 
-    /// What a call comes to that needs nothing outside.
+    /// The result of a call that needs nothing outside.
     fn answer_at_once(&self, slot: &Slot) -> Option<ToolResult> {
         match self.control.read(&slot.call) {
             Ok(Wanted::Idle) => Some(ToolResult { ends: true, ..ToolResult::done(prompts::team::IDLE) }),
@@ -117,16 +128,16 @@ impl Draft {
 
     /// What a call would do, as a person reads it.
     fn describe(&self, slot: &Slot) -> String {
-        match self.control.read(&slot.call) {
-            Ok(Wanted::Run(ToolRequest::Bash { command })) => format!("run: {command}"),
-            Ok(Wanted::Run(ToolRequest::Edit(edit))) if edit.writes() => format!("change: {}", edit.path()),
-            Ok(Wanted::Run(ToolRequest::Edit(edit))) => format!("read: {}", edit.path()),
-            _ => format!("{}: {}", slot.call.name, slot.call.input.as_str()),
-        }
+        let asked = match self.control.read(&slot.call) {
+            Ok(Wanted::Run(request)) => request.asks_to(),
+            _ => None,
+        };
+        asked.unwrap_or_else(|| format!("{}: {}", slot.call.name, slot.call.input.as_str()))
     }
 
-    /// Whether this call is the one that ends the work: the first valid report of an agent that has looked at something,
-    /// or that was sent back once to look; or the first value that fits, because not everything has to be looked at.
+    /// Whether this call is the one that ends the work: the first valid report of an agent that has looked at
+    /// something, or that was sent back once to look; or the first value that fits, because not everything
+    /// has to be looked at.
     fn ends_the_work(&self, slot: &Slot) -> bool {
         let Some(exchange) = &self.control.exchange else { return false };
         let due = exchange.looked || exchange.sent_back || exchange.last_turn.is_some();
@@ -145,7 +156,9 @@ impl Draft {
             Err(why) => Some(why),
             Ok(_) if exchange.last_turn.is_some() => Some(prompts::REFUSED_AT_LIMIT.to_owned()),
             Ok(Wanted::Report(_) | Wanted::Ballot(_)) => Some(prompts::LOOK_FIRST.to_owned()),
-            Ok(Wanted::Compact(_)) if self.control.lasting.futile => Some(prompts::team::COMPACT_IN_VAIN.to_owned()),
+            Ok(Wanted::Compact(_)) if self.control.lasting.futile => {
+                Some(prompts::team::COMPACT_IN_VAIN.to_owned())
+            }
             Ok(wanted) if self.control.needs_plan(&wanted) => Some(prompts::team::PLAN_FIRST.to_owned()),
             Ok(_) => None,
         }
@@ -155,7 +168,8 @@ impl Draft {
         self.append_results_of(false)
     }
 
-    /// Puts the results of the round into the history. Where a person has stopped the exchange nothing is asked for with them.
+    /// Puts the results of the round into the history. In an exchange that a person has
+    /// stopped, nothing is asked for with them.
     pub(super) fn append_results_of(&mut self, stopped: bool) -> Result<(), Unexpected> {
         let Stage::Tools(slots) = &self.control.stage else { return Ok(()) };
         let mut blocks: Vec<Value> = Vec::with_capacity(slots.len() + 1);
@@ -171,16 +185,26 @@ impl Draft {
             blocks.push(block);
         }
         let settled = self.control.exchange.as_ref().is_some_and(Exchange::is_settled);
-        let hand_back = !settled && !stopped && self.is_at_limit();
-        if hand_back {
-            blocks.push(json!({"type": "text", "text": prompts::hand_back(self.final_tool())}));
+        let at_limit = !settled && !stopped && self.is_at_limit();
+        let goes_on = !settled
+            && !stopped
+            && !at_limit
+            && self.control.exchange.as_ref().is_some_and(Exchange::goes_on);
+        let circle = if goes_on { self.control.repeats_with(slots).circle() } else { Repetition::No };
+        let hand_back = at_limit || circle == Repetition::Ends;
+        let stuck = circle != Repetition::No;
+        match circle {
+            Repetition::Ends => blocks.push(text_block(&prompts::hand_back_stuck(self.final_tool()))),
+            Repetition::Told(times) => blocks.push(text_block(&prompts::same_again(times))),
+            Repetition::No if at_limit => blocks.push(text_block(&prompts::hand_back(self.final_tool()))),
+            Repetition::No => {}
         }
         let reminded = !hand_back && !stopped && self.control.lasting.reminds() && !self.writes_list();
         if reminded {
-            blocks.push(json!({"type": "text", "text": prompts::team::TODO_REMINDER}));
+            blocks.push(text_block(prompts::team::TODO_REMINDER));
         }
         let message = Segment::encode(&json!({"role": "user", "content": blocks}));
-        self.emit(ResultsAppended { message, hand_back, reminded })?;
+        self.emit(ResultsAppended { message, hand_back, reminded, stuck })?;
         Ok(())
     }
 
@@ -191,7 +215,7 @@ impl Draft {
     }
 }
 
-impl Control {
+impl AgentState {
     pub(super) fn tool_started(&mut self, mut slots: Vec<Slot>, e: &ToolStarted) -> Option<Stage> {
         let slot = slots.iter_mut().find(|slot| slot.call.id == e.id && slot.is_due())?;
         slot.state = SlotState::Running;
@@ -229,9 +253,12 @@ impl Control {
         }
         self.push(&e.message, Tail::User);
         self.count_round(slots, e.reminded);
-        // Only a report the agent has read back counts: a second one in the same reply was not sent back to it yet.
-        let reported =
-            slots.iter().any(|slot| matches!(self.read(&slot.call), Ok(Wanted::Report(_) | Wanted::Ballot(_))));
+        let mut repeats = self.repeats_with(slots);
+        // Only a report the agent has read back counts: a second one in the same reply was not sent back to
+        // it yet.
+        let reported = slots
+            .iter()
+            .any(|slot| matches!(self.read(&slot.call), Ok(Wanted::Report(_) | Wanted::Ballot(_))));
         let exchange = self.exchange.as_mut()?;
         exchange.looked |= slots.iter().any(looked_at_something);
         exchange.sent_back |= reported && exchange.filed.is_none();
@@ -253,9 +280,21 @@ impl Control {
             exchange.so_far = Some(never_fitted(&exchange.misfit));
             return Some(Stage::Ending);
         }
-        exchange.last_turn = e.hand_back.then_some(LastTurn::Turns);
+        exchange.last_turn = match (e.hand_back, e.stuck) {
+            (true, true) => Some(LastTurn::Stuck(repeats.why())),
+            (true, false) => Some(LastTurn::Turns),
+            (false, _) => None,
+        };
+        if e.stuck {
+            repeats.tell();
+        }
+        exchange.repeats = repeats;
         Some(self.ready(self.first_room()))
     }
+}
+
+fn text_block(text: &str) -> Value {
+    json!({"type": "text", "text": text})
 }
 
 fn looked_at_something(slot: &Slot) -> bool {
@@ -271,7 +310,8 @@ pub(super) fn asked(mut slots: Vec<Slot>, e: &ApprovalAsked) -> Option<Stage> {
 
 /// A refusal leaves the call where it is: the result that says so follows in the same decision.
 pub(super) fn answered(mut slots: Vec<Slot>, e: &ApprovalGiven) -> Option<Stage> {
-    let slot = slots.iter_mut().find(|slot| slot.call.id == e.id && matches!(slot.state, SlotState::Asked(_)))?;
+    let slot =
+        slots.iter_mut().find(|slot| slot.call.id == e.id && matches!(slot.state, SlotState::Asked(_)))?;
     if e.allow {
         slot.state = SlotState::Allowed;
     }

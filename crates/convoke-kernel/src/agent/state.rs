@@ -3,6 +3,7 @@
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::stuck::Repeats;
 use super::under_way::Made;
 use crate::capsule::Facts;
 use crate::findings::{Ballot, Report};
@@ -119,9 +120,9 @@ pub(super) enum Tail {
 pub(crate) struct Mark {
     pub(super) segments: usize,
     pub(super) digest: [u8; 32],
-    /// At most this many tokens, the API's own additions left out: what the last usage said, and a token per byte since.
+    /// The most tokens, the API's own additions left out: the last usage, and a token per byte since.
     pub(super) tokens: u64,
-    /// Bytes of all that is sent, as far as it is the agent's own.
+    /// Bytes of all that is sent and is the agent's own.
     pub(crate) bytes: u64,
     /// System messages among the segments.
     pub(super) systems: usize,
@@ -172,10 +173,12 @@ impl Mark {
 pub(super) enum LastTurn {
     /// Its turns are used up.
     Turns,
-    /// The envelope is short of this.
+    /// The budget is short of this.
     Short(String),
     /// The history is too long, and a new one would be hardly shorter.
     Full,
+    /// It goes in circles, and this is how.
+    Stuck(String),
 }
 
 /// What the tool that ends an agent was given.
@@ -188,7 +191,7 @@ pub(super) enum Filed {
 }
 
 impl Filed {
-    /// What the exchange comes to in words; a value is its own words.
+    /// The text of the outcome; a value is written as JSON.
     pub(super) fn text(&self) -> String {
         match self {
             Filed::Report(report) => report.summary.clone(),
@@ -226,23 +229,24 @@ pub(super) struct Exchange {
     /// Calls whose value did not fit the schema, and what was said about the last one.
     pub(super) misfits: u32,
     pub(super) misfit: String,
-    /// The run whose end it tells of.
+    /// The run whose end this exchange tells of.
     pub(super) notice: Option<String>,
-    /// The call a person made, if that is all there is to it.
+    /// The call a person made, if the exchange is nothing else.
     pub(super) call: Option<ToolCall>,
-    /// What the model read at its beginning, where that is not what was said.
+    /// What the model read at its beginning, if that is not what was said.
     pub(super) read: Option<String>,
     /// Letters that would wait again if it were taken back.
     pub(super) letters: Vec<Letter>,
     /// Letters that came in the middle of it and that no reply has followed, as the model read them.
     pub(super) fresh: Vec<String>,
-    /// What was told of the agent in it, until there is a reply.
+    /// The facts of the capsule that it was told, until there is a reply.
     pub(super) facts: Option<Box<Facts>>,
     /// Bytes since the last usage, before it.
     pub(super) since: u64,
     /// Whether it began with letters or a task from the board, and not with something that was said.
     pub(super) brought: bool,
-    /// Whether the next reply is the first to what it tells about the mode, though not its first.
+    /// Whether the next reply, though not the first of the exchange, is the first
+    /// after the model was told about the mode.
     pub(super) announces: bool,
     /// The last words of the agent in it.
     pub(super) said: String,
@@ -254,6 +258,8 @@ pub(super) struct Exchange {
     pub(super) told: Vec<String>,
     /// The calls of it that have ended.
     pub(super) made: Vec<Made>,
+    /// How often its last round of calls has come in a row.
+    pub(super) repeats: Repeats,
     /// What it would come to if it ended with its latest reply or failure.
     pub(super) so_far: Option<Outcome>,
     pub(super) outcome: Option<Outcome>,
@@ -263,7 +269,7 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    /// One that has just been opened.
+    /// An exchange that has just been opened.
     pub(super) fn new(number: u32, input: &str, text: &str, start: Mark) -> Self {
         Self {
             number,
@@ -296,6 +302,7 @@ impl Exchange {
             degraded: None,
             told: Vec::new(),
             made: Vec::new(),
+            repeats: Repeats::default(),
             so_far: None,
             outcome: None,
             taken_back: false,
@@ -309,13 +316,19 @@ impl Exchange {
         std::iter::once(asked).chain(&self.fresh).map(String::as_str).collect::<Vec<_>>().join("\n\n")
     }
 
-    /// Whether nothing is asked of the model any more: it filed what it was to file, or has tried often enough.
+    /// Whether nothing is asked of the model any more: it filed what it was to file, or has tried often
+    /// enough.
     pub(super) fn is_settled(&self) -> bool {
         self.filed.is_some() || self.misfits >= output::TRIES
     }
 
-    /// Whether going on with a closed exchange makes sense: it failed for a reason that may be gone by now, and no person wanted
-    /// it to end.
+    /// Whether another turn follows this round of tools, as far as nothing else ends it.
+    pub(super) fn goes_on(&self) -> bool {
+        self.last_turn.is_none() && !self.ends
+    }
+
+    /// Whether a closed exchange is worth going on with: it failed for a reason that may be
+    /// gone by now, and no person wanted it to end.
     pub(super) fn reopenable(&self) -> bool {
         if self.stopped {
             return false;
@@ -333,8 +346,14 @@ impl Exchange {
                 | FailureKind::InvalidOutput
                 | FailureKind::Internal,
             ) => true,
-            // What the model itself made of the request would come out the same again.
-            Some(FailureKind::Refused | FailureKind::Truncated | FailureKind::ContextFull | FailureKind::TurnLimit)
+            // These failures come from the model's own work and would come out the same again.
+            Some(
+                FailureKind::Refused
+                | FailureKind::Truncated
+                | FailureKind::ContextFull
+                | FailureKind::TurnLimit
+                | FailureKind::Stuck,
+            )
             | None => false,
         }
     }

@@ -1,8 +1,9 @@
-//! A person stops what an agent is at: the exchange ends where it stands, with every call answered, and nothing of it is taken up
-//! again by itself. It never begins anything, and it leaves a history that the next thing said can stand behind.
+//! A person stops what an agent is at: the exchange ends where it stands, with every call
+//! answered, and nothing of it is taken up again by itself. It begins nothing, and leaves a
+//! history after which something can be said.
 
 use super::Unexpected;
-use super::control::Control;
+use super::control::AgentState;
 use super::decide::Draft;
 use super::state::{Exchange, Filed, SlotState, Stage};
 use crate::event::{ExchangeStopped, ModelFailed, ToolFinished};
@@ -26,13 +27,15 @@ impl Draft {
     /// A reply that is still on its way is not waited for, and may have to be paid for.
     fn give_up_the_call(&mut self, by: &str) -> Result<(), Unexpected> {
         let Stage::Calling(asking) = &self.control.stage else { return Ok(()) };
-        let (call, attempt) = (asking.call, asking.attempt);
+        let call = asking.call;
+        let attempt = asking.attempt;
         let failure = Failure {
             kind: FailureKind::Interrupted,
             message: format!("stopped by {by} while the model was answering"),
             retry: Retry::Never,
             request_id: None,
             unbilled: false,
+            refused: None,
         };
         self.emit(ModelFailed { call, attempt, failure, retry_at: None })?;
         Ok(())
@@ -60,22 +63,23 @@ impl Draft {
     }
 }
 
-impl Control {
+impl AgentState {
     pub(super) fn stopped(&mut self, e: &ExchangeStopped) -> Option<Stage> {
         let exchange = self.exchange.as_mut()?;
         exchange.stopped = true;
         let text = exchange.filed.as_ref().map_or_else(|| exchange.said.clone(), Filed::text);
         let message = format!("stopped by {}", e.by);
         exchange.so_far = Some(Outcome::Failed { kind: FailureKind::Cancelled, message, text });
-        // What asked for a summary would be read as asking for one by whoever reads on.
+        // A request for a summary that stayed in the history would be read as one by the next request.
         if let Some((mark, since)) = self.lasting.drop_summary() {
             (self.mark, self.lasting.since) = (mark, since);
         }
         Some(Stage::Ending)
     }
 
-    /// Whether a resume takes a closed exchange up again. One that a person stopped stays stopped, unless whoever started the agent
-    /// for this work wants it done after all.
+    /// Whether a resume takes a closed exchange up again. An exchange that a person stopped stays
+    /// stopped, except for an agent that works for another one (a worker, a callee): a resume
+    /// means that its work is wanted after all.
     pub(super) fn takes_up(&self, exchange: &Exchange) -> bool {
         let for_others = !matches!(self.role(), Role::Lead | Role::Teammate);
         exchange.reopenable() || exchange.stopped && for_others

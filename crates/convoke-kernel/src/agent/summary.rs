@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Agent;
-use super::control::{Control, IllegalEvent};
+use super::control::{AgentState, IllegalEvent};
 use super::state::Stage;
 use crate::event::{Event, HistoryForked};
 use crate::ids::SessionId;
@@ -15,7 +15,7 @@ use crate::wire::{FailureKind, Usage};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// It has something to do; whether a process is doing it is for the lease to say.
+    /// It has something to do; the lease says whether a process is doing it.
     Open,
     /// Its last exchange was answered.
     Done,
@@ -37,7 +37,8 @@ pub struct Summary {
     pub label: String,
     /// The directory.
     pub dir: String,
-    /// The beginning of what was asked; of a fork that has not been asked anything: what was asked there.
+    /// The beginning of what was asked; for a fork that has not been asked anything,
+    /// what was asked in the session it began with.
     pub task: String,
     /// The session whose history it began with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,7 +77,7 @@ pub struct Summary {
 const TASK_CHARS: usize = 200;
 
 impl Summary {
-    /// The row of an agent that is written down and that nobody has driven yet.
+    /// The row of an agent that is recorded and that no process has driven yet.
     pub fn waiting(spec: &AgentSpec, task: &str, started_at: u64) -> Self {
         Self {
             session: spec.session.clone(),
@@ -100,7 +101,7 @@ impl Summary {
         }
     }
 
-    /// The row of a fork that is written down and that nobody has driven yet. Nothing waits to be answered.
+    /// The row of a fork that is recorded and that no process has driven yet. Nothing waits to be answered.
     pub fn waiting_fork(spec: &AgentSpec, fork: &HistoryForked, started_at: u64) -> Self {
         let forked_from = Some(fork.session.clone());
         Self { forked_from, can_go_on: false, ..Self::waiting(spec, &fork.task, started_at) }
@@ -113,8 +114,8 @@ impl Agent {
         summarise(&self.control, self.started_at)
     }
 
-    /// The row the agent will have once these events, decided at this time, have been folded. The history is not
-    /// touched, so this costs the events and not the agent.
+    /// The row the agent will have once these events, decided at this time, have been folded. The history is
+    /// not touched, so this costs the events and not the agent.
     pub fn summary_after(&self, events: &[Event], at: u64) -> Result<Option<Summary>, IllegalEvent> {
         let mut control = self.control.clone();
         for event in events {
@@ -124,13 +125,13 @@ impl Agent {
     }
 }
 
-fn summarise(control: &Control, started_at: u64) -> Option<Summary> {
+fn summarise(control: &AgentState, started_at: u64) -> Option<Summary> {
     let spec = control.spec.as_ref()?;
     let outcome = control.exchange.as_ref().and_then(|exchange| {
         let ended = exchange.outcome.as_ref()?;
         Some(control.answered_before.as_ref().filter(|_| exchange.is_retry()).unwrap_or(ended))
     });
-    // Whoever has runs in the background has something to do, whatever became of the last exchange.
+    // An agent with runs in the background has something to do, whatever became of the last exchange.
     let outcome = outcome.filter(|_| control.stage == Stage::Idle && control.running.is_empty());
     let failure = outcome.and_then(Outcome::failure);
     let status = match outcome {

@@ -75,7 +75,10 @@ pub(super) fn says(text: &str) -> Box<Reply> {
 pub(super) fn calls(ids: &[&str]) -> Box<Reply> {
     let blocks: Vec<Value> = ids
         .iter()
-        .map(|id| json!({"type": "tool_use", "id": id, "name": "bash", "input": {"command": format!("run {id}")}}))
+        .map(|id| {
+            json!({"type": "tool_use", "id": id, "name": "bash", "input": {"command": format!("run \
+            {id}")}})
+        })
         .collect();
     reply(blocks.into(), StopReason::ToolUse)
 }
@@ -97,11 +100,14 @@ impl Bench {
         self.feed_at(input, Pace::Go)
     }
 
-    /// Whoever asks for room at once gets it.
+    /// Gives room to a request that asks for it at once.
     pub(super) fn feed_at(&mut self, input: Input, pace: Pace) -> Vec<&'static str> {
         let mut kinds = self.feed_bare(input, pace);
-        if let ([Effect::AskRoom { call, not_before: 0, .. }, ..], Pace::Go) = (&self.agent.pending()[..], pace) {
-            let (call, max_tokens) = (*call, self.agent.room_ask().unwrap().wanted);
+        if let ([Effect::AskRoom { call, not_before: 0, .. }, ..], Pace::Go) =
+            (&self.agent.pending()[..], pace)
+        {
+            let call = *call;
+            let max_tokens = self.agent.room_ask().unwrap().wanted;
             kinds.extend(self.feed_bare(Input::Room { call, answer: RoomAnswer::Go { max_tokens } }, pace));
         }
         kinds
@@ -136,7 +142,14 @@ impl Bench {
         self.feed(Input::Failed {
             call,
             attempt,
-            failure: Failure { kind, message: "it broke".into(), retry, request_id: None, unbilled: false },
+            failure: Failure {
+                kind,
+                message: "it broke".into(),
+                retry,
+                request_id: None,
+                unbilled: false,
+                refused: None,
+            },
         })
     }
 
@@ -247,7 +260,10 @@ fn a_reply_cut_after_tool_rounds_leaves_the_rounds() {
     assert_eq!(bench.outline(), "user(text) assistant(tool_use) user(tool_result)");
     bench.feed(Input::Say { key: "k2".into(), text: "shorter".into() });
     bench.replies(says("ok"));
-    assert_eq!(bench.outline(), "user(text) assistant(tool_use) user(tool_result) user(text) assistant(text)");
+    assert_eq!(
+        bench.outline(),
+        "user(text) assistant(tool_use) user(tool_result) user(text) assistant(text)"
+    );
 }
 
 #[test]
@@ -258,7 +274,10 @@ fn the_turn_limit_gives_one_hand_back_turn_and_no_more_tools() {
     assert_eq!(bench.outline(), "user(text) assistant(tool_use) user(tool_result,text)");
     let mut last = calls(&["t2"]);
     last.text = "so far".into();
-    assert_eq!(bench.replies(last), ["model_replied", "tool_finished", "results_appended", "exchange_closed"]);
+    assert_eq!(
+        bench.replies(last),
+        ["model_replied", "tool_finished", "results_appended", "exchange_closed"]
+    );
     bench.failed_as(FailureKind::TurnLimit, "so far");
     assert_eq!(
         bench.outline(),
@@ -312,7 +331,8 @@ fn an_empty_reply_is_nudged_once_and_never_enters_the_history() {
 #[test]
 fn a_reply_of_thinking_alone_is_nudged_once() {
     let mut bench = Bench::asked(30, "hello");
-    let wordless = || reply(json!([{"type": "thinking", "thinking": "", "signature": "s"}]), StopReason::EndTurn);
+    let wordless =
+        || reply(json!([{"type": "thinking", "thinking": "", "signature": "s"}]), StopReason::EndTurn);
     assert_eq!(bench.replies(wordless()), ["model_replied", "note_appended", "model_called"]);
     assert_eq!(bench.outline(), "user(text) assistant(thinking) user(text)");
     assert_eq!(bench.replies(wordless()), ["model_replied", "exchange_closed"]);
@@ -322,11 +342,15 @@ fn a_reply_of_thinking_alone_is_nudged_once() {
 #[test]
 fn a_silent_reply_at_the_turn_limit_leads_to_the_hand_back_and_not_to_another_turn() {
     let mut bench = Bench::asked(1, "hello");
-    let wordless = reply(json!([{"type": "thinking", "thinking": "", "signature": "s"}]), StopReason::EndTurn);
+    let wordless =
+        reply(json!([{"type": "thinking", "thinking": "", "signature": "s"}]), StopReason::EndTurn);
     bench.replies(wordless);
     let mut last = calls(&["t1"]);
     last.text = "so far".into();
-    assert_eq!(bench.replies(last), ["model_replied", "tool_finished", "results_appended", "exchange_closed"]);
+    assert_eq!(
+        bench.replies(last),
+        ["model_replied", "tool_finished", "results_appended", "exchange_closed"]
+    );
     bench.failed_as(FailureKind::TurnLimit, "so far");
 }
 
@@ -354,7 +378,8 @@ fn a_reply_that_stops_for_tools_and_calls_none_is_no_answer() {
 
 #[test]
 fn whatever_ended_an_exchange_the_next_request_ends_with_a_user_message() {
-    let thinking = || reply(json!([{"type": "thinking", "thinking": "", "signature": "s"}]), StopReason::EndTurn);
+    let thinking =
+        || reply(json!([{"type": "thinking", "thinking": "", "signature": "s"}]), StopReason::EndTurn);
     let eclipsed = || reply(json!([{"type": "text", "text": "x"}]), StopReason::Other("eclipse".into()));
     for endings in [vec![thinking(), thinking()], vec![eclipsed()]] {
         let mut bench = Bench::asked(30, "hello");
@@ -418,7 +443,9 @@ fn passing_faults_are_waited_out_and_counted() {
     let mut waits = Vec::new();
     for _ in 0..9 {
         assert_eq!(bench.fails(FailureKind::Transport, Retry::Soon), ["model_failed"]);
-        let [Effect::AskRoom { not_before: until, .. }] = bench.agent.pending()[..] else { panic!("it waits") };
+        let [Effect::AskRoom { not_before: until, .. }] = bench.agent.pending()[..] else {
+            panic!("it waits")
+        };
         waits.push(until - bench.at);
         bench.at = until;
         let answer = RoomAnswer::Go { max_tokens: 64_000 };
@@ -445,7 +472,10 @@ fn the_servers_own_waiting_time_is_kept() {
 fn a_waiting_time_beyond_reason_ends_the_exchange_and_it_can_go_on() {
     for ms in [3_600_001, u64::MAX] {
         let mut bench = Bench::asked(30, "hello");
-        assert_eq!(bench.fails(FailureKind::RateLimited, Retry::After(ms)), ["model_failed", "exchange_closed"]);
+        assert_eq!(
+            bench.fails(FailureKind::RateLimited, Retry::After(ms)),
+            ["model_failed", "exchange_closed"]
+        );
         assert!(bench.agent.can_go_on());
     }
 }
@@ -463,7 +493,10 @@ fn a_failure_after_tool_rounds_goes_on_from_their_results() {
     bench.replies(calls(&["t1"]));
     bench.runs("t1", "one");
     bench.fails(FailureKind::Api, Retry::Never);
-    assert_eq!(bench.feed(Input::Resume { changed: vec![] }), ["resumed", "exchange_reopened", "model_called"]);
+    assert_eq!(
+        bench.feed(Input::Resume { changed: vec![] }),
+        ["resumed", "exchange_reopened", "model_called"]
+    );
     bench.replies(says("seen"));
     assert_eq!(bench.outline(), "user(text) assistant(tool_use) user(tool_result) assistant(text)");
 }
@@ -472,7 +505,10 @@ fn a_failure_after_tool_rounds_goes_on_from_their_results() {
 fn a_call_cut_by_a_crash_is_sent_again_and_does_not_count_as_a_failure() {
     let mut bench = Bench::asked(30, "hello");
     for attempt in 2..20 {
-        assert_eq!(bench.feed(Input::Resume { changed: vec![] }), ["resumed", "model_failed", "model_called"]);
+        assert_eq!(
+            bench.feed(Input::Resume { changed: vec![] }),
+            ["resumed", "model_failed", "model_called"]
+        );
         assert_eq!(bench.call(), (1, attempt));
     }
 }

@@ -80,7 +80,11 @@ fn an_answer_to_something_nobody_asked_is_stale() {
         assert_eq!(stale, Err(Unexpected::Stale));
     }
     bench.feed(answer("t1", true));
-    assert_eq!(bench.agent.decide(answer("t1", true), 0, Pace::Go), Err(Unexpected::Stale), "it is asked once");
+    assert_eq!(
+        bench.agent.decide(answer("t1", true), 0, Pace::Go),
+        Err(Unexpected::Stale),
+        "it is asked once"
+    );
 }
 
 #[test]

@@ -47,15 +47,22 @@ fn a_fork_begins_with_the_same_bytes_and_waits() {
     let fork = forked(&bench);
     assert_eq!(fork.agent.history(), bench.agent.history());
     assert!(fork.agent.is_idle() && fork.agent.pending().is_empty() && !fork.agent.can_go_on());
-    let (was, is) = (bench.agent.spec().unwrap(), fork.agent.spec().unwrap());
-    assert_eq!((&was.model, &was.system, &was.tools, &was.params), (&is.model, &is.system, &is.tools, &is.params));
+    let was = bench.agent.spec().unwrap();
+    let is = fork.agent.spec().unwrap();
+    assert_eq!(
+        (&was.model, &was.system, &was.tools, &was.params),
+        (&is.model, &is.system, &is.tools, &is.params)
+    );
     assert_eq!(is.session, new_session());
 }
 
 #[test]
 fn a_fork_has_paid_for_nothing_and_says_where_it_comes_from() {
     let summary = forked(&answered(spec(30))).agent.summary().unwrap();
-    assert_eq!((summary.turns, summary.calls, summary.usage, summary.cost_nano), (0, 0, Usage::default(), Some(0)));
+    assert_eq!(
+        (summary.turns, summary.calls, summary.usage, summary.cost_nano),
+        (0, 0, Usage::default(), Some(0))
+    );
     assert_eq!((summary.task.as_str(), summary.status, summary.can_go_on), ("look", Status::Open, false));
     assert_eq!((&summary.session, summary.forked_from), (&new_session(), Some(spec(30).session)));
     let (spec, fork) = taken(&answered(self::spec(30)));
@@ -72,7 +79,7 @@ fn what_a_fork_is_asked_goes_behind_the_history_with_a_word_about_the_fork() {
     let request = fork.agent.request().unwrap();
     assert_eq!(request.messages[..2], *bench.agent.history());
     assert_eq!(message(&fork, 2)["content"][1]["text"], FORKED);
-    // What failed takes the word back with it; what was answered has been read.
+    // A failed exchange takes the note back with it; an answered one has used it up.
     fork.fails(FailureKind::Api, Retry::Never);
     assert_eq!(fork.agent.history(), bench.agent.history());
     say(&mut fork, "and now?");
@@ -106,8 +113,8 @@ fn the_mode_is_told_neither_twice_nor_never() {
         play(&mut fork, after);
         say(&mut fork, "and now?");
         let told = fork.agent.history()[known + 1..].first().map(|segment| segment.as_str().to_owned());
-        let word =
-            told.and_then(|text| Some(text.split("[orchestration mode: ").nth(1)?.split(']').next()?.to_owned()));
+        let word = told
+            .and_then(|text| Some(text.split("[orchestration mode: ").nth(1)?.split(']').next()?.to_owned()));
         assert_eq!(word.as_deref().unwrap_or_default(), expected, "{on} {before} | {after}");
     };
     check(true, "", "", "");
@@ -169,7 +176,11 @@ fn ids_of_calls_in_the_history_are_not_used_twice() {
     bench.replies(says("seen"));
     let mut fork = forked(&bench);
     say(&mut fork, "and now?");
-    assert_eq!(fork.replies(calls(&["t1"])), ["model_replied", "model_called"], "it is not kept and asked for again");
+    assert_eq!(
+        fork.replies(calls(&["t1"])),
+        ["model_replied", "model_called"],
+        "it is not kept and asked for again"
+    );
 }
 
 #[test]
@@ -180,7 +191,8 @@ fn the_bound_of_a_forks_first_request_is_the_originals() {
         bench.feed_bare(Input::Say { key: "s".into(), text: text.into() }, Pace::Go);
         bench.agent.room_ask().unwrap()
     };
-    let (was, is) = (ask(&mut bench, "more"), ask(&mut fork, "more"));
+    let was = ask(&mut bench, "more");
+    let is = ask(&mut fork, "more");
     let note = serde_json::json!({"type": "text", "text": FORKED}).to_string().len() as u64 + 1;
     assert_eq!(is.prompt_tokens, was.prompt_tokens + note);
     assert_eq!(is.prefix, was.prefix, "it waits for the same siblings");

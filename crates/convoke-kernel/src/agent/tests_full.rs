@@ -1,5 +1,5 @@
-//! What no new history can make shorter, fed by hand: a compaction that gains hardly anything is the last one, and the agent hands back what
-//! it has.
+//! What no new history can make shorter, fed by hand: a compaction that gains hardly anything is the last
+//! one, and the agent hands back what it has.
 
 use serde_json::json;
 
@@ -14,7 +14,8 @@ use crate::wire::{FailureKind, Retry};
 /// Tokens above which the history is left behind.
 const AT: u64 = 10_000;
 
-/// One whose history of 11,000 tokens was left behind and whose new one has this many, after a round of tools.
+/// One whose history of 11,000 tokens was left behind and whose new one has this many, after a round of
+/// tools.
 fn left_behind_for(tokens: u64) -> Bench {
     let mut bench = of(in_team(spec(30), AT), "a task that is very long");
     bench.replies(of_size(11_000, calls(&["t1"])));
@@ -25,14 +26,17 @@ fn left_behind_for(tokens: u64) -> Bench {
     bench
 }
 
-fn compactions(bench: &Bench) -> usize {
+pub(super) fn compactions(bench: &Bench) -> usize {
     bench.events.iter().filter(|event| matches!(event, Event::HistoryCompacted(_))).count()
 }
 
 #[test]
 fn a_compaction_that_gained_less_than_a_tenth_is_not_tried_again_and_the_agent_hands_back() {
     let mut bench = left_behind_for(10_500);
-    assert_eq!(bench.runs("t2", "two"), ["tool_finished", "results_appended", "note_appended", "model_called"]);
+    assert_eq!(
+        bench.runs("t2", "two"),
+        ["tool_finished", "results_appended", "note_appended", "model_called"]
+    );
     assert_eq!(purpose(&bench), Purpose::HandBack);
     assert!(last_texts(&bench).contains("context window"), "{}", last_texts(&bench));
     bench.replies(of_size(10_600, says("this is what I have")));
@@ -52,13 +56,18 @@ fn a_compaction_that_gained_a_tenth_is_tried_again() {
 fn what_does_not_fit_is_refused_before_any_request_and_leaves_the_history() {
     for team in [true, false] {
         let spec = if team { in_team(spec(30), AT) } else { spec(30) };
-        let (window, most) = (spec.capabilities.window, usize::try_from(spec.most_text()).unwrap());
+        let window = spec.capabilities.window;
+        let most = usize::try_from(spec.most_text()).unwrap();
         let mut bench = of(spec.clone(), &"x".repeat(most + 1));
         bench.failed_as(FailureKind::ContextFull, "");
         let Outcome::Failed { message, .. } = bench.outcome() else { panic!("{:?}", bench.outcome()) };
         assert!(message.contains("Put it into a file"), "{window}: {message}");
         let called = bench.events.iter().any(|event| matches!(event, Event::ModelCalled(_)));
-        assert!(!called && bench.agent.history().is_empty() && !bench.agent.can_go_on(), "{}", bench.outline());
+        assert!(
+            !called && bench.agent.history().is_empty() && !bench.agent.can_go_on(),
+            "{}",
+            bench.outline()
+        );
         say(&mut bench, "something short");
         assert_eq!(purpose(&bench), Purpose::Turn, "it is as good as new");
         let just = of(spec, &"x".repeat(most));

@@ -1,5 +1,5 @@
-//! New histories, the capsule and the list, fed by hand: when a history is left behind, what the next one begins with, and that a
-//! summary, whatever it is, does no harm.
+//! New histories, the capsule and the list, fed by hand: when a history is left behind, what the next one
+//! begins with, and that a summary, whatever it is, does no harm.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ pub(super) fn facts() -> Facts {
         members: vec![(word("bob"), word("tester"), word("idle"))],
         task: Some(brief("t")),
         unread: vec![(word("bob"), 2)],
-        envelope: word("$4.20 of $5.00 left"),
+        budget: word("$4.20 of $5.00 left"),
         requests: vec![word("bob waits for your answer to its plan")],
     }
 }
@@ -39,14 +39,20 @@ pub(super) fn summarising(spec: AgentSpec) -> Bench {
     let mut bench = of(spec, "build the tower");
     bench.replies(tool_calls(vec![call("t1", "grep", json!({"pattern": "run t1"}))]));
     wants_compaction(&mut bench);
-    assert_eq!(bench.runs("t1", "one"), ["tool_finished", "results_appended", "note_appended", "model_called"]);
+    assert_eq!(
+        bench.runs("t1", "one"),
+        ["tool_finished", "results_appended", "note_appended", "model_called"]
+    );
     bench
 }
 
 /// One whose new history has just begun.
 pub(super) fn compacted(spec: AgentSpec) -> Bench {
     let mut bench = summarising(spec);
-    assert_eq!(summarises(&mut bench, says("half is built")), ["model_replied", "history_compacted", "model_called"]);
+    assert_eq!(
+        summarises(&mut bench, says("half is built")),
+        ["model_replied", "history_compacted", "model_called"]
+    );
     bench
 }
 
@@ -90,8 +96,15 @@ fn a_new_history_is_asked_for_by_tool() {
         call("c1", "compact", json!({"focus": "the port is 8080"})),
         call("t1", "bash", json!({"command": "ls"})),
     ]));
-    assert_eq!(kinds, ["model_replied", "tool_finished", "tool_started"], "not in the middle of a round of tools");
-    assert_eq!(bench.runs("t1", "files"), ["tool_finished", "results_appended", "note_appended", "model_called"]);
+    assert_eq!(
+        kinds,
+        ["model_replied", "tool_finished", "tool_started"],
+        "not in the middle of a round of tools"
+    );
+    assert_eq!(
+        bench.runs("t1", "files"),
+        ["tool_finished", "results_appended", "note_appended", "model_called"]
+    );
     let asked = last_texts(&bench);
     assert!(asked.starts_with("[new history]\n") && asked.contains("| the port is 8080"), "{asked}");
     assert_eq!((purpose(&bench), bench.agent.request().unwrap().max_tokens), (Purpose::Summary, 8_000));
@@ -133,7 +146,7 @@ fn c17_w42_a_new_history_tells_the_agent_who_it_is_from_the_journal() {
         "\nrole: coder\n",
         "\nteam: red\n",
         "\nmember: bob, idle (tester)\n",
-        "\nenvelope: $4.20 of $5.00 left\n",
+        "\nbudget: $4.20 of $5.00 left\n",
         "\nunread: bob, 2 letters\n",
         "\nrequest: bob waits for your answer to its plan\n",
         "\nrunning: none\n",
@@ -157,9 +170,14 @@ fn what_has_no_answer_is_told_as_none() {
     let call = bench.call().0;
     bench.feed(Input::Summarised { call, reply: says("s"), facts: Box::default() });
     let read = texts(&bench, 0);
-    for line in
-        ["member: none beside you", "unread: none", "request: none", "running: none", "todo: none", "task: none"]
-    {
+    for line in [
+        "member: none beside you",
+        "unread: none",
+        "request: none",
+        "running: none",
+        "todo: none",
+        "task: none",
+    ] {
         assert!(read.lines().any(|one| one == line), "{line} is not in {read}");
     }
 }
@@ -285,7 +303,11 @@ fn a_summary_that_was_cut_off_is_asked_for_again_in_the_same_bytes() {
     assert_eq!(kinds, ["resumed", "model_failed", "model_called"]);
     assert_eq!(bench.agent.request().unwrap().messages, sent);
     summarises(&mut bench, says("so far"));
-    assert!(last_texts(&bench).contains("a.rs"), "what changed is told in the new history: {}", last_texts(&bench));
+    assert!(
+        last_texts(&bench).contains("a.rs"),
+        "what changed is told in the new history: {}",
+        last_texts(&bench)
+    );
 }
 
 #[test]
@@ -335,7 +357,10 @@ fn results_of_calls_before_are_named_so_that_they_can_be_read_again() {
     }
     summarises(&mut bench, says("so far"));
     let read = texts(&bench, 0);
-    assert!(read.contains("- t44 (bash, 44 bytes): run t44") && read.contains("- t5 (bash, 5 bytes)"), "{read}");
+    assert!(
+        read.contains("- t44 (bash, 44 bytes): run t44") && read.contains("- t5 (bash, 5 bytes)"),
+        "{read}"
+    );
     assert!(!read.contains("- t4 (bash"), "only the latest forty are named");
     bench.replies(tool_calls(vec![call("r1", "recall", json!({"reference": "t44"}))]));
     assert_eq!(bench.tool(), "r1", "the journal is asked for it");
@@ -351,7 +376,10 @@ fn events_of_a_new_history_fold_to_the_same_agent() {
     }
     assert_eq!(folded.history(), bench.agent.history());
     assert_eq!(format!("{:?}", folded.control), format!("{:?}", bench.agent.control));
-    let kept = bench.events.iter().filter(|event| matches!(event, Event::ModelReplied(e) if e.kept == Kept::Summary));
+    let kept = bench
+        .events
+        .iter()
+        .filter(|event| matches!(event, Event::ModelReplied(e) if e.kept == Kept::Summary));
     assert_eq!(kept.count(), 1, "the summary itself stays in the journal");
 }
 
@@ -369,9 +397,16 @@ fn c17_one_that_was_taken_up_is_told_who_it_is_once_and_with_the_next_new_reques
     let mut bench = of(alice(false, LONG), "look");
     let sent = bench.agent.request().unwrap().messages;
     assert_eq!(resumes(&mut bench), ["resumed", "model_failed", "model_called"]);
-    assert_eq!(bench.agent.request().unwrap().messages, sent, "what is repeated is repeated in the same bytes");
+    assert_eq!(
+        bench.agent.request().unwrap().messages,
+        sent,
+        "what is repeated is repeated in the same bytes"
+    );
     bench.replies(calls(&["t1"]));
-    assert_eq!(bench.runs("t1", "one"), ["tool_finished", "results_appended", "note_appended", "model_called"]);
+    assert_eq!(
+        bench.runs("t1", "one"),
+        ["tool_finished", "results_appended", "note_appended", "model_called"]
+    );
     assert!(last_texts(&bench).starts_with("[who you are]\n"), "{}", last_texts(&bench));
     bench.replies(calls(&["t2"]));
     bench.runs("t2", "two");

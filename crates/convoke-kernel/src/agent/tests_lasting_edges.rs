@@ -1,5 +1,5 @@
-//! Where new histories, resumes, letters and the envelope meet, fed by hand: what is owed stays owed, what is told is true, and the history
-//! stays legal whatever fails.
+//! Where new histories, resumes, letters and the budget meet, fed by hand: what is owed stays owed, what is
+//! told is true, and the history stays legal whatever fails.
 
 use serde_json::json;
 
@@ -37,7 +37,7 @@ fn approval(task: Option<&str>) -> Letter {
     Letter { kind: LetterKind::PlanAnswer, approve: Some(true), task, ..letter("lead", "yes") }
 }
 
-/// One that has run a command and for which a new history is due, before anybody was asked for room.
+/// An agent that has run a command and for which a new history is due, before room was asked for.
 fn before_the_summary(spec: AgentSpec) -> Bench {
     let mut bench = of(spec, "build the tower");
     bench.replies(calls(&["t1"]));
@@ -47,7 +47,7 @@ fn before_the_summary(spec: AgentSpec) -> Bench {
     bench
 }
 
-/// One whose new history has begun, before anybody was asked for room.
+/// An agent whose new history has begun, before room was asked for.
 fn before_the_first_request(spec: AgentSpec) -> Bench {
     let mut bench = summarising(spec);
     let call = bench.call().0;
@@ -78,7 +78,10 @@ fn one_that_is_short_right_after_a_new_history_hands_back() {
         bench.replies(says("so far"));
         bench.failed_as(FailureKind::Budget, "so far");
     } else {
-        assert!(bench.agent.is_idle(), "without room for a hand-back the exchange ends and can be gone on with");
+        assert!(
+            bench.agent.is_idle(),
+            "without room for a hand-back the exchange ends and can be gone on with"
+        );
     }
     check_legal(&bench);
 }
@@ -241,13 +244,16 @@ fn runs_in_the_background_are_named_in_a_new_history_and_after_a_restart() {
     bench.feed_bare(Input::Compact { focus: String::new() }, Pace::Go);
     let result = ToolResult { launched: Some("wf_aaaaaaaaaaaaaaaa".into()), ..done("it runs") };
     bench.feed(Input::ToolDone { id: "w1".into(), result });
-    let Some(Effect::CallModel { call, .. }) = bench.agent.pending().into_iter().next() else { panic!("not asked") };
+    let Some(Effect::CallModel { call, .. }) = bench.agent.pending().into_iter().next() else {
+        panic!("not asked")
+    };
     bench.feed(Input::Summarised { call, reply: says("so far"), facts: Box::new(facts()) });
     assert!(texts(&bench, 0).contains("\nrunning: wf_aaaaaaaaaaaaaaaa\n"), "{}", texts(&bench, 0));
     bench.replies(says("it runs"));
     bench.feed(Input::ResumeAs { changed: vec![], facts: Box::new(facts()) });
     say(&mut bench, "well?");
-    let told = bench.agent.history().iter().filter(|s| s.as_str().contains("running: wf_aaaaaaaaaaaaaaaa")).count();
+    let told =
+        bench.agent.history().iter().filter(|s| s.as_str().contains("running: wf_aaaaaaaaaaaaaaaa")).count();
     assert_eq!(told, 2);
 }
 

@@ -1,6 +1,6 @@
-//! Random lives of a lead: crashes, failures, useless replies, stops, files that change, a mode that is switched, runs in the background
-//! and calls of the person's own, in any order.
-//! Whatever happened before, every request is legal, begins with what was answered, and is right about the mode.
+//! Random lives of a lead: crashes, failures, useless replies, stops, files that change, a mode that is
+//! switched, runs in the background and calls of the person's own, in any order. Whatever happened before,
+//! every request is legal, begins with what was answered, and is right about the mode.
 
 use serde_json::{Value, json};
 
@@ -28,7 +28,8 @@ impl Life {
 
     fn step(&mut self) {
         let changed = if self.below(2) == 0 { vec![format!("f{}.rs", self.ids)] } else { vec![] };
-        let (crash, stop) = (self.below(8) == 0, self.below(40) == 0);
+        let crash = self.below(8) == 0;
+        let stop = self.below(40) == 0;
         let input = match self.bench.agent.pending().first() {
             _ if crash => Input::Resume { changed },
             _ if stop => Input::StopExchange { by: "a person".into() },
@@ -40,10 +41,13 @@ impl Life {
             Some(Effect::DriveRun { run }) if self.below(2) == 0 => {
                 Input::Told { key: format!("n{run}"), run: run.clone(), text: "a workflow ended".into() }
             }
-            Some(Effect::DriveRun { .. }) => Input::Say { key: format!("k{}", self.ids), text: "meanwhile".into() },
+            Some(Effect::DriveRun { .. }) => {
+                Input::Say { key: format!("k{}", self.ids), text: "meanwhile".into() }
+            }
             None => Input::Say { key: format!("k{}", self.ids), text: "go on".into() },
             Some(Effect::AskRoom { call, .. }) => {
-                let (call, why) = (*call, "short".to_owned());
+                let call = *call;
+                let why = "short".to_owned();
                 let answer = match self.below(12) {
                     0 => RoomAnswer::HandBack { max_tokens: 8_000, why },
                     1 => RoomAnswer::Refused { why },
@@ -52,21 +56,31 @@ impl Life {
                 Input::Room { call, answer }
             }
             Some(Effect::CallModel { call, attempt }) => {
-                let (call, attempt) = (*call, *attempt);
+                let call = *call;
+                let attempt = *attempt;
                 self.check();
                 match self.below(4) {
                     0 => {
                         let kind = [FailureKind::Api, FailureKind::Interrupted, FailureKind::Transport];
                         let retry = [Retry::Never, Retry::Soon][self.below(2) as usize];
-                        let (kind, message) = (kind[self.below(3) as usize], "it broke".to_owned());
-                        let failure = Failure { kind, message, retry, request_id: None, unbilled: false };
+                        let kind = kind[self.below(3) as usize];
+                        let message = "it broke".to_owned();
+                        let failure = Failure {
+                            kind,
+                            message,
+                            retry,
+                            request_id: None,
+                            unbilled: false,
+                            refused: None,
+                        };
                         Input::Failed { call, attempt, failure }
                     }
                     _ => Input::Replied { call, reply: self.reply() },
                 }
             }
             Some(Effect::AskPerson { id, .. }) => {
-                let (id, allow) = (id.clone(), self.below(2) == 0);
+                let id = id.clone();
+                let allow = self.below(2) == 0;
                 Input::Answered { id, allow, by: "a person".into() }
             }
             Some(Effect::RunTool { id, .. }) => {
@@ -85,7 +99,8 @@ impl Life {
 
     fn reply(&mut self) -> Box<Reply> {
         self.ids += 1;
-        let (text, id) = (json!([{"type": "text", "text": "x"}]), format!("t{}", self.ids));
+        let text = json!([{"type": "text", "text": "x"}]);
+        let id = format!("t{}", self.ids);
         match self.below(11) {
             0 => reply(json!([]), StopReason::EndTurn),
             1 => reply(json!([{"type": "thinking", "thinking": "", "signature": "s"}]), StopReason::EndTurn),
@@ -113,29 +128,39 @@ impl Life {
         let paused = messages.last().unwrap()["content"] == json!([{"type": "text", "text": "x"}]);
         assert!(*roles.last().unwrap() != "assistant" || paused, "{roles:?}");
         for (at, message) in messages.iter().enumerate() {
-            let calls = message["content"].as_array().unwrap().iter().filter(|block| block["type"] == "tool_use");
+            let calls =
+                message["content"].as_array().unwrap().iter().filter(|block| block["type"] == "tool_use");
             let ids: Vec<&Value> = calls.map(|block| &block["id"]).collect();
             let answers = messages.get(at + 1).and_then(|next| next["content"].as_array());
-            let answered =
-                |id: &Value| answers.is_some_and(|blocks| blocks.iter().any(|block| block["tool_use_id"] == *id));
+            let answered = |id: &Value| {
+                answers.is_some_and(|blocks| blocks.iter().any(|block| block["tool_use_id"] == *id))
+            };
             assert!(ids.into_iter().all(answered), "every call is answered in the next message");
         }
         let texts = messages.iter().flat_map(|message| message["content"].as_array().unwrap());
-        let told =
-            texts.filter_map(|block| block["text"].as_str()).filter(|text| text.contains("[orchestration mode:"));
+        let told = texts
+            .filter_map(|block| block["text"].as_str())
+            .filter(|text| text.contains("[orchestration mode:"));
         let told: Vec<&str> = told.collect();
         let on = told.last().is_some_and(|text| !text.contains("mode: off]"));
-        // News of the switch goes with the next user turn; an exchange that is merely taken up again is none.
+        // A change of the mode is told with the next user turn; an
+        // exchange that is merely taken up again is none.
         let last = |kind| self.bench.events.iter().rposition(|event| event.kind() == kind);
         if last("exchange_opened") > last("mode_set") {
-            assert_eq!(self.bench.agent.mode(), Some(on), "what it was told last is where the switch stands: {told:?}");
+            assert_eq!(
+                self.bench.agent.mode(),
+                Some(on),
+                "what it was told last is where the switch stands: {told:?}"
+            );
         }
     }
 }
 
 #[test]
 fn whatever_fails_no_request_is_illegal_or_wrong_about_the_mode() {
-    let (mut requests, mut notices, mut stops) = (0, 0, 0);
+    let mut requests = 0;
+    let mut notices = 0;
+    let mut stops = 0;
     for seed in 0..120 {
         let mut spec = lead(seed % 3 != 0, seed % 2 == 0, 4);
         spec.approvals.ask = if seed % 5 == 0 { AskWhen::Always } else { AskWhen::Never };

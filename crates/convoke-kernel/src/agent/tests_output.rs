@@ -1,5 +1,5 @@
-//! Callees and values of a shape that was asked for, fed by hand: what counts as a try, what ends the work, and what a callee is
-//! made of.
+//! Callees and values of a shape that was asked for, fed by hand: what counts as a try, what ends the work,
+//! and what a callee is made of.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::event::AgentStarted;
 use crate::outcome::ToolResult;
 use crate::output::Output;
 use crate::prompts;
-use crate::spec::{Child, Role};
+use crate::spec::{Callees, Child, FanOut, Role};
 use crate::wire::{FailureKind, Retry};
 
 fn schema() -> Value {
@@ -24,6 +24,7 @@ fn settings() -> Callee {
         label: "a label".into(),
         instructions: None,
         child: None,
+        memory: true,
         schema: None,
         tools: None,
         isolation: Isolation::None,
@@ -69,10 +70,17 @@ fn failed_with(bench: &Bench, expected: FailureKind, part: &str) {
 fn the_first_value_that_fits_is_the_result_and_no_call_beside_it_runs() {
     let mut bench = returning(50);
     let bash = call("t1", "bash", json!({"command": "rm -rf ."}));
-    let blocks =
-        vec![bash, gives("t2", json!({})), gives("t3", json!({"n": 3, "a": [1, null]})), gives("t4", json!({"n": 4}))];
+    let blocks = vec![
+        bash,
+        gives("t2", json!({})),
+        gives("t3", json!({"n": 3, "a": [1, null]})),
+        gives("t4", json!({"n": 4})),
+    ];
     let kinds = bench.replies(tool_calls(blocks));
-    assert!(!kinds.contains(&"tool_started") && kinds.ends_with(&["results_appended", "exchange_closed"]), "{kinds:?}");
+    assert!(
+        !kinds.contains(&"tool_started") && kinds.ends_with(&["results_appended", "exchange_closed"]),
+        "{kinds:?}"
+    );
     let ends = prompts::REPORT_ENDS;
     assert_eq!(results(&bench), [ends, ends, prompts::RETURNED, ends]);
     assert_eq!(*bench.outcome(), Outcome::Ok { text: r#"{"n":3,"a":[1,null]}"#.into() });
@@ -84,8 +92,15 @@ fn the_first_value_that_fits_is_the_result_and_no_call_beside_it_runs() {
 #[test]
 fn a_value_that_does_not_fit_goes_back_with_what_is_wrong_and_the_next_one_counts() {
     let mut bench = returning(50);
-    assert_eq!(misfits(&mut bench, 1), ["model_replied", "tool_finished", "results_appended", "model_called"]);
-    assert!(results(&bench)[0].contains("- /n: \"three\" is not of type \"integer\""), "{:?}", results(&bench));
+    assert_eq!(
+        misfits(&mut bench, 1),
+        ["model_replied", "tool_finished", "results_appended", "model_called"]
+    );
+    assert!(
+        results(&bench)[0].contains("- /n: \"three\" is not of type \"integer\""),
+        "{:?}",
+        results(&bench)
+    );
     bench.replies(calls(&["t1"]));
     bench.runs("t1", "3");
     bench.replies(tool_calls(vec![gives("t2", json!({"n": 3}))]));
@@ -100,7 +115,10 @@ fn after_five_values_that_do_not_fit_the_exchange_fails_and_a_resume_tries_again
     bench.runs("t1", "work in between is no new start");
     let broken = gives("t2", json!({"_invalid_json": "{\"n\": "}));
     bench.replies(tool_calls(vec![broken]));
-    assert_eq!(misfits(&mut bench, 1), ["model_replied", "tool_finished", "results_appended", "exchange_closed"]);
+    assert_eq!(
+        misfits(&mut bench, 1),
+        ["model_replied", "tool_finished", "results_appended", "exchange_closed"]
+    );
     failed_with(&bench, FailureKind::InvalidOutput, "did not fit its schema after 5 tries: /n: \"three\"");
     assert!(bench.agent.output().is_none() && bench.agent.can_go_on());
     assert_eq!(bench.feed(Input::Resume { changed: vec![] })[..2], ["resumed", "exchange_reopened"]);
@@ -113,7 +131,8 @@ fn after_five_values_that_do_not_fit_the_exchange_fails_and_a_resume_tries_again
 fn failures_of_the_model_are_no_tries() {
     let mut bench = returning(50);
     misfits(&mut bench, 4);
-    for kind in [FailureKind::RateLimited, FailureKind::Api, FailureKind::Transport, FailureKind::RateLimited] {
+    for kind in [FailureKind::RateLimited, FailureKind::Api, FailureKind::Transport, FailureKind::RateLimited]
+    {
         assert_eq!(bench.fails(kind, Retry::Soon), ["model_failed"]);
         let call = bench.agent.room_ask().unwrap().call;
         bench.feed_bare(Input::Room { call, answer: RoomAnswer::Go { max_tokens: 8_000 } }, Pace::Go);
@@ -124,6 +143,18 @@ fn failures_of_the_model_are_no_tries() {
     misfits(&mut bench, 4);
     bench.fails(FailureKind::RateLimited, Retry::Never);
     failed_with(&bench, FailureKind::RateLimited, "it broke");
+}
+
+#[test]
+fn a_misfit_followed_by_prose_is_told_as_a_misfit() {
+    let mut bench = returning(50);
+    misfits(&mut bench, 1);
+    for _ in 0..3 {
+        bench.replies(says("It is three."));
+    }
+    bench.failed_as(FailureKind::InvalidOutput, "It is three.");
+    failed_with(&bench, FailureKind::InvalidOutput, "the result did not fit its schema (");
+    failed_with(&bench, FailureKind::InvalidOutput, "went on in prose");
 }
 
 #[test]
@@ -178,7 +209,7 @@ fn the_fifth_misfit_at_the_turn_limit_ends_the_work_without_a_hand_back() {
 }
 
 #[test]
-fn a_short_envelope_asks_for_the_call_too() {
+fn a_short_budget_asks_for_the_call_too() {
     let mut bench = returning(50);
     bench.replies(calls(&["t1"]));
     bench.feed_bare(Input::ToolDone { id: "t1".into(), result: ToolResult::done("seen") }, Pace::Go);
@@ -226,12 +257,42 @@ fn only_a_lead_that_can_fan_out_has_callees_and_they_have_none() {
 fn a_callee_is_made_of_what_the_call_asked_for() {
     let session = lead(true, true, 30).fan_out.unwrap().child;
     let child = Child { model: "claude-haiku-4-5".into(), ..session.clone() };
-    let callee = made(Callee { child: Some(child), instructions: Some("You know the law.".into()), ..settings() });
+    let callee =
+        made(Callee { child: Some(child), instructions: Some("You know the law.".into()), ..settings() });
     assert_eq!((callee.model.as_str(), callee.limits.max_turns), ("claude-haiku-4-5", CALLEE_TURNS));
     let system: Value = serde_json::from_str(callee.system.as_str()).unwrap();
     assert_eq!(system[1]["text"], "You know the law.");
     assert!(system[0].get("cache_control").is_none() && system[1].get("cache_control").is_some());
     assert_eq!(made(settings()).model, session.model);
+}
+
+#[test]
+fn a_callee_has_the_turns_and_the_project_memory_of_its_session() {
+    let mut lead = lead(true, true, 30);
+    let usual = lead.callee(settings()).unwrap();
+    assert_eq!(usual.limits.max_turns, CALLEE_TURNS);
+    let callees = Callees { turns: Some(7), project: Some("Tabs, not spaces.".into()), ..Callees::default() };
+    lead.fan_out.as_mut().unwrap().callees = callees;
+    let texts = |callee: &AgentSpec| {
+        let system: Value = serde_json::from_str(callee.system.as_str()).unwrap();
+        system.as_array().unwrap().iter().skip(1).map(|block| block["text"].clone()).collect::<Vec<_>>()
+    };
+    let kind = Callee { instructions: Some("You know the law.".into()), ..settings() };
+    let told = lead.callee(kind.clone()).unwrap();
+    assert_eq!(
+        (texts(&told), told.limits.max_turns),
+        (vec![json!("Tabs, not spaces."), json!("You know the law.")], 7)
+    );
+    let untold = lead.callee(Callee { memory: false, ..kind }).unwrap();
+    assert_eq!(texts(&untold), [json!("You know the law.")]);
+    // A journal from before knows none of it, and a usual session writes none of it down.
+    let bare = serde_json::to_value(lead_spec_fan_out()).unwrap();
+    assert!(bare.get("callees").is_none(), "{bare}");
+    assert_eq!(serde_json::from_value::<FanOut>(bare).unwrap().callees, Callees::default());
+}
+
+fn lead_spec_fan_out() -> FanOut {
+    *lead(true, true, 30).fan_out.unwrap()
 }
 
 #[test]
@@ -257,7 +318,8 @@ fn only_the_tools_that_are_left_are_declared_and_the_call_for_the_value_always_i
         let schema = with_schema.then(|| Segment::encode(&schema()));
         let spec = made(Callee { tools, schema, ..settings() });
         let declared: Value = serde_json::from_str(spec.tools.as_str()).unwrap();
-        let names: Vec<&str> = declared.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+        let names: Vec<&str> =
+            declared.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
         assert_eq!(names, expected);
         declared
     };
@@ -269,7 +331,10 @@ fn only_the_tools_that_are_left_are_declared_and_the_call_for_the_value_always_i
     check(Some(&[]), false, &[]);
     let commands = |declared: &Value| declared[0]["input_schema"]["properties"]["command"]["enum"].clone();
     assert_eq!(commands(&check(Some(&["Read"]), false, &[edit])), json!(["view"]));
-    assert_eq!(commands(&check(Some(&["Write"]), false, &[edit])), json!(["create", "str_replace", "insert"]));
+    assert_eq!(
+        commands(&check(Some(&["Write"]), false, &[edit])),
+        json!(["create", "str_replace", "insert"])
+    );
     assert_eq!(check(Some(&["Read", "Edit"]), false, &[edit])[0]["type"], "text_editor_20250728");
 }
 
@@ -277,10 +342,18 @@ fn only_the_tools_that_are_left_are_declared_and_the_call_for_the_value_always_i
 fn a_narrowed_callee_is_refused_what_it_was_not_given_and_goes_on() {
     let mut bench = of(made(Callee { tools: Some(vec!["Read".into()]), ..settings() }), "look");
     let write = json!({"command": "create", "path": "a", "file_text": "x"});
-    let blocks = vec![call("t1", "bash", json!({"command": "ls"})), call("t2", "str_replace_based_edit_tool", write)];
+    let blocks =
+        vec![call("t1", "bash", json!({"command": "ls"})), call("t2", "str_replace_based_edit_tool", write)];
     let kinds = bench.replies(tool_calls(blocks));
-    assert_eq!(kinds, ["model_replied", "tool_finished", "tool_finished", "results_appended", "model_called"]);
-    assert!(results(&bench).iter().all(|text| text.starts_with("Not run: you were given view and no other tools")));
+    assert_eq!(
+        kinds,
+        ["model_replied", "tool_finished", "tool_finished", "results_appended", "model_called"]
+    );
+    assert!(
+        results(&bench)
+            .iter()
+            .all(|text| text.starts_with("Not run: you were given view and no other tools"))
+    );
     bench.replies(says("nothing"));
     assert_eq!(bench.outcome().failure(), None);
 }

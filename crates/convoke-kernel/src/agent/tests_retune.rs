@@ -1,4 +1,5 @@
-//! Another model or effort, fed by hand: what changes, what stays byte for byte, and when it is refused before anything is recorded.
+//! Another model or effort, fed by hand: what changes, what stays byte for byte, and when it is refused
+//! before anything is recorded.
 
 use super::tests::{Bench, calls, says, spec};
 use super::tests_mail::in_team;
@@ -19,7 +20,11 @@ fn accepting(change: impl FnOnce(&mut Capabilities)) -> Capabilities {
 }
 
 fn rates() -> Rates {
-    Rates { tiers: vec![RateTier { above: 0, input: 3, output: 15 }], overhead_tokens: 0, output_per_second: None }
+    Rates {
+        tiers: vec![RateTier { above: 0, input: 3, output: 15 }],
+        overhead_tokens: 0,
+        output_per_second: None,
+    }
 }
 
 fn to(model: &str, capabilities: Capabilities) -> Input {
@@ -40,7 +45,8 @@ fn refused(bench: &Bench, input: Input) -> Unexpected {
 #[test]
 fn another_model_changes_what_is_asked_and_not_a_byte_of_what_was_said() {
     let mut bench = answered(lead(false, true, 30));
-    let (before, history) = (bench.agent.spec().unwrap().clone(), bench.agent.history().to_vec());
+    let before = bench.agent.spec().unwrap().clone();
+    let history = bench.agent.history().to_vec();
     let less = accepting(|it| {
         (it.effort, it.thinking, it.max_output) = (Some("low".into()), Thinking::Omit, 20_000);
     });
@@ -59,13 +65,14 @@ fn another_model_changes_what_is_asked_and_not_a_byte_of_what_was_said() {
     let request = bench.agent.request().unwrap();
     assert_eq!((request.spec.model.as_str(), request.max_tokens), (OTHER, 20_000));
     assert_eq!(request.messages[..history.len()], history);
-    assert_eq!(request.params(), now.params);
+    assert_eq!(request.params, now.params);
 }
 
 #[test]
 fn what_the_journal_holds_leads_to_the_same_agent_again() {
     let mut bench = answered(lead(true, true, 30));
-    let (asked_before, digest) = (bench.agent.control.prefix, bench.agent.control.mark.digest);
+    let asked_before = bench.agent.control.prefix;
+    let digest = bench.agent.control.mark.digest;
     bench.feed(to(OTHER, accepting(|it| it.effort = None)));
     let mut folded = Agent::new();
     bench.events.iter().for_each(|event| folded.apply(event, 0).unwrap());
@@ -87,9 +94,14 @@ fn choosing_what_there_is_records_nothing() {
 fn only_an_idle_agent_is_given_another_model() {
     let bench = Bench::asked(30, "look");
     assert_eq!(refused(&bench, to(OTHER, accepting(|_| {}))), Unexpected::Busy);
-    let event = Retuned { model: OTHER.into(), capabilities: accepting(|_| {}), rates: None, params: Vec::new() };
+    let event =
+        Retuned { model: OTHER.into(), capabilities: accepting(|_| {}), rates: None, params: Vec::new() };
     assert!(bench.agent.clone().apply(&event.into(), 1).is_err(), "nor can a journal hold it there");
-    assert_eq!(bench.agent.may_retune(OTHER, &accepting(|_| {})), Ok(()), "it can be chosen meanwhile, and waits");
+    assert_eq!(
+        bench.agent.may_retune(OTHER, &accepting(|_| {})),
+        Ok(()),
+        "it can be chosen meanwhile, and waits"
+    );
 }
 
 #[test]
@@ -161,7 +173,10 @@ fn the_bound_of_the_next_request_allows_for_another_way_of_counting() {
     assert_eq!(asks(&spec(30).model, 1_000).0, 1_005, "the same model counts alike, whatever the effort");
     assert_eq!(asks(OTHER, 1_000).0, 2_010);
     let (tokens, bytes) = asks(OTHER, 2_000);
-    assert!(tokens == bytes && bytes > 2_005 && bytes < 4_010, "never more than one for a byte: {tokens}, {bytes}");
+    assert!(
+        tokens == bytes && bytes > 2_005 && bytes < 4_010,
+        "never more than one for a byte: {tokens}, {bytes}"
+    );
     assert_eq!(asks(OTHER, 90_000).0, 90_005, "and never less than what was counted");
 }
 
@@ -190,6 +205,9 @@ fn a_failed_exchange_goes_on_with_the_model_chosen_since() {
     bench.runs("t1", "one");
     bench.fails(FailureKind::Api, Retry::Never);
     bench.feed(to(OTHER, accepting(|_| {})));
-    assert_eq!(bench.feed(Input::Resume { changed: vec![] }), ["resumed", "exchange_reopened", "model_called"]);
+    assert_eq!(
+        bench.feed(Input::Resume { changed: vec![] }),
+        ["resumed", "exchange_reopened", "model_called"]
+    );
     assert_eq!(bench.agent.request().unwrap().spec.model, OTHER);
 }

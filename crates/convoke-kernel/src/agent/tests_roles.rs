@@ -17,7 +17,16 @@ pub(super) fn lead(mode: bool, system_role: bool, max_turns: u32) -> AgentSpec {
     capabilities.system_role = system_role;
     let limits = Limits { max_turns: CHILD_TURNS, ..Limits::default() };
     let child = Child { model: alone.model.clone(), capabilities: capabilities.clone(), limits, rates: None };
-    let fan_out = FanOut { mode, consent: false, voters: 1, max_subtasks: 200, quoted: false, fresh: false, child };
+    let fan_out = FanOut {
+        mode,
+        consent: false,
+        voters: 1,
+        max_subtasks: 200,
+        quoted: false,
+        fresh: false,
+        child,
+        callees: Default::default(),
+    };
     AgentSpec::lead(crate::spec::LeadSettings {
         session: alone.session,
         dir: alone.dir,
@@ -119,7 +128,11 @@ fn d2_11_a_model_without_the_role_gets_the_section_as_a_marked_reminder_at_the_e
 fn d2_10_the_top_level_system_and_the_tools_are_the_same_bytes_whatever_the_mode() {
     let fixed = |bench: &Bench| {
         let request = bench.agent.request().unwrap();
-        (request.spec.system.as_str().to_owned(), request.spec.tools.as_str().to_owned(), request.spec.params.clone())
+        (
+            request.spec.system.as_str().to_owned(),
+            request.spec.tools.as_str().to_owned(),
+            request.spec.params.clone(),
+        )
     };
     let mut bench = of(lead(true, true, 30), "one");
     let before = fixed(&bench);
@@ -164,7 +177,11 @@ fn the_mode_moves_only_with_a_reply_that_is_recorded() {
     ];
     for unrecorded in lost {
         let mut bench = of(lead(true, true, 30), "one");
-        assert_eq!(bench.replies(unrecorded()), ["model_replied", "model_called"], "no note behind the section");
+        assert_eq!(
+            bench.replies(unrecorded()),
+            ["model_replied", "model_called"],
+            "no note behind the section"
+        );
         assert_eq!(bench.outline(), "user(text) system(text)");
         bench.replies(unrecorded());
         assert_eq!(bench.outline(), "", "its second loss ends the exchange");
@@ -216,7 +233,8 @@ fn an_agent_from_before_there_was_a_mode_has_no_switch_and_is_told_nothing() {
 fn d5_1_a_worker_starts_with_its_subtask_alone_under_a_system_prompt_of_its_own() {
     let bench = of(child(Role::Worker, 15), "<subtask>\nlook\n</subtask>");
     assert_eq!(bench.outline(), "user(text)");
-    let (mine, leads) = (child(Role::Worker, 15).system, lead(true, true, 30).system);
+    let mine = child(Role::Worker, 15).system;
+    let leads = lead(true, true, 30).system;
     assert_ne!(mine, leads);
     for word in ["report_findings", "bash", "fan-out"] {
         assert!(mine.as_str().contains(word), "{word}");
@@ -229,9 +247,13 @@ fn d5_5_d5_6_the_first_valid_report_ends_the_agent_and_no_call_beside_it_runs() 
     let mut bench = of(child(Role::Worker, 15), "look");
     bench.replies(calls(&["t1"]));
     bench.runs("t1", "seen");
-    let last = tool_calls(vec![call("t2", "bash", json!({"command": "rm -rf ."})), report("t3"), report("t4")]);
+    let last =
+        tool_calls(vec![call("t2", "bash", json!({"command": "rm -rf ."})), report("t3"), report("t4")]);
     let kinds = bench.replies(last);
-    assert!(!kinds.contains(&"tool_started") && kinds.ends_with(&["results_appended", "exchange_closed"]), "{kinds:?}");
+    assert!(
+        !kinds.contains(&"tool_started") && kinds.ends_with(&["results_appended", "exchange_closed"]),
+        "{kinds:?}"
+    );
     assert_eq!(results(&bench), [prompts::REPORT_ENDS, prompts::REPORTED, prompts::REPORT_ENDS]);
     assert_eq!(*bench.outcome(), Outcome::Ok { text: "what I found".into() });
     assert_eq!((bench.agent.report().unwrap().findings.len(), bench.agent.degraded()), (1, None));
@@ -284,7 +306,11 @@ fn d5_4_an_agent_that_ends_in_prose_is_asked_once_and_then_kept_as_degraded_with
     }
     let mut task = of(child(Role::Task, 15), "look");
     task.replies(says("a summary"));
-    assert_eq!((task.outcome().failure(), task.agent.degraded()), (None, None), "a task has no report to give");
+    assert_eq!(
+        (task.outcome().failure(), task.agent.degraded()),
+        (None, None),
+        "a task has no report to give"
+    );
 }
 
 #[test]
@@ -367,7 +393,11 @@ fn agents_start_together_while_commands_run_alone_and_in_order() {
     assert_eq!(end("t4"), ["t5"]);
     assert_eq!(end("t5"), ["t6"]);
     assert!(end("t6").is_empty());
-    assert_eq!(results(&bench), ["t1", "t2", "t3", "t4", "t5", "t6"], "answered in the order they were asked");
+    assert_eq!(
+        results(&bench),
+        ["t1", "t2", "t3", "t4", "t5", "t6"],
+        "answered in the order they were asked"
+    );
 }
 
 #[test]

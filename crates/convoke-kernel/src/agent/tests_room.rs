@@ -1,10 +1,14 @@
-//! What an agent makes of an envelope that is short, fed by hand: last turns, shrunken rooms, and going on afterwards.
+//! What an agent makes of a budget that is short, fed by hand: last turns, shrunken rooms, and going on
+//! afterwards.
 
+use super::decide::user_text;
 use super::tests::{Bench, calls, reply, says, spec};
 use super::tests_roles::{lead, of};
 use super::*;
-use crate::consent::{By, Consent};
+use crate::consent::{Consent, ConsentBasis};
+use crate::ledger::{Cap, HAND_BACK_NOTE_TOKENS, Short};
 use crate::outcome::ToolResult;
+use crate::prompts;
 use crate::tools::ToolRequest;
 use crate::wire::{FailureKind, Reply, Retry, StopReason};
 
@@ -113,20 +117,20 @@ fn the_word_in_a_task_that_was_read_from_a_file_is_no_consent() {
         let mut spec = lead(false, true, 30);
         spec.fan_out.as_mut().unwrap().quoted = quoted;
         let mut bench = of(spec, text);
-        let call =
-            serde_json::json!([{"type": "tool_use", "id": "w", "name": "Workflow", "input": {"subtasks": ["a"]}}]);
+        let call = serde_json::json!([{"type": "tool_use", "id": "w", "name": "Workflow", "input": {"subtasks": ["a"]}}]);
         bench.replies(reply(call, StopReason::ToolUse));
         match &bench.agent.pending()[..] {
             [Effect::RunTool { request: ToolRequest::Workflow { consent, .. }, .. }] => *consent,
             other => panic!("{other:?}"),
         }
     };
-    assert_eq!(consent(false, "run a workflow"), Consent::Given(By::Word));
+    assert_eq!(consent(false, "run a workflow"), Consent::Given(ConsentBasis::Word));
     assert_eq!(consent(true, "run a workflow"), Consent::Missing);
 }
 
 #[test]
-fn an_overloaded_server_is_asked_again_after_half_a_minute_whatever_it_says_and_a_limit_is_taken_at_its_word() {
+fn an_overloaded_server_is_asked_again_after_half_a_minute_whatever_it_says_and_a_limit_is_taken_at_its_word()
+{
     let check = |kind: FailureKind, told: u64, expected: u64| {
         let mut bench = Bench::asked(30, "hello");
         bench.fails(kind, Retry::After(told));
@@ -162,4 +166,19 @@ fn whoever_waits_in_vain_for_the_server_ends_with_the_reason_and_can_go_on() {
     bench.feed(Input::Resume { changed: Vec::new() });
     bench.replies(says("all of it"));
     assert_eq!(bench.agent.outcome(), Some(&Outcome::Ok { text: "all of it".into() }));
+}
+
+#[test]
+fn the_note_of_a_hand_back_has_fewer_bytes_than_the_ledger_keeps_tokens_for_it() {
+    let largest = |what| Short { what, needs: u64::MAX - 1, left: u64::MAX, cap: u64::MAX };
+    let unpriced = Short { needs: u64::MAX, ..largest(Cap::Dollars) };
+    let shorts =
+        [Cap::Agents, Cap::Tokens, Cap::Dollars, Cap::Minutes].map(largest).into_iter().chain([unpriced]);
+    for short in shorts {
+        for tool in [None, Some("report_findings"), Some("report_verdicts"), Some("StructuredOutput")] {
+            let note = user_text(&prompts::hand_back_short(tool, &short.to_string()));
+            let bytes = note.as_str().len() as u64;
+            assert!(bytes <= HAND_BACK_NOTE_TOKENS, "{bytes} bytes: {}", note.as_str());
+        }
+    }
 }

@@ -1,5 +1,5 @@
-//! A person stops an exchange, fed by hand: in every stage it ends with a legal history, nothing of it is taken up again by itself, and
-//! what is said next is heard at once.
+//! A person stops an exchange, fed by hand: in every stage it ends with a legal history, nothing of it is
+//! taken up again by itself, and what is said next is heard at once.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,8 @@ fn stop(bench: &mut Bench) -> Vec<&'static str> {
     bench.feed(Input::StopExchange { by: "the person (Esc)".into() })
 }
 
-/// Every call of a reply is answered by the message behind it, and nothing but a reply stands behind a system message.
+/// Every call of a reply is answered by the message behind it, and nothing but a reply stands behind a system
+/// message.
 #[track_caller]
 fn check_legal(bench: &Bench) {
     let history: Vec<Value> = (0..bench.agent.history().len()).map(|index| message(bench, index)).collect();
@@ -35,11 +36,16 @@ fn check_legal(bench: &Bench) {
             assert_eq!(answered, Some(asked), "{}", bench.outline());
         }
         let is = |message: &Value, role: &str| message["role"] == role;
-        assert!(!is(message, "system") || next.is_none_or(|next| is(next, "assistant")), "{}", bench.outline());
+        assert!(
+            !is(message, "system") || next.is_none_or(|next| is(next, "assistant")),
+            "{}",
+            bench.outline()
+        );
     }
 }
 
-/// Stops it there, and then says something else: the exchange has ended as stopped, and what was said is the next one.
+/// Stops it there, and then says something else: the exchange has ended as stopped, and what was said is the
+/// next one.
 #[track_caller]
 fn check(mut bench: Bench, expected: &[&str], said: &str, outline: &str) -> Bench {
     assert_eq!(stop(&mut bench), expected);
@@ -67,7 +73,8 @@ fn tool(bench: &mut Bench, id: &str) {
 /// One that has said something, run a command, and is about to ask again.
 fn between_turns() -> Bench {
     let mut bench = of(spec(30), "look");
-    let blocks = vec![json!({"type": "text", "text": "I look"}), call("t1", "bash", json!({"command": "ls"}))];
+    let blocks =
+        vec![json!({"type": "text", "text": "I look"}), call("t1", "bash", json!({"command": "ls"}))];
     bench.replies(tool_calls(blocks));
     tool(&mut bench, "t1");
     bench
@@ -94,7 +101,8 @@ fn before_the_first_request_the_message_is_taken_back() {
 
 #[test]
 fn while_the_model_answers_for_the_first_time_its_reply_is_not_waited_for_and_the_message_is_taken_back() {
-    let bench = check(Bench::asked(30, "hello"), &["model_failed", "exchange_stopped", "exchange_closed"], "", "");
+    let bench =
+        check(Bench::asked(30, "hello"), &["model_failed", "exchange_stopped", "exchange_closed"], "", "");
     let failed = bench.events.iter().find_map(|event| match event {
         Event::ModelFailed(e) => Some((e.failure.kind, e.retry_at, e.failure.unbilled)),
         _ => None,
@@ -125,8 +133,10 @@ fn every_call_of_a_round_gets_its_result_whether_it_ran_or_not() {
     let mut bench = of(spec(30), "look");
     bench.replies(calls(&["t1", "t2", "t3"]));
     bench.runs("t1", "one");
-    let finished = ["tool_finished", "tool_finished", "results_appended", "exchange_stopped", "exchange_closed"];
-    let outline = "user(text) assistant(tool_use,tool_use,tool_use) user(tool_result,tool_result,tool_result)";
+    let finished =
+        ["tool_finished", "tool_finished", "results_appended", "exchange_stopped", "exchange_closed"];
+    let outline =
+        "user(text) assistant(tool_use,tool_use,tool_use) user(tool_result,tool_result,tool_result)";
     let bench = check(bench, &finished, "", outline);
     let ran: Vec<Ran> = bench
         .events
@@ -139,7 +149,9 @@ fn every_call_of_a_round_gets_its_result_whether_it_ran_or_not() {
     assert_eq!(ran, [Ran::Done, Ran::Interrupted, Ran::Refused]);
     let read = message(&bench, 2)["content"].clone();
     assert_eq!(read[0]["content"], "one");
-    assert!(read[1]["content"].as_str().unwrap().starts_with("Interrupted: stopped by the person (Esc) while"));
+    assert!(
+        read[1]["content"].as_str().unwrap().starts_with("Interrupted: stopped by the person (Esc) while")
+    );
     assert_eq!(
         (&read[2]["content"], &read[2]["is_error"]),
         (&json!("Not run: stopped by the person (Esc)."), &json!(true))
@@ -153,7 +165,11 @@ fn outcomes_that_were_recorded_while_nothing_new_may_start_are_kept() {
     bench.feed_at(Input::ToolDone { id: "t1".into(), result: done("one") }, Pace::Hold);
     let kinds = bench.feed_at(Input::StopExchange { by: "x".into() }, Pace::Hold);
     assert_eq!(kinds, ["results_appended", "exchange_stopped", "exchange_closed"]);
-    assert_eq!(bench.outline(), "user(text) assistant(tool_use) user(tool_result)", "no hand-back is asked for");
+    assert_eq!(
+        bench.outline(),
+        "user(text) assistant(tool_use) user(tool_result)",
+        "no hand-back is asked for"
+    );
 }
 
 #[test]
@@ -177,7 +193,12 @@ fn in_the_last_turn_and_after_a_pause_it_ends_too() {
     check(bench, &["model_failed", "exchange_stopped", "exchange_closed"], "", outline);
     let mut bench = of(spec(30), "look");
     bench.replies(reply(json!([{"type": "text", "text": "hm"}]), StopReason::PauseTurn));
-    check(bench, &["model_failed", "exchange_stopped", "exchange_closed"], "hm", "user(text) assistant(text)");
+    check(
+        bench,
+        &["model_failed", "exchange_stopped", "exchange_closed"],
+        "hm",
+        "user(text) assistant(text)",
+    );
 }
 
 #[test]
@@ -192,7 +213,11 @@ fn a_section_and_changed_files_that_nobody_answered_are_owed_again() {
     assert_eq!(bench.outline(), "user(text,text) system(text)");
     bench.replies(says("ok"));
     say(&mut bench, "three");
-    assert_eq!(bench.outline(), "user(text,text) system(text) assistant(text) user(text)", "and then no more");
+    assert_eq!(
+        bench.outline(),
+        "user(text,text) system(text) assistant(text) user(text)",
+        "and then no more"
+    );
 }
 
 #[test]
@@ -202,15 +227,23 @@ fn letters_that_nobody_answered_go_back_and_those_that_were_answered_stay() {
     let one = letter("alice", "one");
     bench.feed(mail(std::slice::from_ref(&one)));
     assert_eq!(stop(&mut bench), ["model_failed", "exchange_stopped", "exchange_closed"]);
-    let Some(Event::ExchangeClosed(closed)) = bench.events.last() else { panic!("{:?}", bench.events.last()) };
+    let Some(Event::ExchangeClosed(closed)) = bench.events.last() else {
+        panic!("{:?}", bench.events.last())
+    };
     assert_eq!((closed.taken_back, closed.returned.as_slice()), (true, &[one.clone()][..]));
     assert!(!bench.agent.can_go_on());
     bench.feed(mail(std::slice::from_ref(&one)));
     bench.replies(calls(&["t1"]));
     stop(&mut bench);
-    let Some(Event::ExchangeClosed(closed)) = bench.events.last() else { panic!("{:?}", bench.events.last()) };
+    let Some(Event::ExchangeClosed(closed)) = bench.events.last() else {
+        panic!("{:?}", bench.events.last())
+    };
     assert_eq!((closed.taken_back, closed.returned.len()), (false, 0));
-    assert!(bench.outline().ends_with("user(text) assistant(tool_use) user(tool_result)"), "{}", bench.outline());
+    assert!(
+        bench.outline().ends_with("user(text) assistant(tool_use) user(tool_result)"),
+        "{}",
+        bench.outline()
+    );
 }
 
 #[test]
@@ -230,7 +263,8 @@ fn a_summary_that_was_asked_for_is_dropped_with_what_asked_for_it() {
     assert_eq!(bench.outline(), format!("{before} user(text)"));
     let bench = check(bench, &["model_failed", "exchange_stopped", "exchange_closed"], "", before);
     assert!(!bench.agent.is_summarising());
-    let purposes = bench.events.iter().filter(|e| matches!(e, Event::ModelCalled(e) if e.purpose == Purpose::Summary));
+    let purposes =
+        bench.events.iter().filter(|e| matches!(e, Event::ModelCalled(e) if e.purpose == Purpose::Summary));
     assert_eq!(purposes.count(), 1, "the wish for it is gone");
 }
 
@@ -284,7 +318,10 @@ fn a_stopped_worker_and_a_stopped_verifier_have_failed_and_file_nothing() {
         bench.failed_as(FailureKind::Cancelled, "");
         assert_eq!((bench.agent.report(), bench.agent.ballot()), (None, None));
         let row = bench.agent.summary().unwrap();
-        assert_eq!((row.status, row.failure, row.can_go_on), (Status::Failed, Some(FailureKind::Cancelled), false));
+        assert_eq!(
+            (row.status, row.failure, row.can_go_on),
+            (Status::Failed, Some(FailureKind::Cancelled), false)
+        );
     }
 }
 
@@ -334,6 +371,10 @@ fn an_exchange_is_stopped_nowhere_else() {
     let mut tools = Bench::asked(30, "hello");
     tools.replies(calls(&["t1"]));
     for bench in [&idle, &tools, &Bench::asked(30, "hello")] {
-        assert!(bench.agent.clone().apply(&stopped, 0).is_err(), "after {:?}", bench.events.last().map(Event::kind));
+        assert!(
+            bench.agent.clone().apply(&stopped, 0).is_err(),
+            "after {:?}",
+            bench.events.last().map(Event::kind)
+        );
     }
 }

@@ -47,7 +47,9 @@ fn a_fan_out_that_ended_after_the_resume_is_told_as_done() {
     bench.runs("w1", "## item 1: one");
     let told = told(&bench);
     assert!(
-        told.contains("\ndone: Workflow (3 subtasks); its result has been given to you, do not start it again"),
+        told.contains(
+            "\ndone: Workflow (3 subtasks); its result has been given to you, do not start it again"
+        ),
         "{told}"
     );
     assert!(told.contains("\nrequest: Use a workflow to review everything\n"), "{told}");

@@ -1,19 +1,21 @@
-//! What an agent that is taken up is told of its work: which of the calls of its exchange are done, which failed, which were cut off, and which
-//! runs go on. A note of the harness is the newest thing that a model reads, and one that only says who it is reads like a new beginning.
+//! What an agent that is taken up is told of its work: which calls of its exchange are done, which failed,
+//! which were cut off, and which runs go on. A note of the harness is the newest thing that the model reads,
+//! and a note with the capsule alone reads like a new beginning.
 
 use serde_json::Value;
 
-use super::control::Control;
+use super::control::AgentState;
 use super::decide::Draft;
 use crate::outcome::{Ran, ToolResult};
 use crate::prompts;
 use crate::run::one_line;
+use crate::tools;
 use crate::wire::ToolCall;
 
-/// More than the text is long.
+/// The text never has more bytes than this.
 pub(super) const BYTES: usize = 4 * 1_024;
 
-/// So many lines are told; the latest are.
+/// The most lines of the note; the latest calls are the ones named.
 const LINES: usize = 12;
 
 /// Characters of what was asked, and of what one call was about.
@@ -22,7 +24,7 @@ const ABOUT: usize = 80;
 
 /// How a call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum How {
+enum CallEnd {
     Done,
     Failed,
     CutOff,
@@ -32,23 +34,24 @@ enum How {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Made {
     tool: String,
-    /// What it was about, for calls that start agents; these stand alone.
+    /// What the call was about, if it starts agents; such calls are not counted together.
     about: Option<String>,
     /// The run that it launched.
     run: Option<String>,
-    how: How,
+    how: CallEnd,
     count: u32,
 }
 
-impl Control {
+impl AgentState {
     /// Counts a call that has ended.
     pub(super) fn count_call(&mut self, call: &ToolCall, result: &ToolResult) {
         let how = match (result.ran, result.is_error) {
-            (Ran::Interrupted, _) => How::CutOff,
-            (_, true) => How::Failed,
-            (_, false) => How::Done,
+            (Ran::Interrupted, _) => CallEnd::CutOff,
+            (_, true) => CallEnd::Failed,
+            (_, false) => CallEnd::Done,
         };
-        let (tool, run) = (call.name.clone(), result.launched.clone());
+        let tool = call.name.clone();
+        let run = result.launched.clone();
         let about = about(call);
         let Some(exchange) = self.exchange.as_mut() else { return };
         let alike = |made: &&mut Made| made.tool == tool && made.how == how && made.about.is_none();
@@ -60,7 +63,7 @@ impl Control {
 }
 
 impl Draft {
-    /// What the agent is told of the work that it was taken up in the middle of.
+    /// The note about the work that the agent was in the middle of when it was taken up.
     pub(super) fn under_way(&self) -> Option<String> {
         let exchange = self.control.exchange.as_ref()?;
         let asked: String = one_line(&exchange.text).chars().take(REQUEST).collect();
@@ -95,27 +98,19 @@ impl Made {
     fn line(&self) -> String {
         let words = self.words();
         match (self.how, &self.about) {
-            (How::Done, Some(_)) => format!("done: {words}; its result has been given to you, do not start it again"),
-            (How::Done, None) => format!("done: {words}"),
-            (How::Failed, _) => format!("failed: {words}; the reason has been given to you"),
-            (How::CutOff, _) => format!("cut off: {words}; what came of it is not known"),
+            (CallEnd::Done, Some(_)) => {
+                format!("done: {words}; its result has been given to you, do not start it again")
+            }
+            (CallEnd::Done, None) => format!("done: {words}"),
+            (CallEnd::Failed, _) => format!("failed: {words}; the reason has been given to you"),
+            (CallEnd::CutOff, _) => format!("cut off: {words}; what came of it is not known"),
         }
     }
 }
 
-/// What a call that starts agents is about; none for any other.
+/// What a call that starts agents is about; `None` for any other call.
 fn about(call: &ToolCall) -> Option<String> {
     let input: Value = serde_json::from_str(call.input.as_str()).unwrap_or_default();
-    let text = |name: &str| input[name].as_str().map(|text| one_line(text).chars().take(ABOUT).collect::<String>());
-    match call.name.as_str() {
-        "Workflow" => Some(match (input["subtasks"].as_array(), text("name")) {
-            (Some(subtasks), _) if subtasks.len() == 1 => "1 subtask".to_owned(),
-            (Some(subtasks), _) => format!("{} subtasks", subtasks.len()),
-            (None, Some(name)) => name,
-            (None, None) => "a program".to_owned(),
-        }),
-        "task" => text("prompt"),
-        "spawn_teammate" => text("name"),
-        _ => None,
-    }
+    let about = tools::started_by(&call.name, &input)?;
+    Some(one_line(&about).chars().take(ABOUT).collect())
 }

@@ -1,5 +1,6 @@
-//! Which programs a command could run, as far as its text tells: what rules that forbid or ask are held against. Generous, because a
-//! program that is missed is run: what could be a forbidden one counts as possible. It is no wall; the sandbox is.
+//! Which programs a command could run, as far as its text tells: rules that forbid or ask are compared with
+//! them. Generous, because a program that is missed is run: what could be a forbidden one counts as possible.
+//! It is no wall; the sandbox is.
 
 use super::lexer::{Piece, Word, commands, literal};
 
@@ -12,7 +13,7 @@ pub(super) enum Fit {
     Certain,
 }
 
-/// Programs that run another one which they are given, and how many words of their own stand before it.
+/// Programs that run another program given as an argument, and how many words of their own stand before it.
 const RUNNERS: &[(&str, usize)] = &[
     ("builtin", 0),
     ("busybox", 0),
@@ -92,10 +93,10 @@ const OPTIONS: &[&str] = &["-c", "-S", "--command=", "--exec=", "--exec-batch=",
 /// Words of the shell after which a program begins.
 const WORDS: &[&str] = &["!", "do", "elif", "else", "if", "then", "until", "while"];
 
-/// Further behind a runner than this, everything could be its program.
+/// Further behind a runner than this, every word could be its program.
 const NEAR: usize = 256;
 
-/// Deeper than this nobody writes commands in commands.
+/// Commands are not written in commands more deeply than this.
 const DEEPEST: usize = 8;
 
 /// Whether a command runs something that begins with these words.
@@ -114,7 +115,8 @@ fn lexed(command: &str, wanted: &[&str], depth: usize) -> Option<Fit> {
     commands(command).iter().filter_map(|words| found(words, wanted, depth)).max()
 }
 
-/// What stands where a program seems to begin, also in quotes and wherever a shell would see something else. All of it is taken literally.
+/// What stands where a program seems to begin, also in quotes and wherever a shell would see something else.
+/// All of it is taken literally.
 fn spelt(command: &str) -> Vec<Vec<Word>> {
     // These two are parts of a redirection and end nothing.
     let joined = command.replace("\\\n", " ").replace(">&", ">").replace(">|", ">");
@@ -126,7 +128,7 @@ fn spelt(command: &str) -> Vec<Vec<Word>> {
     parts.map(|part| part.split_whitespace().map(literal).collect()).collect()
 }
 
-/// Where a program could begin in a list of words, and whether what is not literal could be one there.
+/// Where a program could begin in a list of words, and whether a word that is not literal could be one there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Begin {
     No,
@@ -138,7 +140,8 @@ enum Begin {
     Here,
 }
 
-/// Whether words run something that begins with these, behind assignments, redirections, words of the shell and runners of others.
+/// Whether words run something that begins with these, behind assignments, redirections, words of the shell
+/// and runners of others.
 fn found(words: &[Word], wanted: &[&str], depth: usize) -> Option<Fit> {
     let skip = skipping(words);
     let mut begins = vec![Begin::No; words.len() + 1];
@@ -148,7 +151,8 @@ fn found(words: &[Word], wanted: &[&str], depth: usize) -> Option<Fit> {
         }
     };
     mark(&mut begins, 0, Begin::Here);
-    let (mut best, mut behind) = (None, false);
+    let mut best = None;
+    let mut behind = false;
     for (at, word) in words.iter().enumerate() {
         let begin = begins[at].max(if behind { Begin::Behind } else { Begin::No });
         if begin == Begin::No {
@@ -175,7 +179,9 @@ fn found(words: &[Word], wanted: &[&str], depth: usize) -> Option<Fit> {
                 mark(&mut begins, at + 1 + near, begin);
             }
         }
-        for (_, after) in RUN_AFTER.iter().filter(|(names, _)| names.iter().any(|name| could_be(base(word), name))) {
+        for (_, after) in
+            RUN_AFTER.iter().filter(|(names, _)| names.iter().any(|name| could_be(base(word), name)))
+        {
             for near in (0..rest.len()).filter(|near| after.iter().any(|flag| rest[*near] == literal(flag))) {
                 mark(&mut begins, at + 2 + near, Begin::Here);
                 best = best.max(rest.get(near + 1).and_then(|word| nested(word, wanted, depth)));
@@ -188,7 +194,8 @@ fn found(words: &[Word], wanted: &[&str], depth: usize) -> Option<Fit> {
     best
 }
 
-/// For every place in a list the next word that could be a program: behind assignments, redirections and words of the shell.
+/// For every place in a list the next word that could be a program: behind assignments, redirections and
+/// words of the shell.
 fn skipping(words: &[Word]) -> Vec<usize> {
     let end = words.len();
     let mut skip = vec![end; end + 2];
@@ -209,15 +216,19 @@ fn is_passed(word: &Word) -> bool {
         Piece::One => true,
         Piece::Any | Piece::Open => false,
     };
-    let assigns =
-        word.iter().position(|piece| *piece == Piece::Char('=')).is_some_and(|at| word[..at].iter().all(name));
+    let assigns = word
+        .iter()
+        .position(|piece| *piece == Piece::Char('='))
+        .is_some_and(|at| word[..at].iter().all(name));
     let redirects = word.iter().any(|piece| matches!(piece, Piece::Char('<' | '>')));
     assigns || redirects || is_shell_word(word)
 }
 
-/// The words behind a runner that could be the program it runs: so many words of its own come first, and each option may have one.
+/// The words behind a runner that could be the program it runs: so many words of its own come first, and each
+/// option may have one.
 fn reached(rest: &[Word], operands: usize) -> Vec<(usize, Begin)> {
-    let (mut own, mut options) = (0, 0);
+    let mut own = 0;
+    let mut options = 0;
     let mut reached = Vec::new();
     for (at, word) in rest.iter().enumerate() {
         if own > operands + options {
@@ -262,7 +273,10 @@ fn given(command: &[Piece], rest: &[Word], wanted: &[&str], depth: usize) -> Opt
 
 /// Whether a word that is itself a command runs something that begins with these words.
 fn nested(word: &Word, wanted: &[&str], depth: usize) -> Option<Fit> {
-    if !word.iter().any(|piece| matches!(piece, Piece::Char(c) if c.is_whitespace() || "$`;|&(*?[{<>".contains(*c))) {
+    if !word
+        .iter()
+        .any(|piece| matches!(piece, Piece::Char(c) if c.is_whitespace() || "$`;|&(*?[{<>".contains(*c)))
+    {
         return None;
     }
     if depth == DEEPEST {
@@ -340,8 +354,9 @@ mod tests {
 
     #[test]
     fn whatever_stands_behind_it_a_command_is_taken_apart_to_its_end() {
-        const SIGNS: [&str; 18] =
-            ["\"", "'", "\\", "$", "(", ")", "{", "}", "`", "<", ">", "&", "|", "[", "#", "\n", ",a", " case "];
+        const SIGNS: [&str; 18] = [
+            "\"", "'", "\\", "$", "(", ")", "{", "}", "`", "<", ">", "&", "|", "[", "#", "\n", ",a", " case ",
+        ];
         let mut texts = vec![String::new()];
         for _ in 0..3 {
             texts = texts.iter().flat_map(|text| SIGNS.map(|sign| format!("{text}{sign}"))).collect();
@@ -369,7 +384,9 @@ mod tests {
         ] {
             assert_eq!(fit(text, "rm"), Some(Fit::Possible), "{text}");
         }
-        for text in ["bash -c \"cd $dir && make\"", "sh -c 'echo $1' _ x", "[[ -n $x && $y == z ]]", "a=(\"$@\" $x)"] {
+        for text in
+            ["bash -c \"cd $dir && make\"", "sh -c 'echo $1' _ x", "[[ -n $x && $y == z ]]", "a=(\"$@\" $x)"]
+        {
             assert_eq!(fit(text, "rm"), None, "{text}");
         }
     }

@@ -1,5 +1,6 @@
-//! A command taken apart as bash does it: simple commands, their words, and in each word what is literal and what is known only
-//! when it runs. It expands nothing, runs nothing and refuses nothing: what bash would not take is taken apart somehow.
+//! A command taken apart as bash does it: simple commands, their words, and in each word what is literal and
+//! what is known only when it runs. It expands nothing, runs nothing and refuses nothing: what bash would not
+//! take is taken apart somehow.
 
 /// A part of a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +18,7 @@ pub(super) enum Piece {
 /// A word of a command.
 pub(super) type Word = Vec<Piece>;
 
-/// Deeper than this nobody writes.
+/// Real commands are not nested more deeply than this.
 const DEEPEST: usize = 16;
 
 /// A word without anything to expand in it.
@@ -25,7 +26,8 @@ pub(super) fn literal(text: &str) -> Word {
     text.chars().map(Piece::Char).collect()
 }
 
-/// The simple commands of a text, each as its words without redirections. What is nested too deep is a command that nobody knows.
+/// The simple commands of a text, each as its words without redirections. What is nested too
+/// deep becomes a command of unknown words.
 pub(super) fn commands(text: &str) -> Vec<Vec<Word>> {
     let mut lexer = Lexer::new(text, Kind::Commands, 0);
     lexer.run();
@@ -64,7 +66,8 @@ struct Frame {
 
 impl Frame {
     fn new(kind: Kind) -> Self {
-        let (words, word) = (Vec::new(), None);
+        let words = Vec::new();
+        let word = None;
         Self {
             kind,
             words,
@@ -88,7 +91,8 @@ struct Lexer {
     at: usize,
     frames: Vec<Frame>,
     done: Vec<Vec<Word>>,
-    /// Here-documents that begin behind this line: what ends them, whether tabs before it count, whether it was quoted.
+    /// Here-documents that begin behind this line: what ends them, whether
+    /// tabs before it count, whether it was quoted.
     documents: Vec<(String, bool, bool)>,
     depth: usize,
 }
@@ -130,7 +134,7 @@ impl Lexer {
     /// A character between double quotes.
     fn quoted(&mut self, c: char) {
         match c {
-            // In the text of a here-document a quote is one.
+            // In the text of a here-document a quote is an ordinary character.
             '"' if self.frames.len() > 1 || self.frame().kind != Kind::Data => self.frame().double = false,
             '\\' => match self.peek(0) {
                 Some('\n') => self.at += 1,
@@ -243,7 +247,8 @@ impl Lexer {
                 self.enter(if arithmetic { Kind::Data } else { Kind::Commands });
             }
             Some('{') => {
-                let (mut depth, begin) = (0usize, self.at);
+                let mut depth = 0usize;
+                let begin = self.at;
                 while let Some(c) = self.peek(0) {
                     self.at += 1;
                     match c {
@@ -269,7 +274,7 @@ impl Lexer {
                 self.at = self.at.min(self.chars.len());
                 let text = self.chars[begin..self.at].to_vec();
                 self.at += 1;
-                // What an escape stands for is not worked out.
+                // Escapes are not worked out.
                 match text.contains(&'\\') {
                     true => self.push(Piece::Any),
                     false => text.into_iter().for_each(|c| self.push(Piece::Char(c))),
@@ -363,7 +368,9 @@ impl Lexer {
         while self.peek(0).is_some_and(|c| c == ' ' || c == '\t') {
             self.at += 1;
         }
-        let (mut end, mut quoted, mut quote) = (String::new(), false, None);
+        let mut end = String::new();
+        let mut quoted = false;
+        let mut quote = None;
         while let Some(c) = self.peek(0) {
             match (quote, c) {
                 (None, c) if c.is_whitespace() || ";|&<>()".contains(c) => break,
@@ -407,7 +414,8 @@ impl Lexer {
 
     fn end_word(&mut self) {
         let frame = self.frame();
-        let (target, quoted) = (std::mem::take(&mut frame.target), std::mem::take(&mut frame.quoted));
+        let target = std::mem::take(&mut frame.target);
+        let quoted = std::mem::take(&mut frame.quoted);
         frame.braces = (0, false);
         let Some(word) = frame.word.take() else {
             frame.target = target;

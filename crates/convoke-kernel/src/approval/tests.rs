@@ -54,8 +54,10 @@ fn refusing_goes_before_asking_and_asking_before_allowing() {
 
 #[test]
 fn a_rule_that_allows_the_very_command_goes_before_one_that_asks_about_its_kind() {
-    let mut rules =
-        vec![rule("bash", "git push", "", Decision::Ask), rule("bash", "git push origin", "", Decision::Allow)];
+    let mut rules = vec![
+        rule("bash", "git push", "", Decision::Ask),
+        rule("bash", "git push origin", "", Decision::Allow),
+    ];
     for ask in [AskWhen::Never, AskWhen::WhenNeeded, AskWhen::Always] {
         check(ask, &rules, command("git push  origin"), "allow");
     }

@@ -43,7 +43,7 @@ fn capsule() -> Capsule {
             ],
             task: Some(brief()),
             unread: vec![("bob".into(), 2), ("lead".into(), 1)],
-            envelope: "1.20 of 5.00 dollars are left".into(),
+            budget: "1.20 of 5.00 dollars are left".into(),
             requests: vec!["m_one: your plan waits for the lead".into()],
         },
     }
@@ -68,7 +68,8 @@ fn c17_a_capsule_says_who_the_agent_is_and_nothing_is_missing_in_it() {
         ..capsule
     };
     check(&bare, &bare.text(), &[]);
-    for said in ["member: none", "unread: none", "request: none", "running: none", "todo: none", "task: none"] {
+    for said in ["member: none", "unread: none", "request: none", "running: none", "todo: none", "task: none"]
+    {
         assert!(bare.text().contains(said), "{said}");
     }
     assert!(!bare.text().contains("mode:"), "{}", bare.text());
@@ -93,7 +94,7 @@ fn c17_w42_whatever_line_is_cut_out_its_label_goes_missing() {
     all.sort_unstable();
     let labels = [
         "authority",
-        "envelope",
+        "budget",
         "member",
         "mode",
         "name",
@@ -171,8 +172,10 @@ fn w38_what_is_absent_of_a_task_is_said_and_what_is_cut_can_be_asked_for() {
     brief.task.description = " ".into();
     brief.task.criteria = None;
     brief.task.attempts = 2;
-    brief.after =
-        vec![("t_b".into(), "Read".into(), "é".repeat(RESULT_SHOWN + 1)), ("t_c".into(), "Try".into(), " ".into())];
+    brief.after = vec![
+        ("t_b".into(), "Read".into(), "é".repeat(RESULT_SHOWN + 1)),
+        ("t_c".into(), "Try".into(), " ".into()),
+    ];
     let text = brief.text();
     for said in [
         "description: none",
@@ -207,10 +210,11 @@ fn w42_whatever_the_words_are_a_capsule_never_misses_its_own() {
     ];
     for word in words.map(str::to_owned) {
         let mut odd = capsule();
-        (odd.name, odd.role, odd.team, odd.authority) = (word.clone(), word.clone(), word.clone(), word.clone());
+        (odd.name, odd.role, odd.team, odd.authority) =
+            (word.clone(), word.clone(), word.clone(), word.clone());
         odd.running = vec![word.clone()];
         odd.todo[0].text = word.clone();
-        odd.facts.envelope = word.clone();
+        odd.facts.budget = word.clone();
         odd.facts.requests = vec![word.clone()];
         odd.facts.unread = vec![(word.clone(), 1)];
         odd.facts.members = vec![(word.clone(), word.clone(), word.clone())];

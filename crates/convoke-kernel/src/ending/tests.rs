@@ -1,4 +1,5 @@
-//! The table of ends: every combination of facts against the order of precedence, written down a second time as plain conditions.
+//! The table of ends: every combination of facts against the order of precedence, written down a second time
+//! as plain conditions.
 
 use super::*;
 
@@ -23,6 +24,8 @@ const OWN: [Option<OwnProgram>; 7] = [
     Some(OwnProgram::Declined),
 ];
 
+const GATES: [Gate; 4] = [Gate::Unset, Gate::Passed, Gate::Found, Gate::Blind];
+
 const STOPS: [Option<StoppedBy>; 3] = [None, Some(StoppedBy::Interrupt), Some(StoppedBy::Pause)];
 
 /// Calls back with every combination of facts, a number being 0 or 2.
@@ -30,8 +33,9 @@ fn all(mut each: impl FnMut(EndFacts)) -> u32 {
     let mut count = 0;
     for (lead, own) in LEADS.iter().flat_map(|lead| OWN.iter().map(move |own| (*lead, *own))) {
         for stopped in STOPS {
-            for bits in 0..256u32 {
-                let (on, number) = (|bit: u32| bits & (1 << bit) != 0, |bit: u32| (bits >> bit & 1) * 2);
+            for bits in 0..1024u32 {
+                let on = |bit: u32| bits & (1 << bit) != 0;
+                let number = |bit: u32| (bits >> bit & 1) * 2;
                 let facts = EndFacts {
                     lead,
                     stopped,
@@ -43,7 +47,8 @@ fn all(mut each: impl FnMut(EndFacts)) -> u32 {
                     lost: number(4),
                     programs_failed: number(5),
                     left: number(6),
-                    finding: on(7),
+                    degraded: number(7),
+                    gate: GATES[(bits >> 8) as usize],
                 };
                 each(facts);
                 count += 1;
@@ -59,17 +64,25 @@ fn an_end_is_done_only_if_nothing_speaks_against_it() {
         let end = ending(&facts);
         let waits = facts.lead == LeadEnd::Parked && facts.asked;
         let own = matches!(facts.own, Some(OwnProgram::Complete)) && !waits;
-        let nothing_lost = facts.refused + facts.short + facts.lost + facts.programs_failed + facts.left == 0;
-        let by_lead =
-            facts.lead == LeadEnd::Answered && matches!(facts.own, None | Some(OwnProgram::Open)) && nothing_lost;
+        let nothing_lost =
+            [facts.refused, facts.short, facts.lost, facts.degraded, facts.programs_failed, facts.left]
+                .iter()
+                .all(|number| *number == 0);
+        let by_lead = facts.lead == LeadEnd::Answered
+            && matches!(facts.own, None | Some(OwnProgram::Open))
+            && nothing_lost;
         let broke = matches!(facts.lead, LeadEnd::Journal | LeadEnd::Broke);
         let unfinished = facts.left > 0 || matches!(facts.lead, LeadEnd::Open | LeadEnd::Parked);
         let cut = facts.stopped.is_some() && unfinished;
         let expected = (own && !broke && !cut) || by_lead;
         assert_eq!(end.status == EndStatus::Done, expected, "{facts:?}: {end:?}");
-        assert_eq!(end.code == 0, expected && !facts.finding, "{facts:?}: {end:?}");
+        assert_eq!(
+            end.code == 0,
+            expected && matches!(facts.gate, Gate::Unset | Gate::Passed),
+            "{facts:?}: {end:?}"
+        );
     });
-    assert_eq!(tried, 8 * 7 * 3 * 256);
+    assert_eq!(tried, 8 * 7 * 3 * 1024);
 }
 
 #[test]
@@ -77,7 +90,7 @@ fn the_status_and_the_code_fit_each_other() {
     all(|facts| {
         let end = ending(&facts);
         let fits = match end.status {
-            EndStatus::Done => matches!(end.code, 0 | 6),
+            EndStatus::Done => matches!(end.code, 0 | 4 | 6),
             EndStatus::Partial => matches!(end.code, 3 | 4 | 6),
             EndStatus::Failed => matches!(end.code, 1 | 4),
             EndStatus::Interrupted => matches!(end.code, 5 | 129 | 130 | 143),
@@ -85,11 +98,15 @@ fn the_status_and_the_code_fit_each_other() {
         };
         assert!(fits, "{facts:?}: {end:?}");
         assert_eq!(end.code == 6, end.reason == EndReason::Finding, "{facts:?}: {end:?}");
-        assert!(end.code != 6 || facts.finding, "{facts:?}: {end:?}");
+        assert!(end.code != 6 || facts.gate == Gate::Found, "{facts:?}: {end:?}");
+        let undecided = end.status == EndStatus::Done && end.code == 4;
+        assert_eq!(undecided, end.reason == EndReason::Gate, "{facts:?}: {end:?}");
+        assert!(!undecided || facts.gate == Gate::Blind, "{facts:?}: {end:?}");
     });
 }
 
-/// A gate that could not be looked at whole is not green: lost work is 3, and a finding that is there is 6 all the same.
+/// A gate that could not be looked at whole is not green: lost work is 3, and a finding that is there is 6
+/// all the same.
 #[test]
 fn lost_work_never_lets_a_gate_pass() {
     all(|facts| {
@@ -100,8 +117,21 @@ fn lost_work_never_lets_a_gate_pass() {
     });
     let facts = EndFacts { lost: 1, ..EndFacts::default() };
     assert_eq!((ending(&facts).code, ending(&facts).reason.word()), (3, "lost"));
-    assert_eq!(ending(&EndFacts { finding: true, ..facts }).code, 6);
-    assert_eq!(ending(&EndFacts { finding: true, short: 1, ..facts }).code, 4, "what it could not do comes first");
+    assert_eq!(ending(&EndFacts { gate: Gate::Found, ..facts }).code, 6);
+    assert_eq!(
+        ending(&EndFacts { gate: Gate::Found, short: 1, ..facts }).code,
+        4,
+        "what it could not do comes first"
+    );
+    let blind = EndFacts { gate: Gate::Blind, ..EndFacts::default() };
+    assert_eq!((ending(&blind).code, ending(&blind).reason.word()), (4, "gate"));
+    assert_eq!(
+        ending(&EndFacts { lost: 1, ..blind }).code,
+        3,
+        "what was lost can be tried again, and is named first"
+    );
+    let degraded = EndFacts { degraded: 2, ..EndFacts::default() };
+    assert_eq!((ending(&degraded).code, ending(&degraded).reason.word()), (3, "degraded"));
 }
 
 #[test]
@@ -120,9 +150,10 @@ fn every_line_of_the_table_has_its_place() {
         refused: 1,
         short: 1,
         lost: 1,
+        degraded: 1,
         programs_failed: 1,
         left: 1,
-        finding: false,
+        gate: Gate::Unset,
     };
     check(everything, EndStatus::Failed, 1, "journal");
     check(EndFacts { lead: LeadEnd::Broke, ..everything }, EndStatus::Failed, 1, "internal");
@@ -144,6 +175,8 @@ fn every_line_of_the_table_has_its_place() {
     let answered = EndFacts { refused: 0, short: 0, ..answered };
     check(answered, EndStatus::Partial, 3, "lost");
     let answered = EndFacts { lost: 0, ..answered };
+    check(answered, EndStatus::Partial, 3, "degraded");
+    let answered = EndFacts { degraded: 0, ..answered };
     check(answered, EndStatus::Partial, 3, "program_failed");
     let answered = EndFacts { programs_failed: 0, ..answered };
     check(answered, EndStatus::Partial, 3, "team_left");

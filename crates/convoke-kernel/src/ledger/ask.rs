@@ -1,4 +1,5 @@
-//! How much room one request gets: as much as it wants, less when many run at once, never less than its floor.
+//! How much room one request gets: as much as it wants, less when many run at once, never less than its
+//! floor.
 
 use std::collections::BTreeSet;
 
@@ -12,14 +13,14 @@ pub const HAND_BACK_TOKENS: u32 = 4_096;
 /// The least room that a hand-back makes sense with.
 pub const LEAST_HAND_BACK_TOKENS: u32 = 1_024;
 
-/// Prompt tokens kept for the note that asks an agent to hand back.
-pub(super) const HAND_BACK_NOTE_TOKENS: u64 = 1_024;
+/// Prompt tokens kept for the note that asks an agent to hand back: more than it has bytes.
+pub(crate) const HAND_BACK_NOTE_TOKENS: u64 = 512;
 
 /// While others are at work, one request may take one part in this many of what is left.
 const CROWD: u128 = 4;
 
-/// What a hand-back takes of an agent whose prompt has at most so many tokens by then. Without a price it is more than
-/// anybody holds.
+/// The hold for a hand-back of an agent whose prompt has at most so many tokens by then. Without a price it
+/// is more than any agent can hold.
 pub fn hand_back_hold(rates: Option<&Rates>, prompt_tokens: u64, reply_tokens: u32) -> Amount {
     let prompt = prompt_tokens.saturating_add(HAND_BACK_NOTE_TOKENS);
     let overhead = rates.map_or(0, |rates| rates.overhead_tokens);
@@ -52,11 +53,12 @@ pub struct Ask {
     pub wanted: u32,
     /// The least room it can work with.
     pub floor: u32,
-    /// Whether a reply to this very request was cut already: then it gets all the room it wants if waiting for what is in flight can
-    /// get it, so that a reply which is cut again was cut by the model's limit and not by the presence of others.
+    /// Whether a reply to this very request was cut already: then it gets all the room it wants if waiting
+    /// for what is in flight can get it, so that a reply which is cut again was cut by the model's limit and
+    /// not by the presence of others.
     pub whole: bool,
-    /// The most tokens that the prompt of a hand-back after this turn can have. The reply of this turn and the note
-    /// are left out: the ledger adds what it grants the one and a fixed allowance for the other.
+    /// The most tokens that the prompt of a hand-back after this turn can have. The reply of this turn and
+    /// the note are left out: the ledger adds what it grants the one and a fixed allowance for the other.
     pub hand_back_input: u64,
     /// The room for the reply of that hand-back which is kept.
     pub hand_back_tokens: u32,
@@ -83,14 +85,14 @@ impl Ledger {
         if let Some(short) = self.out_of_time(at) {
             return Err(short);
         }
-        let books = Books::among(self, &[ask]);
+        let books = LedgerTotals::among(self, &[ask]);
         books.room(ask, self.hold_of(&ask.agent), books.requests > 0)
     }
 
-    /// The room for the agent's hand-back, now: paid from what it holds for it and from what is free. Nothing is held
-    /// after it. Allowed past the minutes cap.
+    /// The room for the agent's hand-back, now: paid from what it holds for it and from what is free. Nothing
+    /// is held after it. Allowed past the minutes cap.
     pub fn last_room(&self, ask: &Ask) -> Result<Room, Short> {
-        Books::among(self, &[ask]).last_room(ask, self.hold_of(&ask.agent))
+        LedgerTotals::among(self, &[ask]).last_room(ask, self.hold_of(&ask.agent))
     }
 
     pub(super) fn out_of_time(&self, at: u64) -> Option<Short> {
@@ -100,8 +102,8 @@ impl Ledger {
 }
 
 impl Ask {
-    /// The most that a request takes. Without a price it fits under no dollar cap at all, and counts tokens only
-    /// where there is none.
+    /// The most that a request takes. Without a price it fits under no dollar cap at all, and counts tokens
+    /// only where there is none.
     fn bound(&self, caps: Caps, input_tokens: u64, max_tokens: u32) -> Amount {
         let rates = self.rates.as_ref().filter(|rates| !rates.tiers.is_empty());
         let overhead = rates.map_or(0, |rates| rates.overhead_tokens);
@@ -113,7 +115,8 @@ impl Ask {
     }
 
     fn ordinary(&self, caps: Caps, max_tokens: u32) -> Room {
-        let after = self.hand_back_input.saturating_add(max_tokens.into()).saturating_add(HAND_BACK_NOTE_TOKENS);
+        let after =
+            self.hand_back_input.saturating_add(max_tokens.into()).saturating_add(HAND_BACK_NOTE_TOKENS);
         Room {
             max_tokens,
             input_tokens: self.input_tokens,
@@ -130,17 +133,24 @@ impl Ask {
         Room { max_tokens, input_tokens, request, hand_back: Amount::ZERO }
     }
 
+    /// The least room that its hand-back makes sense with: less than usual where so little is kept for it,
+    /// because such replies were seen to take less.
+    fn least_hand_back(&self) -> u32 {
+        LEAST_HAND_BACK_TOKENS.min(self.hand_back_tokens)
+    }
+
     /// The least that the request makes sense with.
     fn least(&self, caps: Caps) -> Room {
         if self.last {
-            self.hand_back(caps, LEAST_HAND_BACK_TOKENS)
+            self.hand_back(caps, self.least_hand_back())
         } else {
             self.ordinary(caps, self.floor.min(self.wanted))
         }
     }
 }
 
-/// An exact sum: no number of amounts that fits into memory overflows it, so that taking one out again is exact too.
+/// An exact sum: no number of amounts that fits into memory overflows it, so that taking one out again is
+/// exact too.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Sum {
     tokens: u128,
@@ -166,7 +176,7 @@ impl Sum {
 
 /// The ledger added up, so that a whole queue can be answered without adding it up again for each ask.
 #[derive(Debug, Clone)]
-pub(super) struct Books {
+pub(super) struct LedgerTotals {
     caps: Caps,
     /// Spent and held.
     used: Sum,
@@ -178,15 +188,15 @@ pub(super) struct Books {
     pub(super) requests: usize,
 }
 
-impl Books {
-    pub(super) fn of(ledger: &Ledger) -> Books {
-        Books::among(ledger, &[])
+impl LedgerTotals {
+    pub(super) fn of(ledger: &Ledger) -> LedgerTotals {
+        LedgerTotals::among(ledger, &[])
     }
 
-    /// The books as these asks see them: whoever asks has nothing in flight.
-    pub(super) fn among(ledger: &Ledger, asks: &[&Ask]) -> Books {
+    /// The books as these asks see them: an agent that asks has nothing in flight.
+    pub(super) fn among(ledger: &Ledger, asks: &[&Ask]) -> LedgerTotals {
         let asking: BTreeSet<&str> = asks.iter().map(|ask| ask.agent.as_str()).collect();
-        let mut books = Books {
+        let mut books = LedgerTotals {
             caps: ledger.caps(),
             used: Sum::of(&[ledger.spent()]),
             flying: Sum::default(),
@@ -216,9 +226,10 @@ impl Books {
         self.requests += 1;
     }
 
-    /// What stands in the way of `needs` for an agent that gives up `own` for it.
+    /// What keeps `needs` from an agent that gives up `own` for it.
     pub(super) fn short(&self, own: Amount, needs: &[Amount]) -> Option<Short> {
-        let (used, needs) = (self.used.minus(own), Sum::of(needs));
+        let used = self.used.minus(own);
+        let needs = Sum::of(needs);
         let check = |what, cap: Option<u64>, used: u128, needs: u128| {
             let cap = cap?;
             let left = u128::from(cap).saturating_sub(used);
@@ -248,10 +259,10 @@ impl Books {
     pub(super) fn last_room(&self, ask: &Ask, own: Option<&Hold>) -> Result<Room, Short> {
         let own = own.map_or(Amount::ZERO, |hold| hold.hand_back);
         let fits = |max_tokens| self.short(own, &[ask.hand_back(self.caps, max_tokens).request]).is_none();
-        let least = ask.hand_back(self.caps, LEAST_HAND_BACK_TOKENS);
+        let least = ask.hand_back(self.caps, ask.least_hand_back());
         match self.short(own, &[least.request]) {
             Some(short) => Err(short),
-            None => Ok(ask.hand_back(self.caps, largest(LEAST_HAND_BACK_TOKENS, HAND_BACK_TOKENS, fits))),
+            None => Ok(ask.hand_back(self.caps, largest(least.max_tokens, HAND_BACK_TOKENS, fits))),
         }
     }
 
@@ -278,12 +289,15 @@ impl Books {
             tokens: self.used.tokens.saturating_sub(self.flying.tokens),
             nano: self.used.nano.saturating_sub(self.flying.nano),
         };
-        Books { used, ..self.clone() }.short(own, &[room.request, room.hand_back]).is_none()
+        LedgerTotals { used, ..self.clone() }.short(own, &[room.request, room.hand_back]).is_none()
     }
 
     /// Whether hand-backs, this one included, hold no more than one part in `parts` of what is not spent yet.
-    pub(super) fn can_carry(&self, room: &Room, spent: Amount, parts: u128) -> bool {
-        let held = self.hand_backs.plus(room.hand_back);
+    /// An agent whose first request failed holds its own already; counted twice, it would wait for room until
+    /// the others have given up.
+    pub(super) fn can_carry(&self, room: &Room, own: Option<&Hold>, spent: Amount, parts: u128) -> bool {
+        let own = own.map_or(Amount::ZERO, |hold| hold.hand_back);
+        let held = self.hand_backs.minus(own).plus(room.hand_back);
         let within = |cap: Option<u64>, spent: u64, held: u128| {
             cap.is_none_or(|cap| held.saturating_mul(parts) <= u128::from(cap.saturating_sub(spent)))
         };
@@ -295,13 +309,16 @@ impl Books {
         let within = |cap: Option<u64>, used: u128, request: u64| {
             cap.is_none_or(|cap| u128::from(request) * CROWD <= u128::from(cap).saturating_sub(used))
         };
-        within(self.caps.tokens, used.tokens, request.tokens) && within(self.caps.nano, used.nano, request.nano)
+        within(self.caps.tokens, used.tokens, request.tokens)
+            && within(self.caps.nano, used.nano, request.nano)
     }
 }
 
-/// The largest number from `least` to `most` that fits; `least` is known to. What fits shrinks with the number.
+/// The largest number from `least` to `most` that fits; `least` is known to. What fits shrinks with the
+/// number.
 fn largest(least: u32, most: u32, fits: impl Fn(u32) -> bool) -> u32 {
-    let (mut good, mut bad) = (least, most.max(least).saturating_add(1));
+    let mut good = least;
+    let mut bad = most.max(least).saturating_add(1);
     while bad - good > 1 {
         let middle = good + (bad - good) / 2;
         if fits(middle) {

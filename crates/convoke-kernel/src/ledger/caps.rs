@@ -1,4 +1,5 @@
-//! What can be granted and what can be spent: caps, amounts and the words for "not enough". Never decides anything.
+//! What can be granted and what can be spent: caps, amounts and the words for "not enough". Never decides
+//! anything.
 
 use serde::{Deserialize, Serialize};
 
@@ -36,13 +37,19 @@ impl Amount {
     /// Both together.
     #[must_use]
     pub fn plus(self, other: Amount) -> Amount {
-        Amount { tokens: self.tokens.saturating_add(other.tokens), nano: self.nano.saturating_add(other.nano) }
+        Amount {
+            tokens: self.tokens.saturating_add(other.tokens),
+            nano: self.nano.saturating_add(other.nano),
+        }
     }
 
     /// What is left of this one without the other.
     #[must_use]
     pub fn minus(self, other: Amount) -> Amount {
-        Amount { tokens: self.tokens.saturating_sub(other.tokens), nano: self.nano.saturating_sub(other.nano) }
+        Amount {
+            tokens: self.tokens.saturating_sub(other.tokens),
+            nano: self.nano.saturating_sub(other.nano),
+        }
     }
 
     /// The lesser of both, in tokens and in money.
@@ -85,30 +92,51 @@ pub struct Short {
     pub cap: u64,
 }
 
+impl Short {
+    /// What is said of it to an agent that asks this model.
+    pub fn told_of(&self, model: &str) -> String {
+        match self.what {
+            Cap::Dollars if self.needs == u64::MAX => unpriced(&format!("the model `{model}`"), self.cap),
+            _ => self.to_string(),
+        }
+    }
+}
+
+fn unpriced(model: &str, cap: u64) -> String {
+    format!(
+        "{model} has no known price, so nothing bounds its requests under the cap of {}; \
+         use a model with a price or leave --budget-usd out",
+        dollars(cap, Round::Down)
+    )
+}
+
 fn said(short: &Short) -> String {
     let Short { what, needs, left, cap } = *short;
     match what {
         Cap::Agents => {
             let noun = if needs == 1 { "agent" } else { "agents" };
-            let (needs, left, cap) = (grouped(needs), grouped(left), grouped(cap));
+            let needs = grouped(needs);
+            let left = grouped(left);
+            let cap = grouped(cap);
             format!(
-                "needs {needs} {noun}, {left} of {cap} are left; start fewer or grant a new total with --budget-agents"
+                "needs {needs} {noun}, {left} of {cap} are left; start fewer or grant a new total with \
+                    --budget-agents"
             )
         }
         Cap::Tokens => {
-            let (needs, left, cap) = (grouped(needs), grouped(left), grouped(cap));
+            let needs = grouped(needs);
+            let left = grouped(left);
+            let cap = grouped(cap);
             format!(
                 "{left} of {cap} tokens left, the next request may take up to {needs} (hand-back included); \
                  grant a new total with --budget-tokens"
             )
         }
-        Cap::Dollars if needs == u64::MAX => format!(
-            "the model has no known price, so nothing bounds its requests under the cap of {}; \
-             use a model with a price or leave --budget-usd out",
-            dollars(cap, Round::Down)
-        ),
+        Cap::Dollars if needs == u64::MAX => unpriced("the model", cap),
         Cap::Dollars => {
-            let (needs, left, cap) = (dollars(needs, Round::Up), dollars(left, Round::Down), dollars(cap, Round::Down));
+            let needs = dollars(needs, Round::Up);
+            let left = dollars(left, Round::Down);
+            let cap = dollars(cap, Round::Down);
             format!(
                 "{left} of {cap} left, the next request may cost up to {needs} (hand-back included); \
                  grant a new total with --budget-usd"
@@ -131,8 +159,8 @@ enum Round {
     Down,
 }
 
-/// Dollars with cents, below ten cents with four decimals. What is left is rounded down and what is needed up, so that
-/// the two never look as if the request would fit.
+/// Dollars with cents, below ten cents with four decimals. What is left is rounded down and what is needed
+/// up, so that the two never look as if the request would fit.
 fn dollars(nano: u64, round: Round) -> String {
     let (unit, places) = if nano > 0 && nano < 100_000_000 { (100_000, 4) } else { (10_000_000, 2) };
     let units = if round == Round::Up { nano.div_ceil(unit) } else { nano / unit };

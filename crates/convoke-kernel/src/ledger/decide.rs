@@ -1,11 +1,11 @@
-//! The ledger's decisions: what a person, a run, an agent or a process asks for, answered with events or with why not.
-//! Each is to be taken inside the transaction that appends its events, against the newest state.
+//! The ledger's decisions: what a person, a run, an agent or a process asks for, answered with events or with
+//! why not. Each is to be taken inside the transaction that appends its events, against the newest state.
 
-use super::ask::Books;
+use super::ask::LedgerTotals;
 use super::caps::{Amount, Cap, Caps, Short};
 use super::events::{
-    AdmissionClosed, AgentsAdmitted, AgentsReturned, AttemptSettled, EnvelopeGranted, HandBackLowered, HoldReleased,
-    LedgerEvent, RoomReserved, SessionHeld, SessionLeft,
+    AdmissionClosed, AgentsAdmitted, AgentsReturned, AttemptSettled, BudgetGranted, HandBackLowered,
+    HoldReleased, LedgerEvent, RoomReserved, SessionHeld, SessionLeft,
 };
 use super::lost::{Fate, Sending};
 use super::seen::Said;
@@ -13,7 +13,10 @@ use super::{Hold, Ledger};
 
 /// An outcome came for an attempt that holds no room: it was settled before.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("attempt {attempt} of request {call} of {agent} holds no room; it is settled already, so drop this outcome")]
+#[error(
+    "attempt {attempt} of request {call} of {agent} holds no room; it is settled already, so drop this \
+        outcome"
+)]
 pub struct Stale {
     /// The agent.
     pub agent: String,
@@ -26,7 +29,7 @@ pub struct Stale {
 impl Ledger {
     /// A person sets the caps. They are new totals; one below what is spent is allowed and leaves no room.
     pub fn grant(&self, caps: Caps, by: &str) -> Vec<LedgerEvent> {
-        vec![EnvelopeGranted { caps, by: by.to_owned() }.into()]
+        vec![BudgetGranted { caps, by: by.to_owned() }.into()]
     }
 
     /// A run wants to start exactly `count` agents: all of them or none.
@@ -34,7 +37,9 @@ impl Ledger {
         if let Some(cap) = self.caps.agents {
             let left = cap.saturating_sub(self.agents);
             if count > left {
-                let (needs, left, cap) = (count.into(), left.into(), cap.into());
+                let needs = count.into();
+                let left = left.into();
+                let cap = cap.into();
                 return Err(Short { what: Cap::Agents, needs, left, cap });
             }
         }
@@ -42,7 +47,8 @@ impl Ledger {
         Ok((count > 0).then(|| admitted.into()).into_iter().collect())
     }
 
-    /// A run will not need `count` of its agents. No more than it admitted and has not yet given back is taken.
+    /// A run will not need `count` of its agents. No more than it admitted and has not yet given back is
+    /// taken.
     pub fn give_back(&self, run: &str, count: u32) -> Vec<LedgerEvent> {
         let count = self.admitted(run).min(count);
         let returned = AgentsReturned { run: run.to_owned(), count };
@@ -55,8 +61,9 @@ impl Ledger {
         self.runs.contains_key(run).then(|| closed.into()).into_iter().collect()
     }
 
-    /// An attempt is to be sent: holds its bound, and renews the agent's hand-back. An attempt of the same agent that
-    /// was never settled (its process died) is settled at its bound first: it may have been billed.
+    /// An attempt is to be sent: holds its bound, and renews the agent's hand-back. An attempt of the same
+    /// agent that was never settled (its process died) is settled at its bound first: it may have been
+    /// billed.
     pub fn reserve(
         &self,
         agent: &str,
@@ -68,7 +75,8 @@ impl Ledger {
         self.send(agent, call, attempt, (request, hand_back), None)
     }
 
-    /// The same, saying what the attempt is sent with: then it can be bounded by its time if its usage never comes.
+    /// The same, saying what the attempt is sent with: then it can be bounded by its time if its usage never
+    /// comes.
     pub fn send(
         &self,
         agent: &str,
@@ -78,16 +86,18 @@ impl Ledger {
         sending: Option<Sending>,
     ) -> Result<Vec<LedgerEvent>, Short> {
         let own = self.hold_of(agent).map_or(Amount::ZERO, |hold| hold.hand_back);
-        if let Some(short) = Books::of(self).short(own, &[request, hand_back]) {
+        if let Some(short) = LedgerTotals::of(self).short(own, &[request, hand_back]) {
             return Err(short);
         }
         let mut events = self.lost(agent, None);
-        events.push(RoomReserved { agent: agent.to_owned(), call, attempt, request, hand_back, sending }.into());
+        events.push(
+            RoomReserved { agent: agent.to_owned(), call, attempt, request, hand_back, sending }.into(),
+        );
         Ok(events)
     }
 
-    /// An attempt is over. `usage` is what the server says it took ([`Amount::ZERO`] if it was turned away); without it
-    /// the attempt is settled at its bound. More than the bound is recorded as it was said.
+    /// An attempt is over. `usage` is what the server says it took ([`Amount::ZERO`] if it was turned away);
+    /// without it the attempt is settled at its bound. More than the bound is recorded as it was said.
     pub fn settle(
         &self,
         agent: &str,
@@ -114,22 +124,25 @@ impl Ledger {
             }
             return Err(Stale { agent: agent.to_owned(), call, attempt });
         };
-        let (spent, confirmed) = (usage.unwrap_or(request), usage.is_some());
+        let spent = usage.unwrap_or(request);
+        let confirmed = usage.is_some();
         let agent = agent.to_owned();
         Ok(vec![AttemptSettled { agent, call, attempt, spent, confirmed, output_tokens: None, said }.into()])
     }
 
-    /// An agent's history is known to be no longer than this hand-back is reckoned for: what is held beyond it comes
-    /// free. A hold never rises by this, and one that is itself being spent stays as it is.
+    /// An agent's history is known to be no longer than this hand-back is reckoned for: what is held beyond
+    /// it comes free. A hold never rises by this, and one that is itself being spent stays as it is.
     pub fn lower(&self, agent: &str, hand_back: Amount) -> Vec<LedgerEvent> {
-        let Some(hold) = self.hold_of(agent).filter(|hold| hold.hand_back != Amount::ZERO) else { return Vec::new() };
+        let Some(hold) = self.hold_of(agent).filter(|hold| hold.hand_back != Amount::ZERO) else {
+            return Vec::new();
+        };
         let tokens = hold.hand_back.tokens.min(hand_back.tokens);
         let lower = Amount { tokens, nano: hold.hand_back.nano.min(hand_back.nano) };
         let lowered = HandBackLowered { agent: agent.to_owned(), hand_back: lower };
         (lower != hold.hand_back).then(|| lowered.into()).into_iter().collect()
     }
 
-    /// The agent is over, or rests until somebody speaks to it: it holds nothing any more.
+    /// The agent is over, or rests until it gets new input: it holds nothing any more.
     pub fn release(&self, agent: &str) -> Vec<LedgerEvent> {
         let mut events = self.lost(agent, None);
         if self.hold_of(agent).is_some() {
@@ -138,18 +151,21 @@ impl Ledger {
         events
     }
 
-    /// A process takes the session up: its minutes count from here. If the last one crashed, its time counts up to
-    /// the last moment the ledger saw.
+    /// A process takes the session up: its minutes count from here. If the last one crashed, its time counts
+    /// up to the last moment the ledger saw.
     pub fn hold(&self, process: &str) -> Vec<LedgerEvent> {
         self.take_up(process, |_, _| Fate::Unknown)
     }
 
-    /// The same, with what is known of those who have requests in flight.
+    /// The same; `fate` says what is known of the processes that have requests in flight.
     pub fn take_up(&self, process: &str, fate: impl Fn(&str, &Hold) -> Fate) -> Vec<LedgerEvent> {
-        // Whatever the last holder had in flight is lost: settled here and not when its agent is driven again, or others
-        // would wait for money that nobody is going to free.
-        let mut events = self.settle_lost(fate);
-        events.push(SessionHeld { process: process.to_owned() }.into());
+        // First, because every other event is a sign of life: behind a settlement the time in which no
+        // process had the session would count.
+        let mut events = vec![SessionHeld { process: process.to_owned() }.into()];
+        // Requests the last holder had in flight count as lost. They are settled here
+        // and not when their agents are driven again, because the other agents would
+        // wait for money that no process is going to free.
+        events.extend(self.settle_lost(fate));
         events
     }
 

@@ -1,5 +1,5 @@
-//! What has happened to a session's ledger: the text of its shared stream in the journal. Events are for ever: variants
-//! are never removed, new members are optional.
+//! What has happened to a session's ledger: the text of its shared stream in the journal. Events are for
+//! ever: variants are never removed, new members are optional.
 
 use super::caps::{Amount, Caps};
 use super::lost::Sending;
@@ -11,7 +11,7 @@ events! {
     enum LedgerEvent;
 
     /// A person set the caps: new totals, not additions.
-    EnvelopeGranted = "envelope_granted" {
+    BudgetGranted = "envelope_granted" {
         /// The caps from now on.
         caps: Caps,
         /// Whose act it was.
@@ -52,6 +52,17 @@ events! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sending: Option<Sending>,
     }
+    /// The server said what the prompt of an attempt in flight takes, before it wrote the reply.
+    PromptCounted = "prompt_counted" {
+        /// The agent.
+        agent: String,
+        /// Its request.
+        call: u32,
+        /// The attempt at it.
+        attempt: u32,
+        /// What the prompt takes.
+        prompt: Amount,
+    }
     /// An attempt is over, and this is what it took.
     AttemptSettled = "attempt_settled" {
         /// The agent.
@@ -83,6 +94,9 @@ events! {
         spent: Amount,
         /// Whether the server said so.
         confirmed: bool,
+        /// Whether still more may become known of it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        open: bool,
     }
     /// A person wrote off what no usage had confirmed.
     UnconfirmedForgiven = "unconfirmed_forgiven" {

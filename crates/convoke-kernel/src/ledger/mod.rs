@@ -1,10 +1,12 @@
-//! The envelope and the ledger: what was granted for a session, what is held and what is spent. A pure state machine:
-//! decisions look at the state and return events, [`Ledger::apply`] folds them, and the folded ledger is a small row
-//! that can be rebuilt. It knows no clock (`at` comes with the event), no floats and no store.
+//! The budget and the ledger: what was granted for a session, what is held and what is spent. A pure state
+//! machine: decisions look at the state and return events, [`Ledger::apply`] folds them, and the folded
+//! ledger is a small row that can be rebuilt. It knows no clock (`at` comes with the event), no floats and no
+//! store.
 //!
-//! The rule: spent + held ≤ cap, for tokens and for nano-dollars, at every moment. Every attempt is held at its bound
-//! before it is sent and every running agent holds one hand-back beside it. Only two things can stand above a cap: a cap
-//! lowered below what is already spent or held, and a server that bills more than the bound of its own prices.
+//! The rule: spent + held ≤ cap, for tokens and for nano-dollars, at every moment. Every attempt is held at
+//! its bound before it is sent and every running agent holds one hand-back beside it. Only two things can
+//! stand above a cap: a cap lowered below what is already spent or held, and a server that bills more than
+//! the bound of its own prices.
 
 mod ask;
 mod caps;
@@ -21,21 +23,24 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(test)]
+pub(crate) use ask::HAND_BACK_NOTE_TOKENS;
 pub use ask::{Ask, HAND_BACK_TOKENS, LEAST_HAND_BACK_TOKENS, Room, hand_back_hold};
 pub use caps::{Amount, Cap, Caps, Short};
 pub use decide::Stale;
 pub use events::{
-    AdmissionClosed, AgentsAdmitted, AgentsReturned, AttemptCorrected, AttemptSettled, EnvelopeGranted,
-    HandBackLowered, HoldReleased, LedgerEvent, RoomReserved, SessionHeld, SessionLeft, UnconfirmedForgiven,
+    AdmissionClosed, AgentsAdmitted, AgentsReturned, AttemptCorrected, AttemptSettled, BudgetGranted,
+    HandBackLowered, HoldReleased, LedgerEvent, PromptCounted, RoomReserved, SessionHeld, SessionLeft,
+    UnconfirmedForgiven,
 };
-use lost::Doubt;
+use lost::UnconfirmedAttempt;
 pub use lost::{Fate, Sending, Sent};
 pub use queue::{Answer, answer};
 pub use rates::{RateTier, Rates};
 pub use seen::Said;
 use seen::Seen;
 
-/// How long after the minutes a wait may end and still be waited for.
+/// How long after the minutes have ended a wait may end and still be waited for.
 const HAND_BACK_WAIT: u64 = 60_000;
 
 /// What one running agent holds.
@@ -55,7 +60,7 @@ pub struct Hold {
     pub sent: Option<Sent>,
 }
 
-/// The ledger of a session: everything that is held and spent against its envelope.
+/// The ledger of a session: everything that is held and spent against its budget.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ledger {
@@ -71,7 +76,7 @@ pub struct Ledger {
     holds: BTreeMap<String, Hold>,
     /// Attempts that are settled at a bound of which more may become known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    doubts: Vec<Doubt>,
+    doubts: Vec<UnconfirmedAttempt>,
     #[serde(skip_serializing_if = "Seen::is_empty")]
     seen: Seen,
     clock: SessionClock,
@@ -85,7 +90,7 @@ struct SessionClock {
     since: Option<u64>,
     #[serde(default)]
     holder: Option<String>,
-    /// The last moment at which the ledger saw anything.
+    /// The last sign of life of a process that has, or had, the session.
     seen: u64,
 }
 
@@ -158,17 +163,19 @@ impl Ledger {
         self.caps.ms.map(|cap| cap.saturating_sub(self.ms_used(at)))
     }
 
-    /// Whether a wait until then ends so long after the minutes do that it is no use to begin it; the milliseconds it would take and
-    /// those that are left. A wait that ends soon after them leaves an agent its hand-back, which may go past them.
+    /// Whether a wait until then ends so long after the minutes do that it is no use to begin it; the
+    /// milliseconds it would take and those that are left. A wait that ends soon after them leaves an agent
+    /// its hand-back, which may go past them.
     pub fn outlasts(&self, until: u64, at: u64) -> Option<(u64, u64)> {
-        let (wait, left) = (until.saturating_sub(at), self.ms_left(at)?);
+        let wait = until.saturating_sub(at);
+        let left = self.ms_left(at)?;
         (wait > left.saturating_add(HAND_BACK_WAIT)).then_some((wait, left))
     }
 
     /// Takes in what has happened. Total: an event that does not match the state changes only what it names.
     pub fn apply(&mut self, event: &LedgerEvent, at: u64) {
         match event {
-            LedgerEvent::EnvelopeGranted(e) => self.caps = e.caps,
+            LedgerEvent::BudgetGranted(e) => self.caps = e.caps,
             LedgerEvent::AgentsAdmitted(e) => {
                 self.agents = self.agents.saturating_add(e.count);
                 let admitted = self.runs.entry(e.run.clone()).or_default();
@@ -183,11 +190,13 @@ impl Ledger {
             }
             LedgerEvent::AdmissionClosed(e) => drop(self.runs.remove(&e.run)),
             LedgerEvent::RoomReserved(e) => {
-                let sent = e.sending.clone().map(|sending| Sent { sending, at });
-                let (request, hand_back) = (Some(e.request), e.hand_back);
+                let sent = e.sending.clone().map(|sending| Sent { sending, at, counted: None });
+                let request = Some(e.request);
+                let hand_back = e.hand_back;
                 let hold = Hold { call: e.call, attempt: e.attempt, request, hand_back, sent };
                 self.holds.insert(e.agent.clone(), hold);
             }
+            LedgerEvent::PromptCounted(e) => self.prompt_counted(e),
             LedgerEvent::AttemptSettled(e) => self.settled(e),
             LedgerEvent::HandBackLowered(e) => {
                 if let Some(hold) = self.holds.get_mut(&e.agent) {
@@ -196,14 +205,16 @@ impl Ledger {
             }
             LedgerEvent::HoldReleased(e) => {
                 self.holds.remove(&e.agent);
-                // It sends nothing more that would say what its prompt was.
-                self.doubts.retain(|doubt| doubt.agent != e.agent);
+                // The agent sends nothing more that would say how long its
+                // prompt was. Requests of other agents may.
+                self.doubts.retain(|doubt| doubt.agent != e.agent || doubt.began.is_some());
             }
             LedgerEvent::AttemptCorrected(e) => self.corrected(e),
             LedgerEvent::UnconfirmedForgiven(e) => self.written_off(e),
             LedgerEvent::SessionHeld(e) => {
                 self.clock.holder = Some(e.process.clone());
-                // The last holder may have died at any time after the ledger last heard of it; what is certain counts.
+                // The last holder may have died at any time after the ledger last heard of it; what is
+                // certain counts.
                 self.clock.used_ms = self.ms_used(self.clock.seen);
                 self.clock.since = Some(at);
             }
@@ -212,7 +223,10 @@ impl Ledger {
                 (self.clock.since, self.clock.holder) = (None, None);
             }
         }
-        self.clock.seen = self.clock.seen.max(at);
+        // A grant is a person's, and may come while no process has the session.
+        if !matches!(event, LedgerEvent::BudgetGranted(_) | LedgerEvent::UnconfirmedForgiven(_)) {
+            self.clock.seen = self.clock.seen.max(at);
+        }
         self.count = self.count.saturating_add(1);
     }
 
@@ -222,15 +236,22 @@ impl Ledger {
             self.unconfirmed = self.unconfirmed.plus(e.spent);
         }
         let Some(hold) = self.holds.get_mut(&e.agent) else { return };
-        let (request, sent) = (hold.request.take().unwrap_or_default(), hold.sent.take());
+        let request = hold.request.take().unwrap_or_default();
+        let sent = hold.sent.take();
         if hold.hand_back == Amount::ZERO {
-            // The attempt was the hand-back itself. What it did not use stays the agent's until it ends, so that a
-            // hand-back that was turned away can be sent again.
+            // The attempt was the hand-back itself. What it did not use stays the agent's until it ends, so
+            // that a hand-back that was turned away can be sent again.
             hold.hand_back = request.minus(e.spent);
         }
         match (e.confirmed, &sent, e.said) {
             (false, ..) => self.doubts_about(e, sent),
-            (true, Some(sent), Some(said)) => self.seen.learn(&sent.sending.kind, &sent.sending.prefix, said),
+            (true, Some(sent), Some(said)) => {
+                self.seen.learn(&sent.sending.kind, &sent.sending.prefix, said);
+                let output_tokens = u32::try_from(said.output_tokens).unwrap_or(u32::MAX);
+                sent.counted_price(output_tokens)
+                    .iter()
+                    .for_each(|before| self.seen.compare(e.spent, *before));
+            }
             _ => {}
         }
     }

@@ -1,28 +1,30 @@
-//! Who goes next when money or time is short. Looks at everybody who waits, answers those that can be answered, and
-//! leaves the rest waiting.
+//! Which request goes next when money or time is short. Looks at all asks that wait, answers those that can
+//! be answered, and leaves the rest waiting.
 //!
-//! **Why nobody waits for ever.** [`answer`] leaves asks unanswered only while something is under way: an attempt in
-//! flight (it will be settled) or an agent at work (it will ask, rest or end). Each of these ends by itself, and every
-//! end is a reason to look again. If nothing is under way and somebody waits, at least one ask is answered: either one
-//! fits and goes, or one gives way. Whoever gives way sends at most its hand-back and then ends, so what it held
-//! comes free and there is one fewer; and whoever goes either spends, of which there is an end, or fails, and the kernel
-//! counts attempts. So the queue empties.
+//! **Why no ask waits for ever.** [`answer`] leaves asks unanswered only while something is under way: an
+//! attempt in flight (it will be settled) or an agent at work (it will ask, rest or end). Each of these ends
+//! by itself, and every end is a reason to look again. If nothing is under way and asks wait, at least one is
+//! answered: either one fits and goes, or one gives way. An agent that gives way sends at most its hand-back
+//! and then ends, so what it held comes free and there is one fewer; an agent that goes either spends, which
+//! has an end, or fails, and the kernel counts attempts. So the queue empties.
 //!
-//! **Why little is left over.** A worker gives way only when nothing fits and nothing is in flight, one at a time, so its
-//! freed hold goes to the others first. New agents are not started while hand-backs already hold a large part of what
-//! is left, for an agent that is started and then has to give way is money spent on work cut short. This is measured
-//! (`tests/schedules.rs`), not proved: many started agents with little work left each can still leave more than a fifth.
+//! **Why little is left over.** A worker gives way only when nothing fits and nothing is in flight, one at a
+//! time, so its freed hold goes to the others first. New agents are not started while hand-backs already hold
+//! a large part of what is left, for an agent that is started and then has to give way is money spent on work
+//! cut short. This is measured (`tests/schedules.rs`), not proved: many started agents with little work left
+//! each can still leave more than a fifth.
 
 use std::collections::BTreeSet;
 
 use super::Ledger;
-use super::ask::{Ask, Books, Room};
+use super::ask::{Ask, LedgerTotals, Room};
 use super::caps::Short;
 
-/// A new agent starts only while all hand-backs together hold at most one part in this many of what is not spent.
+/// A new agent starts only while all hand-backs together hold at most one part in this many of what is not
+/// spent.
 const CARRIED: u128 = 3;
 
-/// What an ask is told.
+/// The answer to an ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// Send the request, with this room.
@@ -33,42 +35,43 @@ pub enum Answer {
     Refused(Short),
 }
 
-/// Answers those asks that can be answered now, by their index; the others keep waiting. Look again after every
-/// settled attempt, release, new ask and grant.
+/// Answers those asks that can be answered now, by their index; the others keep waiting. Look again after
+/// every settled attempt, release, new ask and grant.
 ///
-/// `busy` says that some agent is at work on something other than a request (a tool runs, a reply is being taken in, a
-/// refused agent has not released its hold yet) and will ask, rest or end without anything from here. An agent that
-/// waits for its children or for mail is not busy. While somebody is, nobody is made to give way.
+/// `busy` says that some agent is at work on something other than a request (a tool runs, a reply
+/// is being taken in, a refused agent has not released its hold yet) and will ask, rest or end
+/// without anything from here. An agent that waits for its children or for mail is not busy. While
+/// an agent is busy, none is made to give way.
 pub fn answer(ledger: &Ledger, asks: &[Ask], busy: bool, at: u64) -> Vec<(usize, Answer)> {
-    let mut desk = Desk::new(ledger, asks, busy);
+    let mut pass = QueuePass::new(ledger, asks, busy);
     if let Some(short) = ledger.out_of_time(at) {
-        desk.wind_up(short);
-        return desk.answers;
+        pass.wind_up(short);
+        return pass.answers;
     }
-    desk.serve();
-    if desk.answers.is_empty() && !desk.under_way() {
-        desk.start_one();
+    pass.serve();
+    if pass.answers.is_empty() && !pass.under_way() {
+        pass.start_one();
     }
-    if desk.answers.is_empty() && !desk.under_way() {
-        desk.give_way();
+    if pass.answers.is_empty() && !pass.under_way() {
+        pass.give_way();
     }
-    desk.answers
+    pass.answers
 }
 
-struct Desk<'a> {
+struct QueuePass<'a> {
     ledger: &'a Ledger,
     asks: &'a [Ask],
     /// Hand-backs, the lead, started agents, new ones; within each the oldest first.
     order: Vec<usize>,
-    books: Books,
+    books: LedgerTotals,
     busy: bool,
     /// Whether others are at work or want to be.
     crowded: bool,
     answers: Vec<(usize, Answer)>,
 }
 
-impl<'a> Desk<'a> {
-    fn new(ledger: &'a Ledger, asks: &'a [Ask], busy: bool) -> Desk<'a> {
+impl<'a> QueuePass<'a> {
+    fn new(ledger: &'a Ledger, asks: &'a [Ask], busy: bool) -> QueuePass<'a> {
         let mut order: Vec<usize> = (0..asks.len()).collect();
         order.sort_by_key(|&index| {
             let ask = &asks[index];
@@ -77,17 +80,17 @@ impl<'a> Desk<'a> {
         // An agent has one request at a time: its hold can pay for one answer only.
         let mut seen = BTreeSet::new();
         order.retain(|&index| seen.insert(asks[index].agent.as_str()));
-        let books = Books::among(ledger, &asks.iter().collect::<Vec<_>>());
+        let books = LedgerTotals::among(ledger, &asks.iter().collect::<Vec<_>>());
         let crowded = books.requests > 0 || busy || order.len() > 1;
-        Desk { ledger, asks, order, books, busy, crowded, answers: Vec::new() }
+        QueuePass { ledger, asks, order, books, busy, crowded, answers: Vec::new() }
     }
 
     fn under_way(&self) -> bool {
         self.busy || self.books.requests > 0
     }
 
-    /// Grants in order what fits. An ask that does not fit now but may when what is in flight is settled is not
-    /// overtaken: otherwise small requests would keep a large one waiting until the money is gone.
+    /// Grants in order what fits. An ask that does not fit now but may when what is in flight is settled is
+    /// not overtaken: otherwise small requests would keep a large one waiting until the money is gone.
     fn serve(&mut self) {
         for index in self.order.clone() {
             let ask = &self.asks[index];
@@ -101,7 +104,9 @@ impl<'a> Desk<'a> {
             };
             match room {
                 Ok(room)
-                    if ask.is_new() && !ask.first && !self.books.can_carry(&room, self.ledger.spent(), CARRIED) =>
+                    if ask.is_new()
+                        && !ask.first
+                        && !self.books.can_carry(&room, own, self.ledger.spent(), CARRIED) =>
                 {
                     return;
                 }
@@ -112,7 +117,8 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// Nothing is under way and no worker waits that has begun: one new agent goes although hand-backs hold much.
+    /// Nothing is under way and no worker waits that has begun: one new agent goes although hand-backs hold
+    /// much.
     fn start_one(&mut self) {
         if self.asks.iter().any(Ask::is_worker_at_work) {
             return;
@@ -127,9 +133,9 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// Nothing is under way and nothing fits. One worker gives way: the youngest that can still hand back, or else the
-    /// youngest. When no worker is left that has begun, nothing will come free any more: the lead gives way and the
-    /// new ones are refused.
+    /// Nothing is under way and nothing fits. One worker gives way: the youngest that can still hand back, or
+    /// else the youngest. When no worker is left that has begun, nothing will come free any more: the lead
+    /// gives way and the new ones are refused.
     fn give_way(&mut self) {
         let begun = self.workers_youngest_first();
         if let Some(&youngest) = begun.first() {
@@ -141,8 +147,9 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// The minutes are used up: whoever has something hands it back at once, nobody begins. Hand-backs that do not fit
-    /// wait for those that do; only when none does and nothing is under way is one refused, the lead last.
+    /// The minutes are used up: agents that have something hand it back at once, and no new one
+    /// begins. Hand-backs that do not fit wait for those that do; only when none fits and nothing is
+    /// under way is one refused, the lead last.
     fn wind_up(&mut self, short: Short) {
         for index in self.order.clone() {
             let ask = &self.asks[index];

@@ -1,15 +1,17 @@
-//! What replies and prompts of a session have really come to, so that the next request is given the room that such requests
-//! take, and not the most that there could be.
+//! How long the replies and prompts of a session really were, so that the next request is given the room that
+//! such requests take, and not the most that is possible.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// As many of the last replies of a kind are remembered.
+use super::caps::Amount;
+
+/// How many of the last replies of a kind are remembered.
 const REPLIES: usize = 24;
-/// Fewer replies than this say little.
+/// With fewer replies than this no room is derived from them.
 const ENOUGH: usize = 3;
-/// So many beginnings of requests are remembered: one for each make of agents.
+/// How many beginnings of requests are remembered: one for each make of agents.
 const PREFIXES: usize = 32;
 
 /// What the server said of a request.
@@ -29,6 +31,13 @@ pub(super) struct Seen {
     replies: BTreeMap<String, Vec<u32>>,
     /// The most tokens that a beginning can have: the shortest prompt that began with it.
     prefixes: BTreeMap<String, u64>,
+    /// Whether a server said more of a prompt in the end than before the reply, in tokens or in price: then
+    /// what it says before the reply is not used.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    miscounts: bool,
+    /// Whether what it said before a reply held in the end.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    proved: bool,
 }
 
 impl Seen {
@@ -48,6 +57,22 @@ impl Seen {
             let least = self.prefixes.entry(prefix.to_owned()).or_insert(said.prompt_tokens);
             *least = (*least).min(said.prompt_tokens);
         }
+    }
+
+    /// A request took this in the end, and this by what the server had said of its prompt before the reply.
+    pub(super) fn compare(&mut self, took: Amount, before: Amount) {
+        let held = took.tokens <= before.tokens && took.nano <= before.nano;
+        (self.proved, self.miscounts) = (self.proved || held, self.miscounts || !held);
+    }
+
+    /// Whether the price that a server says of a prompt before the reply is believed: a server that counts
+    /// the tokens right may not yet know which of them it writes to its cache.
+    pub(super) fn is_proved(&self) -> bool {
+        self.proved
+    }
+
+    pub(super) fn miscounts(&self) -> bool {
+        self.miscounts
     }
 
     /// The room that a reply of this kind takes: half as much again as the longest of the last ones.

@@ -100,7 +100,8 @@ fn a_bound_takes_the_dearest_tier_the_prompt_can_reach() {
     // The overhead counts towards the tier too.
     check(&Rates { overhead_tokens: 1, ..rates() }, 200_000, 0, 200_001 * 4_000);
     // A cheaper tier above: a prompt below its bound would pay the dearer one.
-    let falling = vec![RateTier { above: 1_000, input: 1, output: 1 }, RateTier { above: 0, input: 5, output: 5 }];
+    let falling =
+        vec![RateTier { above: 1_000, input: 1, output: 1 }, RateTier { above: 0, input: 5, output: 5 }];
     check(&Rates { tiers: falling, overhead_tokens: 0, output_per_second: None }, 2_000, 10, 2_000 * 5 + 50);
     // No first tier, no tier at all, and numbers beyond all bounds.
     let gap = vec![RateTier { above: 1_000, input: 7, output: 1 }];
@@ -142,32 +143,32 @@ fn shortness_is_said_in_peoples_units_with_the_flag_that_helps() {
         45_678,
         12_345,
         2_000_000,
-        "12,345 of 2,000,000 tokens left, the next request may take up to 45,678 (hand-back included); grant a new \
-         total with --budget-tokens",
+        "12,345 of 2,000,000 tokens left, the next request may take up to 45,678 (hand-back included); \
+         grant a new total with --budget-tokens",
     );
     check(
         Cap::Dollars,
         501 * 1_000_000,
         429 * 1_000_000,
         1_000 * CENT,
-        "$0.42 of $10.00 left, the next request may cost up to $0.51 (hand-back included); grant a new total with \
-         --budget-usd",
+        "$0.42 of $10.00 left, the next request may cost up to $0.51 (hand-back included); grant a new \
+         total with --budget-usd",
     );
     check(
         Cap::Dollars,
         1_234_567,
         1_234_560,
         CENT,
-        "$0.0012 of $0.0100 left, the next request may cost up to $0.0013 (hand-back included); grant a new total with \
-         --budget-usd",
+        "$0.0012 of $0.0100 left, the next request may cost up to $0.0013 (hand-back included); grant a new \
+         total with --budget-usd",
     );
     check(
         Cap::Dollars,
         u64::MAX,
         CENT,
         1_000 * CENT,
-        "the model has no known price, so nothing bounds its requests under the cap of $10.00; use a model with a price \
-         or leave --budget-usd out",
+        "the model has no known price, so nothing bounds its requests under the cap of $10.00; use a model \
+         with a price or leave --budget-usd out",
     );
     check(
         Cap::Minutes,
@@ -264,11 +265,17 @@ fn a_settled_attempt_frees_its_request_and_keeps_the_hand_back() {
     let mut book = Book::with(usd(100));
     book.reserve("a", 1, nano(50), nano(20));
     book.settle("a", 1, Some(nano(30)));
-    assert_eq!((book.ledger.spent(), book.ledger.held(), book.ledger.unconfirmed()), (nano(30), nano(20), nano(0)));
+    assert_eq!(
+        (book.ledger.spent(), book.ledger.held(), book.ledger.unconfirmed()),
+        (nano(30), nano(20), nano(0))
+    );
     // Usage that never came is settled at the bound, and more than the bound is recorded as it was said.
     book.reserve("a", 2, nano(50), nano(25));
     book.settle("a", 2, None);
-    assert_eq!((book.ledger.spent(), book.ledger.held(), book.ledger.unconfirmed()), (nano(80), nano(25), nano(50)));
+    assert_eq!(
+        (book.ledger.spent(), book.ledger.held(), book.ledger.unconfirmed()),
+        (nano(80), nano(25), nano(50))
+    );
     book.reserve("a", 3, nano(50), nano(25));
     book.settle("a", 3, Some(nano(70)));
     assert_eq!(book.ledger.spent(), nano(150));
@@ -298,9 +305,15 @@ fn an_attempt_that_was_never_settled_is_paid_at_its_bound_before_the_next_or_at_
     let mut book = Book::with(usd(100));
     book.reserve("a", 1, nano(50), nano(20));
     book.keep(book.ledger.reserve("a", 1, 2, nano(50), nano(20)).unwrap());
-    assert_eq!((book.ledger.spent(), book.ledger.unconfirmed(), book.ledger.held()), (nano(50), nano(50), nano(70)));
+    assert_eq!(
+        (book.ledger.spent(), book.ledger.unconfirmed(), book.ledger.held()),
+        (nano(50), nano(50), nano(70))
+    );
     book.keep(book.ledger.release("a"));
-    assert_eq!((book.ledger.spent(), book.ledger.unconfirmed(), book.ledger.held()), (nano(100), nano(100), nano(0)));
+    assert_eq!(
+        (book.ledger.spent(), book.ledger.unconfirmed(), book.ledger.held()),
+        (nano(100), nano(100), nano(0))
+    );
     // It counts against what the next attempt may take.
     let mut book = Book::with(Caps { nano: Some(100), ..Caps::default() });
     book.reserve("a", 1, nano(60), nano(20));
@@ -344,7 +357,11 @@ fn minutes_count_while_a_process_holds_the_session_and_a_crash_counts_up_to_the_
     // A clock that goes back gives nothing back.
     check(&book, 90_000, 10_000);
     book.at = 104_000;
-    assert_eq!(book.ledger.leave("another"), vec![], "who has lost the session does not stop the clock of its holder");
+    assert_eq!(
+        book.ledger.leave("another"),
+        vec![],
+        "who has lost the session does not stop the clock of its holder"
+    );
     book.keep(book.ledger.leave("p1"));
     check(&book, 500_000, 6_000);
     assert_eq!(book.ledger.leave("p1"), vec![]);
@@ -352,13 +369,29 @@ fn minutes_count_while_a_process_holds_the_session_and_a_crash_counts_up_to_the_
     book.keep(book.ledger.hold("p2"));
     book.at = 601_000;
     book.keep(book.ledger.admit("wf_1", 1).unwrap());
-    // p2 died some time after 601,000; nobody held the session until p3 came.
+    // p2 died some time after 601,000; no process held the session until p3 came.
     book.at = 900_000;
     book.keep(book.ledger.hold("p3"));
     check(&book, 900_000, 5_000);
     check(&book, 905_000, 0);
     check(&book, u64::MAX, 0);
     assert_eq!(Ledger::default().ms_left(5), None);
+}
+
+#[test]
+fn the_time_between_a_crash_and_the_resume_is_not_counted_though_requests_were_lost_and_budget_was_granted() {
+    let mut book = Book::with(Caps { ms: Some(10_000), ..Caps::default() });
+    book.at = 1_000;
+    book.keep(book.ledger.hold("p1"));
+    book.at = 3_000;
+    book.reserve("a", 1, nano(CENT), nano(CENT));
+    // p1 died here. A person grants more and has p2 go on the next day.
+    book.at = 90_000_000;
+    book.keep(book.ledger.grant(Caps { ms: Some(20_000), ..Caps::default() }, "person"));
+    book.keep(book.ledger.hold("p2"));
+    assert!(book.ledger.hold_of("a").is_none_or(|hold| hold.request.is_none()), "its request is lost");
+    assert_eq!(book.ledger.ms_left(90_000_000), Some(18_000));
+    assert_eq!(book.ledger.ms_left(90_005_000), Some(13_000));
 }
 
 #[test]
@@ -386,8 +419,9 @@ fn whoever_takes_a_session_up_settles_what_the_last_holder_had_in_flight() {
     book.keep(book.ledger.hold("p2"));
     assert_eq!((book.ledger.spent(), book.ledger.held()), (nano(90 * CENT), nano(2 * CENT)));
     assert_eq!(book.ledger.unconfirmed(), nano(90 * CENT));
-    // Nobody waits for what is not in flight any more: the youngest is told to hand back.
-    let asks = [ask("a", 1), ask("b", 2)].map(|ask| Ask { started: true, wanted: 64_000, floor: 64_000, ..ask });
+    // Requests that are no longer in flight are not waited for: the youngest agent is told to hand back.
+    let asks =
+        [ask("a", 1), ask("b", 2)].map(|ask| Ask { started: true, wanted: 64_000, floor: 64_000, ..ask });
     assert!(!answer(&book.ledger, &asks, false, 0).is_empty());
 }
 
@@ -427,13 +461,17 @@ fn a_ledger_and_its_events_survive_being_written_down() {
 fn alone_a_request_gets_all_it_wants_or_all_that_fits() {
     let check = |cents, expected: Option<u32>| {
         let book = Book::with(usd(cents));
-        assert_eq!(book.ledger.room(&ask("a", 1), 0).ok().map(|room| room.max_tokens), expected, "{cents} cents");
+        assert_eq!(
+            book.ledger.room(&ask("a", 1), 0).ok().map(|room| room.max_tokens),
+            expected,
+            "{cents} cents"
+        );
     };
-    // 2 cents prompt + 32 cents reply, and a hand-back of 43,024 prompt tokens and 4,096 output tokens.
+    // 2 cents prompt + 32 cents reply, and a hand-back of 42,512 prompt tokens and 4,096 output tokens.
     check(100, Some(32_000));
     check(48, Some(32_000));
-    check(46, Some(31_416));
-    check(20, Some(9_749));
+    check(46, Some(31_501));
+    check(20, Some(9_834));
     check(17, None);
     let book = Book::with(Caps { tokens: Some(50_000), ..Caps::default() });
     let room = book.ledger.room(&ask("a", 1), 0).unwrap();
@@ -484,12 +522,12 @@ fn a_hand_back_is_paid_from_its_hold_and_shrinks_to_what_there_is() {
             assert!(book.ledger.reserve("a", 2, 1, room.request, room.hand_back).is_ok());
         }
     };
-    // 11,024 prompt tokens are 22,048,000; 4,096 output tokens 40,960,000; 1,024 of them 10,240,000.
-    check(63_008_000, 0, Some(4_096));
-    check(1, 63_007_999, Some(4_096));
-    check(63_000_000, 0, Some(4_095));
-    check(32_288_000, 0, Some(1_024));
-    check(32_287_999, 0, None);
+    // 10,512 prompt tokens are 21,024,000; 4,096 output tokens 40,960,000; 1,024 of them 10,240,000.
+    check(61_984_000, 0, Some(4_096));
+    check(1, 61_983_999, Some(4_096));
+    check(61_976_000, 0, Some(4_095));
+    check(31_264_000, 0, Some(1_024));
+    check(31_263_999, 0, None);
 }
 
 /// What each agent is told, in the order of the answers.
@@ -528,7 +566,7 @@ fn the_lead_goes_first_then_the_started_by_age_then_the_new_by_age() {
     let asks = [ask("n2", 2), begun("s3", 3), begun("s1", 1), begun("lead", 9), ask("n0", 0)];
     let expected = ["lead go", "s1 go", "s3 go", "n0 go", "n2 go"];
     assert_eq!(told(&Book::with(usd(100_000)).ledger, &asks, false, 0), expected);
-    // A hand-back goes before everybody: it ends an agent.
+    // A hand-back goes before all other asks: it ends an agent.
     let asks = [begun("lead", 0), Ask { last: true, ..begun("s1", 1) }];
     assert_eq!(told(&Book::with(usd(100_000)).ledger, &asks, false, 0), ["s1 go", "lead go"]);
 }
@@ -563,7 +601,7 @@ fn the_youngest_started_worker_gives_way_first_and_the_lead_last() {
     check(&[begun("lead", 9), begun("s1", 1), ask("n3", 3)], &["s1 hand back"]);
     check(&[begun("lead", 9), ask("n3", 3), ask("n4", 4)], &["lead hand back", "n3 refused", "n4 refused"]);
     check(&[ask("n3", 3), ask("n4", 4)], &["n3 refused", "n4 refused"]);
-    // One that cannot hand back any more lets one that can go before it; if nobody can, the youngest is refused.
+    // An agent that cannot hand back lets one that can go before it; if none can, the youngest is refused.
     let stuck = |agent, order| Ask { input_tokens: 10_000_000, ..begun(agent, order) };
     check(&[begun("s1", 1), stuck("s2", 2)], &["s1 hand back"]);
     check(&[stuck("s1", 1), stuck("s2", 2)], &["s2 refused"]);
@@ -609,6 +647,16 @@ fn new_agents_wait_while_hand_backs_hold_much_unless_nothing_else_can_happen() {
         book.keep(book.ledger.release(agent));
     }
     assert_eq!(told(&book.ledger, &[ask("n5", 5)], true, 0), ["n5 go"]);
+}
+
+#[test]
+fn agents_whose_first_request_failed_try_again_side_by_side() {
+    // Their hand-backs hold just what new agents may carry: for one more there is no room, for each of them
+    // there is.
+    let book = holding(&["n1", "n2", "n3"], 60);
+    assert_eq!(told(&book.ledger, &[ask("n4", 4)], true, 0), [""; 0]);
+    let again = [ask("n1", 1), ask("n2", 2), ask("n3", 3), ask("n4", 4)];
+    assert_eq!(told(&book.ledger, &again, true, 0), ["n1 go", "n2 go", "n3 go"]);
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! What an agent's end means to the program that asked for it, and when no more agents are sent into the same wall.
+//! What an agent's end means to the program that asked for it, and when agents are no longer started because
+//! all before them failed in the same way.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +8,23 @@ use crate::run::ItemStatus;
 use crate::segment::Segment;
 use crate::wire::FailureKind;
 
-/// After so many agents in a row that the API turned down, no further one is sent.
+/// The number of agents in a row that the API refused, after which no further one is started.
 const API_FAILURES: u32 = 5;
 
-/// After so many agents that could not fit a schema, and none that could, no further one is asked for it.
+/// The number of agents that could not fit a schema, with none that could,
+/// after which no further one is asked for it.
 const SCHEMA_FAILURES: u32 = 3;
 
-/// What the program is told of an agent that ended so. A dead agent is `null`; what the program itself has to know of, because
-/// asking again the same way cannot help, is thrown.
+/// What the program gets for an agent that ended so. A dead agent is `null`; a failure that the program has
+/// to know of, because asking again in the same way cannot help, is thrown.
 pub fn answer_to(status: &ItemStatus, value: Option<&Segment>, with_schema: bool) -> CallAnswer {
     match status {
         ItemStatus::Ok => value.cloned().map_or_else(CallAnswer::null, CallAnswer::Value),
         ItemStatus::Skipped { .. } => CallAnswer::null(),
         ItemStatus::Failed { kind, message } => match kind {
-            FailureKind::InvalidOutput if with_schema => CallAnswer::Throw(format!("agent failed: {message}")),
+            FailureKind::InvalidOutput if with_schema => {
+                CallAnswer::Throw(format!("agent failed: {message}"))
+            }
             FailureKind::Budget => CallAnswer::Throw(format!("budget exhausted: {message}")),
             FailureKind::Deadline => CallAnswer::Throw(format!("agent failed: {message}")),
             FailureKind::Sandbox => CallAnswer::Throw(format!("agent failed: {message}")),
@@ -29,7 +33,8 @@ pub fn answer_to(status: &ItemStatus, value: Option<&Segment>, with_schema: bool
     }
 }
 
-/// Whether an agent that ended so can go on where it stands when somebody tries again; otherwise a new one begins.
+/// Whether an agent that ended so can go on where it stands when the call is
+/// tried again; otherwise a new one begins.
 pub(super) fn goes_on(kind: FailureKind) -> bool {
     matches!(
         kind,
@@ -43,22 +48,24 @@ pub(super) fn goes_on(kind: FailureKind) -> bool {
     )
 }
 
-/// The verdict on a finding that nobody looked into.
+/// The verdict on a finding that no verifier looked into.
 pub fn unverified(status: &ItemStatus) -> CallAnswer {
     let reason = match status {
         ItemStatus::Failed { message, .. } => message.as_str(),
         ItemStatus::Skipped { reason } => reason.as_str(),
         ItemStatus::Ok => "nobody looked",
     };
-    CallAnswer::Value(Segment::encode(&serde_json::json!({"verdict": "unverified", "reason": reason, "votes": 0})))
+    CallAnswer::Value(Segment::encode(
+        &serde_json::json!({"verdict": "unverified", "reason": reason, "votes": 0}),
+    ))
 }
 
-/// Whether the API turned down this request and not whoever sends it.
+/// Whether the API refused this one request, and not all requests of this client.
 fn is_about_one_request(message: &str) -> bool {
     ["answered 400", "answered 413"].iter().any(|status| message.contains(status))
 }
 
-/// Counts what goes wrong in the same way.
+/// Counts failures of the same kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Breaker {
     /// Agents in a row that the API turned down, and what it said last.
@@ -70,7 +77,11 @@ pub(super) struct Breaker {
 
 impl Breaker {
     pub(super) fn count(&mut self, call: &MadeCall, result: &CallResult) {
-        if !call.kind.is_agents() || result.reused.is_some() || result.kept.is_some() || result.agents.is_empty() {
+        if !call.kind.is_agents()
+            || result.reused.is_some()
+            || result.kept.is_some()
+            || result.agents.is_empty()
+        {
             return;
         }
         let schema = call.schema.as_ref().map(|schema| self.schemas.entry(schema.clone()).or_default());
@@ -88,7 +99,7 @@ impl Breaker {
                     self.said.clone_from(message);
                 }
             }
-            // What is wrong with one request says nothing about the next.
+            // A fault of one request says nothing about the next.
             ItemStatus::Failed { kind: FailureKind::Api, message } if is_about_one_request(message) => {}
             ItemStatus::Failed {
                 kind: FailureKind::RateLimited | FailureKind::Api | FailureKind::Transport,
@@ -109,35 +120,39 @@ impl Breaker {
         let failed = |kind, message: String| {
             let status = ItemStatus::Failed { kind, message };
             let answer = match call.kind {
-                // Whoever asks for a verdict always gets one.
+                // A call of `verify` always gets a verdict.
                 CallKind::Verify => unverified(&status),
                 _ => answer_to(&status, None, call.schema.is_some()),
             };
             Some(CallResult::bare(status, answer))
         };
         if self.api >= API_FAILURES {
-            let (count, said) = (self.api, &self.said);
+            let count = self.api;
+            let said = &self.said;
             return failed(
                 FailureKind::Api,
                 format!(
-                    "not started: the last {count} agents were turned down by the API ({said}); retry the run when it answers again"
+                    "not started: the last {count} agents were turned down by the API ({said}); retry the \
+                        run when it answers again"
                 ),
             );
         }
-        let (bad, any) = call.schema.as_ref().and_then(|schema| self.schemas.get(schema)).copied().unwrap_or_default();
+        let (bad, any) =
+            call.schema.as_ref().and_then(|schema| self.schemas.get(schema)).copied().unwrap_or_default();
         if bad >= SCHEMA_FAILURES && !any {
             let said = &self.said;
             return failed(
                 FailureKind::InvalidOutput,
                 format!(
-                    "not started: {bad} agents could not fit this schema and none could ({said}); mend the schema or the prompt"
+                    "not started: {bad} agents could not fit this schema and none could ({said}); mend the \
+                        schema or the prompt"
                 ),
             );
         }
         None
     }
 
-    /// Why nothing more is sent, if that is so for every agent.
+    /// Whether no further agent is started at all.
     pub(super) fn is_open(&self) -> bool {
         self.api >= API_FAILURES
     }

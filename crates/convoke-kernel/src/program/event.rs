@@ -1,5 +1,5 @@
-//! What has happened to a program's run, in the past tense, and the data it carries: the format of the run's stream. Events are
-//! for ever: variants are never removed, and new members are optional.
+//! What has happened to a program's run, in the past tense, and the data it carries: the format of the run's
+//! stream. Events are for ever: variants are never removed, and new members are optional.
 
 use std::collections::BTreeMap;
 
@@ -47,14 +47,16 @@ events! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         end: Option<ProgramEnd>,
     }
-    /// What a step wanted did not fit the envelope: none of it was started, and the program waits before that step.
+    /// What a step wanted did not fit the budget: none of it was started, and the program waits before that
+    /// step.
     StepDeclined = "step_declined" {
         /// Agents the step needed.
         agents: u32,
         /// Why they cannot be had, with the numbers.
         reason: String,
     }
-    /// A call has its result, whoever it came from. The program is given the answers in the order of these events.
+    /// A call has its result, wherever that came from. The program is given
+    /// the answers in the order of these events.
     CallEnded = "call_ended" {
         /// The call.
         call: u32,
@@ -66,7 +68,7 @@ events! {
     }
     /// A person ended the run before its end.
     ProgramStopped = "program_stopped" {
-        /// Who, and how.
+        /// The person who did it, and how.
         by: String,
     }
     /// Nothing more will happen in this pass.
@@ -122,7 +124,8 @@ pub struct ProgramSpec {
     /// The run whose results are to be served, if it is not this one's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// The run under whose name its agents are known, if that is not this one: they go on where they stood there.
+    /// The run under whose name its agents are known, if that is not this one: they go on where they stood
+    /// there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
     /// What the person's consent rests on.
@@ -135,11 +138,16 @@ mod present {
 
     use crate::segment::Segment;
 
-    pub(super) fn serialize<S: Serializer>(value: &Option<Segment>, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(
+        value: &Option<Segment>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         value.serialize(serializer)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Segment>, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Segment>, D::Error> {
         Segment::deserialize(deserializer).map(Some)
     }
 }
@@ -211,8 +219,8 @@ pub struct MadeCall {
 }
 
 impl MadeCall {
-    /// The agent that does it in the run with this origin (`Program::origin`), whoever asks for it again: `voter` is 0 for the agent
-    /// of `agent()`, and counts the verifiers of `verify()` from 1.
+    /// The agent that does it in the run with this origin (`Program::origin`), the same whenever the call is
+    /// made again: `voter` is 0 for the agent of `agent()`, and counts the verifiers of `verify()` from 1.
     pub fn agent(&self, origin: &str, voter: u32) -> AgentId {
         let numbers = [self.occurrence, self.attempt, voter].map(|number| number.to_string());
         AgentId::derived(&["call", origin, &self.key, &numbers[0], &numbers[1], &numbers[2]])
@@ -315,7 +323,7 @@ pub struct CallResult {
     /// Why the result is worth less than it looks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub degraded: Option<String>,
-    /// Who did it.
+    /// The agents that did it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentId>,
     /// Where it was taken from; absent when it was worked out here.
@@ -327,7 +335,7 @@ pub struct CallResult {
     /// What that took.
     #[serde(flatten)]
     pub spent: Spent,
-    /// What a person should know of it, such as where its worktree is.
+    /// A note for a person, such as where its worktree is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Files that changed while it was at work.

@@ -1,10 +1,12 @@
-//! One execution of a workflow program as a pure state machine: [`Program::decide`] turns an input into events,
-//! [`Program::apply`] folds an event, [`Program::pending`] lists the calls that want to be done. It interprets nothing: what the
-//! program computed comes in as steps, and what it is given goes out in the order in which it was recorded, so that running it
-//! again from its beginning comes to the same calls.
+//! One execution of a workflow program as a pure state machine: [`Program::decide`] turns an input into
+//! events, [`Program::apply`] folds an event, [`Program::pending`] lists the calls that want to be done. It
+//! interprets nothing: what the program computed comes in as steps, and what it is given goes out in the
+//! order in which it was recorded, so that running it again from its beginning comes to the same calls.
 
 mod answer;
+mod claim;
 mod event;
+mod passes;
 mod view;
 
 #[cfg(test)]
@@ -15,13 +17,14 @@ use std::sync::Arc;
 
 use answer::Breaker;
 pub use answer::{answer_to, unverified};
+pub use claim::read_finding;
 pub use event::{
     CallAnswer, CallEnded, CallKind, CallResult, KeptFrom, MadeCall, PassBegan, ProgramClosed, ProgramEnd,
-    ProgramEvent, ProgramSaid, ProgramSpec, ProgramStarted, ProgramStatus, ProgramStopped, StepDeclined, StepTaken,
+    ProgramEvent, ProgramSaid, ProgramSpec, ProgramStarted, ProgramStatus, ProgramStopped, StepDeclined,
+    StepTaken,
 };
+use passes::{Earlier, tokens};
 pub use view::{ProgramCounts, ProgramSummary};
-
-use crate::run::{ItemStatus, Reused};
 
 /// Something that came from outside the kernel.
 #[derive(Debug, Clone)]
@@ -37,7 +40,7 @@ pub enum ProgramInput {
     },
     /// The program took a step.
     Step(Box<StepTaken>),
-    /// What a step wanted does not fit the envelope.
+    /// What a step wanted does not fit the budget.
     Declined {
         /// Agents it needed.
         agents: u32,
@@ -55,7 +58,7 @@ pub enum ProgramInput {
     },
     /// A person ends it.
     Stop {
-        /// Who, and how.
+        /// The person who ends it, and how.
         by: String,
     },
 }
@@ -81,32 +84,6 @@ pub struct CallState {
     pub result: Option<CallResult>,
     /// Whether the program wants no answer any more.
     pub cleared: bool,
-}
-
-/// A call that earlier passes made: a call of this pass with the same content may stand for it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Earlier {
-    occurrence: u32,
-    path: String,
-    /// What it came to, if that can be served again.
-    result: Option<CallResult>,
-    /// How often an agent for it was given up.
-    attempt: u32,
-    /// Whether its agent was turned away from outside, and can go on where it stands.
-    turned_away: bool,
-    /// Whether this run paid for it.
-    own: bool,
-}
-
-/// Which call of earlier passes a new one stands for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stand {
-    /// Which of the equal ones it is.
-    pub occurrence: u32,
-    /// How often an agent for it was given up.
-    pub attempt: u32,
-    /// What it came to before, if that can be served.
-    pub served: Option<CallResult>,
 }
 
 /// One execution of a program.
@@ -143,12 +120,14 @@ impl Program {
         Self::default()
     }
 
-    /// What follows from this input; this run is then as if it had happened. For whoever keeps a draft: deciding on a copy would
-    /// copy a thousand calls for every one of them. An error leaves the run as it was.
+    /// What follows from this input; this run is then as if it had happened. For callers that keep a draft: a
+    /// copy per decision would copy a thousand calls each time. An error leaves the run as it was.
     pub fn hear(&mut self, input: ProgramInput, at: u64) -> Result<Vec<ProgramEvent>, IllegalProgramEvent> {
         let event: ProgramEvent = match input {
             ProgramInput::Start(spec) => ProgramStarted { spec: *spec }.into(),
-            ProgramInput::Again { why, budget_total } => PassBegan { pass: self.pass + 1, why, budget_total }.into(),
+            ProgramInput::Again { why, budget_total } => {
+                PassBegan { pass: self.pass + 1, why, budget_total }.into()
+            }
             ProgramInput::Step(step) => step.as_ref().clone().into(),
             ProgramInput::Declined { agents, reason } => StepDeclined { agents, reason }.into(),
             ProgramInput::Ended { call, result, spent_total } => {
@@ -195,60 +174,6 @@ impl Program {
         Ok(())
     }
 
-    fn begin_pass(&mut self, e: &PassBegan) -> Result<(), IllegalProgramEvent> {
-        if e.pass != self.pass + 1 {
-            return Err(illegal(format!("pass {} cannot follow pass {}", e.pass, self.pass)));
-        }
-        for call in std::mem::take(&mut self.calls) {
-            let CallState { made, result, .. } = Arc::unwrap_or_clone(call);
-            if made.kind.is_kept() {
-                self.remember(made, result);
-            }
-        }
-        (self.pass, self.why) = (e.pass, Some(e.why.clone()));
-        self.budget_total = e.budget_total.or(self.budget_total);
-        (self.answers, self.steps, self.fed, self.said) = (Vec::new(), 0, 0, Vec::new());
-        (self.end, self.declined, self.stopped, self.status, self.closed_at) = (None, None, None, None, None);
-        (self.taken, self.breaker) = (BTreeMap::new(), Breaker::default());
-        Ok(())
-    }
-
-    /// Keeps what a call of the pass that is over came to.
-    fn remember(&mut self, made: MadeCall, result: Option<CallResult>) {
-        let all = self.earlier.entry(made.key).or_default();
-        let at = all.iter().position(|earlier| earlier.occurrence == made.occurrence);
-        let earlier = match at.and_then(|at| all.get_mut(at)) {
-            Some(earlier) => earlier,
-            None => {
-                let fresh = Earlier {
-                    occurrence: made.occurrence,
-                    path: String::new(),
-                    result: None,
-                    attempt: 0,
-                    turned_away: false,
-                    own: true,
-                };
-                all.push(fresh);
-                let last = all.len() - 1;
-                &mut all[last]
-            }
-        };
-        (earlier.path, earlier.attempt, earlier.turned_away) = (made.path, made.attempt, false);
-        let Some(mut result) = result else { return };
-        if result.is_sound() {
-            // What was served before is still what it was.
-            result.kept.get_or_insert(KeptFrom { pass: self.pass, call: made.call });
-            earlier.own = result.reused.is_none();
-            earlier.result = Some(result);
-            return;
-        }
-        match &result.status {
-            ItemStatus::Failed { kind, .. } if answer::goes_on(*kind) => earlier.turned_away = true,
-            ItemStatus::Failed { .. } | ItemStatus::Ok => earlier.attempt += 1,
-            ItemStatus::Skipped { .. } => {}
-        }
-    }
-
     fn step(&mut self, e: &StepTaken) -> Result<(), IllegalProgramEvent> {
         let follows = match e.fed {
             None => self.steps == 0,
@@ -280,7 +205,9 @@ impl Program {
     }
 
     fn ended(&mut self, e: &CallEnded) -> Result<(), IllegalProgramEvent> {
-        let Some(state) = self.call_mut(e.call) else { return Err(illegal(format!("there is no call {}", e.call))) };
+        let Some(state) = self.call_mut(e.call) else {
+            return Err(illegal(format!("there is no call {}", e.call)));
+        };
         if state.result.is_some() {
             return Err(illegal(format!("call {} has ended before", e.call)));
         }
@@ -295,7 +222,7 @@ impl Program {
         self.calls.get_mut(call.checked_sub(1)? as usize).map(Arc::make_mut)
     }
 
-    /// The status that is due: the program has ended, and nobody is at work for it any more.
+    /// The status that is due: the program has ended, and no agent works for it any more.
     fn due_status(&self) -> Option<ProgramStatus> {
         if self.status.is_some() {
             return None;
@@ -354,7 +281,8 @@ impl Program {
         self.calls.get(call.checked_sub(1)? as usize).map(Arc::as_ref)
     }
 
-    /// The calls that have an answer, in the order in which the program is given them, and what `budget.spent()` says then.
+    /// The calls that have an answer, in the order in which the program is given them, and what
+    /// `budget.spent()` says then.
     pub fn answers(&self) -> &[(u32, u64)] {
         &self.answers
     }
@@ -364,7 +292,8 @@ impl Program {
         self.steps
     }
 
-    /// The calls that want to be done. Once the program has ended only agents that began stay: `began` says which.
+    /// The calls that want to be done. Once the program has ended only agents that began stay: `began` says
+    /// which.
     pub fn pending(&self) -> Vec<u32> {
         if self.status.is_some() {
             return Vec::new();
@@ -372,75 +301,6 @@ impl Program {
         let open = self.calls.iter().filter(|call| call.result.is_none() && !call.cleared);
         let wanted = open.filter(|call| self.end.is_none() || call.made.kind.is_agents());
         wanted.map(|call| call.made.call).collect()
-    }
-
-    /// Which earlier call a new one with this content, made at this place, stands for. `beside` are those that the same step has
-    /// taken. The one from the same place comes first, then one that can be served, then one that cannot, then a new one: so
-    /// nothing that was done is done again, and nothing is served twice.
-    pub fn stand(&self, key: &str, path: &str, beside: &BTreeSet<u32>) -> Stand {
-        let taken = self.taken.get(key);
-        let is_free =
-            |occurrence: u32| !beside.contains(&occurrence) && taken.is_none_or(|taken| !taken.contains(&occurrence));
-        let all = self.earlier.get(key).map(Vec::as_slice).unwrap_or_default();
-        let free = || all.iter().filter(|earlier| is_free(earlier.occurrence));
-        let found = free()
-            .find(|earlier| earlier.path == path)
-            .or_else(|| free().find(|earlier| earlier.result.is_some()))
-            .or_else(|| free().next());
-        match found {
-            Some(earlier) => {
-                let Earlier { occurrence, attempt, .. } = *earlier;
-                Stand { occurrence, attempt, served: earlier.result.clone() }
-            }
-            None => {
-                let known = all.iter().map(|earlier| earlier.occurrence);
-                let used = beside.iter().chain(taken.into_iter().flatten()).copied();
-                let occurrence = known.chain(used).max().map_or(0, |last| last + 1);
-                Stand { occurrence, attempt: 0, served: None }
-            }
-        }
-    }
-
-    /// Whether an agent for this call ended in an earlier pass only because it was turned away, and goes on where it stands.
-    pub fn goes_on(&self, key: &str, occurrence: u32) -> bool {
-        let all = self.earlier.get(key).into_iter().flatten();
-        all.filter(|earlier| earlier.occurrence == occurrence).any(|earlier| earlier.turned_away)
-    }
-
-    /// Has what another run came to served in this one, behind what this one did itself.
-    pub fn serve_from(&mut self, other: &Program, at: u64) {
-        let session = other.spec().map(|spec| spec.session.to_string()).unwrap_or_default();
-        let same_agents = self.origin() == other.origin();
-        for (key, theirs) in &other.earlier {
-            let ours = self.earlier.entry(key.clone()).or_default();
-            for earlier in theirs {
-                if ours.iter().any(|own| own.occurrence == earlier.occurrence) {
-                    continue;
-                }
-                let mut result = earlier.result.clone();
-                if let Some(result) = &mut result {
-                    result.reused.get_or_insert(Reused { session: session.clone(), at });
-                    result.kept = None;
-                }
-                let theirs = Earlier { result, own: false, ..earlier.clone() };
-                // Agents that are not this run's cannot go on: what they gave up is begun anew.
-                let begun_anew = Earlier { attempt: 0, turned_away: false, ..theirs.clone() };
-                ours.push(if same_agents { theirs } else { begun_anew });
-            }
-        }
-    }
-
-    /// What this run paid in earlier passes for what this pass has not asked for yet.
-    pub fn kept_tokens(&self) -> u64 {
-        let mut sum = 0u64;
-        for (key, all) in &self.earlier {
-            let taken = self.taken.get(key);
-            let open =
-                |earlier: &&Earlier| earlier.own && taken.is_none_or(|taken| !taken.contains(&earlier.occurrence));
-            let kept = all.iter().filter(open).filter_map(|earlier| earlier.result.as_ref());
-            sum = kept.map(tokens).fold(sum, u64::saturating_add);
-        }
-        sum
     }
 
     /// What becomes of a call instead of being started, because those before it all failed in the same way.
@@ -473,8 +333,8 @@ impl Program {
         self.declined.as_ref()
     }
 
-    /// How many agents of this pass count against the envelope: those that worked, and those that may have begun when somebody
-    /// skipped them or stopped the run.
+    /// How many agents of this pass count against the budget: those that worked, and those that may have
+    /// begun when a person skipped them or stopped the run.
     pub fn agents_used(&self) -> u32 {
         let used = |call: &CallState| match &call.result {
             None => call.made.agents,
@@ -492,9 +352,4 @@ impl Program {
         let asked = self.calls().filter(|call| call.made.kind == CallKind::Checkpoint);
         asked.filter(|call| pending.contains(&call.made.call)).map(|call| &call.made).collect()
     }
-}
-
-/// What a result cost, as the envelope counts.
-fn tokens(result: &CallResult) -> u64 {
-    result.spent.usage.prompt_tokens().saturating_add(result.spent.usage.output_tokens)
 }

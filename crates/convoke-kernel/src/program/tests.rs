@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::ids::{AgentId, SessionId};
+use crate::run::ItemStatus;
 use crate::segment::Segment;
 use crate::wire::FailureKind;
 
@@ -101,7 +102,10 @@ fn a_run_is_complete_only_when_the_program_returned_and_every_agent_ended_well()
     hear(&mut program, ended(2, ok("two")));
     hear(&mut program, step(Some(2), Vec::new(), None));
     hear(&mut program, ended(1, ok("one")));
-    assert_eq!(hear(&mut program, step(Some(1), Vec::new(), returned("done"))), ["step_taken", "program_closed"]);
+    assert_eq!(
+        hear(&mut program, step(Some(1), Vec::new(), returned("done"))),
+        ["step_taken", "program_closed"]
+    );
     assert_eq!(program.status(), Some(ProgramStatus::Complete));
     assert_eq!(program.answers().iter().map(|(call, _)| *call).collect::<Vec<_>>(), [2, 1]);
 }
@@ -112,7 +116,9 @@ fn a_dead_agent_makes_it_partial_and_a_persons_skip_does_not() {
         by_person: true,
         ..CallResult::bare(ItemStatus::Skipped { reason: "no".into() }, CallAnswer::null())
     };
-    for (result, status) in [(failed(FailureKind::Api), ProgramStatus::Partial), (skip, ProgramStatus::Complete)] {
+    for (result, status) in
+        [(failed(FailureKind::Api), ProgramStatus::Partial), (skip, ProgramStatus::Complete)]
+    {
         let mut program = started(vec![made(1, "a")]);
         hear(&mut program, ended(1, result));
         hear(&mut program, step(Some(1), Vec::new(), returned("fine")));
@@ -150,7 +156,8 @@ fn value(of: &str) -> Option<CallAnswer> {
 #[test]
 fn a_new_pass_serves_what_was_done_by_content_and_the_same_place_first() {
     let at = |call, path: &str| MadeCall { path: path.into(), occurrence: call - 1, ..made(call, "same") };
-    let mut program = started(vec![at(1, "1[0]"), at(2, "1[1]"), at(3, "1[2]"), made(4, "bad"), made(5, "away")]);
+    let mut program =
+        started(vec![at(1, "1[0]"), at(2, "1[1]"), at(3, "1[2]"), made(4, "bad"), made(5, "away")]);
     let kinds = [(3, ok("third")), (1, ok("first")), (2, failed(FailureKind::TurnLimit))];
     let more = [(4, failed(FailureKind::InvalidOutput)), (5, failed(FailureKind::RateLimited))];
     for (call, result) in kinds.into_iter().chain(more) {
@@ -160,7 +167,10 @@ fn a_new_pass_serves_what_was_done_by_content_and_the_same_place_first() {
     }
     assert_eq!(program.status(), Some(ProgramStatus::Partial));
     hear(&mut program, ProgramInput::Again { why: "retry".into(), budget_total: Some(7) });
-    assert_eq!((program.pass(), program.status(), program.steps(), program.budget_total()), (2, None, 0, Some(7)));
+    assert_eq!(
+        (program.pass(), program.status(), program.steps(), program.budget_total()),
+        (2, None, 0, Some(7))
+    );
     assert_eq!(stands(&program, "same", "1[2]"), (2, value("third")));
     // The dead one of three equal ones is done again, and the others are not served in its place.
     assert_eq!(stands(&program, "same", "1[1]"), (1, None));
@@ -170,9 +180,16 @@ fn a_new_pass_serves_what_was_done_by_content_and_the_same_place_first() {
     assert_eq!([beside(&[]), beside(&[0]), beside(&[0, 2]), beside(&[0, 1, 2])], [0, 2, 1, 3]);
     hear(&mut program, step(None, vec![at(1, "1[0]")], None));
     assert_eq!(stands(&program, "same", "1[0]"), (2, value("third")));
-    // A reply that could not be used is tried by a new agent; one that was turned away goes on where it stands.
-    assert_eq!((program.stand("bad", "", &Default::default()).attempt, program.goes_on("bad", 0)), (1, false));
-    assert_eq!((program.stand("away", "", &Default::default()).attempt, program.goes_on("away", 0)), (0, true));
+    // A reply that could not be used is tried by a new agent; one that was turned away goes on where it
+    // stands.
+    assert_eq!(
+        (program.stand("bad", "", &Default::default()).attempt, program.goes_on("bad", 0)),
+        (1, false)
+    );
+    assert_eq!(
+        (program.stand("away", "", &Default::default()).attempt, program.goes_on("away", 0)),
+        (0, true)
+    );
 }
 
 #[test]
@@ -206,7 +223,8 @@ fn no_more_agents_are_sent_into_a_dead_quota() {
     // What is wrong with one request says nothing about the next.
     let mut one = started((1..=8).map(|call| made(call, &format!("k{call}"))).collect());
     for call in 1..=7 {
-        let status = ItemStatus::Failed { kind: FailureKind::Api, message: "the API answered 400 (bad)".into() };
+        let status =
+            ItemStatus::Failed { kind: FailureKind::Api, message: "the API answered 400 (bad)".into() };
         hear(&mut one, ended(call, CallResult { status, ..failed(FailureKind::Api) }));
     }
     assert_eq!(one.refuses(8), None);
@@ -217,13 +235,15 @@ fn no_more_agents_are_sent_into_a_dead_quota() {
 
 #[test]
 fn a_schema_that_every_agent_fails_is_not_asked_for_again() {
-    let with = |call, schema: &str| MadeCall { schema: Some(schema.into()), ..made(call, &format!("k{call}")) };
+    let with =
+        |call, schema: &str| MadeCall { schema: Some(schema.into()), ..made(call, &format!("k{call}")) };
     let mut program = started(vec![with(1, "x"), with(2, "x"), with(3, "x"), with(4, "x"), with(5, "y")]);
     for call in 1..=3 {
         assert_eq!(program.refuses(4), None);
         hear(&mut program, ended(call, failed(FailureKind::InvalidOutput)));
     }
-    assert!(matches!(program.refuses(4).unwrap().answer, CallAnswer::Throw(why) if why.contains("mend the schema")));
+    assert!(matches!(program.refuses(4).unwrap().answer, CallAnswer::Throw(why) if why.contains("mend the \
+            schema")));
     assert_eq!(program.refuses(5), None);
 }
 
@@ -256,11 +276,9 @@ fn the_lead_reads_the_end_the_failures_and_as_much_of_the_value_as_fits() {
     hear(&mut program, step(Some(1), Vec::new(), returned(&"v".repeat(30_000))));
     let digest = program.digest(60_000);
     assert!(digest.contains("partial") && digest.contains("- call 1 a: api: no"), "{digest}");
-    assert!(
-        digest.contains(
-            "(cut at 20000 of 30002 characters: read_result with run wf_aaaaaaaaaaaaaaaa, item 0, from 20000"
-        )
-    );
+    assert!(digest.contains(
+        "(cut at 20000 of 30002 characters: read_result with run wf_aaaaaaaaaaaaaaaa, item 0, from 20000"
+    ));
     assert!(program.page(0, 24_000).unwrap().contains("vvv"));
     assert!(program.page(9, 0).unwrap_err().contains("calls 1 to 1"));
     assert!(program.page(0, 40_000).unwrap_err().contains("behind its end"));

@@ -1,5 +1,5 @@
-//! What has happened to a run, in the past tense, and the data it carries: the format of the run's stream. Events are
-//! for ever: variants are never removed, and new members are optional.
+//! What has happened to a run, in the past tense, and the data it carries: the format of the run's stream.
+//! Events are for ever: variants are never removed, and new members are optional.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ events! {
         /// The worker.
         agent: AgentId,
     }
-    /// An item has its result, whoever it came from.
+    /// An item has its result, wherever that came from.
     ItemEnded = "item_ended" {
         /// The item.
         item: u32,
@@ -192,8 +192,8 @@ pub struct ItemResult {
     /// Files that changed while the worker was at work.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
-    /// The files that had changed since the run's start when it ended, whoever changed them, with their digests; `None` for
-    /// a file that is gone. It looked at a directory in which this was so.
+    /// The files that had changed since the run's start when it ended, by any process, with their digests;
+    /// `None` for a file that is gone. The worker saw a directory in this state.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub changes: BTreeMap<String, Option<String>>,
 }

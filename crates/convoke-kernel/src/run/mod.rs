@@ -1,6 +1,7 @@
-//! One execution of a flat workflow as a pure state machine: [`Run::decide`] turns an input into events, [`Run::apply`]
-//! folds an event, [`Run::pending`] lists what is to be done. Every item goes its own way through work, check and
-//! verification; none waits for another. It starts nobody, spends nothing and knows no clock.
+//! One execution of a flat workflow as a pure state machine: [`Run::decide`] turns an input into
+//! events, [`Run::apply`] folds an event, [`Run::pending`] lists what is to be done. Every item
+//! goes its own way through work, check and verification; none waits for another. It starts no
+//! agent, spends nothing and knows no clock.
 
 mod digest;
 mod event;
@@ -16,8 +17,8 @@ mod tests;
 use std::sync::Arc;
 
 pub use event::{
-    CitationsChecked, ItemEnded, ItemJudged, ItemResult, ItemStatus, Reused, RunClosed, RunEvent, RunSpec, RunStarted,
-    Spent, VerifierEnded, VerifierStarted, VoterResult, WorkerStarted,
+    CitationsChecked, ItemEnded, ItemJudged, ItemResult, ItemStatus, Reused, RunClosed, RunEvent, RunSpec,
+    RunStarted, Spent, VerifierEnded, VerifierStarted, VoterResult, WorkerStarted,
 };
 pub use prompts::{verifier_prompt, worker_prompt};
 pub use state::IllegalRunEvent;
@@ -76,8 +77,8 @@ pub enum RunInput {
     },
 }
 
-/// Something to be done outside. What has begun stays listed until it has ended: whoever takes the run up goes on with
-/// the agent that [`Run::worker`] or [`Run::verifier`] names.
+/// Something to be done outside. What has begun stays listed until it has ended: a process that takes the run
+/// up goes on with the agent that [`Run::worker`] or [`Run::verifier`] names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RunEffect {
     /// Have a worker do the item.
@@ -103,7 +104,9 @@ pub enum RunEffect {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RunRefused {
     /// A run needs subtasks, and a key for each.
-    #[error("a run needs at least one subtask and as many keys as subtasks: {subtasks} subtasks, {keys} keys")]
+    #[error(
+        "a run needs at least one subtask and as many keys as subtasks: {subtasks} subtasks, {keys} keys"
+    )]
     BadSpec {
         /// Subtasks given.
         subtasks: usize,
@@ -115,7 +118,7 @@ pub enum RunRefused {
     Stale(#[from] IllegalRunEvent),
 }
 
-/// What becomes of the findings of a report that nobody but its verifiers has looked into.
+/// The verdicts on the findings of a report that only its verifiers have looked into.
 pub fn judge_report(
     report: &Report,
     checks: &[Vec<Checked>],
@@ -155,7 +158,8 @@ impl Run {
         };
         let event: RunEvent = match input {
             RunInput::Start(spec) => {
-                let (subtasks, keys) = (spec.subtasks.len(), spec.keys.len());
+                let subtasks = spec.subtasks.len();
+                let keys = spec.keys.len();
                 if subtasks == 0 || subtasks != keys || u32::try_from(subtasks).is_err() {
                     return Err(RunRefused::BadSpec { subtasks, keys });
                 }
@@ -165,7 +169,9 @@ impl Run {
             RunInput::Ended { item, result } => ItemEnded { item, result: *result }.into(),
             RunInput::Checked { item, checks } => CitationsChecked { item, checks }.into(),
             RunInput::VoterBegan { item, voter, agent } => VerifierStarted { item, voter, agent }.into(),
-            RunInput::VoterEnded { item, voter, result } => VerifierEnded { item, voter, result: *result }.into(),
+            RunInput::VoterEnded { item, voter, result } => {
+                VerifierEnded { item, voter, result: *result }.into()
+            }
         };
         let mut draft = self.clone();
         let mut events = Vec::new();
@@ -189,7 +195,8 @@ impl Run {
                 Stage::Queued | Stage::Working => effects.push(RunEffect::Work { item }),
                 Stage::Checking => effects.push(RunEffect::Check { item }),
                 Stage::Verifying => {
-                    let voters = (1..).zip(&state.voters).filter(|(_, voter)| !matches!(voter, Voter::Done(_)));
+                    let voters =
+                        (1..).zip(&state.voters).filter(|(_, voter)| !matches!(voter, Voter::Done(_)));
                     effects.extend(voters.map(|(voter, _)| RunEffect::Verify { item, voter }));
                 }
                 Stage::Judging | Stage::Judged => {}
@@ -241,7 +248,11 @@ impl Run {
         self.items.get(item.checked_sub(1)? as usize).map(Arc::as_ref)
     }
 
-    fn emit(&mut self, event: impl Into<RunEvent>, events: &mut Vec<RunEvent>) -> Result<(), IllegalRunEvent> {
+    fn emit(
+        &mut self,
+        event: impl Into<RunEvent>,
+        events: &mut Vec<RunEvent>,
+    ) -> Result<(), IllegalRunEvent> {
         let event = event.into();
         // A draft is thrown away, so it does not matter when it happens.
         self.apply(&event, 0)?;
@@ -256,10 +267,9 @@ impl Run {
             self.emit(CitationsChecked { item, checks: vec![Vec::new(); findings] }, events)?;
         }
         let voters = self.spec.as_ref().map_or(0, |spec| spec.voters);
-        let verdicts = self
-            .item(item)
-            .filter(|state| state.stage == Stage::Judging)
-            .and_then(|state| Some(verdict::judge(state.result.as_ref()?, &state.checks, voters, &state.votes())));
+        let verdicts = self.item(item).filter(|state| state.stage == Stage::Judging).and_then(|state| {
+            Some(verdict::judge(state.result.as_ref()?, &state.checks, voters, &state.votes()))
+        });
         if let Some(verdicts) = verdicts {
             self.emit(ItemJudged { item, verdicts }, events)?;
             if self.items.iter().all(|item| item.stage == Stage::Judged) {

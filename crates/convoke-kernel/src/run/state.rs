@@ -53,7 +53,9 @@ pub(super) struct Item {
 
 impl Item {
     fn queued() -> Self {
-        let (checks, voters, verdicts) = (Vec::new(), Vec::new(), Vec::new());
+        let checks = Vec::new();
+        let voters = Vec::new();
+        let verdicts = Vec::new();
         Self { stage: Stage::Queued, worker: None, result: None, checks, voters, verdicts, verifiers: 0 }
     }
 
@@ -93,7 +95,9 @@ pub(super) fn apply(run: &mut Run, event: &RunEvent, at: u64) -> Result<(), Ille
         run.started_at = at;
         return Ok(());
     }
-    let Some(voters) = run.spec.as_ref().map(|spec| spec.voters) else { return Err(of_the_run("not started")) };
+    let Some(voters) = run.spec.as_ref().map(|spec| spec.voters) else {
+        return Err(of_the_run("not started"));
+    };
     if run.closed_at.is_some() {
         return Err(of_the_run("closed"));
     }

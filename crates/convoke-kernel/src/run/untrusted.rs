@@ -1,5 +1,5 @@
-//! Text that an agent wrote, made fit to stand inside a text of ours: it can neither begin a line of its own nor write
-//! one of our tags. What is changed stays readable: a backslash is put in, nothing is taken out.
+//! Text that an agent wrote, made fit to stand inside a text of ours: it can neither begin a line of its own
+//! nor write one of our tags. What is changed stays readable: a backslash is put in, nothing is taken out.
 
 /// Tags that mean something to a model when the harness writes them.
 const TAGS: &[&str] = &["system", "subtask", "findings", "function_", "invoke", "tool_"];
@@ -22,14 +22,18 @@ pub(crate) fn quoted(first: &str, others: &str, text: &str) -> String {
     all
 }
 
-/// Lines by every character that anybody takes for the end of one.
+/// Lines by every character that a terminal or a model may take for the end of one.
 fn lines(text: &str) -> Vec<&str> {
     let ends = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
     let mut lines = Vec::new();
     let mut rest = text;
     while let Some(at) = rest.find(ends) {
         lines.push(&rest[..at]);
-        let end = if rest[at..].starts_with("\r\n") { 2 } else { rest[at..].chars().next().map_or(1, char::len_utf8) };
+        let end = if rest[at..].starts_with("\r\n") {
+            2
+        } else {
+            rest[at..].chars().next().map_or(1, char::len_utf8)
+        };
         rest = &rest[at + end..];
     }
     lines.push(rest);
@@ -42,7 +46,8 @@ fn escape(line: &str) -> String {
         match c {
             '<' if is_tag(&line[at + 1..]) => safe.push_str("<\\"),
             '\t' => safe.push('\t'),
-            // Escapes move a terminal's cursor, and direction marks show text in another order than it stands.
+            // Escapes move a terminal's cursor, and direction marks show text in another order than it
+            // stands.
             c if c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') => {
                 safe.extend(c.escape_unicode());
             }

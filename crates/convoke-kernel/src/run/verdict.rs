@@ -1,4 +1,4 @@
-//! What becomes of findings: from votes and checked citations to verdicts. Whoever could not look neither confirms nor
+//! From votes and checked citations to verdicts on findings. A voter that could not look neither confirms nor
 //! refutes, and a citation that fails can take a confirmation away but never gives one.
 
 use super::event::{ItemResult, ItemStatus, VoterResult};
@@ -12,7 +12,12 @@ pub(super) fn is_worth_a_look(result: &ItemResult) -> bool {
 }
 
 /// A verdict for every finding of an item.
-pub(super) fn judge(result: &ItemResult, checks: &[Vec<Checked>], voters: u32, votes: &[&VoterResult]) -> Vec<Verdict> {
+pub(super) fn judge(
+    result: &ItemResult,
+    checks: &[Vec<Checked>],
+    voters: u32,
+    votes: &[&VoterResult],
+) -> Vec<Verdict> {
     let findings: &[Finding] = result.report.as_ref().map_or(&[], |report| &report.findings);
     if let Some(reason) = not_looked_into(result) {
         return findings.iter().map(|_| Verdict::Unverified { reason: reason.clone() }).collect();
@@ -63,7 +68,9 @@ fn unvoted(broken: Option<String>) -> Verdict {
 
 fn voted(at: usize, broken: Option<String>, votes: &[&VoterResult]) -> Verdict {
     let judgements: Vec<&Judgement> = votes.iter().filter_map(|vote| judgement(vote, at)).collect();
-    let says = |vote: Vote| judgements.iter().find(|judgement| judgement.verdict == vote).map(|j| j.evidence.as_str());
+    let says = |vote: Vote| {
+        judgements.iter().find(|judgement| judgement.verdict == vote).map(|j| j.evidence.as_str())
+    };
     let confirmed = judgements.iter().filter(|judgement| judgement.verdict == Vote::Confirmed).count();
     // Undecided after having looked is a refutation: the finding could not be shown to hold.
     let refuted = judgements.len() - confirmed;
@@ -92,7 +99,9 @@ fn voted(at: usize, broken: Option<String>, votes: &[&VoterResult]) -> Verdict {
         }
         (std::cmp::Ordering::Less, _) => Verdict::Refuted { evidence: with(tally(contra)) },
         (std::cmp::Ordering::Equal, _) => Verdict::Uncertain {
-            reason: with(format!("the votes are tied, {confirmed} to {refuted}: for it: {pro}; against it: {contra}")),
+            reason: with(format!(
+                "the votes are tied, {confirmed} to {refuted}: for it: {pro}; against it: {contra}"
+            )),
         },
     }
 }
@@ -111,13 +120,18 @@ mod tests {
     use crate::findings::{Ballot, Report, Severity};
 
     fn result(findings: usize) -> ItemResult {
-        let finding =
-            Finding { claim: "c".into(), evidence: "e".into(), severity: Severity::Low, citations: Vec::new() };
+        let finding = Finding {
+            claim: "c".into(),
+            evidence: "e".into(),
+            severity: Severity::Low,
+            citations: Vec::new(),
+        };
         let report = Report { summary: "s".into(), findings: vec![finding; findings] };
         ItemResult { report: Some(report), ..ItemResult::bare(ItemStatus::Ok) }
     }
 
-    /// One letter a voter: c confirmed, r refuted, u undecided, x could not look, d looked degraded and voted refuted.
+    /// One letter a voter: c confirmed, r refuted, u undecided, x could not look, d looked degraded and voted
+    /// refuted.
     fn voters(letters: &str) -> Vec<VoterResult> {
         let ballot = |verdict, evidence: &str| {
             Some(Ballot {
@@ -133,7 +147,9 @@ mod tests {
                 'c' => voted(ballot(Vote::Confirmed, "saw it")),
                 'r' => voted(ballot(Vote::Refuted, "saw none")),
                 'u' => voted(ballot(Vote::Undecided, "no idea")),
-                'd' => VoterResult { ballot: ballot(Vote::Refuted, "saw none"), ..failed("made no tool call") },
+                'd' => {
+                    VoterResult { ballot: ballot(Vote::Refuted, "saw none"), ..failed("made no tool call") }
+                }
                 _ => failed("rate limited"),
             })
             .collect()
@@ -183,7 +199,8 @@ mod tests {
             ("x", "unverified: rate limited; citation 2 of 2 fails: no file"),
             (
                 "cr",
-                "uncertain: the votes are tied, 1 to 1: for it: saw it; against it: saw none; citation 2 of 2 fails: no file",
+                "uncertain: the votes are tied, 1 to 1: for it: saw it; against it: saw none; citation 2 of \
+                    2 fails: no file",
             ),
             ("", "refuted: checked by the harness: citation 2 of 2 fails: no file"),
         ] {

@@ -37,9 +37,9 @@ pub struct VerdictCounts {
     pub confirmed: u32,
     /// Looked up, and they do not.
     pub refuted: u32,
-    /// Nobody can say.
+    /// Votes or citations leave it open.
     pub uncertain: u32,
-    /// Nobody could look.
+    /// No verifier could look.
     pub unverified: u32,
 }
 
@@ -178,7 +178,8 @@ impl Run {
             } += 1;
             counts.workers += u32::from(item.worker.is_some());
             counts.verifiers += item.verifiers;
-            counts.reused_votes += item.votes().iter().map(|vote| u32::from(vote.reused.is_some())).sum::<u32>();
+            counts.reused_votes +=
+                item.votes().iter().map(|vote| u32::from(vote.reused.is_some())).sum::<u32>();
             counts.findings.add(VerdictCounts::of(&item.verdicts));
             let Some(result) = &item.result else { continue };
             counts.reused += u32::from(result.reused.is_some());
@@ -217,7 +218,8 @@ impl Run {
     /// The run's row in a listing; `None` before it started.
     pub fn summary(&self) -> Option<RunSummary> {
         let spec = self.spec.as_ref()?;
-        let (mut usage, mut cost_nano) = (Usage::default(), Some(0u64));
+        let mut usage = Usage::default();
+        let mut cost_nano = Some(0u64);
         let mut add = |spent: &Spent| {
             usage.add(&spent.usage);
             cost_nano = cost_nano.zip(spent.cost_nano).map(|(sum, cost)| sum.saturating_add(cost));

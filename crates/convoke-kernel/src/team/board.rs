@@ -1,14 +1,15 @@
-//! The board: tasks with dependencies, and who holds them. A claim is compare-and-swap: everything that has to be true (pending, no
-//! open dependency, the right role, no other task in the claimant's hands) is checked in the transaction that writes it. A claim has a
-//! lease that its holder renews and a token that grows with every claim, so that a holder that was believed dead writes nothing late.
+//! The board: tasks with dependencies, and their holders. A claim is compare-and-swap: everything that has to
+//! be true (pending, no open dependency, the right role, no other task held by the claimant) is checked in
+//! the transaction that writes it. A claim has a lease that its holder renews and a token that grows with
+//! every claim, so that a holder that was believed dead writes nothing late.
 
 mod apply;
 mod decide;
 mod events;
 mod find;
+mod refusals;
 #[cfg(test)]
 mod tests;
-mod words;
 mod write;
 
 use std::collections::BTreeMap;
@@ -16,8 +17,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use events::{
-    BoardEvent, TaskClaimed, TaskCreated, TaskEdited, TaskFailed, TaskFinished, TaskOffered, TaskReleased, TaskRenewed,
-    TaskRetried,
+    BoardEvent, TaskClaimed, TaskCreated, TaskEdited, TaskFailed, TaskFinished, TaskOffered, TaskReleased,
+    TaskRenewed, TaskRetried,
 };
 
 use crate::ids::{AgentId, TaskId};
@@ -26,30 +27,30 @@ use crate::ids::{AgentId, TaskId};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum TaskState {
-    /// Nobody holds it.
+    /// It has no holder.
     Pending,
-    /// Somebody does.
+    /// A member or a person holds it.
     Claimed {
-        /// Whose name.
+        /// The holder's name.
         name: String,
         /// Its agent; absent when a person, or a script of a person's, holds it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<AgentId>,
         /// The number of the claim: a later one is greater.
         token: u64,
-        /// Until when it is sure of it.
+        /// Until when its holder is sure of it.
         until: u64,
     },
     /// It is done.
     Done {
-        /// By whom.
+        /// The holder that finished it.
         name: String,
         /// When.
         at: u64,
     },
     /// It failed, or was cancelled.
     Failed {
-        /// By whom, or in whose hands.
+        /// The holder, or the one that cancelled it, by name.
         name: String,
         /// Why.
         why: String,
@@ -87,16 +88,16 @@ pub struct Task {
     /// What it came to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
-    /// How often it was claimed since it was written, or since somebody last wanted it tried again.
+    /// How often it was claimed since it was written, or since a retry was last asked for.
     #[serde(default)]
     pub attempts: u32,
     /// How often its present holder was asked to go on with it.
     #[serde(default)]
     pub offers: u32,
-    /// Who held it and gave it up: it is not given to that one again by itself, until somebody else changes it.
+    /// The holder that gave it up: it is not given to that one again by itself, until another one edits it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given_up: Option<String>,
-    /// Who wrote it.
+    /// The name of its author.
     pub by: String,
     /// When.
     pub at: u64,
@@ -146,7 +147,7 @@ pub struct TaskEdit {
     pub remove_blocked_by: Vec<TaskId>,
 }
 
-/// Who claims.
+/// A member or a person that claims.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claimant {
     /// Its name.
@@ -166,23 +167,24 @@ pub enum BoardEntry {
         id: TaskId,
         /// The task.
         task: NewTask,
-        /// By whom.
+        /// The name of its author.
         by: String,
     },
-    /// A task is changed. Dependencies can be changed only while it is pending. Nothing of a done task can be changed.
+    /// A task is changed. Dependencies can be changed only while it is pending. Nothing of a done task can be
+    /// changed.
     Edit {
         /// Which.
         task: TaskId,
         /// What.
         edit: TaskEdit,
-        /// By whom.
+        /// The name of the editor.
         by: String,
     },
     /// A task is claimed. A claim whose lease has run out counts as none. Claiming what one holds renews it.
     Claim {
         /// Which.
         task: TaskId,
-        /// By whom.
+        /// The claimant.
         claimant: Claimant,
         /// For how long, in milliseconds.
         ttl: u64,
@@ -198,7 +200,7 @@ pub enum BoardEntry {
     Finish {
         /// Which.
         task: TaskId,
-        /// Who holds it.
+        /// Its holder.
         holder: Claimant,
         /// Under which claim.
         token: Option<u64>,
@@ -209,26 +211,27 @@ pub enum BoardEntry {
     Fail {
         /// Which.
         task: TaskId,
-        /// Who holds it.
+        /// Its holder.
         holder: Claimant,
         /// Under which claim.
         token: Option<u64>,
         /// Why.
         why: String,
     },
-    /// A holder gives a task up, and it goes back to the board. A task that has been claimed [`ATTEMPTS`] times fails instead.
+    /// A holder gives a task up, and it goes back to the board. A task that has been claimed [`ATTEMPTS`]
+    /// times fails instead.
     Release {
         /// Which.
         task: TaskId,
-        /// Who holds it.
+        /// Its holder.
         holder: Claimant,
         /// Under which claim.
         token: Option<u64>,
         /// Why.
         why: String,
     },
-    /// The runtime gives back what an agent holds. Nothing happens if it holds nothing. A task that has been claimed
-    /// [`ATTEMPTS`] times fails instead.
+    /// The runtime gives back what an agent holds. Nothing happens if it holds nothing. A task that has been
+    /// claimed [`ATTEMPTS`] times fails instead.
     ReleaseAll {
         /// Which agent.
         agent: AgentId,
@@ -239,24 +242,24 @@ pub enum BoardEntry {
     Offer {
         /// Which.
         task: TaskId,
-        /// Who holds it.
+        /// Its holder.
         agent: AgentId,
     },
-    /// Claims whose lease has run out are given back. Nothing happens if there are none. A task that has been claimed
-    /// [`ATTEMPTS`] times fails instead.
+    /// Claims whose lease has run out are given back. Nothing happens if there are none. A task that has been
+    /// claimed [`ATTEMPTS`] times fails instead.
     Expire,
-    /// Somebody cancels a task, whoever holds it. Of a done one it is refused.
+    /// The lead or a person cancels a task, even one that is held. A done one cannot be cancelled.
     Cancel {
         /// Which.
         task: TaskId,
-        /// Who wants it.
+        /// The name of the one that cancels.
         by: String,
     },
-    /// Somebody wants a failed task tried again.
+    /// The lead or a person wants a failed task tried again.
     Retry {
         /// Which.
         task: TaskId,
-        /// Who wants it.
+        /// The name of the one that asks for it.
         by: String,
     },
 }

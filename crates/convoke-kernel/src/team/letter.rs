@@ -1,5 +1,5 @@
-//! What members write to each other. The envelope is written by the runtime from who really sends it; the text is data, escaped where a
-//! model reads it, and never consent to anything.
+//! What members write to each other. The runtime writes the sender's name from the agent that really sends
+//! it; the text is data, escaped where a model reads it, and never consent to anything.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,9 +20,9 @@ pub enum LetterKind {
     Result,
     /// That a teammate's work failed, and why, sent by the runtime.
     Failed,
-    /// Somebody wants a teammate to stop; `request` is this letter's id.
+    /// A request that a teammate stops; `request` is this letter's id.
     ShutdownRequest,
-    /// What the teammate, or the runtime in its stead, says to that.
+    /// The answer to it, by the teammate or by the runtime for it.
     ShutdownAnswer,
     /// A teammate's plan that waits for approval; `request` is this letter's id.
     PlanRequest,
@@ -38,9 +38,9 @@ pub enum LetterKind {
 pub struct Letter {
     /// Its id, the same however often it is sent.
     pub id: MessageId,
-    /// Who wrote it: a member's name, `lead`, `person` or `convoke`.
+    /// The sender: a member's name, `lead`, `person` or `convoke`.
     pub from: String,
-    /// For whom.
+    /// The reader's name.
     pub to: String,
     /// What it is.
     pub kind: LetterKind,
@@ -68,12 +68,13 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// The letters as they are to be read: in the order of their arrival, but those of one sender always in the order they were
-/// written. One that was put back arrives a second time, behind what its sender wrote later.
+/// The letters as they are to be read: in the order of their arrival, but those of one sender always in the
+/// order they were written. One that was put back arrives a second time, behind what its sender wrote later.
 pub fn in_order(letters: Vec<Letter>) -> Vec<Letter> {
     let mut sorted = letters.clone();
     sorted.sort_by(|a, b| (&a.from, a.order).cmp(&(&b.from, b.order)));
-    let mut by_sender: std::collections::BTreeMap<String, std::collections::VecDeque<Letter>> = Default::default();
+    let mut by_sender: std::collections::BTreeMap<String, std::collections::VecDeque<Letter>> =
+        Default::default();
     for letter in sorted {
         by_sender.entry(letter.from.clone()).or_default().push_back(letter);
     }

@@ -1,4 +1,4 @@
-//! What members are called.
+//! The names of members.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 /// What the lead is called.
 pub const LEAD: &str = "lead";
-/// Under which name a person's letters come.
+/// The sender's name of a person's letters.
 pub const PERSON: &str = "person";
-/// Under which name letters of the program itself come.
+/// The sender's name of letters of the program itself.
 pub const CONVOKE: &str = "convoke";
 
-/// Names that nobody can be given, because they mean somebody or everybody already.
+/// Names that no teammate can get, because they already mean one member, all of them, or a person.
 const RESERVED: [&str; 9] = [LEAD, PERSON, CONVOKE, "all", "everyone", "system", "user", "human", "team"];
 
 /// Why a text is no name for a teammate.
@@ -21,7 +21,7 @@ pub enum BadName {
     /// It does not fit the grammar.
     #[error("'{0}' is no name: use a small letter and then up to 31 of a-z, 0-9, - and _")]
     Grammar(String),
-    /// It is taken for good.
+    /// It is reserved.
     #[error("'{0}' is reserved: choose another name")]
     Reserved(String),
 }
@@ -41,8 +41,9 @@ impl MemberName {
 impl FromStr for MemberName {
     type Err = BadName;
     fn from_str(text: &str) -> Result<Self, BadName> {
-        let legal =
-            |(at, b): (usize, u8)| b.is_ascii_lowercase() || at > 0 && (b.is_ascii_digit() || b"-_".contains(&b));
+        let legal = |(at, b): (usize, u8)| {
+            b.is_ascii_lowercase() || at > 0 && (b.is_ascii_digit() || b"-_".contains(&b))
+        };
         if text.is_empty() || text.len() > 32 || !text.bytes().enumerate().all(legal) {
             return Err(BadName::Grammar(text.chars().take(64).collect()));
         }

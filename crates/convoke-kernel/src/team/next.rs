@@ -1,4 +1,5 @@
-//! What a member does next when it has nothing under way. One pure function, asked by whoever drives it.
+//! What a member does next when it has nothing under way. One pure
+//! function, called by the driver of the member.
 
 use crate::ids::TaskId;
 use crate::team::{Board, Claimant, LEAD, RequestKind, RequestState, Roster, Standing};
@@ -6,7 +7,7 @@ use crate::team::{Board, Claimant, LEAD, RequestKind, RequestState, Roster, Stan
 /// What a member without an open exchange does next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
-    /// It stops: somebody asked for it, and nothing of its own is left to finish.
+    /// It stops: it was asked to, and has no work of its own left to finish.
     Stop,
     /// It reads its letters.
     Read,
@@ -23,12 +24,12 @@ pub enum Next {
 /// How often a member that ended its work without finishing its task is asked to go on with it.
 pub(crate) const OFFERS: u32 = 2;
 
-/// Decides. In this order: control messages, letters, its own unfinished task, a new one. The lead only reads: tasks are for
-/// teammates, and it goes on when somebody writes to it.
+/// Decides. In this order: control messages, letters, its own unfinished task, a new one. The lead only
+/// reads: tasks are for teammates, and a letter makes it go on.
 pub fn next(roster: &Roster, board: &Board, me: &Claimant, at: u64) -> Next {
     let Some(member) = roster.member(&me.name) else { return Next::Rest };
     if me.agent.as_ref().is_some_and(|agent| *agent != member.agent) {
-        // Somebody else has the name by now: whoever had it before has stopped.
+        // A new member has the name by now: the one that had it before has stopped.
         return Next::Rest;
     }
     let held = board.held_by(&member.agent);
@@ -36,7 +37,7 @@ pub fn next(roster: &Roster, board: &Board, me: &Claimant, at: u64) -> Next {
     match &member.standing {
         Standing::Stopped { .. } => Next::Rest,
         Standing::Stopping { request, .. } => {
-            // With no work of its own there is nothing to weigh: it stops without being asked what it thinks of it.
+            // Without work of its own there is nothing to decide: it stops without a request to the model.
             let unread = roster.request(request).is_some_and(|asked| asked.state == RequestState::Pending);
             let only_the_request = unread && member.waiting == 1 && held.is_none();
             letters.filter(|_| !only_the_request).unwrap_or(Next::Stop)
@@ -46,15 +47,17 @@ pub fn next(roster: &Roster, board: &Board, me: &Claimant, at: u64) -> Next {
             _ if member.name == LEAD || awaits_approval(roster, &member.name) => Next::Rest,
             Some(task) if task.offers < OFFERS => Next::GoOn(task.id.clone()),
             Some(task) => Next::GiveBack(task.id.clone()),
-            None => match board.claimable(me, at).iter().find(|task| task.given_up.as_ref() != Some(&me.name)) {
-                Some(task) => Next::Claim(task.id.clone()),
-                None => Next::Rest,
-            },
+            None => {
+                match board.claimable(me, at).iter().find(|task| task.given_up.as_ref() != Some(&me.name)) {
+                    Some(task) => Next::Claim(task.id.clone()),
+                    None => Next::Rest,
+                }
+            }
         }),
     }
 }
 
-/// Whether a plan of its own waits for an answer: until that comes as a letter there is nothing it may do.
+/// Whether a plan of its own waits for an answer: until that comes as a letter it may do nothing.
 fn awaits_approval(roster: &Roster, name: &str) -> bool {
     let open = roster.open_requests();
     open.iter().any(|(_, request)| request.kind == RequestKind::Plan && request.from == name)
@@ -64,7 +67,7 @@ fn awaits_approval(roster: &Roster, name: &str) -> bool {
 mod tests {
     use super::*;
     use crate::ids::{AgentId, MessageId};
-    use crate::team::{BoardEntry, LetterKind, NewTask, Postmark, RosterEntry};
+    use crate::team::{BoardEntry, LetterHeader, LetterKind, NewTask, RosterEntry};
 
     const AT: u64 = 1_000;
 
@@ -84,7 +87,8 @@ mod tests {
 
         fn spawns(&mut self) {
             let agent = self.agent();
-            let (name, role) = ("alice".parse().unwrap(), "coder".to_owned());
+            let name = "alice".parse().unwrap();
+            let role = "coder".to_owned();
             self.does(RosterEntry::Spawn { name, role, agent, requires_plan: true, by: LEAD.to_owned() });
         }
 
@@ -118,8 +122,9 @@ mod tests {
         }
 
         fn writes_to(&mut self, name: &str, kind: LetterKind) {
-            let (id, from) = (MessageId::derived(&["letter"]), "person".to_owned());
-            self.does(RosterEntry::Post(Postmark { id, from, to: name.to_owned(), kind, urgent: false }));
+            let id = MessageId::derived(&["letter"]);
+            let from = "person".to_owned();
+            self.does(RosterEntry::Post(LetterHeader { id, from, to: name.to_owned(), kind, urgent: false }));
         }
 
         fn reads(&mut self) {
@@ -130,7 +135,8 @@ mod tests {
 
         /// The request and the letter that carries it, as they are always made together.
         fn asks_to_stop(&mut self) {
-            let (from, to) = (LEAD.to_owned(), "alice".to_owned());
+            let from = LEAD.to_owned();
+            let to = "alice".to_owned();
             self.does(RosterEntry::AskShutdown { request: request(), from, to, deadline: AT + 60 });
             self.writes_to("alice", LetterKind::ShutdownRequest);
         }

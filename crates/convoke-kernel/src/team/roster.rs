@@ -1,15 +1,16 @@
-//! Who belongs to a team: members and where they stand, how many letters wait for each, and requests that wait for their answer.
+//! The members of a team and where they stand, how many letters wait for each,
+//! and requests that wait for their answer.
 //!
-//! What is recorded here are facts that outlive any process. Whether somebody is at work right now is not among them: see
-//! [`state_of`], which takes that from who drives the member's stream.
+//! What is recorded here are facts that outlive any process. Whether a member is at work right now is not
+//! among them: see [`state_of`], which takes that from the process that drives the member's stream.
 
 mod decide;
 mod events;
 mod fold;
+mod refusals;
 mod state;
 #[cfg(test)]
 mod tests;
-mod words;
 
 use std::collections::BTreeMap;
 
@@ -24,7 +25,7 @@ pub use state::{MemberState, MemberView, state_of};
 use crate::ids::{AgentId, MessageId, TaskId};
 use crate::team::{LEAD, LetterKind, MemberName};
 
-/// Letters that may wait for one member; whoever writes more is told to wait.
+/// Letters that may wait for one member; a sender of more is told to wait.
 pub const QUEUE: u32 = 100;
 
 /// Where a member stands for good.
@@ -65,7 +66,7 @@ pub struct Member {
     pub role: String,
     /// Its agent.
     pub agent: AgentId,
-    /// Who made it a member.
+    /// The name of the one that made it a member.
     pub by: String,
     /// When.
     pub at: u64,
@@ -102,13 +103,13 @@ pub enum RequestKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestState {
-    /// Nobody has answered yet.
+    /// There is no answer yet.
     Pending,
     /// Yes.
     Approved,
     /// No.
     Rejected,
-    /// Nobody answered in time, or whoever asked is gone.
+    /// No answer came in time, or the one that asked is gone.
     Expired,
 }
 
@@ -117,9 +118,9 @@ pub enum RequestState {
 pub struct Request {
     /// What is asked for.
     pub kind: RequestKind,
-    /// Who asks.
+    /// The name of the one that asks.
     pub from: String,
-    /// Who is to answer.
+    /// The name of the one that is to answer.
     pub to: String,
     /// The task it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -128,19 +129,19 @@ pub struct Request {
     pub at: u64,
     /// What became of it.
     pub state: RequestState,
-    /// Who answered.
+    /// The name of the one that answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
 }
 
 /// What the roster needs to know of a letter.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Postmark {
+pub struct LetterHeader {
     /// The letter.
     pub id: MessageId,
-    /// From whom.
+    /// The sender.
     pub from: String,
-    /// For whom.
+    /// The reader.
     pub to: String,
     /// What it is.
     pub kind: LetterKind,
@@ -155,7 +156,7 @@ pub struct Roster {
     count: u64,
     members: BTreeMap<String, Member>,
     requests: BTreeMap<MessageId, Request>,
-    /// How often each name was given, so that two bearers of one name never share an agent.
+    /// How often each name was given, so that two members of one name never share an agent.
     generations: BTreeMap<String, u32>,
 }
 
@@ -177,30 +178,31 @@ pub enum RosterEntry {
         agent: AgentId,
         /// Whether it needs an approved plan.
         requires_plan: bool,
-        /// Who wants it.
+        /// The name of the one that wants it.
         by: String,
     },
     /// A letter is sent. It counts as waiting from here.
-    Post(Postmark),
+    Post(LetterHeader),
     /// Letters became part of a member's history.
     Take {
-        /// Whose.
+        /// The reader.
         name: String,
         /// Which: id and whether it was urgent.
         letters: Vec<(MessageId, bool)>,
     },
     /// Letters left the history again and wait once more.
     PutBack {
-        /// Whose.
+        /// The reader.
         name: String,
         /// Which: id and whether it is urgent.
         letters: Vec<(MessageId, bool)>,
     },
-    /// A teammate asks for its plan to be approved. A plan of its own that still waits is replaced (it expires).
+    /// A teammate asks for its plan to be approved. A plan of its own that still waits is replaced (it
+    /// expires).
     AskPlan {
         /// The request.
         request: MessageId,
-        /// Who asks.
+        /// The teammate.
         from: String,
         /// The task the plan is for.
         task: Option<TaskId>,
@@ -209,63 +211,65 @@ pub enum RosterEntry {
     AnswerPlan {
         /// The request.
         request: MessageId,
-        /// Who answers: `lead` or `person`.
+        /// The name of the one that answers: `lead` or `person`.
         by: String,
         /// The answer.
         approve: bool,
     },
-    /// Somebody wants a teammate to stop.
+    /// The lead or a person asks a teammate to stop.
     AskShutdown {
         /// The request.
         request: MessageId,
-        /// Who asks.
+        /// The name of the one that asks.
         from: String,
-        /// Who is to stop.
+        /// The teammate.
         to: String,
         /// When the runtime stops it.
         deadline: u64,
     },
-    /// The teammate answers. A refusal makes it live again; an agreement leaves it stopping until it has stopped.
+    /// The teammate answers. A refusal makes it live again; an agreement leaves it stopping until it has
+    /// stopped.
     AnswerShutdown {
         /// The request.
         request: MessageId,
-        /// Who answers.
+        /// The teammate.
         by: String,
         /// The answer.
         approve: bool,
     },
-    /// A member has stopped. A shutdown of it that waits is thereby answered (approved, or expired past its deadline), its own plans expire.
+    /// A member has stopped. A shutdown of it that waits is thereby answered (approved, or expired past its
+    /// deadline), its own plans expire.
     Stop {
-        /// Who.
+        /// The member.
         name: String,
         /// Why.
         why: String,
     },
     /// A member's work failed.
     Fail {
-        /// Who.
+        /// The member.
         name: String,
         /// Why.
         why: String,
     },
     /// A member that had failed works again. Nothing happens to one that had not.
     Recover {
-        /// Who.
+        /// The member.
         name: String,
     },
     /// A member uses no resources from now on. Nothing happens to one that already sleeps.
     Sleep {
-        /// Who.
+        /// The member.
         name: String,
     },
     /// It is awake again. Nothing happens to one that is.
     Wake {
-        /// Who.
+        /// The member.
         name: String,
     },
-    /// The lead has been told who sleeps.
+    /// The lead has been told which members sleep.
     TellRests {
-        /// Of whom.
+        /// The members.
         names: Vec<String>,
     },
 }
@@ -273,7 +277,7 @@ pub enum RosterEntry {
 /// Why an entry cannot be made; the text is for a model or a person to act on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RosterRefusal {
-    /// Nobody has this name. The text names who there is, and what was probably meant.
+    /// No member has this name. The text names the members there are, and which one was probably meant.
     #[error("{0}")]
     Unknown(String),
     /// A live member has this name.
@@ -287,15 +291,17 @@ pub enum RosterRefusal {
     /// The member has stopped.
     #[error("{name} has stopped ({why}) and reads nothing any more; spawn it again if it is needed")]
     Stopped {
-        /// Who.
+        /// The member.
         name: String,
         /// Why.
         why: String,
     },
     /// Too many letters wait.
-    #[error("{name} has {QUEUE} unread letters, which is as many as may wait: try again when it has read some")]
+    #[error(
+        "{name} has {QUEUE} unread letters, which is as many as may wait: try again when it has read some"
+    )]
     Full {
-        /// Who.
+        /// The member.
         name: String,
     },
     /// The request is not there, or not one that this member can answer now.
@@ -338,7 +344,7 @@ impl Roster {
         self.requests.get(id)
     }
 
-    /// Requests that nobody has answered, oldest first.
+    /// Requests without an answer, oldest first.
     pub fn open_requests(&self) -> Vec<(&MessageId, &Request)> {
         let open = self.requests.iter().filter(|(_, request)| request.state == RequestState::Pending);
         let mut open: Vec<_> = open.collect();
@@ -346,15 +352,17 @@ impl Roster {
         open
     }
 
-    /// Members that sleep and of whom the lead has not been told.
+    /// Members that sleep and of which the lead has not been told.
     pub fn untold_rests(&self) -> Vec<&Member> {
-        let untold = |member: &&Member| member.asleep.is_some() && !member.told && member.standing == Standing::Live;
+        let untold =
+            |member: &&Member| member.asleep.is_some() && !member.told && member.standing == Standing::Live;
         self.members().filter(|member| member.name != LEAD).filter(untold).collect()
     }
 
     /// The member that this name means, if a letter can be sent to it.
     pub fn recipient(&self, name: &str) -> Result<&Member, RosterRefusal> {
-        let member = self.member(name).ok_or_else(|| RosterRefusal::Unknown(words::unknown(self, name)))?;
+        let member =
+            self.member(name).ok_or_else(|| RosterRefusal::Unknown(refusals::unknown(self, name)))?;
         match &member.standing {
             Standing::Stopped { why, .. } => {
                 Err(RosterRefusal::Stopped { name: member.name.clone(), why: why.clone() })

@@ -1,15 +1,28 @@
-//! The tools an agent is offered, and what counts as a usable call.
+//! The tools an agent is offered, and what counts as a usable call. A tool is one file and one row of the
+//! table below.
 
-mod declare;
+mod bash;
+mod edit;
+mod fields;
 mod files;
+mod given;
+mod glob;
+mod grep;
 mod narrow;
+mod read_result;
+mod report_findings;
+mod report_verdicts;
+mod request;
+mod run_status;
+mod shown;
+mod structured_output;
+mod table;
+mod task;
 mod team;
 mod workflow;
 
 use serde_json::Value;
 
-use crate::approval::Subject;
-use crate::confinement::Isolation;
 use crate::consent::Consent;
 use crate::findings::{Ballot, Report};
 use crate::output::Output;
@@ -17,68 +30,61 @@ use crate::spec::Role;
 use crate::todo::TodoItem;
 use crate::wire::{INVALID_INPUT, ToolCall};
 
-pub(crate) use declare::{
-    REPORT_FINDINGS, REPORT_VERDICTS, STRUCTURED_OUTPUT, WORKFLOW, hands, read_result, report_findings,
-    report_verdicts, run_status, structured_output, task,
-};
-pub use files::{FileEdit, GlobCall, GrepCall};
-pub(crate) use narrow::Hand;
-pub use narrow::{Tools, known_tools};
-use team::TeamWanted;
+pub use bash::{COMMANDS, bash_without_schema, is_command};
+pub(crate) use edit::EDIT;
+pub use edit::FileEdit;
+pub use files::FileCall;
+pub use given::{AfterCrash, GivenTool, GivenTools};
+pub use glob::GlobCall;
+pub use grep::GrepCall;
+pub use narrow::{Part, Tools, known_tools, parts};
+pub(crate) use report_findings::REPORT_FINDINGS;
+pub(crate) use report_verdicts::REPORT_VERDICTS;
+pub use request::ToolRequest;
+pub use shown::{Shown, shown};
+pub(crate) use structured_output::{STRUCTURED_OUTPUT, value_of};
+use table::{AnyTool, Tool, Who, row};
+pub(crate) use table::{Offer, declare};
 pub use team::{SpawnCall, TaskCreateCall, TaskStatusCall, TaskUpdateCall, TeamCall};
-pub(crate) use team::{declare_lead, declare_teammate};
-pub(crate) use workflow::workflow;
-pub use workflow::{ProgramCall, WorkflowCall};
+pub use workflow::{ProgramCall, WORKFLOW, WorkflowCall};
 
-/// A call that can be run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ToolRequest {
-    /// Run a command in the agent's shell.
-    Bash {
-        /// The command.
-        command: String,
-    },
-    /// Replace the agent's shell by a new one.
-    RestartBash,
-    /// Show or change a file.
-    Edit(FileEdit),
-    /// Look for files.
-    Glob(GlobCall),
-    /// Look into files.
-    Grep(GrepCall),
-    /// Give one task to a sub-agent.
-    Task {
-        /// The whole task.
-        prompt: String,
-        /// Where it works.
-        isolation: Isolation,
-    },
-    /// Run a workflow.
-    Workflow {
-        /// What it is to do.
-        what: WorkflowCall,
-        /// Whether somebody agreed to it.
-        consent: Consent,
-    },
-    /// Read the rest of a result.
-    ReadResult {
-        /// The run.
-        run: String,
-        /// The item, from 1; 0 is what stands before them.
-        item: u32,
-        /// Where to start.
-        from: usize,
-    },
-    /// Say how far a run is.
-    RunStatus {
-        /// The run.
-        run: String,
-    },
-    /// Do something with the team, its mail or its board.
-    Team(TeamCall),
-}
+/// The table of tools, in the order in which they are declared; the order counts, because requests share
+/// their beginning. Lookup by name, what each role is offered, what rules and `tools:` of an agent's
+/// definition can name, which names are taken and how views call a call are all derived from it. Tools of the
+/// embedding program join it through `AnyTool`, and those of MCP servers are to join there too.
+static TABLE: &[&Tool] = &[
+    &bash::TOOL,
+    &edit::TOOL,
+    &glob::TOOL,
+    &grep::TOOL,
+    &task::TOOL,
+    &workflow::TOOL,
+    &read_result::TOOL,
+    &run_status::TOOL,
+    &report_findings::TOOL,
+    &report_verdicts::TOOL,
+    &structured_output::TOOL,
+    &team::members::SPAWN_TEAMMATE,
+    &team::mail::SEND_MESSAGE,
+    &team::mail::BROADCAST,
+    &team::mail::READ_INBOX,
+    &team::members::LIST_TEAMMATES,
+    &team::members::REQUEST_SHUTDOWN,
+    &team::plans::REVIEW_PLAN,
+    &team::own::IDLE,
+    &team::board::CLAIM_TASK,
+    &team::plans::SUBMIT_PLAN,
+    &team::members::ANSWER_SHUTDOWN,
+    &team::board::TASK_CREATE,
+    &team::board::TASK_UPDATE,
+    &team::board::TASK_GET,
+    &team::board::TASK_LIST,
+    &team::own::TODO,
+    &team::own::COMPACT,
+    &team::own::RECALL,
+];
 
-/// What a call asks for, before anybody has agreed to anything.
+/// What a call asks for, before consent and rules are looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Wanted {
     /// Something to be run.
@@ -97,78 +103,32 @@ pub(crate) enum Wanted {
     Compact(Option<String>),
 }
 
-/// Who makes a call, as far as it matters to what the call means.
+/// The agent that makes a call, as far as it matters to what the call means.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Caller<'a> {
     pub(crate) role: Role,
     /// How many findings a verifier has to judge.
     pub(crate) findings: u32,
-    /// The only hands it was given.
+    /// The only local tools it was given.
     pub(crate) hands: Option<&'a Tools>,
     /// The shape its result has to have.
     pub(crate) output: Option<&'a Output>,
-    /// Whether somebody agreed to a workflow.
+    /// Whether a person agreed to a workflow.
     pub(crate) consent: Consent,
     /// Whether it belongs to a team.
     pub(crate) in_team: bool,
-}
-
-impl ToolRequest {
-    /// Whether it may change something right here: such calls run one at a time and alone, and one that was cut off is not
-    /// repeated, because nobody knows what it did.
-    pub fn writes(&self) -> bool {
-        match self {
-            ToolRequest::Bash { .. } | ToolRequest::RestartBash => true,
-            ToolRequest::Edit(edit) => edit.writes(),
-            ToolRequest::Glob(_) | ToolRequest::Grep(_) => false,
-            ToolRequest::Task { .. } | ToolRequest::Workflow { .. } => false,
-            ToolRequest::ReadResult { .. } | ToolRequest::RunStatus { .. } | ToolRequest::Team(_) => false,
-        }
-    }
-
-    /// Whether it is done with the agent's own hands, in its shell or on its files, and not by other agents.
-    pub fn is_own_work(&self) -> bool {
-        match self {
-            ToolRequest::Bash { .. } | ToolRequest::RestartBash => true,
-            ToolRequest::Edit(_) | ToolRequest::Glob(_) | ToolRequest::Grep(_) => true,
-            ToolRequest::Task { .. } | ToolRequest::Workflow { .. } => false,
-            ToolRequest::ReadResult { .. } | ToolRequest::RunStatus { .. } | ToolRequest::Team(_) => false,
-        }
-    }
-
-    /// What rules look at; `None` for what no rule is about.
-    pub(crate) fn subject(&self, dir: &str) -> Option<Subject<'_>> {
-        match self {
-            ToolRequest::Bash { command } => Some(Subject::Command(command)),
-            ToolRequest::Edit(edit) => {
-                let tool = if edit.writes() { "edit" } else { "view" };
-                Some(Subject::file(tool, edit.path(), edit.writes(), dir))
-            }
-            ToolRequest::Glob(glob) => Some(Subject::file("glob", glob.path.as_deref().unwrap_or("."), false, dir)),
-            ToolRequest::Grep(grep) => Some(Subject::file("grep", grep.path.as_deref().unwrap_or("."), false, dir)),
-            ToolRequest::RestartBash
-            | ToolRequest::Task { .. }
-            | ToolRequest::Workflow { .. }
-            | ToolRequest::ReadResult { .. }
-            | ToolRequest::RunStatus { .. }
-            | ToolRequest::Team(_) => None,
-        }
-    }
-
-    /// Whether calls of this kind are done one after the other, in the order they were written: letters arrive as they were sent.
-    pub(crate) fn takes_turns(&self) -> bool {
-        matches!(self, ToolRequest::Team(_))
-    }
-}
-
-/// Whether a call runs a command in the agent's shell.
-pub(crate) fn is_command(name: &str) -> bool {
-    name == declare::BASH
+    /// The tools of the embedding program.
+    pub(crate) given: &'a [GivenTool],
 }
 
 /// Whether a call shows the agent something of the tree.
 pub(crate) fn looks(name: &str) -> bool {
-    matches!(name, declare::BASH | declare::EDIT | declare::GLOB | declare::GREP)
+    row(name).is_some_and(|tool| !tool.parts.is_empty())
+}
+
+/// What a call that starts agents is about; `None` for any other call.
+pub(crate) fn started_by(name: &str, input: &Value) -> Option<String> {
+    row(name)?.starts?(input)
 }
 
 /// Reads a call; the error is the text the model gets as its result.
@@ -181,107 +141,47 @@ pub(crate) fn read(call: &ToolCall, caller: &Caller<'_>) -> Result<Wanted, Strin
     refused.map_or(Ok(wanted), Err)
 }
 
-/// The value that a call of `StructuredOutput` hands in, whatever it is worth.
-pub(crate) fn value_of(call: &ToolCall) -> Option<Value> {
-    serde_json::from_str(call.input.as_str()).ok()
-}
-
 fn read_any(call: &ToolCall, caller: &Caller<'_>) -> Result<Wanted, String> {
-    let input: Value = serde_json::from_str(call.input.as_str()).map_err(|e| format!("unreadable input: {e}"))?;
+    let input: Value =
+        serde_json::from_str(call.input.as_str()).map_err(|e| format!("unreadable input: {e}"))?;
     if let Some(raw) = input.get(INVALID_INPUT) {
         let shown: String = raw.as_str().unwrap_or_default().chars().take(200).collect();
         return Err(format!(
-            "Not run: the input of this call was not a JSON object. Send it again as valid JSON. It began: {shown}"
+            "Not run: the input of this call was not a JSON object. Send it again as valid JSON. It began: \
+                {shown}"
         ));
     }
-    match (call.name.as_str(), caller.role) {
-        (declare::BASH, _) => read_bash(&input).map(Wanted::Run),
-        (declare::EDIT, _) => files::read_edit(&input).map(|edit| Wanted::Run(ToolRequest::Edit(edit))),
-        (declare::GLOB, _) => files::read_glob(&input).map(|glob| Wanted::Run(ToolRequest::Glob(glob))),
-        (declare::GREP, _) => files::read_grep(&input).map(|grep| Wanted::Run(ToolRequest::Grep(grep))),
-        (declare::TASK, Role::Lead) => read_task(&input).map(Wanted::Run),
-        (declare::WORKFLOW, Role::Lead) => {
-            let what = workflow::read_workflow(&input)?;
-            Ok(Wanted::Run(ToolRequest::Workflow { what, consent: caller.consent }))
-        }
-        (declare::READ_RESULT, Role::Lead) => read_result_call(&input).map(Wanted::Run),
-        (declare::RUN_STATUS, Role::Lead) => read_run_status(&input).map(Wanted::Run),
-        (REPORT_FINDINGS, Role::Worker) => {
-            Report::read(&input).map(Wanted::Report).map_err(|why| format!("Not recorded: {why}"))
-        }
-        (REPORT_VERDICTS, Role::Verifier) => {
-            let ballot = Ballot::read(&input, caller.findings as usize);
-            ballot.map(Wanted::Ballot).map_err(|why| format!("Not recorded: {why}"))
-        }
-        (STRUCTURED_OUTPUT, _) if caller.output.is_some() => {
-            caller.output.map_or(Ok(()), |output| output.fits(&input))?;
-            Ok(Wanted::Output(input))
-        }
-        (other, role) => {
-            let read = caller.in_team.then(|| team::read_team(other, &input, role == Role::Lead)).flatten();
-            match read.unwrap_or_else(|| Err(format!("unknown tool: {other}")))? {
-                TeamWanted::Run(call) => Ok(Wanted::Run(ToolRequest::Team(call))),
-                TeamWanted::Idle => Ok(Wanted::Idle),
-                TeamWanted::Todo(items) => Ok(Wanted::Todo(items)),
-                TeamWanted::Compact(focus) => Ok(Wanted::Compact(focus)),
-            }
-        }
-    }
-}
-
-fn read_task(input: &Value) -> Result<ToolRequest, String> {
-    let isolation = match input.get("isolation").filter(|isolation| !isolation.is_null()) {
-        None => Isolation::None,
-        Some(isolation) => serde_json::from_value(isolation.clone())
-            .map_err(|_| "task error: isolation is none, copy or worktree.".to_owned())?,
-    };
-    match input.get("prompt").and_then(Value::as_str) {
-        Some(prompt) if !prompt.trim().is_empty() => Ok(ToolRequest::Task { prompt: prompt.to_owned(), isolation }),
-        _ => Err("task error: no prompt was provided.".to_owned()),
-    }
-}
-
-fn read_result_call(input: &Value) -> Result<ToolRequest, String> {
-    let number = |name: &str| input.get(name).and_then(Value::as_u64);
-    let run = input.get("run").and_then(Value::as_str).map(str::trim).filter(|run| !run.is_empty());
-    match (run, number("item").and_then(|item| u32::try_from(item).ok())) {
-        (Some(run), Some(item)) => {
-            let from = number("from").and_then(|from| usize::try_from(from).ok()).unwrap_or(0);
-            Ok(ToolRequest::ReadResult { run: run.to_owned(), item, from })
-        }
-        _ => Err("read_result error: give run (wf_…) and item, as the Workflow result names them.".to_owned()),
-    }
-}
-
-fn read_run_status(input: &Value) -> Result<ToolRequest, String> {
-    match input.get("run").and_then(Value::as_str).map(str::trim).filter(|run| !run.is_empty()) {
-        Some(run) => Ok(ToolRequest::RunStatus { run: run.to_owned() }),
-        None => Err("run_status error: give run (wf_…), as the Workflow call named it.".to_owned()),
-    }
-}
-
-fn read_bash(input: &Value) -> Result<ToolRequest, String> {
-    if input.get("restart") == Some(&Value::Bool(true)) {
-        return Ok(ToolRequest::RestartBash);
-    }
-    match input.get("command").and_then(Value::as_str) {
-        Some(command) if command.contains('\0') => Err("bash error: the command holds a NUL character.".to_owned()),
-        Some(command) if !command.trim().is_empty() => Ok(ToolRequest::Bash { command: command.to_owned() }),
-        _ => Err("bash error: no command was provided.".to_owned()),
+    let who = Who { role: caller.role, in_team: caller.in_team, has_output: caller.output.is_some() };
+    match AnyTool::of(&call.name, who, caller.given) {
+        Some(tool) => tool.read(&input, caller),
+        None => Err(format!("unknown tool: {}", call.name)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::confinement::Isolation;
     use crate::segment::Segment;
 
     fn caller(role: Role) -> Caller<'static> {
-        Caller { role, findings: 0, hands: None, output: None, consent: Consent::Missing, in_team: false }
+        Caller {
+            role,
+            findings: 0,
+            hands: None,
+            output: None,
+            consent: Consent::Missing,
+            in_team: false,
+            given: &[],
+        }
     }
 
     fn check(name: &str, input: &str, expected: Result<ToolRequest, &str>) {
-        let call = ToolCall { id: "t".into(), name: name.into(), input: Segment::from_json(input.to_owned()).unwrap() };
+        let call = ToolCall {
+            id: "t".into(),
+            name: name.into(),
+            input: Segment::from_json(input.to_owned()).unwrap(),
+        };
         match (read(&call, &caller(Role::Lead)), expected) {
             (Ok(got), Ok(want)) => assert_eq!(got, Wanted::Run(want)),
             (Err(got), Err(want)) => assert!(got.contains(want), "{got:?} does not contain {want:?}"),
@@ -318,16 +218,17 @@ mod tests {
         check("task", r#"{"prompt":"look","isolation":"moon"}"#, Err("none, copy or worktree"));
         check("task", "{}", Err("no prompt was provided"));
         check("task", r#"{"prompt":[1]}"#, Err("no prompt was provided"));
-        assert_eq!(task()["input_schema"]["required"], serde_json::json!(["prompt"]));
+        assert_eq!(task::declaration()["input_schema"]["required"], serde_json::json!(["prompt"]));
     }
 
     #[test]
     fn a1_d3_4_only_the_lead_can_start_agents_whatever_a_child_calls() {
         for name in ["task", "Workflow", "read_result", "run_status"] {
             for role in [Role::Worker, Role::Verifier, Role::Task, Role::Callee, Role::Teammate] {
-                let input = Segment::from_json(r#"{"prompt":"p","subtasks":["s"],"run":"wf_1","item":1}"#).unwrap();
+                let input =
+                    Segment::from_json(r#"{"prompt":"p","subtasks":["s"],"run":"wf_1","item":1}"#).unwrap();
                 let call = ToolCall { id: "t".into(), name: name.into(), input };
-                let given = crate::consent::By::Mode;
+                let given = crate::consent::ConsentBasis::Mode;
                 let answer = read(&call, &Caller { consent: Consent::Given(given), ..caller(role) });
                 assert_eq!(answer, Err(format!("unknown tool: {name}")), "{role:?}");
             }
@@ -347,7 +248,8 @@ mod tests {
 
     #[test]
     fn what_an_agent_was_not_given_is_refused_by_the_dispatcher_whatever_was_declared() {
-        let names = |names: &[&str]| known_tools(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).0;
+        let names =
+            |names: &[&str]| known_tools(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).0;
         let reader = names(&["Read", "Grep"]);
         let check = |hands: &Tools, name: &str, input: &str, expected: Option<&str>| {
             let input = Segment::from_json(input.to_owned()).unwrap();

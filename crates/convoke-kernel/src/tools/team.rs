@@ -1,14 +1,15 @@
-//! The tools of a team: what the lead and its teammates are offered beside their hands, and what counts as a usable call. What a call
-//! does is for the runtime, and whether it may be done for the roster and the board.
+//! The tools of a team: what the lead and its teammates are offered beside their local tools,
+//! and what counts as a usable call. The runtime does what a call asks for; the roster and
+//! the board decide whether it may be done.
 
-mod declare;
-mod read;
+pub(super) mod board;
+pub(super) mod mail;
+pub(super) mod members;
+pub(super) mod own;
+pub(super) mod plans;
 
-pub(crate) use declare::{declare_lead, declare_teammate};
-pub(crate) use read::read_team;
-
+use super::{ToolRequest, Wanted};
 use crate::confinement::Isolation;
-use crate::todo::TodoItem;
 
 /// A teammate that is to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +22,7 @@ pub struct SpawnCall {
     pub prompt: String,
     /// Whether a plan has to be approved before it may write.
     pub require_plan: bool,
-    /// The only hands it is given; absent is all of them.
+    /// The only local tools it is given; absent is all of them.
     pub tools: Option<Vec<String>>,
     /// Where it works.
     pub isolation: Isolation,
@@ -53,7 +54,7 @@ pub enum TaskStatusCall {
     Failed,
     /// It goes back to the board: its holder gives it up, or the lead wants a failed one tried again.
     Pending,
-    /// Nobody is to do it; for the lead to say.
+    /// It is not to be done any more; for the lead to say.
     Cancelled,
 }
 
@@ -89,7 +90,7 @@ pub enum TeamCall {
     Spawn(SpawnCall),
     /// Write to one member.
     Send {
-        /// To whom, as it was said.
+        /// The reader, as it was said.
         to: String,
         /// What.
         text: String,
@@ -103,11 +104,11 @@ pub enum TeamCall {
     },
     /// Show the letters that wait for the lead. Looking does not consume.
     ReadInbox,
-    /// Show who there is and what they do.
+    /// Show the members and what they do.
     ListTeammates,
     /// Ask a teammate to stop. The lead's.
     RequestShutdown {
-        /// Whom.
+        /// The teammate.
         name: String,
         /// Why.
         reason: String,
@@ -160,15 +161,10 @@ pub enum TeamCall {
     },
 }
 
-/// What a call of a team's tools asks for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum TeamWanted {
-    /// Something that the runtime does.
-    Run(TeamCall),
-    /// To end the work for now.
-    Idle,
-    /// To write down what there is to do.
-    Todo(Vec<TodoItem>),
-    /// To begin a new history, with this in mind.
-    Compact(Option<String>),
+/// Something that the runtime does.
+fn run(call: TeamCall) -> Wanted {
+    Wanted::Run(ToolRequest::Team(call))
 }
+
+#[cfg(test)]
+mod tests;

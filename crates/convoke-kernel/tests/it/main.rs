@@ -5,4 +5,6 @@
 mod doors;
 mod snapshots;
 mod tidy;
+mod tidy_docs;
 mod tidy_doors;
+mod tidy_tools;

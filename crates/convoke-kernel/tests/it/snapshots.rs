@@ -1,8 +1,9 @@
-//! What the model sees of an agent before anybody speaks. A change here is a change of behaviour: read the difference.
+//! What the model sees of an agent before anything is said to it. A change here is a
+//! change of behaviour: read the difference.
 
 use convoke_kernel::{
-    AgentSpec, CHILD_TURNS, Callee, Capabilities, Child, Confinement, FanOut, Isolation, LeadSettings, Limits,
-    Membership, Network, Role, Sandbox, Segment, SessionId, Teammate, Thinking,
+    AgentSpec, CHILD_TURNS, Callee, Capabilities, Child, Confinement, FanOut, Isolation, LeadSettings,
+    Limits, Membership, Network, Role, Sandbox, Segment, SessionId, Teammate, Thinking,
 };
 
 fn capabilities(anthropic: bool) -> Capabilities {
@@ -22,20 +23,28 @@ fn lead(anthropic: bool) -> AgentSpec {
 }
 
 fn lead_of(anthropic: bool, team: Option<Membership>) -> AgentSpec {
+    AgentSpec::lead(settings(anthropic, team))
+}
+
+fn settings(anthropic: bool, team: Option<Membership>) -> LeadSettings {
     let child = Child {
         model: "claude-opus-4-8".into(),
         capabilities: capabilities(anthropic),
         limits: Limits { max_turns: CHILD_TURNS, ..Limits::default() },
         rates: None,
     };
-    AgentSpec::lead(LeadSettings {
+    LeadSettings {
         session: SessionId::from_bits([0; 10]),
         dir: "/work".into(),
         model: "claude-opus-4-8".into(),
         capabilities: capabilities(anthropic),
         limits: Limits::default(),
         rates: None,
-        confinement: Confinement { sandbox: Sandbox::Workspace, network: Network::Off, ..Confinement::default() },
+        confinement: Confinement {
+            sandbox: Sandbox::Workspace,
+            network: Network::Off,
+            ..Confinement::default()
+        },
         approvals: Default::default(),
         fan_out: Some(FanOut {
             mode: true,
@@ -45,10 +54,11 @@ fn lead_of(anthropic: bool, team: Option<Membership>) -> AgentSpec {
             quoted: false,
             fresh: false,
             child,
+            callees: Default::default(),
         }),
         team,
         extra_system: Some("Speak plainly.".into()),
-    })
+    }
 }
 
 /// With UPDATE_SNAPSHOTS set to the snapshots' directory, what is seen becomes what is expected.
@@ -76,6 +86,17 @@ fn the_lead_as_a_generic_endpoint_sees_it() {
 }
 
 #[test]
+fn a_lean_lead_carries_little() {
+    let lean =
+        AgentSpec::lean_lead(LeadSettings { fan_out: None, extra_system: None, ..settings(false, None) });
+    check(&lean, "lead_lean", include_str!("snapshots/lead_lean.txt"));
+    let full = lead(false);
+    let bytes = |spec: &AgentSpec| spec.system.as_str().len() + spec.tools.as_str().len();
+    assert!(bytes(&lean) < 5_000 && bytes(&lean) * 3 < bytes(&full), "{} of {}", bytes(&lean), bytes(&full));
+    assert_eq!(lean.hands.as_ref().map(|hands| hands.names()), Some(vec!["bash", "view", "edit"]));
+}
+
+#[test]
 fn d5_1_d3_4_a_worker_has_its_own_prompt_bash_and_its_report_and_nothing_else() {
     let worker = lead(true).child(Role::Worker, "look", 0).unwrap();
     check(&worker, "worker", include_str!("snapshots/worker.txt"));
@@ -96,11 +117,18 @@ fn a4_a_task_has_its_own_prompt_and_no_way_to_start_others() {
     }
 }
 
+#[test]
+fn an_agent_in_a_worktree_is_told_that_it_can_commit_and_what_counts() {
+    let task = lead(true).child_in(Role::Task, "look", 0, Isolation::Worktree).unwrap();
+    check(&task, "task_worktree", include_str!("snapshots/task_worktree.txt"));
+}
+
 fn callee(schema: Option<&str>, tools: Option<&[&str]>) -> AgentSpec {
     let settings = Callee {
         label: "look".into(),
         instructions: schema.map(|_| "You know the law.".into()),
         child: None,
+        memory: true,
         schema: schema.map(|schema| Segment::from_json(schema).unwrap()),
         tools: tools.map(|tools| tools.iter().map(|tool| (*tool).to_owned()).collect()),
         isolation: Isolation::None,
@@ -116,7 +144,8 @@ fn a_callee_is_told_that_its_last_message_is_a_return_value() {
 
 #[test]
 fn a_callee_with_a_schema_and_few_tools_is_told_that_only_the_call_counts() {
-    let schema = r#"{"properties":{"defects":{"type":"array","items":{"type":"string"}}},"required":["defects"]}"#;
+    let schema =
+        r#"{"properties":{"defects":{"type":"array","items":{"type":"string"}}},"required":["defects"]}"#;
     let callee = callee(Some(schema), Some(&["Read", "Grep"]));
     check(&callee, "callee_value", include_str!("snapshots/callee_value.txt"));
 }
@@ -158,5 +187,9 @@ fn b10_b11_c18_a_teammate_has_its_name_its_role_its_hands_and_its_mail() {
 
 #[test]
 fn a_teammate_whose_plan_is_required_is_told_to_hand_it_in() {
-    check(&teammate(true, Some(&["Read", "Edit"])), "teammate_plan", include_str!("snapshots/teammate_plan.txt"));
+    check(
+        &teammate(true, Some(&["Read", "Edit"])),
+        "teammate_plan",
+        include_str!("snapshots/teammate_plan.txt"),
+    );
 }

@@ -1,10 +1,11 @@
-//! Doors that stay closed: in the crates that work on a tree, files are opened through `convoke-beneath` and not by their path. What is never
-//! in a tree is named here by its file, with the reason.
+//! Doors that stay closed: in the crates that work on a tree, files are opened through `convoke-beneath` and
+//! not by their path. What is never in a tree is named here by its file, with the reason.
 
 use super::tidy::{code, files_of, is_test_file, no_complaints, root};
 
 /// The crates whose code works on trees that commands and strangers fill.
-const AT_TREES: &[&str] = &["convoke-sandbox", "convoke-files", "convoke-trees", "convoke-runtime", "convoke"];
+const AT_TREES: &[&str] =
+    &["convoke", "convoke-sandbox", "convoke-files", "convoke-trees", "convoke-runtime", "convoke-cli"];
 
 /// How a file is opened, made, listed or removed by its path.
 const BY_PATH: &[&str] = &[
@@ -31,12 +32,17 @@ const BY_PATH: &[&str] = &[
 ];
 
 /// Types that can be named without opening anything by its path.
-const TYPES: &[&str] = &["use std::fs::File;", "std::fs::File::from(", "std::fs::Metadata", "std::os::unix::fs::"];
+const TYPES: &[&str] =
+    &["use std::fs::File;", "std::fs::File::from(", "std::fs::Metadata", "std::os::unix::fs::"];
 
 /// Files that open something by its path, and why that is never in a tree, or no door for commands.
 const ALLOWED: &[(&str, &str)] = &[
-    // The sandbox: what the kernel shows, our own directories, and what the stage builds for commands before they run.
-    ("convoke-sandbox/src/bin/convoke-sandbox-helper.rs", "the test helper, which opens what a test tells it to"),
+    // The sandbox: what the kernel shows, our own directories, and what the stage builds for commands before
+    // they run.
+    (
+        "convoke-sandbox/src/bin/convoke-sandbox-helper.rs",
+        "the test helper, which opens what a test tells it to",
+    ),
     ("convoke-sandbox/src/cage.rs", "/proc, and the agent's own private directory, measured"),
     ("convoke-sandbox/src/cgroup.rs", "/sys/fs/cgroup"),
     ("convoke-sandbox/src/cgroup/place.rs", "/proc and /sys/fs/cgroup"),
@@ -51,9 +57,16 @@ const ALLOWED: &[(&str, &str)] = &[
     ("convoke-sandbox/src/confine/lock.rs", "/proc, and the tree's own handle inside the sandbox"),
     ("convoke-sandbox/src/confine/mounts.rs", "/proc"),
     ("convoke-sandbox/src/confine/overlay.rs", "the agent's own layers, and handles of what they lie over"),
+    (
+        "convoke-sandbox/src/confine/own_git.rs",
+        "the agent's own git dir, which is filled before a command runs",
+    ),
     ("convoke-sandbox/src/confine/places.rs", "/etc/ssh"),
     ("convoke-sandbox/src/confine/stage.rs", "the stage, inside the sandbox and before a command runs"),
-    ("convoke-sandbox/src/copy.rs", "the copy, which is our own; the tree is read through handles of its directories"),
+    (
+        "convoke-sandbox/src/copy.rs",
+        "the copy, which is our own; the tree is read through handles of its directories",
+    ),
     (
         "convoke-sandbox/src/copy/listing.rs",
         "names of a tree are listed; the copying looks at each again through handles",
@@ -73,12 +86,16 @@ const ALLOWED: &[(&str, &str)] = &[
     ),
     ("convoke-sandbox/src/sys.rs", "/proc"),
     // Trees: the state directory, and what helper calls of git were given of ours.
-    ("convoke-trees/src/bin/convoke-trees-hooking-git.rs", "the tests' stand-in for git, no part of the program"),
+    (
+        "convoke-trees/src/bin/convoke-trees-hooking-git.rs",
+        "the tests' stand-in for git, no part of the program",
+    ),
     ("convoke-trees/src/git.rs", "the program git, which lies in no tree"),
     ("convoke-trees/src/ignored.rs", "a scratch directory of our own, into which rules are copied"),
     ("convoke-trees/src/layout.rs", "kept files, laid out in a directory of our own"),
     ("convoke-trees/src/record.rs", "the record, in the state directory"),
-    ("convoke-trees/src/store.rs", "the private git directory, and names of a git directory, which are listed"),
+    ("convoke-trees/src/store.rs", "the private git directory"),
+    ("convoke-trees/src/store/find.rs", "names of a git directory, which are listed"),
     ("convoke-trees/src/tree.rs", "indexes of our own"),
     ("convoke-trees/src/turn.rs", "turns and marks of the record, in the state directory"),
     ("convoke-trees/src/worktree/apply.rs", "staged files, in the state directory"),
@@ -86,22 +103,30 @@ const ALLOWED: &[(&str, &str)] = &[
     ("convoke-trees/src/worktree/disk.rs", "the state directory, and git's own directory of a worktree"),
     ("convoke-trees/src/worktree/plan.rs", "the plan, in the state directory"),
     // The runtime: outputs and replies that could not be recorded, both in the state directory.
+    ("convoke-runtime/src/custom.rs", "outputs, in the state directory"),
     ("convoke-runtime/src/driver/commit.rs", "a spooled reply, in the state directory"),
     ("convoke-runtime/src/fan_out/rerun.rs", "outputs, in the state directory"),
     ("convoke-runtime/src/program/calls.rs", "outputs, in the state directory"),
     ("convoke-runtime/src/program/start.rs", "the script as it was begun, in the state directory"),
-    ("convoke-runtime/src/spool.rs", "spooled replies, in a directory of our own that is looked at for its owner"),
+    ("convoke-runtime/src/stream_writer.rs", "a spooled reply, in the state directory"),
+    (
+        "convoke-runtime/src/spool.rs",
+        "spooled replies, in a directory of our own that is looked at for its owner",
+    ),
+    ("convoke-runtime/src/surroundings/mod.rs", "/etc/passwd"),
+    (
+        "convoke-runtime/src/surroundings/own_files.rs",
+        "names of the machine's directories are listed, none of the tree's",
+    ),
     // The command line: the person's own configuration, the state directory, and what documentation needs.
-    ("convoke/src/commands/ask/remember.rs", "the person's own configuration"),
-    ("convoke/src/commands/runs/prune.rs", "the state directory"),
-    ("convoke/src/commands/workflow/agree.rs", "what a person agreed to, in the state directory"),
-    ("convoke/src/confine/hold.rs", "/etc/passwd"),
-    ("convoke/src/confine/own_files.rs", "names of the machine's directories are listed, none of the tree's"),
-    ("convoke/src/doc_test.rs", "a directory of our own for documentation"),
-    ("convoke/src/keeping/checkout.rs", "which directory a worktree stands for, in the state directory"),
-    ("convoke/src/keeping/forget.rs", "the state directory"),
-    ("convoke/src/named.rs", "pipes that a person's shell hands over in /dev and /proc"),
-    ("convoke/src/paths.rs", "the state directory, and whether it can be written"),
+    ("convoke-cli/src/commands/ask/remember.rs", "the person's own configuration"),
+    ("convoke-cli/src/commands/sessions/prune.rs", "the state directory"),
+    ("convoke-cli/src/commands/workflow/agree.rs", "what a person agreed to, in the state directory"),
+    ("convoke-cli/src/doc_test.rs", "a directory of our own for documentation"),
+    ("convoke-cli/src/keeping/checkout.rs", "which directory a worktree stands for, in the state directory"),
+    ("convoke-cli/src/keeping/forget.rs", "the state directory"),
+    ("convoke-cli/src/named.rs", "pipes that a person's shell hands over in /dev and /proc"),
+    ("convoke-cli/src/paths.rs", "the state directory, and whether it can be written"),
 ];
 
 fn opens_by_path(line: &str) -> bool {
@@ -116,38 +141,53 @@ fn opens_by_path(line: &str) -> bool {
 #[test]
 fn no_file_of_a_tree_is_opened_by_its_path() {
     let root = root();
-    let (mut complaints, mut used) = (Vec::new(), Vec::new());
+    let mut complaints = Vec::new();
+    let mut used = Vec::new();
     for (path, text) in AT_TREES.iter().flat_map(|name| files_of(name, &["src"])) {
         if is_test_file(&path) {
             continue;
         }
         let name = path.strip_prefix(root.join("crates")).unwrap().to_string_lossy().into_owned();
-        let found: Vec<usize> =
-            code(&text).lines().enumerate().filter(|(_, line)| opens_by_path(line)).map(|(at, _)| at + 1).collect();
+        let found: Vec<usize> = code(&text)
+            .lines()
+            .enumerate()
+            .filter(|(_, line)| opens_by_path(line))
+            .map(|(at, _)| at + 1)
+            .collect();
         if found.is_empty() {
             continue;
         }
         if ALLOWED.iter().any(|(allowed, _)| *allowed == name) {
             used.push(name);
         } else {
-            complaints.push(format!("{name}, lines {found:?}: opens a file by its path; open it with convoke_beneath"));
+            complaints.push(format!(
+                "{name}, lines {found:?}: opens a file by its path; open it with convoke_beneath"
+            ));
         }
     }
     let unused = ALLOWED.iter().filter(|(allowed, _)| !used.iter().any(|used| used == allowed));
-    complaints.extend(unused.map(|(name, _)| format!("{name}: is allowed to open files by their path, and does not")));
+    complaints.extend(
+        unused.map(|(name, _)| format!("{name}: is allowed to open files by their path, and does not")),
+    );
     no_complaints(complaints);
 }
 
 #[test]
 fn what_opens_by_a_path_is_told_from_what_does_not() {
-    for line in
-        ["    std::fs::read(path)?;", "let f = File::open(p);", "tokio::fs::write(a, b).await", "fs::copy(a, b)"]
-    {
+    for line in [
+        "    std::fs::read(path)?;",
+        "let f = File::open(p);",
+        "tokio::fs::write(a, b).await",
+        "fs::copy(a, b)",
+    ] {
         assert!(opens_by_path(line), "{line}");
     }
-    for line in
-        ["use std::fs::File;", "// std::fs::read", "rustix::fs::read_link(fd)", "let f = std::fs::File::from(fd);"]
-    {
+    for line in [
+        "use std::fs::File;",
+        "// std::fs::read",
+        "rustix::fs::read_link(fd)",
+        "let f = std::fs::File::from(fd);",
+    ] {
         assert!(!opens_by_path(line), "{line}");
     }
 }

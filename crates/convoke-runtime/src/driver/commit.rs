@@ -1,24 +1,24 @@
-//! One round of the circle: decide, commit, fold, tell. What belongs to it beside the agent's own events (the ledger, the roster, the
-//! board, letters for others) is committed in the same append, so that none of it is ever without the rest.
+//! One round of the circle: decide, commit, fold, tell. What belongs to it beside the agent's own events (the
+//! ledger, the roster, the board, letters for others) is committed in the same append, so that none of it is
+//! ever without the rest.
 
-use convoke_journal::Error::{Declined, LostLease, StaleSequence};
-use convoke_journal::{Appended, Batch, KeyedInput, StreamId, Update};
-use convoke_kernel::{BoardEntry, Event, FailureKind, Input, Letter, Outcome, Pace, Room, RosterEntry, ToolResult};
+use convoke_journal::{KeyedInput, StreamId};
+use convoke_kernel::{
+    BoardEntry, Event, FailureKind, Input, Letter, Outcome, Pace, Room, RosterEntry, ToolResult,
+};
 
 use super::Driver;
 use crate::accounts;
-use crate::crash::Moment;
 use crate::error::Error;
 use crate::inputs::Waiting;
-use crate::notice::Notice;
-use crate::purse::Entry;
+use crate::session_ledger::Entry;
 use crate::spool;
-use crate::stop::StopLevel;
+use crate::stream_writer::{Commit, Keep, Shared};
 use crate::team::{Act, Starts, shared};
 
 /// What is committed with an input's events.
 #[derive(Default)]
-pub(crate) struct Beside {
+pub(crate) struct CommitExtras {
     /// Inputs that are dealt with.
     pub(crate) acks: Vec<String>,
     /// What a request was granted.
@@ -31,21 +31,13 @@ pub(crate) struct Beside {
     pub(crate) letters: Vec<Letter>,
     /// What is put back into the agent's own queue.
     pub(crate) inputs: Vec<KeyedInput>,
-    /// Who begins to exist.
+    /// The agents that begin to exist.
     pub(crate) starts: Vec<Starts>,
     /// Whether what the ledger holds for the agent is given back, because it will not go on.
     pub(crate) releases: bool,
 }
 
-/// The shared streams that an append changes, in the order of its updates.
-#[derive(Clone, Copy)]
-struct Touched {
-    ledger: bool,
-    roster: bool,
-    board: bool,
-}
-
-impl Beside {
+impl CommitExtras {
     pub(crate) fn acks(acks: Vec<String>) -> Self {
         Self { acks, ..Self::default() }
     }
@@ -57,23 +49,27 @@ impl Beside {
 
     /// Whether the roster or the board could say no to it.
     fn can_be_refused(&self) -> bool {
-        !(self.roster.is_empty() && self.board.is_empty() && self.letters.is_empty() && self.starts.is_empty())
+        !(self.roster.is_empty()
+            && self.board.is_empty()
+            && self.letters.is_empty()
+            && self.starts.is_empty())
     }
 }
 
 impl Driver {
     /// Takes an input, reads letters that came meanwhile, and begins what follows.
-    pub(crate) async fn input(&mut self, input: Input, beside: Beside) -> Result<(), Error> {
+    pub(crate) async fn input(&mut self, input: Input, beside: CommitExtras) -> Result<(), Error> {
         // Boxed: it is the largest of all that the driver waits for, and stands in most of it.
         Box::pin(self.commit(input, beside)).await?;
-        // As many letters as are read at once, and no more before the next turn: a history has to stay one that can be sent.
+        // As many letters as are read at once, and no more before the next turn: a history has to stay one
+        // that can be sent.
         if self.pace == Pace::Go
             && let Some((mail, beside)) = self.mail_now().await?
         {
             Box::pin(self.commit(mail, beside)).await?;
         }
-        // What was decided is begun at once: a stop in between would leave it decided and never done, and the next
-        // resume would have to call its outcome unknown.
+        // What was decided is begun at once: a stop in between would leave it decided and never done, and the
+        // next resume would have to call its outcome unknown.
         if self.pace == Pace::Go {
             self.start_effects();
             // What was urgent before a command began still is.
@@ -82,142 +78,115 @@ impl Driver {
         Ok(())
     }
 
-    /// What a call of the team's came to. If the store says no, that is what it came to.
+    /// Records the result of a call about the team. If the store declines it, the refusal is the result.
     pub(crate) async fn acted(&mut self, id: String, act: Act) -> Result<(), Error> {
         let Act { result, roster, board, letters, starts } = act;
-        let beside = Beside { roster, board, letters, starts, ..Beside::default() };
+        let beside = CommitExtras { roster, board, letters, starts, ..CommitExtras::default() };
         let done = self.input(Input::ToolDone { id: id.clone(), result }, beside).await;
         match done {
             Err(Error::Journal(convoke_journal::Error::Declined { reason, .. })) => {
                 let result = ToolResult::refused(format!("Not done: {reason}"));
-                self.input(Input::ToolDone { id, result }, Beside::default()).await
+                self.input(Input::ToolDone { id, result }, CommitExtras::default()).await
             }
             other => other,
         }
     }
 
-    async fn commit(&mut self, input: Input, mut beside: Beside) -> Result<(), Error> {
+    pub(super) async fn commit(&mut self, input: Input, mut beside: CommitExtras) -> Result<(), Error> {
         let at = self.config.clock.now();
         let events = self.agent.decide(input, at, self.pace)?;
         let called = events.iter().any(|event| matches!(event, Event::ModelCalled(_)));
         if beside.room.is_some() && !called {
             self.permit = None;
-            self.session.purse.withdraw(self.id.as_str());
+            self.session.ledger.withdraw(self.id.as_str());
         }
         let refusable = beside.can_be_refused();
         self.follow(&events, at, &mut beside);
         if events.is_empty() && beside.is_empty() {
             return Ok(());
         }
-        let encoded = events.iter().map(Event::encode).collect::<Result<Vec<_>, _>>()?;
-        let bad = |cause| Error::BadHistory { agent: self.id.clone(), seq: self.seq + 1, cause };
-        let summary = self.agent.summary_after(&events, at).map_err(bad)?;
-        let summary = summary.map(|summary| serde_json::to_string(&summary)).transpose()?;
-        let (updates, touched) = self.updates(&events, at, &beside);
-        let inputs = self.sent(&beside)?;
-        let batch = Batch { at, events: encoded, acks: beside.acks, summary, updates, inputs, ..Batch::default() };
-        self.crash(Moment::BeforeCommit, &events)?;
-        let appended = match self.append(&batch, (!refusable).then_some(&events)).await {
-            Ok(appended) => appended,
-            Err(convoke_journal::Error::Declined { .. }) if called => return self.ask_again().await,
-            // What was to be sent was not, so that the call is not done: it is made again by whoever takes the agent up.
-            Err(cause) if refusable => return Err(Error::Journal(cause)),
-            Err(cause) => {
-                let spools = &self.config.spools;
-                return Err(spool::unrecorded(spools, &self.stream, self.seq, &self.agent, cause, (&events, &batch)));
+        let summary = self.summary_after(&events, at)?;
+        let mut commit = self.carry(Commit::new(at, events)?, beside)?;
+        commit.batch.summary = summary;
+        // What the roster or the board can refuse was not sent, so the call is not done: the next driver of
+        // the agent makes it again.
+        let keep = if refusable { Keep::Nothing } else { Keep::Outcome };
+        match self.write(&mut commit, keep).await {
+            Err(Error::Journal(convoke_journal::Error::Declined { .. })) if called => self.ask_again().await,
+            Err(Error::Journal(cause)) if keep == Keep::Outcome => {
+                let stream = self.writer.stream();
+                let outcome = (commit.events.as_slice(), &commit.batch);
+                let seq = self.writer.seq();
+                Err(spool::unrecorded(&self.config.spools, stream, seq, &self.agent, cause, outcome))
             }
-        };
-        let seq = appended.seq;
-        self.adopt(touched, &appended.states)?;
-        let first = self.seq + 1;
-        for (event, seq) in events.iter().zip(first..) {
-            self.fold(seq, at, event)?;
+            done => done,
         }
-        debug_assert_eq!(self.seq, seq, "the journal and the driver count alike");
-        self.gave_up = events.iter().fold(self.gave_up, |gave_up, event| match event {
-            // Whoever is spoken to hears everybody again.
-            Event::ExchangeOpened(e) => gave_up && !(e.letters.is_empty() && e.work.is_none() && e.notice.is_none()),
-            Event::ExchangeStopped(_) => true,
-            Event::ExchangeClosed(e) => gave_up || e.outcome.failure().is_some() && !self.agent.was_spoken_to(),
-            _ => gave_up,
-        });
-        self.words_wait |=
-            events.iter().any(|event| matches!(event, Event::ExchangeClosed(e) if is_unanswered(&e.outcome)));
-        self.crash(Moment::AfterCommit, &events)?;
-        for (event, seq) in events.into_iter().zip(first..) {
-            self.notify(Notice::Recorded { agent: self.id.clone(), seq, at, event: Box::new(event) });
-        }
-        Ok(())
     }
 
-    /// Appends. If the store is away, what came back is kept in a file as well until it is recorded, so that a kill meanwhile loses
-    /// nothing that is paid for; and a person who cuts the run off need not wait for the store.
-    async fn append(&self, batch: &Batch, events: Option<&Vec<Event>>) -> Result<Appended, convoke_journal::Error> {
-        let (journal, spools) = (&self.config.journal, &self.config.spools);
-        let mut outage = journal.outage();
-        let mut append = std::pin::pin!(journal.append_shared(&self.lease, self.seq, batch));
-        tokio::select! {
-            biased;
-            done = &mut append => return done,
-            Ok(_) = outage.wait_for(Option::is_some) => {}
-        }
-        let kept = events.and_then(|events| spool::keep_if_worth(spools, &self.stream, self.seq, events, batch));
-        let mut stop = self.stop.clone();
-        let done = tokio::select! {
-            done = append => done,
-            _ = stop.above(StopLevel::Drain) => {
-                let (place, reason) = (journal.location().to_string(), "it did not answer, and the run was cut off".to_owned());
-                Err(convoke_journal::Error::Unavailable { place, reason })
+    /// Appends and folds.
+    async fn write(&mut self, commit: &mut Commit<Event>, keep: Keep) -> Result<(), Error> {
+        let at = commit.batch.at;
+        let Self { writer, agent, id, gave_up, words_wait, .. } = self;
+        let fold = |events: &[Event], first: u64| {
+            for (event, seq) in events.iter().zip(first..) {
+                let bad = |cause| Error::BadHistory { agent: id.clone(), seq, cause };
+                agent.apply(event, at).map_err(bad)?;
             }
+            *gave_up = events.iter().fold(*gave_up, |gave_up, event| match event {
+                // Words that are said to the agent let letters in again.
+                Event::ExchangeOpened(e) => {
+                    gave_up && !(e.letters.is_empty() && e.work.is_none() && e.notice.is_none())
+                }
+                Event::ExchangeStopped(_) => true,
+                Event::ExchangeClosed(e) => {
+                    gave_up || e.outcome.failure().is_some() && !agent.was_spoken_to()
+                }
+                _ => gave_up,
+            });
+            let fails_again =
+                |outcome: &Outcome| outcome.failure().is_some_and(FailureKind::would_fail_again);
+            *words_wait |= events
+                .iter()
+                .any(|event| matches!(event, Event::ExchangeClosed(e) if fails_again(&e.outcome)));
+            Ok(())
         };
-        if let (Some(path), Ok(_) | Err(LostLease { .. } | StaleSequence { .. } | Declined { .. })) = (kept, &done) {
-            // What is recorded, or another's by now, is not to be recorded by the next resume.
-            let _ = std::fs::remove_file(path);
-        }
-        done
+        writer.commit(commit, keep, fold).await
     }
 
-    /// Takes over the states that an append led to.
-    fn adopt(&self, touched: Touched, states: &[String]) -> Result<(), Error> {
-        let mut states = states.iter();
-        let mut next = |touched: bool| if touched { states.next() } else { None };
-        let (ledger, roster, board) = (next(touched.ledger), next(touched.roster), next(touched.board));
-        self.session.adopt(ledger)?;
-        match &self.session.crew {
-            Some(crew) => crew.adopt(roster.map(String::as_str), board.map(String::as_str)),
-            None => Ok(()),
-        }
+    fn summary_after(&self, events: &[Event], at: u64) -> Result<Option<String>, Error> {
+        let bad = |cause| Error::BadHistory { agent: self.id.clone(), seq: self.writer.seq() + 1, cause };
+        let summary = self.agent.summary_after(events, at).map_err(bad)?;
+        Ok(summary.map(|summary| serde_json::to_string(&summary)).transpose()?)
     }
 
-    /// What these events and what belongs to them mean for the shared streams.
-    fn updates(&self, events: &[Event], at: u64, beside: &Beside) -> (Vec<Update>, Touched) {
-        let mut entries = accounts::entries(&self.id, &self.agent, events, beside.room, &self.session.purse.ledger());
+    /// Adds what these events and what belongs to them mean for others: the shared streams, and the inputs of
+    /// other agents.
+    fn carry(&self, mut commit: Commit<Event>, beside: CommitExtras) -> Result<Commit<Event>, Error> {
+        let at = commit.batch.at;
+        let ledger = self.session.ledger.ledger();
+        let mut entries = accounts::entries(&self.id, &self.agent, &commit.events, beside.room, &ledger);
         let admit = |starts: &Starts| Entry::Admit { run: starts.agent.to_string(), count: 1 };
         entries.extend(beside.starts.iter().map(admit));
         entries.extend(beside.releases.then(|| Entry::Release { agent: self.id.to_string() }));
-        let touched = Touched {
-            ledger: !entries.is_empty(),
-            roster: !beside.roster.is_empty() || !beside.letters.is_empty(),
-            board: !beside.board.is_empty(),
-        };
-        let mut updates = Vec::new();
-        if touched.ledger {
-            updates.push(self.session.purse.update(entries, at));
-        }
-        if touched.roster {
+        commit.enter(&self.session, entries);
+        if !beside.roster.is_empty() || !beside.letters.is_empty() {
             let open = RosterEntry::Open { lead: self.session.lead.clone() };
             let posts = beside.letters.iter().map(shared::post);
             let entries = std::iter::once(open).chain(beside.roster.iter().cloned()).chain(posts).collect();
-            updates.push(shared::letters_update(&self.session.id, self.readers(&beside.letters), entries, at));
+            let readers = self.readers(&beside.letters);
+            commit.update(Shared::Roster, shared::letters_update(&self.session.id, readers, entries, at));
         }
-        if touched.board {
-            updates.push(shared::board_update(&self.session.id, beside.board.clone(), at));
+        if !beside.board.is_empty() {
+            let update = shared::board_update(&self.session.id, beside.board.clone(), at);
+            commit.update(Shared::Board, update);
         }
-        (updates, touched)
+        commit.batch.inputs = self.sent(&beside)?;
+        commit.batch.acks = beside.acks;
+        Ok(commit)
     }
 
     /// The inputs of others that this sends.
-    fn sent(&self, beside: &Beside) -> Result<Vec<KeyedInput>, Error> {
+    fn sent(&self, beside: &CommitExtras) -> Result<Vec<KeyedInput>, Error> {
         let mut inputs = beside.inputs.clone();
         let readers = self.readers(&beside.letters);
         for letter in &beside.letters {
@@ -227,7 +196,8 @@ impl Driver {
             }
         }
         for Starts { agent, spec, prompt } in &beside.starts {
-            let waiting = Waiting { start: Some(spec.clone()), say: Some(prompt.clone()), ..Waiting::default() };
+            let waiting =
+                Waiting { start: Some(spec.clone()), say: Some(prompt.clone()), ..Waiting::default() };
             let body = serde_json::to_string(&waiting)?;
             inputs.push(KeyedInput { stream: StreamId::from(agent), key: "start".to_owned(), body });
         }
@@ -236,63 +206,38 @@ impl Driver {
 
     /// Records what an earlier process had received and could not record.
     pub(super) async fn unspool(&mut self) -> Result<(), Error> {
-        let Some((path, spooled)) = spool::find(&self.config.spools, &self.stream, self.seq) else { return Ok(()) };
-        // What cannot follow what has happened must not be stored, whoever wrote the file; it is left for a person to see.
+        let Some((path, spooled)) = spool::find(&self.config.spools, self.writer.stream(), self.writer.seq())
+        else {
+            return Ok(());
+        };
+        // Events that cannot follow the history are not stored, whatever wrote the file, which then stays.
         let decoded: Result<Vec<Event>, _> = spooled.events.iter().map(|text| Event::decode(text)).collect();
         let Ok(events) = decoded else { return Ok(()) };
-        let Ok(summary) = self.agent.summary_after(&events, spooled.at) else { return Ok(()) };
-        let summary = summary.map(|summary| serde_json::to_string(&summary)).transpose()?;
-        let mut beside = Beside::acks(spooled.acks);
+        let Ok(summary) = self.summary_after(&events, spooled.at) else { return Ok(()) };
+        let mut beside = CommitExtras::acks(spooled.acks);
         self.follow(&events, spooled.at, &mut beside);
-        let (updates, touched) = self.updates(&events, spooled.at, &beside);
-        let (at, inputs, acks) = (spooled.at, self.sent(&beside)?, beside.acks);
-        let batch = Batch { at, events: spooled.events, acks, summary, updates, inputs, ..Batch::default() };
-        self.crash(Moment::BeforeCommit, &[])?;
-        let appended = self.config.journal.append_shared(&self.lease, self.seq, &batch).await?;
-        self.crash(Moment::AfterCommit, &[])?;
-        self.adopt(touched, &appended.states)?;
-        let first = self.seq + 1;
-        self.load().await?;
-        // Whoever watches has not heard of it: it could not be recorded when it happened.
-        for (event, seq) in events.into_iter().zip(first..) {
-            self.notify(Notice::Recorded { agent: self.id.clone(), seq, at, event: Box::new(event) });
-        }
+        let commit = Commit::of_texts(spooled.at, events, spooled.events);
+        let mut commit = self.carry(commit, beside)?;
+        commit.batch.summary = summary;
+        // The watcher is told of it now: it could not be recorded when it happened.
+        self.write(&mut commit, Keep::Nothing).await?;
         // The batch is recorded now; a file that stays would merely not fit any more.
         let _ = std::fs::remove_file(path);
         Ok(())
     }
 
     /// Commits something that is no event of the agent's.
-    pub(crate) async fn enter(&mut self, beside: Beside) -> Result<(), Error> {
-        let at = self.config.clock.now();
-        let (updates, touched) = self.updates(&[], at, &beside);
-        let inputs = self.sent(&beside)?;
-        let batch = Batch { at, acks: beside.acks, updates, inputs, ..Batch::default() };
-        self.crash(Moment::BeforeCommit, &[])?;
-        let appended = self.config.journal.append_shared(&self.lease, self.seq, &batch).await?;
-        self.crash(Moment::AfterCommit, &[])?;
-        self.adopt(touched, &appended.states)
+    pub(crate) async fn enter(&mut self, beside: CommitExtras) -> Result<(), Error> {
+        let mut commit = self.carry(Commit::new(self.config.clock.now(), Vec::new())?, beside)?;
+        self.write(&mut commit, Keep::Nothing).await
     }
 
-    /// Somebody in another process spent what was granted here: the newest ledger is asked.
+    /// Another process spent what was granted here: reloads the ledger and asks it again.
     async fn ask_again(&mut self) -> Result<(), Error> {
         self.permit = None;
-        self.session.purse.withdraw(self.id.as_str());
-        self.session.purse.reload().await?;
+        self.session.ledger.withdraw(self.id.as_str());
+        self.session.ledger.reload().await?;
         self.start_effects();
         Ok(())
     }
-
-    fn crash(&self, moment: Moment, events: &[Event]) -> Result<(), Error> {
-        match &self.config.crash {
-            Some(crash) if crash.dies(moment, events) => Err(Error::Crashed),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// Whether what was said got no answer for a reason that the next words would meet too.
-fn is_unanswered(outcome: &Outcome) -> bool {
-    use FailureKind::{Api, Budget, Deadline, Internal, RateLimited, Sandbox, Transport};
-    matches!(outcome.failure(), Some(Api | Budget | Deadline | Internal | RateLimited | Sandbox | Transport))
 }

@@ -1,34 +1,35 @@
-//! A person stops what an agent is at: what is under way for its exchange is cut off, what that came to is recorded, and then that it was
-//! stopped. What a process before this one left behind ends in the same way. Nothing new is begun here.
+//! A person stops what an agent is at: what is under way for its exchange is cut off, what that came to is
+//! recorded, and then that it was stopped. What a process before this one left behind ends in the same way.
+//! Nothing new is begun here.
 
 use convoke_journal::KeyedInput;
 use convoke_kernel::{Effect, FailureKind, Input, Pace, Ran, ToolRequest, ToolResult};
 use tokio::sync::watch;
 
 use super::Driver;
-use super::commit::Beside;
+use super::commit::CommitExtras;
 use crate::children::Parent;
 use crate::effects::{Done, Key};
 use crate::error::Error;
 use crate::inputs;
 
-/// That a person stops what the agent is at.
+/// A person's request to stop what the agent is at.
 pub(super) struct Halting {
-    /// Who does.
+    /// The person who stops it.
     pub(super) by: String,
     /// The inputs that say so.
     pub(super) acks: Vec<String>,
 }
 
 impl Halting {
-    /// That somebody does, if it is among these inputs.
+    /// The request to stop among these inputs, if there is one.
     pub(super) fn among(inputs: &[KeyedInput]) -> Option<Self> {
         inputs::stops(inputs).map(|(by, acks)| Self { by, acks })
     }
 }
 
 impl Driver {
-    /// Whoever works for this agent's exchange, as one of its calls asked for.
+    /// This agent as the parent of the agents that its calls start; they are stopped with its exchange.
     pub(super) fn parent(&self) -> Option<Parent> {
         Some(Parent {
             config: self.config.clone(),
@@ -41,21 +42,21 @@ impl Driver {
 
     /// Looks whether something was said that cannot wait, if there is any sign of it.
     pub(super) async fn listen(&mut self, words: &mut watch::Receiver<u64>) -> Result<(), Error> {
-        let rung = words.has_changed().unwrap_or(false);
-        if rung || self.stop.halted().is_some() {
+        let woken = words.has_changed().unwrap_or(false);
+        if woken || self.stop.halted().is_some() {
             words.borrow_and_update();
             self.look().await?;
         }
         Ok(())
     }
 
-    /// Looks whether a person stops this agent, or whoever it works for.
+    /// Looks whether a person stops this agent, or the agent that it works for.
     pub(super) async fn look(&mut self) -> Result<(), Error> {
         self.halting = match self.stop.halted() {
             Some(by) => Some(Halting { by, acks: Vec::new() }),
             // What waits for one that does not exist is heard when it does.
             None if !self.agent.is_started() => None,
-            None => Halting::among(&self.config.journal.inputs(&self.stream).await?),
+            None => Halting::among(&self.writer.inputs().await?),
         };
         Ok(())
     }
@@ -75,14 +76,14 @@ impl Driver {
                 }
             }
         }
-        self.input(Input::StopExchange { by }, Beside::acks(acks)).await?;
+        self.input(Input::StopExchange { by }, CommitExtras::acks(acks)).await?;
         self.running.retain(|key| matches!(key, Key::Run(_)));
         self.below = watch::channel(None).0;
         self.ours = self.cut.child_token();
         self.hurry = self.ours.child_token();
         self.pace = pace;
         if self.pace == Pace::Go {
-            // Runs in the background are all that is left, and whoever waits for those needs no money.
+            // Only runs in the background are left, and waiting for them takes no money.
             self.start_effects();
         }
         Ok(())
@@ -101,18 +102,19 @@ impl Driver {
     /// Room that is not waited for any more; what was granted meanwhile goes back.
     pub(super) fn gives_up_room(&mut self) {
         self.running.retain(|key| !matches!(key, Key::Room(..)));
-        self.session.purse.withdraw(self.id.as_str());
+        self.session.ledger.withdraw(self.id.as_str());
     }
 
     fn cut_off(&mut self, by: &str) {
         if let Some(waiting) = self.waiting.take() {
             waiting.abort();
         }
-        // A question that nobody could be asked is no task, and one that somebody is asked ends by itself.
+        // A question without an asker is no task, and the task of one with an asker ends by itself.
         self.running.retain(|key| !matches!(key, Key::Person(_)));
         self.below.send_replace(Some(by.to_owned()));
         self.ours.cancel();
-        // What others did for this exchange before it was taken up, or before it was held, ends on their own streams too.
+        // What others did for this exchange before it was taken up, or before it was held, ends on their own
+        // streams too.
         for effect in self.agent.pending() {
             let for_it = matches!(&effect, Effect::RunTool { request, .. } if is_done_by_others(request));
             if for_it && self.running.insert(Key::of(&effect)) {
@@ -126,7 +128,7 @@ impl Driver {
         self.running.iter().any(|key| !matches!(key, Key::Run(_)))
     }
 
-    /// What was cut off is told as what it is.
+    /// An outcome that was cut off says who stopped it.
     fn as_stopped(&self, done: Done, by: &str) -> Done {
         match done {
             Done::Tool { id, result } => Done::Tool { id, result: told(result, by) },
@@ -138,8 +140,11 @@ impl Driver {
                 }
                 Done::Model { call, attempt, result }
             }
-            // With its result it would be over before it was stopped; what the run came to stands in its own stream.
-            Done::Child { id, result: Ok(_) } if self.agent.is_persons_call() => Done::Child { id, result: Ok(None) },
+            // With its result it would be over before it was stopped; what the run came to stands in its own
+            // stream.
+            Done::Child { id, result: Ok(_) } if self.agent.is_persons_call() => {
+                Done::Child { id, result: Ok(None) }
+            }
             done => done,
         }
     }

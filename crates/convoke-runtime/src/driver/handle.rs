@@ -1,15 +1,15 @@
-//! What whoever holds a driver may ask of it between two drives.
+//! What the owner of a driver may ask of it between two drives.
 
 use convoke_journal::KeyedInput;
 use convoke_kernel::{AgentId, Pace, Role};
 
-use super::{Beside, Driver};
+use super::{CommitExtras, Driver};
+use crate::drive::DriveOutcome;
 use crate::error::Error;
 use crate::inputs;
-use crate::take::Ended;
 
 impl Driver {
-    /// Whose stream it drives.
+    /// The agent whose stream it drives.
     pub(crate) fn id(&self) -> &AgentId {
         &self.id
     }
@@ -26,10 +26,10 @@ impl Driver {
 
     /// How far its stream has come.
     pub(crate) fn seq(&self) -> u64 {
-        self.seq
+        self.writer.seq()
     }
 
-    /// Whether it failed at what it was brought.
+    /// Whether the last exchange was stopped, or failed on letters or a task: then further letters wait.
     pub(crate) fn gave_up(&self) -> bool {
         self.gave_up
     }
@@ -39,9 +39,9 @@ impl Driver {
         self.agent.can_go_on()
     }
 
-    /// Whether the answer waits that the agent waits for.
+    /// Whether the answer that the agent waits for has come.
     pub(crate) async fn is_answered(&self) -> Result<bool, Error> {
-        let waiting = self.config.journal.inputs(&self.stream).await?;
+        let waiting = self.writer.inputs().await?;
         Ok(inputs::next(&self.agent, waiting, false).is_some())
     }
 
@@ -54,12 +54,12 @@ impl Driver {
     pub(crate) async fn take_up(&mut self) -> Result<(), Error> {
         self.taken_up = true;
         let resume = self.resume(Vec::new()).await?;
-        self.input(resume, Beside::default()).await
+        self.input(resume, CommitExtras::default()).await
     }
 
     /// Nothing is under way: the agent wants no money for now.
     pub(crate) fn rests(&self) {
-        self.session.purse.set(self.id.as_str(), None);
+        self.session.ledger.set(self.id.as_str(), None);
     }
 
     /// The agent will not work again: what it has for itself goes with it.
@@ -74,21 +74,20 @@ impl Driver {
 
     /// What waits for the agent.
     pub(crate) async fn waiting(&self) -> Result<Vec<KeyedInput>, Error> {
-        Ok(self.config.journal.inputs(&self.stream).await?)
+        self.writer.inputs().await
     }
 
     /// Ends what is under way and gives everything back; says how it ended.
-    pub(crate) async fn finish(mut self) -> Ended {
+    pub(crate) async fn finish(mut self) -> DriveOutcome {
         self.tasks.shutdown().await;
         // What a teammate has in its own place is there when it wakes.
         let lives_on = self.agent.spec().is_some_and(|spec| spec.role == Role::Teammate);
-        if let Some(hands) = self.hands.take() {
-            hands.stop(self.for_good || self.agent.is_idle() && !lives_on).await;
+        if let Some(local_tools) = self.local_tools.take() {
+            local_tools.stop(self.for_good || self.agent.is_idle() && !lives_on).await;
         }
-        // A lease that cannot be given back ends with its process; that is no reason to keep the answer back.
-        let _ = self.config.journal.release(&self.lease).await;
-        self.session.purse.set(self.id.as_str(), None);
-        let ended = Ended {
+        self.writer.release().await;
+        self.session.ledger.set(self.id.as_str(), None);
+        let ended = DriveOutcome {
             outcome: None,
             summary: self.agent.summary(),
             report: self.agent.report().cloned(),
@@ -99,6 +98,10 @@ impl Driver {
             left: Vec::new(),
             asked: None,
         };
-        if self.agent.is_done() { Ended { outcome: self.agent.outcome().cloned(), ..ended } } else { ended }
+        if self.agent.is_done() {
+            DriveOutcome { outcome: self.agent.outcome().cloned(), ..ended }
+        } else {
+            ended
+        }
     }
 }

@@ -1,16 +1,17 @@
-//! What the driver of a team's member does beside the circle: letters are read between two turns, what the work came to is sent to the
-//! lead, and work is taken from the board. Which of it is due is the kernel's decision.
+//! What the driver of a team's member does beside the circle: letters are read between two turns, what the
+//! work came to is sent to the lead, and work is taken from the board. Which of it is due is the kernel's
+//! decision.
 
 use convoke_journal::KeyedInput;
 use convoke_kernel::{
-    AgentId, BoardEntry, Claimant, Effect, Event, ExchangeClosed, Facts, FailureKind, Input, LEAD, Letter, LetterKind,
-    MessageId, Outcome, Ran, Reply, Role, RosterEntry, Task, ToolResult,
+    AgentId, BoardEntry, Claimant, Effect, Event, ExchangeClosed, Facts, Failure, FailureKind, Input, LEAD,
+    Letter, LetterKind, MessageId, Outcome, Ran, Reply, Role, RosterEntry, Task, ToolResult,
 };
 
 use tokio::sync::watch;
 
 use super::Driver;
-use super::commit::Beside;
+use super::commit::CommitExtras;
 use crate::error::Error;
 use crate::inputs;
 use crate::means;
@@ -25,7 +26,7 @@ impl Driver {
         self.agent.spec()?.team.as_ref().map(|team| team.name.as_str())
     }
 
-    /// Who the agent is on the board.
+    /// The agent as the board names it.
     pub(crate) fn claimant(&self) -> Option<Claimant> {
         let team = self.agent.spec()?.team.as_ref()?;
         Some(Claimant { name: team.name.clone(), agent: Some(self.id.clone()), role: team.role.clone() })
@@ -33,8 +34,8 @@ impl Driver {
 
     /// The agents that read these letters, as this process knows the roster.
     pub(super) fn readers(&self, letters: &[Letter]) -> Vec<(String, AgentId)> {
-        let Some(crew) = &self.session.crew else { return Vec::new() };
-        let (roster, _) = crew.team();
+        let Some(team_cache) = &self.session.team_cache else { return Vec::new() };
+        let (roster, _) = team_cache.team();
         let mut readers: Vec<(String, AgentId)> = Vec::new();
         for letter in letters {
             let agent = roster.member(&letter.to).map(|member| member.agent.clone());
@@ -47,13 +48,13 @@ impl Driver {
     }
 
     /// Letters that can be put into the history right now.
-    pub(super) async fn mail_now(&mut self) -> Result<Option<(Input, Beside)>, Error> {
+    pub(super) async fn mail_now(&mut self) -> Result<Option<(Input, CommitExtras)>, Error> {
         if !self.agent.takes_mail() || self.agent.is_idle() {
             return Ok(None);
         }
-        let waiting = self.config.journal.inputs(&self.stream).await?;
+        let waiting = self.writer.inputs().await?;
         let letters = inputs::letters(waiting);
-        Ok(letters.map(|(key, letters, acks)| (self.mail(key, letters), Beside::acks(acks))))
+        Ok(letters.map(|(key, letters, acks)| (self.mail(key, letters), CommitExtras::acks(acks))))
     }
 
     /// Letters as an input, with what else there is to tell.
@@ -61,10 +62,12 @@ impl Driver {
         Input::Mail { key, letters, rests: self.sleepers() }
     }
 
-    /// Members that sleep and of whom this lead has not been told.
+    /// Sleeping members that this lead has not been told of.
     fn sleepers(&self) -> Vec<String> {
-        let Some(crew) = self.session.crew.as_ref().filter(|_| self.leads_team()) else { return Vec::new() };
-        let (roster, _) = crew.team();
+        let Some(team_cache) = self.session.team_cache.as_ref().filter(|_| self.leads_team()) else {
+            return Vec::new();
+        };
+        let (roster, _) = team_cache.team();
         roster.untold_rests().iter().map(|member| member.name.clone()).collect()
     }
 
@@ -84,16 +87,19 @@ impl Driver {
     }
 
     /// What follows for the team from these events of the agent's, to be committed with them.
-    pub(super) fn follow(&self, events: &[Event], at: u64, beside: &mut Beside) {
+    pub(super) fn follow(&self, events: &[Event], at: u64, beside: &mut CommitExtras) {
         let Some(spec) = self.agent.spec().filter(|spec| spec.team.is_some()) else { return };
         let Some(name) = self.name().map(str::to_owned) else { return };
         let teammate = spec.role == Role::Teammate;
-        let marks = |letters: &[Letter]| letters.iter().map(|letter| (letter.id.clone(), letter.urgent)).collect();
+        let marks =
+            |letters: &[Letter]| letters.iter().map(|letter| (letter.id.clone(), letter.urgent)).collect();
         for event in events {
             match event {
                 Event::ExchangeOpened(e) => {
                     if !e.letters.is_empty() {
-                        beside.roster.push(RosterEntry::Take { name: name.clone(), letters: marks(&e.letters) });
+                        beside
+                            .roster
+                            .push(RosterEntry::Take { name: name.clone(), letters: marks(&e.letters) });
                         self.tell_rests(beside);
                     }
                     if teammate {
@@ -117,7 +123,9 @@ impl Driver {
                 }
                 Event::ExchangeClosed(e) => {
                     if !e.returned.is_empty() {
-                        beside.roster.push(RosterEntry::PutBack { name: name.clone(), letters: marks(&e.returned) });
+                        beside
+                            .roster
+                            .push(RosterEntry::PutBack { name: name.clone(), letters: marks(&e.returned) });
                         beside.inputs.extend(e.returned.iter().filter_map(|letter| self.put_back(letter)));
                     }
                     if teammate {
@@ -129,7 +137,7 @@ impl Driver {
         }
     }
 
-    fn tell_rests(&self, beside: &mut Beside) {
+    fn tell_rests(&self, beside: &mut CommitExtras) {
         let names = self.sleepers();
         if !names.is_empty() {
             beside.roster.push(RosterEntry::TellRests { names });
@@ -139,11 +147,11 @@ impl Driver {
     /// The same letter under a new key: the queue knows the old one as dealt with.
     fn put_back(&self, letter: &Letter) -> Option<KeyedInput> {
         let input = shared::letter_input(&self.id, letter).ok()?;
-        Some(KeyedInput { key: format!("{}:back:{}", input.key, self.seq), ..input })
+        Some(KeyedInput { key: format!("{}:back:{}", input.key, self.writer.seq()), ..input })
     }
 
     /// What a teammate's work came to is sent by the runtime, whether the model thought of it or not.
-    fn tell_the_lead(&self, name: &str, closed: &ExchangeClosed, at: u64, beside: &mut Beside) {
+    fn tell_the_lead(&self, name: &str, closed: &ExchangeClosed, at: u64, beside: &mut CommitExtras) {
         let outcome = &closed.outcome;
         let (kind, text) = match outcome {
             Outcome::Ok { text } => (LetterKind::Result, text.trim().to_owned()),
@@ -158,7 +166,8 @@ impl Driver {
                     let why = format!("{name} failed: {message}");
                     beside.board.push(BoardEntry::ReleaseAll { agent: self.id.clone(), why });
                 }
-                let said = if text.trim().is_empty() { String::new() } else { format!("\n\n{}", text.trim()) };
+                let said =
+                    if text.trim().is_empty() { String::new() } else { format!("\n\n{}", text.trim()) };
                 (LetterKind::Failed, format!("{message}{said}"))
             }
         };
@@ -173,25 +182,30 @@ impl Driver {
             ),
             false => text,
         };
-        let id = MessageId::derived(&["outcome", self.id.as_str(), &self.seq.to_string()]);
+        let id = MessageId::derived(&["outcome", self.id.as_str(), &self.writer.seq().to_string()]);
         beside.letters.push(self.letter(id, name, LEAD, kind, text, at));
     }
 
     fn letter(&self, id: MessageId, from: &str, to: &str, kind: LetterKind, text: String, at: u64) -> Letter {
-        let (from, to, order) = (from.to_owned(), to.to_owned(), self.order());
-        let task = self.agent.work().cloned().filter(|_| matches!(kind, LetterKind::Result | LetterKind::Failed));
+        let from = from.to_owned();
+        let to = to.to_owned();
+        let order = self.order();
+        let task =
+            self.agent.work().cloned().filter(|_| matches!(kind, LetterKind::Result | LetterKind::Failed));
         Letter { id, from, to, kind, text, urgent: false, order, at, request: None, approve: None, task }
     }
 
     /// The place of the next letter among those of this agent: it grows with every append.
     pub(crate) fn order(&self) -> u64 {
-        (self.seq + 1).saturating_mul(1_000)
+        (self.writer.seq() + 1).saturating_mul(1_000)
     }
 
-    /// Claims a task and hands it over, in one operation. False if somebody was quicker, or the board says no by now.
+    /// Claims a task and hands it over, in one operation. False if another was quicker, or the board says no.
     pub(crate) async fn claim(&mut self, task: &Task) -> Result<bool, Error> {
-        let (Some(claimant), Some(crew)) = (self.claimant(), &self.session.crew) else { return Ok(false) };
-        let mut board = (*crew.team().1).clone();
+        let (Some(claimant), Some(team_cache)) = (self.claimant(), &self.session.team_cache) else {
+            return Ok(false);
+        };
+        let mut board = (*team_cache.team().1).clone();
         let ttl = self.claim_ttl();
         let entry = BoardEntry::Claim { task: task.id.clone(), claimant, ttl };
         // What is handed over is the task as the claim leaves it.
@@ -200,28 +214,31 @@ impl Driver {
             return Ok(false);
         }
         let Some(task) = board.task(&task.id) else { return Ok(false) };
-        let (key, brief) = (format!("claim:{}:{}", task.id, self.seq), Box::new(board.brief(task)));
+        let key = format!("claim:{}:{}", task.id, self.writer.seq());
+        let brief = Box::new(board.brief(task));
         self.hand_over(Input::Work { key, brief, again: false }, vec![entry]).await
     }
 
     /// Asks the agent to go on with the task that it holds. False if it holds it no more.
     pub(crate) async fn offer(&mut self, task: &Task) -> Result<bool, Error> {
-        let Some(crew) = &self.session.crew else { return Ok(false) };
-        let (_, board) = crew.team();
+        let Some(team_cache) = &self.session.team_cache else { return Ok(false) };
+        let (_, board) = team_cache.team();
         let entries = vec![
             BoardEntry::Offer { task: task.id.clone(), agent: self.id.clone() },
             BoardEntry::Renew { agents: vec![self.id.clone()], ttl: self.claim_ttl() },
         ];
-        let (key, brief) = (format!("offer:{}:{}", task.id, self.seq), Box::new(board.brief(task)));
+        let key = format!("offer:{}:{}", task.id, self.writer.seq());
+        let brief = Box::new(board.brief(task));
         self.hand_over(Input::Work { key, brief, again: true }, entries).await
     }
 
-    /// Opens an exchange about a task, and writes on the board what belongs to it in the same append. False if the board says no.
+    /// Opens an exchange about a task, and writes on the board what belongs to it in the same append. False
+    /// if the board says no.
     async fn hand_over(&mut self, work: Input, board: Vec<BoardEntry>) -> Result<bool, Error> {
         // A stop from before is not meant for what is only now begun.
         self.look().await?;
         self.halt().await?;
-        match self.input(work, Beside { board, ..Beside::default() }).await {
+        match self.input(work, CommitExtras { board, ..CommitExtras::default() }).await {
             Ok(()) => Ok(true),
             Err(Error::Journal(convoke_journal::Error::Declined { .. })) => {
                 self.reload_crew().await?;
@@ -236,17 +253,19 @@ impl Driver {
         let Some(holder) = self.claimant() else { return Ok(()) };
         let at = self.config.clock.now();
         let why = format!("{} ended its work without finishing it", holder.name);
-        let text = format!("{why}, also when asked again: {} \"{}\" is back on the board.", task.id, task.subject);
+        let text =
+            format!("{why}, also when asked again: {} \"{}\" is back on the board.", task.id, task.subject);
         let id = MessageId::derived(&["given back", self.id.as_str(), task.id.as_str(), &at.to_string()]);
         let name = holder.name.clone();
         let letter = self.letter(id, &name, LEAD, LetterKind::Notice, text, at);
         let release = BoardEntry::Release { task: task.id.clone(), holder, token: None, why };
-        self.enter(Beside { board: vec![release], letters: vec![letter], ..Beside::default() }).await
+        self.enter(CommitExtras { board: vec![release], letters: vec![letter], ..CommitExtras::default() })
+            .await
     }
 
     pub(crate) async fn reload_crew(&self) -> Result<(), Error> {
-        match &self.session.crew {
-            Some(crew) => crew.reload().await,
+        match &self.session.team_cache {
+            Some(team_cache) => team_cache.reload().await,
             None => Ok(()),
         }
     }
@@ -255,10 +274,11 @@ impl Driver {
         u64::try_from(self.config.team.claim_ttl.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// An urgent letter interrupts the commands that the agent runs; what they came to is recorded as it always is.
+    /// An urgent letter interrupts the commands that the agent runs; what they came to is recorded as it
+    /// always is.
     pub(super) fn heed_urgent(&mut self) {
-        let Some(crew) = &self.session.crew else { return };
-        let (roster, _) = crew.team();
+        let Some(team_cache) = &self.session.team_cache else { return };
+        let (roster, _) = team_cache.team();
         let urgent = self.name().and_then(|name| roster.member(name)).is_some_and(|member| member.urgent > 0);
         if urgent && self.runs_commands() {
             self.hurried = true;
@@ -268,14 +288,16 @@ impl Driver {
     }
 
     fn runs_commands(&self) -> bool {
-        let own = |effect: &Effect| matches!(effect, Effect::RunTool { request, .. } if request.is_own_work());
+        let own =
+            |effect: &Effect| matches!(effect, Effect::RunTool { request, .. } if request.is_own_work());
         self.agent.pending().iter().any(own)
     }
 
-    /// What a command came to that an urgent letter cut off is told as that.
+    /// The result of a command that an urgent letter cut off says so.
     pub(super) fn in_a_hurry(&mut self, mut result: ToolResult) -> ToolResult {
         if std::mem::take(&mut self.hurried) && result.ran != Ran::Done {
-            result.text = result.text.replace("a person stopped Convoke", "an urgent letter came, which follows");
+            result.text =
+                result.text.replace("a person stopped Convoke", "an urgent letter came, which follows");
         }
         result
     }
@@ -284,7 +306,7 @@ impl Driver {
     pub(super) fn within_means(&self, mut result: ToolResult) -> ToolResult {
         let Some(spec) = self.agent.spec() else { return result };
         let before = self.agent.history_tokens();
-        if let Some(most) = means::affordable(spec, &self.session.purse.ledger(), self.id.as_str(), before) {
+        if let Some(most) = means::affordable(spec, &self.session.ledger.ledger(), self.id.as_str(), before) {
             result.text = means::shortened(result.text, most);
         }
         result
@@ -292,22 +314,35 @@ impl Driver {
 
     /// A summary, with what the new history has to say beside it.
     pub(super) async fn summarised(&self, call: u32, reply: Reply) -> Result<Input, Error> {
-        let facts = match self.agent.spec() {
+        Ok(Input::Summarised { call, reply: Box::new(reply), facts: self.facts().await? })
+    }
+
+    /// The server would not read the history for the summary.
+    pub(super) async fn unsummarised(
+        &self,
+        call: u32,
+        attempt: u32,
+        failure: Failure,
+    ) -> Result<Input, Error> {
+        Ok(Input::Unsummarised { call, attempt, failure, facts: self.facts().await? })
+    }
+
+    async fn facts(&self) -> Result<Box<Facts>, Error> {
+        Ok(Box::new(match self.agent.spec() {
             Some(spec) => facts::facts(&self.config, &self.session, &self.id, spec).await?,
             None => Facts::default(),
-        };
-        Ok(Input::Summarised { call, reply: Box::new(reply), facts: Box::new(facts) })
+        }))
     }
 }
 
 /// Waits until something about the team has changed; for ever without one.
-pub(super) async fn rung(bell: Option<&mut watch::Receiver<u64>>) {
-    // The ringing end lives in the session, as long as anybody can listen.
-    let rung = match bell {
-        Some(bell) => bell.changed().await.is_ok(),
+pub(super) async fn woken(waker: Option<&mut watch::Receiver<u64>>) {
+    // The ringing end lives in the session, as long as a receiver exists.
+    let woken = match waker {
+        Some(waker) => waker.changed().await.is_ok(),
         None => false,
     };
-    if !rung {
+    if !woken {
         std::future::pending().await
     }
 }

@@ -1,12 +1,12 @@
-//! Looks up what findings cite: lines of files, and what the agent's own commands printed. A command is run again only
-//! where no record of it can vouch, and then by `rerun`.
+//! Looks up what findings cite: lines of files, and what the agent's own commands printed. A command is run
+//! again only where no record of it can vouch, and then by `rerun`.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use convoke_beneath::{named_file, read_whole};
 use convoke_journal::StreamId;
-use convoke_kernel::{AgentId, Checked, Citation, Event, Report, Seen, check_citation};
+use convoke_kernel::{AgentId, Checked, Citation, Event, Report, Seen, check_citation, is_command};
 use serde_json::Value;
 
 use super::rerun;
@@ -38,7 +38,8 @@ pub(crate) async fn citations(
     if !again.is_empty() {
         ran.get_or_insert_default().extend(again);
     }
-    let (dir, report) = (PathBuf::from(&parent.spec.dir), report.clone());
+    let dir = PathBuf::from(&parent.spec.dir);
+    let report = report.clone();
     // What commands cannot read, the answer to a citation must not tell either.
     let hidden = parent.config.confine.hidden_in(&parent.spec);
     let checked = tokio::task::spawn_blocking(move || {
@@ -75,12 +76,13 @@ async fn commands(config: &Config, agent: &AgentId) -> Result<Option<Outputs>, E
     if records.is_empty() {
         return Ok(None);
     }
-    let (mut started, mut outputs) = (HashMap::new(), Outputs::new());
+    let mut started = HashMap::new();
+    let mut outputs = Outputs::new();
     for record in records {
         let bad = |cause| Error::BadEvent { agent: agent.clone(), seq: record.seq, cause };
         match Event::decode(&record.event).map_err(bad)? {
             // The editor has a `command` too, which is none.
-            Event::ToolStarted(e) if e.name == "bash" => {
+            Event::ToolStarted(e) if is_command(&e.name) => {
                 let input: Value = serde_json::from_str(e.input.as_str())?;
                 if let Some(command) = input.get("command").and_then(Value::as_str) {
                     started.insert(e.id, command.trim().to_owned());

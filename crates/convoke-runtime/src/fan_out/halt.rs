@@ -1,16 +1,16 @@
-//! A run whose lead a person has stopped: those at work end by themselves, what nobody is at ends here, and the run is closed with what there
-//! is. Nothing is sent to a model.
+//! A run whose lead a person has stopped: agents at work end by themselves, what no task here is at ends
+//! here, and the run is closed with what there is. Nothing is sent to a model.
 
 use convoke_kernel::{AgentId, RunEffect, RunInput};
 
 use super::results::{item_result, stopped, voter_result};
-use super::runner::{Done, For, Heard, Runner};
+use super::runner::{AgentJob, Done, Heard, Runner};
 use crate::children;
+use crate::drive::DriveOutcome;
 use crate::error::Error;
-use crate::take::Ended;
 
 impl Runner {
-    /// Ends everything that nobody here is at.
+    /// Ends everything that no task here is at.
     pub(super) async fn end_what_is_left(&mut self, by: &str) -> Result<(), Error> {
         loop {
             let mut heard: Vec<Heard> = Vec::new();
@@ -24,7 +24,8 @@ impl Runner {
                         self.begun.insert(effect);
                         self.begin(effect);
                     }
-                    // What an earlier process had begun holds money until its own stream says that it is over.
+                    // What an earlier process had begun holds money until its own stream says that it is
+                    // over.
                     _ if self.has_begun(effect) => match self.agent_for(effect) {
                         Some(one) => self.end_by_itself(effect, one, by),
                         None => heard.extend(stopped(effect, by).map(|ended| (ended, Vec::new()))),
@@ -39,11 +40,12 @@ impl Runner {
         }
     }
 
-    fn end_by_itself(&mut self, effect: RunEffect, one: For, by: &str) {
+    fn end_by_itself(&mut self, effect: RunEffect, one: AgentJob, by: &str) {
         self.begun.insert(effect);
-        let (parent, by) = (self.parent.clone(), by.to_owned());
+        let parent = self.parent.clone();
+        let by = by.to_owned();
         self.tasks.spawn(async move {
-            let For { agent, spec, prompt, .. } = one;
+            let AgentJob { agent, spec, prompt, .. } = one;
             let ended = children::drive(&parent, &agent, spec, &prompt).await?;
             Ok(Done::Halted(effect, agent, Box::new(ended), by))
         });
@@ -51,7 +53,7 @@ impl Runner {
 }
 
 /// What an agent came to that was taken up only to end.
-pub(super) fn halted(effect: RunEffect, agent: AgentId, ended: &Ended, by: &str) -> Option<RunInput> {
+pub(super) fn halted(effect: RunEffect, agent: AgentId, ended: &DriveOutcome, by: &str) -> Option<RunInput> {
     let Some(outcome) = &ended.outcome else { return stopped(effect, by) };
     match effect {
         RunEffect::Work { item } => {

@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 /// Changes whenever equal keys would no longer mean equal work.
 const FORMAT: &str = "result-1";
 
-/// The key of what an agent of this make says to this prompt, over a directory with this fingerprint. `occurrence` tells
-/// equal ones of one run apart.
+/// The key of what an agent of this make says to this prompt, over a directory with this fingerprint.
+/// `occurrence` tells equal ones of one run apart.
 pub(super) fn key(spec: &AgentSpec, prompt: &str, base: &str, occurrence: u32) -> String {
     let mut hasher = Sha256::new();
     let mut put = |part: &str| {
@@ -33,7 +33,7 @@ pub(crate) fn content_key(spec: &AgentSpec, prompt: &str, base: &str) -> String 
     key(spec, prompt, base, 0)
 }
 
-/// A remembered result, and who paid for it.
+/// A remembered result, and the session that paid for it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Remembered<T> {
     /// The session.

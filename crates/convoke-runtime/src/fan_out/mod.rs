@@ -1,5 +1,5 @@
-//! A workflow's run: who works, who verifies, what is remembered. What follows from what is the kernel's business
-//! (`convoke_kernel::Run`); here it is committed and done.
+//! A workflow's run: which agents work, which verify, what is remembered. What follows from what is the
+//! kernel's business (`convoke_kernel::Run`); here it is committed and done.
 
 mod check;
 mod halt;
@@ -14,7 +14,7 @@ use convoke_journal::StreamId;
 use convoke_kernel::{Consent, Run, RunEvent, RunId, ToolResult, normalise};
 use serde_json::Value;
 
-use crate::agreed::{Agreed, agreed};
+use crate::asked_consent::{ConsentAnswer, agreed};
 use crate::asker::Question;
 use crate::children::Parent;
 use crate::error::Error;
@@ -52,7 +52,7 @@ pub(crate) enum Begun {
     Stands,
     /// It cannot be started, and this is why.
     Refused(ToolResult),
-    /// Somebody asked to stop while a person was being asked.
+    /// A stop was requested while a person was being asked.
     Stopped,
 }
 
@@ -78,20 +78,28 @@ async fn begin(
         return Ok(Begun::Refused(ToolResult::refused(text.join("\n"))));
     }
     let by = match agreed(parent, consent, async { question(&wanted.subtasks) }).await {
-        Agreed::By(by) => by,
-        Agreed::No(result) => return Ok(Begun::Refused(result)),
-        Agreed::Stopped => return Ok(Begun::Stopped),
+        ConsentAnswer::By(by) => by,
+        ConsentAnswer::No(result) => return Ok(Begun::Refused(result)),
+        ConsentAnswer::Stopped => return Ok(Begun::Stopped),
     };
     Ok(runner.start(call, wanted, by).await?.map_or(Begun::Stands, Begun::Refused))
 }
 
 fn question(subtasks: &[String]) -> Question {
-    let what = format!("The lead wants to run a workflow of {} workers. Nobody has agreed to one yet.", subtasks.len());
+    let what = format!(
+        "The lead wants to run a workflow of {} workers. Nobody has agreed to one yet.",
+        subtasks.len()
+    );
     Question { what, details: subtasks.to_vec(), call: None }
 }
 
 /// Reads the rest of a result of one of this lead's runs.
-pub(crate) async fn read_result(parent: &Parent, run: &str, item: u32, from: usize) -> Result<ToolResult, Error> {
+pub(crate) async fn read_result(
+    parent: &Parent,
+    run: &str,
+    item: u32,
+    from: usize,
+) -> Result<ToolResult, Error> {
     let unknown = || ToolResult::refused(format!("read_result error: this conversation has no run {run}."));
     let Ok(id) = run.parse::<RunId>() else { return Ok(unknown()) };
     let (run, _) = load(&parent.config, &id).await?;
@@ -107,7 +115,8 @@ pub(crate) async fn read_result(parent: &Parent, run: &str, item: u32, from: usi
 /// A run as the journal has it, and the number of its last event.
 pub(crate) async fn load(config: &Config, id: &RunId) -> Result<(Run, u64), Error> {
     let stream = stream(id)?;
-    let (mut run, mut seq) = (Run::new(), 0);
+    let mut run = Run::new();
+    let mut seq = 0;
     for record in config.journal.load(&stream, 0).await? {
         let bad = |cause: String| Error::BadRun { run: id.clone(), seq: record.seq, cause };
         let event = RunEvent::decode(&record.event).map_err(|error| bad(error.to_string()))?;

@@ -1,5 +1,5 @@
-//! Runs a cited command again where no record can vouch for it: on a throwaway copy of the tree, in the read-only
-//! policy, with a short deadline. Where nothing can be confined nothing is run.
+//! Runs a cited command again where no record can vouch for it: on a throwaway copy of the tree, in the
+//! read-only policy, with a short deadline. Where nothing can be confined nothing is run.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,16 +19,22 @@ const MOST: usize = 5;
 const DEADLINE_MS: u64 = 20_000;
 
 /// What these commands print now. `name` tells this check apart from others of the session.
-pub(super) async fn outputs(parent: &Parent, name: &str, commands: Vec<String>) -> HashMap<String, Vec<String>> {
+pub(super) async fn outputs(
+    parent: &Parent,
+    name: &str,
+    commands: Vec<String>,
+) -> HashMap<String, Vec<String>> {
     let mut printed = HashMap::new();
     let Some(mut spec) = parent.spec.child(Role::Verifier, "check", 0) else { return printed };
     if commands.is_empty() || spec.confinement.sandbox != Sandbox::ReadOnly {
         return printed;
     }
     spec.limits.bash_timeout_ms = spec.limits.bash_timeout_ms.min(DEADLINE_MS);
-    // A check changes nothing anywhere, so it asks nobody outside either.
+    // A check changes nothing anywhere, so it has no network either.
     spec.confinement.network = Network::Off;
-    let (approvals, forbidden, dir) = (spec.approvals.clone(), &parent.config.forbidden, spec.dir.clone());
+    let approvals = spec.approvals.clone();
+    let forbidden = &parent.config.forbidden;
+    let dir = spec.dir.clone();
     // What a person wants to be asked about, or has refused, is not done in passing.
     let may = |command: &String| {
         let request = ToolRequest::Bash { command: command.clone() };
@@ -50,7 +56,7 @@ pub(super) async fn outputs(parent: &Parent, name: &str, commands: Vec<String>) 
     }
     watch.abort();
     bash.end().await;
-    // Nobody reads these outputs again.
+    // These outputs are not read again.
     let _ = tokio::fs::remove_dir_all(parent.config.outputs.join(name)).await;
     remove_private(parent.config.confine.private_of(name)).await;
     printed

@@ -1,10 +1,12 @@
 //! What a worker's or verifier's end means for its item.
 
-use convoke_kernel::{AgentId, FailureKind, ItemResult, ItemStatus, Outcome, RunEffect, RunInput, Spent, VoterResult};
+use convoke_kernel::{
+    AgentId, FailureKind, ItemResult, ItemStatus, Outcome, RunEffect, RunInput, Spent, VoterResult,
+};
 
-use crate::take::Ended;
+use crate::drive::DriveOutcome;
 
-pub(super) fn item_result(agent: AgentId, ended: &Ended, outcome: &Outcome) -> ItemResult {
+pub(super) fn item_result(agent: AgentId, ended: &DriveOutcome, outcome: &Outcome) -> ItemResult {
     let turns = ended.summary.as_ref().map_or(0, |summary| summary.turns);
     let status = match outcome {
         Outcome::Ok { .. } => ItemStatus::Ok,
@@ -22,7 +24,7 @@ pub(super) fn item_result(agent: AgentId, ended: &Ended, outcome: &Outcome) -> I
     result
 }
 
-pub(crate) fn voter_result(agent: AgentId, ended: &Ended, outcome: &Outcome) -> VoterResult {
+pub(crate) fn voter_result(agent: AgentId, ended: &DriveOutcome, outcome: &Outcome) -> VoterResult {
     let failure = match (outcome, &ended.degraded, &ended.ballot) {
         (Outcome::Failed { message, .. }, ..) => Some(message.clone()),
         (Outcome::Ok { .. }, Some(degraded), _) => Some(degraded.clone()),
@@ -38,15 +40,15 @@ pub(crate) fn voter_result(agent: AgentId, ended: &Ended, outcome: &Outcome) -> 
     }
 }
 
-fn spent(ended: &Ended) -> Spent {
+fn spent(ended: &DriveOutcome) -> Spent {
     ended.summary.as_ref().map(Spent::from).unwrap_or_default()
 }
 
-/// Why nobody is at work on something that was to be taken from elsewhere.
+/// Why no agent works on something that was to be taken from elsewhere.
 pub(crate) const NOT_ADMITTED: &str =
     "a remembered result was no longer there, and no agent had been admitted to work it out again";
 
-/// What becomes of an item or a vote that a person stopped before anybody was at it.
+/// What becomes of an item or a vote that a person stopped before an agent was at it.
 pub(super) fn stopped(effect: RunEffect, by: &str) -> Option<RunInput> {
     let reason = format!("stopped by {by} before it was begun");
     match effect {

@@ -1,13 +1,13 @@
-//! Drives one run's stream under its lease. Items go their own way: whatever can be checked or verified goes before what
-//! can be started anew, so that no item waits for the others.
+//! Drives one run's stream under its lease. Items go their own way: whatever can be checked or verified goes
+//! before what can be started anew, so that no item waits for the others.
+
+mod jobs;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use convoke_journal::{Batch, Lease};
 use convoke_kernel::{
-    AgentId, AgentSpec, Checked, FailureKind, ItemResult, Normalised, Role, Run, RunEffect, RunEvent, RunId, RunInput,
+    AgentId, Checked, FailureKind, ItemResult, Normalised, Role, Run, RunEffect, RunEvent, RunId, RunInput,
     RunSpec, ToolResult, VoterResult, label, verifier_prompt, worker_prompt,
 };
 use tokio::task::{JoinError, JoinSet};
@@ -15,26 +15,27 @@ use tokio::task::{JoinError, JoinSet};
 use super::halt::halted;
 use super::keys::{Remembered, Sound, key};
 use super::results::{item_result, not_admitted, voter_result};
-use super::seek::{Found, Reusable, Seeker, Sought, Ticket};
+use super::seek::{Found, ResultFinder, Reusable, Sought, Ticket};
 use super::tree::{Trace, Tree};
-use super::{check, load, stream};
-use crate::children::{self, Parent};
-use crate::crash::Moment;
+use super::{load, stream};
+use crate::children::Parent;
+use crate::drive::DriveOutcome;
 use crate::error::Error;
 use crate::means::digest_chars;
-use crate::notice::Notice;
-use crate::purse::Entry;
+use crate::session_ledger::Entry;
 use crate::stop::StopLevel;
-use crate::take::Ended;
+use crate::stream_writer::{Commit, Keep, StreamWriter};
 use crate::workspace::{digests, fingerprint};
+
+pub(super) use jobs::AgentJob;
 
 /// What a task came to.
 pub(super) enum Done {
     Sought(Sought),
     Checked(u32, Vec<Vec<Checked>>),
-    Ended(Box<Ticket>, Box<Ended>, Option<Trace>),
-    /// What an earlier process had begun has ended because this one was stopped, by whom it says.
-    Halted(RunEffect, AgentId, Box<Ended>, String),
+    Ended(Box<Ticket>, Box<DriveOutcome>, Option<Trace>),
+    /// An agent of an earlier process ended because a person stopped the run; the text names the person.
+    Halted(RunEffect, AgentId, Box<DriveOutcome>, String),
     /// Others may be at its key again.
     Landed,
 }
@@ -42,24 +43,15 @@ pub(super) enum Done {
 /// Something to record, and the results to remember with it.
 pub(super) type Heard = (RunInput, Vec<(String, String)>);
 
-/// An agent that is to do something of the run's.
-pub(super) struct For {
-    pub(super) agent: AgentId,
-    pub(super) spec: AgentSpec,
-    pub(super) prompt: String,
-    key: String,
-}
-
 pub(super) struct Runner {
     pub(super) parent: Parent,
     id: RunId,
-    lease: Lease,
-    seq: u64,
+    writer: StreamWriter<RunEvent>,
     pub(super) run: Run,
     pub(super) tasks: JoinSet<Result<Done, Error>>,
     /// What is under way.
     pub(super) begun: HashSet<RunEffect>,
-    /// What waits for a person: it goes on when somebody resumes the run with an answer.
+    /// What waits for a person: it goes on when the run is resumed with an answer.
     parked: HashSet<RunEffect>,
     /// Whether the run was started by this process, and not taken up.
     started_here: bool,
@@ -71,8 +63,13 @@ impl Runner {
         let stream = stream(&id)?;
         let lease = parent.config.journal.own(&stream).await?;
         let (run, seq) = load(&parent.config, &id).await?;
-        let (tasks, begun, parked, tree) = (JoinSet::new(), HashSet::new(), HashSet::new(), Tree::default());
-        Ok(Self { parent: parent.clone(), id, lease, seq, run, tasks, begun, parked, started_here: false, tree })
+        let Parent { config, session, stop, .. } = parent;
+        let writer = StreamWriter::new(config, session, id.clone(), stream, lease, seq, stop);
+        let tasks = JoinSet::new();
+        let begun = HashSet::new();
+        let parked = HashSet::new();
+        let tree = Tree::default();
+        Ok(Self { parent: parent.clone(), id, writer, run, tasks, begun, parked, started_here: false, tree })
     }
 
     pub(super) fn is_started(&self) -> bool {
@@ -129,7 +126,8 @@ impl Runner {
             }
             Err(Error::Journal(convoke_journal::Error::Declined { reason, .. })) => {
                 let text = format!(
-                    "Workflow error: {reason}. No agent was started and nothing was spent; send fewer subtasks."
+                    "Workflow error: {reason}. No agent was started and nothing was spent; send fewer \
+                        subtasks."
                 );
                 // A later reader of the session is told that this was not done, and why.
                 Ok(Some(ToolResult { failure: Some(FailureKind::Budget), ..ToolResult::refused(text) }))
@@ -139,9 +137,19 @@ impl Runner {
     }
 
     /// How many verifiers a remembered result still needs.
-    async fn missing_votes(&self, subtask: &str, result: &ItemResult, base: &str, voters: u32) -> Result<u32, Error> {
-        let Some(report) = result.report.as_ref().filter(|report| !report.findings.is_empty()) else { return Ok(0) };
-        let Some(spec) = self.parent.spec.child(Role::Verifier, "", report.findings.len() as u32) else { return Ok(0) };
+    async fn missing_votes(
+        &self,
+        subtask: &str,
+        result: &ItemResult,
+        base: &str,
+        voters: u32,
+    ) -> Result<u32, Error> {
+        let Some(report) = result.report.as_ref().filter(|report| !report.findings.is_empty()) else {
+            return Ok(0);
+        };
+        let Some(spec) = self.parent.spec.child(Role::Verifier, "", report.findings.len() as u32) else {
+            return Ok(0);
+        };
         let prompt = verifier_prompt(subtask, report);
         let mut missing = 0;
         for voter in 1..=voters {
@@ -151,7 +159,7 @@ impl Runner {
         Ok(missing)
     }
 
-    /// Drives until every item is done, or until somebody asks to stop.
+    /// Drives until every item is done, or until a stop is requested.
     pub(super) async fn drive(&mut self) -> Result<Option<ToolResult>, Error> {
         let mut stop = self.parent.stop.clone();
         if !self.run.is_closed() {
@@ -180,8 +188,8 @@ impl Runner {
             tokio::select! {
                 Some(done) = self.tasks.join_next() => {
                     let mut all = vec![self.done(done)?];
-                    // What else has come meanwhile shares the commit: with many agents the run's own stream would be
-                    // what all of them wait for.
+                    // What else has come meanwhile shares the commit: with many agents the run's own stream
+                    // would be what all of them wait for.
                     while let Some(done) = self.tasks.try_join_next() {
                         all.push(self.done(done)?);
                     }
@@ -193,7 +201,7 @@ impl Runner {
         while let Some(landed) = self.tasks.join_next().await {
             self.done(landed)?;
         }
-        let most = digest_chars(&self.parent.spec, &self.parent.session.purse.ledger());
+        let most = digest_chars(&self.parent.spec, &self.parent.session.ledger.ledger());
         Ok(Some(ToolResult::done(self.run.digest_within(most))))
     }
 
@@ -203,97 +211,7 @@ impl Runner {
 
     pub(super) async fn finish(mut self) {
         self.tasks.shutdown().await;
-        // A lease that cannot be given back ends with its process.
-        let _ = self.parent.config.journal.release(&self.lease).await;
-    }
-
-    fn begin_what_can_be_begun(&mut self) {
-        let mut pending = self.run.pending();
-        pending.retain(|effect| !self.begun.contains(effect) && !self.parked.contains(effect));
-        // Those whose agents have begun before come first: what they hold comes free when they go on.
-        pending.sort_by_key(|effect| match *effect {
-            RunEffect::Check { .. } => 0,
-            RunEffect::Work { item } if self.run.worker(item).is_some() => 0,
-            RunEffect::Verify { item, voter } if self.run.verifier(item, voter).is_some() => 0,
-            RunEffect::Verify { .. } => 1,
-            RunEffect::Work { .. } => 2,
-        });
-        let most = self.parent.config.agents_at_once.max(1);
-        for effect in pending {
-            if self.begun.len() >= most {
-                return;
-            }
-            self.begun.insert(effect);
-            self.begin(effect);
-        }
-    }
-
-    pub(super) fn begin(&mut self, effect: RunEffect) {
-        let seeker = self.seeker();
-        match effect {
-            RunEffect::Check { item } => {
-                let (parent, name) = (self.parent.clone(), format!("check_{}_{item}", self.id));
-                let result = self.run.result(item).cloned();
-                self.tasks.spawn(async move {
-                    let report = result.as_ref().and_then(|result| result.report.as_ref());
-                    let agent = result.as_ref().and_then(|result| result.agent.as_ref());
-                    let checks = match report {
-                        Some(report) => check::citations(&parent, &name, agent, report).await?,
-                        None => Vec::new(),
-                    };
-                    Ok(Done::Checked(item, checks))
-                });
-            }
-            RunEffect::Work { .. } => {
-                let Some(For { agent, spec, prompt, key }) = self.agent_for(effect) else { return };
-                let seeking = seeker.seek::<ItemResult>(effect, agent, self.has_begun(effect), spec, prompt, key);
-                self.tasks.spawn(async move { seeking.await.map(Done::Sought) });
-            }
-            RunEffect::Verify { .. } => {
-                let Some(For { agent, spec, prompt, key }) = self.agent_for(effect) else { return };
-                let seeking = seeker.seek::<VoterResult>(effect, agent, self.has_begun(effect), spec, prompt, key);
-                self.tasks.spawn(async move { seeking.await.map(Done::Sought) });
-            }
-        }
-    }
-
-    /// Whether an agent was set to work on it, here or by an earlier process.
-    pub(super) fn has_begun(&self, effect: RunEffect) -> bool {
-        match effect {
-            RunEffect::Work { item } => self.run.worker(item).is_some(),
-            RunEffect::Verify { item, voter } => self.run.verifier(item, voter).is_some(),
-            RunEffect::Check { .. } => false,
-        }
-    }
-
-    /// Who is to do it, and how it is told.
-    pub(super) fn agent_for(&self, effect: RunEffect) -> Option<For> {
-        match effect {
-            RunEffect::Work { item } => {
-                let (subtask, key) = self.item(item)?;
-                let spec = self.parent.spec.child(Role::Worker, &label(&subtask), 0)?;
-                let agent = AgentId::derived(&["work", self.id.as_str(), &key]);
-                Some(For { agent, spec, prompt: worker_prompt(&subtask), key })
-            }
-            RunEffect::Verify { item, voter } => {
-                let (subtask, _) = self.item(item)?;
-                let report = self.run.result(item)?.report.clone()?;
-                let label = format!("verify: {}", label(&subtask));
-                let spec = self.parent.spec.child(Role::Verifier, &label, report.findings.len() as u32)?;
-                let prompt = verifier_prompt(&subtask, &report);
-                let base = self.run.spec().map(|spec| spec.base.clone()).unwrap_or_default();
-                let key = key(&spec, &prompt, &base, voter);
-                let (item, voter) = (item.to_string(), voter.to_string());
-                let agent = AgentId::derived(&["verify", self.id.as_str(), &item, &voter, &key]);
-                Some(For { agent, spec, prompt, key })
-            }
-            RunEffect::Check { .. } => None,
-        }
-    }
-
-    fn item(&self, item: u32) -> Option<(String, String)> {
-        let (spec, at) = (self.run.spec()?, item.checked_sub(1)? as usize);
-        Some((spec.subtasks.get(at)?.clone(), spec.keys.get(at)?.clone()))
+        self.writer.release().await;
     }
 
     fn dir(&self) -> PathBuf {
@@ -302,9 +220,11 @@ impl Runner {
 
     /// Records what has come, and does what follows from it.
     async fn take(&mut self, all: Vec<Done>) -> Result<(), Error> {
-        let (mut heard, mut free, mut over) = (Vec::new(), Vec::new(), Vec::new());
+        let mut heard = Vec::new();
+        let mut free = Vec::new();
+        let mut over = Vec::new();
         let counts = self.run.counts();
-        let admitted = self.parent.session.purse.ledger().admitted(self.id.as_str());
+        let admitted = self.parent.session.ledger.ledger().admitted(self.id.as_str());
         let mut left = admitted.saturating_sub(counts.workers + counts.verifiers);
         for done in all {
             match done {
@@ -315,7 +235,7 @@ impl Runner {
                 }
                 Done::Sought(Sought::Stopped(effect)) => drop(self.begun.remove(&effect)),
                 Done::Sought(Sought::Free(ticket)) => match self.began(&ticket) {
-                    // It was to be taken from elsewhere, so nobody was admitted for it, and now it is not there.
+                    // It was to be taken from elsewhere, so no agent was admitted, and now it is not there.
                     Some(_) if left == 0 => {
                         self.begun.remove(&ticket.effect);
                         heard.extend(not_admitted(ticket.effect).map(|ended| (ended, Vec::new())));
@@ -356,37 +276,13 @@ impl Runner {
         Ok(())
     }
 
-    /// Who does it is recorded before it is done; `None` if that stands already.
-    fn began(&self, ticket: &Ticket) -> Option<RunInput> {
-        let agent = ticket.agent.clone();
-        match ticket.effect {
-            RunEffect::Work { item } if self.run.worker(item).is_none() => Some(RunInput::Began { item, agent }),
-            RunEffect::Verify { item, voter } if self.run.verifier(item, voter).is_none() => {
-                Some(RunInput::VoterBegan { item, voter, agent })
-            }
-            _ => None,
-        }
-    }
-
-    fn set_to_work(&mut self, ticket: Box<Ticket>) {
-        let (parent, before, dir) = (self.parent.clone(), self.tree.latest(), self.dir());
-        let sight = parent.config.confine.sight(&dir);
-        self.tasks.spawn(async move {
-            let ended = children::drive(&parent, &ticket.agent, ticket.spec.clone(), &ticket.prompt).await?;
-            // Whoever took more than one turn has looked around, with whatever tool.
-            let looked = ended.summary.as_ref().is_some_and(|summary| summary.turns > 1);
-            let works = matches!(ticket.effect, RunEffect::Work { .. });
-            let trace = if looked && works {
-                Some(Trace::since(&parent.session.looks, &sight, &before, &dir).await?)
-            } else {
-                None
-            };
-            Ok(Done::Ended(ticket, Box::new(ended), trace))
-        });
-    }
-
-    /// What an agent came to. Without an outcome it was stopped; it stays pending and goes on when somebody resumes it.
-    async fn ended(&mut self, ticket: &Ticket, ended: &Ended, trace: Option<Trace>) -> Result<Option<Heard>, Error> {
+    /// What an agent came to. Without an outcome it was stopped; it stays pending until the next resume.
+    async fn ended(
+        &mut self,
+        ticket: &Ticket,
+        ended: &DriveOutcome,
+        trace: Option<Trace>,
+    ) -> Result<Option<Heard>, Error> {
         let Ticket { effect, agent, key, .. } = ticket;
         self.begun.remove(effect);
         if ended.parked {
@@ -423,15 +319,16 @@ impl Runner {
 
     /// One round of the circle for the run's own stream.
     pub(super) async fn record(&mut self, heard: Vec<Heard>, mut entries: Vec<Entry>) -> Result<(), Error> {
-        let (config, session) = (Arc::clone(&self.parent.config), Arc::clone(&self.parent.session));
-        let at = config.clock.now();
-        let (mut after, mut events, mut results) = (self.run.clone(), Vec::new(), Vec::new());
+        let at = self.parent.config.clock.now();
+        let mut after = self.run.clone();
+        let mut events = Vec::new();
+        let mut results = Vec::new();
         for (input, kept) in heard {
             let decided = after.decide(input)?;
             for event in &decided {
                 let bad = |cause: convoke_kernel::IllegalRunEvent| Error::BadRun {
                     run: self.id.clone(),
-                    seq: self.seq,
+                    seq: self.writer.seq(),
                     cause: cause.to_string(),
                 };
                 after.apply(event, at).map_err(bad)?;
@@ -441,34 +338,24 @@ impl Runner {
         }
         if after.is_closed() {
             let counts = after.counts();
-            entries.push(Entry::CloseRun { run: self.id.to_string(), used: counts.workers + counts.verifiers });
+            entries
+                .push(Entry::CloseRun { run: self.id.to_string(), used: counts.workers + counts.verifiers });
         }
-        let updates = if entries.is_empty() { Vec::new() } else { vec![session.purse.update(entries, at)] };
-        let encoded = events.iter().map(RunEvent::encode).collect::<Result<Vec<_>, _>>()?;
-        let summary = after.summary().map(|summary| serde_json::to_string(&summary)).transpose()?;
-        let batch = Batch { at, events: encoded, summary, results, updates, ..Batch::default() };
-        self.crash(Moment::BeforeCommit)?;
-        let appended = config.journal.append_shared(&self.lease, self.seq, &batch).await?;
-        session.adopt(appended.states.first())?;
-        let first = self.seq + 1;
-        (self.run, self.seq) = (after, appended.seq);
-        self.crash(Moment::AfterCommit)?;
-        for (event, seq) in events.into_iter().zip(first..) {
-            session.tell(Notice::Run { run: self.id.clone(), seq, at, event: Box::new(event) });
-        }
-        Ok(())
+        let mut commit = Commit::new(at, events)?;
+        commit.batch.summary = after.summary().map(|summary| serde_json::to_string(&summary)).transpose()?;
+        commit.batch.results = results;
+        commit.enter(&self.parent.session, entries);
+        let run = &mut self.run;
+        let fold = |_: &[RunEvent], _| {
+            *run = after;
+            Ok(())
+        };
+        self.writer.commit(&mut commit, Keep::Nothing, fold).await
     }
 
-    fn crash(&self, moment: Moment) -> Result<(), Error> {
-        match &self.parent.config.crash {
-            Some(crash) if crash.dies(moment, &[]) => Err(Error::Crashed),
-            _ => Ok(()),
-        }
-    }
-
-    fn seeker(&self) -> Seeker {
+    fn seeker(&self) -> ResultFinder {
         let fresh = self.parent.spec.fan_out.as_ref().is_some_and(|fan_out| fan_out.fresh);
-        Seeker { parent: self.parent.clone(), fresh, dir: self.dir() }
+        ResultFinder { parent: self.parent.clone(), fresh, dir: self.dir() }
     }
 
     async fn look_up<T: Sound + Reusable>(&self, key: &str) -> Result<Option<T>, Error> {
@@ -480,7 +367,9 @@ impl Runner {
 fn remembered(effect: RunEffect, found: Found) -> Option<RunInput> {
     match (effect, found) {
         (RunEffect::Work { item }, Found::Item(result)) => Some(RunInput::Ended { item, result }),
-        (RunEffect::Verify { item, voter }, Found::Vote(result)) => Some(RunInput::VoterEnded { item, voter, result }),
+        (RunEffect::Verify { item, voter }, Found::Vote(result)) => {
+            Some(RunInput::VoterEnded { item, voter, result })
+        }
         _ => None,
     }
 }

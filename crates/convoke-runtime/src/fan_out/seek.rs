@@ -1,4 +1,4 @@
-//! Whether something has to be done at all: results are looked up by content, and equal work waits for whoever is at it.
+//! Whether something has to be done at all: results are looked up by content, and equal work is waited for.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,11 +27,11 @@ pub(super) struct Ticket {
 
 /// What seeking came to.
 pub(super) enum Sought {
-    /// Nobody has done it yet: the agent is to be started.
+    /// It has not been done yet: the agent is to be started.
     Free(Box<Ticket>),
     /// An equal one was done before.
     Remembered(RunEffect, Found),
-    /// Somebody asked to stop before it could be begun.
+    /// A stop was requested before it could be begun.
     Stopped(RunEffect),
 }
 
@@ -41,14 +41,14 @@ pub(super) enum Found {
 }
 
 /// Finds out whether something has to be done at all.
-pub(super) struct Seeker {
+pub(super) struct ResultFinder {
     pub(super) parent: Parent,
     pub(super) fresh: bool,
     pub(super) dir: PathBuf,
 }
 
-impl Seeker {
-    /// Waits for a place and for whoever is at the same key, and looks whether that has settled it.
+impl ResultFinder {
+    /// Waits for a place and for work under way at the same key, and looks whether that has settled it.
     pub(super) async fn seek<T: Sound + Reusable>(
         self,
         effect: RunEffect,
@@ -60,7 +60,7 @@ impl Seeker {
     ) -> Result<Sought, Error> {
         let places = Arc::clone(&self.parent.session.places);
         let mut stop = self.parent.stop.clone();
-        // Whoever waits for a place or for somebody else's work has begun nothing, and leaves at once when asked to.
+        // A task that waits for a place or for equal work has begun nothing: a stop ends it at once.
         let begun_alone = async {
             let place = places.acquire_owned().await.map_err(|_| Error::EffectBroke(agent.clone()))?;
             let flight = self.parent.config.journal.single_flight(&key).await?;
@@ -83,7 +83,9 @@ impl Seeker {
             return Ok(None);
         }
         let Some((text, at)) = self.parent.config.journal.result_at(key).await? else { return Ok(None) };
-        let Ok(Remembered { session, result }) = serde_json::from_str::<Remembered<T>>(&text) else { return Ok(None) };
+        let Ok(Remembered { session, result }) = serde_json::from_str::<Remembered<T>>(&text) else {
+            return Ok(None);
+        };
         let sound = result.is_sound() && result.still_stands(&self.dir).await;
         Ok(sound.then(|| result.reused(Reused { session, at })))
     }

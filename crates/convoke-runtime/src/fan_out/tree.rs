@@ -1,5 +1,5 @@
-//! What becomes of the directory during a run. Results are kept under the fingerprint the directory had at the run's
-//! start, so whatever has changed since then belongs to a result, whoever changed it. Never writes.
+//! What becomes of the directory during a run. Results are kept under the fingerprint the directory had at
+//! the run's start, so every change since then belongs to a result, whatever made it. Never writes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub(crate) struct Tree {
     start: Arc<Snapshot>,
     /// When a worker last ended.
     latest: Arc<Snapshot>,
-    /// Whether it was then as at the run's start.
+    /// Whether the directory was then as at the run's start.
     as_keyed: bool,
     /// Whether a worker of this life has changed something.
     moved: bool,
@@ -31,7 +31,12 @@ pub(crate) struct Trace {
 
 impl Trace {
     /// What has changed since this look.
-    pub(crate) async fn since(looks: &Looks, sight: &Sight, before: &Snapshot, dir: &Path) -> Result<Self, Error> {
+    pub(crate) async fn since(
+        looks: &Looks,
+        sight: &Sight,
+        before: &Snapshot,
+        dir: &Path,
+    ) -> Result<Self, Error> {
         let after = looks.begun_now(sight, dir).await?;
         Ok(Self { changed: before.changes_to(&after), after })
     }
@@ -45,7 +50,12 @@ impl Tree {
     }
 
     /// The directory of a run whose start has found out whether it is as keyed.
-    pub(crate) async fn known(looks: &Looks, sight: &Sight, dir: &Path, as_keyed: bool) -> Result<Self, Error> {
+    pub(crate) async fn known(
+        looks: &Looks,
+        sight: &Sight,
+        dir: &Path,
+        as_keyed: bool,
+    ) -> Result<Self, Error> {
         Ok(Self { as_keyed, ..Self::new(looks, sight, dir).await? })
     }
 
@@ -61,7 +71,8 @@ impl Tree {
         Self::known(looks, sight, dir, as_keyed).await
     }
 
-    /// The directory of a run that is taken up again: what its workers changed before is known only if nothing did.
+    /// The directory of a run that is taken up again: what its workers changed before is known only if
+    /// nothing did.
     pub(crate) async fn again(looks: &Looks, sight: &Sight, dir: &Path, base: &str) -> Result<Self, Error> {
         let as_keyed = fingerprint(sight, dir).await? == base;
         Self::known(looks, sight, dir, as_keyed).await
@@ -85,7 +96,7 @@ impl Tree {
         self.as_keyed
     }
 
-    /// Whether, as far as anybody has seen, nothing has changed since the run's start.
+    /// Whether no change since the run's start has been seen.
     pub(crate) fn is_as_keyed(&self) -> bool {
         self.as_keyed && !self.moved
     }

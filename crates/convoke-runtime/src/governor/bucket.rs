@@ -1,4 +1,5 @@
-//! The server's bucket of requests as seen from here: how many are left, and when the next one is there. It never waits.
+//! The server's bucket of requests as seen from here: how many are left, and when the next one is there. It
+//! never waits.
 
 /// A server says how much a minute brings; what it holds at most is the same.
 const MINUTE: f64 = 60_000.0;
@@ -17,11 +18,12 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    /// What the first headers tell. `pending` requests are under way whose headers have not come: some of them may
-    /// not have been counted yet, so all of them are.
+    /// What the first headers tell. `pending` requests are under way whose headers have not come: some of
+    /// them may not have been counted yet, so all of them are.
     pub(super) fn new(told: &convoke_claude::Bucket, now: u64, pending: usize) -> Self {
         let limit = (told.limit as f64).max(1.0);
-        let mut bucket = Self { limit, period: MINUTE, level: told.remaining as f64 - pending as f64, at: now };
+        let mut bucket =
+            Self { limit, period: MINUTE, level: told.remaining as f64 - pending as f64, at: now };
         bucket.hear_period(told, now);
         bucket
     }
@@ -35,9 +37,11 @@ impl Bucket {
         self.refill(now);
         self.hear_period(told, now);
         let remaining = told.remaining as f64;
-        // The truth lies between two bounds. Below: none of those under way had been counted. Above: the server
-        // rounds down, and its bucket has gone on filling since it wrote the headers, at most `age` ago.
-        let (least, most) = (remaining - pending as f64, remaining + 1.0 + age as f64 * self.per_ms());
+        // The truth lies between two bounds. Below: none of those under way had been counted. Above: the
+        // server rounds down, and its bucket has gone on filling since it wrote the headers, at most `age`
+        // ago.
+        let least = remaining - pending as f64;
+        let most = remaining + 1.0 + age as f64 * self.per_ms();
         self.level = self.level.max(least).min(most).min(self.limit);
     }
 
@@ -59,8 +63,8 @@ impl Bucket {
         self.level = (self.level + 1.0).min(self.limit);
     }
 
-    /// The server says that the bucket was empty and when the next request will be there. A wait in which the whole bucket fills up
-    /// is about something else: says whether it was about this bucket.
+    /// The server says that the bucket was empty and when the next request will be there. A wait in which the
+    /// whole bucket fills up is about something else: says whether it was about this bucket.
     pub(super) fn was_empty(&mut self, now: u64, retry_after: Option<u64>) -> bool {
         self.refill(now);
         let wait = retry_after.filter(|wait| *wait as f64 <= self.period);
@@ -79,8 +83,8 @@ impl Bucket {
         self.limit / self.period
     }
 
-    /// An empty bucket that is full only in more than a minute refills more slowly than its limit says: the requests
-    /// are spread over the time that was told.
+    /// An empty bucket that is full only in more than a minute refills more slowly than its limit says: the
+    /// requests are spread over the time that was told.
     fn hear_period(&mut self, told: &convoke_claude::Bucket, now: u64) {
         let Some(reset_at) = told.reset_at else { return };
         let ahead = reset_at.saturating_sub(now) as f64;

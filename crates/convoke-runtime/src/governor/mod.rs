@@ -1,9 +1,9 @@
-//! When a model request may be sent: one governor per API key and process. It admits; it sends nothing, repeats nothing
-//! and counts no attempts.
+//! When a model request may be sent: one governor per API key and process. It admits; it sends nothing,
+//! repeats nothing and counts no attempts.
 //!
-//! The rules are in `pace.rs` and `refusals.rs`, which are pure. Here they meet the clock and the waiting requests: the one that stands first in
-//! the queue also keeps the time for all, so that there is no task in the background and a thousand waiting agents
-//! have one timer.
+//! The rules are in `pace.rs` and `refusals.rs`, which are pure. Here they meet the clock and the waiting
+//! requests: the one that stands first in the queue also keeps the time for all, so that there is no task in
+//! the background and a thousand waiting agents have one timer.
 
 mod bucket;
 mod pace;
@@ -25,24 +25,27 @@ use pace::{Pace, Ticket};
 
 /// Decides when model requests may be sent. Its clones are the same governor.
 ///
-/// * At most `max_concurrent` are under way at once. Above ten the window starts at ten and grows by one a reply.
-/// * A refusal is about one conversation, which waits by itself: the governor lets the others go on. When a whole round of
-///   different conversations (as many as the window, at least three) was refused and the server has taken nothing in between, all
-///   of them pause: 1 s, doubling up to 8 s, and up to a quarter more by chance; or as long as all of them were told, up to a
-///   minute. After a pause as many go as the window lets, at least three.
-/// * A server that has taken nothing for four minutes is given up: waiting requests are told so, and so is one that is refused
-///   after that. So a lasting overload ends within five minutes.
-/// * The window shrinks with refusals that are not about one conversation alone, and grows again with replies. How many at once a
-///   server takes without saying so is learned from its refusals and tried again seldom.
+/// * At most `max_concurrent` are under way at once. Above ten the window starts at ten and grows by one a
+///   reply.
+/// * A refusal is about one conversation, which waits by itself: the governor lets the others go on. When a
+///   whole round of different conversations (as many as the window, at least three) was refused and the
+///   server has taken nothing in between, all of them pause: 1 s, doubling up to 8 s, and up to a quarter
+///   more by chance; or as long as all of them were told, up to a minute. After a pause as many go as the
+///   window lets, at least three.
+/// * A server that has taken nothing for four minutes is given up: waiting requests are told so, and so is
+///   one that is refused after that. So a lasting overload ends within five minutes.
+/// * The window shrinks with refusals that are not about one conversation alone, and grows again with
+///   replies. How many at once a server takes without saying so is learned from its refusals and tried again
+///   seldom.
 /// * Requests are paced by the limit a minute that the headers tell.
-/// * The lead goes before all who wait, and may go one beyond the window. Everybody else goes in order of asking.
+/// * The lead's requests go first, and may go one beyond the window. All others go in order of asking.
 /// * Siblings with an equal prefix wait until the first one's reply begins, at most 5 s.
 #[derive(Clone)]
 pub struct Governor {
     shared: Arc<Shared>,
 }
 
-/// What somebody wants to send.
+/// A request that is to be sent, as far as the governor has to know it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ask {
     /// Whether it goes before all others: the lead's.
@@ -53,7 +56,7 @@ pub struct Ask {
     pub conversation: Option<String>,
 }
 
-/// Why those who want to send wait for a time.
+/// Why requests wait for a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
     /// The server has too much to do.
@@ -62,7 +65,7 @@ pub enum Why {
     Limited,
 }
 
-/// A wait of all who want to send.
+/// A wait of all requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hold {
     /// Why.
@@ -86,7 +89,8 @@ pub struct GivenUp {
 
 impl std::fmt::Display for GivenUp {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (seconds, refused) = (self.ms / 1_000, self.refused);
+        let seconds = self.ms / 1_000;
+        let refused = self.refused;
         let answer = match self.why {
             Why::Overloaded => "it is overloaded (529 or the like)",
             Why::Limited => "too many requests (429)",
@@ -130,9 +134,9 @@ pub struct GovernorStats {
     pub in_flight: usize,
     /// How many wait.
     pub waiting: usize,
-    /// Until when nobody is admitted, in UTC milliseconds, if there is a pause.
+    /// Until when no request is admitted, in UTC milliseconds, if there is a pause.
     pub paused_until: Option<u64>,
-    /// When the first of those who wait looks again by itself, in UTC milliseconds; without it, it waits for others.
+    /// When the first waiting request looks again by itself, in UTC milliseconds; else it waits for others.
     pub looks_again_at: Option<u64>,
 }
 
@@ -148,16 +152,16 @@ pub struct Permit {
 struct Shared {
     clock: Clock,
     inner: Mutex<Inner>,
-    /// Told when those who wait begin to wait for a time, or for another one.
+    /// Told when waiting requests begin to wait for a time, or for another one.
     holds: watch::Sender<Option<Hold>>,
 }
 
 struct Inner {
     pace: Pace,
     waiters: HashMap<Ticket, Arc<Notify>>,
-    /// Those who are to be told that they wait for nothing.
+    /// The requests that are to be told that the server is given up.
     given_up: HashMap<Ticket, GivenUp>,
-    /// Who keeps the time, and until when he sleeps.
+    /// The waiting request that keeps the time for all, and until when it sleeps.
     keeper: Option<Ticket>,
     wake_at: Option<u64>,
 }
@@ -171,12 +175,14 @@ impl Governor {
     /// A governor whose chance comes from this seed: governors of many processes should not have the same.
     pub fn seeded(clock: Clock, max_concurrent: usize, seed: u64) -> Self {
         let pace = Pace::new(max_concurrent, seed);
-        let (waiters, given_up) = (HashMap::new(), HashMap::new());
+        let waiters = HashMap::new();
+        let given_up = HashMap::new();
         let inner = Mutex::new(Inner { pace, waiters, given_up, keeper: None, wake_at: None });
         Self { shared: Arc::new(Shared { clock, inner, holds: watch::Sender::new(None) }) }
     }
 
-    /// Waits until a request may be sent, or until the server is given up. Dropping the future takes the ask back without a trace.
+    /// Waits until a request may be sent, or until the server is given up. Dropping the future takes the ask
+    /// back without a trace.
     pub async fn admit(&self, ask: Ask) -> Result<Permit, GivenUp> {
         let notify = Arc::new(Notify::new());
         let ticket = self.change(|inner, _| {
@@ -220,7 +226,7 @@ impl Governor {
         self.look(|inner, now| GovernorStats { looks_again_at: inner.wake_at, ..inner.pace.stats(now) })
     }
 
-    /// What those who want to send wait for, and every change of it.
+    /// The time that requests wait for, and every change of it.
     pub fn holds(&self) -> watch::Receiver<Option<Hold>> {
         self.shared.holds.subscribe()
     }
@@ -230,7 +236,7 @@ impl Governor {
         read(&mut self.shared.inner.lock().unwrap_or_else(PoisonError::into_inner), now)
     }
 
-    /// Changes something, and then lets everybody go who may go after it.
+    /// Changes something, and then admits every request that may go after it.
     fn change<T>(&self, change: impl FnOnce(&mut Inner, u64) -> T) -> T {
         self.look(|inner, now| {
             let result = change(inner, now);
@@ -291,7 +297,8 @@ impl Permit {
         }
     }
 
-    /// The request is over, and how it came out. Says whether the server is given up: then repeating it does not help.
+    /// The request is over, and how it came out. Says whether the server is given up: then repeating it does
+    /// not help.
     pub fn done(mut self, fate: Fate) -> Option<GivenUp> {
         let ticket = self.ticket.take()?;
         self.governor.change(|inner, now| inner.pace.end(ticket, Some(fate), now))

@@ -1,5 +1,5 @@
-//! Who may send a model request now: the state, what changes it, and the decision. Pure: it is told the time, it never
-//! waits and wakes nobody.
+//! Which model requests may be sent now: the state, what changes it, and the decision. Pure: it is told the
+//! time, it never waits and wakes no task.
 
 #[cfg(test)]
 mod tests;
@@ -16,7 +16,7 @@ use super::{Ask, Fate, GivenUp, GovernorStats, Hold, Why};
 
 /// A window larger than this is not opened at once: servers refuse a sharp rise.
 const RAMP_FROM: usize = 10;
-/// How long nobody tries one more at once than is known to go: the first time, and the longest it doubles to.
+/// The wait before one more at once is tried than is known to go: the first one, and the longest.
 const TRIES: (u64, u64) = (30_000, 120_000);
 
 /// Names one ask from the queue to its end.
@@ -25,13 +25,13 @@ pub(super) type Ticket = u64;
 /// What may happen now.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Step {
-    /// Those who may send, in this order.
+    /// The requests that may be sent, in this order.
     pub(super) admitted: Vec<Ticket>,
-    /// When somebody could be admitted although nothing else happens.
+    /// When a request could be admitted although nothing else happens.
     pub(super) wake_at: Option<u64>,
 }
 
-/// What the server has shown it can take, who is under way and who waits.
+/// What the server has shown it can take, and the requests that are under way or wait.
 #[derive(Debug)]
 pub(super) struct Pace {
     /// The most at once that a person allows, and the most at once that we dare now.
@@ -56,9 +56,9 @@ pub(super) struct Pace {
     limited: u64,
     overloaded: u64,
     next_ticket: Ticket,
-    waiting: BTreeMap<Place, Waiting>,
+    waiting: BTreeMap<QueuePosition, Waiting>,
     flights: HashMap<Ticket, Flight>,
-    /// Those who waited when the server was given up.
+    /// The requests that waited when the server was given up.
     given_up: Vec<(Ticket, GivenUp)>,
     /// Why no request went at the last look although there was room, and until when.
     held: Option<(u64, Why)>,
@@ -68,12 +68,12 @@ pub(super) struct Pace {
 
 /// Where an ask stands: those that go first, and within each kind in order of asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct QueuePosition {
     behind: bool,
     ticket: Ticket,
 }
 
-/// Who waits.
+/// A request that waits.
 #[derive(Debug)]
 struct Waiting {
     prefix: Option<Arc<str>>,
@@ -90,7 +90,7 @@ struct Flight {
     round: Option<RoundId>,
     begun: bool,
     heard: Heard,
-    /// Its headers said that no tokens are left for anybody.
+    /// Its headers said that no tokens are left for any request.
     no_tokens: bool,
 }
 
@@ -117,10 +117,10 @@ enum Cause {
     One,
 }
 
-/// Who is next.
+/// Which request is next.
 enum Next {
-    Goes(Place),
-    /// Everybody for whom there is room waits for a sibling, the first of them until then.
+    Goes(QueuePosition),
+    /// Every request for which there is room waits for a sibling, the first of them until then.
     Held(u64),
     NoRoom,
 }
@@ -158,16 +158,16 @@ impl Pace {
         self.most
     }
 
-    /// Somebody wants to send.
+    /// Puts a request into the queue.
     pub(super) fn ask(&mut self, ask: Ask) -> Ticket {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         let waiting = Waiting { prefix: ask.prefix.map(Arc::from), conversation: ask.conversation };
-        self.waiting.insert(Place { behind: !ask.first, ticket }, waiting);
+        self.waiting.insert(QueuePosition { behind: !ask.first, ticket }, waiting);
         ticket
     }
 
-    /// Admits everybody who may go now.
+    /// Admits every request that may go now.
     pub(super) fn step(&mut self, now: u64) -> Step {
         let mut admitted = Vec::new();
         self.held = None;
@@ -205,15 +205,15 @@ impl Pace {
         self.flights.contains_key(&ticket)
     }
 
-    /// Those whose waiting has come to nothing, once.
+    /// The requests that waited when the server was given up; each is returned once.
     pub(super) fn take_given_up(&mut self) -> Vec<(Ticket, GivenUp)> {
         std::mem::take(&mut self.given_up)
     }
 
-    /// Whoever asked no longer wants to, and has sent nothing.
+    /// Takes back a request that was not sent.
     pub(super) fn withdraw(&mut self, ticket: Ticket) {
         for behind in [false, true] {
-            self.waiting.remove(&Place { behind, ticket });
+            self.waiting.remove(&QueuePosition { behind, ticket });
         }
         if self.leave(ticket).is_some()
             && let Some(bucket) = &mut self.requests
@@ -234,7 +234,8 @@ impl Pace {
         let tokens = [&limits.tokens, &limits.input_tokens, &limits.output_tokens];
         flight.no_tokens = tokens.into_iter().flatten().any(|bucket| bucket.remaining == 0);
         let Some(requests) = &limits.requests else { return };
-        let pending = self.flights.values().filter(|flight| flight.heard == Heard::NotYet && !flight.begun).count();
+        let pending =
+            self.flights.values().filter(|flight| flight.heard == Heard::NotYet && !flight.begun).count();
         match &mut self.requests {
             Some(bucket) => bucket.hear(requests, now, pending, age),
             None => self.requests = Some(Bucket::new(requests, now, pending)),
@@ -309,7 +310,7 @@ impl Pace {
         }
     }
 
-    /// Why those who wait wait for a time, as of the last look; `None` if they wait for others or none waits.
+    /// Why requests wait for a time, as of the last look; `None` if they wait for others or none waits.
     pub(super) fn hold(&self) -> Option<Hold> {
         self.held.map(|(until, why)| Hold { why, until, waiting: self.waiting.len() })
     }
@@ -332,7 +333,7 @@ impl Pace {
         held.map_or(Next::NoRoom, Next::Held)
     }
 
-    fn admit(&mut self, place: Place, now: u64) {
+    fn admit(&mut self, place: QueuePosition, now: u64) {
         let Some(Waiting { prefix, conversation }) = self.waiting.remove(&place) else { return };
         let round = prefix.as_ref().and_then(|prefix| self.stagger.sent(prefix, now));
         if let Some(bucket) = &mut self.requests {
@@ -340,7 +341,9 @@ impl Pace {
         }
         let number = self.admitted;
         self.admitted += 1;
-        let (begun, heard, no_tokens) = (false, Heard::NotYet, false);
+        let begun = false;
+        let heard = Heard::NotYet;
+        let no_tokens = false;
         let flight = Flight { number, sent_at: now, prefix, conversation, round, begun, heard, no_tokens };
         self.flights.insert(place.ticket, flight);
     }
@@ -358,7 +361,8 @@ impl Pace {
         self.flights.values().filter(|flight| flight.begun && flight.number >= self.proof_from).count()
     }
 
-    /// A reply shows that there is room only if the window was full, and nothing about what was refused after it went.
+    /// A reply shows that there is room only if the window was full, and nothing about what was refused after
+    /// it went.
     fn replied(&mut self, ticket: Ticket, now: u64) {
         if self.flights.get(&ticket).is_none_or(|flight| flight.number < self.episode) {
             return;
@@ -378,7 +382,8 @@ impl Pace {
 
     fn refused_by_limit(&mut self, ticket: Ticket, told: Option<u64>, now: u64) -> Option<GivenUp> {
         let flight = self.flights.get(&ticket)?;
-        let (fresh, dry) = (flight.number >= self.episode, flight.heard == Heard::NoneLeft);
+        let fresh = flight.number >= self.episode;
+        let dry = flight.heard == Heard::NoneLeft;
         let no_tokens = flight.no_tokens;
         let mut paced = false;
         if let Some(bucket) = &mut self.requests {
@@ -405,7 +410,8 @@ impl Pace {
         self.limited_in_a_row = row.saturating_add(1);
         let cause = match told {
             _ if paced => Cause::Rate,
-            // One alone is no crowd, and a server that has taken nothing since its last refusal refuses for another reason.
+            // One alone is no crowd, and a server that has taken nothing since its last refusal refuses for
+            // another reason.
             None if row == 0 && self.flights.len() > 1 => Cause::Crowd,
             Some(_) if !no_tokens && !self.refusals.of_several() => Cause::One,
             _ => Cause::Load,
@@ -420,7 +426,8 @@ impl Pace {
         let refusal = Refusal { who: flight.who(ticket), why: Why::Overloaded, told };
         let before = self.refusals.rounds();
         let given_up = self.refusals.refused(refusal, self.window, now);
-        // Once a round: siblings that go one after the other say no more about the window than those that go together.
+        // Once a round: siblings that go one after the other say no more about the window than those that go
+        // together.
         if fresh && self.refusals.rounds() != before {
             self.shrink(Cause::Load, now);
         }
@@ -455,7 +462,7 @@ impl Pace {
 }
 
 impl Flight {
-    /// Whose request it is; without a name it is shared with no other.
+    /// The conversation of the request; a request without one counts as a conversation of its own.
     fn who(&self, ticket: Ticket) -> String {
         self.conversation.clone().unwrap_or_else(|| format!("#{ticket}"))
     }

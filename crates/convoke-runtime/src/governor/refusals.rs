@@ -1,8 +1,10 @@
-//! What refusals say about the server beyond the one request that was refused: whether all requests are to leave it alone for a
-//! while, and when it is given up. Pure: it is told the time, and its chance comes from a seed.
+//! What refusals say about the server beyond the one request that was refused: whether all requests are to
+//! leave it alone for a while, and when it is given up. Pure: it is told the time, and its chance comes from
+//! a seed.
 //!
-//! A refusal is about one conversation. That conversation waits as its kernel decides (`retry_at`), and no other does.
-//! Only when a whole round of different conversations was refused and nothing was taken in between do all of them pause.
+//! A refusal is about one conversation. That conversation waits as its kernel decides (`retry_at`), and no
+//! other does. Only when a whole round of different conversations was refused and nothing was taken in
+//! between do all of them pause.
 
 use std::collections::BTreeSet;
 
@@ -12,12 +14,14 @@ use super::{GivenUp, Why};
 pub(super) const PROBES: usize = 3;
 /// The pauses of all requests: the first, and the longest it doubles to. Up to a quarter is added by chance.
 const PAUSES: (u64, u64) = (1_000, 8_000);
-/// The longest pause of all requests when the server has told each of a round how long to wait, or its headers say it of all.
+/// The longest pause of all requests when the server has told each of a round how long to wait, or its
+/// headers say it of all.
 pub(super) const LONGEST_TOLD: u64 = 60_000;
-/// A server that has taken nothing for this long is given up. What waits or sleeps then ends within the minute after it, so that a
-/// lasting overload ends within five minutes.
+/// A server that has taken nothing for this long is given up. What waits or sleeps then ends within the
+/// minute after it, so that a lasting overload ends within five minutes.
 const LASTING: u64 = 4 * 60_000;
-/// After this long without a refusal a new one is a new beginning. No request waits so long between two tries.
+/// After this long without a refusal a new one is a new beginning. No request waits so long between two
+/// tries.
 const QUIET: u64 = 90_000;
 
 /// A request that was refused.
@@ -33,14 +37,14 @@ pub(super) struct Refusal {
 /// The refusals since the server last took something, and the pause that follows from them.
 #[derive(Debug)]
 pub(super) struct Refusals {
-    spell: Option<Spell>,
+    spell: Option<RefusalPeriod>,
     pause: Option<Pause>,
     dice: Dice,
 }
 
 /// A time in which everything was refused.
 #[derive(Debug)]
-struct Spell {
+struct RefusalPeriod {
     /// Since when the server has refused without saying for how long.
     since: Option<u64>,
     last: u64,
@@ -78,8 +82,9 @@ impl Refusals {
     pub(super) fn refused(&mut self, refusal: Refusal, window: usize, now: u64) -> Option<GivenUp> {
         let Refusal { who, why, told } = refusal;
         // A machine's clock may be set back; then it is a new beginning too.
-        let spell = self.spell.take().filter(|spell| (spell.last..spell.last.saturating_add(QUIET)).contains(&now));
-        let mut spell = spell.unwrap_or_else(|| Spell::new(window, now));
+        let spell =
+            self.spell.take().filter(|spell| (spell.last..spell.last.saturating_add(QUIET)).contains(&now));
+        let mut spell = spell.unwrap_or_else(|| RefusalPeriod::new(window, now));
         spell.last = now;
         spell.refused += 1;
         // A limit that says when is no reason to give up; a server that has too much to do may say anything.
@@ -116,7 +121,8 @@ impl Refusals {
         self.spell.as_ref().is_some_and(|spell| spell.round.len() > 1 || spell.pauses > 0)
     }
 
-    /// How many whole rounds were refused since the server last took something; `None` if nothing was refused.
+    /// How many whole rounds were refused since the server last took something; `None` if nothing was
+    /// refused.
     pub(super) fn rounds(&self) -> Option<u32> {
         self.spell.as_ref().map(|spell| spell.pauses)
     }
@@ -124,7 +130,9 @@ impl Refusals {
     /// Until when no request goes, and why.
     pub(super) fn paused(&self, now: u64) -> Option<(u64, Why)> {
         // A machine's clock may be set back; a pause that has not begun yet is one of those that are over.
-        self.pause.filter(|pause| (pause.from..pause.until).contains(&now)).map(|pause| (pause.until, pause.why))
+        self.pause
+            .filter(|pause| (pause.from..pause.until).contains(&now))
+            .map(|pause| (pause.until, pause.why))
     }
 
     fn leave_alone(&mut self, wait: u64, why: Why, by_headers: bool, now: u64) {
@@ -137,14 +145,16 @@ impl Refusals {
     }
 }
 
-impl Spell {
+impl RefusalPeriod {
     fn new(window: usize, now: u64) -> Self {
-        let (round, whole) = (BTreeSet::new(), window.max(PROBES));
+        let round = BTreeSet::new();
+        let whole = window.max(PROBES);
         Self { since: None, last: now, refused: 0, pauses: 0, round, whole, told: None }
     }
 }
 
-/// Numbers that look random and follow from a seed: agents of many processes do not come back together, and a test knows when.
+/// Numbers that look random and follow from a seed: agents of many processes do not come back together, and a
+/// test knows when.
 #[derive(Debug)]
 struct Dice(u64);
 
@@ -204,7 +214,9 @@ mod tests {
     #[test]
     fn pauses_double_up_to_eight_seconds_with_up_to_a_quarter_more_by_chance() {
         let pauses = |seed: u64| {
-            let (mut refusals, mut now, mut pauses) = (Refusals::new(seed), 0, Vec::new());
+            let mut refusals = Refusals::new(seed);
+            let mut now = 0;
+            let mut pauses = Vec::new();
             for _ in 0..6 {
                 let pause = refuse(&mut refusals, 4, Why::Overloaded, None, now).unwrap();
                 pauses.push(pause);
@@ -266,7 +278,11 @@ mod tests {
         }
         refusals.took_one();
         for now in [180_000, 250_000] {
-            assert_eq!(refusals.refused(refusal(0, Why::Overloaded, None), 4, now), None, "it took one in between");
+            assert_eq!(
+                refusals.refused(refusal(0, Why::Overloaded, None), 4, now),
+                None,
+                "it took one in between"
+            );
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Siblings with an equal prefix: one goes ahead and writes the prefix into the server's cache, the others read it.
-//! It only says who is held and until when.
+//! Siblings with an equal prefix: one goes ahead and writes the prefix into the server's cache, the others
+//! read it. It only says which requests are held and until when.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// How long the server keeps a prefix that nobody reads.
+/// How long the server keeps a prefix that no request reads.
 const CACHED: u64 = 5 * 60_000;
 /// How long a sibling is held at most.
 const LONGEST: u64 = 5_000;
@@ -102,7 +102,8 @@ mod tests {
 
     #[test]
     fn siblings_of_a_cold_prefix_wait_for_the_first_ones_beginning_or_five_seconds() {
-        let (mut stagger, prefix): (_, Arc<str>) = (Stagger::default(), "p".into());
+        let mut stagger = Stagger::default();
+        let prefix: Arc<str> = "p".into();
         assert_eq!(stagger.held_until("p", 100), None);
         let round = stagger.sent(&prefix, 100);
         assert!(round.is_some());
@@ -118,7 +119,8 @@ mod tests {
 
     #[test]
     fn a_prefix_is_cold_again_five_minutes_after_it_was_last_begun() {
-        let (mut stagger, prefix): (_, Arc<str>) = (Stagger::default(), "p".into());
+        let mut stagger = Stagger::default();
+        let prefix: Arc<str> = "p".into();
         stagger.sent(&prefix, 0);
         stagger.began(&prefix, 1_000);
         stagger.began(&prefix, 60_000);
@@ -129,7 +131,8 @@ mod tests {
 
     #[test]
     fn when_the_first_one_fails_another_goes_ahead_and_nobody_is_held_longer_for_it() {
-        let (mut stagger, prefix): (_, Arc<str>) = (Stagger::default(), "p".into());
+        let mut stagger = Stagger::default();
+        let prefix: Arc<str> = "p".into();
         let round = stagger.sent(&prefix, 0).unwrap();
         stagger.ended("p", round);
         assert_eq!(stagger.held_until("p", 2_000), None);
@@ -140,7 +143,11 @@ mod tests {
         assert_ne!(later, round);
         assert_eq!(stagger.held_until("p", 6_000), Some(11_000));
         stagger.ended("p", round);
-        assert_eq!(stagger.held_until("p", 6_000), Some(11_000), "a late end of an old round changes nothing");
+        assert_eq!(
+            stagger.held_until("p", 6_000),
+            Some(11_000),
+            "a late end of an old round changes nothing"
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Sixty agents against a server that says little: pure on both sides, on a clock that jumps when nothing else can happen.
+//! Sixty agents against a server that says little: pure on both sides, on a clock that jumps when nothing
+//! else can happen.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -159,11 +160,13 @@ fn on_jumping_time<F: Future>(most: usize, allows: Allows, run: impl FnOnce(Arc<
     let governor = Governor::new(clock.clone(), most);
     let world = Arc::new(World { server: Mutex::new(Server::new(allows, clock.now())), governor, clock });
     let run = run(world);
-    runtime.block_on(async { tokio::time::timeout(Duration::from_secs(120), run).await }).expect("everybody waits")
+    runtime
+        .block_on(async { tokio::time::timeout(Duration::from_secs(120), run).await })
+        .expect("everybody waits")
 }
 
-/// Sixty agents with work all the time, for six minutes a phase; the share of the limit that was used in each, from the
-/// second minute on, and how many replies each agent got.
+/// Sixty agents with work all the time, for six minutes a phase; the share of the limit that was used in
+/// each, from the second minute on, and how many replies each agent got.
 fn storm(most: usize, phases: &[Allows], slowest: u64) -> (Vec<f64>, Vec<u64>) {
     on_jumping_time(most, phases[0], |world| async move {
         let agents: Vec<_> = (0..60)
@@ -202,7 +205,8 @@ fn storm(most: usize, phases: &[Allows], slowest: u64) -> (Vec<f64>, Vec<u64>) {
                 Allows::PerMinute(most) => format!("{most} a minute"),
             };
             println!(
-                "{most} allowed, {what}, replies up to {slowest} ms: {:.1} % of the limit used, {} accepted, {} refused (first minute {}), window {}",
+                "{most} allowed, {what}, replies up to {slowest} ms: {:.1} % of the limit used, {} accepted, \
+                    {} refused (first minute {}), window {}",
                 share * 100.0,
                 after.1 - before.1,
                 after.2 - before.2,
@@ -221,7 +225,8 @@ fn from_the_second_minute_on_nine_tenths_of_any_limit_are_used_and_nobody_starve
     let check = |most: usize, phases: &[Allows], slowest: u64| {
         let (shares, replies) = storm(most, phases, slowest);
         assert!(shares.iter().all(|share| *share >= 0.9), "{shares:?}");
-        let (least, mean) = (replies.iter().min().unwrap(), replies.iter().sum::<u64>() / 60);
+        let least = replies.iter().min().unwrap();
+        let mean = replies.iter().sum::<u64>() / 60;
         assert!(least * 3 >= mean * 2, "one got {least} replies, the mean is {mean}");
     };
     check(10, &[Allows::AtOnce(5), Allows::PerMinute(50)], 4_000);
@@ -257,8 +262,8 @@ fn w69_sixty_agents_with_twenty_requests_each_all_come_through_with_few_refusals
     assert!(refused * 50 <= accepted, "{refused} refused of {accepted}");
 }
 
-/// Fifty agents with a few short requests each against a server that takes five at once: how much longer it takes than it must, and how
-/// many requests were refused.
+/// Fifty agents with a few short requests each against a server that takes five at once: how much longer it
+/// takes than it must, and how many requests were refused.
 fn short_requests(seed: u64, agents: u64, requests: u64, reply: u64) -> (f64, usize) {
     on_jumping_time(10, Allows::AtOnce(5), |world| async move {
         let start = world.clock.now();
@@ -314,7 +319,8 @@ fn fifty_agents_with_short_requests_take_at_most_twice_as_long_as_the_server_all
         for seed in 1..=5 {
             let (wall, refused) = short_requests(seed, agents, requests, reply);
             println!(
-                "seed {seed}: {agents} agents, {requests} requests of {reply} ms each, 5 at once: {wall:.2} times the limit, {refused} refused"
+                "seed {seed}: {agents} agents, {requests} requests of {reply} ms each, 5 at once: {wall:.2} \
+                    times the limit, {refused} refused"
             );
             assert!(wall <= 2.0, "{wall}");
         }

@@ -39,7 +39,8 @@ impl Bench {
     async fn ask(&self, name: usize, ask: Ask) -> JoinHandle<()> {
         let total = |governor: &Governor| governor.stats().admitted + governor.stats().waiting as u64;
         let before = total(&self.governor);
-        let (governor, sender) = (self.governor.clone(), self.sender.clone());
+        let governor = self.governor.clone();
+        let sender = self.sender.clone();
         let task = tokio::spawn(async move {
             let permit = governor.admit(ask).await.unwrap();
             let _ = sender.send((name, permit));
@@ -70,7 +71,7 @@ impl Bench {
         taken
     }
 
-    /// Moves the clock from wake-up to wake-up until somebody is admitted; says who and how long it took.
+    /// Moves the clock from wake-up to wake-up until an ask is admitted; says which one and how long it took.
     async fn next_in_time(&mut self) -> (usize, Permit, u64) {
         let start = self.clock.now();
         loop {
@@ -110,7 +111,11 @@ async fn never_more_than_allowed_are_under_way_and_they_go_in_order_of_asking() 
     assert_eq!(order, [0, 1, 2, 3, 4, 5, 6, 7]);
     drop(flying);
     let stats = bench.governor.stats();
-    assert_eq!((stats.admitted, stats.in_flight, stats.waiting), (8, 0, 0), "a dropped permit frees its slot");
+    assert_eq!(
+        (stats.admitted, stats.in_flight, stats.waiting),
+        (8, 0, 0),
+        "a dropped permit frees its slot"
+    );
 }
 
 #[tokio::test]
@@ -127,11 +132,12 @@ async fn the_lead_overtakes_all_who_wait_and_may_go_one_beyond_the_window() {
     assert_eq!(bench.next().await.0, 101);
 }
 
-/// Has the server say, with its headers, that nothing is left for anybody for this long.
+/// Has the server say, with its headers, that nothing is left for any request for this long.
 async fn told_all(governor: &Governor, wait: u64) {
     let none = convoke_claude::Bucket { limit: 1_000, remaining: 0, reset_at: None };
     let permit = governor.admit(worker()).await.unwrap();
-    permit.limits(&convoke_claude::RateLimits { tokens: Some(none), ..convoke_claude::RateLimits::default() });
+    permit
+        .limits(&convoke_claude::RateLimits { tokens: Some(none), ..convoke_claude::RateLimits::default() });
     permit.done(Fate::Limited { retry_after_ms: Some(wait) });
 }
 
@@ -186,7 +192,8 @@ async fn when_the_server_is_given_up_whoever_waits_is_woken_and_leaves_nothing_b
     let bench = Bench::new(3);
     let mut waiting = Vec::new();
     for _ in 0..50 {
-        let (governor, clock) = (bench.governor.clone(), bench.clock.clone());
+        let governor = bench.governor.clone();
+        let clock = bench.clock.clone();
         waiting.push(tokio::spawn(async move {
             loop {
                 let permit = match governor.admit(worker()).await {
@@ -211,7 +218,10 @@ async fn when_the_server_is_given_up_whoever_waits_is_woken_and_leaves_nothing_b
         ended.push(task.await.unwrap());
     }
     let last = ended.iter().map(|(at, _)| at - 1_000_000).max().unwrap();
-    println!("the last of 50 was told after {last} ms, {} requests were refused", bench.governor.stats().overloaded);
+    println!(
+        "the last of 50 was told after {last} ms, {} requests were refused",
+        bench.governor.stats().overloaded
+    );
     assert!(last < 300_000);
     assert!(ended.iter().all(|(_, given_up)| given_up.ms >= 240_000));
     assert_eq!((bench.governor.stats().waiting, bench.governor.stats().in_flight), (0, 0));
@@ -361,8 +371,10 @@ async fn many_tasks_on_many_threads_that_fail_and_give_up_leave_nothing_behind()
             tokio::spawn(async move {
                 for turn in 0..5 {
                     let prefix = (number % 3 == 0).then(|| format!("p{}", number % 9));
-                    let permit =
-                        governor.admit(Ask { first: number % 50 == 0, prefix, conversation: None }).await.unwrap();
+                    let permit = governor
+                        .admit(Ask { first: number % 50 == 0, prefix, conversation: None })
+                        .await
+                        .unwrap();
                     assert!(governor.stats().in_flight <= 7, "six and one that goes first");
                     tokio::task::yield_now().await;
                     permit.began();
@@ -383,7 +395,8 @@ async fn many_tasks_on_many_threads_that_fail_and_give_up_leave_nothing_behind()
         if number % 4 == 0 {
             task.abort();
         }
-        let ended = tokio::time::timeout(Duration::from_secs(60), task).await.expect("somebody waits for ever");
+        let ended =
+            tokio::time::timeout(Duration::from_secs(60), task).await.expect("somebody waits for ever");
         match ended {
             Ok(()) => {}
             Err(error) if error.is_cancelled() => gave_up += 1,

@@ -1,4 +1,5 @@
-//! Asks the interpreter what a source says of itself. The same source is asked about once: what comes out depends on nothing else.
+//! Asks the interpreter what a source says of itself. The same source is asked about once: what comes out
+//! depends on nothing else.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,7 +8,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use convoke_sandbox::HelperPath;
-use convoke_script::{Meta, Problem, Told};
+use convoke_script::{GuestMessage, Meta, Problem};
 use sha2::{Digest, Sha256};
 
 use super::LibraryError;
@@ -23,7 +24,8 @@ pub struct Checker {
     known: Arc<Mutex<HashMap<[u8; 32], Checked>>>,
 }
 
-type Asks = dyn Fn(String) -> Pin<Box<dyn Future<Output = Result<Told, String>> + Send>> + Send + Sync;
+type Asks =
+    dyn Fn(String) -> Pin<Box<dyn Future<Output = Result<GuestMessage, String>> + Send>> + Send + Sync;
 
 /// What the interpreter says of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +36,8 @@ pub enum Checked {
         meta: Meta,
         /// What is odd about it, but no obstacle.
         warnings: Vec<Problem>,
+        /// What will go wrong once the program comes there.
+        slips: Vec<Problem>,
     },
     /// It cannot be run.
     Unsound {
@@ -46,7 +50,7 @@ impl Checker {
     /// Asks by this.
     pub fn new<F>(asks: impl Fn(String) -> F + Send + Sync + 'static) -> Self
     where
-        F: Future<Output = Result<Told, String>> + Send + 'static,
+        F: Future<Output = Result<GuestMessage, String>> + Send + 'static,
     {
         Self { asks: Arc::new(move |source| Box::pin(asks(source))), known: Arc::default() }
     }
@@ -57,10 +61,10 @@ impl Checker {
             let helper = helper.clone();
             async move {
                 match interpreter::check(&helper, &source).await {
-                    // A source that nobody can even read to its end is one that cannot be run.
+                    // A source that the interpreter cannot read to its end cannot be run.
                     Err(error @ (InterpreterError::Deadline { .. } | InterpreterError::Died { .. })) => {
                         let problem = Problem { message: error.to_string(), place: None };
-                        Ok(Told::Unsound { problems: vec![problem] })
+                        Ok(GuestMessage::Unsound { problems: vec![problem] })
                     }
                     told => told.map_err(|error| error.to_string()),
                 }
@@ -75,17 +79,19 @@ impl Checker {
             return Ok(checked.clone());
         }
         let checked = match (self.asks)(source.to_owned()).await {
-            Ok(Told::Sound { meta, warnings }) => Checked::Sound { meta, warnings },
-            Ok(Told::Unsound { problems }) => Checked::Unsound { problems },
-            Ok(Told::Confused { why }) => return Err(LibraryError::Unchecked { why }),
-            Ok(Told::Stepped(_)) => {
+            Ok(GuestMessage::Sound { meta, warnings, slips }) => Checked::Sound { meta, warnings, slips },
+            Ok(GuestMessage::Unsound { problems }) => Checked::Unsound { problems },
+            Ok(GuestMessage::Confused { why }) => return Err(LibraryError::Unchecked { why }),
+            Ok(GuestMessage::Stepped(_)) => {
                 let why = "the interpreter ran it although it was only to be checked".to_owned();
                 return Err(LibraryError::Unchecked { why });
             }
             Err(why) => return Err(LibraryError::Unchecked { why }),
         };
         // What has no place may have other reasons than the source.
-        if matches!(&checked, Checked::Unsound { problems } if problems.iter().any(|problem| problem.place.is_none())) {
+        if let Checked::Unsound { problems } = &checked
+            && problems.iter().any(|problem| problem.place.is_none())
+        {
             return Ok(checked);
         }
         let mut known = self.known();

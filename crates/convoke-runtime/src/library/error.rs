@@ -35,18 +35,19 @@ pub enum LibraryError {
     },
     /// A path leads to where no script is read from.
     #[error(
-        "{} is refused: a script is read only from below the working directory, from a directory of saved workflows or from where \
-         runs keep their scripts; copy it to one of these",
+        "{} is refused: a script is read only from below the working directory, from a directory of saved \
+         workflows or from where runs keep their scripts; copy it to one of these",
         path.display()
     )]
     Outside {
         /// The path as it was given.
         path: PathBuf,
     },
-    /// It is a project's that nobody trusts.
+    /// It is a project's that no person trusts.
     #[error(
-        "the workflow '{named}' is the project's ({}), and nobody has trusted the project: with --trust-project a person loads what \
-         it brings along, `convoke workflow run {}` trusts this file alone",
+        "the workflow '{named}' is the project's ({}), and the project is not trusted: with \
+         --trust-project a person loads what it brings along, `convoke workflow run {}` trusts this file \
+         alone",
         path.display(),
         path.display()
     )]
@@ -56,7 +57,17 @@ pub enum LibraryError {
         /// Where it stands.
         path: PathBuf,
     },
-    /// A rule keeps whoever asks from reading it.
+    /// It is a kind of agent of a project that no person trusts.
+    #[error(
+        "it is the project's ({}), and the project is not trusted: with --trust-project a person loads \
+            what it brings along",
+        path.display()
+    )]
+    UntrustedKind {
+        /// Where it stands.
+        path: PathBuf,
+    },
+    /// A rule forbids reading it.
     #[error("{} is refused: {why}", path.display())]
     Forbidden {
         /// The path as it was given.
@@ -64,7 +75,7 @@ pub enum LibraryError {
         /// Why.
         why: String,
     },
-    /// Nobody could say whether a source can be run.
+    /// It could not be found out whether a source can be run.
     #[error("the source cannot be checked: {why}")]
     Unchecked {
         /// Why.
@@ -75,7 +86,8 @@ pub enum LibraryError {
 /// Where the first problem is and what it is, and how many follow.
 fn first(problems: &[Problem]) -> String {
     let Some(problem) = problems.first() else { return ": it cannot be run".to_owned() };
-    let place = problem.place.as_ref().map(|place| format!(":{}:{}", place.line, place.column)).unwrap_or_default();
+    let place =
+        problem.place.as_ref().map(|place| format!(":{}:{}", place.line, place.column)).unwrap_or_default();
     let more = match problems.len() {
         0 | 1 => String::new(),
         2 => " (and 1 more problem)".to_owned(),

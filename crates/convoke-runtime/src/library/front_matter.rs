@@ -1,7 +1,8 @@
-//! The few lines between `---` and `---` at the beginning of a file. What is understood is what people write there and a small part
-//! of YAML: `key: value` at the left margin, values that are plain, in single or double quotes, or blocks begun with `|` or `>`, plain
-//! values that go on in indented lines, comments, and lists: with commas, in brackets, or one `- item` a line. Values of keys nobody
-//! asks for are never looked at, whatever they hold. Anchors, tags and tables inside values are not understood and are told.
+//! The few lines between `---` and `---` at the beginning of a file. What is understood is what people write
+//! there and a small part of YAML: `key: value` at the left margin, values that are plain, in single or
+//! double quotes, or blocks begun with `|` or `>`, plain values that go on in indented lines, comments, and
+//! lists: with commas, in brackets, or one `- item` a line. Values of keys that are not asked for are never
+//! looked at, whatever they hold. Anchors, tags and tables inside values are not understood and are told.
 
 /// What a file says before its text, and that text.
 #[derive(Debug)]
@@ -40,12 +41,16 @@ pub(super) fn page(text: &str) -> Result<Page<'_>, Fault> {
     let text = without_mark(text);
     let fault = |line: usize, why: String| Err(Fault { line, why });
     if !begins(text) {
-        return fault(1, "begin the file with --- on a line of its own, then name, description and ---".to_owned());
+        return fault(
+            1,
+            "begin the file with --- on a line of its own, then name, description and ---".to_owned(),
+        );
     }
     let mut fields: Vec<Field<'_>> = Vec::new();
     let mut offset = 0;
     for (index, whole) in text.split_inclusive('\n').enumerate() {
-        let (number, line) = (index + 1, whole.trim_end());
+        let number = index + 1;
+        let line = whole.trim_end();
         offset += whole.len();
         if index == 0 {
             continue;
@@ -82,7 +87,8 @@ fn without_mark(text: &str) -> &str {
 fn key(line: &str) -> Option<(&str, &str)> {
     let (key, rest) = line.split_once(':')?;
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    let fits = !key.is_empty() && key.chars().all(plain) && (rest.is_empty() || rest.starts_with([' ', '\t']));
+    let fits =
+        !key.is_empty() && key.chars().all(plain) && (rest.is_empty() || rest.starts_with([' ', '\t']));
     fits.then(|| (key, rest.trim()))
 }
 
@@ -98,7 +104,9 @@ impl Field<'_> {
             Some('|' | '>') => self.block()?,
             Some('"' | '\'') => self.quoted(&self.joined())?,
             Some('[' | '{' | '&' | '*' | '!' | '%' | '@' | '`') => {
-                return Err(self.fault("a value that begins like this means something else: write it in quotes"));
+                return Err(
+                    self.fault("a value that begins like this means something else: write it in quotes")
+                );
             }
             None if self.below.iter().any(|line| is_item(line)) => {
                 return Err(self.fault("this must be one text and not a list"));
@@ -111,7 +119,11 @@ impl Field<'_> {
 
     /// The value as a list; `None` if there is none.
     pub(super) fn list(&self) -> Result<Option<Vec<String>>, Fault> {
-        let items = self.below.iter().map(|line| line.trim()).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let items = self
+            .below
+            .iter()
+            .map(|line| line.trim())
+            .filter(|line| !line.is_empty() && !line.starts_with('#'));
         if self.rest.is_empty() || self.rest.starts_with('#') {
             let items: Vec<&str> = items.collect();
             if items.is_empty() {
@@ -140,7 +152,9 @@ impl Field<'_> {
     fn joined(&self) -> String {
         let quoted = self.rest.starts_with(['"', '\'']);
         let lines = [self.rest].into_iter().chain(self.below.iter().map(|line| line.trim()));
-        let lines = lines.map(|line| if quoted { line } else { without_comment(line) }).filter(|line| !line.is_empty());
+        let lines = lines
+            .map(|line| if quoted { line } else { without_comment(line) })
+            .filter(|line| !line.is_empty());
         lines.collect::<Vec<_>>().join(" ")
     }
 
@@ -149,7 +163,9 @@ impl Field<'_> {
         let head = without_comment(self.rest);
         let mut marks = head.chars().skip(1);
         if !marks.all(|c| matches!(c, '-' | '+') || c.is_ascii_digit()) {
-            return Err(self.fault("a block begins on the next line, indented; a text that begins so needs quotes"));
+            return Err(
+                self.fault("a block begins on the next line, indented; a text that begins so needs quotes")
+            );
         }
         let margin = |line: &&str| line.len() - line.trim_start().len();
         let indent = self.below.iter().filter(|line| !line.is_empty()).map(margin).min().unwrap_or(0);
@@ -176,7 +192,9 @@ impl Field<'_> {
         loop {
             match chars.next() {
                 None => return Err(self.fault(format!("the quotes are not closed: end it with {quote}"))),
-                Some(c) if c == quote && quote == '\'' && chars.next_if_eq(&'\'').is_some() => value.push('\''),
+                Some(c) if c == quote && quote == '\'' && chars.next_if_eq(&'\'').is_some() => {
+                    value.push('\'')
+                }
                 Some(c) if c == quote => break,
                 Some('\\') if quote == '"' => value.push(self.escaped(&mut chars)?),
                 Some(c) => value.push(c),
@@ -186,12 +204,16 @@ impl Field<'_> {
         match rest.trim() {
             "" => Ok(value),
             rest if rest.starts_with('#') => Ok(value),
-            _ => Err(self.fault("something stands behind the closing quotes: put all of it in quotes or nothing")),
+            _ => {
+                Err(self
+                    .fault("something stands behind the closing quotes: put all of it in quotes or nothing"))
+            }
         }
     }
 
     fn escaped(&self, chars: &mut impl Iterator<Item = char>) -> Result<char, Fault> {
-        let unknown = || self.fault("in double quotes only \\n, \\t, \\\", \\\\, \\/ and \\uXXXX have a meaning");
+        let unknown =
+            || self.fault("in double quotes only \\n, \\t, \\\", \\\\, \\/ and \\uXXXX have a meaning");
         match chars.next() {
             Some('n') => Ok('\n'),
             Some('t') => Ok('\t'),
@@ -219,7 +241,10 @@ fn without_comment(line: &str) -> &str {
 
 /// What stands between commas, where brackets and quotes hold theirs together.
 fn split(text: &str) -> Vec<&str> {
-    let (mut items, mut begin, mut depth, mut quote) = (Vec::new(), 0, 0u32, None);
+    let mut items = Vec::new();
+    let mut begin = 0;
+    let mut depth = 0u32;
+    let mut quote = None;
     for (at, c) in text.char_indices() {
         match (c, quote) {
             (c, Some(open)) if c == open => quote = None,
@@ -251,8 +276,9 @@ mod tests {
 
     #[test]
     fn every_way_to_write_a_text_is_read() {
-        let check =
-            |text: &str, expected: &str| assert_eq!(value(text).unwrap().as_deref(), Some(expected), "{text:?}");
+        let check = |text: &str, expected: &str| {
+            assert_eq!(value(text).unwrap().as_deref(), Some(expected), "{text:?}")
+        };
         check(" plain text", "plain text");
         check(" with: a colon", "with: a colon");
         check(" cut here # a comment", "cut here");
@@ -273,7 +299,8 @@ mod tests {
     fn what_is_not_understood_is_told_with_its_line() {
         let check = |text: &str, line: usize, says: &str| {
             let text = format!("---\n{text}");
-            let told = page(&text).and_then(|page| page.fields.iter().try_for_each(|field| field.text().map(drop)));
+            let told =
+                page(&text).and_then(|page| page.fields.iter().try_for_each(|field| field.text().map(drop)));
             let fault = told.unwrap_err();
             assert_eq!(fault.line, line, "{text:?}: {}", fault.why);
             assert!(fault.why.contains(says), "{text:?}: {}", fault.why);

@@ -1,5 +1,6 @@
-//! Files that are named by their path: by a model, which may name only some, or by a person, who may name any. What a model names is
-//! opened beneath a directory that it may name and without links, so that none can be put in its way in between.
+//! Files that are named by their path: by a model, which may name only some, or by a person, who may name
+//! any. What a model names is opened beneath a directory that it may name and without links, so that none can
+//! be put in its way in between.
 
 use std::fs::File;
 use std::path::{Component, Path, PathBuf};
@@ -7,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use convoke_beneath::{Dir, Links, named_file};
 
 use super::LibraryError;
-use super::shelf::{refusal, text_of};
+use super::folder::{refusal, text_of};
 
 /// A script that was named by its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,10 +19,11 @@ pub struct Source {
     pub text: String,
 }
 
-/// The file that a person names, wherever it is. In `tree`, which strangers may have filled, a link is followed only as far as it
-/// stays there.
+/// The file that a person names, wherever it is. In `tree`, which strangers may have filled, a link is
+/// followed only as far as it stays there.
 pub async fn read_source(path: &Path, tree: &Path) -> Result<Source, LibraryError> {
-    let (path, tree) = (path.to_owned(), tree.to_owned());
+    let path = path.to_owned();
+    let tree = tree.to_owned();
     blocking(path.clone(), move || {
         let unreadable = |why: String| LibraryError::Unreadable { path: path.clone(), why };
         let (file, _) = named_file(&path, Some(&tree)).map_err(|error| unreadable(refusal(&error)))?;
@@ -41,9 +43,11 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// The file at a path, which is one from `dir` if it is relative, if it lies below one of these directories.
+    /// The file at a path, which is one from `dir` if it is relative, if it lies below one of these
+    /// directories.
     pub(super) async fn below(path: &Path, dir: &Path, below: Vec<PathBuf>) -> Result<Self, LibraryError> {
-        let (path, dir) = (path.to_owned(), dir.to_owned());
+        let path = path.to_owned();
+        let dir = dir.to_owned();
         blocking(path.clone(), move || open_below(path, &dir, &below)).await
     }
 
@@ -82,7 +86,9 @@ fn open_below(path: PathBuf, dir: &Path, below: &[PathBuf]) -> Result<Opened, Li
         Ok(real) if inside(&real) => real,
         Ok(_) => return Err(outside()),
         // Whether something is there is told only of what may be read.
-        Err(error) if inside(&lexical(&whole)) || below.iter().any(|dir| lexical(&whole).starts_with(dir)) => {
+        Err(error)
+            if inside(&lexical(&whole)) || below.iter().any(|dir| lexical(&whole).starts_with(dir)) =>
+        {
             return Err(unreadable(error.to_string()));
         }
         Err(_) => return Err(outside()),

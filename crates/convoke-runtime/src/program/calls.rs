@@ -1,5 +1,5 @@
-//! Does what a program's calls want: starts agents, has findings verified, runs commands that read, waits. Each call is one task
-//! that ends with what the program is told.
+//! Does what a program's calls want: starts agents, has findings verified, runs commands that read, waits.
+//! Each call is one task that ends with what the program is told.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use convoke_journal::Flight;
 use convoke_kernel::{
-    AgentId, CallAnswer, CallResult, FailureKind, Isolation, ItemStatus, MadeCall, Network, Outcome, Report, Reused,
-    Role, Sandbox, Segment, Spent, ToolRequest, ToolResult, Verdict, VoterResult, answer_to, judge_report,
+    AgentId, CallAnswer, CallResult, FailureKind, Isolation, ItemStatus, MadeCall, Network, Outcome, Report,
+    Reused, Role, Sandbox, Segment, Spent, ToolRequest, ToolResult, Verdict, VoterResult, answer_to,
+    judge_report,
 };
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
@@ -18,13 +19,13 @@ use super::is_too_deep;
 use super::prepare::{Prepared, Prompted, digest};
 use super::start::may_read;
 use crate::bash::Bash;
+use crate::change_recorder::AgentWorktree;
 use crate::children::{self, Parent};
 use crate::confine::remove_private;
+use crate::drive::DriveOutcome;
 use crate::error::Error;
 use crate::fan_out::{NOT_ADMITTED, Remembered, Trace, check_citations, still_stands, voter_result};
-use crate::keep::Place;
 use crate::stop::StopLevel;
-use crate::take::Ended;
 use crate::workspace::Snapshot;
 
 /// More of a command's output than this is not given to a program.
@@ -33,8 +34,14 @@ const MOST_PRINTED: usize = 1 << 20;
 /// What a call's task came to.
 pub(super) enum Done {
     /// The call has its result. What is to be remembered under which key goes with it.
-    Ended { call: u32, result: Box<CallResult>, trace: Option<Trace>, memory: Vec<Memory>, flights: Vec<Flight> },
-    /// Somebody asked to stop, or a person has to answer: nothing is lost, and it goes on when somebody resumes it.
+    Ended {
+        call: u32,
+        result: Box<CallResult>,
+        trace: Option<Trace>,
+        memory: Vec<Memory>,
+        flights: Vec<Flight>,
+    },
+    /// A stop was requested, or a person has to answer: nothing is lost, and it goes on with the next resume.
     Left { call: u32, parked: bool },
     /// Others may be at a key again.
     Landed,
@@ -74,7 +81,7 @@ impl Doing {
         }
     }
 
-    /// The agent that does this call, whoever asks for it again.
+    /// The agent that does this call, the same one when the call is asked for again.
     pub(super) fn agent_id(&self, voter: u32) -> AgentId {
         self.made.agent(&self.origin, voter)
     }
@@ -93,7 +100,7 @@ impl Doing {
         }
     }
 
-    /// Waits for a place to work. `None` when somebody asks to stop first.
+    /// Waits for a place to work. `None` when a stop is requested first.
     async fn place(&self) -> Result<Option<OwnedSemaphorePermit>, Error> {
         let mut stop = self.parent.stop.clone();
         let places = Arc::clone(&self.parent.session.places);
@@ -104,7 +111,7 @@ impl Doing {
         }
     }
 
-    /// Waits for whoever is at the same key. `None` when somebody asks to stop first.
+    /// Waits for work under way at the same key. `None` when a stop is requested first.
     async fn flight(&self, key: &str) -> Result<Option<Flight>, Error> {
         let mut stop = self.parent.stop.clone();
         tokio::select! {
@@ -115,7 +122,7 @@ impl Doing {
 
     async fn agent(self, prompted: Prompted) -> Result<Done, Error> {
         let key = result_key(&self.made.key, self.made.occurrence);
-        // Whoever waits for somebody else's work takes no place from those who can begin.
+        // A call that waits for equal work takes no place from calls that can begin.
         let Some(flight) = self.flight(&key).await? else { return Ok(self.left(false)) };
         let Some(place) = self.place().await? else {
             flight.land().await?;
@@ -131,13 +138,14 @@ impl Doing {
         let id = self.agent_id(0);
         let schema = spec.output.is_some();
         let tree = match isolation {
-            Isolation::Worktree => match Place::make(&self.parent, &id).await {
+            Isolation::Worktree => match AgentWorktree::make(&self.parent, &id).await {
                 Ok(tree) => Some(tree),
                 // Never the main checkout in its stead.
                 Err(why) => {
                     flight.land().await?;
                     let kind = FailureKind::Sandbox;
-                    let status = ItemStatus::Failed { kind, message: format!("no worktree could be made: {why}") };
+                    let status =
+                        ItemStatus::Failed { kind, message: format!("no worktree could be made: {why}") };
                     let answer = answer_to(&status, None, schema);
                     return Ok(self.ended(CallResult::bare(status, answer)));
                 }
@@ -154,7 +162,7 @@ impl Doing {
             flight.land().await?;
             return Ok(self.left(ended.parked));
         };
-        // Whoever took more than one turn has looked around, and may have written, with whatever tool.
+        // An agent that took more than one turn has looked around, and may have written, with whatever tool.
         let looked = ended.summary.as_ref().is_some_and(|summary| summary.turns > 1);
         let trace = if looked && tree.is_none() {
             let sight = self.parent.config.confine.sight(&dir);
@@ -166,16 +174,22 @@ impl Doing {
         if let Some(tree) = &tree {
             result.note = Some(tree.finish().await);
         }
-        // What it changed in a worktree is not there for anybody else.
+        // What it changed in a worktree is not there for other agents.
         let memory = if tree.is_none() { vec![Memory::Call { key }] } else { Vec::new() };
-        Ok(Done::Ended { call: self.made.call, result: Box::new(result), trace, memory, flights: vec![flight] })
+        Ok(Done::Ended {
+            call: self.made.call,
+            result: Box::new(result),
+            trace,
+            memory,
+            flights: vec![flight],
+        })
     }
 
     async fn verify(self, each: Prompted, report: Report, voters: u32) -> Result<Done, Error> {
         let name = format!("check_{}_{}", self.run, self.made.call);
         let checks = check_citations(&self.parent, &name, None, &report).await?;
-        // All of them are held until the verdict is recorded, so they are taken in one order by everybody, and before any place:
-        // two processes that each had one and waited for the other's would wait for ever.
+        // All of them are held until the verdict is recorded, so every call takes them in one order, and
+        // before any place: two processes that each had one and waited for the other's would wait for ever.
         let mut held = Vec::new();
         for voter in 1..=voters {
             let key = vote_key(&self.made.key, self.made.occurrence, voter);
@@ -184,11 +198,16 @@ impl Doing {
         }
         let admitted = AtomicU32::new(self.made.agents);
         let one = |(voter, key, flight): (u32, String, Flight)| {
-            let (this, each, admitted) = (&self, each.clone(), &admitted);
+            let this = &self;
+            let each = each.clone();
+            let admitted = &admitted;
             async move { this.vote(voter, key, flight, each, admitted).await }
         };
         let looked = futures_of(held.into_iter().map(one)).await;
-        let (mut votes, mut memory, mut flights, mut spent) = (Vec::new(), Vec::new(), Vec::new(), Spent::default());
+        let mut votes = Vec::new();
+        let mut memory = Vec::new();
+        let mut flights = Vec::new();
+        let mut spent = Spent::default();
         let mut failed = None;
         for vote in looked {
             match vote? {
@@ -220,7 +239,8 @@ impl Doing {
         let mut result = CallResult::bare(status, CallAnswer::Value(Segment::encode(&value)));
         result.agents =
             votes.iter().filter(|vote| vote.reused.is_none()).filter_map(|vote| vote.agent.clone()).collect();
-        result.reused = votes.iter().all(|vote| vote.reused.is_some()).then(|| votes.first()?.reused.clone()).flatten();
+        result.reused =
+            votes.iter().all(|vote| vote.reused.is_some()).then(|| votes.first()?.reused.clone()).flatten();
         result.spent = spent;
         Ok(Done::Ended { call: self.made.call, result: Box::new(result), trace: None, memory, flights })
     }
@@ -240,9 +260,10 @@ impl Doing {
         {
             return Ok(Voted::Done { key, vote: Box::new(vote), flight, kind: None });
         }
-        // It was to be taken from elsewhere, so nobody was admitted for it, and now it is not there.
+        // It was to be taken from elsewhere, so no agent was admitted for it, and now it is not there.
         if admitted.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_err() {
-            let vote = Box::new(VoterResult { failure: Some(NOT_ADMITTED.to_owned()), ..VoterResult::default() });
+            let vote =
+                Box::new(VoterResult { failure: Some(NOT_ADMITTED.to_owned()), ..VoterResult::default() });
             return Ok(Voted::Done { key, vote, flight, kind: Some(FailureKind::Budget) });
         }
         let id = self.agent_id(voter);
@@ -265,7 +286,9 @@ impl Doing {
             return Ok(throw("this session may start nothing".to_owned()));
         };
         if spec.confinement.sandbox != Sandbox::ReadOnly {
-            return Ok(throw("a command that only reads needs the sandbox, and this session has it off".to_owned()));
+            return Ok(throw(
+                "a command that only reads needs the sandbox, and this session has it off".to_owned(),
+            ));
         }
         spec.confinement.network = Network::Off;
         let request = ToolRequest::Bash { command: command.clone() };
@@ -280,14 +303,22 @@ impl Doing {
         // Each is a shell of its own; a thousand at once would be a thousand shells.
         let mut waits = self.parent.stop.clone();
         let _turn = tokio::select! {
-            turn = self.parent.session.commands.acquire() => turn.map_err(|_| Error::EffectBroke(self.parent.id.clone()))?,
+            turn = self.parent.session.commands.acquire() => {
+                turn.map_err(|_| Error::EffectBroke(self.parent.id.clone()))?
+            }
             _ = waits.above(StopLevel::Run) => return Ok(self.left(false)),
         };
-        let name = format!("sh_{}_{}_{}", self.run, self.made.key.get(..16).unwrap_or_default(), self.made.occurrence);
-        let (cut, mut stop) = (CancellationToken::new(), self.parent.stop.clone());
+        let name = format!(
+            "sh_{}_{}_{}",
+            self.run,
+            self.made.key.get(..16).unwrap_or_default(),
+            self.made.occurrence
+        );
+        let cut = CancellationToken::new();
+        let mut stop = self.parent.stop.clone();
         let mut bash = Bash::new(Arc::clone(&self.parent.config), &name, spec, None);
-        // In a shell below, so that `exit` ends that one; and with its code behind a mark, so that nothing of ours stands in what
-        // it printed.
+        // In a shell below, so that `exit` ends that one; and with its code behind a mark, so that nothing of
+        // ours stands in what it printed.
         let mark = format!("convoke-{}", digest(&["mark", &name, &command]));
         let wrapped = format!("(\n{command}\n)\nprintf '\\n%s %s' '{mark}' \"$?\"");
         let result = tokio::select! {
@@ -301,7 +332,7 @@ impl Doing {
             Some(result) => printed(result, &mark).await,
             None => None,
         };
-        // Nobody reads the file again: the program has it all.
+        // The file is not read again: the program has it all.
         let _ = tokio::fs::remove_dir_all(self.parent.config.outputs.join(&name)).await;
         let Some(result) = result else { return Ok(self.left(false)) };
         let Some((output, code)) = printed else { return Ok(throw(result.text)) };
@@ -317,12 +348,15 @@ impl Doing {
         let found = match (&name, &path) {
             (_, Some(path)) => {
                 let scripts = self.parent.config.outputs.join("scripts");
-                let read = library.read_path(path.as_ref(), &dir, Some(&scripts), may_read(&self.parent)).await;
+                let read =
+                    library.read_path(path.as_ref(), &dir, Some(&scripts), may_read(&self.parent)).await;
                 read.map(|source| (path.clone(), source.text)).map_err(|error| error.to_string())
             }
             (Some(name), None) => match library.find(name).await {
                 Ok(Some(found)) => Ok((found.name, found.source)),
-                Ok(None) => Err(format!("there is no workflow '{name}'; `convoke workflow list` shows what there is")),
+                Ok(None) => {
+                    Err(format!("there is no workflow '{name}'; `convoke workflow list` shows what there is"))
+                }
                 Err(error) => Err(error.to_string()),
             },
             (None, None) => Err("workflow wants a name or {scriptPath}".to_owned()),
@@ -344,7 +378,8 @@ impl Doing {
     }
 }
 
-/// What a command printed before its mark, and its code behind it; `None` for one that did not come to its end.
+/// What a command printed before its mark, and its code behind it; `None` for one that did not come to its
+/// end.
 async fn printed(result: &ToolResult, mark: &str) -> Option<(String, i32)> {
     let whole = match &result.full_output {
         Some(file) => String::from_utf8_lossy(&tokio::fs::read(file).await.ok()?).into_owned(),
@@ -373,7 +408,7 @@ fn add(sum: &mut Spent, other: &Spent) {
 }
 
 /// What an agent's end comes to for the program.
-fn call_result(agent: AgentId, ended: &Ended, outcome: &Outcome, schema: bool) -> CallResult {
+fn call_result(agent: AgentId, ended: &DriveOutcome, outcome: &Outcome, schema: bool) -> CallResult {
     let status = match outcome {
         Outcome::Ok { .. } if ended.output.as_ref().is_some_and(is_too_deep) => ItemStatus::Failed {
             kind: FailureKind::InvalidOutput,
@@ -403,7 +438,7 @@ fn vote_key(key: &str, occurrence: u32, voter: u32) -> String {
     digest(&["program-vote-1", key, &occurrence.to_string(), &voter.to_string()])
 }
 
-/// A sound result that somebody else left under this key.
+/// A sound result that an equal call left under this key.
 pub(super) async fn remembered(parent: &Parent, key: &str) -> Result<Option<CallResult>, Error> {
     let Some((text, at)) = parent.config.journal.result_at(key).await? else { return Ok(None) };
     let Ok(Remembered { session, result }) = serde_json::from_str::<Remembered<CallResult>>(&text) else {
@@ -424,7 +459,12 @@ async fn remembered_vote(parent: &Parent, key: &str) -> Result<Option<VoterResul
 }
 
 /// How many of these votes are not remembered.
-pub(super) async fn missing_votes(parent: &Parent, key: &str, occurrence: u32, voters: u32) -> Result<u32, Error> {
+pub(super) async fn missing_votes(
+    parent: &Parent,
+    key: &str,
+    occurrence: u32,
+    voters: u32,
+) -> Result<u32, Error> {
     let mut missing = 0;
     for voter in 1..=voters {
         missing += u32::from(remembered_vote(parent, &vote_key(key, occurrence, voter)).await?.is_none());

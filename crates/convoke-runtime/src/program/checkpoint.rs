@@ -1,5 +1,5 @@
-//! A program's question to a person: asked where somebody sits at a terminal, left to wait where nobody does. Nothing but a
-//! person's words is an answer.
+//! A program's question to a person: asked where there is an asker, left to wait where there is none. Nothing
+//! but a person's words is an answer.
 
 use convoke_kernel::{CallAnswer, CallResult, ItemStatus, Segment};
 use serde_json::Value;
@@ -10,9 +10,10 @@ use crate::error::Error;
 use crate::stop::StopLevel;
 
 impl Doing {
-    /// Asks, and waits for the answer. Without one the call waits until somebody answers it with a resume; others go on.
+    /// Asks, and waits for the answer. Without one the call waits for a resume with an answer; others go on.
     pub(super) async fn checkpoint(self, question: String) -> Result<Done, Error> {
-        let (call, run) = (self.made.call, self.run.clone());
+        let call = self.made.call;
+        let run = self.run.clone();
         let Some(asker) = &self.parent.config.asker else { return Ok(Done::Left { call, parked: true }) };
         let mut stop = self.parent.stop.clone();
         let answer = tokio::select! {

@@ -1,5 +1,5 @@
-//! Runs of workflow programs, as the journal has them and to their end. What follows from what is the kernel's business
-//! (`convoke_kernel::Program`), what a program computes is the interpreter's.
+//! Runs of workflow programs, as the journal has them and to their end. What follows from what is the
+//! kernel's business (`convoke_kernel::Program`), what a program computes is the interpreter's.
 
 mod calls;
 mod checkpoint;
@@ -11,7 +11,7 @@ mod told;
 
 use std::time::Duration;
 
-use convoke_claude::Endpoint;
+use convoke_claude::Server;
 use convoke_journal::{Journal, StreamId};
 use convoke_kernel::{Program, ProgramEvent, ProgramInput, RunId, ToolResult};
 use convoke_sandbox::HelperPath;
@@ -19,8 +19,7 @@ use convoke_script::Limits;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use plan::{Assumed, Plan, PlanEnd, PlanFor, PlanGroup, PlanPass, plan};
-pub use prepare::read_finding;
+pub use plan::{Assumed, Plan, PlanEnd, PlanFor, PlanGroup, PlanPass, SeenCost, plan};
 pub(crate) use runner::Driven;
 use runner::Runner;
 pub(crate) use start::workflow;
@@ -28,7 +27,7 @@ pub(crate) use told::closing_notice;
 
 use crate::children::Parent;
 use crate::error::Error;
-use crate::interpreter::Wall;
+use crate::interpreter::HardLimits;
 use crate::library::{Checker, Library};
 use crate::runtime::Config;
 
@@ -41,26 +40,26 @@ pub struct Programs {
     pub limits: Limits,
     /// How long it may compute between two waits.
     pub step: Duration,
-    /// What the endpoint accepts, for agents with a model of their own.
-    pub endpoint: Endpoint,
+    /// The server and what it accepts, for agents with a model of their own.
+    pub server: Server,
     /// Whether there is no other model than the session's.
     pub one_model: bool,
 }
 
 impl Programs {
-    /// Programs from this library, with the limits they have unless somebody says otherwise.
-    pub fn new(library: Library, endpoint: Endpoint) -> Self {
-        Self { library, limits: Limits::default(), step: Duration::from_secs(30), endpoint, one_model: false }
+    /// Programs from this library, with the default limits.
+    pub fn new(library: Library, server: Server) -> Self {
+        Self { library, limits: Limits::default(), step: Duration::from_secs(30), server, one_model: false }
     }
 
     /// Programs whose source is always given, with this helper to check them.
     pub fn without_library(helper: &HelperPath) -> Self {
         let checker = Checker::of(helper.clone());
-        Self::new(Library::new(Vec::new(), Vec::new(), &[], checker), Endpoint::anthropic())
+        Self::new(Library::new(Vec::new(), Vec::new(), &[], checker), Server::anthropic())
     }
 
-    pub(crate) fn wall(&self) -> Wall {
-        Wall { step: self.step, ..Wall::default() }
+    pub(crate) fn wall(&self) -> HardLimits {
+        HardLimits { step: self.step, ..HardLimits::default() }
     }
 }
 
@@ -105,7 +104,8 @@ pub(crate) async fn drive(parent: &Parent, run: &str) -> Result<Driven, Error> {
     driven
 }
 
-/// A program's run as the journal has it, and the number of its last event. A stream that is no program's is one without a spec.
+/// A program's run as the journal has it, and the number of its last event. A stream that is no program's is
+/// one without a spec.
 pub(crate) async fn load(config: &Config, id: &RunId) -> Result<(Program, u64), Error> {
     load_from(&config.journal, id).await
 }
@@ -113,7 +113,8 @@ pub(crate) async fn load(config: &Config, id: &RunId) -> Result<(Program, u64), 
 /// The same, of any journal.
 pub(crate) async fn load_from(journal: &Journal, id: &RunId) -> Result<(Program, u64), Error> {
     let stream = StreamId::new(id.as_str())?;
-    let (mut program, mut seq) = (Program::new(), 0);
+    let mut program = Program::new();
+    let mut seq = 0;
     for record in journal.load(&stream, 0).await? {
         let bad = |cause: String| Error::BadRun { run: id.clone(), seq: record.seq, cause };
         let event = match ProgramEvent::decode(&record.event) {
@@ -130,7 +131,8 @@ pub(crate) async fn load_from(journal: &Journal, id: &RunId) -> Result<(Program,
 /// A run whose results are to be served to another one.
 async fn served_from(config: &Config, id: &RunId) -> Result<Option<Program>, Error> {
     let (mut program, seq) = load(config, id).await?;
-    let again = program.decide(ProgramInput::Again { why: "served to another run".to_owned(), budget_total: None });
+    let again =
+        program.decide(ProgramInput::Again { why: "served to another run".to_owned(), budget_total: None });
     let Ok(events) = again else { return Ok(None) };
     for event in &events {
         let bad = |cause: convoke_kernel::IllegalProgramEvent| Error::BadRun {
@@ -145,7 +147,8 @@ async fn served_from(config: &Config, id: &RunId) -> Result<Option<Program>, Err
 
 /// How one of this lead's runs stands.
 pub(crate) async fn status(parent: &Parent, run: &str) -> Result<ToolResult, Error> {
-    let unknown = || ToolResult::refused(format!("run_status error: this conversation has no program run {run}."));
+    let unknown =
+        || ToolResult::refused(format!("run_status error: this conversation has no program run {run}."));
     let Ok(id) = run.parse::<RunId>() else { return Ok(unknown()) };
     let (program, _) = load(&parent.config, &id).await?;
     if program.spec().is_none_or(|spec| spec.lead != parent.id) {
@@ -154,8 +157,14 @@ pub(crate) async fn status(parent: &Parent, run: &str) -> Result<ToolResult, Err
     Ok(ToolResult::done(program.progress()))
 }
 
-/// Reads the whole value or one call's answer of one of this lead's program runs; `None` if it is no program's run.
-pub(crate) async fn read(parent: &Parent, run: &str, item: u32, from: usize) -> Result<Option<ToolResult>, Error> {
+/// Reads the whole value or one call's answer of one of this lead's program runs; `None` if it is no
+/// program's run.
+pub(crate) async fn read(
+    parent: &Parent,
+    run: &str,
+    item: u32,
+    from: usize,
+) -> Result<Option<ToolResult>, Error> {
     let Ok(id) = run.parse::<RunId>() else { return Ok(None) };
     let (program, _) = load(&parent.config, &id).await?;
     if program.spec().is_none_or(|spec| spec.lead != parent.id) {

@@ -1,30 +1,40 @@
-//! What a program would do: it is run in the interpreter against stub answers drawn from its schemas, once with as little and once
-//! with as much as they allow. Nothing is asked of a model, nothing is written down, nothing takes time, and the same program with
-//! the same arguments always comes to the same plan. What a plan says is a bracket and never a promise.
+//! What a program would do: it is run in the interpreter against stub answers drawn from its schemas, on
+//! every way that they open: with as little and with plenty of everything, and with every option of a choice.
+//! Nothing is asked of a model, nothing is written down, nothing takes time, and the same program with the
+//! same arguments always comes to the same plan. What a plan says is a bracket and never a promise.
 
 mod bill;
+mod draw;
 mod stub;
+mod ways;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 
 use convoke_claude::Models;
-use convoke_kernel::{CallKind, check_schema};
+use convoke_kernel::{CallKind, Role, check_schema};
 use convoke_sandbox::HelperPath;
-use convoke_script::{AgentWant, Answer, Ask, Call, Limits, Place, Said, Start, State, Told, Want};
+use convoke_script::{
+    AgentWant, Answer, Call, GuestMessage, HostMessage, Limits, Said, SourcePosition, Start, State, Want,
+};
 use serde_json::{Value, json};
 
-pub use bill::Assumed;
 use bill::Bill;
+pub use bill::{Assumed, SeenCost};
+use draw::{Draw, Seen};
 use stub::stub;
+use ways::Gone;
 
 use super::Programs;
 use crate::interpreter::{Interpreter, InterpreterError};
 
 /// Agents after which a program is taken for one that may go on.
 const MOST_AGENTS: u32 = 1_000;
-/// Calls of every kind after which it is.
+/// Calls of every kind after which a program is taken for one that may go on.
 const MOST_CALLS: u32 = 2_000;
+
+/// What `verify` can come to.
+const VERDICTS: [&str; 4] = ["confirmed", "refuted", "uncertain", "unverified"];
 
 /// What a plan is drawn up for.
 #[derive(Clone, Copy)]
@@ -35,6 +45,8 @@ pub struct PlanFor<'a> {
     pub programs: &'a Programs,
     /// What models cost.
     pub models: &'a Models,
+    /// What agents were seen to cost; where nothing was, it is assumed.
+    pub seen: &'a [SeenCost],
     /// The model of an agent that names none.
     pub model: &'a str,
     /// The directory, from which the paths of children are.
@@ -47,20 +59,28 @@ pub struct PlanFor<'a> {
     pub budget_total: Option<u64>,
     /// Verifiers per finding, unless the program says otherwise.
     pub voters: u32,
+    /// The most turns of an agent.
+    pub callee_turns: u32,
     /// The most turns of a verifier.
     pub verifier_turns: u32,
 }
 
-/// What a program would do, at least and at most.
+/// What a program would do, at least and at most, as far as no agent dies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// With short lists, first choices and `false`.
+    /// The least of every figure on any way; its end is that with short answers.
     pub low: PlanPass,
-    /// With lists of three, last choices and `true`.
+    /// The most of every figure on any way; its end is that with long answers.
     pub high: PlanPass,
+    /// Why there may be more than the most of all ways; absent when that is a bound.
+    pub open: Option<&'static str>,
+    /// The ways that were gone.
+    pub ways: usize,
+    /// The most turns of an agent.
+    pub callee_turns: u32,
 }
 
-/// What one way through the program comes to.
+/// What one way through the program comes to, or one end of what all ways come to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanPass {
     /// Its phases, in the order in which they were first heard of.
@@ -110,38 +130,51 @@ pub enum PlanEnd {
         /// What happened.
         message: String,
         /// Where, if that is known.
-        place: Option<Place>,
+        place: Option<SourcePosition>,
     },
 }
 
-/// Draws up a plan. What goes wrong with the program stands in it; the error is that no program can be run here.
+/// Draws up a plan. What goes wrong with the program stands in it; the error is that no program can be run
+/// here.
 pub async fn plan(asked: &PlanFor<'_>) -> Result<Plan, InterpreterError> {
-    Ok(Plan { low: pass(asked, false).await?, high: pass(asked, true).await? })
+    ways::explore(asked).await
 }
 
-async fn pass(asked: &PlanFor<'_>, high: bool) -> Result<PlanPass, InterpreterError> {
+async fn pass(asked: &PlanFor<'_>, draw: Draw) -> Result<Gone, InterpreterError> {
     let mut interpreter = Interpreter::start(asked.helper, asked.programs.wall()).await?;
-    let assumed = if high { Assumed::HIGH } else { Assumed::LOW };
-    let bill = Bill::new(asked.models, assumed);
-    let mut way =
-        Way { asked, high, bill, groups: Vec::new(), agents: 0, calls: 0, open: VecDeque::new(), remarks: Vec::new() };
+    let assumed = draw.assumed();
+    let mut way = Way {
+        asked,
+        draw,
+        bill: Bill::new(asked.models, asked.seen, assumed),
+        groups: Vec::new(),
+        agents: 0,
+        calls: 0,
+        open: VecDeque::new(),
+        remarks: Vec::new(),
+        seen: Seen::default(),
+    };
     let end = way.walk(&mut interpreter).await;
     interpreter.stop().await;
-    let Way { groups, agents, calls, bill, remarks, .. } = way;
-    let (tokens, cost_nano) = (bill.tokens(), bill.nano());
-    Ok(PlanPass { groups, agents, calls, assumed, tokens, cost_nano, end: end?, remarks })
+    let Way { groups, agents, calls, bill, remarks, seen, .. } = way;
+    let tokens = bill.tokens();
+    let cost_nano = bill.nano();
+    let pass = PlanPass { groups, agents, calls, assumed, tokens, cost_nano, end: end?, remarks };
+    Ok(Gone { draw, pass, seen })
 }
 
 /// One way through a program.
 struct Way<'a> {
     asked: &'a PlanFor<'a>,
-    high: bool,
+    draw: Draw,
     bill: Bill<'a>,
     groups: Vec<PlanGroup>,
     agents: u32,
     calls: u32,
     open: VecDeque<Call>,
     remarks: Vec<String>,
+    /// What there was to choose.
+    seen: Seen,
 }
 
 impl Way<'_> {
@@ -149,7 +182,7 @@ impl Way<'_> {
         // One more than there may be, so that asking for it is seen here and not taken for an end.
         let most = self.asked.programs.limits.agents.min(MOST_AGENTS);
         let limits = Limits { agents: most.saturating_add(1), ..self.asked.programs.limits };
-        let mut ask = Ask::Start(Box::new(Start {
+        let mut ask = HostMessage::Start(Box::new(Start {
             source: self.asked.source.to_owned(),
             args: self.asked.args.cloned(),
             budget_total: self.asked.budget_total,
@@ -158,14 +191,17 @@ impl Way<'_> {
         }));
         loop {
             let step = match interpreter.ask(&ask).await {
-                Ok(Told::Stepped(step)) => *step,
-                Ok(Told::Unsound { problems }) => {
+                Ok(GuestMessage::Stepped(step)) => *step,
+                Ok(GuestMessage::Unsound { problems }) => {
                     let first = problems.into_iter().next();
-                    let (message, place) = first.map(|problem| (problem.message, problem.place)).unwrap_or_default();
+                    let (message, place) =
+                        first.map(|problem| (problem.message, problem.place)).unwrap_or_default();
                     return Ok(PlanEnd::Failed { message, place });
                 }
-                Ok(Told::Sound { .. } | Told::Confused { .. }) => {
-                    return Err(InterpreterError::Unreadable { problem: "it did not take a step".to_owned() });
+                Ok(GuestMessage::Sound { .. } | GuestMessage::Confused { .. }) => {
+                    return Err(InterpreterError::Unreadable {
+                        problem: "it did not take a step".to_owned(),
+                    });
                 }
                 Err(error @ (InterpreterError::Deadline { .. } | InterpreterError::Died { .. })) => {
                     return Ok(PlanEnd::Failed { message: error.to_string(), place: None });
@@ -184,14 +220,17 @@ impl Way<'_> {
             self.open.retain(|call| !step.cleared.contains(&call.call));
             match step.state {
                 State::Returned { .. } => return Ok(PlanEnd::Returned),
-                State::Failed { fault } => return Ok(PlanEnd::Failed { message: fault.message, place: fault.place }),
+                State::Failed { fault } => {
+                    return Ok(PlanEnd::Failed { message: fault.message, place: fault.place });
+                }
                 State::Waiting => {}
             }
             if self.agents > most || self.calls > MOST_CALLS {
                 return Ok(PlanEnd::MayGoOn);
             }
             // Nothing takes any time here, so no timer goes off while something else is under way.
-            let first = self.open.iter().position(|call| !matches!(call.want, Want::Timer { .. })).unwrap_or(0);
+            let first =
+                self.open.iter().position(|call| !matches!(call.want, Want::Timer { .. })).unwrap_or(0);
             let Some(call) = self.open.remove(first) else {
                 return Ok(PlanEnd::Failed {
                     message: "it waits for something that nobody will answer".to_owned(),
@@ -199,14 +238,15 @@ impl Way<'_> {
                 });
             };
             let answer = self.answer(&call).await;
-            ask = Ask::Answer { call: call.call, answer, spent: self.bill.tokens() };
+            ask = HostMessage::Answer { call: call.call, answer, spent: self.bill.tokens() };
         }
     }
 
     fn group(&mut self, within: Option<&str>, phase: Option<&str>) -> &mut PlanGroup {
         let same = |group: &PlanGroup| group.within.as_deref() == within && group.phase.as_deref() == phase;
         let place = self.groups.iter().position(same).unwrap_or_else(|| {
-            let (within, phase) = (within.map(str::to_owned), phase.map(str::to_owned));
+            let within = within.map(str::to_owned);
+            let phase = phase.map(str::to_owned);
             self.groups.push(PlanGroup { within, phase, ..PlanGroup::default() });
             self.groups.len() - 1
         });
@@ -218,13 +258,16 @@ impl Way<'_> {
         let (kind, agents, model, worktree) = match &call.want {
             Want::Agent(want) => {
                 let model = self.model(want).await;
-                self.bill.callee(&model, &want.prompt);
+                self.bill.agent(Role::Callee, &model, &want.prompt, self.asked.callee_turns);
                 (CallKind::Agent, 1, Some(model), want.isolation.is_some())
             }
             Want::Verify { finding, voters, .. } => {
-                let (voters, model) = (voters.unwrap_or(self.asked.voters).max(1), self.asked.model.to_owned());
+                let voters = voters.unwrap_or(self.asked.voters).max(1);
+                let model = self.asked.model.to_owned();
                 let finding = finding.to_string();
-                (0..voters).for_each(|_| self.bill.verifier(&model, &finding, self.asked.verifier_turns));
+                (0..voters).for_each(|_| {
+                    self.bill.agent(Role::Verifier, &model, &finding, self.asked.verifier_turns)
+                });
                 (CallKind::Verify, voters, Some(model), false)
             }
             Want::Sh { .. } => (CallKind::Sh, 0, None, false),
@@ -252,7 +295,9 @@ impl Way<'_> {
         let named = want.model.clone().or_else(|| kind.and_then(|kind| kind.model));
         match named {
             Some(_) if programs.one_model => {
-                self.remark("this session has one model: the options model and effort are left out".to_owned());
+                self.remark(
+                    "this session has one model: the options model and effort are left out".to_owned(),
+                );
                 self.asked.model.to_owned()
             }
             Some(named) => self.asked.models.get(&named).id,
@@ -275,23 +320,40 @@ impl Way<'_> {
                     Answer::Throw { message }
                 }
                 None => value(match &want.schema {
-                    Some(schema) => stub(schema, self.high, call.call),
-                    None => json!(format!("stub answer {}", call.call)),
+                    Some(schema) => stub(schema, self.draw, call.call, &mut self.seen),
+                    None => json!(self.lines(&format!("stub answer {}", call.call))),
                 }),
             },
             Want::Verify { finding, voters, .. } => {
                 let votes = voters.unwrap_or(self.asked.voters).max(1);
                 let claim = finding.get("claim").unwrap_or(finding);
-                value(json!({"verdict": "confirmed", "evidence": "stub evidence", "claim": claim, "votes": votes}))
+                self.seen.choices = self.seen.choices.max(VERDICTS.len());
+                let verdict = VERDICTS[self.draw.pick(VERDICTS.len(), call.call.into())];
+                let why = "stub evidence";
+                value(
+                    json!({"verdict": verdict, "evidence": why, "reason": why, "claim": claim, "votes": votes}),
+                )
             }
-            // Lists are often read from what a command prints, so there are none and three of them as in a schema.
+            // Lists are often read from what a command prints, so there are none and plenty of them as in a
+            // schema.
             Want::Sh { .. } => {
-                let output = if self.high { "stub-1\nstub-2\nstub-3\n" } else { "" };
+                let output = if self.draw.long { self.lines("stub") + "\n" } else { String::new() };
                 value(json!({"ok": true, "code": 0, "output": output}))
             }
-            Want::Checkpoint { .. } => value(json!("yes")),
+            Want::Checkpoint { .. } => {
+                self.seen.questions = true;
+                value(json!(if self.draw.agrees { "yes" } else { "no" }))
+            }
             Want::Workflow { name, script_path } => self.child(name.as_deref(), script_path.as_deref()).await,
             Want::Timer { .. } => value(Value::Null),
+        }
+    }
+
+    /// A text of one line, or of plenty: people read lists from texts.
+    fn lines(&self, line: &str) -> String {
+        match self.draw.long {
+            true => (1..=self.draw.plenty).map(|at| format!("{line}-{at}")).collect::<Vec<_>>().join("\n"),
+            false => line.to_owned(),
         }
     }
 
@@ -301,7 +363,9 @@ impl Way<'_> {
             match self.asked.programs.library.agent_kind(name).await {
                 Ok(Some(_)) => {}
                 Ok(None) => {
-                    return Some(format!("agentType '{name}' is not known; `convoke workflow list` shows what is"));
+                    return Some(format!(
+                        "agentType '{name}' is not known; `convoke workflow list` shows what is"
+                    ));
                 }
                 Err(error) => return Some(format!("agentType '{name}': {error}")),
             }
@@ -313,10 +377,12 @@ impl Way<'_> {
     async fn child(&mut self, name: Option<&str>, path: Option<&str>) -> Answer {
         let library = &self.asked.programs.library;
         let found = match (path, name) {
-            (Some(path), _) => match library.read_path(Path::new(path), self.asked.dir, None, |_| Ok(())).await {
-                Ok(source) => Ok((path.to_owned(), source.text)),
-                Err(error) => Err(error.to_string()),
-            },
+            (Some(path), _) => {
+                match library.read_path(Path::new(path), self.asked.dir, None, |_| Ok(())).await {
+                    Ok(source) => Ok((path.to_owned(), source.text)),
+                    Err(error) => Err(error.to_string()),
+                }
+            }
             (None, Some(name)) => match library.find(name).await {
                 Ok(Some(found)) => Ok((found.name, found.source)),
                 Ok(None) => Err(format!("there is no workflow '{name}'")),

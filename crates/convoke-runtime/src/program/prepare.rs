@@ -1,11 +1,12 @@
-//! From what a program wants to what would do it: which agent, with which prompt, under which key. Nothing is started here.
+//! From what a program wants to what would do it: which agent, with which prompt, under which key. Nothing is
+//! started here.
 
 use std::path::Path;
 
 use convoke_claude::{capabilities, ceilings};
 use convoke_kernel::{
-    AgentSpec, CallKind, Callee, Child, Finding, Isolation, Report, Role, Segment, Severity, check_schema, known_tools,
-    label, verifier_prompt,
+    AgentSpec, CallKind, Callee, Child, Isolation, Report, Role, Segment, check_schema, known_tools, label,
+    read_finding, verifier_prompt,
 };
 use convoke_script::{AgentWant, Want};
 use serde_json::Value;
@@ -92,12 +93,15 @@ pub(super) async fn prepare(parent: &Parent, want: &Want, base: &str, voters: u3
             let prepared = Prepared::Workflow { name: name.clone(), path: script_path.clone() };
             plain(CallKind::Workflow, &what, what.clone(), prepared)
         }
-        Want::Timer { ms } => plain(CallKind::Timer, &ms.to_string(), format!("{ms} ms"), Prepared::Timer { ms: *ms }),
+        Want::Timer { ms } => {
+            plain(CallKind::Timer, &ms.to_string(), format!("{ms} ms"), Prepared::Timer { ms: *ms })
+        }
     })
 }
 
 async fn agent(parent: &Parent, want: &AgentWant, base: &str) -> Result<Ready, Unready> {
-    let label = want.label.clone().filter(|text| !text.trim().is_empty()).unwrap_or_else(|| label(&want.prompt));
+    let label =
+        want.label.clone().filter(|text| !text.trim().is_empty()).unwrap_or_else(|| label(&want.prompt));
     let unready = |why: String| Unready {
         kind: CallKind::Agent,
         label: label.clone(),
@@ -110,11 +114,16 @@ async fn agent(parent: &Parent, want: &AgentWant, base: &str) -> Result<Ready, U
         Some(name) => match parent.config.programs.library.agent_kind(name).await {
             Ok(Some(kind)) => Some(kind),
             Ok(None) => {
-                return Err(unready(format!("agentType '{name}' is not known; `convoke workflow list` shows what is")));
+                return Err(unready(format!(
+                    "agentType '{name}' is not known; `convoke workflow list` shows what is"
+                )));
             }
             Err(error) => return Err(unready(format!("agentType '{name}': {error}"))),
         },
     };
+    if let Some(kind) = &kind {
+        warnings.extend(kind.warnings.iter().map(|warning| format!("agentType '{}': {warning}", kind.name)));
+    }
     if let Some(schema) = &want.schema {
         check_schema(schema).map_err(|why| unready(format!("the schema cannot be used: {why}")))?;
     }
@@ -123,7 +132,9 @@ async fn agent(parent: &Parent, want: &AgentWant, base: &str) -> Result<Ready, U
         (Some(tools), None) | (None, Some(tools)) => Some(tools.clone()),
         (None, None) => None,
     };
-    if let Some(unknown) = tools.as_ref().map(|tools| known_tools(tools).1).filter(|unknown| !unknown.is_empty()) {
+    let mut unknown = tools.as_ref().map(|tools| known_tools(tools).1).unwrap_or_default();
+    unknown.retain(|name| parent.spec.given().iter().all(|tool| tool.name != *name));
+    if !unknown.is_empty() {
         warnings.push(format!("tools that are not here and are left out: {}", unknown.join(", ")));
     }
     let model = want.model.as_ref().or_else(|| kind.as_ref().and_then(|kind| kind.model.as_ref()));
@@ -132,8 +143,12 @@ async fn agent(parent: &Parent, want: &AgentWant, base: &str) -> Result<Ready, U
     let isolation = if want.isolation.is_some() { Isolation::Worktree } else { Isolation::None };
     let callee = Callee {
         label: label.clone(),
-        instructions: kind.as_ref().map(|kind| kind.instructions.clone()).filter(|text| !text.trim().is_empty()),
+        instructions: kind
+            .as_ref()
+            .map(|kind| kind.instructions.clone())
+            .filter(|text| !text.trim().is_empty()),
         child,
+        memory: kind.as_ref().is_none_or(|kind| kind.memory),
         schema: want.schema.as_ref().map(Segment::encode),
         tools,
         isolation,
@@ -157,12 +172,14 @@ async fn agent(parent: &Parent, want: &AgentWant, base: &str) -> Result<Ready, U
 /// The names that both lists have, as people write them.
 fn narrowed(wanted: &[String], had: &[String]) -> Vec<String> {
     let known = known_tools(had).0.names();
-    let keeps =
-        |name: &&String| known_tools(std::slice::from_ref(name)).0.names().iter().all(|tool| known.contains(tool));
+    let keeps = |name: &&String| {
+        known_tools(std::slice::from_ref(name)).0.names().iter().all(|tool| known.contains(tool))
+    };
     wanted.iter().filter(keeps).cloned().collect()
 }
 
-/// What an agent with these wishes is made of; `None` when it is what the session's agents are made of anyway.
+/// What an agent with these wishes is made of; `None` when it is what the session's agents are made of
+/// anyway.
 fn child(
     parent: &Parent,
     model: Option<&String>,
@@ -173,7 +190,9 @@ fn child(
         return Ok(None);
     }
     let programs = &parent.config.programs;
-    let Some(session) = parent.spec.fan_out.as_ref().map(|fan_out| fan_out.child.clone()) else { return Ok(None) };
+    let Some(session) = parent.spec.fan_out.as_ref().map(|fan_out| fan_out.child.clone()) else {
+        return Ok(None);
+    };
     if programs.one_model {
         warnings.push("this session has one model: the options model and effort are left out".to_owned());
         return Ok(None);
@@ -185,11 +204,18 @@ fn child(
     if let (Some(effort), None) = (effort, &usable) {
         warnings.push(format!("{} has no effort '{effort}'; its default is used", row.id));
     }
-    let capabilities = capabilities(&row, &programs.endpoint, usable.as_deref()).map_err(|error| error.to_string())?;
+    let capabilities = capabilities(&row, &programs.server.row(&row.id), usable.as_deref())
+        .map_err(|error| error.to_string())?;
     Ok(Some(Child { rates: ceilings(&row), capabilities, limits: session.limits, model: row.id }))
 }
 
-fn verify(parent: &Parent, finding: &Value, voters: u32, named: Option<&str>, base: &str) -> Result<Ready, Unready> {
+fn verify(
+    parent: &Parent,
+    finding: &Value,
+    voters: u32,
+    named: Option<&str>,
+    base: &str,
+) -> Result<Ready, Unready> {
     let finding = read_finding(finding).map_err(|why| Unready {
         kind: CallKind::Verify,
         label: "verify".to_owned(),
@@ -212,42 +238,6 @@ fn verify(parent: &Parent, finding: &Value, voters: u32, named: Option<&str>, ba
     let prepared = Prepared::Verify { each, report: Box::new(report), voters };
     let kind = CallKind::Verify;
     Ok(Ready { kind, label, key, agents: voters, schema: None, prepared, warnings: Vec::new() })
-}
-
-/// Reads what a program gave to `verify`, as generously as it can be: people name the same things differently. The error says what is
-/// missing.
-pub fn read_finding(value: &Value) -> Result<Finding, String> {
-    if let Some(claim) = value.as_str().filter(|claim| !claim.trim().is_empty()) {
-        return Ok(Finding {
-            claim: claim.to_owned(),
-            evidence: String::new(),
-            severity: Severity::Info,
-            citations: Vec::new(),
-        });
-    }
-    let Some(object) = value.as_object() else {
-        return Err("verify wants a claim, or an object with a claim".to_owned());
-    };
-    let text = |names: &[&str]| names.iter().find_map(|name| object.get(*name)?.as_str()).map(str::to_owned);
-    let Some(claim) = text(&["claim", "title", "summary", "description"]).filter(|claim| !claim.trim().is_empty())
-    else {
-        return Err("verify wants a finding with a claim".to_owned());
-    };
-    let mut evidence = text(&["evidence", "detail", "details", "why"]).unwrap_or_default();
-    let mut citations = Vec::new();
-    for citation in object.get("citations").and_then(Value::as_array).into_iter().flatten() {
-        match serde_json::from_value(citation.clone()) {
-            Ok(citation) => citations.push(citation),
-            // What cannot be looked up by the harness is still something for the verifier to read.
-            Err(_) => evidence.push_str(&format!("\ncited: {citation}")),
-        }
-    }
-    if let Some(path) = text(&["path", "file"]).filter(|_| citations.is_empty()) {
-        let line = object.get("line").and_then(Value::as_u64).map(|line| format!(":{line}")).unwrap_or_default();
-        evidence.push_str(&format!("\nat {path}{line}"));
-    }
-    let severity = object.get("severity").cloned().and_then(|value| serde_json::from_value(value).ok());
-    Ok(Finding { claim, evidence, severity: severity.unwrap_or(Severity::Info), citations })
 }
 
 /// Hashes words so that no two lists of them are alike.

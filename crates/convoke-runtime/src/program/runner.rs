@@ -1,5 +1,6 @@
-//! Drives one program's run under its lease. The interpreter computes, the kernel decides, the journal remembers; the program is
-//! given its answers in the order in which they were recorded, so that another process comes to the same calls.
+//! Drives one program's run under its lease. The interpreter computes, the kernel decides, the journal
+//! remembers; the program is given its answers in the order in which they were recorded, so that another
+//! process comes to the same calls.
 
 mod record;
 mod steps;
@@ -7,10 +8,10 @@ mod steps;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use convoke_journal::{KeyedInput, Lease, StreamId};
+use convoke_journal::{KeyedInput, StreamId};
 use convoke_kernel::{
-    CallAnswer, CallKind, CallResult, ItemStatus, MadeCall, Program, ProgramEvent, ProgramInput, RunId, Segment,
-    unverified,
+    CallAnswer, CallKind, CallResult, ItemStatus, MadeCall, Program, ProgramEvent, ProgramInput, RunId,
+    Segment, unverified,
 };
 use convoke_script::Want;
 use serde_json::Value;
@@ -23,8 +24,9 @@ use crate::children::Parent;
 use crate::error::Error;
 use crate::fan_out::{Remembered, Tree};
 use crate::interpreter::Interpreter;
-use crate::purse::Entry;
+use crate::session_ledger::Entry;
 use crate::stop::StopLevel;
+use crate::stream_writer::StreamWriter;
 use crate::workspace::digests;
 
 /// How driving a run ended.
@@ -32,18 +34,16 @@ use crate::workspace::digests;
 pub(crate) enum Driven {
     /// The run is closed.
     Closed,
-    /// Somebody asked to stop.
+    /// A stop was requested.
     Stopped,
-    /// It waits for a person: for an answer, or for a larger envelope.
+    /// It waits for a person: for an answer, or for a larger budget.
     Waits,
 }
 
 pub(super) struct Runner {
     parent: Parent,
     id: RunId,
-    stream: StreamId,
-    lease: Lease,
-    seq: u64,
+    writer: StreamWriter<ProgramEvent>,
     /// With what is decided and not recorded yet.
     program: Program,
     /// Whether the journal has its end.
@@ -61,7 +61,8 @@ pub(super) struct Runner {
     declined: bool,
     /// Something could not be begun because the time granted is used up.
     out_of_time: bool,
-    /// Whether the directory is as the run's base names it, where its start has just found that out: every file was read for it.
+    /// Whether the directory is as the run's base names it, where its start has just found that out: every
+    /// file was read for it.
     pub(super) as_keyed: Option<bool>,
     tree: Tree,
 }
@@ -71,12 +72,12 @@ impl Runner {
         let stream = StreamId::new(id.as_str())?;
         let lease = parent.config.journal.own(&stream).await?;
         let (program, seq) = load(&parent.config, &id).await?;
+        let Parent { config, session, stop, .. } = parent;
+        let writer = StreamWriter::new(config, session, id.clone(), stream, lease, seq, stop);
         Ok(Self {
             parent: parent.clone(),
             id,
-            stream,
-            lease,
-            seq,
+            writer,
             closed: program.is_closed(),
             program,
             unsaved: Vec::new(),
@@ -108,11 +109,10 @@ impl Runner {
         if let Some(interpreter) = self.interpreter.take() {
             interpreter.stop().await;
         }
-        // A lease that cannot be given back ends with its process.
-        let _ = self.parent.config.journal.release(&self.lease).await;
+        self.writer.release().await;
     }
 
-    /// Drives until the run is closed, somebody asks to stop, or only a person can help.
+    /// Drives until the run is closed, a stop is requested, or only a person can help.
     pub(super) async fn drive(&mut self) -> Result<Driven, Error> {
         self.take_messages().await?;
         if self.program.is_closed() {
@@ -123,7 +123,8 @@ impl Runner {
         }
         let Some(spec) = self.program.spec().cloned() else { return Ok(Driven::Closed) };
         let dir = PathBuf::from(&spec.dir);
-        let (looks, sight) = (&self.parent.session.looks, self.parent.config.confine.sight(&dir));
+        let looks = &self.parent.session.looks;
+        let sight = self.parent.config.confine.sight(&dir);
         self.tree = match self.as_keyed.take() {
             Some(as_keyed) => Tree::known(looks, &sight, &dir, as_keyed).await?,
             None => Tree::beside(looks, &sight, &dir, &spec.base, &spec.source).await?,
@@ -137,7 +138,7 @@ impl Runner {
             let why = "the program does not come to the same calls any more".to_owned();
             // What this pass has admitted and used stays used.
             let close = Entry::CloseRun { run: self.id.to_string(), used: self.program.agents_used() };
-            let budget_total = self.parent.session.purse.ledger().caps().tokens;
+            let budget_total = self.parent.session.ledger.ledger().caps().tokens;
             self.hear(ProgramInput::Again { why, budget_total })?;
             self.save(vec![close]).await?;
             self.restart_interpreter().await;
@@ -161,7 +162,8 @@ impl Runner {
                     return self.stop_by(by).await;
                 }
                 if std::mem::take(&mut self.out_of_time) {
-                    let reason = "the time granted is used up; grant a new total with --budget-minutes".to_owned();
+                    let reason =
+                        "the time granted is used up; grant a new total with --budget-minutes".to_owned();
                     self.hear(ProgramInput::Declined { agents: 0, reason })?;
                     self.save(Vec::new()).await?;
                 }
@@ -181,7 +183,7 @@ impl Runner {
                 break;
             }
         }
-        // Nobody waits for what the program does not want any more: a timer, a command, a question.
+        // Ends what the program does not want any more: a timer, a command, a question.
         for (_, aside) in std::mem::take(&mut self.asides) {
             aside.abort();
         }
@@ -206,10 +208,11 @@ impl Runner {
     /// Takes in what was sent to the run: answers to its questions, and a person's wish to run or stop it.
     async fn take_messages(&mut self) -> Result<(), Error> {
         let mut released = Vec::new();
-        for KeyedInput { key, body, .. } in self.parent.config.journal.inputs(&self.stream).await? {
+        for KeyedInput { key, body, .. } in self.writer.inputs().await? {
             let bad = |cause| Error::BadInput { agent: self.parent.id.clone(), key: key.clone(), cause };
             let message: Message = serde_json::from_str(&body).map_err(bad)?;
-            let open = |program: &Program, call| program.questions().iter().any(|question| question.call == call);
+            let open =
+                |program: &Program, call| program.questions().iter().any(|question| question.call == call);
             match message {
                 Message::Answer { call, text } if open(&self.program, call) => {
                     let value = CallAnswer::Value(Segment::encode(&Value::from(text)));
@@ -225,7 +228,7 @@ impl Runner {
                     let result = CallResult { by_person: true, ..CallResult::bare(status, answer) };
                     self.end(call, result, Vec::new())?;
                 }
-                // An answer to what nobody asks any more changes nothing.
+                // An answer to a question that is no longer open changes nothing.
                 Message::Answer { .. } | Message::Skip { .. } => {}
             }
             self.acks.push(key);
@@ -237,7 +240,9 @@ impl Runner {
     fn holds_of(&self, call: u32) -> Vec<Entry> {
         let Some(made) = self.program.call(call).map(|state| &state.made) else { return Vec::new() };
         let origin = self.program.origin();
-        (0..=made.agents).map(|voter| Entry::Release { agent: made.agent(origin, voter).to_string() }).collect()
+        (0..=made.agents)
+            .map(|voter| Entry::Release { agent: made.agent(origin, voter).to_string() })
+            .collect()
     }
 
     /// A person wants no more of it: that is recorded, and nothing stays held for its agents.
@@ -271,15 +276,19 @@ impl Runner {
                 }
             }
             let needs_time = matches!(made.kind, CallKind::Sh | CallKind::Timer | CallKind::Workflow);
-            if needs_time && self.parent.session.purse.is_out_of_time() {
-                // It waits like a step that does not fit, and goes on when somebody grants more.
+            if needs_time && self.parent.session.ledger.is_out_of_time() {
+                // It waits like a step that does not fit, and goes on when a person grants more.
                 self.out_of_time = true;
                 continue;
             }
             let doing = self.doing(&made);
             if self.program.end().is_some() && !self.has_begun(&doing).await? {
                 let reason = "the program returned without waiting for it".to_owned();
-                self.end(call, CallResult::bare(ItemStatus::Skipped { reason }, CallAnswer::null()), Vec::new())?;
+                self.end(
+                    call,
+                    CallResult::bare(ItemStatus::Skipped { reason }, CallAnswer::null()),
+                    Vec::new(),
+                )?;
                 continue;
             }
             if self.begin(doing, &made).await? {
@@ -293,7 +302,7 @@ impl Runner {
         self.program.call(call).is_some_and(|state| state.made.kind.is_agents())
     }
 
-    /// Whether an earlier process had set somebody to work on it.
+    /// Whether an earlier process had set an agent to work on it.
     async fn has_begun(&self, doing: &Doing) -> Result<bool, Error> {
         let stream = StreamId::from(&doing.agent_id(0));
         Ok(!self.parent.config.journal.load(&stream, 0).await?.is_empty())
@@ -311,10 +320,11 @@ impl Runner {
         }
     }
 
-    /// Sets somebody to work. False when that could not be, and the call has ended with the reason.
+    /// Begins a call. False when that could not be, and the call has ended with the reason.
     async fn begin(&mut self, doing: Doing, made: &MadeCall) -> Result<bool, Error> {
         let want: Want = serde_json::from_str(made.want.as_str())?;
-        let (base, voters) = self.program.spec().map(|spec| (spec.base.clone(), spec.voters)).unwrap_or_default();
+        let (base, voters) =
+            self.program.spec().map(|spec| (spec.base.clone(), spec.voters)).unwrap_or_default();
         match prepare(&self.parent, &want, &base, voters).await {
             Ok(ready) => {
                 self.begun.insert(made.call);
@@ -369,7 +379,8 @@ impl Runner {
                             Memory::Call { .. } | Memory::Vote { .. } => {}
                         }
                     }
-                    // A timer that was cleared, or a call that a person skipped meanwhile, has nothing to say any more.
+                    // A timer that was cleared, or a call that a person skipped meanwhile, has nothing to say
+                    // any more.
                     if self.program.pending().contains(&call) {
                         self.end(call, *result, results)?;
                     }

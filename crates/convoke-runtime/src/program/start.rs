@@ -1,19 +1,19 @@
-//! From a call of `Workflow` to a program's run: which source is meant, whether it can be run, whether somebody agreed to it, and
-//! for a person's own call the run to its end.
+//! From a call of `Workflow` to a program's run: which source is meant, whether it can be run, whether there
+//! is consent to it, and for a person's own call the run to its end.
 
 use std::path::{Path, PathBuf};
 
 use convoke_journal::StreamId;
 use convoke_kernel::{
-    By, Consent, FailureKind, FileEdit, Program, ProgramCall, ProgramInput, ProgramSpec, ProgramStatus, RunId, Segment,
-    ToolRequest, ToolResult,
+    CALLEE_TURNS, Consent, ConsentBasis, FailureKind, FileCall, FileEdit, Program, ProgramCall, ProgramInput,
+    ProgramSpec, ProgramStatus, RunId, Segment, ToolRequest, ToolResult,
 };
-use convoke_script::{Meta, Told};
+use convoke_script::{GuestMessage, Meta};
 use serde_json::Value;
 
 use super::runner::Runner;
 use super::{DEEPEST, Driven, Plan, PlanFor, is_too_deep, load, plan, prepare};
-use crate::agreed::{Agreed, agreed};
+use crate::asked_consent::{ConsentAnswer, agreed};
 use crate::asker::Question;
 use crate::children::Parent;
 use crate::error::Error;
@@ -24,8 +24,8 @@ use crate::library::source_digest;
 use crate::means::digest_chars;
 use crate::workspace::fingerprint_beside;
 
-/// Starts a program's run, or goes on with it: in the background for a lead, to its end for a person. `None` when it was stopped
-/// before its end.
+/// Starts a program's run, or goes on with it: in the background for a lead, to its end for a person. `None`
+/// when it was stopped before its end.
 pub(crate) async fn workflow(
     parent: &Parent,
     call: &str,
@@ -33,7 +33,7 @@ pub(crate) async fn workflow(
     consent: Consent,
 ) -> Result<Option<ToolResult>, Error> {
     let id = RunId::derived(&["workflow", parent.id.as_str(), call]);
-    let background = consent != Consent::Given(By::Command);
+    let background = consent != Consent::Given(ConsentBasis::Command);
     let mut runner = Runner::own(parent, id.clone()).await?;
     let begun = begin(parent, &mut runner, &id, call, wanted, (consent, background)).await;
     let result = match begun {
@@ -50,7 +50,8 @@ pub(crate) async fn workflow(
 }
 
 async fn run_to_its_end(parent: &Parent, runner: &mut Runner) -> Result<Option<ToolResult>, Error> {
-    // A person who asks again for a run that did not come to a good end wants what failed done again, and only that.
+    // A person who asks again for a run that did not come to a good end wants what failed done again, and
+    // only that.
     let again = match runner.program().status() {
         Some(ProgramStatus::Partial | ProgramStatus::Failed) => Some("what failed is tried again"),
         Some(ProgramStatus::Stopped) => Some("taken up after it was stopped"),
@@ -58,7 +59,7 @@ async fn run_to_its_end(parent: &Parent, runner: &mut Runner) -> Result<Option<T
     };
     let again = again.filter(|_| parent.stop.halted().is_none());
     if again.is_some() && is_replaced(parent, runner.program()).await? {
-        let text = runner.program().digest(digest_chars(&parent.spec, &parent.session.purse.ledger()));
+        let text = runner.program().digest(digest_chars(&parent.spec, &parent.session.ledger.ledger()));
         return Ok(Some(ToolResult {
             is_error: true,
             failure: Some(FailureKind::Cancelled),
@@ -66,12 +67,12 @@ async fn run_to_its_end(parent: &Parent, runner: &mut Runner) -> Result<Option<T
         }));
     }
     if let Some(why) = again {
-        let budget_total = parent.session.purse.ledger().caps().tokens;
+        let budget_total = parent.session.ledger.ledger().caps().tokens;
         runner.start(ProgramInput::Again { why: why.to_owned(), budget_total }).await?;
     }
     let driven = runner.drive().await?;
     let program = runner.program();
-    let text = program.digest(digest_chars(&parent.spec, &parent.session.purse.ledger()));
+    let text = program.digest(digest_chars(&parent.spec, &parent.session.ledger.ledger()));
     let failed = |kind| ToolResult { is_error: true, failure: Some(kind), ..ToolResult::done(text.clone()) };
     Ok(match (driven, program.status(), program.declined()) {
         (Driven::Closed, Some(ProgramStatus::Complete), _) => Some(ToolResult::done(text)),
@@ -103,10 +104,10 @@ fn launched(parent: &Parent, program: &Program) -> ToolResult {
     let (run, name) = program.spec().map(|spec| (spec.run.clone(), spec.name.clone())).unwrap_or_default();
     let file = prepare::script_file(&parent.config.outputs, &name, &run);
     let text = format!(
-        "Workflow {name} runs in the background as {run}. You are told by itself when it ends: end your turn unless there is \
-other work. run_status shows how it stands. To run it again with what is done served from before, call Workflow with \
-resumeFromRunId {run}, and a changed script or args if need be. Its source is kept in {}; a file with a changed one is \
-given by scriptPath.",
+        "Workflow {name} runs in the background as {run}. You are told by itself when it ends: end your \
+         turn unless there is other work. run_status shows how it stands. To run it again with what is done \
+         served from before, call Workflow with resumeFromRunId {run}, and a changed script or args if need \
+         be. Its source is kept in {}; a file with a changed one is given by scriptPath.",
         file.display()
     );
     ToolResult { launched: Some(run), ..ToolResult::done(text) }
@@ -131,17 +132,20 @@ async fn begin(
         let result = ToolResult::refused(format!("Workflow error: {why}"));
         Ok(Begun::Refused(ToolResult { failure: Some(FailureKind::InvalidOutput), ..result }))
     };
-    let Some(fan_out) = &parent.spec.fan_out else { return refused("this agent may start no other.".to_owned()) };
+    let Some(fan_out) = &parent.spec.fan_out else {
+        return refused("this agent may start no other.".to_owned());
+    };
     let script = match resolve(parent, wanted).await? {
         Ok(script) => script,
         Err(why) => return refused(why),
     };
     let by = match agreed(parent, consent, question(parent, &script)).await {
-        Agreed::By(by) => by,
-        Agreed::No(result) => return Ok(Begun::Refused(result)),
-        Agreed::Stopped => return Ok(Begun::Stopped),
+        ConsentAnswer::By(by) => by,
+        ConsentAnswer::No(result) => return Ok(Begun::Refused(result)),
+        ConsentAnswer::Stopped => return Ok(Begun::Stopped),
     };
-    // A run that goes on from another one looks at the same directory as that one did: what its agents changed there is theirs.
+    // A run that goes on from another one looks at the same directory as that one did: what its agents
+    // changed there is theirs.
     let dir = PathBuf::from(&parent.spec.dir);
     let now = fingerprint_beside(&parent.config.confine.sight(&dir), &dir, &script.source).await;
     let (base, as_keyed) = match (script.base, now) {
@@ -152,7 +156,7 @@ async fn begin(
         (None, Ok(base)) => (base, Some(true)),
         (None, Err(error)) => return refused(error.to_string()),
     };
-    let ledger = parent.session.purse.ledger();
+    let ledger = parent.session.ledger.ledger();
     let spec = ProgramSpec {
         run: id.to_string(),
         session: parent.spec.session.clone(),
@@ -181,7 +185,8 @@ async fn begin(
     Ok(Begun::Stands)
 }
 
-/// Puts the source where people and the lead can read it. It stands in the journal too, so failing at this loses nothing.
+/// Puts the source where people and the lead can read it. It stands in the journal too, so failing at this
+/// loses nothing.
 async fn keep_script(parent: &Parent, spec: &ProgramSpec) {
     let file = prepare::script_file(&parent.config.outputs, &spec.name, &spec.run);
     if let Some(dir) = file.parent() {
@@ -224,7 +229,9 @@ async fn resolve(parent: &Parent, wanted: ProgramCall) -> Result<Result<Script, 
         (None, None, Some(name)) => match library.find(&name).await {
             Ok(Some(found)) => (found.source, found.path.map(|path| path.to_string_lossy().into_owned())),
             Ok(None) => {
-                return Ok(Err(format!("there is no workflow '{name}'; `convoke workflow list` shows what there is.")));
+                return Ok(Err(format!(
+                    "there is no workflow '{name}'; `convoke workflow list` shows what there is."
+                )));
             }
             Err(error) => return Ok(Err(error.to_string())),
         },
@@ -234,37 +241,46 @@ async fn resolve(parent: &Parent, wanted: ProgramCall) -> Result<Result<Script, 
         },
     };
     let meta = match check(&parent.config.helper, &source).await {
-        Ok(Told::Sound { meta, .. }) => meta,
-        Ok(Told::Unsound { problems }) => {
+        Ok(GuestMessage::Sound { meta, .. }) => meta,
+        Ok(GuestMessage::Unsound { problems }) => {
             let told = |problem: &convoke_script::Problem| match &problem.place {
                 Some(place) => {
-                    format!("line {}, column {}: {}\n    {}", place.line, place.column, problem.message, place.text)
+                    format!(
+                        "line {}, column {}: {}\n    {}",
+                        place.line, place.column, problem.message, place.text
+                    )
                 }
                 None => problem.message.clone(),
             };
             let all: Vec<String> = problems.iter().take(20).map(told).collect();
-            return Ok(Err(format!("the script cannot be run, and nothing was started:\n{}", all.join("\n"))));
+            return Ok(Err(format!(
+                "the script cannot be run, and nothing was started:\n{}",
+                all.join("\n")
+            )));
         }
         Ok(_) => return Ok(Err("the script could not be checked.".to_owned())),
         Err(error) => return Ok(Err(error.to_string())),
     };
-    // Arguments are remembered: whoever resumes a run need not say them again.
+    // Arguments are remembered: a resume need not give them again.
     let before = || earlier.as_ref().and_then(Program::spec).and_then(|spec| spec.args.as_ref());
     let args = args.or_else(|| before().and_then(|args| serde_json::from_str(args.as_str()).ok()));
     if args.as_ref().is_some_and(is_too_deep) {
         return Ok(Err(format!("args are nested more than {DEEPEST} levels deep.")));
     }
     let base = earlier.as_ref().and_then(Program::spec).map(|spec| spec.base.clone());
-    // Agents of another session are paid from another envelope: they cannot go on in this one.
-    let same_session = |program: &&Program| program.spec().is_some_and(|spec| spec.session == parent.spec.session);
+    // Agents of another session are paid from another budget: they cannot go on in this one.
+    let same_session =
+        |program: &&Program| program.spec().is_some_and(|spec| spec.session == parent.spec.session);
     let origin = earlier.as_ref().filter(same_session).map(|program| program.origin().to_owned());
     Ok(Ok(Script { source, meta, path, args, from: resume_from, base, origin }))
 }
 
-/// What a person is shown of a program that nobody has agreed to.
+/// What a person is shown of a program without consent.
 async fn question(parent: &Parent, script: &Script) -> Question {
-    let what =
-        format!("The lead wants to run the workflow program {:?}. Nobody has agreed to one yet.", script.meta.name);
+    let what = format!(
+        "The lead wants to run the workflow program {:?}. Nobody has agreed to one yet.",
+        script.meta.name
+    );
     let mut details = vec![script.meta.description.clone()];
     details.extend(script.meta.phases.iter().map(|phase| format!("phase: {}", phase.title)));
     details.push(format!(
@@ -278,21 +294,28 @@ async fn question(parent: &Parent, script: &Script) -> Question {
 
 /// What the program would start, in one line; `None` when no plan can be drawn up.
 async fn planned(parent: &Parent, script: &Script) -> Option<String> {
-    let (config, fan_out) = (&parent.config, parent.spec.fan_out.as_ref()?);
+    let config = &parent.config;
+    let fan_out = parent.spec.fan_out.as_ref()?;
     let asked = PlanFor {
         helper: &config.helper,
         programs: &config.programs,
         models: &config.models,
+        seen: &[],
         model: &fan_out.child.model,
         dir: parent.spec.dir.as_ref(),
         source: &script.source,
         args: script.args.as_ref(),
-        budget_total: parent.session.purse.ledger().caps().tokens,
+        budget_total: parent.session.ledger.ledger().caps().tokens,
         voters: fan_out.voters,
+        callee_turns: fan_out.callees.turns.unwrap_or(CALLEE_TURNS),
         verifier_turns: fan_out.child.limits.max_turns,
     };
-    let Plan { low, high } = plan(&asked).await.ok()?;
-    Some(format!("by its plan {} to {} agents; what they find may take it further", low.agents, high.agents))
+    let Plan { low, high, open, .. } = plan(&asked).await.ok()?;
+    let least = if open.is_some() { "at least " } else { "" };
+    Some(format!(
+        "by its plan {} to {least}{} agents; what they find may take it further",
+        low.agents, high.agents
+    ))
 }
 
 /// A source, and where it came from.
@@ -310,11 +333,12 @@ struct Script {
 
 /// Whether the session may read a file, as for a call of its own that shows it.
 pub(super) fn may_read(parent: &Parent) -> impl Fn(&Path) -> Result<(), String> {
-    let (dir, approvals, forbidden) =
-        (parent.spec.dir.clone(), parent.spec.approvals.clone(), parent.config.forbidden.clone());
+    let dir = parent.spec.dir.clone();
+    let approvals = parent.spec.approvals.clone();
+    let forbidden = parent.config.forbidden.clone();
     move |path| {
         let view = FileEdit::View { path: path.to_string_lossy().into_owned(), range: None };
-        let request = ToolRequest::Edit(view);
+        let request = ToolRequest::File(FileCall::Edit(view));
         if let Some(why) = forbidden.forbids(&request, &dir).or_else(|| approvals.forbids(&request, &dir)) {
             return Err(why);
         }

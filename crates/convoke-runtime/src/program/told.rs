@@ -24,16 +24,18 @@ pub(crate) fn closing_notice(program: &Program) -> Result<Option<KeyedInput>, Er
 /// What this pass took, with what was read and what was written apart, because they do not cost the same.
 fn usage(program: &Program) -> String {
     let Some(summary) = program.summary() else { return String::new() };
-    let (usage, agents) = (&summary.usage, summary.counts.agents);
-    let commands: u32 = program.calls().filter_map(|call| call.result.as_ref()).filter(paid).map(commands_of).sum();
+    let usage = &summary.usage;
+    let agents = summary.counts.agents;
+    let commands: u32 =
+        program.calls().filter_map(|call| call.result.as_ref()).filter(paid).map(commands_of).sum();
     let cost = match summary.cost_nano {
         Some(nano) => format!("${}.{:04}", nano / NANO, nano % NANO / (NANO / 10_000)),
         None => "cost unknown".to_owned(),
     };
     let took = summary.closed_at.unwrap_or(summary.started_at).saturating_sub(summary.started_at) / 1_000;
     format!(
-        "usage: {agents} agents, {} input tokens ({} of them from the cache), {} output tokens, {commands} commands, {cost}, \
-{took} s since it was started\n",
+        "usage: {agents} agents, {} input tokens ({} of them from the cache), {} output tokens, {commands} \
+         commands, {cost}, {took} s since it was started\n",
         usage.prompt_tokens(),
         usage.cache_read_tokens,
         usage.output_tokens
@@ -44,8 +46,8 @@ fn how_to_resume(program: &Program) -> String {
     match (program.status(), program.spec()) {
         (Some(ProgramStatus::Complete) | None, _) | (_, None) => String::new(),
         (Some(_), Some(spec)) => format!(
-            "To try again what failed and nothing else, call Workflow with resumeFromRunId {}, and a changed script if it was at \
-fault.\n",
+            "To try again what failed and nothing else, call Workflow with resumeFromRunId {}, and a \
+             changed script if it was at fault.\n",
             spec.run
         ),
     }

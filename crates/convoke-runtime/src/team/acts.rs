@@ -1,17 +1,18 @@
-//! What members do with their team: each call becomes the result that the model reads and what has to be committed with it. Nothing is
-//! changed here; the driver commits it in one append, and the rules are the kernel's.
+//! What members do with their team: each call becomes the result that the model reads and what has to be
+//! committed with it. Nothing is changed here; the driver commits it in one append, and the rules are the
+//! kernel's.
 
 mod board;
+mod describe;
 mod mail;
 mod members;
 mod recall;
 #[cfg(test)]
 mod tests;
-mod words;
 
 use convoke_kernel::{
-    AgentId, AgentSpec, Board, BoardEntry, Claimant, LEAD, Letter, LetterKind, MAX_LETTER, Membership, MessageId,
-    Request, RequestKind, Roster, RosterEntry, TeamCall, ToolResult,
+    AgentId, AgentSpec, Board, BoardEntry, Claimant, LEAD, Letter, LetterKind, MAX_LETTER, Membership,
+    MessageId, Request, RequestKind, Roster, RosterEntry, TeamCall, ToolResult,
 };
 
 use crate::children::Parent;
@@ -29,7 +30,7 @@ pub(crate) struct Act {
     pub(crate) board: Vec<BoardEntry>,
     /// What is sent.
     pub(crate) letters: Vec<Letter>,
-    /// Who begins to exist.
+    /// The teammates that begin to exist.
     pub(crate) starts: Vec<Starts>,
 }
 
@@ -46,7 +47,10 @@ pub(crate) struct Starts {
 
 impl Act {
     fn says(text: impl Into<String>) -> Self {
-        let (roster, board, letters, starts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let roster = Vec::new();
+        let board = Vec::new();
+        let letters = Vec::new();
+        let starts = Vec::new();
         Self { result: ToolResult::done(text), roster, board, letters, starts }
     }
 
@@ -55,20 +59,24 @@ impl Act {
     }
 }
 
-/// Says what a call of a member's comes to, as its team stands now. `order` is the place of its first letter among those of its sender.
-/// What the roster or the board would refuse is refused here already, with the same words.
+/// Says what a call of a member's comes to, as its team stands now. `order` is the place of its first letter
+/// among those of its sender. What the roster or the board would refuse is refused here already, with the
+/// same words.
 pub(crate) async fn act(parent: &Parent, call: &str, order: u64, request: &TeamCall) -> Result<Act, Error> {
     let Some(me) = parent.spec.team.as_deref() else {
         return Ok(Act::refused("Not done: you belong to no team."));
     };
-    let (journal, session, at) = (&parent.config.journal, &parent.spec.session, parent.config.clock.now());
-    let (mut roster, board) = (shared::roster(journal, session).await?, shared::board(journal, session).await?);
+    let journal = &parent.config.journal;
+    let session = &parent.spec.session;
+    let at = parent.config.clock.now();
+    let mut roster = shared::roster(journal, session).await?;
+    let board = shared::board(journal, session).await?;
     let mut opening = Vec::new();
     if me.name == LEAD && roster.member(LEAD).is_none() {
         opening.push(RosterEntry::Open { lead: parent.id.clone() });
         shared::foresee(&mut roster, &opening, at).map_err(Error::TeamRefused)?;
     }
-    let scene = Scene { parent, me, call, order, at, roster, board };
+    let scene = ActContext { parent, me, call, order, at, roster, board };
     let done = match request {
         TeamCall::Spawn(wanted) => members::spawn(&scene, wanted).await,
         TeamCall::Send { to, text, urgent } => mail::send(&scene, to, text, *urgent),
@@ -103,8 +111,8 @@ pub(crate) async fn act(parent: &Parent, call: &str, order: u64, request: &TeamC
 /// What a call comes to, or the text of why it is refused.
 type Done = Result<Act, String>;
 
-/// Who calls, and how the team stands.
-struct Scene<'a> {
+/// The caller, and how the team stands.
+struct ActContext<'a> {
     parent: &'a Parent,
     me: &'a Membership,
     call: &'a str,
@@ -114,13 +122,17 @@ struct Scene<'a> {
     board: Board,
 }
 
-impl Scene<'_> {
+impl ActContext<'_> {
     fn leads(&self) -> bool {
         self.me.name == LEAD
     }
 
     fn claimant(&self) -> Claimant {
-        Claimant { name: self.me.name.clone(), agent: Some(self.parent.id.clone()), role: self.me.role.clone() }
+        Claimant {
+            name: self.me.name.clone(),
+            agent: Some(self.parent.id.clone()),
+            role: self.me.role.clone(),
+        }
     }
 
     /// The id of the letter that this call sends to a member.
@@ -133,7 +145,8 @@ impl Scene<'_> {
         if text.len() > MAX_LETTER {
             let bytes = text.len();
             return Err(format!(
-                "Not sent: the text has {bytes} bytes and a letter may have {MAX_LETTER}. Put the rest into a file and name it."
+                "Not sent: the text has {bytes} bytes and a letter may have {MAX_LETTER}. Put the rest into \
+                    a file and name it."
             ));
         }
         Ok(Letter {
@@ -153,7 +166,8 @@ impl Scene<'_> {
 
     /// The roster and the board as an act would leave them.
     fn after(&self, act: &Act) -> Result<(Roster, Board), String> {
-        let (mut roster, mut board) = (self.roster.clone(), self.board.clone());
+        let mut roster = self.roster.clone();
+        let mut board = self.board.clone();
         let posts: Vec<RosterEntry> = act.letters.iter().map(shared::post).collect();
         shared::foresee(&mut roster, &act.roster, self.at)?;
         shared::foresee(&mut roster, &posts, self.at)?;
@@ -161,18 +175,20 @@ impl Scene<'_> {
         Ok((roster, board))
     }
 
-    /// The request that somebody means by an id, by a unique beginning of one, or by nothing if only one waits. Not by a name: whoever
-    /// asked may have asked for something else since.
+    /// The open request that is meant by an id, by a unique beginning of one, or by nothing if only one
+    /// waits. Not by a name: its sender may have asked for something else since.
     fn request(&self, kind: RequestKind, said: &str, to: &str) -> Result<(MessageId, Request), String> {
         let what = match kind {
             RequestKind::Shutdown => "request to stop",
             RequestKind::Plan => "plan",
         };
-        let open = self.roster.open_requests().into_iter().filter(|(_, asked)| asked.kind == kind && asked.to == to);
+        let open =
+            self.roster.open_requests().into_iter().filter(|(_, asked)| asked.kind == kind && asked.to == to);
         let open: Vec<(&MessageId, &Request)> = open.collect();
         let said = said.trim();
         let body = said.strip_prefix(MessageId::PREFIX).unwrap_or(said);
-        let means = |(id, _): &&(&MessageId, &Request)| id.as_str()[MessageId::PREFIX.len()..].starts_with(body);
+        let means =
+            |(id, _): &&(&MessageId, &Request)| id.as_str()[MessageId::PREFIX.len()..].starts_with(body);
         let meant: Vec<&(&MessageId, &Request)> = open.iter().filter(means).collect();
         match meant.as_slice() {
             [(id, asked)] => Ok(((*id).clone(), (*asked).clone())),

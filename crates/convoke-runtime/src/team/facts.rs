@@ -1,5 +1,6 @@
-//! What an agent's capsule says that only the shared streams know: the team, the task in hand, unread letters, open requests and what is
-//! left of the envelope. Read from the journal every time, never remembered.
+//! What an agent's capsule says that only the shared streams know: the team, the task in hand, unread
+//! letters, open requests and what is left of the budget. Read from the journal every time, never
+//! remembered.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use convoke_kernel::{AgentId, AgentSpec, Amount, Facts, LEAD, Ledger, MessageId,
 use crate::error::Error;
 use crate::runtime::Config;
 use crate::session::Session;
-use crate::team::{desk, shared};
+use crate::team::{client, shared};
 
 /// The facts about an agent as they stand now.
 pub(crate) async fn facts(
@@ -17,12 +18,13 @@ pub(crate) async fn facts(
     agent: &AgentId,
     spec: &AgentSpec,
 ) -> Result<Facts, Error> {
-    session.purse.reload().await?;
-    let envelope = envelope(&session.purse.ledger(), config.clock.now());
-    let Some(me) = spec.team.as_deref() else { return Ok(Facts { envelope, ..Facts::default() }) };
+    session.ledger.reload().await?;
+    let budget = budget(&session.ledger.ledger(), config.clock.now());
+    let Some(me) = spec.team.as_deref() else { return Ok(Facts { budget, ..Facts::default() }) };
     let journal = &config.journal;
-    let (roster, board) = (shared::roster(journal, &spec.session).await?, shared::board(journal, &spec.session).await?);
-    let rows = desk::rows(journal, &roster, &board).await?;
+    let roster = shared::roster(journal, &spec.session).await?;
+    let board = shared::board(journal, &spec.session).await?;
+    let rows = client::rows(journal, &roster, &board).await?;
     let others = rows.into_iter().filter(|row| row.member.name != me.name);
     let mut unread: BTreeMap<String, u32> = BTreeMap::new();
     for letter in shared::waiting_letters(journal, agent).await? {
@@ -32,12 +34,16 @@ pub(crate) async fn facts(
         members: others.map(|row| (row.member.name, row.member.role, row.state.word().to_owned())).collect(),
         task: board.held_by(agent).map(|task| board.brief(task)),
         unread: unread.into_iter().collect(),
-        envelope,
-        requests: roster.open_requests().into_iter().filter_map(|(id, asked)| told(&me.name, id, asked)).collect(),
+        budget,
+        requests: roster
+            .open_requests()
+            .into_iter()
+            .filter_map(|(id, asked)| told(&me.name, id, asked))
+            .collect(),
     })
 }
 
-/// A request that waits for this member's answer or for somebody else's to it; `None` if it is none of its business.
+/// A request that this member answers or waits for, as it is told. The lead is told of all requests to stop.
 fn told(me: &str, id: &MessageId, asked: &Request) -> Option<String> {
     let Request { kind, from, to, task, .. } = asked;
     let about = task.as_ref().map_or(String::new(), |task| format!(" for {task}"));
@@ -52,14 +58,17 @@ fn told(me: &str, id: &MessageId, asked: &Request) -> Option<String> {
         RequestKind::Plan if to == me => {
             Some(format!("{from} waits for your answer to its plan{about} ({id}): answer with review_plan"))
         }
-        RequestKind::Plan if from == me => Some(format!("your plan{about} ({id}) waits for approval by {to}")),
+        RequestKind::Plan if from == me => {
+            Some(format!("your plan{about} ({id}) waits for approval by {to}"))
+        }
         RequestKind::Shutdown | RequestKind::Plan => None,
     }
 }
 
-/// What is left of the envelope, in words.
-fn envelope(ledger: &Ledger, at: u64) -> String {
-    let (caps, used) = (ledger.caps(), ledger.spent().plus(ledger.held()));
+/// What is left of the budget, in words.
+fn budget(ledger: &Ledger, at: u64) -> String {
+    let caps = ledger.caps();
+    let used = ledger.spent().plus(ledger.held());
     let left = |cap: u64, used: u64| cap.saturating_sub(used);
     let Amount { tokens, nano } = used;
     let mut parts = Vec::new();
@@ -92,21 +101,28 @@ mod tests {
         events = ledger.hold("p");
         events.extend(if admitted > 0 { ledger.admit("wf", admitted).unwrap() } else { Vec::new() });
         events.iter().for_each(|event| ledger.apply(event, 1_000));
-        assert_eq!(envelope(&ledger, 61_000), expected);
+        assert_eq!(budget(&ledger, 61_000), expected);
     }
 
     #[test]
-    fn the_envelope_is_told_as_what_is_left_of_what_was_granted() {
+    fn the_budget_is_told_as_what_is_left_of_what_was_granted() {
         check(Caps::default(), 3, "no caps");
-        let caps = Caps { nano: Some(5_009_999_999), agents: Some(50), ms: Some(35 * 60_000), ..Caps::default() };
+        let caps =
+            Caps { nano: Some(5_009_999_999), agents: Some(50), ms: Some(35 * 60_000), ..Caps::default() };
         check(caps, 38, "$5.00 of $5.00, 12 of 50 agents, 34 minutes left");
-        check(Caps { tokens: Some(700), ms: Some(90_000), ..Caps::default() }, 0, "700 of 700 tokens, 30 seconds left");
+        check(
+            Caps { tokens: Some(700), ms: Some(90_000), ..Caps::default() },
+            0,
+            "700 of 700 tokens, 30 seconds left",
+        );
     }
 
     #[test]
     fn w42_a_member_is_told_of_requests_that_concern_it_and_of_no_others() {
         let check = |me: &str, kind: RequestKind, from: &str, to: &str, expected: Option<&str>| {
-            let (from, to, state) = (from.to_owned(), to.to_owned(), convoke_kernel::RequestState::Pending);
+            let from = from.to_owned();
+            let to = to.to_owned();
+            let state = convoke_kernel::RequestState::Pending;
             let asked = Request { kind, from, to, task: None, at: 0, state, by: None };
             let told = told(me, &MessageId::from_bits([0; 10]), &asked);
             let fits = match (&told, expected) {

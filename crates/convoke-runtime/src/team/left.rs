@@ -1,18 +1,20 @@
-//! What is left of a team's work when everybody has come to rest: said at the end, because "done" would not be true.
+//! What is left of a team's work when the team is at rest: said at the end, because "done" would not be true.
 
 use convoke_journal::Journal;
 use convoke_kernel::{Board, LEAD, Roster, Standing, Status, Task, TaskState};
 
-use super::desk::{MemberRow, rows};
+use super::client::{MemberRow, rows};
 
 /// Why a task is called cancelled and not failed.
 const CANCELLED: &str = "cancelled";
 
-/// What is left, one line each: tasks that are not done, members that failed, letters that nobody has read.
+/// What is left, one line each: tasks that are not done, members that failed, letters that are not read.
 pub(crate) fn left(roster: &Roster, board: &Board) -> Vec<String> {
     let live = || roster.members().filter(|member| !matches!(member.standing, Standing::Stopped { .. }));
-    let roles: Vec<&str> = live().filter(|member| member.name != LEAD).map(|member| member.role.as_str()).collect();
-    let mut left: Vec<String> = board.tasks().into_iter().filter_map(|task| of_task(board, task, &roles)).collect();
+    let roles: Vec<&str> =
+        live().filter(|member| member.name != LEAD).map(|member| member.role.as_str()).collect();
+    let mut left: Vec<String> =
+        board.tasks().into_iter().filter_map(|task| of_task(board, task, &roles)).collect();
     for member in roster.members() {
         if let Standing::Failed { why, .. } = &member.standing {
             left.push(format!("{} failed: {why}", member.name));
@@ -25,7 +27,8 @@ pub(crate) fn left(roster: &Roster, board: &Board) -> Vec<String> {
     left
 }
 
-/// Members that were left in the middle of something, or that nobody has driven yet. A journal that cannot be read now says so elsewhere.
+/// Members that were left in the middle of something, or that have not been driven yet. A journal that
+/// cannot be read now says so elsewhere.
 pub(crate) async fn open(journal: &Journal, roster: &Roster, board: &Board) -> Vec<String> {
     let rows = rows(journal, roster, board).await.unwrap_or_default();
     let left = |row: MemberRow| {

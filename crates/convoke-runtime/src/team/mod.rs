@@ -1,22 +1,23 @@
-//! A session's team: what its members do with each other, who drives them, and the desk at which people and scripts deal with it. What
-//! follows from what is the kernel's business (`convoke_kernel::{Roster, Board, next}`).
+//! A session's team: what its members do with each other, what drives them, and the client with which
+//! people and scripts deal with it. What follows from what is the kernel's business
+//! (`convoke_kernel::{Roster, Board, next}`).
 
 mod acts;
-mod crew;
-mod desk;
+mod client;
 pub(crate) mod facts;
 mod host;
 mod left;
-mod life;
 pub(crate) mod shared;
+mod team_cache;
+mod teammate_driver;
 
 use std::time::Duration;
 
 pub(crate) use acts::{Act, Starts, act};
-pub(crate) use crew::Crew;
-pub use desk::{Desk, MemberRow};
+pub use client::{MemberRow, TeamClient};
 pub(crate) use host::Host;
 pub(crate) use left::{left, open};
+pub(crate) use team_cache::TeamCache;
 
 /// How a team is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,9 @@
-//! The shared streams of a team: how they are called, how they are read, and how entries become changes that the journal makes in its
-//! own transaction. What follows from an entry is the kernel's business; nothing is decided here.
+//! The shared streams of a team: how they are called, how they are read, and how entries become changes that
+//! the journal makes in its own transaction. What follows from an entry is the kernel's business; nothing is
+//! decided here.
 
 use convoke_journal::{Change, Changed, Journal, KeyedInput, StreamId, Update};
-use convoke_kernel::{AgentId, Board, BoardEntry, Letter, Postmark, Roster, RosterEntry, SessionId};
+use convoke_kernel::{AgentId, Board, BoardEntry, Letter, LetterHeader, Roster, RosterEntry, SessionId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -19,7 +20,8 @@ pub(crate) fn board_stream(session: &SessionId) -> StreamId {
     named("board", session)
 }
 
-/// The stream whose lease people and scripts take to change several things at once; nothing is ever written to it.
+/// The stream whose lease people and scripts take to change several things at once; nothing is ever written
+/// to it.
 pub(crate) fn desk_stream(session: &SessionId) -> StreamId {
     named("desk", session)
 }
@@ -46,9 +48,9 @@ async fn read<S: Default + DeserializeOwned>(journal: &Journal, stream: &StreamI
     }
 }
 
-/// Entries of the roster, to be made one after the other in the transaction of an append. A refusal declines all of it, in its own words.
-/// So does a reader that is not who it was when somebody looked: a name may have been given to another agent meanwhile, and a letter must
-/// not reach the stream of the one before.
+/// Entries of the roster, to be made one after the other in the transaction of an append. A refusal declines
+/// all of it, in its own words. So does a reader whose name belongs to another agent by now: a letter must
+/// not reach the stream of the agent that had the name before.
 pub(crate) fn letters_update(
     session: &SessionId,
     readers: Vec<(String, AgentId)>,
@@ -56,11 +58,13 @@ pub(crate) fn letters_update(
     at: u64,
 ) -> Update {
     let change = Change::new(move |state| {
-        change(state, at, &entries, |roster: &Roster| match readers.iter().find(|reader| is_another(roster, reader)) {
-            Some((name, _)) => {
-                Err(format!("{name} is another teammate than a moment ago; nothing was sent: try again"))
+        change(state, at, &entries, |roster: &Roster| {
+            match readers.iter().find(|reader| is_another(roster, reader)) {
+                Some((name, _)) => {
+                    Err(format!("{name} is another teammate than a moment ago; nothing was sent: try again"))
+                }
+                None => Ok(()),
             }
-            None => Ok(()),
         })
     });
     Update { stream: roster_stream(session), change }
@@ -70,7 +74,8 @@ fn is_another(roster: &Roster, (name, agent): &(String, AgentId)) -> bool {
     roster.member(name).is_some_and(|member| member.agent != *agent)
 }
 
-/// Entries of the board, to be made one after the other in the transaction of an append. A refusal declines all of it, in its own words.
+/// Entries of the board, to be made one after the other in the transaction of an append. A refusal declines
+/// all of it, in its own words.
 pub(crate) fn board_update(session: &SessionId, entries: Vec<BoardEntry>, at: u64) -> Update {
     Update {
         stream: board_stream(session),
@@ -118,7 +123,9 @@ fn change<S: Kept>(
     check: impl Fn(&S) -> Result<(), String>,
 ) -> Result<Changed, String> {
     let mut kept: S = match state {
-        Some(state) => serde_json::from_str(state).map_err(|error| format!("the team cannot be read: {error}"))?,
+        Some(state) => {
+            serde_json::from_str(state).map_err(|error| format!("the team cannot be read: {error}"))?
+        }
         None => S::default(),
     };
     check(&kept)?;
@@ -126,7 +133,8 @@ fn change<S: Kept>(
     Ok(Changed { state: serde_json::to_string(&kept).map_err(|error| error.to_string())?, events })
 }
 
-/// Makes entries on a state in hand, and says what events they are: before anything is committed, to see what would come of it.
+/// Makes entries on a state in hand, and says what events they are: before anything is committed, to see what
+/// would come of it.
 pub(crate) fn foresee<S: Kept>(kept: &mut S, entries: &[S::Entry], at: u64) -> Result<Vec<String>, String> {
     let mut events = Vec::new();
     for entry in entries {
@@ -138,7 +146,9 @@ pub(crate) fn foresee<S: Kept>(kept: &mut S, entries: &[S::Entry], at: u64) -> R
 /// What the journal declined because the roster or the board said no is told in their words.
 pub(crate) fn refused(error: convoke_journal::Error) -> Error {
     match error {
-        convoke_journal::Error::Declined { stream, reason } if is_of_a_team(&stream) => Error::TeamRefused(reason),
+        convoke_journal::Error::Declined { stream, reason } if is_of_a_team(&stream) => {
+            Error::TeamRefused(reason)
+        }
         other => Error::Journal(other),
     }
 }
@@ -150,7 +160,7 @@ fn is_of_a_team(stream: &StreamId) -> bool {
 /// The roster's entry for a letter that is sent.
 pub(crate) fn post(letter: &Letter) -> RosterEntry {
     let Letter { id, from, to, kind, urgent, .. } = letter.clone();
-    RosterEntry::Post(Postmark { id, from, to, kind, urgent })
+    RosterEntry::Post(LetterHeader { id, from, to, kind, urgent })
 }
 
 /// A letter as its reader's input.
@@ -159,7 +169,8 @@ pub(crate) fn letter_input(reader: &AgentId, letter: &Letter) -> Result<KeyedInp
     Ok(KeyedInput { stream: StreamId::from(reader), key: letter.id.to_string(), body })
 }
 
-/// The letters that wait for an agent, in the order they are to be read. Looking does not consume; what cannot be read is passed over.
+/// The letters that wait for an agent, in the order they are to be read. Looking does not consume; what
+/// cannot be read is passed over.
 pub(crate) async fn waiting_letters(journal: &Journal, reader: &AgentId) -> Result<Vec<Letter>, Error> {
     let inputs = journal.inputs(&StreamId::from(reader)).await?;
     let letter = |input: KeyedInput| serde_json::from_str::<Waiting>(&input.body).ok()?.letter;
@@ -177,7 +188,9 @@ mod tests {
     async fn w17_a_letter_for_one_bearer_of_a_name_is_not_counted_for_the_next() {
         let journal = Journal::open(Location::Memory, Options::new(Process::current([7; 10]))).await.unwrap();
         let session = SessionId::from_bits([1; 10]);
-        let (lead, old, new) = (AgentId::from_bits([2; 10]), AgentId::from_bits([3; 10]), AgentId::from_bits([4; 10]));
+        let lead = AgentId::from_bits([2; 10]);
+        let old = AgentId::from_bits([3; 10]);
+        let new = AgentId::from_bits([4; 10]);
         let spawn = |agent: &AgentId| RosterEntry::Spawn {
             name: "alice".parse().unwrap(),
             role: "coder".to_owned(),
@@ -189,7 +202,7 @@ mod tests {
         let entries = vec![RosterEntry::Open { lead }, spawn(&old), stop, spawn(&new)];
         let update = letters_update(&session, Vec::new(), entries, 5);
         journal.update(&update.stream, 5, &update.change).await.unwrap();
-        let letter = RosterEntry::Post(Postmark {
+        let letter = RosterEntry::Post(LetterHeader {
             id: MessageId::from_bits([5; 10]),
             from: LEAD.to_owned(),
             to: "alice".to_owned(),

@@ -1,5 +1,5 @@
-//! What a single path holds, as a digest. Files are streamed, links are not followed, and nothing is opened that could
-//! make the reader wait.
+//! What a single path holds, as a digest. Files are streamed, links are not followed, and nothing is opened
+//! that could make the reader wait.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,10 +13,11 @@ use sha2::{Digest, Sha256};
 
 use super::listing::{is_gone, off_thread};
 
-/// What each of these paths below `dir` holds now, as the digest of its kind and content; `None` for what is not there
-/// or does not lie below `dir`.
+/// What each of these paths below `dir` holds now, as the digest of its kind and content; `None` for what is
+/// not there or does not lie below `dir`.
 pub(crate) async fn digests(dir: &Path, paths: &[String]) -> BTreeMap<String, Option<String>> {
-    let (dir, paths) = (dir.to_owned(), paths.to_vec());
+    let dir = dir.to_owned();
+    let paths = paths.to_vec();
     off_thread(move |abandoned| {
         let dir = Dir::open(&dir).ok();
         let look = |path: &String| match held_by(dir.as_ref()?, Path::new(path), abandoned) {
@@ -42,7 +43,8 @@ pub(super) fn held_by(dir: &Dir, path: &Path, abandoned: &AtomicBool) -> Result<
         Kind::File => {
             let (file, stat) = dir.file(path, Links::Refused)?;
             let hasher = Sha256::new_with_prefix(if stat.st_mode & 0o100 == 0 { b"f" } else { b"x" });
-            streamed(file, hasher, abandoned).map_err(|source| Error::System { path: path.to_owned(), source })
+            streamed(file, hasher, abandoned)
+                .map_err(|source| Error::System { path: path.to_owned(), source })
         }
     });
     match looked {
@@ -50,7 +52,7 @@ pub(super) fn held_by(dir: &Dir, path: &Path, abandoned: &AtomicBool) -> Result<
         Err(error) if is_gone(&error) => Ok(None),
         // It became something else between two looks.
         Err(Error::Kind { .. }) => Ok(Some(marked(b'o'))),
-        // Agents are not more than we are: what we may not read, they do not know either.
+        // Agents have no more rights than this process: what it may not read, they do not know either.
         Err(error) if error.io_kind() == io::ErrorKind::PermissionDenied => Ok(Some(marked(b'u'))),
         Err(error) => Err(error),
     }

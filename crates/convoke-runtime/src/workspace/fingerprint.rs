@@ -14,27 +14,32 @@ use super::listing::{WorkspaceError, head_tree, list, off_thread};
 /// Goes first into the hash, so that another way of hashing gives other names.
 const FORMAT: &[u8] = b"convoke workspace 2";
 
-/// The fingerprint of what is below `dir`: of the relative path, kind, executable bit and content of what git knows or
-/// would add, and of the tree that HEAD names (what is changed and what is committed differ by that alone), where there is
-/// git, else of every file. Equal trees have equal fingerprints wherever and whenever they
-/// were made; files that git ignores do not count.
+/// The fingerprint of what is below `dir`: of the relative path, kind, executable bit and content of what git
+/// knows or would add, and of the tree that HEAD names (what is changed and what is committed differ by that
+/// alone), where there is git, else of every file. Equal trees have equal fingerprints wherever and whenever
+/// they were made; files that git ignores do not count.
 pub(crate) async fn fingerprint(sight: &Sight, dir: &Path) -> Result<String, WorkspaceError> {
     named(sight, dir, None).await
 }
 
-/// The same without saved workflows and without the files that hold this program: mending a program changes nothing of what
-/// its agents look at.
-pub(crate) async fn fingerprint_beside(sight: &Sight, dir: &Path, source: &str) -> Result<String, WorkspaceError> {
+/// The same without saved workflows and without the files that hold this program: mending a program changes
+/// nothing of what its agents look at.
+pub(crate) async fn fingerprint_beside(
+    sight: &Sight,
+    dir: &Path,
+    source: &str,
+) -> Result<String, WorkspaceError> {
     named(sight, dir, Some(source)).await
 }
 
 async fn named(sight: &Sight, dir: &Path, source: Option<&str>) -> Result<String, WorkspaceError> {
-    let (mut files, head) = (list(sight, dir).await?, head_tree(sight, dir).await?);
+    let mut files = list(sight, dir).await?;
+    let head = head_tree(sight, dir).await?;
     if source.is_some() {
         files.retain(|path| !is_saved_workflow(path));
     }
-    let own =
-        source.map(|source| [b"f", b"x"].map(|kind| finished(Sha256::new_with_prefix(kind).chain_update(source))));
+    let own = source
+        .map(|source| [b"f", b"x"].map(|kind| finished(Sha256::new_with_prefix(kind).chain_update(source))));
     let top = dir.to_owned();
     off_thread(move |abandoned| {
         let dir = Dir::open(&top).map_err(WorkspaceError::refused(&top))?;

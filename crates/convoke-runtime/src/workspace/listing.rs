@@ -1,5 +1,5 @@
-//! Which files belong to a directory: what git knows or would add, else all of them. It looks at names and kinds, never
-//! into files.
+//! Which files belong to a directory: what git knows or would add, else all of them. It looks at names and
+//! kinds, never into files.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -26,7 +26,7 @@ pub enum WorkspaceError {
     /// Something in it cannot be read.
     #[error("{} cannot be read: {source}; check that it is there and that you may read it", .path.display())]
     Unreadable {
-        /// What.
+        /// The path.
         path: PathBuf,
         /// Why.
         #[source]
@@ -38,7 +38,7 @@ pub enum WorkspaceError {
     /// Git was there and could not be used.
     #[error("git could not list {}: {source}; try again, or start in a smaller directory", .dir.display())]
     Git {
-        /// Where.
+        /// The directory.
         dir: PathBuf,
         /// Why.
         #[source]
@@ -52,8 +52,8 @@ impl WorkspaceError {
     }
 }
 
-/// The files below `dir`, by their names relative to it. Repositories inside are listed by their own rules. Names of
-/// files that are gone may be among them.
+/// The files below `dir`, by their names relative to it. Repositories inside are listed by their own rules.
+/// Names of files that are gone may be among them.
 pub(super) async fn list(sight: &Sight, dir: &Path) -> Result<BTreeSet<PathBuf>, WorkspaceError> {
     let top = Arc::new(Dir::open(dir).map_err(WorkspaceError::refused(dir))?);
     let mut files = BTreeSet::new();
@@ -106,7 +106,9 @@ pub(super) async fn head_tree(sight: &Sight, dir: &Path) -> Result<Vec<u8>, Work
 }
 
 async fn git_list(sight: &Sight, dir: &Path) -> Result<Option<Vec<PathBuf>>, WorkspaceError> {
-    let Some(names) = git_names(sight, dir, &["--cached", "--others", "--exclude-standard"], PATIENCE).await? else {
+    let Some(names) =
+        git_names(sight, dir, &["--cached", "--others", "--exclude-standard"], PATIENCE).await?
+    else {
         return Ok(None);
     };
     // In a directory that its repository ignores git sees nothing that is not tracked, but agents do.
@@ -123,9 +125,11 @@ async fn git(
     let Ok(dir) = dir.canonicalize() else { return Ok(None) };
     let Some(top) = dir.ancestors().find(|place| is_top(place)) else { return Ok(None) };
     let Some(program) = trusted_program("git", Some(OsStr::new(PATH)), &[&dir, top]) else { return Ok(None) };
-    // The repository is not trusted: git sees what commands see, and runs nothing that its configuration names.
+    // The repository is not trusted: git sees what commands see, and runs nothing that its configuration
+    // names.
     let call = Git::new(program, sight.clone()).call().repository(top, &dir).at_most(patience, NAMES);
-    // One of the commands refuses to take names literally, and none is given a name that comes from elsewhere.
+    // One of the commands refuses to take names literally, and none is given a name that comes from
+    // elsewhere.
     match call.env("GIT_LITERAL_PATHSPECS", "0").args(args).run().await {
         Ok(output) => Ok(Some(output)),
         Err(convoke_sandbox::Error::ProgramStart { .. }) => Ok(None),
@@ -142,12 +146,14 @@ fn is_repository(top: &Dir, path: &Path) -> bool {
     top.look(&path.join(".git")).is_ok()
 }
 
-/// Files and the repositories that were not entered, by their names relative to the directory that was asked for.
+/// Files and the repositories that were not entered, by their names relative to the directory that was asked
+/// for.
 type Found = (Vec<PathBuf>, Vec<PathBuf>);
 
 /// Tells files from directories in git's list: those are other repositories, or the places for them.
 fn sort(top: &Dir, names: Vec<PathBuf>, prefix: &Path, abandoned: &AtomicBool) -> Result<Found, Error> {
-    let (mut files, mut repositories) = (Vec::new(), Vec::new());
+    let mut files = Vec::new();
+    let mut repositories = Vec::new();
     for name in names {
         let path = prefix.join(&name);
         match top.kind(&path) {
@@ -165,7 +171,8 @@ fn sort(top: &Dir, names: Vec<PathBuf>, prefix: &Path, abandoned: &AtomicBool) -
 
 /// Every file at or below `from` but git's own.
 fn walk(top: &Dir, from: &Path, abandoned: &AtomicBool) -> Result<Found, Error> {
-    let (mut files, mut repositories) = (Vec::new(), Vec::new());
+    let mut files = Vec::new();
+    let mut repositories = Vec::new();
     let mut queue = vec![from.to_owned()];
     while let Some(here) = queue.pop() {
         let entries = match top.entries(&here) {
@@ -196,13 +203,13 @@ fn walk(top: &Dir, from: &Path, abandoned: &AtomicBool) -> Result<Found, Error> 
     Ok((files, repositories))
 }
 
-/// Whether this says that there is nothing, which may have become true since the name was listed: what lies behind a link is nothing
-/// of the directory.
+/// Whether this says that there is nothing, which may have become true since the name was listed: what lies
+/// behind a link is nothing of the directory.
 pub(super) fn is_gone(error: &Error) -> bool {
     error.is_missing() || matches!(error, Error::Link { .. } | Error::Kind { wanted: "directory", .. })
 }
 
-/// Does work that blocks where it holds up no other task. The work is told when nobody waits for it any more.
+/// Does work that blocks where it holds up no other task. The work is told when its caller has gone.
 pub(super) async fn off_thread<T: Send + 'static>(work: impl FnOnce(&AtomicBool) -> T + Send + 'static) -> T {
     let abandoned = Arc::new(AtomicBool::new(false));
     let _guard = SetOnDrop(Arc::clone(&abandoned));
@@ -210,7 +217,7 @@ pub(super) async fn off_thread<T: Send + 'static>(work: impl FnOnce(&AtomicBool)
         Ok(value) => value,
         Err(failed) => match failed.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The program is coming to its end, and nobody will look at this any more.
+            // The program is coming to its end, and the result is not used any more.
             Err(_) => std::future::pending().await,
         },
     }

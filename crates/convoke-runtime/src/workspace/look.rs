@@ -1,5 +1,5 @@
-//! A look at one file that somebody cited, with the sight of the agent's own file tools: beneath the tree's handle, and not at what the
-//! agent's commands may not read.
+//! A look at one cited file, with the sight of the agent's own file tools: beneath the tree's handle, and not
+//! at what the agent's commands may not read.
 
 use std::path::{Path, PathBuf};
 
@@ -39,12 +39,13 @@ impl Cited {
         // It was canonical when it was recorded: a link that stands there by now was put there.
         let opened = Dir::open_real(dir).ok();
         let nothing_written = Protected { writing: false, names: Vec::new() };
-        let root = opened.map(|handle| Root::new(handle.into(), dir.to_owned(), nothing_written).hiding(hidden));
+        let root =
+            opened.map(|handle| Root::new(handle.into(), dir.to_owned(), nothing_written).hiding(hidden));
         Self { dir: dir.to_owned(), root }
     }
 
-    /// Reads the text of a file. The path is relative to the directory, or absolute and below it; links are followed as far as they stay
-    /// below it.
+    /// Reads the text of a file. The path is relative to the directory, or absolute and below it; links are
+    /// followed as far as they stay below it.
     pub(crate) fn read(&self, path: &str) -> Looked {
         let Some(root) = &self.root else { return Looked::Missing };
         let plain = lexical(&self.dir.join(path));

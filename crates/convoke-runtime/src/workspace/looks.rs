@@ -1,5 +1,6 @@
-//! Looks at the directory that agents share. Each look goes over the whole tree, so those who want one at the same time share one: a look
-//! shows what an agent left behind if it began after that one had ended. Looks are taken one after the other, and equal ones are kept once.
+//! Looks at the directory that agents share. Each look goes over the whole tree, so agents that want one at
+//! the same time share one: a look shows what an agent left behind if it began after that agent had ended.
+//! Looks are taken one after the other, and equal ones are kept once.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -61,10 +62,12 @@ mod tests {
         for file in 0..200 {
             std::fs::write(dir.path().join(format!("f{file}")), "x").unwrap();
         }
-        let (looks, sight) = (Looks::default(), Sight::Everything);
+        let looks = Looks::default();
+        let sight = Sight::Everything;
         let start = looks.begun_now(&sight, dir.path()).await.unwrap();
         std::fs::write(dir.path().join("f7"), "longer").unwrap();
-        // The lock is held as by a look that is under way, until all of them have asked: how many looks there are hangs on nothing else.
+        // The lock is held as by a look that is under way, until all of them have asked: how many looks there
+        // are hangs on nothing else.
         let under_way = looks.last.lock().await;
         let mut all = join_all((0..10).map(|_| looks.begun_now(&sight, dir.path())));
         assert!((&mut all).now_or_never().is_none(), "they wait for the look that is under way");

@@ -1,5 +1,6 @@
-//! The race for a cited file: a background job exchanges a directory of the tree with a link to a hidden one while citations are checked. The
-//! look by handle never reads the secret; the way it was done before, kept here as a twin, does in the same run.
+//! The race for a cited file: a background job exchanges a directory of the tree with a link to a hidden one
+//! while citations are checked. The look by handle never reads the secret; the way it was done before, kept
+//! here as a twin, does in the same run.
 //!
 //! `CONVOKE_SOAK_RACES=200` sets the number of tries, `CONVOKE_SOAK_SEED` the pauses between two exchanges.
 
@@ -22,17 +23,22 @@ const MOST_BURSTS: usize = 100_000;
 fn an_exchanged_directory_tells_nothing_of_hidden_files() {
     #[expect(clippy::disallowed_methods, reason = "the size of a test is the environment's to choose")]
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let (tries, seed) = (number("CONVOKE_SOAK_RACES").unwrap_or(50), number("CONVOKE_SOAK_SEED").unwrap_or(14));
+    let tries = number("CONVOKE_SOAK_RACES").unwrap_or(50);
+    let seed = number("CONVOKE_SOAK_SEED").unwrap_or(14);
     let place = tempfile::tempdir().unwrap();
     let top = place.path().canonicalize().unwrap();
-    let (tree, hidden) = (top.join("tree"), top.join("hidden"));
+    let tree = top.join("tree");
+    let hidden = top.join("hidden");
     for dir in [tree.join("d"), hidden.clone()] {
         fs::create_dir_all(dir).unwrap();
     }
     fs::write(tree.join("d/key"), "an open line\n").unwrap();
     fs::write(hidden.join("key"), SECRET).unwrap();
     symlink(&hidden, tree.join("link")).unwrap();
-    let (mut won, mut open, mut twin, mut bursts) = (0, 0, 0, 0);
+    let mut won = 0;
+    let mut open = 0;
+    let mut twin = 0;
+    let mut bursts = 0;
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| exchange(&tree.join("d"), &tree.join("link"), seed, &done));
@@ -48,7 +54,10 @@ fn an_exchanged_directory_tells_nothing_of_hidden_files() {
         }
         done.store(true, Ordering::Relaxed);
     });
-    println!("seed {seed}: {bursts} tries, {won} won; against the old code {twin} won; {open} looks saw the open file");
+    println!(
+        "seed {seed}: {bursts} tries, {won} won; against the old code {twin} won; {open} looks saw the open \
+            file"
+    );
     assert_eq!(won, 0, "the secret was told");
     assert!(twin > 0 && open > 0, "{twin} {open}");
 }
@@ -84,7 +93,8 @@ fn exchange(one: &Path, other: &Path, seed: u64, done: &AtomicBool) {
     }
 }
 
-/// How a cited file was looked up before: its path is resolved step by step, found to lie in the tree, and then opened by its string.
+/// How a cited file was looked up before: its path is resolved step by step, found to lie in the tree, and
+/// then opened by its string.
 fn resolved_then_opened(dir: &Path, path: &str) -> Looked {
     let Some((resolved, there)) = resolve(dir, Path::new(path)) else { return Looked::Missing };
     if !resolved.starts_with(dir) {
@@ -99,7 +109,9 @@ fn resolved_then_opened(dir: &Path, path: &str) -> Looked {
 }
 
 fn resolve(root: &Path, path: &Path) -> Option<(PathBuf, bool)> {
-    let (mut at, mut there, mut links) = (root.to_owned(), true, 0);
+    let mut at = root.to_owned();
+    let mut there = true;
+    let mut links = 0;
     let mut left: VecDeque<Step> = steps(path).collect();
     while let Some(step) = left.pop_front() {
         match step {

@@ -1,4 +1,4 @@
-//! What happened to the directory while nobody was looking.
+//! Which files of the directory have changed since a given time.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,9 +15,9 @@ const MOST_FILES: usize = 50_000;
 /// In a second.
 const NANOS: i128 = 1_000_000_000;
 
-/// Files below `dir` that were modified after `at` (milliseconds), in order of name: what git knows or would add,
-/// where there is git, else every visible file. Deletions show as the tracked files that are missing. `sight` is
-/// how much git sees (see [`crate::Confine::sight`]).
+/// Files below `dir` that were modified after `at` (milliseconds), in order of name: what git knows or would
+/// add, where there is git, else every visible file. Deletions show as the tracked files that are missing.
+/// `sight` is how much git sees (see [`crate::Confine::sight`]).
 pub async fn changed_since(sight: &Sight, dir: &Path, at: u64) -> Vec<String> {
     let files = git_files(sight, dir).await;
     let Ok(dir) = Dir::open(dir) else { return Vec::new() };
@@ -28,7 +28,8 @@ pub async fn changed_since(sight: &Sight, dir: &Path, at: u64) -> Vec<String> {
         }
         None => walk(&dir, at),
     };
-    let mut changed: Vec<String> = found.into_iter().map(|name| name.to_string_lossy().into_owned()).collect();
+    let mut changed: Vec<String> =
+        found.into_iter().map(|name| name.to_string_lossy().into_owned()).collect();
     changed.sort();
     changed.dedup();
     changed.truncate(MOST);
@@ -36,13 +37,15 @@ pub async fn changed_since(sight: &Sight, dir: &Path, at: u64) -> Vec<String> {
 }
 
 fn modified_after(dir: &Dir, path: &Path, at: u64) -> bool {
-    let modified = dir.look(path).map(|stat| i128::from(stat.st_mtime) * NANOS + i128::from(stat.st_mtime_nsec));
+    let modified =
+        dir.look(path).map(|stat| i128::from(stat.st_mtime) * NANOS + i128::from(stat.st_mtime_nsec));
     modified.is_ok_and(|nanos| nanos > i128::from(at) * (NANOS / 1_000))
 }
 
 async fn git_files(sight: &Sight, dir: &Path) -> Option<(Vec<PathBuf>, Vec<PathBuf>)> {
     let patience = Duration::from_secs(10);
-    let present = git_names(sight, dir, &["--cached", "--others", "--exclude-standard"], patience).await.ok()??;
+    let present =
+        git_names(sight, dir, &["--cached", "--others", "--exclude-standard"], patience).await.ok()??;
     let missing = git_names(sight, dir, &["--deleted"], patience).await.ok()??;
     Some((present, missing))
 }

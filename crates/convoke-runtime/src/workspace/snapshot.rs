@@ -8,16 +8,16 @@ use convoke_sandbox::Sight;
 
 use super::listing::{WorkspaceError, is_gone, list, off_thread};
 
-/// How the files of a directory looked at one time: the same files that [`fingerprint`](super::fingerprint) counts.
-/// The default is that of an empty directory.
+/// How the files of a directory looked at one time: the same files that [`fingerprint`](super::fingerprint)
+/// counts. The default is that of an empty directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Snapshot {
     /// In the order of their names.
     files: Vec<(Box<Path>, Stamp)>,
 }
 
-/// What differs when a file was written to. The time of the last change of status cannot be set by a program, so
-/// that restored modification times hide nothing.
+/// What differs when a file was written to. The time of the last change of status cannot be set by a program,
+/// so that restored modification times hide nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     mode: u32,
@@ -50,12 +50,14 @@ impl Snapshot {
         .await
     }
 
-    /// The relative paths of files that were written to, added or removed between this look and a later one, in order. A
-    /// name that is not UTF-8 is shown as well as can be.
+    /// The relative paths of files that were written to, added or removed between this look and a later one,
+    /// in order. A name that is not UTF-8 is shown as well as can be.
     pub(crate) fn changes_to(&self, later: &Self) -> Vec<String> {
         let gone = self.files.iter().map(|(path, _)| path).filter(|path| later.stamp(path).is_none());
-        let new = later.files.iter().filter(|(path, stamp)| self.stamp(path) != Some(stamp)).map(|(path, _)| path);
-        let mut changed: Vec<String> = gone.chain(new).map(|path| path.to_string_lossy().into_owned()).collect();
+        let new =
+            later.files.iter().filter(|(path, stamp)| self.stamp(path) != Some(stamp)).map(|(path, _)| path);
+        let mut changed: Vec<String> =
+            gone.chain(new).map(|path| path.to_string_lossy().into_owned()).collect();
         changed.sort();
         changed
     }
@@ -65,7 +67,8 @@ impl Snapshot {
     }
 }
 
-/// Looks at a file by the handle of the directory that holds it, which is kept for its neighbours: one call of the system for each file.
+/// Looks at a file by the handle of the directory that holds it, which is kept for its neighbours: one call
+/// of the system for each file.
 fn look(top: &Dir, above: &mut Option<(PathBuf, Dir)>, path: &Path) -> Result<Stat, Error> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return top.look(path) };
     if above.as_ref().is_none_or(|(known, _)| known != parent) {

@@ -71,7 +71,8 @@ async fn whatever_an_agent_could_see_changes_the_fingerprint() {
     check("an untracked file", |dir| write(dir, "src/new.rs", ""), true).await;
     check("a hidden file", |dir| write(dir, ".hidden", "x"), true).await;
     check("a deleted file", |dir| fs::remove_file(dir.join("src/b.rs")).unwrap(), true).await;
-    let runs = |dir: &Path| fs::set_permissions(dir.join("a.txt"), fs::Permissions::from_mode(0o755)).unwrap();
+    let runs =
+        |dir: &Path| fs::set_permissions(dir.join("a.txt"), fs::Permissions::from_mode(0o755)).unwrap();
     check("an executable bit", runs, true).await;
     let other_target = |dir: &Path| {
         fs::remove_file(dir.join("link")).unwrap();
@@ -114,7 +115,8 @@ async fn what_makes_no_difference_to_an_agent_leaves_the_fingerprint_alone() {
 
 #[tokio::test]
 async fn two_clones_at_different_paths_agree() {
-    let (tree, places) = (repository(), tempfile::tempdir().unwrap());
+    let tree = repository();
+    let places = tempfile::tempdir().unwrap();
     for name in ["one", "another/deeper"] {
         git(tree.path(), &["clone", "--quiet", ".", places.path().join(name).to_str().unwrap()]);
     }
@@ -139,7 +141,8 @@ async fn nothing_that_a_repository_names_is_run() {
 #[tokio::test]
 async fn empty_bare_and_missing_directories_are_no_trouble() {
     let dir = tempfile::tempdir().unwrap();
-    let (empty, bare) = (dir.path().join("empty"), dir.path().join("bare"));
+    let empty = dir.path().join("empty");
+    let bare = dir.path().join("bare");
     fs::create_dir(&empty).unwrap();
     fs::create_dir(&bare).unwrap();
     let nothing = named(&empty).await;
@@ -153,7 +156,8 @@ async fn empty_bare_and_missing_directories_are_no_trouble() {
 
 #[tokio::test]
 async fn repositories_inside_count_by_their_own_rules() {
-    let (outer, inner) = (repository(), repository());
+    let outer = repository();
+    let inner = repository();
     let place = outer.path().join("vendor/inner");
     git(outer.path(), &["clone", "--quiet", inner.path().to_str().unwrap(), place.to_str().unwrap()]);
     let checked = async |label: &str| {
@@ -215,7 +219,8 @@ async fn a_modification_time_that_was_put_back_hides_no_change() {
     let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
     fs::File::options().write(true).open(&path).unwrap().set_modified(at).unwrap();
     let changed_at = || std::os::unix::fs::MetadataExt::ctime_nsec(&path.metadata().unwrap());
-    let (before, then) = (Snapshot::take(&seen(), tree.path()).await.unwrap(), changed_at());
+    let before = Snapshot::take(&seen(), tree.path()).await.unwrap();
+    let then = changed_at();
     // The file system's clock ticks in steps: written until it has.
     while changed_at() == then {
         fs::write(&path, "two\n").unwrap();
@@ -229,7 +234,8 @@ async fn digests_say_what_each_path_holds_now() {
     let tree = plain();
     let dir = tree.path();
     write(dir, "same.txt", "one\n");
-    let names = ["a.txt", "same.txt", "src/b.rs", "link", "src", "missing", "../a.txt", "/etc/passwd", "a.txt/x"];
+    let names =
+        ["a.txt", "same.txt", "src/b.rs", "link", "src", "missing", "../a.txt", "/etc/passwd", "a.txt/x"];
     let paths: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let before = digests(dir, &paths).await;
     assert_eq!(before.len(), names.len());
@@ -246,9 +252,11 @@ async fn digests_say_what_each_path_holds_now() {
 
 #[test]
 fn a_look_stays_below_the_directory() {
-    let (outside, tree) = (plain(), plain());
+    let outside = plain();
+    let tree = plain();
     let dir = tree.path();
-    let (out, absolute) = (outside.path().join("a.txt"), dir.join("src/b.rs"));
+    let out = outside.path().join("a.txt");
+    let absolute = dir.join("src/b.rs");
     symlink(&out, dir.join("leads_out")).unwrap();
     symlink(outside.path(), dir.join("dir_out")).unwrap();
     symlink("/no/such/place", dir.join("leads_to_nothing_outside")).unwrap();

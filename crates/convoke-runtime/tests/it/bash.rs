@@ -59,7 +59,11 @@ async fn d4_2_restart_really_restarts() {
 
 #[tokio::test]
 async fn d4_6_output_is_interleaved_and_nothing_is_said_as_no_output() {
-    check(&["echo out; echo err >&2; echo out2", "true"], &[("out\nerr\nout2", false), ("(no output)", false)]).await;
+    check(
+        &["echo out; echo err >&2; echo out2", "true"],
+        &[("out\nerr\nout2", false), ("(no output)", false)],
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -68,16 +72,21 @@ async fn d4_8_a_bad_exit_is_flagged_and_keeps_its_code() {
     let results = results(&rig, 3).await;
     let here = rig.work.path().display();
     let note = format!("the next command gets a new shell in {here} with the exported variables last known");
-    assert_eq!(results[0], (format!("(exit code 3)\noops\n(the shell ended with exit code 3; {note})"), true));
+    assert_eq!(
+        results[0],
+        (format!("(exit code 3)\noops\n(the shell ended with exit code 3; {note})"), true)
+    );
     assert_eq!(results[1], ("alive".to_owned(), false));
     assert_eq!(results[2], ("(exit code 1)\n(no output)".to_owned(), true));
 }
 
 #[tokio::test]
 async fn d4_5_a_deadline_keeps_the_output_and_kills_the_tree() {
-    let mut rig =
-        Rig::new(script(&["echo begun; (setsid sleep 543 &); sleep 543; echo never", "pgrep -fc 'sleep 543' || true"]))
-            .await;
+    let mut rig = Rig::new(script(&[
+        "echo begun; (setsid sleep 543 &); sleep 543; echo never",
+        "pgrep -fc 'sleep 543' || true",
+    ]))
+    .await;
     rig.limits.bash_timeout_ms = 1_500;
     let results = results(&rig, 2).await;
     assert!(results[0].0.starts_with("begun\n"), "{}", results[0].0);
@@ -110,7 +119,8 @@ async fn commands_see_an_allow_list_and_no_secret() {
 
 #[tokio::test]
 async fn nothing_a_run_started_outlives_it() {
-    let rig = Rig::new(script(&["(setsid sleep 987 </dev/null >/dev/null 2>&1 & echo $! > pid); cat pid"])).await;
+    let rig =
+        Rig::new(script(&["(setsid sleep 987 </dev/null >/dev/null 2>&1 & echo $! > pid); cat pid"])).await;
     results(&rig, 1).await;
     let alive = std::fs::read_dir("/proc").unwrap().flatten().any(|entry| {
         let cmdline = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();

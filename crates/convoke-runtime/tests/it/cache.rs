@@ -1,12 +1,13 @@
-//! The prompt cache over whole sessions: every request begins with the bytes of the one before it, and what the server
-//! could read from its cache it does read. What is possible is computed here from the recorded requests alone.
+//! The prompt cache over whole sessions: every request begins with the bytes of the one before it, and what
+//! the server could read from its cache it does read. What is possible is computed here from the recorded
+//! requests alone.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use convoke_kernel::{AgentId, Outcome};
-use convoke_runtime::{Clock, Runtime, Stop, Take};
+use convoke_runtime::{Clock, DriveMode, Runtime, Stop};
 use convoke_sim::{Fault, FaultKind, Received, Reply, SimClock, SimConfig, calls, calls_many, says};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -41,17 +42,24 @@ impl Wire {
     }
 
     pub(crate) fn begins_with(&self, earlier: &Wire) -> bool {
-        self.tools == earlier.tools && self.system == earlier.system && self.messages.starts_with(&earlier.messages)
+        self.tools == earlier.tools
+            && self.system == earlier.system
+            && self.messages.starts_with(&earlier.messages)
     }
 }
 
-/// Every request begins with the bytes of the last one of its conversation whose reply came and was not taken back.
+/// Every request begins with the bytes of the last one of its conversation whose reply came and was not taken
+/// back.
 pub(crate) fn assert_bytes_kept(requests: &[Received], taken_back: impl Fn(&Received) -> bool) {
     let mut last: HashMap<&str, (usize, Wire)> = HashMap::new();
     for request in requests {
         let wire = Wire::of(request);
         if let Some((earlier, before)) = last.get(request.conversation.as_str()) {
-            assert!(wire.begins_with(before), "request {} does not begin with request {earlier}", request.index);
+            assert!(
+                wire.begins_with(before),
+                "request {} does not begin with request {earlier}",
+                request.index
+            );
         }
         if request.replied && !taken_back(request) {
             last.insert(&request.conversation, (request.index, wire));
@@ -59,7 +67,8 @@ pub(crate) fn assert_bytes_kept(requests: &[Received], taken_back: impl Fn(&Rece
     }
 }
 
-/// Names every prefix of a request that ends with a block: two requests share a name if they share the prefix.
+/// Names every prefix of a request that ends with a block: two requests share a name if they share the
+/// prefix.
 fn prefixes(body: &Value) -> Vec<u64> {
     let mut hasher = DefaultHasher::new();
     for parameter in ["model", "output_config", "thinking"] {
@@ -81,8 +90,8 @@ fn prefixes(body: &Value) -> Vec<u64> {
     names
 }
 
-/// What was read from the cache, and what could have been: the longest prefix in whole blocks, above the minimum, that
-/// a request had which had begun when this one arrived.
+/// What was read from the cache, and what could have been: the longest prefix in whole blocks, above the
+/// minimum, that a request had which had begun when this one arrived.
 struct Share {
     read: u64,
     best: u64,
@@ -92,13 +101,15 @@ struct Share {
 }
 
 fn share(requests: &[Received]) -> Share {
-    // When each prefix could be read first. It has to be above the minimum for whoever wrote it, too.
+    // When each prefix could be read first. The request that wrote it has to be above the minimum, too.
     let mut readable: HashMap<u64, u64> = HashMap::new();
     let named: Vec<Vec<u64>> = requests.iter().map(|request| prefixes(&request.body)).collect();
     for (request, names) in requests.iter().zip(&named) {
         let Some(began) = request.began_at else { continue };
         assert_eq!(names.len(), request.prefix_tokens.len(), "blocks are counted alike");
-        for (name, _) in names.iter().zip(request.prefix_tokens.iter()).filter(|(_, tokens)| **tokens >= MINIMUM) {
+        for (name, _) in
+            names.iter().zip(request.prefix_tokens.iter()).filter(|(_, tokens)| **tokens >= MINIMUM)
+        {
             let first = readable.entry(*name).or_insert(began);
             *first = began.min(*first);
         }
@@ -110,7 +121,8 @@ fn share(requests: &[Received]) -> Share {
             **tokens >= MINIMUM && readable.get(name).is_some_and(|began| *began < request.arrived_at)
         });
         let best = possible.map(|(_, tokens)| *tokens).max().unwrap_or(0);
-        // What began between a request's arrival and the look into the cache is luck, and must not hide a miss.
+        // What began between a request's arrival and the look into the cache is luck, and must not hide a
+        // miss.
         let read = usage.cache_read_tokens.min(best);
         share.read += read;
         share.best += best;
@@ -145,7 +157,8 @@ struct Plan {
 impl Plan {
     /// What the lead replies over the session. A turn that fans out asks for a workflow, whatever the mode.
     fn lead(&self) -> Vec<Reply> {
-        let look = |turn: usize| calls("bash", json!({"command": format!("echo turn {turn}; seq 1 {}", 40 * turn)}));
+        let look =
+            |turn: usize| calls("bash", json!({"command": format!("echo turn {turn}; seq 1 {}", 40 * turn)}));
         let mut replies = Vec::new();
         for turn in 1..=self.turns {
             replies.push(look(turn).saying("Let me look."));
@@ -161,7 +174,8 @@ impl Plan {
 
     async fn play(&self, rig: &Rig) {
         let runtime = rig.life(None).await;
-        let (mut lead, mut on) = (None, true);
+        let mut lead = None;
+        let mut on = true;
         for turn in 1..=self.turns {
             if self.switches.contains(&turn) {
                 on = !on;
@@ -170,7 +184,10 @@ impl Plan {
             let text = format!("Turn {turn}: look, with a workflow if need be.");
             if turn == self.fails {
                 rig.sim.push_fault(Fault::new(FaultKind::BadRequest400("simulator: not now".to_owned())));
-                assert!(matches!(said(rig, &runtime, &mut lead, "failing", &text).await, Outcome::Failed { .. }));
+                assert!(matches!(
+                    said(rig, &runtime, &mut lead, "failing", &text).await,
+                    Outcome::Failed { .. }
+                ));
             }
             let outcome = said(rig, &runtime, &mut lead, &format!("turn {turn}"), &text).await;
             assert_eq!(outcome, Outcome::Ok { text: format!("That was turn {turn}.") });
@@ -186,7 +203,7 @@ async fn said(rig: &Rig, runtime: &Runtime, lead: &mut Option<AgentId>, key: &st
         }
         None => lead.insert(runtime.start(rig.start(), text).await.unwrap()).clone(),
     };
-    let ended = within(runtime.drive(&agent, Take::New, Stop::never(), None)).await.unwrap();
+    let ended = within(runtime.drive(&agent, DriveMode::New, Stop::never(), None)).await.unwrap();
     ended.outcome.unwrap()
 }
 
@@ -194,14 +211,18 @@ async fn said(rig: &Rig, runtime: &Runtime, lead: &mut Option<AgentId>, key: &st
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_keeps_every_byte_it_sent_and_reads_from_the_cache_what_can_be_read() {
     let plan = match std::env::var_os("CONVOKE_SOAK_CACHE") {
-        Some(_) => {
-            Plan { turns: 25, switches: vec![4, 7, 12, 16, 20], fan_outs: vec![3, 10, 18], width: 50, fails: 14 }
-        }
+        Some(_) => Plan {
+            turns: 25,
+            switches: vec![4, 7, 12, 16, 20],
+            fan_outs: vec![3, 10, 18],
+            width: 50,
+            fails: 14,
+        },
         None => Plan { turns: 8, switches: vec![3, 6], fan_outs: vec![4], width: 10, fails: 5 },
     };
     let mut rig = Rig::new(ticking(Team::new(plan.lead()))).await;
     rig.fan_out = Some(Rig::fanning_out());
-    // Nobody has to wait for a time to come, and a clock that jumps would end the siblings' wait at once.
+    // No request has to wait for a time to come, and a clock that jumps would end the siblings' wait at once.
     rig.clock = Clock::stepped(1_000_000);
     plan.play(&rig).await;
     let requests = rig.sim.requests();
@@ -239,7 +260,8 @@ async fn a_turn_of_25_commands_still_reads_the_whole_history_before_it_from_the_
         let inputs: Vec<Value> = (0..25).map(|n| json!({"command": format!("echo {name} {n}")})).collect();
         calls_many(inputs.into_iter().map(|input| ("bash", input)))
     };
-    let mut rig = Rig::new(ticking(Team::new([many("a"), many("b"), says("done"), many("c"), says("all")]))).await;
+    let mut rig =
+        Rig::new(ticking(Team::new([many("a"), many("b"), says("done"), many("c"), says("all")]))).await;
     // With the mode on the first request ends with a system message, the others with tool results.
     rig.fan_out = Some(Rig::fanning_out());
     let runtime = rig.life(None).await;

@@ -1,7 +1,8 @@
-//! A conversation that no new history can make shorter, through the real runtime and over HTTP: how many summaries, requests and dollars it
-//! takes before the agent hands back what it has.
+//! A conversation that no new history can make shorter, through the real runtime and over HTTP: how many
+//! summaries, requests and dollars it takes before the agent hands back what it has.
 
 use convoke_kernel::{Event, FailureKind, Membership, Outcome};
+use convoke_sim::{Fault, FaultKind};
 use serde_json::json;
 
 use crate::crew::{Said, Seen, call, text};
@@ -34,4 +35,33 @@ async fn a_conversation_that_cannot_get_shorter_is_handed_back_after_one_summary
     // Four requests of this size; the thirty turns of before cost more than ten times as much.
     let each = summary.usage.prompt_tokens() / 4;
     assert!(each > 1_000 && summary.cost_nano.is_none_or(|cost| cost > 0), "{summary:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_names_a_smaller_window_is_gone_on_with_in_a_new_history() {
+    // As llama.cpp says it: to the turn behind the command, and to the request for a summary of it.
+    let said = "request (9031 tokens) exceeds the available context size (1500 tokens), try increasing it";
+    let rig = rig(|seen: &Seen<'_>| match seen.last.contains("No summary could be had") {
+        true => text("It is done in what room there is."),
+        false => call("bash", json!({"command": "echo look"})),
+    })
+    .await;
+    let refusal = FaultKind::BadRequest400(said.to_owned());
+    rig.sim.push_fault(Fault::new(refusal).at(1).times(2));
+    let (lead, ended) = rig.ask("look at everything").await;
+    let Some(Outcome::Ok { text }) = ended.outcome else { panic!("{:?}", ended.outcome) };
+    assert_eq!(text, "It is done in what room there is.");
+    let events = rig.events(&lead).await;
+    let learnt: Vec<Option<u64>> = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::EndpointLearnt(e) => Some(e.window),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(learnt, [Some(1_500)], "what is known is not learnt again");
+    let rooms: Vec<u64> =
+        rig.sim.requests().iter().map(|request| request.body["max_tokens"].as_u64().unwrap()).collect();
+    assert_eq!(rooms.len(), 4, "a turn, the refused one, the refused summary, and one in the new history");
+    assert!(rooms[0] > 750 && rooms[2..].iter().all(|room| *room <= 750), "{rooms:?}");
 }

@@ -1,5 +1,5 @@
-//! Agents under their policies: what each role can write, what the file tools see, what a refusal says, and a project's
-//! own tests run on a throwaway copy. Real sandboxes and real HTTP.
+//! Agents under their policies: what each role can write, what the file tools see, what a refusal says, and a
+//! project's own tests run on a throwaway copy. Real sandboxes and real HTTP.
 
 use std::path::Path;
 use std::process::Command;
@@ -27,7 +27,10 @@ fn read_by(rig: &Rig, who: &str) -> String {
     let blocks = bodies.iter().flat_map(|body| body["messages"].as_array().unwrap());
     let blocks = blocks.flat_map(|message| message["content"].as_array().unwrap());
     let results = blocks.filter(|block| block["type"] == "tool_result");
-    results.map(|block| block["content"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>().join("\n")
+    results
+        .map(|block| block["content"].as_str().unwrap_or_default().to_owned())
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn git(dir: &Path, args: &[&str]) -> String {
@@ -49,7 +52,9 @@ fn commit_all(rig: &Rig) {
 
 #[tokio::test]
 async fn d4_10_w76_the_lead_writes_in_the_directory_and_workers_and_verifiers_only_in_their_copies() {
-    let look = |who: &'static str| bash(&format!("cat seen; echo {who} > seen; echo {who} > of-{who}; cat seen; ls"));
+    let look = |who: &'static str| {
+        bash(&format!("cat seen; echo {who} > seen; echo {who} > of-{who}; cat seen; ls"))
+    };
     let team = Team::new([bash("echo lead > seen"), workflow(&["look"]), says("done")])
         .workers(move |_| vec![look("worker"), report("r", vec![finding("f", "low")])])
         .verifiers(move |findings| vec![look("verifier"), verdicts(findings, "confirmed")]);
@@ -58,9 +63,16 @@ async fn d4_10_w76_the_lead_writes_in_the_directory_and_workers_and_verifiers_on
     assert_eq!(ended.outcome, Some(Outcome::Ok { text: "done".into() }));
     assert_eq!(rig.read("seen"), "lead\n", "nobody but the lead changed the tree");
     assert!(!rig.work.path().join("of-worker").exists() && !rig.work.path().join("of-verifier").exists());
-    let (worker, verifier) = (read_by(&rig, "worker"), read_by(&rig, "verifier"));
-    assert!(worker.contains("lead\nworker\n") && worker.contains("of-worker"), "it sees what it wrote: {worker}");
-    assert!(verifier.contains("lead\nverifier\n") && !verifier.contains("of-worker"), "and not others': {verifier}");
+    let worker = read_by(&rig, "worker");
+    let verifier = read_by(&rig, "verifier");
+    assert!(
+        worker.contains("lead\nworker\n") && worker.contains("of-worker"),
+        "it sees what it wrote: {worker}"
+    );
+    assert!(
+        verifier.contains("lead\nverifier\n") && !verifier.contains("of-worker"),
+        "and not others': {verifier}"
+    );
     let left = std::fs::read_dir(rig.scratch.path().join("private")).unwrap().count();
     assert_eq!(left, 0, "no private directory is left");
 }
@@ -69,8 +81,8 @@ async fn d4_10_w76_the_lead_writes_in_the_directory_and_workers_and_verifiers_on
 async fn a_read_only_session_leaves_the_tree_as_it_is_whoever_writes() {
     let task = calls("task", json!({"prompt": "p"}));
     let created = edit(json!({"command": "create", "path": "b", "file_text": "x"}));
-    let team =
-        Team::new([bash("echo x > a; cat a"), task, created, says("done")]).tasks([bash("echo y > c"), says("ok")]);
+    let team = Team::new([bash("echo x > a; cat a"), task, created, says("done")])
+        .tasks([bash("echo y > c"), says("ok")]);
     let rig = rig(team).await.confined(Sandbox::ReadOnly);
     rig.ask("go").await;
     assert_eq!(std::fs::read_dir(rig.work.path()).unwrap().count(), 0);
@@ -85,7 +97,10 @@ async fn what_cannot_be_held_is_refused_and_not_run() {
     rig.set = None;
     rig.ask("go").await;
     let results = lead_read(&rig);
-    assert!(results.iter().all(|(text, is_error)| *is_error && text.contains("have to be confined")), "{results:?}");
+    assert!(
+        results.iter().all(|(text, is_error)| *is_error && text.contains("have to be confined")),
+        "{results:?}"
+    );
     assert!(!rig.work.path().join("a").exists());
 }
 
@@ -118,8 +133,12 @@ async fn a_denied_command_comes_back_with_the_policy_and_who_can_widen_it() {
     let rig = rig(team).await.confined(Sandbox::Workspace);
     rig.ask("go").await;
     let results = lead_read(&rig);
-    let (denied, unrelated) = (&results[0].0, &results[1].0);
-    assert!(denied.contains("Read-only file system") && denied.contains("may come from the sandbox"), "{denied}");
+    let denied = &results[0].0;
+    let unrelated = &results[1].0;
+    assert!(
+        denied.contains("Read-only file system") && denied.contains("may come from the sandbox"),
+        "{denied}"
+    );
     assert!(denied.contains("--sandbox"), "{denied}");
     assert!(!unrelated.contains("sandbox"), "{unrelated}");
 }
@@ -144,7 +163,10 @@ async fn the_file_tools_see_and_change_what_commands_see_in_every_policy() {
         rig.ask("go").await;
         let results = lead_read(&rig);
         let text = |at: usize| results[at].0.as_str();
-        assert!(text(1).contains("one") && text(2).contains("a.txt") && text(3).contains("two"), "{results:?}");
+        assert!(
+            text(1).contains("one") && text(2).contains("a.txt") && text(3).contains("two"),
+            "{results:?}"
+        );
         assert_eq!(text(6), "zero\none\nthree", "{sandbox:?}");
         assert!(results[7].1 && !text(7).contains("root:"), "outside is outside: {results:?}");
         assert_eq!(rig.work.path().join("a.txt").exists(), sandbox != Sandbox::ReadOnly);
@@ -157,7 +179,8 @@ fn write(rig: &Rig, name: &str, text: &str) {
     std::fs::write(path, text).unwrap();
 }
 
-/// A verifier runs these commands on a copy of what `lay` lays down; what it reads, and that the tree stayed as it was.
+/// A verifier runs these commands on a copy of what `lay` lays down; what it reads, and that the tree stayed
+/// as it was.
 async fn tested_by_a_verifier(lay: impl Fn(&Rig), command: &'static str) -> String {
     let team = Team::new([workflow(&["look"]), says("done")])
         .workers(|_| vec![bash("ls"), report("r", vec![finding("the tests pass", "low")])])
@@ -176,7 +199,8 @@ async fn tested_by_a_verifier(lay: impl Fn(&Rig), command: &'static str) -> Stri
     rig.env.extend(toolchains);
     lay(&rig);
     let listing = || {
-        let output = Command::new("find").current_dir(rig.work.path()).args([".", "-type", "f"]).output().unwrap();
+        let output =
+            Command::new("find").current_dir(rig.work.path()).args([".", "-type", "f"]).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
     let before = listing();
@@ -188,8 +212,13 @@ async fn tested_by_a_verifier(lay: impl Fn(&Rig), command: &'static str) -> Stri
 #[tokio::test]
 async fn a_verifier_runs_a_cargo_projects_own_tests_in_its_copy_offline() {
     let lay = |rig: &Rig| {
-        write(rig, "Cargo.toml", "[package]\nname = \"sums\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n");
-        let code = "pub fn add(a: u32, b: u32) -> u32 { a + b }\n#[test]\nfn it_adds() { assert_eq!(add(2, 2), 4); }\n";
+        write(
+            rig,
+            "Cargo.toml",
+            "[package]\nname = \"sums\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n",
+        );
+        let code = "pub fn add(a: u32, b: u32) -> u32 { a + b }\n#[test]\nfn it_adds() \
+            { assert_eq!(add(2, 2), 4); }\n";
         write(rig, "src/lib.rs", code);
     };
     let read = tested_by_a_verifier(lay, "cargo test --offline 2>&1").await;
@@ -200,7 +229,8 @@ async fn a_verifier_runs_a_cargo_projects_own_tests_in_its_copy_offline() {
 async fn a_verifier_runs_a_python_projects_own_tests_in_its_copy_offline() {
     let lay = |rig: &Rig| {
         write(rig, "sums/__init__.py", "def add(a, b):\n    return a + b\n");
-        let test = "import unittest\nfrom sums import add\n\nclass Adds(unittest.TestCase):\n    def test_adds(self):\n        self.assertEqual(add(2, 2), 4)\n";
+        let test = "import unittest\nfrom sums import add\n\nclass Adds(unittest.TestCase):\n    def \
+            test_adds(self):\n        self.assertEqual(add(2, 2), 4)\n";
         write(rig, "tests/test_sums.py", test);
         write(rig, "tests/__init__.py", "");
     };
@@ -304,7 +334,8 @@ async fn a_path_that_leads_through_a_link_is_ruled_by_where_it_leads() {
         says("done"),
     ]);
     let mut rig = rig(team).await.confined(Sandbox::Workspace);
-    let rules = vec![rule("", "", "migrations/**", Decision::Deny), rule("edit", "", "docs/**", Decision::Allow)];
+    let rules =
+        vec![rule("", "", "migrations/**", Decision::Deny), rule("edit", "", "docs/**", Decision::Allow)];
     rig.approvals = Approvals { ask: AskWhen::Always, rules, park: false };
     for dir in ["migrations", "docs", "src"] {
         std::fs::create_dir(rig.work.path().join(dir)).unwrap();
@@ -313,12 +344,18 @@ async fn a_path_that_leads_through_a_link_is_ruled_by_where_it_leads() {
     for (to, at) in [("migrations", "m2"), ("../src", "docs/out")] {
         std::os::unix::fs::symlink(to, rig.work.path().join(at)).unwrap();
     }
-    // Whoever is asked about the link says yes to it, and to nothing behind it.
+    // The asker's yes is to the link, and to nothing behind it.
     rig.asker = Some(Asker::new(|_| async { true }));
     rig.ask("go").await;
     let results = lead_read(&rig);
-    assert!(results[0].0.contains("m2/1 leads to migrations/1") && results[0].0.contains("forbids"), "{results:?}");
-    assert!(results[1].0.contains("docs/out/2 leads to src/2") && results[1].0.contains("asked"), "{results:?}");
+    assert!(
+        results[0].0.contains("m2/1 leads to migrations/1") && results[0].0.contains("forbids"),
+        "{results:?}"
+    );
+    assert!(
+        results[1].0.contains("docs/out/2 leads to src/2") && results[1].0.contains("asked"),
+        "{results:?}"
+    );
     assert!(!results[2].1 && results[3].1, "{results:?}");
     assert!(!rig.work.path().join("migrations/1").exists() && !rig.work.path().join("src/2").exists());
 }
@@ -349,8 +386,8 @@ async fn a_refused_command_is_not_run_by_the_check_of_citations_either() {
 
 #[tokio::test]
 async fn what_a_background_job_writes_between_and_after_commands_is_the_agents() {
-    let late = "(sleep 0.1; echo late > between; while test ! -e f2; do sleep 0.05; done; sleep 0.3; echo late > after; sleep 30) \
->/dev/null 2>&1 &";
+    let late = "(sleep 0.1; echo late > between; while test ! -e f2; do sleep 0.05; done; sleep 0.3; echo \
+        late > after; sleep 30) >/dev/null 2>&1 &";
     let wait = "echo run > f2; while test ! -e after; do sleep 0.05; done; echo run > f";
     let mut rig = rig(Team::new([bash(late), bash(wait), says("done")])).await.confined(Sandbox::Workspace);
     rig.keeps = true;
@@ -370,7 +407,8 @@ async fn what_a_background_job_writes_between_and_after_commands_is_the_agents()
     let places = rig.places();
     let keeper = convoke_trees::Keeper::open(&places, rig.work.path(), lead.as_str()).await.unwrap();
     let changed = keeper.changes().await.unwrap();
-    let names: Vec<String> = changed.iter().map(|file| format!("{} {:?}", file.path.display(), file.agents)).collect();
+    let names: Vec<String> =
+        changed.iter().map(|file| format!("{} {:?}", file.path.display(), file.agents)).collect();
     let by = |name: &str| format!("{name} [\"{lead}\"]");
     assert_eq!(names, [by("after"), by("between"), by("f"), by("f2")]);
 }

@@ -1,4 +1,5 @@
-//! What the dialect promises and only a whole run can show: rows of `docs/conformance.md` that no other test is about.
+//! What the dialect promises and only a whole run can show: rows of `docs/internals/conformance.md` that no
+//! other test is about.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -6,10 +7,12 @@ use std::time::Duration;
 
 use convoke_claude::Models;
 use convoke_kernel::{
-    AgentId, Approvals, Decision, NO_CONSENT, Outcome, Program, ProgramSaid, ProgramStatus, Rule, RunId, Sandbox,
+    AgentId, Approvals, Decision, NO_CONSENT, Outcome, Program, ProgramSaid, ProgramStatus, Rule, RunId,
+    Sandbox,
 };
 use convoke_runtime::{
-    Asker, HelperPath, PlanEnd, PlanFor, Programs, Question, Stop, StopLevel, Stopper, Take, plan, source_digest,
+    Asker, DriveMode, HelperPath, PlanEnd, PlanFor, Programs, Question, Stop, StopLevel, Stopper, plan,
+    source_digest,
 };
 use convoke_sim::{
     Brain, Context, Fault, FaultKind, Reply, Script, Scripted, SimConfig, calls, calls_many, empty, says,
@@ -29,7 +32,7 @@ fn says_its_prompt(prompt: &str) -> Vec<Reply> {
 async fn call(rig: &Rig, input: &Value) -> Program {
     let runtime = rig.life(None).await;
     let lead = runtime.start_call(rig.start(), "workflow probe", input).await.unwrap();
-    within(runtime.drive(&lead, Take::New, Stop::never(), None)).await.unwrap();
+    within(runtime.drive(&lead, DriveMode::New, Stop::never(), None)).await.unwrap();
     program(rig, &lead).await
 }
 
@@ -66,11 +69,14 @@ fn logs(program: &Program) -> Vec<&str> {
 async fn a_call_with_another_label_or_phase_is_the_same_call_and_with_anything_else_it_is_another() {
     let mut rig = rig(|_| vec![says("done"); 4]).await;
     rig.same_words = true;
-    let one = call(&rig, &json!({"script": script("return await agent('x', {label: 'one', phase: 'P'})")})).await;
-    let other = call(&rig, &json!({"script": script("phase('Q')\nreturn await agent('x', {label: 'other'})")})).await;
+    let one =
+        call(&rig, &json!({"script": script("return await agent('x', {label: 'one', phase: 'P'})")})).await;
+    let other =
+        call(&rig, &json!({"script": script("phase('Q')\nreturn await agent('x', {label: 'other'})")})).await;
     assert_eq!((value(&one), value(&other), other.counts().reused), (json!("done"), json!("done"), 1));
     assert_eq!(rig.sim.requests().len(), 1, "the second was served");
-    let body = "const all = [{}, {label: 'l'}, {phase: 'P'}, {model: 'sonnet'}, {effort: 'low'}, {agentType: 'Explore'},\n\
+    let body = "const all = [{}, {label: 'l'}, {phase: 'P'}, {model: 'sonnet'}, {effort: 'low'}, \
+        {agentType: 'Explore'},\n\
         {tools: ['Read']}, {isolation: 'worktree'}, {schema: {type: 'object', properties: {}}}]\n\
         await parallel(all.map(options => () => agent('x', options)))\nawait agent('y').catch(() => null)";
     let (_, _, all) = run(&rig, body, None).await;
@@ -86,9 +92,11 @@ async fn a_call_with_another_label_or_phase_is_the_same_call_and_with_anything_e
 async fn a_calls_own_model_and_effort_reach_its_request_and_phases_have_no_say_in_it() {
     let rig = rig(says_its_prompt).await;
     let source = "export const meta = {name: 'm', description: 'd', phases: [{title: 'P', model: 'haiku'}]}\n\
-        phase('P')\nawait agent('plain')\nawait agent('alias', {model: 'haiku'})\nawait agent('effort', {effort: 'low'})\n\
+        phase('P')\nawait agent('plain')\nawait agent('alias', {model: 'haiku'})\nawait agent('effort', \
+        {effort: 'low'})\n\
         const old = {model: 'claude-haiku-4-5', effort: 'max'}\n\
-        await parallel([() => agent('neither', old), () => agent('nor', old)])\nreturn await agent('again', old)";
+        await parallel([() => agent('neither', old), () => agent('nor', old)])\nreturn await agent('again', \
+        old)";
     let done = call(&rig, &json!({"script": source})).await;
     assert_eq!(done.status(), Some(ProgramStatus::Complete), "{}", done.digest(60_000));
     let check = |prompt: &str, model: &str, effort: Option<&str>| {
@@ -123,7 +131,8 @@ async fn a_kind_of_agent_brings_its_tools_and_words_and_can_give_a_value_all_the
     );
     let body = "const schema = {type: 'object', properties: {n: {type: 'integer'}}, required: ['n']}\n\
         const n = await agent('count', {agentType: 'shop:counter', schema})\n\
-        return [n, await agent('look', {agentType: 'Explore'}), await agent('any', {agentType: 'general-purpose'})]";
+        return [n, await agent('look', {agentType: 'Explore'}), await agent('any', \
+        {agentType: 'general-purpose'})]";
     let (_, _, done) = run(&rig, body, None).await;
     assert_eq!(value(&done), json!([{"n": 3}, "did look", "did any"]), "{}", done.digest(60_000));
     let counter = asked(&rig, "count");
@@ -152,7 +161,12 @@ async fn a_schema_that_cannot_be_used_throws_before_anybody_is_asked() {
 async fn an_agent_that_ends_without_a_word_is_null_and_a_loss() {
     let rig = rig(|_| vec![empty(), empty(), empty()]).await;
     let (_, _, done) = run(&rig, "return [await agent('speak')]", None).await;
-    assert_eq!((value(&done), done.status()), (json!([null]), Some(ProgramStatus::Partial)), "{}", done.digest(60_000));
+    assert_eq!(
+        (value(&done), done.status()),
+        (json!([null]), Some(ProgramStatus::Partial)),
+        "{}",
+        done.digest(60_000)
+    );
 }
 
 #[tokio::test]
@@ -162,13 +176,17 @@ async fn an_agent_sees_its_prompt_alone_and_works_in_the_sessions_directory() {
         _ => says_its_prompt(prompt),
     })
     .await;
-    let (_, _, done) = run(&rig, "const secret = await agent('first')\nreturn await agent('where')", None).await;
+    let (_, _, done) =
+        run(&rig, "const secret = await agent('first')\nreturn await agent('where')", None).await;
     assert_eq!(value(&done), json!("there"), "{}", done.digest(60_000));
     let first = asked(&rig, "where");
     let messages = first["messages"].as_array().unwrap();
     assert_eq!((messages.len(), messages[0]["content"].as_array().unwrap().len()), (1, 1), "{messages:?}");
     let system = first["system"].to_string();
-    assert!(system.contains("is a return value") && system.contains("Write no report into a file"), "{system}");
+    assert!(
+        system.contains("is a return value") && system.contains("Write no report into a file"),
+        "{system}"
+    );
     let last = requests(&rig, "task").pop().unwrap()["messages"].to_string();
     let dir = rig.work.path().canonicalize().unwrap();
     assert!(last.contains(&*dir.to_string_lossy()), "{last}");
@@ -223,7 +241,8 @@ async fn a_lead_is_told_where_the_source_is_how_the_run_stands_what_failed_what_
     let mut rig = Rig::new(SimConfig::new(Curious)).await;
     rig.fan_out = Some(Rig::fanning_out());
     rig.sim.push_fault(Fault::new(FaultKind::BadRequest400("no such thing".into())).on("dies"));
-    let (slow, status) = (rig.sim.hold("slow", 0, 1), rig.sim.hold("look into it", 1, 1));
+    let slow = rig.sim.hold("slow", 0, 1);
+    let status = rig.sim.hold("look into it", 1, 1);
     let runtime = rig.life(None).await;
     let lead = runtime.start(rig.start(), "look into it").await.unwrap();
     let lets_go = async {
@@ -233,7 +252,7 @@ async fn a_lead_is_told_where_the_source_is_how_the_run_stands_what_failed_what_
         rig.sim.wait_for_requests(4).await;
         slow.release();
     };
-    let drive = runtime.drive(&lead, Take::New, Stop::never(), None);
+    let drive = runtime.drive(&lead, DriveMode::New, Stop::never(), None);
     let (ended, ()) = within(async { tokio::join!(drive, lets_go) }).await;
     assert!(matches!(ended.unwrap().outcome, Some(Outcome::Ok { .. })));
     let read = lead_read(&rig);
@@ -266,7 +285,7 @@ async fn a_lead_is_told_where_the_source_is_how_the_run_stands_what_failed_what_
 #[tokio::test]
 async fn a_reply_that_never_comes_throws_after_its_attempts_and_nothing_begins_anew() {
     let mut rig = rig(says_its_prompt).await;
-    rig.timeouts.idle = Duration::from_millis(300);
+    (rig.timeouts.first, rig.timeouts.idle) = (Duration::from_millis(300), Duration::from_millis(300));
     rig.fan_out.as_mut().unwrap().child.limits.max_attempts = 2;
     rig.sim.push_fault(Fault::new(FaultKind::Stall(1)).on("stuck").times(1_000));
     let (_, _, done) = run(&rig, "return await agent('stuck').catch(e => e.message)", None).await;
@@ -281,8 +300,8 @@ async fn as_many_agents_work_at_once_as_the_session_allows_and_the_rest_wait_in_
     let mut rig = rig(says_its_prompt).await;
     rig.agents_at_once = Some(3);
     let holds: Vec<_> = (0..9).map(|item| rig.sim.hold(&format!("item {item}"), 0, 1)).collect();
-    let input =
-        json!({"script": script("return await parallel(Array.from({length: 9}, (_, i) => () => agent(`item ${i}`)))")});
+    let input = json!({"script": script("return await parallel(Array.from({length: 9}, (_, i) => () => \
+        agent(`item ${i}`)))")});
     let runtime = rig.life(None).await;
     let lead = runtime.start_call(rig.start(), "workflow probe", &input).await.unwrap();
     let lets_go = async {
@@ -296,7 +315,7 @@ async fn as_many_agents_work_at_once_as_the_session_allows_and_the_rest_wait_in_
         }
         holds.iter().for_each(convoke_sim::Hold::release);
     };
-    let drive = runtime.drive(&lead, Take::New, Stop::never(), None);
+    let drive = runtime.drive(&lead, DriveMode::New, Stop::never(), None);
     let (ended, ()) = within(async { tokio::join!(drive, lets_go) }).await;
     ended.unwrap();
     let all: Vec<String> = (0..9).map(|item| format!("did item {item}")).collect();
@@ -316,7 +335,8 @@ async fn a_call_that_a_person_skips_is_null_and_the_run_is_complete() {
         stopper.ask(StopLevel::Drain);
         hold.release();
     };
-    let (ended, ()) = within(async { tokio::join!(runtime.drive(&lead, Take::New, stop, None), stops) }).await;
+    let (ended, ()) =
+        within(async { tokio::join!(runtime.drive(&lead, DriveMode::New, stop, None), stops) }).await;
     assert_eq!(ended.unwrap().outcome, None);
     runtime.skip_call(&run_of(&lead), 1).await.unwrap();
     rig.resume(&lead).await.unwrap();
@@ -336,18 +356,21 @@ async fn planned(body: &str, agents: u32, items: usize) -> (PlanEnd, u32) {
     let mut programs = Programs::without_library(&helper);
     assert_eq!((programs.limits.agents, programs.limits.items), (1_000, 4_096));
     (programs.limits.agents, programs.limits.items) = (agents, items);
-    let (models, source) = (Models::builtin(), script(body));
+    let models = Models::builtin();
+    let source = script(body);
     let dir = tempfile::tempdir().unwrap();
     let asked = PlanFor {
         helper: &helper,
         programs: &programs,
         models: &models,
+        seen: &[],
         model: MODEL,
         dir: dir.path(),
         source: &source,
         args: None,
         budget_total: None,
         voters: 1,
+        callee_turns: 50,
         verifier_turns: 4,
     };
     let high = plan(&asked).await.unwrap().high;
@@ -366,7 +389,8 @@ async fn the_numbers_of_agents_and_items_are_for_the_embedder_to_say() {
 
 #[tokio::test]
 async fn a_person_who_is_asked_about_a_leads_program_sees_its_name_its_phases_and_its_digest() {
-    let source = "export const meta = {name: 'sweep', description: 'Sweeps the yard.', phases: [{title: 'Find'}, 'Tell']}\n\
+    let source = "export const meta = {name: 'sweep', description: 'Sweeps the yard.', phases: [{title: \
+        'Find'}, 'Tell']}\n\
         return await agent('far away')";
     for agrees in [true, false] {
         let lead = [calls("Workflow", json!({"script": source})), says("I have asked."), says("So it is.")];

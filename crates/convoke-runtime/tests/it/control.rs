@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use convoke_journal::Location;
 use convoke_kernel::{AgentId, Outcome, ProgramStatus};
-use convoke_runtime::{Asker, Control, Ended, Notice, STOPPED_BY, Stop, Take};
+use convoke_runtime::{Asker, Control, DriveMode, DriveOutcome, Notice, STOPPED_BY, Stop};
 use convoke_sim::{SimConfig, says};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -14,20 +14,23 @@ use crate::support::{Rig, postgres, within};
 use crate::team::Team;
 
 /// Two agents at once, and one after them.
-const BODY: &str = "const both = await parallel([() => agent('first'), () => agent('second')])\nreturn [...both, await agent('third')]";
+const BODY: &str = "const both = await parallel([() => agent('first'), () => agent('second')])\nreturn \
+    [...both, await agent('third')]";
 
 async fn started(rig: &Rig, body: &str) -> AgentId {
     let input = json!({"script": script(body)});
     rig.life(None).await.start_call(rig.start(), "workflow probe", &input).await.unwrap()
 }
 
-/// Asks for this from another process while two agents are at work, and lets their replies go once it is heard.
-async fn controlled(rig: &Rig, control: Control) -> (AgentId, Ended) {
-    let (first, second) = (rig.sim.hold("first", 0, 1), rig.sim.hold("second", 0, 1));
+/// Asks for this from another process while two agents are at work, and lets their replies go once it is
+/// heard.
+async fn controlled(rig: &Rig, control: Control) -> (AgentId, DriveOutcome) {
+    let first = rig.sim.hold("first", 0, 1);
+    let second = rig.sim.hold("second", 0, 1);
     let lead = started(rig, BODY).await;
     let (watcher, mut notices) = mpsc::unbounded_channel();
     let runtime = rig.live().await;
-    let drive = runtime.drive(&lead, Take::New, Stop::never(), Some(watcher));
+    let drive = runtime.drive(&lead, DriveMode::New, Stop::never(), Some(watcher));
     let ask = async {
         first.entered().await;
         second.entered().await;
@@ -48,7 +51,7 @@ async fn controlled(rig: &Rig, control: Control) -> (AgentId, Ended) {
     (lead, ended.unwrap())
 }
 
-/// Paused amid its first step, a program goes on in another process with nobody asked twice.
+/// Paused amid its first step, a program goes on in another process with no agent asked twice.
 async fn paused_and_resumed(rig: Rig) {
     let (lead, ended) = controlled(&rig, Control::Pause).await;
     assert_eq!((ended.outcome, ended.asked, ended.parked), (None, Some(Control::Pause), false));
@@ -100,9 +103,15 @@ async fn a_program_that_nobody_drives_is_stopped_by_whoever_says_so() {
     let spec = waiting.spec().unwrap();
     let controller = rig.controller().await;
     let stopped = controller.stop_programs(&spec.session, STOPPED_BY).await.unwrap();
-    assert_eq!(stopped.iter().map(|run| run.to_string()).collect::<Vec<_>>(), std::slice::from_ref(&spec.run));
+    assert_eq!(
+        stopped.iter().map(|run| run.to_string()).collect::<Vec<_>>(),
+        std::slice::from_ref(&spec.run)
+    );
     assert_eq!(program(&rig, &lead).await.status(), Some(ProgramStatus::Stopped));
-    assert!(controller.stop_programs(&spec.session, STOPPED_BY).await.unwrap().is_empty(), "it is stopped once");
+    assert!(
+        controller.stop_programs(&spec.session, STOPPED_BY).await.unwrap().is_empty(),
+        "it is stopped once"
+    );
     let asked_again = rig.resume(&lead).await.unwrap();
     assert!(asked_again.parked, "the new pass asks the same again");
     assert_eq!((program(&rig, &lead).await.pass(), rig.sim.requests().len()), (2, 1));
@@ -115,7 +124,7 @@ async fn a_pause_that_nobody_heard_is_gone_when_the_session_is_taken_up() {
     let controller = rig.controller().await;
     let key = controller.ask(&lead, Control::Pause).await.unwrap();
     let runtime = rig.life(None).await;
-    let ended = within(runtime.drive(&lead, Take::New, Stop::never(), None)).await.unwrap();
+    let ended = within(runtime.drive(&lead, DriveMode::New, Stop::never(), None)).await.unwrap();
     assert!(matches!(ended.outcome, Some(Outcome::Ok { .. })), "{ended:?}");
     assert!(controller.is_heard(&lead, &key).await.unwrap());
 }
@@ -129,7 +138,7 @@ async fn a_lead_without_a_program_is_paused_between_its_turns() {
     let runtime = rig.live().await;
     let lead = runtime.start(rig.start(), "go").await.unwrap();
     let (watcher, mut notices) = mpsc::unbounded_channel();
-    let drive = runtime.drive(&lead, Take::New, Stop::never(), Some(watcher));
+    let drive = runtime.drive(&lead, DriveMode::New, Stop::never(), Some(watcher));
     let ask = async {
         hold.entered().await;
         rig.controller().await.ask(&lead, Control::Stop).await.unwrap();
@@ -152,10 +161,11 @@ async fn a_lead_without_a_program_is_paused_between_its_turns() {
 fn person(says: Option<&'static str>) -> (Asker, Arc<Mutex<Vec<String>>>) {
     let asked: Arc<Mutex<Vec<String>>> = Arc::default();
     let heard = Arc::clone(&asked);
-    let asker = Asker::new(|_| async { panic!("nobody has to agree to anything") }).answering(move |question| {
-        heard.lock().unwrap().push(format!("{} {}", question.call, question.question));
-        async move { says.map(str::to_owned) }
-    });
+    let asker =
+        Asker::new(|_| async { panic!("nobody has to agree to anything") }).answering(move |question| {
+            heard.lock().unwrap().push(format!("{} {}", question.call, question.question));
+            async move { says.map(str::to_owned) }
+        });
     (asker, asked)
 }
 

@@ -1,16 +1,18 @@
-//! Crash everywhere: every scenario is cut around every commit, before it (the effect is done, its outcome is not
-//! recorded) and after it (it is recorded, nothing that follows has started), on every durable journal. The resumed
-//! run must end as the uncut one did, with at most one model request repeated and no command repeated behind the
-//! model's back.
+//! Crash everywhere: every scenario is cut around every commit, before it (the effect is done, its outcome is
+//! not recorded) and after it (it is recorded, nothing that follows has started), on every durable journal.
+//! The resumed run must end as the uncut one did, with at most one model request repeated and no command
+//! repeated behind the model's back.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use convoke_journal::Location;
-use convoke_kernel::{Agent, AgentId, Outcome};
-use convoke_runtime::{Crash, Error, Moment, Stop, Take};
-use convoke_sim::{Fault, FaultKind, Reply, Script, calls, calls_many, calls_raw, cut_at_max_tokens, refuses, says};
+use convoke_kernel::{Agent, AgentId, FailureKind, Outcome};
+use convoke_runtime::{Crash, DriveMode, Error, Moment, Stop};
+use convoke_sim::{
+    Fault, FaultKind, Reply, Script, calls, calls_many, calls_raw, cut_at_max_tokens, refuses, says,
+};
 use serde_json::{Value, json};
 
 use crate::support::{Rig, postgres, within};
@@ -65,7 +67,8 @@ fn scenarios() -> Vec<Scenario> {
         Scenario {
             name: "parallel tools",
             script: || {
-                let command = |marker: &str| json!({"command": format!("echo {marker} >> \"$COUNT\"; echo {marker}")});
+                let command =
+                    |marker: &str| json!({"command": format!("echo {marker} >> \"$COUNT\"; echo {marker}")});
                 one([
                     calls_many([("bash", command("p1")), ("bash", command("p2")), ("bash", command("p3"))]),
                     or_look(says("seen"), "look1"),
@@ -90,7 +93,8 @@ fn scenarios() -> Vec<Scenario> {
                 let fault = |kind| Fault::new(kind);
                 vec![
                     fault(FaultKind::Overloaded529).at(0).times(2),
-                    fault(FaultKind::MidStreamError { after: 3, error_type: "overloaded_error".into() }).at(1),
+                    fault(FaultKind::MidStreamError { after: 3, error_type: "overloaded_error".into() })
+                        .at(1),
                     fault(FaultKind::CutAfter(4)).at(1),
                 ]
             },
@@ -147,7 +151,8 @@ fn scenarios() -> Vec<Scenario> {
                         UNKNOWN,
                         counted(
                             "redo",
-                            "cd \"$WORK\" && mkdir -p sub && cd sub && export COLOUR=blue && echo prepared again",
+                            "cd \"$WORK\" && mkdir -p sub && cd sub && export COLOUR=blue && echo prepared \
+                                again",
                         ),
                     ),
                     or_look(done(), "look1")
@@ -209,7 +214,7 @@ async fn run(location: &Location, scenario: &Scenario, cut: Option<(Moment, usiz
     });
     let runtime = rig.life(Some(crash)).await;
     let agent = runtime.start(rig.start(), "go").await.unwrap();
-    let ended = within(runtime.drive(&agent, Take::New, Stop::never(), None)).await;
+    let ended = within(runtime.drive(&agent, DriveMode::New, Stop::never(), None)).await;
     drop(runtime);
     let ended = match (ended, cut) {
         (Ok(ended), None) => ended,
@@ -222,7 +227,8 @@ async fn run(location: &Location, scenario: &Scenario, cut: Option<(Moment, usiz
 
 async fn collect(rig: &Rig, agent: &AgentId, outcome: Outcome, commits: usize) -> Ran {
     let folded: Agent = rig.folded(agent).await;
-    let history: Vec<Value> = folded.history().iter().map(|s| serde_json::from_str(s.as_str()).unwrap()).collect();
+    let history: Vec<Value> =
+        folded.history().iter().map(|s| serde_json::from_str(s.as_str()).unwrap()).collect();
     let interrupted = folded.history().iter().map(|s| s.as_str().matches(UNKNOWN).count()).sum();
     let mut seen: HashMap<Vec<u8>, usize> = HashMap::new();
     rig.sim.requests().iter().for_each(|r| *seen.entry(r.raw.to_vec()).or_default() += 1);
@@ -250,7 +256,9 @@ fn normal(history: &[Value]) -> String {
 }
 
 async fn cut_everywhere(location: &Location) -> (usize, usize, usize) {
-    let (mut cuts, mut interrupted, mut repeated) = (0, 0, 0);
+    let mut cuts = 0;
+    let mut interrupted = 0;
+    let mut repeated = 0;
     for scenario in scenarios() {
         let whole = run(location, &scenario, None).await;
         assert!(whole.counts.values().all(|n| *n == 1), "{}: {:?}", scenario.name, whole.counts);
@@ -278,7 +286,9 @@ async fn cut_everywhere(location: &Location) -> (usize, usize, usize) {
 
 async fn check(location: &Location) {
     let (cuts, interrupted, repeated) = cut_everywhere(location).await;
-    println!("{location}: {cuts} cuts, {interrupted} commands reported as unknown, {repeated} requests repeated");
+    println!(
+        "{location}: {cuts} cuts, {interrupted} commands reported as unknown, {repeated} requests repeated"
+    );
     assert!(interrupted > 0 && repeated > 0, "the cuts must have hit something");
 }
 
@@ -292,4 +302,33 @@ async fn a_crash_around_any_commit_changes_nothing_that_matters_on_postgres() {
     if let Some(location) = postgres("a_crash_around_any_commit_changes_nothing_that_matters_on_postgres") {
         check(&location).await;
     }
+}
+
+#[tokio::test]
+async fn an_agent_that_goes_in_circles_ends_at_the_same_place_after_a_crash() {
+    let scenario = Scenario {
+        name: "going in circles",
+        script: || one((0..16).map(|_| calls("bash", json!({"command": "echo again"})))),
+        faults: none,
+        max_turns: 30,
+    };
+    let location = Location::Sqlite("journal.db".into());
+    let whole = run(&location, &scenario, None).await;
+    let message = match &whole.outcome {
+        Outcome::Failed { kind: FailureKind::Stuck, message, text } if text.is_empty() => message,
+        other => panic!("{other:?}"),
+    };
+    assert!(message.contains("bash was called 6 times in a row"), "{message}");
+    // One of every four of these falls on a command that runs, which then has no result that could be the
+    // same.
+    let mut unhurt = 0;
+    for number in whole.commits / 2..whole.commits / 2 + 4 {
+        let resumed = run(&location, &scenario, Some((Moment::AfterCommit, number))).await;
+        assert_eq!(resumed.outcome, whole.outcome, "cut after {number}");
+        if resumed.interrupted == 0 {
+            assert_eq!(normal(&resumed.history), normal(&whole.history), "cut after {number}");
+            unhurt += 1;
+        }
+    }
+    assert!(unhurt >= 2, "the crash between two rounds changes nothing");
 }

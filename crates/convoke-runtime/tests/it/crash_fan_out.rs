@@ -1,9 +1,11 @@
-//! Crash everywhere, in company: a fan-out is cut around commits of the lead, of its workers, of their verifiers and of the run
-//! itself, and taken up in a new life. It must come to what the uncut one came to, with no more requests sent again than
-//! were in flight, no command run twice behind an agent's back, and a ledger that is not below the bill.
+//! Crash everywhere, in company: a fan-out is cut around commits of the lead, of its workers, of their
+//! verifiers and of the run itself, and taken up in a new life. It must come to what the uncut one came to,
+//! with no more requests sent again than were in flight, no command run twice behind an agent's back, and a
+//! ledger that is not below the bill.
 //!
-//! Every commit of a life has a number, whoever makes it; which agent's it is, and how many there are, depends on how they
-//! happen to run beside each other. CI cuts at some numbers, chosen by a printed seed; `CONVOKE_SOAK_CUTS=1` cuts at all.
+//! Every commit of a life has a number; which agent's it is, and how many there are, depends on how the
+//! agents happen to run beside each other. CI cuts at some numbers, chosen by a printed seed;
+//! `CONVOKE_SOAK_CUTS=1` cuts at all.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use convoke_journal::Location;
 use convoke_kernel::{AgentId, Effect, Event, ItemStatus, Outcome, Report, Run, Verdict};
-use convoke_runtime::{Crash, Error, Moment, Stop, Take};
+use convoke_runtime::{Crash, DriveMode, Error, Moment, Stop};
 use convoke_sim::{Fault, FaultKind, Reply, SimConfig, calls, says};
 use serde_json::{Value, json};
 
@@ -27,9 +29,11 @@ fn counted(marker: &str) -> Reply {
     calls("bash", json!({"command": format!("echo {marker} >> \"$COUNT\"; echo seen {marker}")}))
 }
 
-/// Two commands and a report. Told that an outcome is unknown, it looks with a command of its own before it goes on.
+/// Two commands and a report. Told that an outcome is unknown, it looks with a command of its own before it
+/// goes on.
 fn careful(who: &str, end: Reply) -> Vec<Reply> {
-    let or_look = |reply: Reply, look: &str| reply.when_last_contains(UNKNOWN, counted(&format!("{who}-{look}")));
+    let or_look =
+        |reply: Reply, look: &str| reply.when_last_contains(UNKNOWN, counted(&format!("{who}-{look}")));
     vec![
         counted(&format!("{who}-first")),
         or_look(counted(&format!("{who}-second")), "look1"),
@@ -60,7 +64,9 @@ async fn rig(location: &Location) -> Rig {
     // Stores that several runs share must not take one for another.
     std::fs::write(rig.work.path().join("name"), rig.scratch.path().to_string_lossy().as_bytes()).unwrap();
     std::fs::write(rig.work.path().join("fact"), "it is so\n").unwrap();
-    rig.sim.push_fault(Fault::new(FaultKind::BadRequest400("no such thing".into())).on("doomed").times(u32::MAX));
+    rig.sim.push_fault(
+        Fault::new(FaultKind::BadRequest400("no such thing".into())).on("doomed").times(u32::MAX),
+    );
     rig
 }
 
@@ -85,7 +91,9 @@ struct Ran {
 
 /// Dies at this commit, and from then on at every other: a process that is dead commits nothing.
 fn dies_at(cut: Option<(Moment, usize)>, commits: &Arc<AtomicUsize>) -> Crash {
-    let (begun, commits, dead) = (AtomicUsize::new(0), Arc::clone(commits), AtomicBool::new(false));
+    let begun = AtomicUsize::new(0);
+    let commits = Arc::clone(commits);
+    let dead = AtomicBool::new(false);
     Crash::when(move |moment, _| {
         // Counted apart, because several may be on their way at once.
         let number = match moment {
@@ -103,7 +111,7 @@ async fn run(location: &Location, cut: Option<(Moment, usize)>) -> Ran {
     let commits = Arc::new(AtomicUsize::new(0));
     let runtime = rig.life(Some(dies_at(cut, &commits))).await;
     let lead = runtime.start(rig.start(), "go").await.unwrap();
-    let ended = within(runtime.drive(&lead, Take::New, Stop::never(), None)).await;
+    let ended = within(runtime.drive(&lead, DriveMode::New, Stop::never(), None)).await;
     drop(runtime);
     let in_flight = in_flight(&rig, &lead).await;
     let was_cut = matches!(ended, Err(Error::Crashed));
@@ -115,7 +123,7 @@ async fn run(location: &Location, cut: Option<(Moment, usize)>) -> Ran {
     Ran { was_cut, ..collect(&rig, &lead, outcome, in_flight, commits.load(Ordering::SeqCst)).await }
 }
 
-/// The fan-out of this lead, if it has come to that, and everybody in it.
+/// The fan-out of this lead, if it has come to that, and all agents in it.
 async fn company(rig: &Rig, lead: &AgentId) -> (Option<Run>, Vec<AgentId>) {
     let call = rig.events(lead).await.into_iter().find_map(|event| match event {
         Event::ToolStarted(e) => Some(e.id),
@@ -147,7 +155,8 @@ async fn collect(rig: &Rig, lead: &AgentId, outcome: Outcome, in_flight: usize, 
     let mut interrupted = 0;
     for agent in &agents {
         let folded = rig.folded(agent).await;
-        interrupted += folded.history().iter().map(|segment| segment.as_str().matches(UNKNOWN).count()).sum::<usize>();
+        interrupted +=
+            folded.history().iter().map(|segment| segment.as_str().matches(UNKNOWN).count()).sum::<usize>();
     }
     let mut seen: HashMap<Vec<u8>, usize> = HashMap::new();
     rig.sim.requests().iter().for_each(|request| *seen.entry(request.raw.to_vec()).or_default() += 1);
@@ -176,7 +185,9 @@ async fn collect(rig: &Rig, lead: &AgentId, outcome: Outcome, in_flight: usize, 
 /// All cuts in a random order.
 fn cuts(commits: usize, seed: u64) -> Vec<(Moment, usize)> {
     shuffled(
-        (0..commits).flat_map(|number| [(Moment::BeforeCommit, number), (Moment::AfterCommit, number)]).collect(),
+        (0..commits)
+            .flat_map(|number| [(Moment::BeforeCommit, number), (Moment::AfterCommit, number)])
+            .collect(),
         seed,
     )
 }
@@ -190,9 +201,13 @@ async fn check(location: &Location, some: usize) {
     assert!(whole.counts.values().all(|times| *times == 1), "{:?}", whole.counts);
     assert_eq!((whole.repeats, whole.in_flight, whole.interrupted, whole.agents), (0, 0, 0, 5));
     assert!(matches!(whole.items[1].0, ItemStatus::Failed { .. }), "{:?}", whole.items[1]);
-    let verdicts = |item: &Came| item.3.iter().map(|v| matches!(v, Verdict::Confirmed { .. })).collect::<Vec<_>>();
+    let verdicts =
+        |item: &Came| item.3.iter().map(|v| matches!(v, Verdict::Confirmed { .. })).collect::<Vec<_>>();
     assert_eq!(whole.items.iter().map(verdicts).collect::<Vec<_>>(), [vec![true], vec![], vec![false]]);
-    let (mut done, mut interrupted, mut repeated, mut flying) = (0, 0, 0, 0);
+    let mut done = 0;
+    let mut interrupted = 0;
+    let mut repeated = 0;
+    let mut flying = 0;
     for cut in cuts(whole.commits, seed).into_iter().take(most) {
         let context = format!("cut {cut:?} of {} on {location}", whole.commits);
         let resumed = run(location, Some(cut)).await;
@@ -201,7 +216,12 @@ async fn check(location: &Location, some: usize) {
         assert_eq!(resumed.digest, whole.digest, "{context}");
         assert_eq!(resumed.agents, whole.agents, "{context}");
         assert!(resumed.counts.values().all(|times| *times == 1), "{context}: {:?}", resumed.counts);
-        assert!(resumed.repeats <= resumed.in_flight, "{context}: {} of {}", resumed.repeats, resumed.in_flight);
+        assert!(
+            resumed.repeats <= resumed.in_flight,
+            "{context}: {} of {}",
+            resumed.repeats,
+            resumed.in_flight
+        );
         assert!(resumed.spent >= resumed.bill, "{context}: {} below {}", resumed.spent, resumed.bill);
         if resumed.interrupted == 0 {
             assert_eq!(resumed.counts, whole.counts, "{context}");
@@ -212,8 +232,8 @@ async fn check(location: &Location, some: usize) {
         flying += resumed.in_flight;
     }
     println!(
-        "{location}, seed {seed}: {done} cuts around {} commits, {interrupted} commands reported as unknown, {repeated} requests \
-repeated of {flying} in flight",
+        "{location}, seed {seed}: {done} cuts around {} commits, {interrupted} commands reported as \
+         unknown, {repeated} requests repeated of {flying} in flight",
         whole.commits
     );
     assert!(done > 0 && interrupted + repeated > 0, "the cuts must have hit something");

@@ -1,6 +1,7 @@
-//! Crash everywhere, in a program: a run with every kind of call is cut around commits of the run itself, of its lead and of its
-//! agents, and taken up in a new life. It must come to the value of the uncut one, with no more requests sent again than were in
-//! flight, no command run twice, every agent counted once and nothing left held.
+//! Crash everywhere, in a program: a run with every kind of call is cut around commits of the run itself, of
+//! its lead and of its agents, and taken up in a new life. It must come to the value of the uncut one, with
+//! no more requests sent again than were in flight, no command run twice, every agent counted once and
+//! nothing left held.
 //!
 //! CI cuts at some commits, chosen by a printed seed; `CONVOKE_SOAK_CUTS=1` cuts before and after every one.
 
@@ -10,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use convoke_journal::Location;
 use convoke_kernel::{AgentId, Effect, Event, Outcome, ProgramStatus, RunId};
-use convoke_runtime::{Crash, Error, Moment, Stop, Take};
+use convoke_runtime::{Crash, DriveMode, Error, Moment, Stop};
 use convoke_sim::{Fault, FaultKind, Reply, SimConfig, calls, says};
 use serde_json::{Value, json};
 
@@ -18,14 +19,14 @@ use crate::programs::{self, program, script, value};
 use crate::support::{Rig, postgres, shuffled, within};
 use crate::team::{Team, looks_and_judges};
 
-const CHILD: &str =
-    "export const meta = {name: 'child', description: 'c'}\nreturn {got: args, by: await agent('from the child')}";
+const CHILD: &str = "export const meta = {name: 'child', description: 'c'}\nreturn \
+    {got: args, by: await agent('from the child')}";
 
 const BODY: &str = "phase('together')\n\
     const schema = {type: 'object', properties: {n: {type: 'integer'}}, required: ['n']}\n\
     const [looked, bad, counted, votes] = await parallel([\n\
-      () => agent('look'), () => agent('doomed'), () => agent('count', {schema}),\n\
-      () => parallel([1, 2].map(() => () => agent('vote'))),\n\
+    () => agent('look'), () => agent('doomed'), () => agent('count', {schema}),\n\
+    () => parallel([1, 2].map(() => () => agent('vote'))),\n\
     ])\n\
     log(`looked: ${looked}`)\n\
     phase('one by one')\n\
@@ -33,7 +34,8 @@ const BODY: &str = "phase('together')\n\
     await new Promise(done => setTimeout(done, 5))\n\
     const child = await workflow('child', {n: 1})\n\
     const who = await checkpoint('Who decides?')\n\
-    const {verdict} = await verify({claim: 'it is so', evidence: fact, citations: [{path: 'fact', first: 1, last: 1, quote: 'it is so'}]})\n\
+    const {verdict} = await verify({claim: 'it is so', evidence: fact, citations: [{path: 'fact', first: 1, \
+    last: 1, quote: 'it is so'}]})\n\
     const grown = await agent('grow', {isolation: 'worktree'})\n\
     return {looked, bad, counted, votes, fact, child, who, verdict, grown}";
 
@@ -45,14 +47,17 @@ fn counted(marker: &str) -> Reply {
 fn callee(prompt: &str) -> Vec<Reply> {
     match prompt {
         "look" | "grow" => vec![counted(prompt), says(&format!("did {prompt}"))],
-        "count" => vec![calls("StructuredOutput", json!({"n": "one"})), calls("StructuredOutput", json!({"n": 1}))],
+        "count" => {
+            vec![calls("StructuredOutput", json!({"n": "one"})), calls("StructuredOutput", json!({"n": 1}))]
+        }
         _ => vec![says(&format!("did {prompt}"))],
     }
 }
 
 async fn rig(location: &Location) -> Rig {
-    let team =
-        Team::new([says("never asked")]).callees(callee).verifiers(|findings| looks_and_judges(findings, "confirmed"));
+    let team = Team::new([says("never asked")])
+        .callees(callee)
+        .verifiers(|findings| looks_and_judges(findings, "confirmed"));
     let mut rig = Rig::on(location.clone(), SimConfig::new(team)).await;
     rig.fan_out = Some(Rig::fanning_out());
     rig.keeps = true;
@@ -65,10 +70,13 @@ async fn rig(location: &Location) -> Rig {
     write("name", &rig.scratch.path().to_string_lossy());
     for args in [&["init", "-q"][..], &["add", "."], &["commit", "-q", "-m", "x"]] {
         let identity = ["-c", "user.name=t", "-c", "user.email=t@t"];
-        let git = std::process::Command::new("git").args(identity).args(args).current_dir(rig.work.path()).status();
+        let git =
+            std::process::Command::new("git").args(identity).args(args).current_dir(rig.work.path()).status();
         assert!(git.unwrap().success());
     }
-    rig.sim.push_fault(Fault::new(FaultKind::BadRequest400("no such thing".into())).on("doomed").times(u32::MAX));
+    rig.sim.push_fault(
+        Fault::new(FaultKind::BadRequest400("no such thing".into())).on("doomed").times(u32::MAX),
+    );
     rig
 }
 
@@ -76,7 +84,8 @@ struct Ran {
     value: Value,
     status: Option<ProgramStatus>,
     losses: Vec<String>,
-    /// Passes that were begun: one, and another if the process died between the run's end and its lead's hearing of it.
+    /// Passes that were begun: one, and another if the process died between the run's end and its lead's
+    /// hearing of it.
     passes: u32,
     was_cut: bool,
     agents: u32,
@@ -93,7 +102,7 @@ struct Ran {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cut {
     Nowhere,
-    /// Around the commit with this number, whoever makes it.
+    /// Around the commit with this number, of whichever stream.
     At(Moment, usize),
     /// When the run has ended and its lead is about to record what came of it.
     Unheard,
@@ -101,7 +110,9 @@ enum Cut {
 
 /// Dies there, and from then on at every commit: a process that is dead commits nothing.
 fn dies_at(cut: Cut, commits: &Arc<AtomicUsize>) -> Crash {
-    let (begun, commits, dead) = (AtomicUsize::new(0), Arc::clone(commits), AtomicBool::new(false));
+    let begun = AtomicUsize::new(0);
+    let commits = Arc::clone(commits);
+    let dead = AtomicBool::new(false);
     Crash::when(move |moment, events| {
         let number = match moment {
             Moment::BeforeCommit => begun.fetch_add(1, Ordering::SeqCst),
@@ -125,13 +136,16 @@ async fn run(location: &Location, cut: Cut) -> Ran {
     let rig = rig(location).await;
     let commits = Arc::new(AtomicUsize::new(0));
     let mut runtime = rig.life(Some(dies_at(cut, &commits))).await;
-    let lead = runtime.start_call(rig.start(), "workflow probe", &json!({"script": script(BODY)})).await.unwrap();
+    let lead =
+        runtime.start_call(rig.start(), "workflow probe", &json!({"script": script(BODY)})).await.unwrap();
     let id = RunId::derived(&["workflow", lead.as_str(), "person_1"]);
-    let (mut take, mut was_cut, mut flying) = (Take::New, false, 0);
+    let mut take = DriveMode::New;
+    let mut was_cut = false;
+    let mut flying = 0;
     for life in 0.. {
         assert!(life < 8, "{cut:?}: it comes to no end");
         let ended = within(runtime.drive(&lead, take.clone(), Stop::never(), None)).await;
-        take = Take::Resume { changed: Vec::new() };
+        take = DriveMode::Resume { changed: Vec::new() };
         match ended {
             Err(Error::Crashed) if !was_cut => {
                 was_cut = true;
@@ -149,7 +163,11 @@ async fn run(location: &Location, cut: Cut) -> Ran {
             }
             Ok(ended) => {
                 let open = program(&rig, &lead).await;
-                assert!(ended.parked && open.questions().len() == 1, "{cut:?}: {ended:?}\n{}", open.digest(60_000));
+                assert!(
+                    ended.parked && open.questions().len() == 1,
+                    "{cut:?}: {ended:?}\n{}",
+                    open.digest(60_000)
+                );
                 runtime.answer_checkpoint(&id, open.questions()[0].call, "me").await.unwrap();
             }
         }
@@ -157,7 +175,7 @@ async fn run(location: &Location, cut: Cut) -> Ran {
     Ran { was_cut, in_flight: flying, commits: commits.load(Ordering::SeqCst), ..collect(&rig, &lead).await }
 }
 
-/// Everybody whose request was decided and has no recorded reply.
+/// How many agents have a request that was decided and has no recorded reply.
 async fn in_flight(rig: &Rig, lead: &AgentId) -> usize {
     let Some(session) = rig.folded(lead).await.spec().map(|spec| spec.session.clone()) else { return 0 };
     let mut count = 0;
@@ -200,7 +218,10 @@ async fn collect(rig: &Rig, lead: &AgentId) -> Ran {
 fn cuts(commits: usize, seed: u64) -> Vec<Cut> {
     // What ends at the same time is committed together, so that another run may have a few commits more.
     let numbers = 0..commits + 4;
-    shuffled(numbers.flat_map(|n| [Cut::At(Moment::BeforeCommit, n), Cut::At(Moment::AfterCommit, n)]).collect(), seed)
+    shuffled(
+        numbers.flat_map(|n| [Cut::At(Moment::BeforeCommit, n), Cut::At(Moment::AfterCommit, n)]).collect(),
+        seed,
+    )
 }
 
 async fn check(location: &Location, some: usize) {
@@ -215,13 +236,16 @@ async fn check(location: &Location, some: usize) {
     assert_eq!((&whole.value, whole.status), (&expected, Some(ProgramStatus::Partial)));
     assert_eq!((whole.losses.as_slice(), whole.passes), (&["doomed".to_owned()][..], 1));
     assert_eq!((whole.repeats, whole.in_flight, whole.agents), (0, 0, 8));
-    let (mut done, mut repeated, mut flying, mut passes) = (0, 0, 0, 0);
+    let mut done = 0;
+    let mut repeated = 0;
+    let mut flying = 0;
+    let mut passes = 0;
     for cut in cuts(whole.commits, seed).into_iter().take(most) {
         let context = format!("cut {cut:?} of {} on {location}", whole.commits);
         let resumed = run(location, cut).await;
         assert_eq!(resumed.value, whole.value, "{context}");
         assert_eq!((resumed.status, &resumed.losses), (whole.status, &whole.losses), "{context}");
-        // Whoever resumes a run that has ended with somebody dead has that one asked again, and nobody else.
+        // A resume of a run that has ended with a dead agent asks that agent again, and no other.
         let again = resumed.passes - 1;
         assert!(again <= 1, "{context}: {} passes", resumed.passes);
         assert_eq!(resumed.agents, whole.agents + again, "{context}");
@@ -239,8 +263,8 @@ async fn check(location: &Location, some: usize) {
         passes += again;
     }
     println!(
-        "{location}, seed {seed}: {done} cuts around {} commits, {repeated} requests repeated of {flying} in flight, \
-{passes} times the dead one was tried again",
+        "{location}, seed {seed}: {done} cuts around {} commits, {repeated} requests repeated of {flying} \
+         in flight, {passes} times the dead one was tried again",
         whole.commits
     );
     assert!(done > 0, "the cuts must have hit something");
@@ -263,7 +287,10 @@ async fn a_life_that_ends_between_the_runs_end_and_its_leads_hearing_of_it_costs
     let resumed = run(&Location::Sqlite("journal.db".into()), Cut::Unheard).await;
     assert!(resumed.was_cut);
     assert_eq!((resumed.passes, resumed.repeats, resumed.in_flight, resumed.agents), (2, 1, 0, 9));
-    assert_eq!((resumed.value["bad"].clone(), resumed.value["grown"].clone()), (json!(null), json!("did grow")));
+    assert_eq!(
+        (resumed.value["bad"].clone(), resumed.value["grown"].clone()),
+        (json!(null), json!("did grow"))
+    );
     assert!(resumed.counts.values().all(|times| *times == 1), "{:?}", resumed.counts);
 }
 
@@ -272,8 +299,8 @@ const RETRIED: &str = "const items = await parallel(['half', 'whole'].map(item =
     for (let i = 0; i < 3; i++) votes.push(await agent('vote'))\n\
     return {items, votes}";
 
-/// A run of which one agent was turned away half way and one of three equal ones at once; then it is taken up, by itself or by
-/// another run, and cut.
+/// A run of which one agent was turned away half way and one of three equal ones at once; then it is taken
+/// up, by itself or by another run, and cut.
 async fn retried(by_another: bool, cut: Cut) -> (Ran, usize) {
     let mut rig = programs::rig(|prompt| match prompt {
         "half" => vec![calls("bash", json!({"command": "echo half way"})), says("did half")],
@@ -291,9 +318,9 @@ async fn retried(by_another: bool, cut: Cut) -> (Ran, usize) {
     let (lead, take) = if by_another {
         let run = dead.spec().unwrap().run.clone();
         let edited = json!({"script": script(&format!("{RETRIED} // edited")), "resumeFromRunId": run});
-        (runtime.start_call(rig.start(), "workflow probe", &edited).await.unwrap(), Take::New)
+        (runtime.start_call(rig.start(), "workflow probe", &edited).await.unwrap(), DriveMode::New)
     } else {
-        (first, Take::Resume { changed: Vec::new() })
+        (first, DriveMode::Resume { changed: Vec::new() })
     };
     let ended = within(runtime.drive(&lead, take, Stop::never(), None)).await;
     let was_cut = matches!(ended, Err(Error::Crashed));
@@ -318,12 +345,18 @@ async fn check_retried(by_another: bool, wanted: usize) {
     for number in 0..whole.commits + 2 {
         // CI cuts before every second commit and after the others.
         let moments = [Moment::BeforeCommit, Moment::AfterCommit];
-        for moment in moments.into_iter().skip(if soak { 0 } else { number % 2 }).step_by(if soak { 1 } else { 2 }) {
+        for moment in
+            moments.into_iter().skip(if soak { 0 } else { number % 2 }).step_by(if soak { 1 } else { 2 })
+        {
             let cut = Cut::At(moment, number);
             let (resumed, asked) = retried(by_another, cut).await;
             assert_eq!((&resumed.value, resumed.passes), (&value, whole.passes), "{cut:?}");
             let most = wanted + resumed.in_flight;
-            assert!((wanted..=most).contains(&asked), "{cut:?}: {asked} requests, {} in flight", resumed.in_flight);
+            assert!(
+                (wanted..=most).contains(&asked),
+                "{cut:?}: {asked} requests, {} in flight",
+                resumed.in_flight
+            );
             assert_eq!(resumed.agents, whole.agents, "{cut:?}");
             done += usize::from(resumed.was_cut);
         }

@@ -1,4 +1,5 @@
-//! A brain for whole teams: what a member says follows from who it is and from what it read last, told by a function of the test's.
+//! A brain for whole teams: what a member says follows from who it is and from what it read last, told by a
+//! function of the test's.
 
 use convoke_sim::{Brain, Context, Scripted, tool_use_id};
 use serde_json::{Value, json};
@@ -64,18 +65,20 @@ impl Brain for Members {
     }
 }
 
-/// Who is asked, and what it read last.
+/// The member that is asked, and what it read last.
 pub(crate) fn seen(request: &Value) -> Seen<'_> {
     let messages = request["messages"].as_array().unwrap();
     let replies = messages.iter().filter(|message| message["role"] == "assistant").count();
-    let last: Vec<&Value> = messages.iter().rev().take_while(|message| message["role"] != "assistant").collect();
-    let blocks: Vec<&Value> = last.iter().rev().filter_map(|message| message["content"].as_array()).flatten().collect();
+    let last: Vec<&Value> =
+        messages.iter().rev().take_while(|message| message["role"] != "assistant").collect();
+    let blocks: Vec<&Value> =
+        last.iter().rev().filter_map(|message| message["content"].as_array()).flatten().collect();
     let texts: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
     let results = blocks.iter().filter_map(|block| block["content"].as_str().map(str::to_owned)).collect();
     Seen { who: who(request), last: texts.join("\n"), results, replies, request }
 }
 
-/// Who a request is from: its system prompt says so.
+/// The member that a request is from: its system prompt says so.
 pub(crate) fn who(request: &Value) -> String {
     let system = request["system"][0]["text"].as_str().unwrap_or_default();
     let teammate = tools(request).contains(&"claim_task".to_owned());

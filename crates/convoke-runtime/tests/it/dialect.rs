@@ -1,8 +1,8 @@
-//! The scripts in `convoke-script/tests/scripts`, written as people write them, run to the end on the simulator: with every
-//! agent well, with every agent dead, and with half of them failing.
+//! The scripts in `convoke-script/tests/scripts`, written as people write them, run to the end on the
+//! simulator: with every agent well, with every agent dead, and with half of them failing.
 
 use convoke_kernel::{AgentId, Caps, Program, ProgramEnd, ProgramStatus, RunId, Sandbox};
-use convoke_runtime::{Runtime, Stop, Take};
+use convoke_runtime::{DriveMode, Runtime, Stop};
 use convoke_sim::{Brain, Context, Script, Scripted, SimConfig, calls, refuses, says};
 use serde_json::{Value, json};
 
@@ -30,13 +30,16 @@ impl Brain for Answers {
             Mode::Half => (number >> 5) % 2 == 0,
         };
         if dead {
-            return Script::new().conversation("*", [refuses("this one is turned down")]).reply(request, context);
+            return Script::new()
+                .conversation("*", [refuses("this one is turned down")])
+                .reply(request, context);
         }
         let tools = request["tools"].as_array().into_iter().flatten();
         let output = tools.into_iter().find(|tool| tool["name"] == "StructuredOutput");
         let replies = match (role(request), output) {
             ("verifier", _) => {
-                let findings: Vec<Value> = serde_json::from_str(between(first, "<findings>", "</findings>")).unwrap();
+                let findings: Vec<Value> =
+                    serde_json::from_str(between(first, "<findings>", "</findings>")).unwrap();
                 looks_and_judges(&findings, "confirmed")
             }
             (_, Some(tool)) => {
@@ -59,22 +62,23 @@ fn required(schema: &Value, mut value: Value) -> Value {
     value
 }
 
-fn header<'a>(source: &'a str, key: &str) -> Option<&'a str> {
+pub(crate) fn header<'a>(source: &'a str, key: &str) -> Option<&'a str> {
     let key = format!("// {key}: ");
     source.lines().find_map(|line| line.strip_prefix(&key)).map(str::trim)
 }
 
-async fn rig(mode: Mode) -> Rig {
+/// A directory with everything that the scripts name, and the simulator that answers their agents.
+pub(crate) async fn rig_of(sim: SimConfig) -> Rig {
     // Confined, because a program's commands are run in no other way.
-    let mut rig = Rig::new(SimConfig::new(Answers(mode))).await.confined(Sandbox::Workspace);
+    let mut rig = Rig::new(sim).await.confined(Sandbox::Workspace);
     rig.fan_out = Some(Rig::fanning_out());
     rig.keeps = true;
     rig.same_words = true;
-    let shelf = rig.work.path().join(".convoke/workflows");
-    std::fs::create_dir_all(&shelf).unwrap();
+    let folder = rig.work.path().join(".convoke/workflows");
+    std::fs::create_dir_all(&folder).unwrap();
     for child in std::fs::read_dir(format!("{SCRIPTS}/children")).unwrap() {
         let child = child.unwrap();
-        std::fs::copy(child.path(), shelf.join(child.file_name())).unwrap();
+        std::fs::copy(child.path(), folder.join(child.file_name())).unwrap();
     }
     let kinds = rig.work.path().join(".claude/agents");
     std::fs::create_dir_all(&kinds).unwrap();
@@ -82,14 +86,15 @@ async fn rig(mode: Mode) -> Rig {
     std::fs::write(kinds.join("threat.md"), kind).unwrap();
     for args in [&["init", "-q"][..], &["add", "."], &["commit", "-q", "-m", "x"]] {
         let identity = ["-c", "user.name=t", "-c", "user.email=t@t"];
-        let done = std::process::Command::new("git").args(identity).args(args).current_dir(rig.work.path()).status();
+        let done =
+            std::process::Command::new("git").args(identity).args(args).current_dir(rig.work.path()).status();
         assert!(done.unwrap().success());
     }
     rig
 }
 
 /// Runs one script to its end, answering what it asks a person.
-async fn run(rig: &Rig, source: &str) -> Program {
+pub(crate) async fn run(rig: &Rig, source: &str) -> Program {
     let mut input = json!({"script": source});
     if let Some(args) = header(source, "args") {
         input["args"] = serde_json::from_str(args).unwrap();
@@ -98,7 +103,7 @@ async fn run(rig: &Rig, source: &str) -> Program {
     start.caps = Caps { tokens: header(source, "budget").map(|_| 400_000), ..Caps::default() };
     let runtime = rig.life(None).await;
     let lead = runtime.start_call(start, "workflow", &input).await.unwrap();
-    let mut take = Take::New;
+    let mut take = DriveMode::New;
     for _ in 0..5 {
         let ended = within(runtime.drive(&lead, take, Stop::never(), None)).await.unwrap();
         let program = program(&runtime, &lead).await;
@@ -109,7 +114,7 @@ async fn run(rig: &Rig, source: &str) -> Program {
             let run: RunId = program.spec().unwrap().run.parse().unwrap();
             runtime.answer_checkpoint(&run, question.call, "yes").await.unwrap();
         }
-        take = Take::Resume { changed: Vec::new() };
+        take = DriveMode::Resume { changed: Vec::new() };
     }
     panic!("it asks for ever");
 }
@@ -119,14 +124,20 @@ async fn program(runtime: &Runtime, lead: &AgentId) -> Program {
     runtime.program(&run).await.unwrap()
 }
 
-async fn every_script(mode: Mode) {
-    let rig = rig(mode).await;
+/// The scripts, by name.
+pub(crate) fn sources() -> Vec<(String, String)> {
     let mut names: Vec<_> = std::fs::read_dir(SCRIPTS).unwrap().map(|entry| entry.unwrap().path()).collect();
     names.retain(|path| path.extension().is_some_and(|ext| ext == "js"));
     names.sort();
-    assert!(names.len() >= 20);
-    for path in names {
-        let (name, source) = (path.file_stem().unwrap().to_owned(), std::fs::read_to_string(&path).unwrap());
+    let named = |path: std::path::PathBuf| {
+        (path.file_stem().unwrap().to_string_lossy().into_owned(), std::fs::read_to_string(&path).unwrap())
+    };
+    names.into_iter().map(named).collect()
+}
+
+async fn every_script(mode: Mode) {
+    let rig = rig_of(SimConfig::new(Answers(mode))).await;
+    for (name, source) in sources() {
         let program = run(&rig, &source).await;
         let told = format!("{name:?} {mode:?}: {}", program.digest(4_000));
         let threw = match program.end() {

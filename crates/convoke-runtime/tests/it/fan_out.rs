@@ -15,7 +15,12 @@ async fn rig(team: Team) -> Rig {
 
 /// The requests of one role, in order of arrival.
 fn requests(rig: &Rig, who: &str) -> Vec<Value> {
-    rig.sim.requests().into_iter().map(|request| (*request.body).clone()).filter(|body| role(body) == who).collect()
+    rig.sim
+        .requests()
+        .into_iter()
+        .map(|request| (*request.body).clone())
+        .filter(|body| role(body) == who)
+        .collect()
 }
 
 /// The text of the last tool result the lead has read.

@@ -1,17 +1,23 @@
-//! Forks against the simulator: the same bytes, the original's cache, nothing paid for the turns before, and nothing of the original touched.
+//! Forks against the simulator: the same bytes, the original's cache, nothing paid for the turns before, and
+//! nothing of the original touched.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use convoke_journal::{Filter, Location, StreamId};
-use convoke_kernel::{Agent, AgentId, Caps, Event, LEAD, Membership, Outcome, SessionId, Status, Summary, Usage};
-use convoke_runtime::{Crash, Error, ForkRefused, Ids, Moment, Retune, Runtime, Stop, Take, summary_of_waiting};
+use convoke_kernel::{
+    Agent, AgentId, Caps, Event, LEAD, Membership, Outcome, SessionId, Status, Summary, Usage,
+};
+use convoke_runtime::{
+    Crash, DriveMode, Error, ForkRefused, Ids, Moment, Retune, Runtime, Stop, summary_of_waiting,
+};
 use convoke_sim::{Reply, Script, SimClock, SimConfig, calls, says};
 use serde_json::json;
 
 use crate::support::{Rig, within};
 
-/// A simulator whose clock ticks whenever it is looked at, so that what was said before can be read from its cache.
+/// A simulator whose clock ticks whenever it is looked at, so that what was said before can be read from its
+/// cache.
 fn ticking(replies: impl IntoIterator<Item = Reply>) -> SimConfig {
     let ticks = AtomicU64::new(1);
     let clock = SimClock::following(move || ticks.fetch_add(1, Ordering::SeqCst));
@@ -31,7 +37,7 @@ fn replies() -> Vec<Reply> {
 }
 
 async fn drive(runtime: &Runtime, agent: &AgentId) -> Option<Outcome> {
-    within(runtime.drive(agent, Take::New, Stop::never(), None)).await.unwrap().outcome
+    within(runtime.drive(agent, DriveMode::New, Stop::never(), None)).await.unwrap().outcome
 }
 
 async fn say(runtime: &Runtime, agent: &AgentId, text: &str) -> String {
@@ -67,7 +73,8 @@ async fn the_first_request_of_a_fork_reads_the_originals_cache_and_is_all_it_pay
 
     assert_eq!(say(&runtime, &fork, "what now?").await, "third");
     let requests = rig.sim.requests();
-    let (before, first) = (&requests[2], &requests[3]);
+    let before = &requests[2];
+    let first = &requests[3];
     let usage = first.usage.unwrap();
     let known = *before.prefix_tokens.last().unwrap();
     println!(
@@ -84,7 +91,10 @@ async fn the_first_request_of_a_fork_reads_the_originals_cache_and_is_all_it_pay
     );
     let ledger = runtime.ledger(&session).await.unwrap();
     assert_eq!((ledger.caps(), ledger.spent().nano), (caps, cost));
-    assert_eq!(rig.events(&lead).await.iter().filter(|event| matches!(event, Event::ModelCalled(_))).count(), 3);
+    assert_eq!(
+        rig.events(&lead).await.iter().filter(|event| matches!(event, Event::ModelCalled(_))).count(),
+        3
+    );
 }
 
 #[tokio::test]
@@ -105,7 +115,9 @@ async fn a_session_is_forked_at_any_closed_exchange_and_goes_on_as_if_nothing_ha
     let unknown = runtime.fork(&lead, Some(9), Caps::default()).await.unwrap_err();
     assert_eq!(
         unknown.to_string(),
-        format!("{lead} has no exchange 9 (the last one is 3); `convoke runs show` tells them with their numbers")
+        format!(
+            "{lead} has no exchange 9 (the last one is 3); `convoke sessions show` tells them with their numbers"
+        )
     );
 }
 
@@ -117,7 +129,8 @@ async fn forking_needs_no_lease_and_disturbs_nobody() {
     drive(&driving, &lead).await.unwrap();
     let hold = rig.sim.hold("look", 2, 1);
     driving.say(&lead, "more", "and then?").await.unwrap();
-    let (busy, controller) = (lead.clone(), rig.controller().await);
+    let busy = lead.clone();
+    let controller = rig.controller().await;
     let under_way = tokio::spawn(async move { drive(&driving, &busy).await });
     within(hold.entered()).await;
     let open = controller.fork(&Ids::random(), &lead, Some(2), Caps::default()).await.unwrap_err();
@@ -157,7 +170,7 @@ async fn a_history_is_forked_as_it_stood_before_a_new_one_began() {
     }
 }
 
-/// What a listing shows of an agent that nobody has driven.
+/// What a listing shows of an agent that has not been driven.
 async fn waiting(rig: &Rig, agent: &AgentId) -> Summary {
     let inputs = rig.journal.inputs(&StreamId::from(agent)).await.unwrap();
     inputs.iter().find_map(|input| summary_of_waiting(input, 7)).unwrap()
@@ -179,7 +192,8 @@ async fn a_fork_that_nobody_has_driven_is_listed_and_can_be_forked_and_outlives_
 
     let streams = [StreamId::from(&lead), StreamId::from(&original)];
     rig.journal.prune(&streams).await.unwrap();
-    let all = rig.journal.list(&Filter { prefix: Some(AgentId::PREFIX.to_owned()), limit: None }).await.unwrap();
+    let all =
+        rig.journal.list(&Filter { prefix: Some(AgentId::PREFIX.to_owned()), limit: None }).await.unwrap();
     assert!(all.iter().all(|listing| listing.stream != streams[0]));
     assert_eq!(say(&runtime, &again, "what now?").await, "third");
     assert_eq!(say(&runtime, &fork, "what now?").await, "third");
@@ -197,8 +211,9 @@ async fn what_cannot_be_forked_is_said_and_leaves_nothing_behind() {
     check(&lead, None, "has answered nothing yet").await;
     check(&lead, Some(1), "has no exchange 1 (it has none)").await;
     check(&AgentId::from_bits([3; 10]), None, "there is no agent").await;
-    let all = rig.journal.list(&Filter { prefix: Some(SessionId::PREFIX.to_owned()), limit: None }).await.unwrap();
-    assert_eq!(all.len(), 1, "no envelope was granted for nobody");
+    let all =
+        rig.journal.list(&Filter { prefix: Some(SessionId::PREFIX.to_owned()), limit: None }).await.unwrap();
+    assert_eq!(all.len(), 1, "no budget was granted for nobody");
     drive(&runtime, &lead).await.unwrap();
 }
 
@@ -228,7 +243,12 @@ async fn a_fork_is_made_of_what_the_original_was_made_of_by_then() {
 
 /// Forks a session and says something to the fork; the process dies at this commit.
 async fn run(cut: Option<(Moment, usize)>) -> (Vec<String>, usize, usize) {
-    let sim = ticking([says("first"), calls("bash", json!({"command": "echo two"})), says("second"), says("third")]);
+    let sim = ticking([
+        says("first"),
+        calls("bash", json!({"command": "echo two"})),
+        says("second"),
+        says("third"),
+    ]);
     let mut rig = Rig::on(Location::Sqlite("journal.db".into()), sim).await;
     (rig.fan_out, rig.forks) = (Some(Rig::fanning_out()), true);
     let lead = {
@@ -250,7 +270,7 @@ async fn run(cut: Option<(Moment, usize)>) -> (Vec<String>, usize, usize) {
         .await;
     let (fork, _) = runtime.fork(&lead, None, Caps::default()).await.unwrap();
     runtime.say(&fork, "now", "what now?").await.unwrap();
-    let ended = within(runtime.drive(&fork, Take::New, Stop::never(), None)).await;
+    let ended = within(runtime.drive(&fork, DriveMode::New, Stop::never(), None)).await;
     drop(runtime);
     let ended = match (ended, cut) {
         (Ok(ended), None) => ended,

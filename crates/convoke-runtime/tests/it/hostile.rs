@@ -1,5 +1,6 @@
-//! Every program that attacks, in the real worker process: each ends in a way that has a type, at the latest when its time is up,
-//! and a program that runs beside them notices nothing. `CONVOKE_SOAK_HOSTILE=1` runs all of them twice and gives each its full time.
+//! Every program that attacks, in the real worker process: each ends in a way that has a type, at the latest
+//! when its time is up, and a program that runs beside them notices nothing. `CONVOKE_SOAK_HOSTILE=1` runs
+//! all of them twice and gives each its full time.
 
 #[path = "../../../convoke-script/tests/it/attacks.rs"]
 mod attacks;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use convoke_sandbox::{HelperPath, Worker, WorkerEnd, WorkerLimits};
-use convoke_script::{Ask, Call, Limits, Start, State, Told};
+use convoke_script::{Call, GuestMessage, HostMessage, Limits, Start, State};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -33,14 +34,14 @@ fn helper() -> HelperPath {
 }
 
 /// How a program ended.
-enum Ended {
+enum DriveOutcome {
     Unsound,
     State(State),
     Killed(WorkerEnd),
-    Confused(Told),
+    Confused(GuestMessage),
 }
 
-impl Ended {
+impl DriveOutcome {
     fn shown(&self) -> String {
         let mut shown = match self {
             Self::Unsound => "unsound".to_owned(),
@@ -53,13 +54,19 @@ impl Ended {
     }
 }
 
-fn begin(source: &str, limits: Limits) -> Ask {
+fn begin(source: &str, limits: Limits) -> HostMessage {
     let args = Some(json!({"modules": ["a", "b"], "lenses": ["x"]}));
-    Ask::Start(Box::new(Start { source: source.to_owned(), args, budget_total: None, spent: 0, limits }))
+    HostMessage::Start(Box::new(Start {
+        source: source.to_owned(),
+        args,
+        budget_total: None,
+        spent: 0,
+        limits,
+    }))
 }
 
 /// Runs a program to its end in a process of its own.
-async fn run(source: &str, limits: Limits, step: Duration) -> Ended {
+async fn run(source: &str, limits: Limits, step: Duration) -> DriveOutcome {
     let mut worker = Worker::start(&helper(), WorkerLimits::default()).await.unwrap();
     let mut ask = begin(source, limits);
     let mut open: Vec<Call> = Vec::new();
@@ -68,38 +75,38 @@ async fn run(source: &str, limits: Limits, step: Duration) -> Ended {
             Ok(reply) => reply,
             Err(end) => {
                 assert_eq!(worker.process_id(), None, "what cannot answer is gone");
-                return Ended::Killed(end);
+                return DriveOutcome::Killed(end);
             }
         };
         let step = match serde_json::from_str(&reply).unwrap() {
-            Told::Stepped(step) => *step,
-            Told::Unsound { .. } => return Ended::Unsound,
-            other => return Ended::Confused(other),
+            GuestMessage::Stepped(step) => *step,
+            GuestMessage::Unsound { .. } => return DriveOutcome::Unsound,
+            other => return DriveOutcome::Confused(other),
         };
         open.extend(step.calls);
         open.retain(|call| !step.cleared.contains(&call.call));
         if step.state != State::Waiting || open.is_empty() {
             worker.stop().await;
-            return Ended::State(step.state);
+            return DriveOutcome::State(step.state);
         }
         let call = open.remove(0);
-        ask = Ask::Answer { call: call.call, answer: stub::answer(&call, Mode::Ok), spent: 0 };
+        ask = HostMessage::Answer { call: call.call, answer: stub::answer(&call, Mode::Ok), spent: 0 };
     }
     worker.stop().await;
-    Ended::State(State::Waiting)
+    DriveOutcome::State(State::Waiting)
 }
 
 /// What is wrong with how an attack ended.
 async fn complaint(attack: &Attack, step: Duration) -> Option<String> {
     let ended = run(&attack.source, limits(), step).await;
     let right = match &ended {
-        Ended::Unsound => attack.allows(None),
-        Ended::State(state) => attack.allows(Some(state)),
+        DriveOutcome::Unsound => attack.allows(None),
+        DriveOutcome::State(state) => attack.allows(Some(state)),
         // Time is one of the limits, and on a busy machine the first that is met.
-        Ended::Killed(WorkerEnd::Deadline) => true,
+        DriveOutcome::Killed(WorkerEnd::Deadline) => true,
         // A process that breaks down is contained as well, but only what is said to break it may.
-        Ended::Killed(_) => attack.ends.contains(&Expected::Any),
-        Ended::Confused(_) => false,
+        DriveOutcome::Killed(_) => attack.ends.contains(&Expected::Any),
+        DriveOutcome::Confused(_) => false,
     };
     (!right).then(|| format!("{}: {}, not one of {:?}", attack.name, ended.shown(), attack.ends))
 }
@@ -108,7 +115,7 @@ async fn complaint(attack: &Attack, step: Duration) -> Option<String> {
 async fn honest() -> Value {
     let source = fs::read_to_string(format!("{SCRIPTS}/nested_fan.js")).unwrap();
     match run(&source, Limits::default(), LONG).await {
-        Ended::State(State::Returned { value: Some(value), .. }) => value,
+        DriveOutcome::State(State::Returned { value: Some(value), .. }) => value,
         other => panic!("an honest program: {}", other.shown()),
     }
 }

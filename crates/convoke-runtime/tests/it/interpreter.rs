@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use convoke_runtime::{HelperPath, Told, check_program};
+use convoke_runtime::{GuestMessage, HelperPath, check_program};
 use convoke_sandbox::{Worker, WorkerEnd, WorkerLimits};
-use convoke_script::{Answer, Ask, Start, State, Step, Want};
+use convoke_script::{Answer, HostMessage, Start, State, Step, Want};
 use serde_json::json;
 
 const META: &str = "export const meta = { name: 'tiny', description: 'asks one agent' }\n";
@@ -16,13 +16,13 @@ fn helper() -> HelperPath {
     HelperPath::new(env!("CARGO_BIN_EXE_convoke-helper").into())
 }
 
-async fn ask(worker: &mut Worker, ask: &Ask) -> Told {
+async fn ask(worker: &mut Worker, ask: &HostMessage) -> GuestMessage {
     let reply = worker.ask(&serde_json::to_string(ask).unwrap(), LONG).await.unwrap();
     serde_json::from_str(&reply).unwrap()
 }
 
-fn start(body: &str) -> Ask {
-    Ask::Start(Box::new(Start {
+fn start(body: &str) -> HostMessage {
+    HostMessage::Start(Box::new(Start {
         source: format!("{META}{body}"),
         args: Some(json!({"who": "you"})),
         budget_total: None,
@@ -31,9 +31,9 @@ fn start(body: &str) -> Ask {
     }))
 }
 
-fn stepped(told: Told) -> Step {
+fn stepped(told: GuestMessage) -> Step {
     match told {
-        Told::Stepped(step) => *step,
+        GuestMessage::Stepped(step) => *step,
         other => panic!("no step: {other:?}"),
     }
 }
@@ -41,22 +41,23 @@ fn stepped(told: Told) -> Step {
 #[tokio::test]
 async fn a_program_is_checked_behind_the_lock() {
     let told = check_program(&helper(), &format!("{META}return await agent('hello')")).await.unwrap();
-    let Told::Sound { meta, .. } = &told else { panic!("{told:?}") };
+    let GuestMessage::Sound { meta, .. } = &told else { panic!("{told:?}") };
     assert_eq!((meta.name.as_str(), meta.description.as_str()), ("tiny", "asks one agent"));
     let told = check_program(&helper(), &format!("{META}return (")).await.unwrap();
-    assert!(matches!(&told, Told::Unsound { problems } if !problems.is_empty()), "{told:?}");
+    assert!(matches!(&told, GuestMessage::Unsound { problems } if !problems.is_empty()), "{told:?}");
 }
 
 #[tokio::test]
 async fn a_program_runs_behind_the_lock_from_wait_to_wait() {
     let mut worker = Worker::start(&helper(), WorkerLimits::default()).await.unwrap();
-    let source =
-        "const said = await agent(`greet ${args.who}`, {label: 'greeter'})\nreturn {said, of: [1, 2].map(n => n * 2)}";
+    let source = "const said = await agent(`greet ${args.who}`, {label: 'greeter'})\nreturn \
+        {said, of: [1, 2].map(n => n * 2)}";
     let step = stepped(ask(&mut worker, &start(source)).await);
     assert_eq!(step.state, State::Waiting);
     let [call] = &step.calls[..] else { panic!("{step:?}") };
     assert!(matches!(&call.want, Want::Agent(agent) if agent.prompt == "greet you"), "{call:?}");
-    let answer = Ask::Answer { call: call.call, answer: Answer::Value { value: json!("hello") }, spent: 10 };
+    let answer =
+        HostMessage::Answer { call: call.call, answer: Answer::Value { value: json!("hello") }, spent: 10 };
     let step = stepped(ask(&mut worker, &answer).await);
     let State::Returned { value, .. } = step.state else { panic!("{step:?}") };
     assert_eq!(value, Some(json!({"said": "hello", "of": [2, 4]})));
@@ -66,7 +67,8 @@ async fn a_program_runs_behind_the_lock_from_wait_to_wait() {
 #[tokio::test]
 async fn dates_are_in_utc_and_need_no_file() {
     let mut worker = Worker::start(&helper(), WorkerLimits::default()).await.unwrap();
-    let source = "const d = new Date(2024, 0, 2, 3)\nreturn [d.toISOString(), d.getTimezoneOffset(), String(new Date(0)).slice(0, 24)]";
+    let source = "const d = new Date(2024, 0, 2, 3)\nreturn [d.toISOString(), d.getTimezoneOffset(), \
+        String(new Date(0)).slice(0, 24)]";
     let State::Returned { value, .. } = stepped(ask(&mut worker, &start(source)).await).state else {
         panic!("no value")
     };
@@ -81,7 +83,9 @@ async fn a_native_loop_that_no_engine_interrupts_ends_at_the_deadline() {
     // The engine may find its own limit first; in neither case does it hang.
     match end {
         Err(WorkerEnd::Deadline) => assert_eq!(worker.process_id(), None),
-        Ok(reply) => assert!(matches!(stepped(serde_json::from_str(&reply).unwrap()).state, State::Failed { .. })),
+        Ok(reply) => {
+            assert!(matches!(stepped(serde_json::from_str(&reply).unwrap()).state, State::Failed { .. }))
+        }
         other => panic!("{other:?}"),
     }
 }

@@ -2,7 +2,7 @@
 
 use convoke_claude::{Endpoint, Models, capabilities};
 use convoke_kernel::{Event, FailureKind, Outcome};
-use convoke_runtime::{Start, Stop, Take};
+use convoke_runtime::{DriveMode, Start, Stop};
 use convoke_sim::{
     EndpointKind, Fault, FaultKind, Reply, Script, Scripted, SimConfig, calls, calls_many, calls_raw,
     cut_at_max_tokens, empty, raw, refuses, says,
@@ -95,25 +95,30 @@ async fn d8_6_the_turn_limit_is_followed_by_one_hand_back() {
     // The next input goes behind the refused call's result, and the history stays legal.
     let runtime = rig.life(None).await;
     runtime.say(&agent, "again", "and now?").await.unwrap();
-    let ended = runtime.drive(&agent, Take::New, Stop::never(), None).await.unwrap();
+    let ended = runtime.drive(&agent, DriveMode::New, Stop::never(), None).await.unwrap();
     assert_eq!(ended.outcome, Some(Outcome::Ok { text: "More then.".into() }));
     assert_eq!(rig.sim.requests()[2].body["messages"].as_array().unwrap().len(), 6);
 }
 
 #[tokio::test]
 async fn a_refusal_is_a_failure_and_the_next_input_is_legal() {
-    let rig =
-        Rig::new(Script::new().conversation("*", [refuses("not that").when_last_contains("nicely", says("fine"))]))
-            .await;
+    let rig = Rig::new(
+        Script::new().conversation("*", [refuses("not that").when_last_contains("nicely", says("fine"))]),
+    )
+    .await;
     let (agent, ended) = rig.ask("bad").await;
     assert!(
         matches!(ended.outcome, Some(Outcome::Failed { kind: FailureKind::Refused, ref message, .. }) if message == "not that")
     );
     let runtime = rig.life(None).await;
     runtime.say(&agent, "k2", "nicely").await.unwrap();
-    let ended = runtime.drive(&agent, Take::New, Stop::never(), None).await.unwrap();
+    let ended = runtime.drive(&agent, DriveMode::New, Stop::never(), None).await.unwrap();
     assert_eq!(ended.outcome, Some(Outcome::Ok { text: "fine".into() }));
-    assert_eq!(rig.sim.requests()[1].body["messages"].as_array().unwrap().len(), 1, "the refused message is gone");
+    assert_eq!(
+        rig.sim.requests()[1].body["messages"].as_array().unwrap().len(),
+        1,
+        "the refused message is gone"
+    );
 }
 
 #[tokio::test]
@@ -187,7 +192,7 @@ async fn a_generic_endpoint_gets_the_same_tool_with_a_schema_and_nothing_it_does
     let capabilities = capabilities(&model, &Endpoint::generic(), Some("xhigh")).unwrap();
     let runtime = rig.life(None).await;
     let agent = runtime.start(Start { capabilities, ..rig.start() }, "go").await.unwrap();
-    let ended = runtime.drive(&agent, Take::New, Stop::never(), None).await.unwrap();
+    let ended = runtime.drive(&agent, DriveMode::New, Stop::never(), None).await.unwrap();
     assert_eq!(ended.outcome, Some(Outcome::Ok { text: "ok".into() }));
     let body = rig.sim.requests()[0].body.clone();
     assert_eq!(body["tools"][0]["input_schema"]["type"], "object");

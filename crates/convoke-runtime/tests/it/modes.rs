@@ -1,9 +1,9 @@
-//! Orchestration mode over HTTP: what the requests of a session hold when the switch is turned, turns fail and the
-//! server does or does not know system messages inside a conversation.
+//! Orchestration mode over HTTP: what the requests of a session hold when the switch is turned, turns fail
+//! and the server does or does not know system messages inside a conversation.
 
 use convoke_claude::{Endpoint, Models, capabilities, ceilings};
 use convoke_kernel::{AgentId, Child, FailureKind, FanOut, Outcome};
-use convoke_runtime::{Runtime, Start, Stop, Take};
+use convoke_runtime::{DriveMode, Runtime, Start, Stop};
 use convoke_sim::{EndpointKind, Fault, FaultKind, Received, Reply, Script, SimConfig, refuses, says};
 use serde_json::Value;
 
@@ -12,18 +12,21 @@ use crate::support::{MODEL, Rig, within};
 
 /// A model and the kind of server it is behind.
 #[derive(Clone, Copy)]
-struct Place {
+struct ModelAndServer {
     model: &'static str,
     endpoint: EndpointKind,
 }
 
-const WITH_ROLE: Place = Place { model: MODEL, endpoint: EndpointKind::Anthropic };
-const WITHOUT_ROLE: Place = Place { model: "claude-opus-4-7", endpoint: EndpointKind::Anthropic };
-const OLD_SERVER: Place = Place { model: MODEL, endpoint: EndpointKind::Generic };
+const WITH_ROLE: ModelAndServer = ModelAndServer { model: MODEL, endpoint: EndpointKind::Anthropic };
+const WITHOUT_ROLE: ModelAndServer =
+    ModelAndServer { model: "claude-opus-4-7", endpoint: EndpointKind::Anthropic };
+const OLD_SERVER: ModelAndServer = ModelAndServer { model: MODEL, endpoint: EndpointKind::Generic };
 
 /// Replies to as many turns as a test has; what is told to be refused is.
 fn replies() -> Vec<Reply> {
-    (0..40).map(|turn| says(&format!("reply {turn}")).when_last_contains("refuse this", refuses("no"))).collect()
+    (0..40)
+        .map(|turn| says(&format!("reply {turn}")).when_last_contains("refuse this", refuses("no")))
+        .collect()
 }
 
 struct Session {
@@ -35,7 +38,7 @@ struct Session {
 }
 
 impl Session {
-    async fn new(place: Place, mode: bool) -> Self {
+    async fn new(place: ModelAndServer, mode: bool) -> Self {
         let script = SimConfig::from(Script::new().conversation("*", replies()));
         let rig = Rig::new(script.endpoint(place.endpoint)).await;
         let start = start(&rig, place.model, place.endpoint, mode);
@@ -53,17 +56,18 @@ impl Session {
 
     async fn switch(&mut self, on: bool) {
         self.inputs += 1;
-        let (lead, key) = (self.lead.as_ref().unwrap(), format!("mode {}", self.inputs));
+        let lead = self.lead.as_ref().unwrap();
+        let key = format!("mode {}", self.inputs);
         self.runtime.set_mode(lead, &key, on).await.unwrap();
     }
 
-    async fn drive(&self, take: Take) -> Option<Outcome> {
+    async fn drive(&self, take: DriveMode) -> Option<Outcome> {
         let lead = self.lead.as_ref().unwrap();
         within(self.runtime.drive(lead, take, Stop::never(), None)).await.unwrap().outcome
     }
 
-    /// Plays `+` and `-` (the switch), `.` (a turn that is answered), `x` (one whose reply fails for good) and `r` (one
-    /// that the model refuses), each driven before the next.
+    /// Plays `+` and `-` (the switch), `.` (a turn that is answered), `x` (one whose reply fails for good)
+    /// and `r` (one that the model refuses), each driven before the next.
     async fn play(&mut self, script: &str) {
         for step in script.chars() {
             match step {
@@ -75,7 +79,7 @@ impl Session {
                     }
                     let text = if step == 'r' { "refuse this" } else { "look" };
                     self.say(&format!("{text}, said as {}", self.inputs)).await;
-                    let outcome = self.drive(Take::New).await.unwrap();
+                    let outcome = self.drive(DriveMode::New).await.unwrap();
                     assert_eq!(outcome.failure().is_none(), step == '.', "{step}: {outcome:?}");
                 }
             }
@@ -90,7 +94,8 @@ impl Session {
 
 fn start(rig: &Rig, model: &str, endpoint: EndpointKind, mode: bool) -> Start {
     let table = Models::builtin().get(model);
-    let endpoint = if endpoint == EndpointKind::Generic { Endpoint::generic() } else { Endpoint::anthropic() };
+    let endpoint =
+        if endpoint == EndpointKind::Generic { Endpoint::generic() } else { Endpoint::anthropic() };
     let capabilities = capabilities(&table, &endpoint, None).unwrap();
     let known = Rig::fanning_out();
     let rates = ceilings(&table);
@@ -220,7 +225,10 @@ async fn d2_10_the_top_level_system_stays_whatever_the_switch_does() {
         let first = &requests[0].body;
         assert!(!first["system"].to_string().contains("orchestration mode"), "{}", first["system"]);
         for request in &requests {
-            assert_eq!((&request.body["system"], &request.body["tools"]), (&first["system"], &first["tools"]));
+            assert_eq!(
+                (&request.body["system"], &request.body["tools"]),
+                (&first["system"], &first["tools"])
+            );
         }
     }
 }
@@ -236,7 +244,7 @@ async fn switches_and_words_that_wait_are_taken_in_the_order_they_came() {
     session.switch(true).await;
     session.say("three").await;
     session.say("four").await;
-    let outcome = session.drive(Take::New).await;
+    let outcome = session.drive(DriveMode::New).await;
     assert_eq!(outcome, Some(Outcome::Ok { text: "reply 3".into() }));
     assert_eq!(session.carried(), "EXE_");
 }
@@ -249,23 +257,25 @@ async fn a_failed_first_turn_that_is_resumed_is_offered_again_as_the_switch_stan
         if switched {
             session.switch(false).await;
         }
-        let outcome = session.drive(Take::Resume { changed: vec![] }).await;
+        let outcome = session.drive(DriveMode::Resume { changed: vec![] }).await;
         assert_eq!(outcome, Some(Outcome::Ok { text: "reply 0".into() }));
         assert_eq!(session.carried(), expected);
     }
 }
 
-/// The mission knew one model with the role; the table knows more, and every one of them is asked in its own way.
+/// The mission knew one model with the role; the table knows more, and every one of them is asked in its own
+/// way.
 #[tokio::test]
 async fn d1_7_system_messages_go_to_the_models_that_take_them_and_marked_reminders_to_the_others() {
-    let (mut with, mut without) = (0, 0);
+    let mut with = 0;
+    let mut without = 0;
     for model in Models::builtin().iter().filter(|model| model.id.starts_with("claude")) {
         let script = Script::new().conversation("*", [says("ok")]);
         let rig = Rig::new(script).await;
         let start = start(&rig, &model.id, EndpointKind::Anthropic, true);
         let runtime = rig.life(None).await;
         let lead = runtime.start(start, "look").await.unwrap();
-        let ended = within(runtime.drive(&lead, Take::New, Stop::never(), None)).await.unwrap();
+        let ended = within(runtime.drive(&lead, DriveMode::New, Stop::never(), None)).await.unwrap();
         assert_eq!(ended.outcome, Some(Outcome::Ok { text: "ok".into() }), "{}", model.id);
         let requests = rig.sim.requests();
         let by_role = requests[0].body["messages"].as_array().unwrap().last().unwrap()["role"] == "system";
@@ -280,7 +290,7 @@ async fn d1_7_system_messages_go_to_the_models_that_take_them_and_marked_reminde
 async fn a_refused_turn_is_a_failure_and_leaves_no_trace_in_the_next_request() {
     let mut session = Session::new(WITHOUT_ROLE, true).await;
     session.say("refuse this").await;
-    let refused = session.drive(Take::New).await.unwrap();
+    let refused = session.drive(DriveMode::New).await.unwrap();
     assert_eq!(refused.failure(), Some(FailureKind::Refused));
     session.play(".").await;
     let requests = session.rig.sim.requests();

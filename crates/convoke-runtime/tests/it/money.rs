@@ -1,5 +1,5 @@
-//! Money, against a bill that the client has no part in: caps that hold whatever happens, a ledger that never says less
-//! than the bill, and envelopes that are used before anything is refused.
+//! Money, against a bill that the client has no part in: caps that hold whatever happens, a ledger that never
+//! says less than the bill, and budgets that are used before anything is refused.
 
 mod caps;
 mod kills;
@@ -12,9 +12,10 @@ use std::time::Duration;
 
 use convoke_claude::{Models, Timeouts, ceilings};
 use convoke_kernel::{AgentId, Amount, Caps, FailureKind, LEAST_MAX_TOKENS, Ledger, Outcome, SessionId};
-use convoke_runtime::{Clock, Crash, Error, Moment, Start, Stop, Take};
+use convoke_runtime::{Clock, Crash, DriveMode, Error, Moment, Start, Stop};
 use convoke_sim::{
-    Brain, Context, Fault, FaultKind, Received, Script, Scripted, SimClock, SimConfig, calls, says, tool_use_id,
+    Brain, Context, Fault, FaultKind, Received, Script, Scripted, SimClock, SimConfig, calls, says,
+    tool_use_id,
 };
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -59,7 +60,9 @@ fn sizes(variable: &str, usual: u64) -> (u64, u64) {
 async fn over_random_schedules_with_crashes_the_bill_is_within_the_caps_and_the_ledger_covers_it() {
     let (first, count) = sizes("CONVOKE_SOAK_MONEY", 16);
     println!("seeds {first} to {}", first + count - 1);
-    let (mut all, mut tasks, mut seeds) = (Vec::new(), JoinSet::new(), first..first + count);
+    let mut all = Vec::new();
+    let mut tasks = JoinSet::new();
+    let mut seeds = first..first + count;
     loop {
         while tasks.len() < 4
             && let Some(seed) = seeds.next()
@@ -69,14 +72,22 @@ async fn over_random_schedules_with_crashes_the_bill_is_within_the_caps_and_the_
         let Some(played) = tasks.join_next().await else { break };
         all.push(played.unwrap());
     }
-    let (mut requests, mut crashes, mut declined) = (0, 0, 0);
+    let mut requests = 0;
+    let mut crashes = 0;
+    let mut declined = 0;
     for (_, seen) in &all {
-        (requests, crashes, declined) = (requests + seen.requests, crashes + seen.crashes, declined + seen.declined);
+        (requests, crashes, declined) =
+            (requests + seen.requests, crashes + seen.crashes, declined + seen.declined);
     }
     let peak = all.iter().map(|(_, seen)| seen.peak).max().unwrap();
-    println!("{requests} requests, at most {peak} at once; {crashes} crashes; {declined} grants declined as stale");
-    let short: Vec<(u64, u64)> =
-        all.iter().filter(|(_, seen)| seen.endless).filter_map(|(seed, seen)| Some((seen.share?, *seed))).collect();
+    println!(
+        "{requests} requests, at most {peak} at once; {crashes} crashes; {declined} grants declined as stale"
+    );
+    let short: Vec<(u64, u64)> = all
+        .iter()
+        .filter(|(_, seen)| seen.endless)
+        .filter_map(|(seed, seen)| Some((seen.share?, *seed)))
+        .collect();
     let billed = all.iter().filter(|(_, seen)| seen.endless).filter_map(|(_, seen)| seen.billed);
     println!("share of the cap spent: {:?}", schedules::histogram(short.iter().map(|(share, _)| *share)));
     println!("share of the cap billed: {:?}", schedules::histogram(billed));
@@ -98,7 +109,7 @@ async fn books_that_forget_lost_replies_are_found_out() {
     assert!(found > 0, "nobody noticed");
 }
 
-/// Spends all it is given: every reply fills its room, and nobody is done before being told to hand back.
+/// Spends all it is given: every reply fills its room, and no agent is done before being told to hand back.
 struct Spender {
     subtasks: usize,
     /// Whether the lead goes on by itself when its workers are done.
@@ -132,7 +143,9 @@ impl Brain for Spender {
 fn is_hand_back(request: &Value) -> bool {
     let messages = request["messages"].as_array().unwrap();
     let blocks = messages.last().unwrap()["content"].as_array().unwrap();
-    blocks.iter().any(|block| block["text"].as_str().is_some_and(|text| text.contains("this is the last reply")))
+    blocks
+        .iter()
+        .any(|block| block["text"].as_str().is_some_and(|text| text.contains("this is the last reply")))
 }
 
 /// Dies once, around the nth commit, and stays dead.
@@ -152,7 +165,8 @@ async fn session(rig: &Rig, agent: &AgentId) -> SessionId {
 
 /// What is booked covers the bill, and neither is above the cap.
 fn check_books(rig: &Rig, ledger: &Ledger, cap: u64) {
-    let (bill, used) = (rig.sim.bill().total_nano, ledger.spent().plus(ledger.held()).nano);
+    let bill = rig.sim.bill().total_nano;
+    let used = ledger.spent().plus(ledger.held()).nano;
     assert!(bill <= used && used <= cap, "bill {bill}, booked {used}, cap {cap}");
 }
 
@@ -163,7 +177,8 @@ async fn spend(seed: u64) {
     let clock = SimClock::following(move || ticks.fetch_add(1, Ordering::SeqCst) as u64);
     let brain = Spender { subtasks: dice.roll(64, 120) as usize, insists };
     let mut rig = Rig::new(SimConfig { clock, ..SimConfig::new(brain) }).await;
-    rig.timeouts = Timeouts { idle: Duration::from_secs(20), ..Timeouts::default() };
+    rig.timeouts =
+        Timeouts { first: Duration::from_secs(20), idle: Duration::from_secs(20), ..Timeouts::default() };
     rig.fan_out = Some(Rig::fanning_out());
     rig.max_concurrent = 64;
     rig.lost_replies = true;
@@ -177,7 +192,9 @@ async fn spend(seed: u64) {
         kinds.extend(FaultKind::all_transient());
     }
     for _ in 0..dice.roll(5, 30) {
-        rig.sim.push_fault(Fault::new(dice.of(&kinds)).at(dice.roll(0, 8) as usize).times(dice.roll(1, 3) as u32));
+        rig.sim.push_fault(
+            Fault::new(dice.of(&kinds)).at(dice.roll(0, 8) as usize).times(dice.roll(1, 3) as u32),
+        );
     }
     let first = rig.life(None).await;
     let agent = first.start(rig.start(), "spend it").await.unwrap();
@@ -186,7 +203,7 @@ async fn spend(seed: u64) {
         let moment = dice.of(&[Moment::BeforeCommit, Moment::AfterCommit]);
         let crash = (lives < 2).then(|| dies_at(dice.roll(5, 400) as usize, moment));
         let runtime = rig.life(crash).await;
-        let take = if lives == 0 { Take::New } else { Take::Resume { changed: vec![] } };
+        let take = if lives == 0 { DriveMode::New } else { DriveMode::Resume { changed: vec![] } };
         let driven = within(runtime.drive(&agent, take, Stop::never(), None)).await;
         lives += 1;
         if rig.folded(&agent).await.is_started() {
@@ -203,11 +220,13 @@ async fn spend(seed: u64) {
     check_books(&rig, &ledger, cap);
     assert_eq!(ledger.held(), Amount::ZERO);
     let percent = |nano: u64| nano as f64 * 100.0 / cap as f64;
-    let (spent, billed) = (percent(ledger.spent().nano), percent(rig.sim.bill().total_nano));
+    let spent = percent(ledger.spent().nano);
+    let billed = percent(rig.sim.bill().total_nano);
     let unsure = percent(ledger.unconfirmed().nano);
     let requests = rig.sim.requests();
     println!(
-        "seed {seed}: ${} cap, {} lives, {} agents at once, {} requests, {} at once; spent {spent:.1} % ({unsure:.1} % unconfirmed), billed {billed:.1} %",
+        "seed {seed}: ${} cap, {} lives, {} agents at once, {} requests, {} at once; spent {spent:.1} % \
+            ({unsure:.1} % unconfirmed), billed {billed:.1} %",
         cap / DOLLAR,
         lives,
         at_work(&requests),
@@ -244,7 +263,7 @@ fn at_once(spans: impl Iterator<Item = (u64, u64)>) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn over_http_sixty_four_agents_spend_their_envelope_and_no_more_whatever_is_lost() {
+async fn over_http_sixty_four_agents_spend_their_budget_and_no_more_whatever_is_lost() {
     let (first, count) = sizes("CONVOKE_SOAK_MONEY_HTTP", 2);
     for seed in first..first + count {
         spend(seed).await;
@@ -307,7 +326,7 @@ async fn remembered_results_need_no_agent_and_new_ones_do() {
         if turn > 0 {
             runtime.say(&agent, &format!("turn {turn}"), "again").await.unwrap();
         }
-        let ended = within(runtime.drive(&agent, Take::New, Stop::never(), None)).await.unwrap();
+        let ended = within(runtime.drive(&agent, DriveMode::New, Stop::never(), None)).await.unwrap();
         assert_eq!(ended.outcome, Some(Outcome::Ok { text: said.into() }));
         let ledger = runtime.ledger(&session(&rig, &agent).await).await.unwrap();
         assert_eq!((ledger.agents(), count(&rig, "worker"), count(&rig, "verifier")), (2, 2, 2), "{said}");
@@ -317,20 +336,29 @@ async fn remembered_results_need_no_agent_and_new_ones_do() {
 
 #[tokio::test]
 async fn verifiers_that_nobody_needed_are_given_back() {
-    let team = Team::new([workflow(&["look at a", "look at b"]), says("one"), workflow(&["look at c"]), says("two")])
-        .workers(|subtask| {
-            looks_and_reports(subtask, if subtask.ends_with('a') { vec![finding(subtask, "low")] } else { vec![] })
-        })
-        .verifiers(|findings| looks_and_judges(findings, "confirmed"));
-    // Two workers and two verifiers are admitted; one verifier comes back, and pays for the third worker's pair.
+    let team = Team::new([
+        workflow(&["look at a", "look at b"]),
+        says("one"),
+        workflow(&["look at c"]),
+        says("two"),
+    ])
+    .workers(|subtask| {
+        looks_and_reports(
+            subtask,
+            if subtask.ends_with('a') { vec![finding(subtask, "low")] } else { vec![] },
+        )
+    })
+    .verifiers(|findings| looks_and_judges(findings, "confirmed"));
+    // Two workers and two verifiers are admitted; one verifier comes back, and pays for the third worker's
+    // pair.
     let rig = rig(team, Caps { agents: Some(5), ..Caps::default() }).await;
     let runtime = rig.life(None).await;
     let agent = runtime.start(rig.start(), "Review this").await.unwrap();
-    within(runtime.drive(&agent, Take::New, Stop::never(), None)).await.unwrap();
+    within(runtime.drive(&agent, DriveMode::New, Stop::never(), None)).await.unwrap();
     let id = session(&rig, &agent).await;
     assert_eq!(runtime.ledger(&id).await.unwrap().agents(), 3);
     runtime.say(&agent, "more", "go on").await.unwrap();
-    let ended = within(runtime.drive(&agent, Take::New, Stop::never(), None)).await.unwrap();
+    let ended = within(runtime.drive(&agent, DriveMode::New, Stop::never(), None)).await.unwrap();
     assert_eq!(ended.outcome, Some(Outcome::Ok { text: "two".into() }));
     assert_eq!(runtime.ledger(&id).await.unwrap().agents(), 4);
     assert_eq!((count(&rig, "worker"), count(&rig, "verifier")), (6, 2));
@@ -359,7 +387,8 @@ async fn past_the_minutes_only_hand_backs_start() {
         // The third request of a worker is its hand-back.
         vec![look(), look(), report(&format!("{subtask}, as far as it went"), vec![])]
     };
-    let lead = [workflow(&["look at a", "look at b", "look at c"]), says("what there is"), says("all there is")];
+    let lead =
+        [workflow(&["look at a", "look at b", "look at c"]), says("what there is"), says("all there is")];
     let team = Team::new(lead).workers(worker);
     let following = clock.clone();
     let sim = SimConfig::new(Slow { team, clock: clock.clone() });
@@ -370,12 +399,23 @@ async fn past_the_minutes_only_hand_backs_start() {
     rig.caps = Caps { ms: Some(60_000), ..Caps::default() };
     let (agent, ended) = rig.ask("Review this").await;
     let outcome = ended.outcome.unwrap();
-    assert_eq!((outcome.failure(), outcome.text()), (Some(FailureKind::Budget), "what there is"), "{outcome:?}");
+    assert_eq!(
+        (outcome.failure(), outcome.text()),
+        (Some(FailureKind::Budget), "what there is"),
+        "{outcome:?}"
+    );
     assert!(outcome.is_partial());
     let late: Vec<Received> = rig.sim.requests().into_iter().filter(|r| r.arrived_at > 1_060_000).collect();
-    assert!(late.len() >= 2 && late.iter().all(|request| is_hand_back(&request.body)), "{} late ones", late.len());
+    assert!(
+        late.len() >= 2 && late.iter().all(|request| is_hand_back(&request.body)),
+        "{} late ones",
+        late.len()
+    );
     let read = read_by_the_lead(&rig);
-    assert!(read.contains("as far as it went") && read.contains("the time granted (1 minute) is used up"), "{read}");
+    assert!(
+        read.contains("as far as it went") && read.contains("the time granted (1 minute) is used up"),
+        "{read}"
+    );
     // More time, granted by a person, lets it go on.
     let runtime = rig.life(None).await;
     let id = session(&rig, &agent).await;
@@ -396,7 +436,8 @@ async fn tokens_have_a_cap_of_their_own_and_a_new_grant_lets_the_work_go_on() {
     assert_eq!(outcome.failure(), Some(FailureKind::Budget), "{outcome:?}");
     let Outcome::Failed { message, .. } = &outcome else { panic!("{outcome:?}") };
     assert!(message.contains("of 120,000 tokens left") && message.contains("--budget-tokens"), "{message}");
-    let billed: u64 = rig.sim.bill().lines.iter().map(|l| l.usage.prompt_tokens() + l.usage.output_tokens).sum();
+    let billed: u64 =
+        rig.sim.bill().lines.iter().map(|l| l.usage.prompt_tokens() + l.usage.output_tokens).sum();
     assert!(billed <= 120_000, "{billed}");
     let runtime = rig.life(None).await;
     let id = session(&rig, &agent).await;
@@ -408,7 +449,7 @@ async fn tokens_have_a_cap_of_their_own_and_a_new_grant_lets_the_work_go_on() {
 }
 
 #[tokio::test]
-async fn an_envelope_too_small_for_the_first_request_sends_nothing_until_more_is_granted() {
+async fn a_budget_too_small_for_the_first_request_sends_nothing_until_more_is_granted() {
     let mut rig = Rig::new(Script::new().conversation("*", [says("42")])).await;
     rig.caps = Caps { nano: Some(DOLLAR / 10), ..Caps::default() };
     let (agent, ended) = rig.ask("what is it").await;
@@ -431,8 +472,10 @@ async fn a_model_without_a_price_is_not_asked_under_a_dollar_cap() {
     let runtime = rig.life(None).await;
     let start = Start { model: "some-model-of-unknown-price".into(), ..rig.start() };
     let agent = runtime.start(start, "what is it").await.unwrap();
-    let ended = within(runtime.drive(&agent, Take::New, Stop::never(), None)).await.unwrap();
-    let Some(Outcome::Failed { kind: FailureKind::Budget, message, .. }) = ended.outcome else { panic!("{ended:?}") };
+    let ended = within(runtime.drive(&agent, DriveMode::New, Stop::never(), None)).await.unwrap();
+    let Some(Outcome::Failed { kind: FailureKind::Budget, message, .. }) = ended.outcome else {
+        panic!("{ended:?}")
+    };
     assert!(message.contains("no known price"), "{message}");
     assert_eq!(rig.sim.requests().len(), 0);
 }
@@ -442,8 +485,8 @@ async fn subtasks_that_the_money_did_not_reach_are_skipped_and_listed() {
     let look = || calls("bash", json!({})).fills_max_tokens();
     let subtasks: Vec<String> = (0..6).map(|n| format!("look at part {n}")).collect();
     let subtasks: Vec<&str> = subtasks.iter().map(String::as_str).collect();
-    let team =
-        Team::new([workflow(&subtasks), says("what there is")]).workers(move |_| (0..16).map(|_| look()).collect());
+    let team = Team::new([workflow(&subtasks), says("what there is")])
+        .workers(move |_| (0..16).map(|_| look()).collect());
     let mut rig = rig(team, Caps { nano: Some(5 * DOLLAR), ..Caps::default() }).await;
     rig.max_concurrent = 1;
     let (_, ended) = rig.ask("Review this").await;
@@ -456,11 +499,13 @@ async fn subtasks_that_the_money_did_not_reach_are_skipped_and_listed() {
     assert!(rig.sim.bill().total_nano <= 5 * DOLLAR);
 }
 
-/// The result of the fan-out is longer than all the conversation before it, and the room for it was held beforehand.
+/// The result of the fan-out is longer than all the conversation before it, and the room for it was held
+/// beforehand.
 #[tokio::test]
 async fn a_lead_whose_fan_out_was_skipped_whole_can_still_say_so() {
-    let subtasks: Vec<String> =
-        (0..200).map(|n| format!("look at part {n} of the tree, {}", "at all that is below it, ".repeat(4))).collect();
+    let subtasks: Vec<String> = (0..200)
+        .map(|n| format!("look at part {n} of the tree, {}", "at all that is below it, ".repeat(4)))
+        .collect();
     let subtasks: Vec<&str> = subtasks.iter().map(String::as_str).collect();
     let team = Team::new([workflow(&subtasks).fills_max_tokens(), says("nobody looked")]);
     let rig = rig(team, Caps { nano: Some(DOLLAR * 95 / 100), ..Caps::default() }).await;
@@ -468,7 +513,11 @@ async fn a_lead_whose_fan_out_was_skipped_whole_can_still_say_so() {
     let outcome = ended.outcome.unwrap();
     let requests = rig.sim.requests();
     println!("{} bytes read, {:?}", read_by_the_lead(&rig).len(), requests[0].body["max_tokens"]);
-    assert_eq!((outcome.failure(), outcome.text()), (Some(FailureKind::Budget), "nobody looked"), "{outcome:?}");
+    assert_eq!(
+        (outcome.failure(), outcome.text()),
+        (Some(FailureKind::Budget), "nobody looked"),
+        "{outcome:?}"
+    );
     assert_eq!(requests.len(), 2);
     assert!(rig.sim.bill().total_nano <= DOLLAR * 95 / 100);
 }

@@ -1,15 +1,15 @@
-//! Refusals in a fan-out, over real HTTP on a clock that the test moves: what one conversation is told holds up no other, an overload that
-//! passes costs seconds, and one that lasts ends within five minutes. `CONVOKE_SOAK_STORM=1` runs the full sizes. How time is moved is
-//! told in `storm.rs`.
+//! Refusals in a fan-out, over real HTTP on a clock that the test moves: what one conversation is told holds
+//! up no other, an overload that passes costs seconds, and one that lasts ends within five minutes.
+//! `CONVOKE_SOAK_STORM=1` runs the full sizes. How time is moved is told in `storm.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use convoke_kernel::{Caps, Event, FailureKind, ItemStatus, Outcome, RunEvent};
-use convoke_runtime::{Governor, Notice, Stop, Take};
+use convoke_runtime::{DriveMode, Governor, Notice, Stop};
 use convoke_sim::{
-    Brain, Context, Fault, FaultKind, RateLimits, Received, Script, Scripted, SimClock, SimConfig, calls, says,
-    tool_use_id,
+    Brain, Context, Fault, FaultKind, RateLimits, Received, Script, Scripted, SimClock, SimConfig, calls,
+    says, tool_use_id,
 };
 use serde_json::{Value, json};
 
@@ -30,13 +30,16 @@ impl Brain for Short {
     fn reply(&self, request: &Value, context: &Context) -> Scripted {
         if role(request) == "lead" {
             let subtasks: Vec<&str> = self.subtasks.iter().map(String::as_str).collect();
-            return Script::new().conversation("*", [workflow(&subtasks), says("done")]).reply(request, context);
+            return Script::new()
+                .conversation("*", [workflow(&subtasks), says("done")])
+                .reply(request, context);
         }
         let reply = match context.position + 1 < self.replies {
             true => calls("note", json!({"position": context.position})),
             false => report("enough", Vec::new()),
         };
-        let mut scripted = Script::new().conversation("*", vec![reply; context.position + 1]).reply(request, context);
+        let mut scripted =
+            Script::new().conversation("*", vec![reply; context.position + 1]).reply(request, context);
         if let Some(block) = scripted.content.first_mut() {
             block["id"] = tool_use_id(context, "", 0).into();
         }
@@ -63,7 +66,7 @@ struct Played {
     requests: Vec<Received>,
     /// How often a worker's request failed and was to be sent again.
     repeated: usize,
-    /// How often all who waited were told to wait for a time.
+    /// How often all waiting requests were told to wait for a time.
     held: usize,
 }
 
@@ -100,7 +103,8 @@ impl Weather {
 
     async fn played(self) -> Played {
         let clock = convoke_runtime::Clock::stepped(1_700_000_000_000);
-        let subtasks = (0..self.agents).map(|number| format!("[conversation: w{number}] weather it")).collect();
+        let subtasks =
+            (0..self.agents).map(|number| format!("[conversation: w{number}] weather it")).collect();
         let mut config = SimConfig::new(Short { subtasks, replies: self.replies, delay: self.delay });
         config.clock = SimClock::Injected(Arc::new(Injected(clock.clone())));
         config.limits = self.limits;
@@ -118,10 +122,14 @@ impl Weather {
         let lead = runtime.start(rig.start(), "go").await.unwrap();
         let (watcher, mut told) = tokio::sync::mpsc::unbounded_channel();
         let mut crowd = Crowd::of(lead.clone());
-        let driven = tokio::spawn(async move { runtime.drive(&lead, Take::New, Stop::never(), Some(watcher)).await });
+        let driven =
+            tokio::spawn(
+                async move { runtime.drive(&lead, DriveMode::New, Stop::never(), Some(watcher)).await },
+            );
         let mut began = None;
         let mut items: Vec<Option<(u64, ItemStatus)>> = vec![None; self.agents];
-        let (mut repeated, mut held) = (0, 0);
+        let mut repeated = 0;
+        let mut held = 0;
         let mut hear = |notice: Notice, crowd: &mut Crowd| {
             match &notice {
                 Notice::Run { at, event, .. } => match &**event {
@@ -132,7 +140,8 @@ impl Weather {
                     _ => {}
                 },
                 Notice::Recorded { event, .. } => {
-                    repeated += usize::from(matches!(&**event, Event::ModelFailed(e) if e.retry_at.is_some()));
+                    repeated +=
+                        usize::from(matches!(&**event, Event::ModelFailed(e) if e.retry_at.is_some()));
                 }
                 Notice::Held { hold } => held += usize::from(hold.is_some()),
                 _ => {}
@@ -165,7 +174,8 @@ fn full() -> bool {
 #[tokio::test]
 async fn two_overloads_on_the_first_turn_of_each_of_ten_workers_cost_seconds() {
     let played = Weather::new(10).everywhere(&FaultKind::Overloaded529, 2).play().await;
-    let (last, repeated) = (played.last(), played.repeated);
+    let last = played.last();
+    let repeated = played.repeated;
     println!(
         "ten workers, two 529s each: {last} ms in all, {repeated} requests were sent again, {} waits of all",
         played.held
@@ -183,8 +193,14 @@ async fn a_limit_that_one_conversation_is_told_holds_up_no_other() {
         weather.faults.push(Fault::new(limited).on("w3").at(0));
         let played = weather.play().await;
         played.all_well();
-        let others =
-            played.items.iter().enumerate().filter(|(item, _)| *item != 3).map(|(_, (at, _))| *at).max().unwrap();
+        let others = played
+            .items
+            .iter()
+            .enumerate()
+            .filter(|(item, _)| *item != 3)
+            .map(|(_, (at, _))| *at)
+            .max()
+            .unwrap();
         println!(
             "retry-after 3600 for one of ten: the others ended after {others} ms, that one after {} ms",
             played.items[3].0
@@ -217,9 +233,11 @@ async fn a_lasting_overload_ends_everybody_within_five_minutes_and_says_why() {
         // The lead, when it is told of them.
         weather.faults.push(Fault::new(FaultKind::Overloaded529).at(1).times(u32::MAX));
         let played = weather.play().await;
-        let (last, whole) = (played.last(), played.whole);
+        let last = played.last();
+        let whole = played.whole;
         println!(
-            "{agents} workers, 529 for ever: the last ended after {last} ms, the run after {whole} ms, {} requests",
+            "{agents} workers, 529 for ever: the last ended after {last} ms, the run after {whole} ms, {} \
+                requests",
             played.requests.len()
         );
         for (_, status) in &played.items {
@@ -227,7 +245,9 @@ async fn a_lasting_overload_ends_everybody_within_five_minutes_and_says_why() {
             assert_eq!(*kind, FailureKind::Api);
             assert!(message.contains("529") || message.contains("given up"), "{message}");
         }
-        let Some(Outcome::Failed { kind, message, .. }) = &played.outcome else { panic!("{:?}", played.outcome) };
+        let Some(Outcome::Failed { kind, message, .. }) = &played.outcome else {
+            panic!("{:?}", played.outcome)
+        };
         assert_eq!(*kind, FailureKind::Api, "{message}");
         assert!(last < FIVE_MINUTES && whole < FIVE_MINUTES, "{last} ms, {whole} ms");
     }
@@ -243,7 +263,8 @@ async fn a_storm_of_short_requests_takes_at_most_twice_what_the_server_allows() 
     let limit = (agents * replies) as u64 * 50 / 5;
     let wall = played.last() as f64 / limit as f64;
     println!(
-        "{agents} agents, {replies} replies of 50 ms each, 5 at once: {} ms are {wall:.2} times the limit, {} refused",
+        "{agents} agents, {replies} replies of 50 ms each, 5 at once: {} ms are {wall:.2} times the limit, \
+            {} refused",
         played.last(),
         played.refused()
     );

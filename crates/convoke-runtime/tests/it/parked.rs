@@ -1,4 +1,4 @@
-//! Questions nobody can answer now: the agent waits, others go on, and an answer given later goes on with it.
+//! Questions without an asker: the agent waits, others go on, and an answer given later goes on with it.
 
 use convoke_kernel::{AgentId, Approvals, AskWhen, Decision, Outcome, Rule};
 use convoke_runtime::AskedCall;
@@ -13,7 +13,7 @@ fn bash(command: &str) -> Reply {
     calls("bash", json!({"command": command}))
 }
 
-/// Asks before every `rm`, and parks whoever asks.
+/// Asks before every `rm`, and parks the agent that asks.
 async fn parking(team: Team) -> Rig {
     let mut rig = rig(team).await;
     let asks = Rule { tool: None, command: Some("rm".into()), path: None, decision: Decision::Ask };
@@ -61,15 +61,24 @@ async fn one_parked_worker_waits_while_the_others_finish_and_its_answer_finishes
     let rig = parking(team).await;
     let (lead, ended) = rig.ask("go").await;
     assert!(ended.parked && ended.outcome.is_none());
-    assert_eq!((requests(&rig, "worker").len(), requests(&rig, "verifier").len()), (5, 4), "the others are done");
+    assert_eq!(
+        (requests(&rig, "worker").len(), requests(&rig, "verifier").len()),
+        (5, 4),
+        "the others are done"
+    );
     let asked = questions(&rig, &lead).await;
     assert_eq!((asked.len(), asked[0].label.as_str()), (1, "rm it"));
     answer(&rig, &asked[0], true).await;
     let ended = rig.resume(&lead).await.unwrap();
     assert_eq!(ended.outcome, Some(Outcome::Ok { text: "done".into() }));
-    assert_eq!((requests(&rig, "worker").len(), requests(&rig, "verifier").len()), (6, 6), "nothing was paid twice");
+    assert_eq!(
+        (requests(&rig, "worker").len(), requests(&rig, "verifier").len()),
+        (6, 6),
+        "nothing was paid twice"
+    );
     let read = lead_read(&rig).pop().unwrap().0;
-    let places: Vec<usize> = ["rm it", "look at b", "look at c"].iter().filter_map(|claim| read.find(claim)).collect();
+    let places: Vec<usize> =
+        ["rm it", "look at b", "look at c"].iter().filter_map(|claim| read.find(claim)).collect();
     assert!(places.len() == 3 && places.is_sorted(), "{read}");
 }
 

@@ -1,7 +1,7 @@
 //! Workflow programs through the whole circle: real interpreter processes, real HTTP, a real journal.
 
 use convoke_kernel::{AgentId, Caps, Outcome, Program, ProgramStatus, RunId, Sandbox};
-use convoke_runtime::{Ended, Stop, Take};
+use convoke_runtime::{DriveMode, DriveOutcome, Stop};
 use convoke_sim::{Fault, FaultKind, Reply, SimConfig, calls, says};
 use serde_json::{Value, json};
 
@@ -21,14 +21,14 @@ pub(crate) async fn rig(callee: impl Fn(&str) -> Vec<Reply> + Send + Sync + 'sta
 }
 
 /// Runs a program as a person does.
-pub(crate) async fn run(rig: &Rig, body: &str, args: Option<Value>) -> (AgentId, Ended, Program) {
+pub(crate) async fn run(rig: &Rig, body: &str, args: Option<Value>) -> (AgentId, DriveOutcome, Program) {
     let mut input = json!({"script": script(body)});
     if let Some(args) = args {
         input["args"] = args;
     }
     let runtime = rig.life(None).await;
     let agent = runtime.start_call(rig.start(), "workflow probe", &input).await.unwrap();
-    let ended = within(runtime.drive(&agent, Take::New, Stop::never(), None)).await.unwrap();
+    let ended = within(runtime.drive(&agent, DriveMode::New, Stop::never(), None)).await.unwrap();
     let program = program(rig, &agent).await;
     (agent, ended, program)
 }
@@ -55,10 +55,14 @@ fn says_its_prompt(prompt: &str) -> Vec<Reply> {
 #[tokio::test]
 async fn a_program_runs_its_agents_and_its_value_is_the_answer() {
     let rig = rig(says_its_prompt).await;
-    let body = "const all = await parallel(['a', 'b'].map(x => () => agent(`look at ${x}`)))\nreturn {all, args}";
+    let body =
+        "const all = await parallel(['a', 'b'].map(x => () => agent(`look at ${x}`)))\nreturn {all, args}";
     let (_, ended, program) = run(&rig, body, Some(json!({"deep": [1, null]}))).await;
     assert_eq!(program.status(), Some(ProgramStatus::Complete), "{}", program.digest(60_000));
-    assert_eq!(value(&program), json!({"all": ["did look at a", "did look at b"], "args": {"deep": [1, null]}}));
+    assert_eq!(
+        value(&program),
+        json!({"all": ["did look at a", "did look at b"], "args": {"deep": [1, null]}})
+    );
     let Some(Outcome::Ok { text }) = ended.outcome else { panic!("{:?}", ended.outcome) };
     assert!(text.contains("complete") && text.contains("did look at a"), "{text}");
     assert_eq!(rig.sim.requests().len(), 2);
@@ -67,10 +71,12 @@ async fn a_program_runs_its_agents_and_its_value_is_the_answer() {
 
 #[tokio::test]
 async fn a_schema_is_filled_by_a_tool_call_and_what_does_not_fit_is_sent_back() {
-    let rig =
-        rig(|_| vec![calls("StructuredOutput", json!({"n": "one"})), calls("StructuredOutput", json!({"n": 1}))]).await;
-    let body =
-        "return await agent('count', {schema: {type: 'object', properties: {n: {type: 'integer'}}, required: ['n']}})";
+    let rig = rig(|_| {
+        vec![calls("StructuredOutput", json!({"n": "one"})), calls("StructuredOutput", json!({"n": 1}))]
+    })
+    .await;
+    let body = "return await agent('count', {schema: {type: 'object', properties: {n: {type: 'integer'}}, \
+        required: ['n']}})";
     let (_, _, program) = run(&rig, body, None).await;
     assert_eq!(value(&program), json!({"n": 1}), "{}", program.digest(60_000));
     let second = &rig.sim.requests()[1].body["messages"];
@@ -78,27 +84,31 @@ async fn a_schema_is_filled_by_a_tool_call_and_what_does_not_fit_is_sent_back() 
 }
 
 #[tokio::test]
-async fn five_hundred_and_forty_seven_agents_under_an_envelope_of_fifty_start_none() {
+async fn five_hundred_and_forty_seven_agents_under_a_budget_of_fifty_start_none() {
     let mut rig = rig(says_its_prompt).await;
     rig.caps = Caps { agents: Some(50), ..Caps::default() };
-    let body = "return (await parallel(Array.from({length: 547}, (_, i) => () => agent(`item ${i}`)))).length";
+    let body =
+        "return (await parallel(Array.from({length: 547}, (_, i) => () => agent(`item ${i}`)))).length";
     let (lead, ended, refused) = run(&rig, body, None).await;
     assert_eq!(rig.sim.requests().len(), 0);
     let Some(Outcome::Failed { message, .. }) = &ended.outcome else { panic!("{:?}", ended.outcome) };
     assert!(message.contains("needs 547 agents, 50 of 50 are left"), "{message}");
     assert_eq!(refused.status(), None);
-    // With a larger envelope it goes on from there.
+    // With a larger budget it goes on from there.
     let runtime = rig.life(None).await;
     let session = refused.spec().unwrap().session.clone();
     runtime.grant(&session, Caps { agents: Some(547), ..Caps::default() }, "test").await.unwrap();
-    within(runtime.drive(&lead, Take::Resume { changed: Vec::new() }, Stop::never(), None)).await.unwrap();
+    within(runtime.drive(&lead, DriveMode::Resume { changed: Vec::new() }, Stop::never(), None))
+        .await
+        .unwrap();
     let program = program(&rig, &lead).await;
     assert_eq!((value(&program), rig.sim.requests().len()), (json!(547), 547));
 }
 
 /// Turns every request of the callee with this prompt down for good.
 fn turn_down(rig: &Rig, prompt: &str) {
-    rig.sim.push_fault(Fault::new(FaultKind::BadRequest400("no such thing".to_owned())).on(prompt).times(1_000));
+    rig.sim
+        .push_fault(Fault::new(FaultKind::BadRequest400("no such thing".to_owned())).on(prompt).times(1_000));
 }
 
 #[tokio::test]
@@ -124,8 +134,9 @@ async fn a_schema_that_is_never_met_throws_and_a_rate_limit_is_no_schema_failure
         _ => vec![calls("StructuredOutput", json!({"n": 1}))],
     })
     .await;
-    rig.sim
-        .push_fault(Fault::new(FaultKind::RateLimited { retry_after: Some(0), headers: true }).on("limited").times(2));
+    rig.sim.push_fault(
+        Fault::new(FaultKind::RateLimited { retry_after: Some(0), headers: true }).on("limited").times(2),
+    );
     let body = "const schema = {type: 'object', properties: {n: {type: 'integer'}}, required: ['n']}\n\
         const out = []\n\
         for (const p of ['never', 'prose', 'limited']) {\n\
@@ -172,20 +183,26 @@ async fn a_script_that_fails_its_check_is_an_error_at_once() {
     let (_, ended, program) = run(&rig, "const t = Date.now()\nawait import('fs')\nreturn t", None).await;
     assert!(program.spec().is_none(), "nothing was started");
     let Some(Outcome::Failed { text, .. }) = ended.outcome else { panic!("{:?}", ended.outcome) };
-    assert!(text.contains("line 2") && text.contains("line 3") && text.contains("nothing was started"), "{text}");
+    assert!(
+        text.contains("line 2") && text.contains("line 3") && text.contains("nothing was started"),
+        "{text}"
+    );
 }
 
 #[tokio::test]
 async fn a_finding_is_verified_with_typed_verdicts_and_a_failing_verifier_refutes_nothing() {
-    let team = Team::new([says("never asked")]).verifiers(|findings| match findings[0]["claim"].as_str().unwrap() {
-        "nobody can look" => vec![says("no"); 4],
-        _ => looks_and_judges(findings, "confirmed"),
-    });
+    let team =
+        Team::new([says("never asked")]).verifiers(|findings| match findings[0]["claim"].as_str().unwrap() {
+            "nobody can look" => vec![says("no"); 4],
+            _ => looks_and_judges(findings, "confirmed"),
+        });
     let mut rig = Rig::new(SimConfig::new(team)).await;
     rig.fan_out = Some(Rig::fanning_out());
     write(&rig, "a.txt", "one\ntwo\n");
-    let body = "const good = await verify({claim: 'line two', evidence: 'seen', citations: [{path: 'a.txt', first: 2, last: 2, quote: 'two'}]})\n\
-        const bad = await verify({claim: 'line three', citations: [{path: 'a.txt', first: 3, last: 3, quote: 'three'}]})\n\
+    let body = "const good = await verify({claim: 'line two', evidence: 'seen', citations: [{path: 'a.txt', \
+        first: 2, last: 2, quote: 'two'}]})\n\
+        const bad = await verify({claim: 'line three', citations: [{path: 'a.txt', first: 3, last: 3, \
+        quote: 'three'}]})\n\
         const blind = await verify('nobody can look')\nreturn [good, bad, blind].map(v => v.verdict)";
     let (_, _, program) = run(&rig, body, None).await;
     let value = value(&program);
@@ -202,7 +219,8 @@ async fn commands_children_kinds_of_agents_and_timers_are_the_hosts_work() {
     write(
         &rig,
         ".convoke/workflows/child.js",
-        "export const meta = {name: 'child', description: 'c'}\nreturn {got: args, by: await agent('from the child')}",
+        "export const meta = {name: 'child', description: 'c'}\nreturn {got: args, by: await agent('from \
+         the child')}",
     );
     write(
         &rig,
@@ -224,7 +242,8 @@ async fn commands_children_kinds_of_agents_and_timers_are_the_hosts_work() {
     assert_eq!(value["child"], json!({"got": [1], "by": "did from the child"}));
     assert!(value["none"].as_str().unwrap().contains("no workflow 'nowhere'"));
     assert!(value["unknown"].as_str().unwrap().contains("agentType 'nobody'"));
-    let request = rig.sim.requests().into_iter().find(|r| r.body["messages"].to_string().contains("read it")).unwrap();
+    let request =
+        rig.sim.requests().into_iter().find(|r| r.body["messages"].to_string().contains("read it")).unwrap();
     assert!(request.body["system"].to_string().contains("careful reader"));
     let tools: Vec<&str> =
         request.body["tools"].as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap()).collect();
@@ -236,8 +255,8 @@ async fn no_more_agents_are_sent_into_a_dead_account() {
     let mut rig = rig(says_its_prompt).await;
     rig.agents_at_once = Some(4);
     rig.sim.push_fault(Fault::new(FaultKind::SpendLimit).times(10_000));
-    let body =
-        "return (await parallel(Array.from({length: 100}, (_, i) => () => agent(`item ${i}`)))).filter(Boolean).length";
+    let body = "return (await parallel(Array.from({length: 100}, (_, i) => () => agent(`item \
+        ${i}`)))).filter(Boolean).length";
     let (_, _, program) = run(&rig, body, None).await;
     assert_eq!((value(&program), program.status()), (json!(0), Some(ProgramStatus::Partial)));
     let asked = rig.sim.requests().len();
@@ -256,7 +275,11 @@ async fn a_lead_launches_a_program_goes_on_and_is_told_its_end() {
     let mut rig = Rig::new(SimConfig::new(team)).await;
     rig.fan_out = Some(Rig::fanning_out());
     let (lead, ended) = rig.ask("run something").await;
-    assert!(matches!(&ended.outcome, Some(Outcome::Ok { text }) if text.contains("It says")), "{:?}", ended.outcome);
+    assert!(
+        matches!(&ended.outcome, Some(Outcome::Ok { text }) if text.contains("It says")),
+        "{:?}",
+        ended.outcome
+    );
     let requests = rig.sim.requests();
     let last = requests.iter().rfind(|r| role(&r.body) == "lead").unwrap().body["messages"].to_string();
     assert!(last.contains("runs in the background as wf_"), "{last}");
@@ -268,7 +291,8 @@ async fn a_lead_launches_a_program_goes_on_and_is_told_its_end() {
 #[tokio::test]
 async fn a_question_parks_the_run_and_the_answer_is_the_value() {
     let rig = rig(says_its_prompt).await;
-    let body = "const [who, did] = await parallel([() => checkpoint('Who decides?'), () => agent('meanwhile')])\nreturn {who, did}";
+    let body = "const [who, did] = await parallel([() => checkpoint('Who decides?'), () => \
+        agent('meanwhile')])\nreturn {who, did}";
     let (lead, ended, waiting) = run(&rig, body, None).await;
     assert!(ended.outcome.is_none() && ended.parked, "{ended:?}");
     assert_eq!(waiting.questions().len(), 1);
@@ -276,7 +300,9 @@ async fn a_question_parks_the_run_and_the_answer_is_the_value() {
     let runtime = rig.life(None).await;
     let run = RunId::derived(&["workflow", lead.as_str(), "person_1"]);
     runtime.answer_checkpoint(&run, waiting.questions()[0].call, "me").await.unwrap();
-    within(runtime.drive(&lead, Take::Resume { changed: Vec::new() }, Stop::never(), None)).await.unwrap();
+    within(runtime.drive(&lead, DriveMode::Resume { changed: Vec::new() }, Stop::never(), None))
+        .await
+        .unwrap();
     let program = program(&rig, &lead).await;
     assert_eq!(value(&program), json!({"who": "me", "did": "did meanwhile"}));
     assert_eq!(rig.sim.requests().len(), 1, "nobody is asked twice");
@@ -284,11 +310,13 @@ async fn a_question_parks_the_run_and_the_answer_is_the_value() {
 
 #[tokio::test]
 async fn an_agent_in_a_worktree_leaves_the_checkout_alone_and_says_where_its_work_is() {
-    let mut rig = rig(|_| vec![calls("bash", json!({"command": "echo new > made.txt"})), says("made it")]).await;
+    let mut rig =
+        rig(|_| vec![calls("bash", json!({"command": "echo new > made.txt"})), says("made it")]).await;
     rig.keeps = true;
     for args in [&["init", "-q"][..], &["commit", "-q", "--allow-empty", "-m", "x"]] {
         let identity = ["-c", "user.name=t", "-c", "user.email=t@t"];
-        let done = std::process::Command::new("git").args(identity).args(args).current_dir(rig.work.path()).status();
+        let done =
+            std::process::Command::new("git").args(identity).args(args).current_dir(rig.work.path()).status();
         assert!(done.unwrap().success());
     }
     let (_, _, program) = run(&rig, "return await agent('make', {isolation: 'worktree'})", None).await;
@@ -305,7 +333,8 @@ async fn without_consent_a_person_is_shown_what_a_program_would_do_and_no_is_no(
     let lead = [
         calls(
             "Workflow",
-            json!({"script": script("phase('Look')\nreturn await parallel([1, 2].map(n => () => agent(`n ${n}`)))")}),
+            json!({"script": script("phase('Look')\nreturn await parallel([1, 2].map(n => () => agent(`n \
+                ${n}`)))")}),
         ),
         says("Then I do it alone."),
     ];

@@ -1,7 +1,7 @@
 //! What programs may not do to their host: keep it waiting, keep its money, or be told what is no longer so.
 
 use convoke_kernel::{Caps, Outcome, ProgramStatus, RunId, Sandbox};
-use convoke_runtime::{Stop, Take};
+use convoke_runtime::{DriveMode, Stop};
 use convoke_sim::{SimConfig, calls, says};
 use serde_json::{Value, json};
 
@@ -28,8 +28,8 @@ async fn a_result_whose_file_was_taken_back_is_not_served_though_it_came_by_the_
 #[tokio::test]
 async fn a_run_that_has_ended_waits_for_no_timer() {
     let rig = rig(|_| vec![says("quick")]).await;
-    let body =
-        "setTimeout(() => log('late'), 3_600_000)\nreturn await Promise.race([agent('a'), new Promise(() => {})])";
+    let body = "setTimeout(() => log('late'), 3_600_000)\nreturn await Promise.race([agent('a'), new \
+        Promise(() => {})])";
     let (_, _, program) = within(run(&rig, body, None)).await;
     assert_eq!((value(&program), program.status()), (json!("quick"), Some(ProgramStatus::Complete)));
 }
@@ -43,7 +43,10 @@ async fn a_value_that_cannot_cross_is_a_failed_agent_and_the_run_goes_on() {
     assert!(value(&deep).as_str().unwrap().contains("nested too deep"), "{}", deep.digest(9_000));
     let args = (0..120).fold(json!(1), |value, _| json!([value]));
     let (_, ended, _) = run(&rig, "return 1", Some(args)).await;
-    assert!(matches!(&ended.outcome, Some(Outcome::Failed { text, .. }) if text.contains("levels deep")), "{ended:?}");
+    assert!(
+        matches!(&ended.outcome, Some(Outcome::Failed { text, .. }) if text.contains("levels deep")),
+        "{ended:?}"
+    );
 }
 
 #[tokio::test]
@@ -78,8 +81,9 @@ async fn a_skipped_call_gives_back_what_its_agent_held() {
     let lead = runtime.start_call(rig.start(), "w", &json!({ "script": script })).await.unwrap();
     let (stopper, stop) = convoke_runtime::Stopper::new();
     let driving = tokio::spawn({
-        let (runtime, lead) = (runtime.clone(), lead.clone());
-        async move { runtime.drive(&lead, Take::New, stop, None).await }
+        let runtime = runtime.clone();
+        let lead = lead.clone();
+        async move { runtime.drive(&lead, DriveMode::New, stop, None).await }
     });
     within(async {
         while rig.sim.requests().is_empty() {
@@ -92,7 +96,9 @@ async fn a_skipped_call_gives_back_what_its_agent_held() {
     let id = RunId::derived(&["workflow", lead.as_str(), "person_1"]);
     let stopped = program(&rig, &lead).await;
     runtime.skip_call(&id, 1).await.unwrap();
-    within(runtime.drive(&lead, Take::Resume { changed: Vec::new() }, Stop::never(), None)).await.unwrap();
+    within(runtime.drive(&lead, DriveMode::Resume { changed: Vec::new() }, Stop::never(), None))
+        .await
+        .unwrap();
     let done = program(&rig, &lead).await;
     assert_eq!((value(&done), done.status()), (json!([Value::Null, "fine"]), Some(ProgramStatus::Complete)));
     let ledger = runtime.ledger(&stopped.spec().unwrap().session).await.unwrap();
@@ -103,13 +109,16 @@ async fn a_skipped_call_gives_back_what_its_agent_held() {
 #[tokio::test]
 async fn mending_a_script_that_lies_in_the_directory_pays_for_nothing_again() {
     let rig = rig(|prompt| vec![says(&format!("did {prompt}"))]).await;
-    let bodies =
-        ["return [await agent('a'), await agent('b'), no.such]", "return [await agent('a'), await agent('b')]"];
+    let bodies = [
+        "return [await agent('a'), await agent('b'), no.such]",
+        "return [await agent('a'), await agent('b')]",
+    ];
     for body in bodies {
         // Where people keep it: in the directory itself, saved or not.
         std::fs::write(rig.work.path().join("mine.js"), crate::programs::script(body)).unwrap();
         std::fs::create_dir_all(rig.work.path().join(".convoke/workflows")).unwrap();
-        std::fs::write(rig.work.path().join(".convoke/workflows/mine.js"), crate::programs::script(body)).unwrap();
+        std::fs::write(rig.work.path().join(".convoke/workflows/mine.js"), crate::programs::script(body))
+            .unwrap();
         let (_, _, program) = run(&rig, body, None).await;
         assert_eq!(program.counts().ok, 2);
     }
@@ -119,7 +128,8 @@ async fn mending_a_script_that_lies_in_the_directory_pays_for_nothing_again() {
 #[tokio::test]
 async fn a_command_gives_a_program_all_it_printed_and_nothing_else() {
     let rig = rig(|_| vec![says("x")]).await.confined(Sandbox::Workspace);
-    let body = "const long = await sh('seq 1 5000'), none = await sh('grep -c zzz /dev/null'), out = await sh('echo a; exit 3')\n\
+    let body = "const long = await sh('seq 1 5000'), none = await sh('grep -c zzz /dev/null'), out = await \
+        sh('echo a; exit 3')\n\
         return {lines: long.output.split('\\n').length, none: Number(none.output), code: none.code, out, cut: long.truncated}";
     let (_, _, program) = run(&rig, body, None).await;
     let out = json!({"ok": false, "code": 3, "output": "a\n", "truncated": false});
@@ -137,9 +147,11 @@ async fn a_command_gives_a_program_all_it_printed_and_nothing_else() {
 async fn a_loop_over_the_budget_ends_when_no_request_fits_any_more() {
     let mut rig = rig(|prompt| vec![says(&format!("did {prompt}"))]).await;
     rig.caps = Caps { tokens: Some(120_000), ..Caps::default() };
-    let body = "let n = 0\nwhile (budget.total && budget.remaining() > 1000 && n < 200) { n += 1; await agent(`n ${n}`).catch(() => null) }\nreturn n";
+    let body = "let n = 0\nwhile (budget.total && budget.remaining() > 1000 && n < 200) \
+        { n += 1; await agent(`n ${n}`).catch(() => null) }\nreturn n";
     let (_, _, program) = run(&rig, body, None).await;
-    let (asked, wanted) = (rig.sim.requests().len() as u64, value(&program).as_u64().unwrap());
+    let asked = rig.sim.requests().len() as u64;
+    let wanted = value(&program).as_u64().unwrap();
     assert!(wanted <= asked + 1, "{wanted} agents were wanted, {asked} could be asked");
 }
 
@@ -147,8 +159,9 @@ async fn a_loop_over_the_budget_ends_when_no_request_fits_any_more() {
 async fn a_path_that_a_rule_forbids_to_show_is_not_read_as_a_script() {
     let mut rig = rig(|_| vec![says("x")]).await;
     std::fs::write(rig.work.path().join("secret.env"), "PASSWORD=hunter2\n").unwrap();
-    rig.approvals.rules =
-        vec![serde_json::from_value(json!({"tool": "view", "path": "secret.env", "decision": "deny"})).unwrap()];
+    rig.approvals.rules = vec![
+        serde_json::from_value(json!({"tool": "view", "path": "secret.env", "decision": "deny"})).unwrap(),
+    ];
     let body = "return await workflow({scriptPath: 'secret.env'}).catch(e => e.message)";
     let (_, _, program) = run(&rig, body, None).await;
     let told = value(&program).as_str().unwrap().to_owned();
@@ -166,15 +179,16 @@ async fn a_vote_that_is_gone_when_it_is_wanted_starts_nobody_who_was_not_admitte
     let (_, _, first) = run(&rig, "return (await verify('it is so')).verdict", None).await;
     assert_eq!(value(&first), json!("confirmed"));
     let asked = rig.sim.requests().len();
-    // The vote is remembered, so the step admits nobody for it; but it has to wait, and meanwhile it is forgotten.
+    // The vote is remembered, so no agent is admitted for it; but it waits, and meanwhile it is forgotten.
     let body = "return (await parallel([() => agent('slow'), () => verify('it is so')]))[1].verdict";
     let runtime = rig.life(None).await;
     let script = crate::programs::script(body);
     let lead = runtime.start_call(rig.start(), "w", &json!({ "script": script })).await.unwrap();
     let (stopper, stop) = convoke_runtime::Stopper::new();
     let driving = tokio::spawn({
-        let (runtime, lead) = (runtime.clone(), lead.clone());
-        async move { runtime.drive(&lead, Take::New, stop, None).await }
+        let runtime = runtime.clone();
+        let lead = lead.clone();
+        async move { runtime.drive(&lead, DriveMode::New, stop, None).await }
     });
     within(async {
         while rig.sim.requests().len() == asked {
@@ -187,10 +201,16 @@ async fn a_vote_that_is_gone_when_it_is_wanted_starts_nobody_who_was_not_admitte
     rig.journal.forget_results(u64::MAX).await.unwrap();
     let id = RunId::derived(&["workflow", lead.as_str(), "person_1"]);
     runtime.skip_call(&id, 1).await.unwrap();
-    within(runtime.drive(&lead, Take::Resume { changed: Vec::new() }, Stop::never(), None)).await.unwrap();
+    within(runtime.drive(&lead, DriveMode::Resume { changed: Vec::new() }, Stop::never(), None))
+        .await
+        .unwrap();
     let done = program(&rig, &lead).await;
     assert_eq!((value(&done), done.status()), (json!("unverified"), Some(ProgramStatus::Partial)));
-    assert!(done.losses()[0].why_lost().contains("no agent had been admitted"), "{}", done.losses()[0].why_lost());
+    assert!(
+        done.losses()[0].why_lost().contains("no agent had been admitted"),
+        "{}",
+        done.losses()[0].why_lost()
+    );
     let verifiers = rig.sim.requests().iter().filter(|r| role(&r.body) == "verifier").count();
     assert_eq!(verifiers, 2, "only the first run's verifier was ever asked");
 }

@@ -1,12 +1,15 @@
-//! Results by content: what is taken instead of being worked out again, what never is, and that equal work at the same
-//! time is done once. Every session has a simulator and a directory of its own; what they share is the journal.
+//! Results by content: what is taken instead of being worked out again, what never is, and that equal work at
+//! the same time is done once. Every session has a simulator and a directory of its own; what they share is
+//! the journal.
 
 use std::path::PathBuf;
 
 use convoke_claude::{Endpoint, Models, capabilities};
 use convoke_journal::{Batch, Journal, Location, Options, Process, StreamId};
 use convoke_kernel::{Event, Outcome, Role, RunEvent, RunId};
-use convoke_runtime::{Clock, Crash, Error, Moment, Notice, Runtime, Stop, StopLevel, Stopper, Take, Watcher};
+use convoke_runtime::{
+    Clock, Crash, DriveMode, Error, Moment, Notice, Runtime, Stop, StopLevel, Stopper, Watcher,
+};
 use convoke_sim::{Fault, FaultKind, Reply, SimConfig, calls, cut_at_max_tokens, empty, refuses, says};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -20,9 +23,10 @@ use crate::workers::{only_result, requests, started};
 const TWO_HOURS: u64 = 2 * 3_600_000 + 60_000;
 
 /// A journal for several sessions.
-struct Shelf(TempDir);
+struct LibraryFolder(TempDir);
 
-/// What a session came to: requests of workers and of verifiers, what its lead read, its own name and its agents.
+/// What a session came to: requests of workers and of verifiers, what its lead read, its own name and its
+/// agents.
 struct Session {
     workers: usize,
     verifiers: usize,
@@ -31,7 +35,7 @@ struct Session {
     agents: u32,
 }
 
-impl Shelf {
+impl LibraryFolder {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -58,7 +62,8 @@ impl Shelf {
         assert_eq!(ended.outcome, Some(Outcome::Ok { text: "done".into() }));
         let name = rig.folded(&lead).await.spec().unwrap().session.clone();
         let agents = rig.life(None).await.ledger(&name).await.unwrap().agents();
-        let (workers, verifiers) = (requests(&rig, "worker").len(), requests(&rig, "verifier").len());
+        let workers = requests(&rig, "worker").len();
+        let verifiers = requests(&rig, "verifier").len();
         Session { workers, verifiers, read: only_result(&rig), name: name.to_string(), agents }
     }
 }
@@ -75,12 +80,12 @@ fn check_contains(text: &str, parts: &[&str]) {
 
 #[tokio::test]
 async fn d6_1_d6_2_d6_3_equal_work_is_taken_from_the_journal_and_the_lead_is_told_from_where_and_how_old() {
-    let shelf = Shelf::new();
-    let first = shelf.session(team(&["look at a", "look at b"])).await;
+    let folder = LibraryFolder::new();
+    let first = folder.session(team(&["look at a", "look at b"])).await;
     assert_eq!((first.workers, first.verifiers, first.agents), (4, 4, 4));
     assert!(!first.read.contains("are from run"), "{}", first.read);
     let later = |rig: &mut Rig| rig.clock = Clock::jumping(1_000_000 + TWO_HOURS);
-    let second = shelf.session_with(team(&["look at b", "look at a", "look at c"]), later).await;
+    let second = folder.session_with(team(&["look at b", "look at a", "look at c"]), later).await;
     assert_eq!((second.workers, second.verifiers), (2, 2), "only what is new was asked");
     assert_eq!(second.agents, 2, "what is remembered is not counted");
     let from = format!("from run {}, 2 h old", first.name);
@@ -110,8 +115,8 @@ fn other_model(rig: &mut Rig) {
 
 #[tokio::test]
 async fn d6_1_whatever_affects_the_answer_makes_it_run_again() {
-    let shelf = Shelf::new();
-    shelf.session(team(&["look"])).await;
+    let folder = LibraryFolder::new();
+    folder.session(team(&["look"])).await;
     let matters: [Change; 8] = [
         ("model", other_model),
         ("effort", |rig| rig.fan_out.as_mut().unwrap().child.capabilities.effort = Some("high".into())),
@@ -123,10 +128,10 @@ async fn d6_1_whatever_affects_the_answer_makes_it_run_again() {
         ("a removed file", |rig| std::fs::remove_file(rig.work.path().join("a.txt")).unwrap()),
     ];
     for (what, change) in matters {
-        let again = shelf.session_with(team(&["look"]), change).await;
+        let again = folder.session_with(team(&["look"]), change).await;
         assert_eq!((again.workers, again.verifiers), (2, 2), "{what}");
     }
-    let prompt = shelf.session(team(&["look closer"])).await;
+    let prompt = folder.session(team(&["look closer"])).await;
     assert_eq!((prompt.workers, prompt.verifiers), (2, 2), "the prompt");
     let does_not: [Change; 4] = [
         ("the leads turns", |rig| rig.limits.max_turns = 9),
@@ -138,16 +143,16 @@ async fn d6_1_whatever_affects_the_answer_makes_it_run_again() {
         }),
     ];
     for (what, change) in does_not {
-        let again = shelf.session_with(team(&["look"]), change).await;
+        let again = folder.session_with(team(&["look"]), change).await;
         assert_eq!((again.workers, again.verifiers), (0, 0), "{what}");
     }
 }
 
 #[tokio::test]
 async fn more_voters_are_asked_beside_those_that_have_voted() {
-    let shelf = Shelf::new();
-    shelf.session(team(&["look"])).await;
-    let more = shelf.session_with(team(&["look"]), |rig| rig.fan_out.as_mut().unwrap().voters = 3).await;
+    let folder = LibraryFolder::new();
+    folder.session(team(&["look"])).await;
+    let more = folder.session_with(team(&["look"]), |rig| rig.fan_out.as_mut().unwrap().voters = 3).await;
     assert_eq!((more.workers, more.verifiers, more.agents), (0, 4, 2));
     check_contains(&more.read, &["(note: 1 of 3 verifications are from run"]);
 }
@@ -166,7 +171,11 @@ type Soft = (&'static str, fn() -> Vec<Reply>, &'static str);
 #[tokio::test]
 async fn d6_7_what_is_less_than_a_whole_result_is_never_taken_again() {
     let soft: [Soft; 6] = [
-        ("without a look", || vec![report("r", found()), report("r", found())], "ok, degraded: the report came"),
+        (
+            "without a look",
+            || vec![report("r", found()), report("r", found())],
+            "ok, degraded: the report came",
+        ),
         ("prose", || vec![looks(), says("fine"), says("fine")], "ok, degraded: it ended in prose"),
         ("turn limit", || vec![looks(), looks(), looks(), report("r", found())], "failed(turn_limit)"),
         ("truncated", || vec![looks(), cut_at_max_tokens("half")], "failed(truncated)"),
@@ -174,12 +183,12 @@ async fn d6_7_what_is_less_than_a_whole_result_is_never_taken_again() {
         ("empty", || vec![looks(), empty(), empty()], "failed(invalid_output)"),
     ];
     for (what, replies, status) in soft {
-        let shelf = Shelf::new();
+        let folder = LibraryFolder::new();
         let few_turns = |rig: &mut Rig| rig.fan_out.as_mut().unwrap().child.limits.max_turns = 3;
-        let first = shelf.session_with(team(&["look"]).workers(move |_| replies()), few_turns).await;
+        let first = folder.session_with(team(&["look"]).workers(move |_| replies()), few_turns).await;
         check_contains(&first.read, &[&format!("status: {status}")]);
         assert_eq!(first.verifiers, 0, "{what}");
-        let again = shelf.session_with(team(&["look"]), few_turns).await;
+        let again = folder.session_with(team(&["look"]), few_turns).await;
         assert_eq!((again.workers, again.verifiers), (2, 2), "{what}");
         check_contains(&again.read, &["[confirmed] [low] look"]);
     }
@@ -187,50 +196,54 @@ async fn d6_7_what_is_less_than_a_whole_result_is_never_taken_again() {
 
 #[tokio::test]
 async fn d6_7_a_worker_that_fails_is_asked_again_and_its_siblings_are_not() {
-    let shelf = Shelf::new();
+    let folder = LibraryFolder::new();
     let subtasks = ["look at a", "look at b [conversation: b]", "look at c"];
     let broken = |rig: &mut Rig| {
         rig.fan_out.as_mut().unwrap().voters = 0;
         rig.sim.push_fault(Fault::new(FaultKind::SpendLimit).on("b").times(u32::MAX));
     };
-    let first = shelf.session_with(team(&subtasks), broken).await;
+    let first = folder.session_with(team(&subtasks), broken).await;
     check_contains(&first.read, &["3 items: 2 ok, 1 failed"]);
-    let again = shelf.session_with(team(&subtasks), |rig| rig.fan_out.as_mut().unwrap().voters = 0).await;
+    let again = folder.session_with(team(&subtasks), |rig| rig.fan_out.as_mut().unwrap().voters = 0).await;
     assert_eq!(again.workers, 2);
     check_contains(&again.read, &["3 items: 3 ok", "(note: 2 of 3 results are from run"]);
 }
 
 #[tokio::test]
-async fn d6_8_verdicts_are_remembered_for_what_they_judge_and_a_verifier_that_could_not_look_is_asked_again() {
-    let shelf = Shelf::new();
+async fn d6_8_verdicts_are_remembered_for_what_they_judge_and_a_verifier_that_could_not_look_is_asked_again()
+{
+    let folder = LibraryFolder::new();
     let mute = team(&["look at a", "look at b"]).verifiers(|findings| match findings[0]["claim"].as_str() {
         Some("look at b") => vec![looks(), refuses("no")],
         _ => looks_and_judges(findings, "refuted"),
     });
-    let first = shelf.session(mute).await;
+    let first = folder.session(mute).await;
     check_contains(&first.read, &["[refuted] [low] look at a", "- [unverified: "]);
-    let again = shelf.session(team(&["look at a", "look at b"])).await;
+    let again = folder.session(team(&["look at a", "look at b"])).await;
     assert_eq!((again.workers, again.verifiers, again.agents), (0, 2, 1), "only the one that could not look");
     check_contains(&again.read, &["[refuted] [low] look at a", "[confirmed] [low] look at b"]);
-    check_contains(&again.read, &["(note: 2 of 2 results are from run", "(note: 1 of 2 verifications are from run"]);
+    check_contains(
+        &again.read,
+        &["(note: 2 of 2 results are from run", "(note: 1 of 2 verifications are from run"],
+    );
 }
 
 #[tokio::test]
 async fn equal_subtasks_in_one_wave_run_once_and_it_is_said() {
-    let once = Shelf::new().session(team(&["look", "glance", " look\n"])).await;
+    let once = LibraryFolder::new().session(team(&["look", "glance", " look\n"])).await;
     assert_eq!((once.workers, once.verifiers, once.agents), (4, 4, 4));
     check_contains(&once.read, &["subtasks 1 and 3 are equal: run once", "## item 2: glance"]);
 }
 
 #[tokio::test]
 async fn fresh_ignores_what_is_remembered_and_remembers_anew() {
-    let shelf = Shelf::new();
+    let folder = LibraryFolder::new();
     let fresh = |rig: &mut Rig| rig.fan_out.as_mut().unwrap().fresh = true;
-    shelf.session(team(&["look"])).await;
-    let again = shelf.session_with(team(&["look"]), fresh).await;
+    folder.session(team(&["look"])).await;
+    let again = folder.session_with(team(&["look"]), fresh).await;
     assert_eq!((again.workers, again.verifiers), (2, 2));
     assert!(!again.read.contains("are from run"), "{}", again.read);
-    let third = shelf.session(team(&["look"])).await;
+    let third = folder.session(team(&["look"])).await;
     assert_eq!((third.workers, third.verifiers), (0, 0));
     check_contains(&third.read, &[&format!("from run {}", again.name)]);
 }
@@ -244,14 +257,14 @@ async fn drive(
     watcher: Option<Watcher>,
 ) -> Result<Option<Outcome>, Error> {
     let lead = runtime.start(rig.start(), task).await.unwrap();
-    within(runtime.drive(&lead, Take::New, stop, watcher)).await.map(|ended| ended.outcome)
+    within(runtime.drive(&lead, DriveMode::New, stop, watcher)).await.map(|ended| ended.outcome)
 }
 
 #[tokio::test]
 async fn d6_6_after_an_interrupt_a_new_session_works_out_only_what_never_finished() {
-    let shelf = Shelf::new();
+    let folder = LibraryFolder::new();
     let subtasks = ["look at a", "look at b", "look at c [conversation: c]"];
-    let mut rig = shelf.rig(team(&subtasks)).await;
+    let mut rig = folder.rig(team(&subtasks)).await;
     rig.fan_out.as_mut().unwrap().voters = 0;
     let hold = rig.sim.hold("c", 0, 2);
     let (stopper, stop) = Stopper::new();
@@ -260,8 +273,9 @@ async fn d6_6_after_an_interrupt_a_new_session_works_out_only_what_never_finishe
         let mut ended = 0;
         while ended < 2 {
             let notice = notices.recv().await.unwrap();
-            ended +=
-                usize::from(matches!(notice, Notice::Run { event, .. } if matches!(*event, RunEvent::ItemEnded(_))));
+            ended += usize::from(
+                matches!(notice, Notice::Run { event, .. } if matches!(*event, RunEvent::ItemEnded(_))),
+            );
         }
         hold.entered().await;
         stopper.ask(StopLevel::Cut);
@@ -269,15 +283,15 @@ async fn d6_6_after_an_interrupt_a_new_session_works_out_only_what_never_finishe
     let runtime = rig.life(None).await;
     let (ended, ()) = tokio::join!(drive(&runtime, &rig, "Review", stop, Some(watcher)), interrupt);
     assert_eq!(ended.unwrap(), None);
-    let rest = shelf.session_with(team(&subtasks), |rig| rig.fan_out.as_mut().unwrap().voters = 0).await;
+    let rest = folder.session_with(team(&subtasks), |rig| rig.fan_out.as_mut().unwrap().voters = 0).await;
     assert_eq!(rest.workers, 2);
     check_contains(&rest.read, &["3 items: 3 ok", "(note: 2 of 3 results are from run"]);
 }
 
 #[tokio::test]
 async fn whoever_waits_for_a_worker_that_dies_does_the_work() {
-    let shelf = Shelf::new();
-    let dying = shelf.rig(team(&["look"])).await;
+    let folder = LibraryFolder::new();
+    let dying = folder.rig(team(&["look"])).await;
     let crash = Crash::when(|moment, events| {
         let worked = |event: &Event| matches!(event, Event::AgentStarted(e) if e.spec.role == Role::Worker);
         moment == Moment::AfterCommit && events.iter().any(worked)
@@ -285,17 +299,18 @@ async fn whoever_waits_for_a_worker_that_dies_does_the_work() {
     let runtime = dying.life(Some(crash)).await;
     let died = drive(&runtime, &dying, "Review", Stop::never(), None).await;
     assert!(matches!(died, Err(Error::Crashed)), "{died:?}");
-    let heir = shelf.session(team(&["look"])).await;
+    let heir = folder.session(team(&["look"])).await;
     assert_eq!((heir.workers, heir.verifiers), (2, 2));
 }
 
 #[tokio::test]
 async fn two_leads_at_once_with_equal_subtasks_have_each_worker_and_verifier_run_once() {
     let subtasks = ["look at a [conversation: a]", "look at b", "look at c"];
-    let shelf = Shelf::new();
-    let mut rig = shelf.rig(team(&subtasks)).await;
+    let folder = LibraryFolder::new();
+    let mut rig = folder.rig(team(&subtasks)).await;
     rig.fan_out.as_mut().unwrap().voters = 0;
-    let (one, two) = (rig.live().await, rig.live().await);
+    let one = rig.live().await;
+    let two = rig.live().await;
     // The first lead's worker is held until the second lead's run stands, so that they really meet.
     let hold = rig.sim.hold("a", 0, 2);
     let (watcher, mut notices) = mpsc::unbounded_channel();
@@ -324,9 +339,10 @@ async fn two_leads_at_once_with_equal_subtasks_have_each_worker_and_verifier_run
 
 #[tokio::test]
 async fn two_leads_at_once_share_verifiers_too() {
-    let shelf = Shelf::new();
-    let rig = shelf.rig(team(&["look at a", "look at b"])).await;
-    let (one, two) = (rig.live().await, rig.live().await);
+    let folder = LibraryFolder::new();
+    let rig = folder.rig(team(&["look at a", "look at b"])).await;
+    let one = rig.live().await;
+    let two = rig.live().await;
     let (first, second) = tokio::join!(
         drive(&one, &rig, "Review", Stop::never(), None),
         drive(&two, &rig, "Review it too", Stop::never(), None)
@@ -350,21 +366,22 @@ fn writes() -> Vec<Reply> {
 
 #[tokio::test]
 async fn a_result_that_changed_files_is_not_taken_where_its_changes_are_not() {
-    let shelf = Shelf::new();
-    let first = shelf.session(team(&["make it"]).workers(|_| writes())).await;
+    let folder = LibraryFolder::new();
+    let first = folder.session(team(&["make it"]).workers(|_| writes())).await;
     check_contains(&first.read, &["changed files: out.txt"]);
-    let elsewhere = shelf.session(team(&["make it"]).workers(|_| writes())).await;
+    let elsewhere = folder.session(team(&["make it"]).workers(|_| writes())).await;
     assert_eq!(elsewhere.workers, 3, "the file is not there, so it has to be made");
     let by_hand = |rig: &mut Rig| std::fs::write(rig.work.path().join("out.txt"), "made\n").unwrap();
-    let there = shelf.session_with(team(&["make it"]).workers(|_| writes()), by_hand).await;
+    let there = folder.session_with(team(&["make it"]).workers(|_| writes()), by_hand).await;
     assert_eq!(there.workers, 3, "over another tree it is another task");
 }
 
 #[tokio::test]
 async fn a_result_that_changed_files_is_taken_while_its_changes_are_there() {
-    let shelf = Shelf::new();
-    let rig = shelf.rig(team(&["make it [conversation: a]"]).workers(|_| writes())).await;
-    let (one, two) = (rig.live().await, rig.live().await);
+    let folder = LibraryFolder::new();
+    let rig = folder.rig(team(&["make it [conversation: a]"]).workers(|_| writes())).await;
+    let one = rig.live().await;
+    let two = rig.live().await;
     let hold = rig.sim.hold("a", 0, 0);
     let (watcher, mut notices) = mpsc::unbounded_channel();
     let second = async {
@@ -400,43 +417,52 @@ fn one_at_a_time(rig: &mut Rig) {
 
 #[tokio::test]
 async fn what_was_seen_beside_changed_files_is_not_taken_where_the_changes_are_not() {
-    let shelf = Shelf::new();
-    let first = shelf.session_with(makes_and_looks(), one_at_a_time).await;
+    let folder = LibraryFolder::new();
+    let first = folder.session_with(makes_and_looks(), one_at_a_time).await;
     assert_eq!((first.workers, first.verifiers), (5, 2));
     let second_item = first.read.split_once("## item 2").unwrap().1;
-    assert!(first.read.contains("changed files: out.txt") && !second_item.contains("changed files"), "{}", first.read);
-    let again = shelf.session_with(makes_and_looks(), one_at_a_time).await;
-    assert_eq!((again.workers, again.verifiers), (3, 2), "once the file is there again, so is what was seen beside it");
-    let without = shelf.session(team(&["look"]).workers(|subtask| looks_and_reports(subtask, found()))).await;
+    assert!(
+        first.read.contains("changed files: out.txt") && !second_item.contains("changed files"),
+        "{}",
+        first.read
+    );
+    let again = folder.session_with(makes_and_looks(), one_at_a_time).await;
+    assert_eq!(
+        (again.workers, again.verifiers),
+        (3, 2),
+        "once the file is there again, so is what was seen beside it"
+    );
+    let without =
+        folder.session(team(&["look"]).workers(|subtask| looks_and_reports(subtask, found()))).await;
     assert_eq!((without.workers, without.verifiers), (2, 2), "nobody had looked at the tree as it is here");
 }
 
 #[tokio::test]
 async fn a_result_that_changed_files_before_a_crash_is_not_taken_where_its_changes_are_not() {
-    let shelf = Shelf::new();
-    let rig = shelf.rig(team(&["make it"]).workers(|_| writes())).await;
+    let folder = LibraryFolder::new();
+    let rig = folder.rig(team(&["make it"]).workers(|_| writes())).await;
     let crash = Crash::when(|moment, events| {
         moment == Moment::AfterCommit && events.iter().any(|event| matches!(event, Event::ResultsAppended(_)))
     });
     let runtime = rig.life(Some(crash)).await;
     let lead = runtime.start(rig.start(), "Review").await.unwrap();
-    let died = within(runtime.drive(&lead, Take::New, Stop::never(), None)).await;
+    let died = within(runtime.drive(&lead, DriveMode::New, Stop::never(), None)).await;
     assert!(matches!(died, Err(Error::Crashed)), "{died:?}");
     assert_eq!(rig.read("out.txt"), "made\n");
     rig.resume(&lead).await.unwrap();
     assert_eq!((rig.read("out.txt").as_str(), requests(&rig, "worker").len()), ("made\n", 3));
-    let elsewhere = shelf.session(team(&["make it"]).workers(|_| writes())).await;
+    let elsewhere = folder.session(team(&["make it"]).workers(|_| writes())).await;
     assert_eq!(elsewhere.workers, 3);
 }
 
 #[tokio::test]
 async fn d6_5_a_remembered_result_that_cannot_be_read_counts_as_none() {
-    let shelf = Shelf::new();
-    let rig = shelf.rig(team(&["look"])).await;
+    let folder = LibraryFolder::new();
+    let rig = folder.rig(team(&["look"])).await;
     let (lead, _) = rig.ask("Review").await;
     let run = RunId::derived(&["workflow", lead.as_str(), &started(&rig, &lead, "Workflow").await[0]]);
     let process = Process::current([7; 10]);
-    let journal = Journal::open(Location::Sqlite(shelf.path()), Options::new(process)).await.unwrap();
+    let journal = Journal::open(Location::Sqlite(folder.path()), Options::new(process)).await.unwrap();
     let records = journal.load(&StreamId::new(run.as_str()).unwrap(), 0).await.unwrap();
     let Ok(RunEvent::RunStarted(e)) = RunEvent::decode(&records[0].event) else {
         panic!("a run starts with its start")
@@ -446,6 +472,10 @@ async fn d6_5_a_remembered_result_that_cannot_be_read_counts_as_none() {
     let results = vec![(e.spec.keys[0].clone(), r#"{"session":"s_x","result":[1,2]}"#.to_owned())];
     journal.append(&lease, 0, &Batch { results, ..Batch::events(1, ["{}"]) }).await.unwrap();
     journal.release(&lease).await.unwrap();
-    let again = shelf.session(team(&["look"])).await;
-    assert_eq!((again.workers, again.verifiers), (2, 0), "the worker is asked again and the verdict is still known");
+    let again = folder.session(team(&["look"])).await;
+    assert_eq!(
+        (again.workers, again.verifiers),
+        (2, 0),
+        "the worker is asked again and the verdict is still known"
+    );
 }

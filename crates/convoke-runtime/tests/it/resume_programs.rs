@@ -1,5 +1,6 @@
-//! Programs that are taken up again: what is done is served by content, what died is asked again and nothing else, whoever ended
-//! first, and whatever was edited meanwhile. What a crash leaves is `crash_programs`; kills of the real binary are in `convoke`.
+//! Programs that are taken up again: what is done is served by content, what died is asked again and nothing
+//! else, whichever call ended first, and whatever was edited meanwhile. What a crash leaves is
+//! `crash_programs`; kills of the real binary are in `convoke-cli`.
 
 mod deep;
 
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use convoke_journal::Location;
 use convoke_kernel::{AgentId, Caps, Outcome, Program, ProgramStatus, RunId};
-use convoke_runtime::{Ended, Stop, StopLevel, Stopper, Take};
+use convoke_runtime::{DriveMode, DriveOutcome, Stop, StopLevel, Stopper};
 use convoke_sim::{Brain, Context, Fault, FaultKind, Reply, Scripted, SimConfig, calls, says};
 use serde_json::{Value, json};
 
@@ -42,17 +43,17 @@ fn check_asked(rig: &Rig, first: usize, expected: &[(&str, usize)]) {
     assert_eq!(asked_since(rig, first), expected);
 }
 
-/// Somebody resumes what a person's call left.
-async fn resume(rig: &Rig, lead: &AgentId) -> (Ended, Program) {
+/// Resumes what a person's call left.
+async fn resume(rig: &Rig, lead: &AgentId) -> (DriveOutcome, Program) {
     let ended = rig.resume(lead).await.unwrap();
     (ended, program(rig, lead).await)
 }
 
 /// A person's call with this input, to its end, in a session of its own.
-async fn call(rig: &Rig, input: &Value) -> (Ended, Program) {
+async fn call(rig: &Rig, input: &Value) -> (DriveOutcome, Program) {
     let runtime = rig.life(None).await;
     let lead = runtime.start_call(rig.start(), "workflow probe", input).await.unwrap();
-    let ended = within(runtime.drive(&lead, Take::New, Stop::never(), None)).await.unwrap();
+    let ended = within(runtime.drive(&lead, DriveMode::New, Stop::never(), None)).await.unwrap();
     (ended, program(rig, &lead).await)
 }
 
@@ -60,7 +61,8 @@ fn run_of(lead: &AgentId) -> String {
     RunId::derived(&["workflow", lead.as_str(), "person_1"]).to_string()
 }
 
-/// A rig that takes nothing from other sessions, so that what is served can only come from the run itself or from the one it resumes.
+/// A rig that takes nothing from other sessions, so that what is served can only come from the run itself or
+/// from the one it resumes.
 async fn fresh_rig(callee: impl Fn(&str) -> Vec<Reply> + Send + Sync + 'static) -> Rig {
     let mut rig = rig(callee).await;
     rig.fan_out.as_mut().unwrap().fresh = true;
@@ -79,22 +81,33 @@ async fn a_retry_asks_exactly_the_dead_again_and_a_half_done_agent_goes_on_in_it
     }
     let body = "return await parallel(Array.from({length: 20}, (_, i) => () => agent(`item ${i}`)))";
     let (lead, _, first) = run(&rig, body, None).await;
-    assert_eq!((first.status(), first.losses().len()), (Some(ProgramStatus::Partial), 3), "{}", first.digest(60_000));
+    assert_eq!(
+        (first.status(), first.losses().len()),
+        (Some(ProgramStatus::Partial), 3),
+        "{}",
+        first.digest(60_000)
+    );
     let before = rig.sim.requests().len();
     assert_eq!(before, 21);
     let (ended, second) = resume(&rig, &lead).await;
     check_asked(&rig, before, &[("item 3", 1), ("item 7", 1), ("item 12", 1)]);
-    let went_on = rig.sim.requests().into_iter().skip(before).find(|r| r.body.to_string().contains("item 7")).unwrap();
+    let went_on =
+        rig.sim.requests().into_iter().skip(before).find(|r| r.body.to_string().contains("item 7")).unwrap();
     assert_eq!(went_on.position, 1, "its first turn is not asked for again");
     assert!(went_on.body["messages"].to_string().contains("half way"), "{}", went_on.body["messages"]);
-    assert_eq!((second.status(), second.pass()), (Some(ProgramStatus::Complete), 2), "{}", second.digest(60_000));
+    assert_eq!(
+        (second.status(), second.pass()),
+        (Some(ProgramStatus::Complete), 2),
+        "{}",
+        second.digest(60_000)
+    );
     assert!(matches!(ended.outcome, Some(Outcome::Ok { .. })), "{:?}", ended.outcome);
     let all: Vec<String> = (0..20).map(|item| format!("did item {item}")).collect();
     assert_eq!(value(&second), json!(all));
     assert_eq!((second.counts().reused, second.counts().agents), (17, 3));
 }
 
-/// Of three equal calls the first one died; whoever asks again gets three answers from three agents.
+/// Of three equal calls the first one died; asking again gives three answers from three agents.
 async fn check_votes(body: &str) {
     let rig = fresh_rig(says_its_prompt).await;
     turn_down_once(&rig, "vote", 0);
@@ -111,9 +124,17 @@ async fn check_votes(body: &str) {
 }
 
 fn check_three(program: &Program, body: &str) {
-    assert_eq!(value(program), json!(["did vote", "did vote", "did vote"]), "{body}: {}", program.digest(60_000));
-    let mut agents: Vec<String> =
-        program.calls().flat_map(|call| &call.result.as_ref().unwrap().agents).map(ToString::to_string).collect();
+    assert_eq!(
+        value(program),
+        json!(["did vote", "did vote", "did vote"]),
+        "{body}: {}",
+        program.digest(60_000)
+    );
+    let mut agents: Vec<String> = program
+        .calls()
+        .flat_map(|call| &call.result.as_ref().unwrap().agents)
+        .map(ToString::to_string)
+        .collect();
     agents.sort();
     agents.dedup();
     assert_eq!(agents.len(), 3, "{body}: no vote counts twice");
@@ -122,12 +143,14 @@ fn check_three(program: &Program, body: &str) {
 #[tokio::test]
 async fn of_equal_calls_only_the_dead_one_is_asked_again_and_no_answer_counts_twice() {
     check_votes("return await parallel([1, 2, 3].map(() => () => agent('vote')))").await;
-    check_votes("const out = []\nfor (let i = 0; i < 3; i++) out.push(await agent('vote'))\nreturn out").await;
+    check_votes("const out = []\nfor (let i = 0; i < 3; i++) out.push(await agent('vote'))\nreturn out")
+        .await;
 }
 
 async fn check_order(name: &str, delay: impl Fn(&str) -> u64 + Send + Sync + 'static) {
     let mut rig =
-        rig(move |prompt| vec![says(&format!("did {prompt}")).after(Duration::from_millis(delay(prompt)))]).await;
+        rig(move |prompt| vec![says(&format!("did {prompt}")).after(Duration::from_millis(delay(prompt)))])
+            .await;
     (rig.max_concurrent, rig.agents_at_once) = (64, Some(64));
     rig.sim.push_fault(Fault::new(FaultKind::BadRequest400("no".into())).on("doomed").times(u32::MAX));
     let (_, program) = call(&rig, &json!({"script": DEEP, "args": {"areas": 3}})).await;
@@ -186,7 +209,9 @@ async fn what_cannot_be_resumed_is_refused_and_nothing_is_started() {
     ] {
         let (ended, refused) =
             call(&rig, &json!({"script": script("return agent('two')"), "resumeFromRunId": run})).await;
-        let Some(Outcome::Failed { message, text, .. }) = ended.outcome else { panic!("{:?}", ended.outcome) };
+        let Some(Outcome::Failed { message, text, .. }) = ended.outcome else {
+            panic!("{:?}", ended.outcome)
+        };
         assert!(message.contains(why) || text.contains(why), "{why}: {text}");
         assert!(refused.spec().is_none());
     }
@@ -196,7 +221,10 @@ async fn what_cannot_be_resumed_is_refused_and_nothing_is_started() {
 #[tokio::test]
 async fn an_agent_that_was_turned_away_half_way_goes_on_in_an_edited_script_of_the_same_session() {
     let mut rig = fresh_rig(|prompt| match prompt {
-        "half" => vec![calls("bash", json!({"command": "echo once >> \"$COUNT\"; echo half way"})), says("did half")],
+        "half" => vec![
+            calls("bash", json!({"command": "echo once >> \"$COUNT\"; echo half way"})),
+            says("did half"),
+        ],
         _ => says_its_prompt(prompt),
     })
     .await;
@@ -209,7 +237,7 @@ async fn an_agent_that_was_turned_away_half_way_goes_on_in_an_edited_script_of_t
     let input = json!({"script": edited, "resumeFromRunId": run_of(&lead)});
     let runtime = rig.life(None).await;
     runtime.call(&lead, "edited", "workflow probe, edited", &input).await.unwrap();
-    let ended = within(runtime.drive(&lead, Take::New, Stop::never(), None)).await.unwrap();
+    let ended = within(runtime.drive(&lead, DriveMode::New, Stop::never(), None)).await.unwrap();
     assert!(matches!(ended.outcome, Some(Outcome::Ok { .. })), "{:?}", ended.outcome);
     let second = runtime.program(&RunId::derived(&["workflow", lead.as_str(), "person_2"])).await.unwrap();
     assert_eq!(value(&second), json!(["did half", "did sum it all up"]), "{}", second.digest(60_000));
@@ -224,12 +252,16 @@ struct Editor;
 
 impl Brain for Editor {
     fn reply(&self, request: &Value, context: &Context) -> Scripted {
-        let source = |end: &str| script(&format!("{PARTS}return {{parts, votes, end: await agent('{end}')}}"));
+        let source =
+            |end: &str| script(&format!("{PARTS}return {{parts, votes, end: await agent('{end}')}}"));
         let reply = match (role(request), context.position) {
-            ("lead", 0) => calls("Workflow", json!({"script": source("sum up"), "args": {"parts": ["a", "b"]}})),
+            ("lead", 0) => {
+                calls("Workflow", json!({"script": source("sum up"), "args": {"parts": ["a", "b"]}}))
+            }
             ("lead", 2) => {
                 let read = request["messages"].to_string();
-                let run = &read[read.find("background as wf_").unwrap() + "background as ".len()..][.."wf_".len() + 16];
+                let run = &read[read.find("background as wf_").unwrap() + "background as ".len()..]
+                    [.."wf_".len() + 16];
                 calls("Workflow", json!({"script": source("sum it all up"), "resumeFromRunId": run}))
             }
             ("lead", _) => says("I wait."),
@@ -260,7 +292,8 @@ async fn a_lead_resumes_an_edited_program_by_the_id_it_was_told() {
 }
 
 const ROUNDS: &str = "let rounds = 0\n\
-    while (budget.total && budget.remaining() > budget.total - 40000) { await agent(`round ${rounds}`); rounds += 1 }\n\
+    while (budget.total && budget.remaining() > budget.total - 40000) { await agent(`round ${rounds}`); \
+    rounds += 1 }\n\
     return {rounds, last: await agent('last')}";
 
 async fn budget_rig() -> Rig {
@@ -281,7 +314,8 @@ async fn a_loop_under_a_budget_comes_to_the_same_rounds_when_it_is_taken_up_or_t
     check_asked(&rig, before, &[("last", 1)]);
     assert_eq!(value(&again), json!({"rounds": rounds, "last": "did last"}));
 
-    // Stopped in its second round, and taken up: the request under way is waited for, so nothing is paid twice.
+    // Stopped in its second round, and taken up: the request under way is waited for, so nothing is paid
+    // twice.
     let before = rig.sim.requests().len();
     let runtime = rig.life(None).await;
     let lead = runtime.start_call(rig.start(), "rounds", &json!({"script": script(ROUNDS)})).await.unwrap();
@@ -290,7 +324,8 @@ async fn a_loop_under_a_budget_comes_to_the_same_rounds_when_it_is_taken_up_or_t
         rig.sim.wait_for_requests(before + 2).await;
         stopper.ask(StopLevel::Drain);
     };
-    let (ended, ()) = within(async { tokio::join!(runtime.drive(&lead, Take::New, stop, None), stops) }).await;
+    let (ended, ()) =
+        within(async { tokio::join!(runtime.drive(&lead, DriveMode::New, stop, None), stops) }).await;
     assert_eq!(ended.unwrap().outcome, None);
     let (_, resumed) = resume(&rig, &lead).await;
     assert_eq!(value(&resumed), value(&again));
@@ -300,7 +335,8 @@ async fn a_loop_under_a_budget_comes_to_the_same_rounds_when_it_is_taken_up_or_t
 
 fn git(rig: &Rig, args: &[&str]) {
     let identity = ["-c", "user.name=t", "-c", "user.email=t@t"];
-    let done = std::process::Command::new("git").args(identity).args(args).current_dir(rig.work.path()).status();
+    let done =
+        std::process::Command::new("git").args(identity).args(args).current_dir(rig.work.path()).status();
     assert!(done.unwrap().success(), "git {args:?}");
 }
 
@@ -318,7 +354,8 @@ async fn writing_rig() -> Rig {
     rig
 }
 
-const WRITES: &str = "const wrote = await agent('write')\nconst grew = await agent('grow', {isolation: 'worktree'})\n";
+const WRITES: &str =
+    "const wrote = await agent('write')\nconst grew = await agent('grow', {isolation: 'worktree'})\n";
 
 #[tokio::test]
 async fn what_changed_the_world_is_not_done_again_by_a_retry_or_by_an_edited_script() {
@@ -345,14 +382,17 @@ async fn what_changed_the_world_is_not_done_again_by_a_retry_or_by_an_edited_scr
 #[tokio::test]
 async fn two_processes_with_the_same_program_ask_everything_once() {
     let team = Team::new([says("never asked")])
-        .callees(|prompt| vec![says(&format!("did {prompt}")).after(Duration::from_millis(drawn(prompt, 5) % 30))])
+        .callees(|prompt| {
+            vec![says(&format!("did {prompt}")).after(Duration::from_millis(drawn(prompt, 5) % 30))]
+        })
         .verifiers(|findings| looks_and_judges(findings, "confirmed"));
     let mut rig = Rig::on(Location::Sqlite("journal.db".into()), SimConfig::new(team)).await;
     rig.fan_out = Some(Rig::fanning_out());
     rig.fan_out.as_mut().unwrap().voters = 2;
     let body = "const items = await parallel([0, 1, 2, 3, 4, 5].map(i => () => agent(`item ${i}`)))\n\
         const votes = await parallel([1, 2, 3].map(() => () => agent('vote')))\n\
-        const verdicts = await parallel(['left', 'right'].map(claim => () => verify({claim, evidence: 'seen'})))\n\
+        const verdicts = await parallel(['left', 'right'].map(claim => () => \
+        verify({claim, evidence: 'seen'})))\n\
         return {items, votes, verdicts: verdicts.map(v => v.verdict)}";
     let input = json!({"script": script(body)});
     let both = [rig.live().await, rig.live().await];
@@ -360,7 +400,7 @@ async fn two_processes_with_the_same_program_ask_everything_once() {
     for runtime in &both {
         leads.push(runtime.start_call(rig.start(), "workflow probe", &input).await.unwrap());
     }
-    let drive = |n: usize| both[n].drive(&leads[n], Take::New, Stop::never(), None);
+    let drive = |n: usize| both[n].drive(&leads[n], DriveMode::New, Stop::never(), None);
     let (left, right) = within(async { tokio::join!(drive(0), drive(1)) }).await;
     assert!(matches!(left.unwrap().outcome, Some(Outcome::Ok { .. })));
     assert!(matches!(right.unwrap().outcome, Some(Outcome::Ok { .. })));
@@ -368,9 +408,14 @@ async fn two_processes_with_the_same_program_ask_everything_once() {
     assert_eq!(value(&left), value(&right));
     assert_eq!(value(&left)["verdicts"], json!(["confirmed", "confirmed"]));
     let items: Vec<String> = (0..6).map(|item| format!("item {item}")).collect();
-    let expected: Vec<(&str, usize)> = items.iter().map(|item| (item.as_str(), 1)).chain([("vote", 3)]).collect();
+    let expected: Vec<(&str, usize)> =
+        items.iter().map(|item| (item.as_str(), 1)).chain([("vote", 3)]).collect();
     check_asked(&rig, 0, &expected);
     let verifiers = rig.sim.requests().iter().filter(|request| role(&request.body) == "verifier").count();
     assert_eq!(verifiers, 2 * 2 * 2, "two requests of two voters on two claims");
-    assert_eq!(left.counts().agents + right.counts().agents, 6 + 3 + 2 * 2, "everybody worked for one of them");
+    assert_eq!(
+        left.counts().agents + right.counts().agents,
+        6 + 3 + 2 * 2,
+        "everybody worked for one of them"
+    );
 }

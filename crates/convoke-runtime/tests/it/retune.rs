@@ -1,5 +1,5 @@
-//! Another model or effort in a session that stands, against the simulator: what the requests hold, what is booked, what is refused before
-//! anything is recorded, and that a crash changes nothing.
+//! Another model or effort in a session that stands, against the simulator: what the requests hold, what is
+//! booked, what is refused before anything is recorded, and that a crash changes nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use convoke_claude::{Endpoint, Models, capabilities, cost};
 use convoke_journal::{Location, StreamId};
 use convoke_kernel::{AgentId, Capabilities, Caps, Event, Outcome, RetuneRefused};
-use convoke_runtime::{Crash, Error, Moment, Retune, Runtime, Stop, Take};
+use convoke_runtime::{Crash, DriveMode, Error, Moment, Retune, Runtime, Stop};
 use convoke_sim::{Fault, FaultKind, Reply, Script, calls, says};
 use serde_json::json;
 
@@ -40,7 +40,7 @@ async fn rig(retunes: usize) -> Rig {
 }
 
 async fn drive(runtime: &Runtime, agent: &AgentId) -> Outcome {
-    within(runtime.drive(agent, Take::New, Stop::never(), None)).await.unwrap().outcome.unwrap()
+    within(runtime.drive(agent, DriveMode::New, Stop::never(), None)).await.unwrap().outcome.unwrap()
 }
 
 async fn say(runtime: &Runtime, agent: &AgentId, text: &str) -> String {
@@ -75,7 +75,10 @@ async fn another_model_answers_from_the_next_exchange_on_and_reads_every_byte_th
     let first = format!("{MODEL} xhigh");
     assert_eq!(asked(&rig), [first.as_str(), &first, &format!("{OTHER} low"), &first]);
     let requests = rig.sim.requests();
-    assert!(Wire::of(&requests[2]).begins_with(&Wire::of(&requests[1])), "thinking of the other model among it");
+    assert!(
+        Wire::of(&requests[2]).begins_with(&Wire::of(&requests[1])),
+        "thinking of the other model among it"
+    );
     assert!(String::from_utf8_lossy(&requests[2].raw).contains("what was seen"));
     let summary = rig.folded(&lead).await.summary().unwrap();
     assert_eq!((summary.model.as_str(), summary.effort.as_deref(), summary.turns), (MODEL, Some("xhigh"), 4));
@@ -92,7 +95,8 @@ async fn what_is_paid_and_what_is_held_follow_the_model_in_use() {
     runtime.retune(&lead, "cheaper", to(OTHER, "low")).await.unwrap();
     let hold = rig.sim.hold("look", 2, 1);
     runtime.say(&lead, "more", "and then?").await.unwrap();
-    let (driving, agent) = (runtime.clone(), lead.clone());
+    let driving = runtime.clone();
+    let agent = lead.clone();
     let under_way = tokio::spawn(async move { drive(&driving, &agent).await });
     within(hold.entered()).await;
     let held = runtime.ledger(&session).await.unwrap().held().nano;
@@ -175,7 +179,8 @@ async fn what_is_chosen_while_a_reply_is_under_way_waits_for_its_end() {
     let lead = answered(&rig, &runtime).await;
     let hold = rig.sim.hold("look", 2, 1);
     runtime.say(&lead, "more", "and then?").await.unwrap();
-    let (driving, agent) = (runtime.clone(), lead.clone());
+    let driving = runtime.clone();
+    let agent = lead.clone();
     let under_way = tokio::spawn(async move { drive(&driving, &agent).await });
     within(hold.entered()).await;
     runtime.retune(&lead, "cheaper", to(OTHER, "low")).await.unwrap();
@@ -217,7 +222,7 @@ async fn run(cut: Option<(Moment, usize)>) -> (Vec<String>, Vec<String>, usize) 
         .await;
     runtime.retune(&lead, "cheaper", to(OTHER, "low")).await.unwrap();
     runtime.say(&lead, "more", "and then?").await.unwrap();
-    let ended = within(runtime.drive(&lead, Take::New, Stop::never(), None)).await;
+    let ended = within(runtime.drive(&lead, DriveMode::New, Stop::never(), None)).await;
     drop(runtime);
     match (ended, cut) {
         (Ok(ended), None) => assert_eq!(ended.outcome.unwrap().text(), "second"),
@@ -228,7 +233,8 @@ async fn run(cut: Option<(Moment, usize)>) -> (Vec<String>, Vec<String>, usize) 
     }
     let retuned = rig.events(&lead).await.iter().filter(|event| matches!(event, Event::Retuned(_))).count();
     assert_eq!(retuned, 1, "{cut:?}");
-    let history = rig.folded(&lead).await.history().iter().map(|message| message.as_str().to_owned()).collect();
+    let history =
+        rig.folded(&lead).await.history().iter().map(|message| message.as_str().to_owned()).collect();
     (history, asked(&rig), commits.load(Ordering::SeqCst))
 }
 

@@ -1,5 +1,6 @@
-//! Random fault schedules over real HTTP: with passing faults alone a run ends in its answer; with a lasting one it
-//! ends in a typed failure; none hangs, and none sends an illegal request. `scripts/soak` runs ten thousand.
+//! Random fault schedules over real HTTP: with passing faults alone a run ends in its answer; with a lasting
+//! one it ends in a typed failure; none hangs, and none sends an illegal request. `scripts/soak` runs ten
+//! thousand.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -36,8 +37,9 @@ fn passing() -> Vec<FaultKind> {
     kinds
 }
 
-/// Three to eight faults, and whether one of them lasts. One schedule in five has a lasting fault; it stays, so that it is
-/// met also when a busy machine makes the client give up on a response, and nothing lets its position pass before it.
+/// Three to eight faults, and whether one of them lasts. One schedule in five has a lasting fault; it stays,
+/// so that it is met also when a busy machine makes the client give up on a response, and nothing lets its
+/// position pass before it.
 fn schedule(seed: u64) -> (Vec<Fault>, bool) {
     let mut draw = Draw(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(1));
     let mut faults: Vec<Fault> = Vec::new();
@@ -48,7 +50,9 @@ fn schedule(seed: u64) -> (Vec<Fault>, bool) {
     if lasting {
         let place = draw.below(faults.len());
         let fault = Fault::new(draw.of(&FaultKind::all_final())).at(draw.below(3)).times(u32::MAX);
-        faults.retain(|other| other.position != fault.position || !FaultKind::all_harmless().contains(&other.kind));
+        faults.retain(|other| {
+            other.position != fault.position || !FaultKind::all_harmless().contains(&other.kind)
+        });
         faults.insert(place.min(faults.len()), fault);
         while faults.len() < 3 {
             faults.insert(0, Fault::new(draw.of(&FaultKind::all_transient())).at(draw.below(3)));
@@ -67,7 +71,11 @@ async fn play(seed: u64) -> (&'static str, usize) {
         ],
     );
     let mut rig = Rig::new(script).await;
-    rig.timeouts = Timeouts { idle: Duration::from_millis(600), ..Timeouts::default() };
+    rig.timeouts = Timeouts {
+        first: Duration::from_millis(600),
+        idle: Duration::from_millis(600),
+        ..Timeouts::default()
+    };
     let (faults, lasting) = schedule(seed);
     faults.iter().cloned().for_each(|fault| rig.sim.push_fault(fault));
     let (_, ended) = rig.ask("go").await;
@@ -82,7 +90,8 @@ async fn play(seed: u64) -> (&'static str, usize) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn random_fault_schedules_end_in_the_answer_or_a_typed_failure() {
-    let count: u64 = std::env::var_os("CONVOKE_SOAK_SCHEDULES").map_or(120, |n| n.to_str().unwrap().parse().unwrap());
+    let count: u64 =
+        std::env::var_os("CONVOKE_SOAK_SCHEDULES").map_or(120, |n| n.to_str().unwrap().parse().unwrap());
     let first: u64 = std::env::var_os("CONVOKE_SEED").map_or(1, |n| n.to_str().unwrap().parse().unwrap());
     println!("seeds {first} to {}", first + count - 1);
     let mut tally: BTreeMap<&str, usize> = BTreeMap::new();

@@ -1,11 +1,11 @@
-//! A reply that came and could not be recorded: it is kept in a file, recorded by the next resume, and never asked for
-//! again; a file that does not fit is left alone.
+//! A reply that came and could not be recorded: it is kept in a file, recorded by the next resume, and never
+//! asked for again; a file that does not fit is left alone.
 
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::sync::{Arc, Mutex};
 
 use convoke_kernel::{AgentId, Event, Outcome};
-use convoke_runtime::{Crash, Error, Moment, Stop, Take};
+use convoke_runtime::{Crash, DriveMode, Error, Moment, Stop};
 use convoke_sim::{Script, calls, says};
 use serde_json::{Value, json};
 
@@ -13,7 +13,8 @@ use crate::support::{Rig, within};
 
 /// A run that died with its first reply in hand, and that reply as the spool would hold it.
 async fn cut_off() -> (Rig, AgentId, Value) {
-    let script = Script::new().conversation("*", [calls("bash", json!({"command": "echo x >> log"})), says("done")]);
+    let script =
+        Script::new().conversation("*", [calls("bash", json!({"command": "echo x >> log"})), says("done")]);
     let rig = Rig::new(script).await;
     let reply = Arc::new(Mutex::new(None));
     let seen = Arc::clone(&reply);
@@ -29,7 +30,7 @@ async fn cut_off() -> (Rig, AgentId, Value) {
     });
     let runtime = rig.life(Some(crash)).await;
     let agent = runtime.start(rig.start(), "go").await.unwrap();
-    let driven = within(runtime.drive(&agent, Take::New, Stop::never(), None)).await;
+    let driven = within(runtime.drive(&agent, DriveMode::New, Stop::never(), None)).await;
     assert!(matches!(driven, Err(Error::Crashed)));
     let event = reply.lock().unwrap().clone().unwrap();
     let expected = rig.events(&agent).await.len();

@@ -1,7 +1,7 @@
 //! Stopping: what is under way is waited for or cut, nothing new starts, and a resume goes on.
 
 use convoke_kernel::{Event, Outcome, Ran};
-use convoke_runtime::{Crash, Error, Moment, Notice, Stop, StopLevel, Stopper, Take};
+use convoke_runtime::{Crash, DriveMode, Error, Moment, Notice, Stop, StopLevel, Stopper};
 use convoke_sim::{Fault, FaultKind, Script, calls, says};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -11,13 +11,14 @@ use crate::team::Team;
 
 #[tokio::test]
 async fn a_drain_waits_for_the_reply_and_starts_nothing_new() {
-    let script = Script::new().conversation("*", [calls("bash", json!({"command": "echo ran >> log"})), says("done")]);
+    let script =
+        Script::new().conversation("*", [calls("bash", json!({"command": "echo ran >> log"})), says("done")]);
     let rig = Rig::new(script).await;
     let hold = rig.sim.hold("go", 0, 2);
     let runtime = rig.life(None).await;
     let agent = runtime.start(rig.start(), "go").await.unwrap();
     let (stopper, stop) = Stopper::new();
-    let drive = runtime.drive(&agent, Take::New, stop, None);
+    let drive = runtime.drive(&agent, DriveMode::New, stop, None);
     let ask = async {
         hold.entered().await;
         stopper.ask(StopLevel::Drain);
@@ -44,7 +45,8 @@ async fn a_cut_records_the_call_as_interrupted_and_a_resume_repeats_it() {
         hold.entered().await;
         stopper.ask(StopLevel::Cut);
     };
-    let (ended, ()) = within(async { tokio::join!(runtime.drive(&agent, Take::New, stop, None), ask) }).await;
+    let (ended, ()) =
+        within(async { tokio::join!(runtime.drive(&agent, DriveMode::New, stop, None), ask) }).await;
     assert_eq!(ended.unwrap().outcome, None);
     hold.release();
     let ended = rig.resume(&agent).await.unwrap();
@@ -76,7 +78,8 @@ async fn a_cut_kills_the_command_and_tells_the_model() {
         }
         stopper.ask(StopLevel::Cut);
     };
-    let (ended, ()) = within(async { tokio::join!(runtime.drive(&agent, Take::New, stop, Some(watcher)), ask) }).await;
+    let (ended, ()) =
+        within(async { tokio::join!(runtime.drive(&agent, DriveMode::New, stop, Some(watcher)), ask) }).await;
     assert_eq!(ended.unwrap().outcome, None);
     let finished = rig.events(&agent).await.into_iter().find_map(|event| match event {
         Event::ToolFinished(e) => Some(e.result),
@@ -106,14 +109,16 @@ async fn a_stop_while_waiting_for_a_retry_ends_at_once_and_the_wait_is_kept() {
         }
         stopper.ask(StopLevel::Drain);
     };
-    let (ended, ()) = within(async { tokio::join!(runtime.drive(&agent, Take::New, stop, Some(watcher)), ask) }).await;
+    let (ended, ()) =
+        within(async { tokio::join!(runtime.drive(&agent, DriveMode::New, stop, Some(watcher)), ask) }).await;
     assert_eq!(ended.unwrap().outcome, None);
     assert!(matches!(rig.folded(&agent).await.pending()[..], [convoke_kernel::Effect::AskRoom { .. }]));
 }
 
 #[tokio::test]
 async fn a_stop_during_a_commit_leaves_nothing_decided_and_never_begun() {
-    let script = Script::new().conversation("*", [calls("bash", json!({"command": "echo ran >> log"})), says("done")]);
+    let script =
+        Script::new().conversation("*", [calls("bash", json!({"command": "echo ran >> log"})), says("done")]);
     let rig = Rig::new(script).await;
     let (stopper, stop) = Stopper::new();
     let crash = Crash::when(move |moment, events| {
@@ -124,7 +129,7 @@ async fn a_stop_during_a_commit_leaves_nothing_decided_and_never_begun() {
     });
     let runtime = rig.life(Some(crash)).await;
     let agent = runtime.start(rig.start(), "go").await.unwrap();
-    let ended = within(runtime.drive(&agent, Take::New, stop, None)).await.unwrap();
+    let ended = within(runtime.drive(&agent, DriveMode::New, stop, None)).await.unwrap();
     assert_eq!(ended.outcome, None);
     assert_eq!(rig.read("log"), "ran\n", "what was decided was done and waited for");
     rig.resume(&agent).await.unwrap();
@@ -138,7 +143,8 @@ async fn a_stop_during_a_commit_leaves_nothing_decided_and_never_begun() {
 
 #[tokio::test]
 async fn whoever_loses_the_lease_stops_at_once_and_records_nothing_more() {
-    let script = Script::new().conversation("*", [calls("bash", json!({"command": "sleep 600"})), says("done")]);
+    let script =
+        Script::new().conversation("*", [calls("bash", json!({"command": "sleep 600"})), says("done")]);
     let mut rig = Rig::new(script).await;
     rig.limits.bash_timeout_ms = 600_000;
     let runtime = rig.life(None).await;
@@ -152,7 +158,7 @@ async fn whoever_loses_the_lease_stops_at_once_and_records_nothing_more() {
         }
         rig.take_over(&agent).await;
     };
-    let drive = runtime.drive(&agent, Take::New, Stop::never(), Some(watcher));
+    let drive = runtime.drive(&agent, DriveMode::New, Stop::never(), Some(watcher));
     let (driven, ()) = within(async { tokio::join!(drive, take_over) }).await;
     assert!(matches!(driven, Err(Error::Journal(convoke_journal::Error::LostLease { .. }))), "{driven:?}");
     assert_eq!(rig.events(&agent).await.last().unwrap().kind(), "tool_started");
@@ -182,7 +188,7 @@ async fn cancelling_64_agents_with_running_commands_leaves_nothing_and_takes_lit
         stopper.ask(StopLevel::Cut);
         std::time::Instant::now()
     };
-    let drive = runtime.drive(&lead, Take::New, stop, None);
+    let drive = runtime.drive(&lead, DriveMode::New, stop, None);
     let (ended, since) = within(async { tokio::join!(drive, asked) }).await;
     let took = since.elapsed();
     assert_eq!(ended.unwrap().outcome, None);

@@ -1,12 +1,14 @@
-//! A person stops what a lead is at: whatever it is in the middle of ends, nothing of it is sent again, and what is said next is heard at
-//! once, in the same process or in another one.
+//! A person stops what a lead is at: whatever it is in the middle of ends, nothing of it is sent again, and
+//! what is said next is heard at once, in the same process or in another one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use convoke_journal::{Location, StreamId};
 use convoke_kernel::{AgentId, Amount, Event, FailureKind, Outcome, Ran};
-use convoke_runtime::{Crash, Ended, Error, Moment, Notice, Runtime, Stop, StopLevel, Stopper, Take};
+use convoke_runtime::{
+    Crash, DriveMode, DriveOutcome, Error, Moment, Notice, Runtime, Stop, StopLevel, Stopper,
+};
 use convoke_sim::{Reply, Script, calls, calls_many, says};
 use serde_json::json;
 
@@ -17,9 +19,10 @@ use crate::teams;
 
 pub(crate) const BY: &str = "the person (Esc)";
 
-/// Runs a command that does not come to an end, unless somebody has made a file named quick.
+/// Runs a command that does not come to an end, unless there is a file named quick.
 fn sleeps() -> Reply {
-    calls("bash", json!({"command": "echo begun; echo x > started; test -e quick || sleep 600"})).saying("I look")
+    calls("bash", json!({"command": "echo begun; echo x > started; test -e quick || sleep 600"}))
+        .saying("I look")
 }
 
 fn done(text: &str) -> Option<Outcome> {
@@ -60,22 +63,22 @@ pub(crate) fn stopped(outcome: Option<&Outcome>) -> bool {
     *kind == FailureKind::Cancelled && message == &format!("stopped by {BY}")
 }
 
-/// Nothing is held for anybody any more.
+/// Nothing is held for any agent any more.
 pub(crate) async fn check_nothing_is_held(rig: &Rig, lead: &AgentId) {
     let session = rig.folded(lead).await.spec().unwrap().session.clone();
     let ledger = rig.life(None).await.ledger(&session).await.unwrap();
     assert_eq!(ledger.held(), Amount::ZERO);
 }
 
-async fn says_and_drives(rig: &Rig, lead: &AgentId, take: Take) -> Ended {
+async fn says_and_drives(rig: &Rig, lead: &AgentId, take: DriveMode) -> DriveOutcome {
     let runtime = rig.life(None).await;
     runtime.say(lead, "next", "something else").await.unwrap();
     within(runtime.drive(lead, take, Stop::never(), None)).await.unwrap()
 }
 
 /// Drives while this is done beside it.
-async fn beside<T>(runtime: &Runtime, lead: &AgentId, doing: impl Future<Output = T>) -> (Ended, T) {
-    let drive = runtime.drive(lead, Take::New, Stop::never(), None);
+async fn beside<T>(runtime: &Runtime, lead: &AgentId, doing: impl Future<Output = T>) -> (DriveOutcome, T) {
+    let drive = runtime.drive(lead, DriveMode::New, Stop::never(), None);
     let (ended, done) = within(async { tokio::join!(drive, doing) }).await;
     (ended.unwrap(), done)
 }
@@ -137,7 +140,7 @@ async fn a_reply_under_way_is_dropped_settled_at_its_bound_and_never_asked_for_a
     let again = rig.resume(&lead).await.unwrap();
     assert!(stopped(again.outcome.as_ref()), "a resume goes on with nothing");
     assert_eq!(rig.sim.requests().len(), 1);
-    let ended = says_and_drives(&rig, &lead, Take::New).await;
+    let ended = says_and_drives(&rig, &lead, DriveMode::New).await;
     assert_eq!(ended.outcome, done("as you wish"));
     let last = rig.sim.requests()[1].body["messages"].clone();
     assert_eq!(last.as_array().unwrap().len(), 1, "what nobody answered was taken back: {last}");
@@ -145,11 +148,14 @@ async fn a_reply_under_way_is_dropped_settled_at_its_bound_and_never_asked_for_a
 
 #[tokio::test]
 async fn what_was_drained_and_then_stopped_does_not_go_on_when_somebody_takes_it_up() {
-    for take in [Take::New, Take::Resume { changed: vec!["a.rs".into()] }] {
+    for take in [DriveMode::New, DriveMode::Resume { changed: vec!["a.rs".into()] }] {
         let rig = Rig::new(Script::new().conversation(
             "*",
             [
-                calls_many([("bash", json!({"command": "echo one"})), ("bash", json!({"command": "echo two >> log"}))]),
+                calls_many([
+                    ("bash", json!({"command": "echo one"})),
+                    ("bash", json!({"command": "echo two >> log"})),
+                ]),
                 says("other"),
             ],
         ))
@@ -163,7 +169,8 @@ async fn what_was_drained_and_then_stopped_does_not_go_on_when_somebody_takes_it
             stopper.ask(StopLevel::Drain);
             hold.release();
         };
-        let (ended, ()) = within(async { tokio::join!(runtime.drive(&lead, Take::New, stop, None), drains) }).await;
+        let (ended, ()) =
+            within(async { tokio::join!(runtime.drive(&lead, DriveMode::New, stop, None), drains) }).await;
         assert_eq!(ended.unwrap().outcome, None);
         rig.life(None).await.stop_exchange(&lead, BY).await.unwrap();
         let ended = says_and_drives(&rig, &lead, take).await;
@@ -185,9 +192,10 @@ async fn a_stop_cuts_off_what_a_drain_waits_for() {
         stopper.ask(StopLevel::Drain);
         runtime.stop_exchange(&lead, BY).await.unwrap();
     };
-    let (ended, ()) = within(async { tokio::join!(runtime.drive(&lead, Take::New, stop, None), stops) }).await;
+    let (ended, ()) =
+        within(async { tokio::join!(runtime.drive(&lead, DriveMode::New, stop, None), stops) }).await;
     assert!(stopped(ended.unwrap().outcome.as_ref()));
-    let ended = says_and_drives(&rig, &lead, Take::New).await;
+    let ended = says_and_drives(&rig, &lead, DriveMode::New).await;
     assert_eq!(ended.outcome, done("other"));
 }
 
@@ -196,16 +204,16 @@ async fn one_that_is_idle_stays_as_it_is_and_one_that_was_never_driven_ends_as_s
     let rig = Rig::new(Script::new().conversation("*", [says("first"), says("second")])).await;
     let runtime = rig.life(None).await;
     let lead = runtime.start(rig.start(), "go").await.unwrap();
-    within(runtime.drive(&lead, Take::New, Stop::never(), None)).await.unwrap();
+    within(runtime.drive(&lead, DriveMode::New, Stop::never(), None)).await.unwrap();
     let before = rig.events(&lead).await.len();
     runtime.stop_exchange(&lead, BY).await.unwrap();
-    let ended = within(runtime.drive(&lead, Take::New, Stop::never(), None)).await.unwrap();
+    let ended = within(runtime.drive(&lead, DriveMode::New, Stop::never(), None)).await.unwrap();
     assert_eq!((ended.outcome, rig.events(&lead).await.len()), (done("first"), before));
-    let ended = says_and_drives(&rig, &lead, Take::New).await;
+    let ended = says_and_drives(&rig, &lead, DriveMode::New).await;
     assert_eq!(ended.outcome, done("second"), "it was not meant for what came later");
     let new = runtime.start(rig.start(), "never begun").await.unwrap();
     runtime.stop_exchange(&new, BY).await.unwrap();
-    let ended = within(runtime.drive(&new, Take::New, Stop::never(), None)).await.unwrap();
+    let ended = within(runtime.drive(&new, DriveMode::New, Stop::never(), None)).await.unwrap();
     assert!(stopped(ended.outcome.as_ref()), "{ended:?}");
     assert_eq!(rig.sim.requests().len(), 2, "nothing was sent for it");
 }
@@ -224,12 +232,13 @@ async fn stopping_while_room_is_waited_for_gives_it_back() {
     };
     let (ended, ()) = beside(&runtime, &lead, stops).await;
     assert!(stopped(ended.outcome.as_ref()));
-    let ended = says_and_drives(&rig, &lead, Take::New).await;
+    let ended = says_and_drives(&rig, &lead, DriveMode::New).await;
     assert_eq!(ended.outcome, done("other"));
     check_nothing_is_held(&rig, &lead).await;
 }
 
-/// One life in which the lead is stopped in the middle of a command with words behind it, cut at this commit; then another one.
+/// One life in which the lead is stopped in the middle of a command with words behind it, cut at this commit;
+/// then another one.
 async fn crashed(cut: Option<(Moment, usize)>) -> usize {
     let mut rig = Rig::on(Location::Sqlite("journal.db".into()), {
         let looks = calls("bash", json!({"command": "echo looked"})).saying("first I look");
@@ -255,7 +264,7 @@ async fn crashed(cut: Option<(Moment, usize)>) -> usize {
         runtime.stop_exchange(&lead, BY).await.unwrap();
         std::future::pending::<()>().await;
     };
-    let drive = runtime.drive(&lead, Take::New, Stop::never(), None);
+    let drive = runtime.drive(&lead, DriveMode::New, Stop::never(), None);
     let ended = within(async {
         tokio::select! {
             ended = drive => ended,
@@ -274,7 +283,7 @@ async fn crashed(cut: Option<(Moment, usize)>) -> usize {
             if !told {
                 next.stop_exchange(&lead, BY).await.unwrap();
             }
-            let resume = Take::Resume { changed: vec![] };
+            let resume = DriveMode::Resume { changed: vec![] };
             within(next.drive(&lead, resume, Stop::never(), None)).await.unwrap()
         }
         Err(error) => panic!("{cut:?}: {error:?}"),
@@ -326,8 +335,12 @@ async fn words_wake_a_lead_that_waits_for_its_team() {
         hold.entered().await;
         until(&rig, &lead, |event| event.kind() == "exchange_closed").await;
         runtime.say(&lead, "next", "how is it going?").await.unwrap();
-        until(&rig, &lead, |event| matches!(event, Event::ExchangeClosed(e) if e.outcome.text() == "alice is at it"))
-            .await;
+        until(
+            &rig,
+            &lead,
+            |event| matches!(event, Event::ExchangeClosed(e) if e.outcome.text() == "alice is at it"),
+        )
+        .await;
         hold.release();
     };
     let (ended, ()) = beside(&runtime, &lead, speaks).await;
@@ -356,13 +369,13 @@ async fn words_said_while_a_lead_comes_to_its_end_are_heard_or_known_not_to_be()
             runtime.say(&lead, &format!("k{round}"), "more").await.unwrap();
             runtime.is_driven_here(&lead)
         };
-        let drive = runtime.drive(&lead, Take::New, Stop::never(), Some(watcher));
+        let drive = runtime.drive(&lead, DriveMode::New, Stop::never(), Some(watcher));
         let (ended, driven) = within(async { tokio::join!(drive, speaks) }).await;
         assert_eq!(ended.unwrap().outcome, done("ok"));
         let waiting = rig.journal.inputs(&StreamId::from(&lead)).await.unwrap().len();
         assert!(!driven || waiting == 0, "round {round}: it was driven, and {waiting} inputs wait");
         heard_at_once += usize::from(driven);
-        within(runtime.drive(&lead, Take::New, Stop::never(), None)).await.unwrap();
+        within(runtime.drive(&lead, DriveMode::New, Stop::never(), None)).await.unwrap();
         runtime.say(&lead, &format!("next{round}"), "go on").await.unwrap();
     }
     assert!(heard_at_once > 0, "some of it fell into the drive");
@@ -376,7 +389,8 @@ async fn a_stopped_lead_hears_its_person_before_its_letters() {
         _ => text("alice is done"),
     })
     .await;
-    let (lead_hold, alice_hold) = (rig.sim.hold("lead it", 2, 1), rig.sim.hold("be alice", 0, 0));
+    let lead_hold = rig.sim.hold("lead it", 2, 1);
+    let alice_hold = rig.sim.hold("be alice", 0, 0);
     let runtime = rig.life(None).await;
     let lead = runtime.start(rig.start(), "lead it").await.unwrap();
     let stops = async {
@@ -400,5 +414,9 @@ async fn a_stopped_lead_hears_its_person_before_its_letters() {
         .collect();
     assert_eq!(opened[..3], ["lead it", "mail from alice", "something else"], "{opened:?}");
     let last = rig.sim.requests().last().unwrap().body["messages"].to_string();
-    assert_eq!(last.matches("alice is done").count(), 1, "the letter went back and was read after all: {last}");
+    assert_eq!(
+        last.matches("alice is done").count(),
+        1,
+        "the letter went back and was read after all: {last}"
+    );
 }

@@ -1,7 +1,8 @@
-//! A person stops somebody below a lead, or a lead with somebody below it: those that were not meant go on, and nobody is left behind.
+//! A person stops an agent below a lead, or a lead with agents below it: those that were not
+//! meant go on, and none is left behind.
 
 use convoke_kernel::{AgentId, Event, Outcome, ProgramStatus, RunId, Standing, TaskState};
-use convoke_runtime::{Runtime, Stop, StopLevel, Stopper, Take};
+use convoke_runtime::{DriveMode, Runtime, Stop, StopLevel, Stopper};
 use convoke_sim::{Reply, calls, says};
 use serde_json::json;
 
@@ -14,13 +15,14 @@ use crate::team_play::{Play, begins, spawn};
 use crate::workers::{lead_read, only_result, requests, rig, started};
 use crate::{programs, teams};
 
-const FOUR: [&str; 4] = ["a [conversation: a]", "b [conversation: b]", "c [conversation: c]", "d [conversation: d]"];
+const FOUR: [&str; 4] =
+    ["a [conversation: a]", "b [conversation: b]", "c [conversation: c]", "d [conversation: d]"];
 
 fn done(text: &str) -> Option<Outcome> {
     Some(Outcome::Ok { text: text.into() })
 }
 
-/// Whoever works on the item, once somebody does.
+/// The worker of the item, which must have begun.
 async fn worker(rig: &Rig, lead: &AgentId, item: u32) -> AgentId {
     let call = started(rig, lead, "Workflow").await.remove(0);
     rig.run(lead, &call).await.worker(item).unwrap().clone()
@@ -43,12 +45,15 @@ async fn one_worker_of_four_is_stopped_the_others_go_on_and_the_digest_says_so()
         until(&rig, &second, |event| event.kind() == "exchange_closed").await;
         holds.iter().for_each(|hold| hold.release());
     };
-    let drive = runtime.drive(&lead, Take::New, Stop::never(), None);
+    let drive = runtime.drive(&lead, DriveMode::New, Stop::never(), None);
     let (ended, ()) = within(async { tokio::join!(drive, stops) }).await;
     assert_eq!(ended.unwrap().outcome, done("done"));
     let text = only_result(&rig);
     assert!(text.contains("4 items: 3 ok, 1 failed"), "{text}");
-    assert!(text.contains("status: failed(cancelled)") && text.contains(&format!("stopped by {BY}")), "{text}");
+    assert!(
+        text.contains("status: failed(cancelled)") && text.contains(&format!("stopped by {BY}")),
+        "{text}"
+    );
     assert_eq!(requests(&rig, "worker").len(), 7, "only the one that was stopped asked once");
     check_nothing_is_held(&rig, &lead).await;
 }
@@ -73,7 +78,7 @@ async fn a_stopped_verifier_gives_no_vote_and_refutes_nothing() {
         until(&rig, &verifier, looks).await;
         runtime.stop_exchange(&verifier, BY).await.unwrap();
     };
-    let drive = runtime.drive(&lead, Take::New, Stop::never(), None);
+    let drive = runtime.drive(&lead, DriveMode::New, Stop::never(), None);
     let (ended, ()) = within(async { tokio::join!(drive, stops) }).await;
     assert_eq!(ended.unwrap().outcome, done("done"));
     let text = only_result(&rig);
@@ -89,7 +94,7 @@ async fn fanned_out() -> (Rig, Vec<convoke_sim::Hold>) {
     (rig, holds)
 }
 
-/// Everybody below the lead has ended, as far as it had begun, and the run says what became of each item.
+/// Every agent below the lead has ended, as far as it had begun, and the run says what became of each item.
 async fn check_ended(rig: &Rig, lead: &AgentId) {
     let call = started(rig, lead, "Workflow").await.remove(0);
     let run = rig.run(lead, &call).await;
@@ -115,7 +120,7 @@ async fn a_stopped_lead_takes_its_workflow_with_it_and_its_model_reads_what_ther
         runtime.say(&lead, "next", "something else").await.unwrap();
         runtime.stop_exchange(&lead, BY).await.unwrap();
     };
-    let drive = runtime.drive(&lead, Take::New, Stop::never(), None);
+    let drive = runtime.drive(&lead, DriveMode::New, Stop::never(), None);
     let (ended, ()) = within(async { tokio::join!(drive, stops) }).await;
     assert_eq!(ended.unwrap().outcome, done("as you wish"));
     let text = only_result(&rig);
@@ -135,13 +140,14 @@ async fn what_an_earlier_process_left_below_a_stopped_lead_ends_without_a_reques
         }
         stopper.ask(StopLevel::Cut);
     };
-    let (ended, ()) = within(async { tokio::join!(runtime.drive(&lead, Take::New, stop, None), cuts) }).await;
+    let (ended, ()) =
+        within(async { tokio::join!(runtime.drive(&lead, DriveMode::New, stop, None), cuts) }).await;
     assert_eq!(ended.unwrap().outcome, None);
     drop(runtime);
     let runtime = rig.life(None).await;
     runtime.stop_exchange(&lead, BY).await.unwrap();
     runtime.say(&lead, "next", "something else").await.unwrap();
-    let resume = Take::Resume { changed: vec![] };
+    let resume = DriveMode::Resume { changed: vec![] };
     let ended = within(runtime.drive(&lead, resume, Stop::never(), None)).await.unwrap();
     assert_eq!(ended.outcome, done("as you wish"));
     check_ended(&rig, &lead).await;
@@ -172,7 +178,7 @@ async fn a_stopped_task_is_an_error_to_its_parent_who_goes_on() {
         let child = child(&rig, &lead).await;
         runtime.stop_exchange(&child, BY).await.unwrap();
     };
-    let drive = runtime.drive(&lead, Take::New, Stop::never(), None);
+    let drive = runtime.drive(&lead, DriveMode::New, Stop::never(), None);
     let (ended, ()) = within(async { tokio::join!(drive, stops) }).await;
     assert_eq!(ended.unwrap().outcome, done("then without"));
     let (text, is_error) = lead_read(&rig).remove(0);
@@ -186,7 +192,7 @@ async fn a_stopped_lead_takes_its_task_with_it() {
         hold.entered().await;
         runtime.stop_exchange(&lead, BY).await.unwrap();
     };
-    let drive = runtime.drive(&lead, Take::New, Stop::never(), None);
+    let drive = runtime.drive(&lead, DriveMode::New, Stop::never(), None);
     let (ended, ()) = within(async { tokio::join!(drive, stops) }).await;
     assert!(stopped(ended.unwrap().outcome.as_ref()));
     let child = rig.folded(&child(&rig, &lead).await).await;
@@ -213,10 +219,13 @@ async fn a_stopped_callee_is_null_to_its_program_and_a_new_pass_has_it_done_afte
         let callee = agents.into_iter().map(|(id, _)| id).find(|id| *id != lead).unwrap();
         runtime.stop_exchange(&callee, BY).await.unwrap();
     };
-    let drive = runtime.drive(&lead, Take::New, Stop::never(), None);
+    let drive = runtime.drive(&lead, DriveMode::New, Stop::never(), None);
     let (_, ()) = within(async { tokio::join!(drive, stops) }).await;
     let partial = program(&rig, &lead).await;
-    assert_eq!((value(&partial), partial.status()), (json!([null, "did second"]), Some(ProgramStatus::Partial)));
+    assert_eq!(
+        (value(&partial), partial.status()),
+        (json!([null, "did second"]), Some(ProgramStatus::Partial))
+    );
     hold.release();
     rig.resume(&lead).await.unwrap();
     assert_eq!(value(&program(&rig, &lead).await), json!(["did first", "did second"]));
@@ -232,7 +241,7 @@ async fn a_persons_program_that_is_stopped_is_recorded_as_that_and_is_not_taken_
         hold.entered().await;
         runtime.stop_exchange(&lead, BY).await.unwrap();
     };
-    let drive = runtime.drive(&lead, Take::New, Stop::never(), None);
+    let drive = runtime.drive(&lead, DriveMode::New, Stop::never(), None);
     let (ended, ()) = within(async { tokio::join!(drive, stops) }).await;
     let ended = ended.unwrap();
     assert!(stopped(ended.outcome.as_ref()), "{ended:?}");
@@ -255,7 +264,8 @@ async fn a_program_in_the_background_goes_on_when_its_lead_is_stopped_and_words_
     ])
     .callees(|prompt| vec![says(&format!("did {prompt}"))]);
     let rig = rig(team).await;
-    let (callee, second) = (rig.sim.hold("first", 0, 1), rig.sim.hold("Review", 1, 1));
+    let callee = rig.sim.hold("first", 0, 1);
+    let second = rig.sim.hold("Review", 1, 1);
     let runtime = rig.life(None).await;
     let lead = runtime.start(rig.start(), "Review").await.unwrap();
     let stops = async {
@@ -264,10 +274,11 @@ async fn a_program_in_the_background_goes_on_when_its_lead_is_stopped_and_words_
         runtime.stop_exchange(&lead, BY).await.unwrap();
         until(&rig, &lead, |event| event.kind() == "exchange_stopped").await;
         runtime.say(&lead, "next", "something else").await.unwrap();
-        until(&rig, &lead, |event| matches!(event, Event::ExchangeOpened(e) if e.text == "something else")).await;
+        until(&rig, &lead, |event| matches!(event, Event::ExchangeOpened(e) if e.text == "something else"))
+            .await;
         callee.release();
     };
-    let drive = runtime.drive(&lead, Take::New, Stop::never(), None);
+    let drive = runtime.drive(&lead, DriveMode::New, Stop::never(), None);
     let (ended, ()) = within(async { tokio::join!(drive, stops) }).await;
     assert!(matches!(ended.unwrap().outcome, Some(Outcome::Ok { .. })));
     let call = started(&rig, &lead, "Workflow").await.remove(0);
@@ -278,7 +289,9 @@ async fn a_program_in_the_background_goes_on_when_its_lead_is_stopped_and_words_
 /// A lead that makes alice, who sleeps at what she is given first and is quick later.
 fn alice_sleeps(seen: &Seen<'_>) -> Said {
     match (seen.who.as_str(), seen.replies) {
-        ("lead", 0) => Said::Calls(vec![("task_create", json!({"subject": "s", "description": "d"})), spawn("alice")]),
+        ("lead", 0) => {
+            Said::Calls(vec![("task_create", json!({"subject": "s", "description": "d"})), spawn("alice")])
+        }
         ("lead", _) => begins(seen, Vec::new()),
         (_, 0) => text("I take work"),
         _ if seen.last.contains("| hurry") => text("quick"),
@@ -295,8 +308,11 @@ async fn a_stopped_teammate_gives_its_task_back_tells_the_lead_and_rests_until_s
     play.until_event("alice", |event| event.kind() == "tool_started").await;
     let alice = play.member("alice").await.agent;
     runtime.stop_exchange(&alice, BY).await.unwrap();
-    play.until_member("alice", |alice| matches!(&alice.standing, Standing::Failed { why, .. } if why.contains(BY)))
-        .await;
+    play.until_member(
+        "alice",
+        |alice| matches!(&alice.standing, Standing::Failed { why, .. } if why.contains(BY)),
+    )
+    .await;
     play.ended().await;
     assert!(play.times("lead", &format!("stopped by {BY}")) >= 1, "{}", play.read("lead"));
     let task = play.task(1).await;

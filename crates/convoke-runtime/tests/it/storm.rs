@@ -1,13 +1,14 @@
-//! Sixty agents against a server with a small limit, over real HTTP, on a clock that a test moves: none of them fails, and the
-//! limit is used. `CONVOKE_SOAK_STORM=1` runs the full size; without it there are twelve agents and two minutes a phase.
+//! Sixty agents against a server with a small limit, over real HTTP, on a clock that a test moves: none of
+//! them fails, and the limit is used. `CONVOKE_SOAK_STORM=1` runs the full size; without it there are twelve
+//! agents and two minutes a phase.
 //!
-//! Time moves only when nothing can happen without it. Everything runs on one thread, so what the driver reads between two
-//! of its own awaits belongs together. Every agent with work is in exactly one of these states: it waits in the
-//! governor's queue; it sleeps on the clock before it repeats a request; its request lies at the server, whose delays
-//! sleep on the same clock; or it is anywhere else (on the wire, in the journal, in a shell, about to be polled). Only the
-//! first three are counted, none of them twice but for the first in the queue, who also keeps the time. So if
-//! the counts add up to the number of agents, nobody is anywhere else. A thread or a socket that is slow makes the test wait
-//! and changes no figure.
+//! Time moves only when nothing can happen without it. Everything runs on one thread, so what the driver
+//! reads between two of its own awaits belongs together. Every agent with work is in exactly one of these
+//! states: it waits in the governor's queue; it sleeps on the clock before it repeats a request; its request
+//! lies at the server, whose delays sleep on the same clock; or it is anywhere else (on the wire, in the
+//! journal, in a shell, about to be polled). Only the first three are counted, none of them twice but for the
+//! first in the queue, which also keeps the time. So if the counts add up to the number of agents, no agent
+//! is anywhere else. A thread or a socket that is slow makes the test wait and changes no figure.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,10 +16,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use convoke_kernel::{AgentId, Event, ItemStatus, Outcome, RunEvent};
-use convoke_runtime::{Clock, Governor, Notice, Stop, Take};
+use convoke_runtime::{Clock, DriveMode, Governor, Notice, Stop};
 use convoke_sim::{
-    Brain, Context, Fault, FaultKind, RateLimits, Received, Script, Scripted, SimClock, SimConfig, Time, calls, says,
-    tool_use_id,
+    Brain, Context, Fault, FaultKind, RateLimits, Received, Script, Scripted, SimClock, SimConfig, Time,
+    calls, says, tool_use_id,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -62,14 +63,17 @@ impl Brain for Busy {
     fn reply(&self, request: &Value, context: &Context) -> Scripted {
         if role(request) == "lead" {
             let subtasks: Vec<&str> = self.subtasks.iter().map(String::as_str).collect();
-            return Script::new().conversation("*", [workflow(&subtasks), says("done")]).reply(request, context);
+            return Script::new()
+                .conversation("*", [workflow(&subtasks), says("done")])
+                .reply(request, context);
         }
         let reply = match context.position {
             0 => calls("bash", json!({"command": "true"})),
             _ if self.enough.load(Ordering::SeqCst) => report("enough", Vec::new()),
             _ => calls("note", json!({"position": context.position})),
         };
-        let mut scripted = Script::new().conversation("*", vec![reply; context.position + 1]).reply(request, context);
+        let mut scripted =
+            Script::new().conversation("*", vec![reply; context.position + 1]).reply(request, context);
         if let Some(block) = scripted.content.first_mut() {
             block["id"] = tool_use_id(context, "", 0).into();
         }
@@ -79,7 +83,7 @@ impl Brain for Busy {
     }
 }
 
-/// Who has work, by what is recorded.
+/// The agents that have work, by what is recorded.
 #[derive(Default)]
 pub(crate) struct Crowd {
     lead: Option<AgentId>,
@@ -148,7 +152,8 @@ impl Storm {
     async fn play(&self) -> Vec<Minute> {
         let clock = Clock::stepped(1_700_000_000_000);
         let enough = Arc::new(AtomicBool::new(false));
-        let subtasks = (0..self.agents).map(|number| format!("[conversation: w{number}] weather it")).collect();
+        let subtasks =
+            (0..self.agents).map(|number| format!("[conversation: w{number}] weather it")).collect();
         let mut config = SimConfig::new(Busy { subtasks, enough: Arc::clone(&enough), seed: self.seed });
         config.clock = SimClock::Injected(Arc::new(Injected(clock.clone())));
         config.limits = Some(RateLimits { concurrent: Some(AT_ONCE), ..RateLimits::default() });
@@ -166,14 +171,21 @@ impl Storm {
         let lead = runtime.start(rig.start(), "go").await.unwrap();
         let (watcher, told) = tokio::sync::mpsc::unbounded_channel();
         let mut crowd = Crowd::of(lead.clone());
-        let driven = tokio::spawn(async move { runtime.drive(&lead, Take::New, Stop::never(), Some(watcher)).await });
+        let driven =
+            tokio::spawn(
+                async move { runtime.drive(&lead, DriveMode::New, Stop::never(), Some(watcher)).await },
+            );
         let (began, with_work) = self.keep_time(&rig, &governor, &enough, &mut crowd, told, &driven).await;
         let ended = driven.await.unwrap().unwrap();
         assert_eq!(ended.outcome, Some(Outcome::Ok { text: "done".into() }));
         assert_eq!((crowd.failed.as_slice(), crowd.ended), ([].as_slice(), self.agents), "nobody is lost");
         let requests = rig.sim.requests();
-        let cut = requests.iter().filter(|request| matches!(request.fault, Some(FaultKind::CutAfter(_)))).count();
-        println!("{cut} of {} streams were cut", requests.iter().filter(|request| request.limited.is_none()).count());
+        let cut =
+            requests.iter().filter(|request| matches!(request.fault, Some(FaultKind::CutAfter(_)))).count();
+        println!(
+            "{cut} of {} streams were cut",
+            requests.iter().filter(|request| request.limited.is_none()).count()
+        );
         assert!(cut > 0, "the storm must have hit something");
         self.measure(&requests, began, &with_work)
     }
@@ -194,8 +206,8 @@ impl Storm {
         faults
     }
 
-    /// Moves the clock whenever nothing else can happen, changes the weather in between, and says when the storm began and
-    /// how many had work at the end of every minute.
+    /// Moves the clock whenever nothing else can happen, changes the weather in between, and says when the
+    /// storm began and how many had work at the end of every minute.
     async fn keep_time(
         &self,
         rig: &Rig,
@@ -203,10 +215,11 @@ impl Storm {
         enough: &AtomicBool,
         crowd: &mut Crowd,
         mut told: UnboundedReceiver<Notice>,
-        driven: &tokio::task::JoinHandle<Result<convoke_runtime::Ended, convoke_runtime::Error>>,
+        driven: &tokio::task::JoinHandle<Result<convoke_runtime::DriveOutcome, convoke_runtime::Error>>,
     ) -> (u64, Vec<usize>) {
         let clock = &rig.clock;
-        let (mut began, mut with_work) = (None, Vec::new());
+        let mut began = None;
+        let mut with_work = Vec::new();
         while !driven.is_finished() {
             tokio::task::yield_now().await;
             while let Ok(notice) = told.try_recv() {
@@ -232,7 +245,8 @@ impl Storm {
             }
             with_work.push(crowd.with_work());
             if passed + 1 == self.minutes {
-                rig.sim.set_limits(Some(RateLimits { requests_per_minute: A_MINUTE, ..RateLimits::default() }));
+                rig.sim
+                    .set_limits(Some(RateLimits { requests_per_minute: A_MINUTE, ..RateLimits::default() }));
             }
             if passed + 1 == 2 * self.minutes {
                 rig.sim.set_limits(None);
@@ -247,7 +261,8 @@ impl Storm {
 
     fn measure(&self, requests: &[Received], began: u64, with_work: &[usize]) -> Vec<Minute> {
         let of_minute = |(index, with_work): (usize, &usize)| {
-            let (from, to) = (began + index as u64 * MINUTE, began + (index as u64 + 1) * MINUTE);
+            let from = began + index as u64 * MINUTE;
+            let to = began + (index as u64 + 1) * MINUTE;
             let came = |request: &&Received| (from..to).contains(&request.arrived_at);
             let accepted = |request: &&Received| request.limited.is_none();
             let refused = requests.iter().filter(came).filter(|request| request.limited.is_some()).count();
@@ -260,7 +275,10 @@ impl Storm {
                 let served: u64 = requests.iter().filter(accepted).map(busy).sum();
                 ("5 at once", served as f64 / (AT_ONCE as u64 * MINUTE) as f64)
             } else {
-                ("50 a minute", requests.iter().filter(came).filter(accepted).count() as f64 / A_MINUTE as f64)
+                (
+                    "50 a minute",
+                    requests.iter().filter(came).filter(accepted).count() as f64 / A_MINUTE as f64,
+                )
             };
             Minute { phase, number: index % self.minutes + 1, used, refused, with_work: *with_work }
         };

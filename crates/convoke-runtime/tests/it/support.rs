@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::Duration;
 
-use convoke_claude::{Client, ClientConfig, Endpoint, ModelPatch, Models, Proxy, Timeouts, capabilities, ceilings};
+use convoke_claude::{
+    Client, ClientConfig, Endpoint, ModelPatch, Models, Proxy, Server, Timeouts, capabilities, ceilings,
+};
 use convoke_journal::{Batch, Journal, Location, Options, Process, StreamId};
 use convoke_kernel::{
-    Agent, AgentId, Approvals, CHILD_TURNS, Caps, Child, Confinement, Event, FanOut, Limits, Membership, Network, Run,
-    RunEvent, RunId, Sandbox,
+    Agent, AgentId, Approvals, CHILD_TURNS, Caps, Child, Confinement, Event, FanOut, Limits, Membership,
+    Network, Run, RunEvent, RunId, Sandbox,
 };
 use convoke_runtime::{
-    Asker, Checker, Clock, Config, Confine, Controller, Crash, Ended, Error, Governor, HelperPath, Ids, Library,
-    Origin, Programs, Runtime, Shelf, Start, Stop, Take, TeamConfig,
+    Asker, Checker, Clock, Config, Confine, Controller, Crash, DriveMode, DriveOutcome, Error, Governor,
+    HelperPath, Ids, Library, LibraryFolder, Origin, Programs, Runtime, Start, Stop, TeamConfig,
 };
 use convoke_sandbox::LayerSet;
 use convoke_sandbox::{Sight, Unseen};
@@ -50,9 +52,11 @@ pub(crate) struct Rig {
     pub(crate) caches: Vec<std::path::PathBuf>,
     /// Whether what is changed is kept.
     pub(crate) keeps: bool,
-    /// Replies were lost with their process, and what followed was another request: the simulator cannot know that.
+    /// Replies were lost with their process, and what followed was another request: the simulator cannot know
+    /// that.
     pub(crate) lost_replies: bool,
-    /// Whether agents of different make are told the same, so that their requests cannot be told apart by how they begin.
+    /// Whether agents of different make are told the same, so that their requests cannot be told apart by how
+    /// they begin.
     pub(crate) same_words: bool,
     /// How often a test gives its lead another model or effort: nothing else may change them.
     pub(crate) retunes: usize,
@@ -62,6 +66,8 @@ pub(crate) struct Rig {
     pub(crate) team: TeamConfig,
     pub(crate) membership: Option<Membership>,
     pub(crate) models: Models,
+    /// Tools of the embedding program.
+    pub(crate) tools: convoke_runtime::CustomTools,
 }
 
 impl Rig {
@@ -104,6 +110,7 @@ impl Rig {
             team: TeamConfig::default(),
             membership: None,
             models: untimed(),
+            tools: convoke_runtime::CustomTools::default(),
         }
     }
 
@@ -117,17 +124,17 @@ impl Rig {
         self.life_of(Process::current(Ids::random().bits().unwrap()), None).await
     }
 
-    /// Somebody in another process who has only the journal.
+    /// A controller in another process that has only the journal.
     pub(crate) async fn controller(&self) -> Controller {
         let process = Process::current(Ids::random().bits().unwrap());
         Controller::new(self.journal.as_process(Options::new(process)).await.unwrap(), self.clock.clone())
     }
 
-    fn programs(&self) -> Programs {
+    pub(crate) fn programs(&self) -> Programs {
         let helper = HelperPath::new(env!("CARGO_BIN_EXE_convoke-helper").into());
-        let shelf = |name: &str| Shelf { dir: self.work.path().join(name), origin: Origin::Project };
-        let shelves = (vec![shelf(".convoke/workflows")], vec![shelf(".claude/agents")]);
-        Programs::new(Library::new(shelves.0, shelves.1, &[], Checker::of(helper)), Endpoint::anthropic())
+        let folder = |name: &str| LibraryFolder { dir: self.work.path().join(name), origin: Origin::Project };
+        let folders = (vec![folder(".convoke/workflows")], vec![folder(".claude/agents")]);
+        Programs::new(Library::new(folders.0, folders.1, &[], Checker::of(helper)), Server::anthropic())
     }
 
     async fn life_of(&self, process: Process, crash: Option<Crash>) -> Runtime {
@@ -164,6 +171,7 @@ impl Rig {
             programs: self.programs(),
             team: self.team,
             trees: self.keeps.then(|| self.places()),
+            tools: self.tools.clone(),
             crash,
         })
     }
@@ -188,6 +196,7 @@ impl Rig {
             fan_out: self.fan_out.clone(),
             team: self.membership.clone(),
             system: None,
+            lean: None,
         }
     }
 
@@ -200,20 +209,29 @@ impl Rig {
             limits: Limits { max_turns: CHILD_TURNS, bash_timeout_ms: 20_000, ..Limits::default() },
             rates: ceilings(&model),
         };
-        FanOut { mode: true, consent: false, voters: 1, max_subtasks: 200, quoted: false, fresh: false, child }
+        FanOut {
+            mode: true,
+            consent: false,
+            voters: 1,
+            max_subtasks: 200,
+            quoted: false,
+            fresh: false,
+            child,
+            callees: Default::default(),
+        }
     }
 
     /// Asks and drives in one life.
-    pub(crate) async fn ask(&self, task: &str) -> (AgentId, Ended) {
+    pub(crate) async fn ask(&self, task: &str) -> (AgentId, DriveOutcome) {
         let runtime = self.life(None).await;
         let agent = runtime.start(self.start(), task).await.unwrap();
-        let ended = within(runtime.drive(&agent, Take::New, Stop::never(), None)).await.unwrap();
+        let ended = within(runtime.drive(&agent, DriveMode::New, Stop::never(), None)).await.unwrap();
         (agent, ended)
     }
 
-    pub(crate) async fn resume(&self, agent: &AgentId) -> Result<Ended, Error> {
+    pub(crate) async fn resume(&self, agent: &AgentId) -> Result<DriveOutcome, Error> {
         let runtime = self.life(None).await;
-        within(runtime.drive(agent, Take::Resume { changed: vec![] }, Stop::never(), None)).await
+        within(runtime.drive(agent, DriveMode::Resume { changed: vec![] }, Stop::never(), None)).await
     }
 
     pub(crate) async fn events(&self, agent: &AgentId) -> Vec<Event> {
@@ -260,7 +278,8 @@ impl Rig {
         // Voters on one result are asked in the same words, so the simulator takes them for one conversation.
         let twins = self.fan_out.as_ref().is_some_and(|fan_out| fan_out.voters > 1);
         for request in &requests {
-            // The simulator tells conversations apart by their system prompt too, so it would not notice a changed one.
+            // The simulator tells conversations apart by their system prompt too, so it would not notice a
+            // changed one.
             let begins = |other: &&Received| other.body["messages"][0] == request.body["messages"][0];
             let first = requests.iter().find(begins).expect("a request begins as itself");
             let fixed = ["system", "tools", "model"].into_iter().filter(|_| !self.same_words);
@@ -285,14 +304,20 @@ impl Rig {
         }
     }
 
-    /// Model, effort and thinking of a conversation changed at most as often as somebody chose others.
+    /// Model, effort and thinking of a conversation changed at most as often as the test chose others.
     fn assert_tuned(&self, requests: &[Received]) {
-        let tuned = |request: &Received| ["model", "output_config", "thinking"].map(|name| request.body[name].clone());
+        let tuned = |request: &Received| {
+            ["model", "output_config", "thinking"].map(|name| request.body[name].clone())
+        };
         for request in requests {
             let same = |other: &&Received| other.body["messages"][0] == request.body["messages"][0];
             let all: Vec<_> = requests.iter().filter(same).map(tuned).collect();
             let changes = all.windows(2).filter(|pair| pair[0] != pair[1]).count();
-            assert!(changes <= self.retunes, "{changes} changes in the conversation of request {}", request.index);
+            assert!(
+                changes <= self.retunes,
+                "{changes} changes in the conversation of request {}",
+                request.index
+            );
         }
     }
 
@@ -318,7 +343,8 @@ impl Drop for Rig {
     }
 }
 
-/// The table without the speed of models: the simulator writes as fast as it can, so that time bounds nothing.
+/// The table without the speed of models: the simulator writes as fast as it can, so that time bounds
+/// nothing.
 pub(crate) fn untimed() -> Models {
     let mut models = Models::builtin();
     let untimed = ModelPatch { output_per_second: Some(0), ..ModelPatch::default() };

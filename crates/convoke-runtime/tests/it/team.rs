@@ -1,5 +1,5 @@
-//! A brain for whole sessions: what the lead says is a list, what workers and verifiers say follows from what they were
-//! given. Who is asked it tells by the tools it is offered, as a model would.
+//! A brain for whole sessions: what the lead says is a list, what workers and verifiers say follows from what
+//! they were given. It tells by the tools that it is offered which agent is asked, as a model would.
 
 use convoke_sim::{Brain, Context, Reply, Script, Scripted, calls, says};
 use serde_json::{Value, json};
@@ -67,7 +67,7 @@ impl Brain for Team {
     }
 }
 
-/// Who a request is from, by the tools it declares.
+/// The role that a request is from, by the tools it declares.
 pub(crate) fn role(request: &Value) -> &'static str {
     let names: Vec<&str> =
         request["tools"].as_array().into_iter().flatten().filter_map(|tool| tool["name"].as_str()).collect();

@@ -1,13 +1,15 @@
-//! The life of teammates through the real runtime: how they begin, rest, sleep, fail, outlive their process, and when a session with a
-//! team is over.
+//! The life of teammates through the real runtime: how they begin, rest, sleep, fail, outlive their process,
+//! and when a session with a team is over.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use convoke_kernel::{Caps, Event, LEAD, Member, MemberState, NewTask, Outcome, Standing, TEAMMATE_TURNS, TaskState};
-use convoke_runtime::{Crash, Moment, Notice, Stop, Take};
+use convoke_kernel::{
+    Caps, Event, LEAD, Member, MemberState, NewTask, Outcome, Standing, TEAMMATE_TURNS, TaskState,
+};
+use convoke_runtime::{Crash, DriveMode, Moment, Notice, Stop};
 use convoke_sim::{Fault, FaultKind};
 use serde_json::json;
 use tokio::sync::{Notify, mpsc};
@@ -42,10 +44,15 @@ async fn add(play: &Play, subject: &str) {
 
 #[tokio::test]
 async fn w6_w17_a_live_name_and_a_name_that_is_none_are_refused_and_make_nobody() {
-    let named = |name: &str| ("spawn_teammate", json!({"name": name, "role": "coder", "prompt": "be another"}));
+    let named =
+        |name: &str| ("spawn_teammate", json!({"name": name, "role": "coder", "prompt": "be another"}));
     let rig = rig(move |seen| match (seen.who.as_str(), seen.replies) {
-        (LEAD, 0) => Said::Calls(vec![spawn("alice"), named("alice"), named("../bob"), named("lead"), named("Bob")]),
-        (LEAD, _) if seen.last.contains("nothing to do") && seen.replies < 3 => Said::Calls(vec![named("alice")]),
+        (LEAD, 0) => {
+            Said::Calls(vec![spawn("alice"), named("alice"), named("../bob"), named("lead"), named("Bob")])
+        }
+        (LEAD, _) if seen.last.contains("nothing to do") && seen.replies < 3 => {
+            Said::Calls(vec![named("alice")])
+        }
         (LEAD, _) => text("noted"),
         _ => works(seen),
     })
@@ -63,8 +70,9 @@ async fn w6_w17_a_live_name_and_a_name_that_is_none_are_refused_and_make_nobody(
 #[tokio::test]
 async fn b2_b14_c1_c7_c16_what_a_member_does_is_seen_while_it_does_it() {
     let rig = rig(alice_works).await;
-    let (lead, first, second) =
-        (rig.sim.hold(LEADS, 1, 0), rig.sim.hold("be alice", 0, 0), rig.sim.hold("be alice", 1, 0));
+    let lead = rig.sim.hold(LEADS, 1, 0);
+    let first = rig.sim.hold("be alice", 0, 0);
+    let second = rig.sim.hold("be alice", 1, 0);
     let runtime = rig.live().await;
     let mut play = Play::by(rig, runtime).await;
     within(first.entered()).await;
@@ -79,21 +87,25 @@ async fn b2_b14_c1_c7_c16_what_a_member_does_is_seen_while_it_does_it() {
     second.release();
     lead.release();
     play.ended().await;
-    assert_eq!((state(&play, "alice").await, state(&play, LEAD).await), (MemberState::Idle, MemberState::Idle));
+    assert_eq!(
+        (state(&play, "alice").await, state(&play, LEAD).await),
+        (MemberState::Idle, MemberState::Idle)
+    );
 }
 
 /// Dies when something like this was recorded, and stays dead; the bell rings when it does.
 fn dies_after(fatal: impl Fn(&Event) -> bool + Send + Sync + 'static) -> (Crash, Arc<Notify>) {
-    let (dead, bell) = (Arc::new(AtomicBool::new(false)), Arc::new(Notify::new()));
-    let rung = Arc::clone(&bell);
+    let dead = Arc::new(AtomicBool::new(false));
+    let waker = Arc::new(Notify::new());
+    let woken = Arc::clone(&waker);
     let crash = Crash::when(move |moment, events| {
         if moment == Moment::AfterCommit && events.iter().any(&fatal) {
             dead.store(true, Ordering::SeqCst);
-            rung.notify_one();
+            woken.notify_one();
         }
         dead.load(Ordering::SeqCst)
     });
-    (crash, bell)
+    (crash, waker)
 }
 
 #[tokio::test]
@@ -107,7 +119,8 @@ async fn w15_w18_w20_after_a_crash_the_team_is_there_with_its_identity_its_histo
         _ => text("finished"),
     })
     .await;
-    let (crash, died) = dies_after(|event| matches!(event, Event::ToolStarted(started) if started.name == "task_get"));
+    let (crash, died) =
+        dies_after(|event| matches!(event, Event::ToolStarted(started) if started.name == "task_get"));
     let runtime = rig.life(Some(crash)).await;
     let play = Play::by(rig, runtime).await;
     within(died.notified()).await;
@@ -168,13 +181,17 @@ async fn w18_a_team_that_rested_when_its_process_ended_is_there_for_the_next_one
     assert_eq!(play.member("alice").await.agent, before.agent);
     let read = play.read("alice");
     assert!(read.starts_with("be alice") && read.contains("[who you are]"), "{read}");
-    assert_eq!((read.matches("| the next thing").count(), read.matches("[claimed t_").count()), (1, 1), "{read}");
+    assert_eq!(
+        (read.matches("| the next thing").count(), read.matches("[claimed t_").count()),
+        (1, 1),
+        "{read}"
+    );
     assert!(matches!(play.task(1).await.state, TaskState::Done { .. }));
     assert!(play.read(LEAD).contains("member: alice"), "the lead is told whom it has: {}", play.read(LEAD));
 }
 
 #[tokio::test]
-async fn w16_one_whose_requests_fail_is_failed_with_a_reason_its_task_goes_back_and_a_letter_takes_it_up_again() {
+async fn w16_one_whose_requests_fail_is_failed_with_a_reason_its_task_goes_back_and_a_letter_wakes_it() {
     let rig = rig(|seen| match (seen.who.as_str(), seen.replies) {
         (LEAD, _) => begins(seen, vec![create("the work"), spawn("alice")]),
         _ => works(seen),
@@ -214,26 +231,30 @@ async fn c15_w14_w25_after_the_idle_limit_it_uses_nothing_and_wakes_for_mail_and
     })
     .await;
     rig.team.idle = Duration::from_millis(30);
-    let (lead, alice) = (rig.sim.hold(LEADS, 1, 0), rig.sim.hold("be alice", 1, 0));
+    let lead = rig.sim.hold(LEADS, 1, 0);
+    let alice = rig.sim.hold("be alice", 1, 0);
     let mut play = Play::of(rig).await;
     within(alice.entered()).await;
     let dir = play.rig.work.path().canonicalize().unwrap();
     assert!(shell_in(&dir), "her shell waits for the next command");
     alice.release();
     play.until_member("alice", is_asleep).await;
-    // Nobody is told when a process is gone, so it is looked for.
+    // The end of a process is not announced, so it is looked for.
     let until_gone = async {
         while shell_in(&dir) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
     within(until_gone).await;
-    let (agent, asked) = (play.member("alice").await.agent, play.asked("alice").len());
+    let agent = play.member("alice").await.agent;
+    let asked = play.asked("alice").len();
     assert_eq!(asked, 2, "sleeping asks nothing of the model");
     play.send("alice", "wake up").await;
     play.until_asked("alice", 3).await;
-    play.until_roster(|roster| roster.member("alice").is_some_and(|alice| alice.waiting == 0 && is_asleep(alice)))
-        .await;
+    play.until_roster(|roster| {
+        roster.member("alice").is_some_and(|alice| alice.waiting == 0 && is_asleep(alice))
+    })
+    .await;
     add(&play, "the late work").await;
     play.until_done(1).await;
     lead.release();
@@ -243,36 +264,53 @@ async fn c15_w14_w25_after_the_idle_limit_it_uses_nothing_and_wakes_for_mail_and
     play.read_once_in_order("alice", &["| wake up".to_owned(), "[claimed t_".to_owned()]);
 }
 
+/// Another command each time: an agent that only does the same again is stuck long before its turns are used
+/// up.
+fn looks_on(seen: &Seen) -> Said {
+    let turn = format!("echo turn {}", seen.replies);
+    Said::Calls(vec![("task_list", json!({})), bash(&turn)])
+}
+
 #[tokio::test]
 async fn c2_w26_the_limit_of_turns_is_told_to_the_lead_and_the_task_is_offered_back() {
     let rig = rig(|seen| match (seen.who.as_str(), in_hand(seen)) {
         (LEAD, _) => begins(seen, vec![create("the work"), spawn("alice")]),
         (_, Some(task)) if seen.last.contains("[unfinished") => update(&task, "done", "made at last"),
         _ if seen.last.contains("this is the last reply") => text("that is how far I came"),
-        (_, Some(_)) => call("task_list", json!({})),
-        _ if seen.results.iter().any(|result| result.contains("1 task, ")) => call("task_list", json!({})),
+        (_, Some(_)) => looks_on(seen),
+        _ if seen.results.iter().any(|result| result.contains("1 task, ")) => looks_on(seen),
         _ => text("finished"),
     })
     .await;
     let mut play = Play::of(rig).await;
     play.ended().await;
-    // The prompt, the turns of the task and the one in which it hands back, and two for what was offered back.
+    // The prompt, the turns of the task and the one in which it hands back, and two for what was offered
+    // back.
     assert_eq!(play.asked("alice").len() as u32, 1 + TEAMMATE_TURNS + 1 + 2);
     let read = play.read(LEAD);
     assert_eq!(read.matches("from alice: its work failed, sent by Convoke").count(), 1, "{read}");
-    assert!(read.contains("the turn limit was reached") && read.contains("| that is how far I came"), "{read}");
+    assert!(
+        read.contains("the turn limit was reached") && read.contains("| that is how far I came"),
+        "{read}"
+    );
     let task = play.task(1).await;
     assert_eq!((task.result.as_deref(), task.attempts), (Some("made at last"), 1));
-    assert_eq!(play.member("alice").await.standing, Standing::Live, "it has not failed, it only came to a limit");
+    assert_eq!(
+        play.member("alice").await.standing,
+        Standing::Live,
+        "it has not failed, it only came to a limit"
+    );
 }
 
 #[tokio::test]
 async fn c5_c6_w22_idle_beside_other_calls_leaves_no_call_without_a_result() {
     let rig = rig(|seen| match (seen.who.as_str(), seen.replies) {
         (LEAD, _) => begins(seen, vec![spawn("alice")]),
-        (_, 0) => {
-            Said::Calls(vec![("list_teammates", json!({})), ("idle", json!({})), bash("echo after the idle call")])
-        }
+        (_, 0) => Said::Calls(vec![
+            ("list_teammates", json!({})),
+            ("idle", json!({})),
+            bash("echo after the idle call"),
+        ]),
         _ => text("awake"),
     })
     .await;
@@ -300,7 +338,8 @@ async fn a_session_with_failed_and_stopped_members_stuck_tasks_and_unread_mail_c
     })
     .await;
     rig.sim.push_fault(Fault::new(FaultKind::BadRequest400("no".into())).on("be alice").times(1_000));
-    let (lead, bob) = (rig.sim.hold(LEADS, 1, 0), rig.sim.hold("be bob", 0, 0));
+    let lead = rig.sim.hold(LEADS, 1, 0);
+    let bob = rig.sim.hold("be bob", 0, 0);
     let mut play = Play::of(rig).await;
     within(bob.entered()).await;
     play.until_member("alice", has_failed).await;
@@ -322,9 +361,10 @@ async fn a_session_is_not_over_before_everything_that_its_team_can_do_is_done() 
     let rig = rig(|seen| match (seen.who.as_str(), in_hand(seen)) {
         (LEAD, _) => begins(seen, vec![create("first"), spawn("alice")]),
         // What is written while the lead has long said its last word is done, too.
-        (_, Some(task)) if seen.last.contains(" first (#1)") => {
-            Said::Calls(vec![create("second"), ("task_update", json!({"task": task, "status": "done", "result": "x"}))])
-        }
+        (_, Some(task)) if seen.last.contains(" first (#1)") => Said::Calls(vec![
+            create("second"),
+            ("task_update", json!({"task": task, "status": "done", "result": "x"})),
+        ]),
         _ => works(seen),
     })
     .await;
@@ -370,7 +410,7 @@ async fn a_budget_that_runs_out_makes_teammates_hand_back_and_ends_the_session_w
     let ledger = play.rig.life(None).await.ledger(&play.session).await.unwrap();
     assert!(ledger.spent().tokens <= 400_000, "{:?}", ledger.spent());
     assert_eq!(ledger.held().tokens, 0, "nobody holds anything back when all is over");
-    // One that the envelope never let speak has nothing to hand back.
+    // One that the budget never let speak has nothing to hand back.
     let spoke: Vec<&str> = ["alice", "bob"].into_iter().filter(|name| !play.asked(name).is_empty()).collect();
     assert!(!spoke.is_empty());
     for name in &spoke {
@@ -388,7 +428,10 @@ async fn a_budget_that_runs_out_makes_teammates_hand_back_and_ends_the_session_w
 async fn a_budget_that_runs_out_ends_the_session_also_with_work_on_the_board() {
     let mut rig = rig(|seen| match seen.who.as_str() {
         _ if seen.last.contains("this is the last reply") => text("that is how far I came"),
-        LEAD => begins(seen, vec![create("first"), create("second"), create("third"), spawn("alice"), spawn("bob")]),
+        LEAD => begins(
+            seen,
+            vec![create("first"), create("second"), create("third"), spawn("alice"), spawn("bob")],
+        ),
         _ => Said::Calls(vec![bash("seq 1 600")]),
     })
     .await;
@@ -413,11 +456,12 @@ async fn w30_nothing_of_a_team_goes_on_when_whoever_drives_its_lead_gives_up() {
     let runtime = rig.life(None).await;
     let lead = runtime.start(rig.start(), LEADS).await.unwrap();
     let (watcher, mut notices) = mpsc::unbounded_channel::<Notice>();
-    let driven = tokio::spawn(async move { runtime.drive(&lead, Take::New, Stop::never(), Some(watcher)).await });
+    let driven =
+        tokio::spawn(async move { runtime.drive(&lead, DriveMode::New, Stop::never(), Some(watcher)).await });
     within(hold.entered()).await;
     driven.abort();
     let _ = driven.await;
-    // Whoever is left of the session could still tell something.
+    // What is left of the session could still tell something.
     within(async { while notices.recv().await.is_some() {} }).await;
     assert!(notices.is_closed());
 }

@@ -1,12 +1,12 @@
-//! The board through the real runtime: what is claimed by whom and when, what arrives with it, and what becomes of a task that its holder
-//! leaves unfinished or takes to the grave.
+//! The board through the real runtime: which member claims what and when, what arrives with it, and what
+//! becomes of a task that its holder leaves unfinished or takes to the grave.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use convoke_journal::{Change, Changed};
 use convoke_kernel::{BoardEvent, Claimant, LEAD, NewTask, Outcome, Task, TaskState};
-use convoke_runtime::{Desk, Error, Stop};
+use convoke_runtime::{Error, Stop, TeamClient};
 use serde_json::{Value, json};
 
 use crate::crew::{Said, call, text};
@@ -31,7 +31,8 @@ fn member(name: &str, role: &str) -> (&'static str, Value) {
 /// The subjects of the tasks that a member was given, in order.
 fn given(play: &Play, name: &str) -> Vec<String> {
     let read = play.read(name);
-    let subject = |line: &str| Some(line.strip_prefix("task: ")?.split_once(' ')?.1.split(" (#").next()?.to_owned());
+    let subject =
+        |line: &str| Some(line.strip_prefix("task: ")?.split_once(' ')?.1.split(" (#").next()?.to_owned());
     read.lines().filter_map(subject).collect()
 }
 
@@ -68,9 +69,14 @@ async fn c20_w38_a_dependency_is_waited_for_and_finishing_it_hands_the_next_task
     play.ended().await;
     assert_eq!(given(&play, "alice"), ["build", "paint"], "what is blocked is not claimed, however urgent");
     let read = play.read("alice");
-    for line in
-        ["| paint it", "| all of it", "done when:", "| it is green", "| it lies in build/out", "written by: lead"]
-    {
+    for line in [
+        "| paint it",
+        "| all of it",
+        "done when:",
+        "| it is green",
+        "| it lies in build/out",
+        "written by: lead",
+    ] {
         assert!(read.lines().any(|said| said == line), "{line} in {read}");
     }
     assert!(read.contains("It can go on now: "), "whoever finishes it is told what that sets free: {read}");
@@ -92,7 +98,8 @@ async fn c12_w36_tasks_are_claimed_by_priority_and_then_by_age() {
     let mut play = Play::of(rig).await;
     play.ended().await;
     let old = (0..11).map(|number| format!("old {number}"));
-    let expected: Vec<String> = ["soon".to_owned()].into_iter().chain(old).chain(["late".to_owned()]).collect();
+    let expected: Vec<String> =
+        ["soon".to_owned()].into_iter().chain(old).chain(["late".to_owned()]).collect();
     assert_eq!(given(&play, "alice"), expected);
 }
 
@@ -106,7 +113,9 @@ async fn w41_w37_a_task_goes_to_its_role_alone_and_what_nobody_can_do_is_left_ov
                 ("land it", json!({"blocked_by": ["#2"]})),
                 ("code it", json!({"role": "coder"})),
             ]);
-            Said::Calls(calls.into_iter().chain([member("alice", "coder"), member("bob", "tester")]).collect())
+            Said::Calls(
+                calls.into_iter().chain([member("alice", "coder"), member("bob", "tester")]).collect(),
+            )
         }
         (LEAD, _) => text("noted"),
         _ => works(seen),
@@ -115,12 +124,17 @@ async fn w41_w37_a_task_goes_to_its_role_alone_and_what_nobody_can_do_is_left_ov
     let mut play = Play::of(rig).await;
     let ended = play.ended().await;
     assert!(matches!(ended.outcome, Some(Outcome::Ok { .. })), "{ended:?}");
-    assert_eq!((given(&play, "alice"), given(&play, "bob")), (vec!["code it".into()], vec!["test it".into()]));
+    assert_eq!(
+        (given(&play, "alice"), given(&play, "bob")),
+        (vec!["code it".into()], vec!["test it".into()])
+    );
     let board = play.board().await;
     let left: Vec<String> = board
         .unfinished()
         .iter()
-        .map(|task| format!("{}: {}", task.subject, board.stuck(task, &["coder", "tester"]).unwrap_or_default()))
+        .map(|task| {
+            format!("{}: {}", task.subject, board.stuck(task, &["coder", "tester"]).unwrap_or_default())
+        })
         .collect();
     assert_eq!(left.len(), 2);
     assert!(left[0].contains("fly it") && left[0].contains("pilot"), "{left:?}");
@@ -160,7 +174,11 @@ async fn w26_w27_a_task_that_is_left_unfinished_is_offered_back_twice_and_then_i
     let count = |word: &str| read.lines().filter(|line| line.starts_with(word)).count();
     assert_eq!((count("[claimed t_"), count("[unfinished t_")), (1, 2), "{read}");
     let task = play.task(1).await;
-    assert_eq!((&task.state, task.given_up.as_deref()), (&TaskState::Pending, Some("alice")), "not given to it again");
+    assert_eq!(
+        (&task.state, task.given_up.as_deref()),
+        (&TaskState::Pending, Some("alice")),
+        "not given to it again"
+    );
     assert_eq!(play.times(LEAD, "alice ended its work without finishing it"), 1);
 }
 
@@ -188,7 +206,8 @@ async fn w27_two_that_hand_a_task_to_each_other_come_to_an_end() {
     .await;
     let mut play = Play::of(rig).await;
     play.ended().await;
-    let (all, alice) = (play.task(1).await.attempts as usize, given(&play, "alice").len());
+    let all = play.task(1).await.attempts as usize;
+    let alice = given(&play, "alice").len();
     assert!(
         (2..=convoke_kernel::ATTEMPTS as usize).contains(&all) && alice < all,
         "{all} claims, {alice} of them alice's"
@@ -222,7 +241,8 @@ async fn w27_a_task_that_one_gives_back_goes_to_another_that_is_free() {
         _ => text("I leave it at that"),
     })
     .await;
-    let (lead, alice) = (rig.sim.hold(LEADS, 1, 0), rig.sim.hold("be alice", 1, 0));
+    let lead = rig.sim.hold(LEADS, 1, 0);
+    let alice = rig.sim.hold("be alice", 1, 0);
     let mut play = Play::of(rig).await;
     within(alice.entered()).await;
     lead.release();
@@ -274,9 +294,10 @@ async fn w35_a_claim_that_a_dead_script_left_behind_runs_out_and_its_late_write_
     let hold = rig.sim.hold(LEADS, 1, 0);
     let mut play = Play::of(rig).await;
     play.until_member(LEAD, |lead| lead.waiting == 1).await;
-    let (desk, session) = (play.desk(), play.session.clone());
+    let desk = play.desk();
+    let session = play.session.clone();
     let script = Claimant { name: "script".into(), agent: None, role: "tester".into() };
-    // Only the script can have it at first, so that nobody is quicker.
+    // Only the script can have it at first, so that no member is quicker.
     let new = NewTask { subject: "the work".into(), role: Some("tester".into()), ..NewTask::default() };
     let task = desk.add_task(&session, new, "person").await.unwrap();
     let held = desk.claim(&session, &task.id, script.clone(), Duration::from_millis(300)).await.unwrap();
@@ -309,9 +330,11 @@ async fn w35_a_holder_in_a_process_that_no_longer_renews_loses_its_task_and_its_
     play.ended().await;
     let task = NewTask { subject: "the work".into(), ..NewTask::default() };
     play.desk().add_task(&play.session, task, "person").await.unwrap();
-    let (lead, only) = (play.lead.clone(), |name: &str| Some(vec![name.to_owned()]));
+    let lead = play.lead.clone();
+    let only = |name: &str| Some(vec![name.to_owned()]);
     let slow = tokio::spawn({
-        let (lead, alice) = (lead.clone(), only("alice"));
+        let lead = lead.clone();
+        let alice = only("alice");
         async move { slow.host(&lead, alice, Stop::never(), None).await }
     });
     within(late.entered()).await;
@@ -338,14 +361,15 @@ async fn w34_a_board_that_cannot_be_read_for_a_while_is_not_an_empty_one() {
     play.until_member(LEAD, |lead| lead.waiting == 1).await;
     let task = NewTask { subject: "the work".into(), role: Some("nobody's".into()), ..NewTask::default() };
     play.desk().add_task(&play.session, task, "person").await.unwrap();
-    let [_, stream, _] = Desk::streams(&play.session);
+    let [_, stream, _] = TeamClient::streams(&play.session);
     let good = play.rig.journal.shared(&stream).await.unwrap().unwrap();
-    // What a store that answers nonsense looks like; an event of no meaning makes everybody look.
+    // What a store that answers nonsense looks like; an event of no meaning makes every process look.
     let write = |state: String, event: &str| {
         let events = vec![event.to_owned()];
         Change::new(move |_| Ok(Changed { state: state.clone(), events: events.clone() }))
     };
-    let (at, nothing) = (play.rig.clock.now(), "{\"v\":1,\"type\":\"task_renewed\",\"tasks\":[],\"until\":0}");
+    let at = play.rig.clock.now();
+    let nothing = "{\"v\":1,\"type\":\"task_renewed\",\"tasks\":[],\"until\":0}";
     play.rig.journal.update(&stream, at, &write("no board".into(), nothing)).await.unwrap();
     assert!(play.desk().board(&play.session).await.is_err());
     play.send("alice", "a letter while the board is away").await;
@@ -375,7 +399,9 @@ async fn w37_what_waits_for_a_failed_task_is_left_over_and_goes_on_when_that_is_
             call("task_update", json!({"task": "#1", "status": "pending"}))
         }
         (LEAD, _) => text("noted"),
-        (_, Some(task)) if !seen.last.contains("attempts: this is claim") && seen.last.contains(" build (#1)") => {
+        (_, Some(task))
+            if !seen.last.contains("attempts: this is claim") && seen.last.contains(" build (#1)") =>
+        {
             let first = heard(seen.request).matches("[claimed t_").count() == 1;
             update(&task, if first { "failed" } else { "done" }, "as it came")
         }

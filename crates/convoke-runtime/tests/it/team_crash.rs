@@ -1,9 +1,11 @@
-//! Crash everywhere, in a team: a lead and two teammates with letters both ways, a broadcast, tasks that depend on each other, a plan that
-//! is approved, a new history and a shutdown are cut around commits of any of them and taken up in a new life. It must come to what the
-//! uncut one came to: every letter in its reader's history exactly once, every task done once and by one claim, the same members in
-//! the same standing, and no request sent again but those that were in flight.
+//! Crash everywhere, in a team: a lead and two teammates with letters both ways, a broadcast, tasks that
+//! depend on each other, a plan that is approved, a new history and a shutdown are cut around commits of any
+//! of them and taken up in a new life. It must come to what the uncut one came to: every letter in its
+//! reader's history exactly once, every task done once and by one claim, the same members in the same
+//! standing, and no request sent again but those that were in flight.
 //!
-//! Every commit of a life has a number, whoever makes it. CI cuts at some numbers, chosen by a printed seed; `CONVOKE_SOAK_CUTS=1` cuts at all.
+//! Every commit of a life has a number, whichever agent makes it. CI cuts at some numbers, chosen by a
+//! printed seed; `CONVOKE_SOAK_CUTS=1` cuts at all.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -12,7 +14,7 @@ use std::time::Duration;
 
 use convoke_journal::Location;
 use convoke_kernel::{AgentId, Effect, Event, LEAD, Outcome, RosterEvent, Standing, TaskState};
-use convoke_runtime::{Clock, Crash, Desk, Error, Moment, Stop, Take, TeamConfig, TeamEvent};
+use convoke_runtime::{Clock, Crash, DriveMode, Error, Moment, Stop, TeamClient, TeamConfig, TeamEvent};
 use convoke_sim::SimConfig;
 use serde_json::{Value, json};
 
@@ -26,8 +28,9 @@ const UNKNOWN: &str = "outcome is unknown";
 /// The tool calls of the replies in a request, by name and input.
 fn called(request: &Value) -> Vec<(String, String)> {
     let messages = request["messages"].as_array().into_iter().flatten();
-    let blocks =
-        messages.filter(|m| m["role"] == "assistant").flat_map(|m| m["content"].as_array().into_iter().flatten());
+    let blocks = messages
+        .filter(|m| m["role"] == "assistant")
+        .flat_map(|m| m["content"].as_array().into_iter().flatten());
     let calls = blocks.filter(|block| block["type"] == "tool_use");
     calls.map(|c| (c["name"].as_str().unwrap_or_default().to_owned(), c["input"].to_string())).collect()
 }
@@ -43,7 +46,8 @@ fn counted(marker: &str) -> Value {
     json!({"command": format!("echo {marker} >> \"$COUNT\"; echo did {marker}")})
 }
 
-/// Sets everything up, approves plans, and sends everybody home when the tower stands. What it has done already it sees in its history.
+/// Sets everything up, approves plans, and asks both teammates to stop when the tower stands. What it has
+/// done already it sees in its history.
 fn leads(seen: &Seen<'_>) -> Said {
     let did = called(seen.request);
     let has = |name: &str| did.iter().any(|(called, _)| called == name);
@@ -53,7 +57,8 @@ fn leads(seen: &Seen<'_>) -> Said {
     }
     if !has("spawn_teammate") {
         let stones = id_after(&seen.results.join("\n"), "Created ").unwrap_or_default();
-        let alice = json!({"name": "alice", "role": "builder", "prompt": "Wait for the tower.", "require_plan": true});
+        let alice = json!({"name": "alice", "role": "builder", "prompt": "Wait for the \
+            tower.", "require_plan": true});
         return Said::Calls(vec![
             ("task_create", json!({"subject": "tower", "role": "builder", "blocked_by": [stones]})),
             ("spawn_teammate", alice),
@@ -88,7 +93,9 @@ fn builds(seen: &Seen<'_>) -> Said {
         Some(task) if !has("task_update") => {
             call("task_update", json!({"task": task, "status": "done", "result": "it is high"}))
         }
-        Some(_) if seen.results.iter().any(|result| result.contains("it is done")) => text("the tower stands"),
+        Some(_) if seen.results.iter().any(|result| result.contains("it is done")) => {
+            text("the tower stands")
+        }
         _ => text("noted"),
     }
 }
@@ -107,7 +114,9 @@ fn cuts_stones(seen: &Seen<'_>) -> Said {
             () if !has("task_update") => {
                 call("task_update", json!({"task": task, "status": "done", "result": "a hundred stones"}))
             }
-            () if !has("send_message") => call("send_message", json!({"to": "alice", "text": "the stones are there"})),
+            () if !has("send_message") => {
+                call("send_message", json!({"to": "alice", "text": "the stones are there"}))
+            }
             () => text("noted"),
         };
     }
@@ -135,7 +144,9 @@ async fn rig(location: &Location) -> Rig {
 
 /// Dies at this commit, and from then on at every other: a process that is dead commits nothing.
 fn dies_at(cut: Option<(Moment, usize)>, commits: &Arc<AtomicUsize>) -> Crash {
-    let (begun, commits, dead) = (AtomicUsize::new(0), Arc::clone(commits), AtomicBool::new(false));
+    let begun = AtomicUsize::new(0);
+    let commits = Arc::clone(commits);
+    let dead = AtomicBool::new(false);
     Crash::when(move |moment, _| {
         let number = match moment {
             Moment::BeforeCommit => begun.fetch_add(1, Ordering::SeqCst),
@@ -188,12 +199,14 @@ async fn run(location: &Location, cut: Option<(Moment, usize)>) -> Ran {
     let commits = Arc::new(AtomicUsize::new(0));
     let runtime = rig.life(Some(dies_at(cut, &commits))).await;
     let lead = runtime.start(rig.start(), "build a tower").await.unwrap();
-    let ended = within(runtime.drive(&lead, Take::New, Stop::never(), None)).await;
+    let ended = within(runtime.drive(&lead, DriveMode::New, Stop::never(), None)).await;
     drop(runtime);
     let in_flight = in_flight(&rig, &lead).await;
     let was_cut = matches!(ended, Err(Error::Crashed));
     let ended = match ended {
-        Err(Error::Crashed) if cut.is_some() => rig.resume(&lead).await.unwrap_or_else(|e| panic!("{context}: {e}")),
+        Err(Error::Crashed) if cut.is_some() => {
+            rig.resume(&lead).await.unwrap_or_else(|e| panic!("{context}: {e}"))
+        }
         other => other.unwrap_or_else(|error| panic!("{context}: {error}")),
     };
     assert!(matches!(ended.outcome, Some(Outcome::Ok { .. })), "{context}: {:?}", ended.outcome);
@@ -204,8 +217,10 @@ async fn run(location: &Location, cut: Option<(Moment, usize)>) -> Ran {
 
 async fn collect(rig: &Rig, lead: &AgentId, context: &str) -> Ran {
     let session = session_of(rig, lead).await;
-    let (desk, [roster_stream, ..]) = (desk(rig), Desk::streams(&session));
-    let (roster, board) = (desk.roster(&session).await.unwrap(), desk.board(&session).await.unwrap());
+    let desk = desk(rig);
+    let [roster_stream, ..] = TeamClient::streams(&session);
+    let roster = desk.roster(&session).await.unwrap();
+    let board = desk.board(&session).await.unwrap();
     let mut read: BTreeMap<String, usize> = BTreeMap::new();
     let mut said: BTreeMap<(String, String), usize> = BTreeMap::new();
     for member in roster.members() {
@@ -221,7 +236,7 @@ async fn collect(rig: &Rig, lead: &AgentId, context: &str) -> Ran {
     for event in events {
         if let TeamEvent::Roster(RosterEvent::LetterPosted(e)) = event {
             let times = read.remove(e.id.as_str()).unwrap_or(0);
-            // Whoever has nothing to weigh stops without reading that it is asked to.
+            // A teammate that has nothing to weigh stops without reading that it is asked to.
             let stops = e.kind == convoke_kernel::LetterKind::ShutdownRequest;
             assert!(times == 1 || stops && times == 0, "{context}: {e:?} was read {times} times");
         }
@@ -232,7 +247,8 @@ async fn collect(rig: &Rig, lead: &AgentId, context: &str) -> Ran {
     let mut histories = 0;
     for agent in company(rig, lead).await {
         for event in rig.events(&agent).await {
-            interrupted += usize::from(matches!(&event, Event::ToolFinished(e) if e.result.text.contains(UNKNOWN)));
+            interrupted +=
+                usize::from(matches!(&event, Event::ToolFinished(e) if e.result.text.contains(UNKNOWN)));
             histories += usize::from(matches!(event, Event::HistoryCompacted(_)));
         }
     }
@@ -252,8 +268,9 @@ async fn collect(rig: &Rig, lead: &AgentId, context: &str) -> Ran {
         TaskState::Done { name, .. } => format!("done by {name}"),
         other => format!("{other:?}"),
     };
-    let row =
-        |task: &&convoke_kernel::Task| (task.subject.clone(), state(&task.state), task.result.clone(), task.attempts);
+    let row = |task: &&convoke_kernel::Task| {
+        (task.subject.clone(), state(&task.state), task.result.clone(), task.attempts)
+    };
     Ran {
         was_cut: false,
         commits: 0,
@@ -268,7 +285,8 @@ async fn collect(rig: &Rig, lead: &AgentId, context: &str) -> Ran {
     }
 }
 
-/// Letters that follow from the scenario, to whom and what they say. How many others there are depends on which of them came together.
+/// Letters that follow from the scenario: their readers, and what they say. How many others there are
+/// depends on which of them came together.
 const LETTERS: [(&str, &str); 8] = [
     ("alice", "welcome, both of you"),
     ("bob", "welcome, both of you"),
@@ -292,8 +310,9 @@ fn check_whole(whole: &Ran) {
     let stopped = "stopped: it was asked to stop".to_owned();
     let members = [("lead", "live".to_owned()), ("alice", stopped.clone()), ("bob", stopped)];
     assert_eq!(whole.members, members.map(|(name, standing)| (name.to_owned(), standing)));
-    let task =
-        |subject: &str, state: &str, result: &str| (subject.to_owned(), state.to_owned(), Some(result.to_owned()), 1);
+    let task = |subject: &str, state: &str, result: &str| {
+        (subject.to_owned(), state.to_owned(), Some(result.to_owned()), 1)
+    };
     assert_eq!(
         whole.tasks,
         [task("stones", "done by bob", "a hundred stones"), task("tower", "done by alice", "it is high")]
@@ -309,8 +328,12 @@ async fn check(location: &Location, some: usize) {
     let most = if number("CONVOKE_SOAK_CUTS").is_some() { usize::MAX } else { some };
     let whole = run(location, None).await;
     check_whole(&whole);
-    let cuts = (0..whole.commits).flat_map(|number| [(Moment::BeforeCommit, number), (Moment::AfterCommit, number)]);
-    let (mut done, mut interrupted, mut repeated, mut flying) = (0, 0, 0, 0);
+    let cuts =
+        (0..whole.commits).flat_map(|number| [(Moment::BeforeCommit, number), (Moment::AfterCommit, number)]);
+    let mut done = 0;
+    let mut interrupted = 0;
+    let mut repeated = 0;
+    let mut flying = 0;
     for cut in shuffled(cuts.collect(), seed).into_iter().take(most) {
         let context = format!("cut {cut:?} of {} on {location}, seed {seed}", whole.commits);
         let resumed = run(location, Some(cut)).await;
@@ -319,7 +342,12 @@ async fn check(location: &Location, some: usize) {
         assert_eq!(resumed.histories, whole.histories, "{context}");
         check_letters(&resumed, &context);
         assert!(resumed.counts.values().all(|times| *times == 1), "{context}: {:?}", resumed.counts);
-        assert!(resumed.repeats <= resumed.in_flight, "{context}: {} of {}", resumed.repeats, resumed.in_flight);
+        assert!(
+            resumed.repeats <= resumed.in_flight,
+            "{context}: {} of {}",
+            resumed.repeats,
+            resumed.in_flight
+        );
         if resumed.interrupted == 0 {
             assert_eq!(resumed.counts, whole.counts, "{context}");
         }
@@ -329,12 +357,15 @@ async fn check(location: &Location, some: usize) {
         flying += resumed.in_flight;
     }
     println!(
-        "{location}, seed {seed}: {done} cuts around {} commits of a team, {interrupted} commands reported as unknown, {repeated} requests \
-repeated of {flying} in flight",
+        "{location}, seed {seed}: {done} cuts around {} commits of a team, {interrupted} commands reported \
+         as unknown, {repeated} requests repeated of {flying} in flight",
         whole.commits
     );
     // A few cuts may all fall between two requests.
-    assert!(done > 0 && (most < usize::MAX || interrupted + repeated > 0), "the cuts must have hit something");
+    assert!(
+        done > 0 && (most < usize::MAX || interrupted + repeated > 0),
+        "the cuts must have hit something"
+    );
 }
 
 #[tokio::test]

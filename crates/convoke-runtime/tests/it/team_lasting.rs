@@ -1,12 +1,13 @@
-//! What lasts in a teammate's and a lead's life: ten new histories and three restarts each, through the real runtime. After every one of
-//! them the next request that reached the simulator says who is asked, in words that stand here and are not made by the code that is
-//! tested; rights do not grow, the mode is right, and what was done before can be read again.
+//! What lasts in a teammate's and a lead's life: ten new histories and three restarts each, through the real
+//! runtime. After every one of them the next request that reached the simulator says who is asked, in words
+//! that stand here and are not made by the code that is tested; rights do not grow, the mode is right, and
+//! what was done before can be read again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use convoke_kernel::{AgentId, Caps, Event, Member, Outcome, Purpose, Sandbox, SessionId, TaskState};
-use convoke_runtime::{Crash, Ended, Error, Moment, Runtime, Stop, Take};
+use convoke_runtime::{Crash, DriveMode, DriveOutcome, Error, Moment, Runtime, Stop};
 use convoke_sim::Received;
 use serde_json::{Value, json};
 
@@ -41,10 +42,12 @@ fn summary_of(seen: &Seen<'_>) -> Option<Said> {
     asked.then(|| text(format!("summary {}", histories(seen.request) + 1)))
 }
 
-/// Dies in the first life when its third history has begun, in the second when the first calls of its seventh have been made and nobody
-/// knows, in the third when it was decided to ask for the ninth summary; in the fourth not at all.
+/// Dies in the first life when its third history has begun, in the second when the first calls of its
+/// seventh have been made and are not recorded, in the third when it was decided to ask for the ninth
+/// summary; in the fourth not at all.
 fn dies_in(life: usize, begun: &Arc<AtomicUsize>) -> Crash {
-    let (begun, dead) = (Arc::clone(begun), AtomicBool::new(false));
+    let begun = Arc::clone(begun);
+    let dead = AtomicBool::new(false);
     Crash::when(move |moment, events| {
         let has = |wanted: fn(&Event) -> bool| events.iter().any(wanted);
         if moment == Moment::AfterCommit && has(|event| matches!(event, Event::HistoryCompacted(_))) {
@@ -54,7 +57,9 @@ fn dies_in(life: usize, begun: &Arc<AtomicUsize>) -> Crash {
         let summary = |event: &Event| matches!(event, Event::ModelCalled(e) if e.purpose == Purpose::Summary);
         let dies = match (life, moment) {
             (0, Moment::AfterCommit) => histories == 3,
-            (1, Moment::BeforeCommit) => histories == 6 && has(|event| matches!(event, Event::ToolFinished(_))),
+            (1, Moment::BeforeCommit) => {
+                histories == 6 && has(|event| matches!(event, Event::ToolFinished(_)))
+            }
             (2, Moment::AfterCommit) => histories == 8 && has(summary),
             _ => false,
         };
@@ -63,12 +68,13 @@ fn dies_in(life: usize, begun: &Arc<AtomicUsize>) -> Crash {
     })
 }
 
-async fn drive(runtime: &Runtime, lead: &AgentId, life: usize) -> Result<Ended, Error> {
-    let take = if life == 0 { Take::New } else { Take::Resume { changed: vec![] } };
+async fn drive(runtime: &Runtime, lead: &AgentId, life: usize) -> Result<DriveOutcome, Error> {
+    let take = if life == 0 { DriveMode::New } else { DriveMode::Resume { changed: vec![] } };
     within(runtime.drive(lead, take, Stop::never(), None)).await
 }
 
-/// Four lives of a session that begins like this. Gives the lead and how many requests had been sent at the end of each life.
+/// Four lives of a session that begins like this. Gives the lead and how many requests had been sent at the
+/// end of each life.
 async fn four_lives(rig: &Rig, begin: impl FnOnce(SessionId, AgentId)) -> (AgentId, Vec<usize>) {
     let begun = Arc::new(AtomicUsize::new(0));
     let first = rig.life(Some(dies_in(0, &begun))).await;
@@ -85,7 +91,7 @@ async fn four_lives(rig: &Rig, begin: impl FnOnce(SessionId, AgentId)) -> (Agent
     (lead, sent)
 }
 
-/// The session of a lead that nobody has driven yet.
+/// The session of a lead that has not been driven yet.
 async fn started_session(rig: &Rig, lead: &AgentId) -> SessionId {
     let waiting = rig.journal.inputs(&convoke_journal::StreamId::from(lead)).await.unwrap();
     let body: Value = serde_json::from_str(&waiting[0].body).unwrap();
@@ -104,7 +110,9 @@ fn requests_of(rig: &Rig, name: &str) -> Vec<Received> {
 fn first_requests(rig: &Rig, name: &str) -> Vec<Received> {
     let sent = requests_of(rig, name);
     let first = |number| sent.iter().find(|request| histories(&request.body) == number).cloned();
-    (1..=HISTORIES).map(|number| first(number).unwrap_or_else(|| panic!("history {number} was never sent"))).collect()
+    (1..=HISTORIES)
+        .map(|number| first(number).unwrap_or_else(|| panic!("history {number} was never sent")))
+        .collect()
 }
 
 #[track_caller]
@@ -142,7 +150,8 @@ async fn results_of(rig: &Rig, agent: &AgentId) -> Vec<String> {
 /// The reference under which the new history names what an earlier command came to.
 fn reference(request: &Value, command: &str) -> String {
     let first = all_texts(&request["messages"][0]);
-    let line = first.lines().find(|line| line.starts_with("- ") && line.contains(command)).unwrap_or_default();
+    let line =
+        first.lines().find(|line| line.starts_with("- ") && line.contains(command)).unwrap_or_default();
     line.trim_start_matches("- ").split(' ').next().unwrap_or_default().to_owned()
 }
 
@@ -167,7 +176,8 @@ fn sets_up(seen: &Seen<'_>, alice: &Value) -> Said {
     }
 }
 
-/// Alice: in every history she runs a command and reads the last history's again, then asks for a new one while a letter comes.
+/// Alice: in every history she runs a command and reads the last history's again, then asks for a new one
+/// while a letter comes.
 fn builds(seen: &Seen<'_>) -> Said {
     let number = histories(seen.request);
     let begun = seen.replies - if number == 0 { 2.min(seen.replies) } else { 0 };
@@ -185,14 +195,19 @@ fn builds(seen: &Seen<'_>) -> Said {
         (HISTORIES, 1) => {
             call("task_update", json!({"task": held(seen.request), "status": "done", "result": "it stands"}))
         }
-        (_, 1) => Said::Calls(vec![("compact", json!({})), ("bash", json!({"command": format!("cat go-{number}")}))]),
+        (_, 1) => Said::Calls(vec![
+            ("compact", json!({})),
+            ("bash", json!({"command": format!("cat go-{number}")})),
+        ]),
         _ => text("the tower stands"),
     }
 }
 
-/// Writes a letter to alice each time that she waits for it, in a thread of its own because waiting for a reader blocks.
+/// Writes a letter to alice each time that she waits for it, in a thread of its own because waiting for a
+/// reader blocks.
 fn writes_letters(rig: &Rig, session: SessionId, lead: AgentId) {
-    let (desk, work) = (desk(rig), rig.work.path().to_owned());
+    let desk = desk(rig);
+    let work = rig.work.path().to_owned();
     let runtime = tokio::runtime::Handle::current();
     std::thread::spawn(move || {
         for number in 0..HISTORIES {
@@ -209,27 +224,31 @@ fn writes_letters(rig: &Rig, session: SessionId, lead: AgentId) {
 async fn c17_w42_ten_new_histories_and_three_restarts_leave_a_teammate_who_it_is() {
     let mut rig = rig(|seen| match (seen.who.as_str(), summary_of(seen)) {
         (_, Some(summary)) => summary,
-        ("lead", _) => sets_up(seen, &json!({"name": "alice", "role": "coder", "prompt": "Take work from the board."})),
+        ("lead", _) => {
+            sets_up(seen, &json!({"name": "alice", "role": "coder", "prompt": "Take work from the board."}))
+        }
         ("alice", _) => builds(seen),
         _ => call("idle", json!({})),
     })
     .await;
     rig.caps = Caps { nano: Some(500_000_000_000), agents: Some(50), ..Caps::default() };
     for number in 0..HISTORIES {
-        let made = std::process::Command::new("mkfifo").arg(rig.work.path().join(format!("go-{number}"))).status();
+        let made =
+            std::process::Command::new("mkfifo").arg(rig.work.path().join(format!("go-{number}"))).status();
         assert!(made.unwrap().success());
     }
     let (lead, sent) = four_lives(&rig, |session, lead| writes_letters(&rig, session, lead)).await;
     let session = session_of(&rig, &lead).await;
     for (index, request) in first_requests(&rig, "alice").iter().enumerate() {
-        let (number, read) = (index + 1, body_texts(&request.body));
+        let number = index + 1;
+        let read = body_texts(&request.body);
         let says = [
             "name: alice\n",
             "role: coder\n",
             "team: default\n",
             "member: lead, ",
             "member: bob, ",
-            "envelope: $",
+            "budget: $",
             "authority: all hands; your commands are not confined; you start no agents\n",
             "unread: person, 1 letter\n",
             "request: none\n",
@@ -273,12 +292,16 @@ async fn c17_w42_ten_new_histories_and_three_restarts_leave_a_teammate_who_it_is
 
 /// A teammate that tries in every history to write, and is answered.
 fn tries_to_write(seen: &Seen<'_>) -> Said {
-    let (number, first) = (histories(seen.request), if histories(seen.request) == 0 { 1 } else { 0 });
+    let number = histories(seen.request);
+    let first = if histories(seen.request) == 0 { 1 } else { 0 };
     match seen.replies {
         0 if first == 1 => call("idle", json!({})),
         replies if replies == first => Said::Calls(vec![
             ("bash", json!({"command": "touch escaped"})),
-            ("str_replace_based_edit_tool", json!({"command": "create", "path": "escaped", "file_text": "x"})),
+            (
+                "str_replace_based_edit_tool",
+                json!({"command": "create", "path": "escaped", "file_text": "x"}),
+            ),
         ]),
         _ if number == HISTORIES => text("I could not write"),
         _ => call("compact", json!({})),
@@ -306,14 +329,14 @@ async fn check_never_writes(alice: Value, authority: &'static str, refusal: &str
     for request in all {
         check_says(&body_texts(&request.body), &[authority], "its rights");
     }
-    let tools: Vec<Vec<String>> = requests_of(&rig, "alice").iter().map(|r| crate::crew::tools(&r.body)).collect();
+    let tools: Vec<Vec<String>> =
+        requests_of(&rig, "alice").iter().map(|r| crate::crew::tools(&r.body)).collect();
     assert!(tools.iter().all(|names| *names == tools[0]), "its tools stay the same");
 }
 
 #[tokio::test]
 async fn w76_a_teammate_that_only_reads_never_gains_a_right() {
-    let alice =
-        json!({"name": "alice", "role": "coder", "prompt": "Look.", "tools": ["view", "grep"], "isolation": "copy"});
+    let alice = json!({"name": "alice", "role": "coder", "prompt": "Look.", "tools": ["view", "grep"], "isolation": "copy"});
     let authority = "authority: hands: view, grep; nothing you write is kept; you start no agents\n";
     check_never_writes(alice, authority, "Not run: you were given view, grep and no other tools").await;
 }
@@ -321,8 +344,8 @@ async fn w76_a_teammate_that_only_reads_never_gains_a_right() {
 #[tokio::test]
 async fn a_teammate_whose_plan_nobody_approved_never_gains_a_right() {
     let alice = json!({"name": "alice", "role": "coder", "prompt": "Look.", "require_plan": true});
-    let authority = "authority: all hands; you write below the working directory and nowhere else; you start no agents; \
-your plan is not approved, so you only read\n";
+    let authority = "authority: all hands; you write below the working directory and nowhere else; you \
+        start no agents; your plan is not approved, so you only read\n";
     check_never_writes(alice, authority, "Not run: your plan has not been approved").await;
 }
 
@@ -331,7 +354,8 @@ const SWITCH: [bool; HISTORIES + 1] = [true, true, false, false, true, true, fal
 
 /// A lead that begins a new history in every exchange, and tries each time to make alice again.
 fn leads(seen: &Seen<'_>) -> Said {
-    let (number, spoken) = (histories(seen.request), format!("turn {}", histories(seen.request) + 1));
+    let number = histories(seen.request);
+    let spoken = format!("turn {}", histories(seen.request) + 1);
     let alice = json!({"name": "alice", "role": "coder", "prompt": "Wait."});
     if seen.last.lines().any(|line| line == spoken) {
         return call("compact", json!({"focus": "the tower"}));
@@ -353,26 +377,27 @@ async fn w43_ten_new_histories_and_three_restarts_leave_a_lead_its_mode_and_its_
     rig.fan_out = Some(Rig::fanning_out());
     let mut runtime = rig.life(None).await;
     let lead = runtime.start(rig.start(), "turn 0").await.unwrap();
-    within(runtime.drive(&lead, Take::New, Stop::never(), None)).await.unwrap();
+    within(runtime.drive(&lead, DriveMode::New, Stop::never(), None)).await.unwrap();
     for (turn, on) in SWITCH.iter().enumerate().skip(1) {
         runtime.set_mode(&lead, &format!("mode {turn}"), *on).await.unwrap();
         runtime.say(&lead, &format!("say {turn}"), &format!("turn {turn}")).await.unwrap();
-        let mut take = Take::New;
+        let mut take = DriveMode::New;
         if turn % 3 == 0 {
             runtime = rig.life(None).await;
-            take = Take::Resume { changed: vec![] };
+            take = DriveMode::Resume { changed: vec![] };
         }
         let ended = within(runtime.drive(&lead, take, Stop::never(), None)).await.unwrap();
         assert_eq!(ended.outcome, Some(Outcome::Ok { text: format!("answered {turn}") }), "turn {turn}");
     }
     for (index, request) in first_requests(&rig, "lead").iter().enumerate() {
-        let (turn, read) = (index + 1, body_texts(&request.body));
+        let turn = index + 1;
+        let read = body_texts(&request.body);
         let mode = if SWITCH[turn] { "mode: on\n" } else { "mode: off\n" };
         let says = [
             "name: lead\n",
             "team: default\n",
             "member: alice, ",
-            "envelope: no caps\n",
+            "budget: no caps\n",
             "unread: none\n",
             "task: none\n",
             mode,
@@ -384,11 +409,15 @@ async fn w43_ten_new_histories_and_three_restarts_leave_a_lead_its_mode_and_its_
         );
         let entries = read.matches("[orchestration mode: on]").count();
         assert_eq!(entries, usize::from(SWITCH[turn]), "turn {turn}: {read}");
-        assert!(!read.contains("[orchestration mode: off]") && !read.contains("still on]"), "turn {turn}: {read}");
+        assert!(
+            !read.contains("[orchestration mode: off]") && !read.contains("still on]"),
+            "turn {turn}: {read}"
+        );
     }
     let session = session_of(&rig, &lead).await;
     let results = results_of(&rig, &lead).await;
-    let refused = results.iter().filter(|text| text.contains("alice is already a member of the team")).count();
+    let refused =
+        results.iter().filter(|text| text.contains("alice is already a member of the team")).count();
     assert_eq!(refused, HISTORIES, "a live teammate is never made again: {results:#?}");
     let roster = desk(&rig).roster(&session).await.unwrap();
     assert_eq!((roster.members().count(), roster.generation("alice")), (2, 1));

@@ -1,11 +1,11 @@
-//! A session with a team that is driven in the background, while a test deals with it from outside. It waits for what is recorded and
-//! for what is asked of the model, never for time.
+//! A session with a team that is driven in the background, while a test deals with it from outside. It waits
+//! for what is recorded and for what is asked of the model, never for time.
 
 use std::time::Duration;
 
 use convoke_journal::StreamId;
 use convoke_kernel::{AgentId, Board, Event, Member, Roster, SessionId, Standing, Task, TaskState};
-use convoke_runtime::{Desk, Ended, Error, Runtime, Stop, Stopper, Take};
+use convoke_runtime::{DriveMode, DriveOutcome, Error, Runtime, Stop, Stopper, TeamClient};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
@@ -25,7 +25,7 @@ pub(crate) struct Play {
     pub(crate) lead: AgentId,
     pub(crate) session: SessionId,
     stopper: Stopper,
-    driven: JoinHandle<Result<Ended, Error>>,
+    driven: JoinHandle<Result<DriveOutcome, Error>>,
 }
 
 impl Play {
@@ -39,7 +39,7 @@ impl Play {
         let before = rig.sim.requests().len();
         let lead = runtime.start(rig.start(), LEADS).await.unwrap();
         let (stopper, stop) = Stopper::new();
-        let driven = drive(runtime, &lead, Take::New, stop);
+        let driven = drive(runtime, &lead, DriveMode::New, stop);
         crate::support::within(rig.sim.wait_for_requests(before + 1)).await;
         let session = session_of(&rig, &lead).await;
         Self { rig, lead, session, stopper, driven }
@@ -57,18 +57,18 @@ impl Play {
     pub(crate) async fn resumed(mut self) -> Self {
         let runtime = self.rig.life(None).await;
         let (stopper, stop) = Stopper::new();
-        self.driven = drive(runtime, &self.lead, Take::Resume { changed: vec![] }, stop);
+        self.driven = drive(runtime, &self.lead, DriveMode::Resume { changed: vec![] }, stop);
         self.stopper = stopper;
         self
     }
 
     /// What the session came to.
-    pub(crate) async fn ended(&mut self) -> Ended {
+    pub(crate) async fn ended(&mut self) -> DriveOutcome {
         self.over().await.unwrap()
     }
 
     /// The same, fault or not.
-    pub(crate) async fn over(&mut self) -> Result<Ended, Error> {
+    pub(crate) async fn over(&mut self) -> Result<DriveOutcome, Error> {
         match tokio::time::timeout(PATIENCE, &mut self.driven).await {
             Ok(ended) => ended.unwrap(),
             Err(_) => self.hangs().await,
@@ -85,11 +85,12 @@ impl Play {
 
     async fn hangs(&self) -> ! {
         let members: Vec<Member> = self.roster().await.members().cloned().collect();
-        let requests: Vec<String> = self.rig.sim.requests().iter().map(|request| who(&request.body)).collect();
+        let requests: Vec<String> =
+            self.rig.sim.requests().iter().map(|request| who(&request.body)).collect();
         panic!("the test hangs: {members:#?}\n{:#?}\n{requests:?}", self.board().await.tasks());
     }
 
-    pub(crate) fn desk(&self) -> Desk {
+    pub(crate) fn desk(&self) -> TeamClient {
         desk(&self.rig)
     }
 
@@ -116,7 +117,7 @@ impl Play {
 
     /// Waits until the roster is like this.
     pub(crate) async fn until_roster(&self, reached: impl Fn(&Roster) -> bool) -> Roster {
-        let [stream, ..] = Desk::streams(&self.session);
+        let [stream, ..] = TeamClient::streams(&self.session);
         let reaches = async {
             loop {
                 let roster = self.roster().await;
@@ -139,7 +140,7 @@ impl Play {
 
     /// Waits until the board is like this.
     pub(crate) async fn until_board(&self, reached: impl Fn(&Board) -> bool) -> Board {
-        let [_, stream, _] = Desk::streams(&self.session);
+        let [_, stream, _] = TeamClient::streams(&self.session);
         let reaches = async {
             loop {
                 let board = self.board().await;
@@ -189,7 +190,11 @@ impl Play {
     /// What a member asked the model, in order.
     pub(crate) fn asked(&self, name: &str) -> Vec<Value> {
         let requests = self.rig.sim.requests();
-        requests.iter().filter(|request| who(&request.body) == name).map(|request| (*request.body).clone()).collect()
+        requests
+            .iter()
+            .filter(|request| who(&request.body) == name)
+            .map(|request| (*request.body).clone())
+            .collect()
     }
 
     /// Everything that a member had read when it last asked the model; its own words are not among it.
@@ -213,14 +218,20 @@ impl Play {
     }
 }
 
-fn drive(runtime: Runtime, lead: &AgentId, take: Take, stop: Stop) -> JoinHandle<Result<Ended, Error>> {
+fn drive(
+    runtime: Runtime,
+    lead: &AgentId,
+    take: DriveMode,
+    stop: Stop,
+) -> JoinHandle<Result<DriveOutcome, Error>> {
     let lead = lead.clone();
     tokio::spawn(async move { runtime.drive(&lead, take, stop, None).await })
 }
 
 /// What is said to an agent in a request: texts and results.
 pub(crate) fn heard(request: &Value) -> String {
-    let messages = request["messages"].as_array().unwrap().iter().filter(|message| message["role"] != "assistant");
+    let messages =
+        request["messages"].as_array().unwrap().iter().filter(|message| message["role"] != "assistant");
     let blocks = messages.filter_map(|message| message["content"].as_array()).flatten();
     let texts = blocks.filter_map(|block| block["text"].as_str().or_else(|| block["content"].as_str()));
     texts.collect::<Vec<_>>().join("\n")

@@ -1,5 +1,5 @@
-//! The two requests that are answered: that a teammate stops, and that a plan is approved. Both are durable, and both are enforced by
-//! the runtime and not by anybody's good will.
+//! The two requests that are answered: that a teammate stops, and that a plan is approved. Both are durable,
+//! and the runtime enforces both: neither rests on the good will of a member.
 
 use std::time::Duration;
 
@@ -34,7 +34,8 @@ async fn w23_one_at_rest_that_is_asked_to_stop_stops_without_a_model_call_and_th
     assert!(play.read(LEAD).contains("from alice: it agrees to stop"), "{}", play.read(LEAD));
 }
 
-/// A lead that writes a task, makes alice, and asks her to stop with its second reply; alice looks at the board when she gets her task.
+/// A lead that writes a task, makes alice, and asks her to stop with its second reply; alice looks at the
+/// board when she gets her task.
 fn asked_while_working(seen: &Seen<'_>, answers: impl Fn(&Seen<'_>) -> Said) -> Said {
     match (seen.who.as_str(), seen.replies) {
         (LEAD, 0) => Said::Calls(vec![create("the work"), spawn("alice")]),
@@ -48,7 +49,8 @@ fn asked_while_working(seen: &Seen<'_>, answers: impl Fn(&Seen<'_>) -> Said) -> 
 
 /// Alice is asked to stop while she is at the work that she has claimed.
 async fn asked(rig: Rig) -> Play {
-    let (lead, alice) = (rig.sim.hold(LEADS, 1, 0), rig.sim.hold("be alice", 1, 0));
+    let lead = rig.sim.hold(LEADS, 1, 0);
+    let alice = rig.sim.hold("be alice", 1, 0);
     let play = Play::of(rig).await;
     within(alice.entered()).await;
     lead.release();
@@ -107,8 +109,8 @@ async fn w24_one_that_ends_its_work_without_an_answer_is_taken_at_its_word_and_i
     assert_eq!(play.times(LEAD, "is back on the board"), 1, "{}", play.read(LEAD));
 }
 
-/// Alice claims a task and runs a command for it that takes longer than anybody waits. If the lead hears that she has stopped, it makes her
-/// once more.
+/// Alice claims a task and runs a command for it that takes longer than any test waits. If the lead hears
+/// that she has stopped, it makes her once more.
 fn ignores(seen: &Seen<'_>, again: bool) -> Said {
     match (seen.who.as_str(), seen.replies) {
         (LEAD, 0) => Said::Calls(vec![create("the work"), spawn("alice")]),
@@ -128,19 +130,24 @@ async fn ignored(again: bool) -> Play {
     let mut rig = rig(move |seen| ignores(seen, again)).await;
     rig.limits.bash_timeout_ms = 115_000;
     let play = Play::of(rig).await;
-    play.until_board(|board| board.tasks().iter().any(|task| matches!(task.state, TaskState::Claimed { .. }))).await;
+    play.until_board(|board| {
+        board.tasks().iter().any(|task| matches!(task.state, TaskState::Claimed { .. }))
+    })
+    .await;
     play.until_event("alice", |event| matches!(event, convoke_kernel::Event::ToolStarted(_))).await;
     play.send("alice", "old mail").await;
     let patience = Duration::from_millis(100);
     play.desk().ask_to_stop(&play.session, &play.lead, "alice", patience).await.unwrap();
     // By then there may be another of that name.
     let over = |member: &convoke_kernel::Member| matches!(member.standing, Standing::Stopped { .. });
-    play.until_roster(|roster| roster.generation("alice") == 2 || roster.member("alice").is_some_and(over)).await;
+    play.until_roster(|roster| roster.generation("alice") == 2 || roster.member("alice").is_some_and(over))
+        .await;
     play
 }
 
 #[tokio::test]
-async fn w30_one_that_ignores_the_request_is_cut_off_at_the_deadline_its_task_goes_back_and_the_lead_is_told() {
+async fn w30_one_that_ignores_the_request_is_cut_off_at_the_deadline_its_task_goes_back_and_the_lead_is_told()
+{
     let mut play = ignored(false).await;
     play.ended().await;
     let Standing::Stopped { why, .. } = play.member("alice").await.standing else { panic!("it has stopped") };
@@ -161,12 +168,16 @@ async fn w24_w17_one_that_gets_the_name_of_one_that_has_stopped_gets_none_of_its
     assert_eq!((alice.role.as_str(), &alice.standing, alice.waiting), ("tester", &Standing::Live, 0));
     assert_eq!(play.roster().await.generation("alice"), 2);
     let read = play.read("alice");
-    assert!(read.starts_with("be another alice") && !read.contains("old mail") && !read.contains("[mail]"), "{read}");
+    assert!(
+        read.starts_with("be another alice") && !read.contains("old mail") && !read.contains("[mail]"),
+        "{read}"
+    );
 }
 
 #[tokio::test]
 async fn w30_a_person_can_stop_one_at_rest_from_outside() {
-    let rig = rig(|seen| if seen.who == LEAD { begins(seen, vec![spawn("alice")]) } else { text("ready") }).await;
+    let rig =
+        rig(|seen| if seen.who == LEAD { begins(seen, vec![spawn("alice")]) } else { text("ready") }).await;
     let hold = rig.sim.hold(LEADS, 1, 0);
     let mut play = Play::of(rig).await;
     play.until_member(LEAD, |lead| lead.waiting == 1).await;
@@ -180,7 +191,8 @@ async fn w30_a_person_can_stop_one_at_rest_from_outside() {
 
 #[tokio::test]
 async fn w24_one_that_is_asked_to_stop_reads_what_else_waits_before_it_does() {
-    let rig = rig(|seen| if seen.who == LEAD { begins(seen, vec![spawn("alice")]) } else { text("heard") }).await;
+    let rig =
+        rig(|seen| if seen.who == LEAD { begins(seen, vec![spawn("alice")]) } else { text("heard") }).await;
     let hold = rig.sim.hold("be alice", 0, 0);
     let mut play = Play::of(rig).await;
     within(hold.entered()).await;
@@ -245,10 +257,14 @@ async fn until_its_plan_is_approved_a_teammate_reads_and_writes_nothing_and_a_be
 #[tokio::test]
 async fn an_approval_is_bound_to_its_task_and_void_for_the_next_one() {
     let rig = rig(|seen| match (seen.who.as_str(), in_hand(seen)) {
-        (LEAD, _) if seen.replies == 0 => Said::Calls(vec![create("first"), create("second"), planner("alice")]),
+        (LEAD, _) if seen.replies == 0 => {
+            Said::Calls(vec![create("first"), create("second"), planner("alice")])
+        }
         (LEAD, _) => reviews(seen).unwrap_or_else(|| text("noted")),
         // Whatever it is, it is tried without a plan first.
-        (_, Some(task)) => Said::Calls(vec![bash(&format!("touch early-{task}")), ("task_get", json!({"task": task}))]),
+        (_, Some(task)) => {
+            Said::Calls(vec![bash(&format!("touch early-{task}")), ("task_get", json!({"task": task}))])
+        }
         _ if seen.results.iter().any(|result| result.contains("your plan has not been approved")) => {
             call("submit_plan", json!({"plan": "a good plan"}))
         }
@@ -309,8 +325,11 @@ async fn w35_one_that_sleeps_while_its_plan_waits_keeps_its_task() {
     let hold = rig.sim.hold(LEADS, 1, 0);
     let mut play = Play::of(rig).await;
     let asleep = |member: &convoke_kernel::Member| member.asleep.is_some();
-    play.until_roster(|roster| !roster.open_requests().is_empty() && roster.member("alice").is_some_and(asleep)).await;
-    // A claim that nobody renews runs out, and is none any more.
+    play.until_roster(|roster| {
+        !roster.open_requests().is_empty() && roster.member("alice").is_some_and(asleep)
+    })
+    .await;
+    // A claim that is not renewed runs out, and is none any more.
     let until = |board: &convoke_kernel::Board| match board.tasks()[0].state {
         TaskState::Claimed { until, .. } => Some(until),
         _ => None,

@@ -1,5 +1,5 @@
-//! What an opponent showed of teams once, and must not be able to show again: letters that are answered for ever, runs that hang on a
-//! person, and plans that outlive what they were for.
+//! What an opponent showed of teams once, and must not be able to show again: letters that are answered for
+//! ever, runs that hang on a person, and plans that outlive what they were for.
 
 use convoke_kernel::{Approvals, AskWhen, Decision, LEAD, Rule, Standing};
 use serde_json::json;
@@ -12,7 +12,9 @@ use crate::teams::rig;
 async fn w16_a_letter_whose_reply_is_cut_every_time_is_a_failure_and_is_not_read_for_ever() {
     let rig = rig(|seen| match (seen.who.as_str(), seen.replies) {
         (LEAD, 0) => Said::Calls(vec![spawn("alice")]),
-        (LEAD, 1) => Said::Calls(vec![("send_message", json!({"to": "alice", "text": "tell me everything"}))]),
+        (LEAD, 1) => {
+            Said::Calls(vec![("send_message", json!({"to": "alice", "text": "tell me everything"}))])
+        }
         (LEAD, _) => text("noted"),
         _ if seen.last.contains("tell me everything") => Said::Cut("it all began".into()),
         _ => text("ready"),
@@ -52,12 +54,15 @@ async fn a_teammate_that_waits_for_a_person_with_a_task_in_hand_neither_hangs_th
 
 #[tokio::test]
 async fn an_approval_without_a_task_ends_with_the_work_it_was_given_for() {
-    let spawn =
-        ("spawn_teammate", json!({"name": "alice", "role": "coder", "prompt": "be alice", "require_plan": true}));
+    let spawn = (
+        "spawn_teammate",
+        json!({"name": "alice", "role": "coder", "prompt": "be alice", "require_plan": true}),
+    );
     let rig = rig(move |seen| match (seen.who.as_str(), seen.replies) {
         (LEAD, 0) => Said::Calls(vec![spawn.clone()]),
         (LEAD, _) if seen.last.contains("a plan that waits for your approval") => {
-            let id: String = seen.last.split("request m_").nth(1).unwrap_or_default().chars().take(16).collect();
+            let id: String =
+                seen.last.split("request m_").nth(1).unwrap_or_default().chars().take(16).collect();
             call("review_plan", json!({"request": format!("m_{id}"), "approve": true}))
         }
         (LEAD, _) if seen.last.contains("| made a") => {
@@ -68,7 +73,9 @@ async fn an_approval_without_a_task_ends_with_the_work_it_was_given_for() {
         _ if seen.last.contains("now make b") => Said::Calls(vec![bash("touch b")]),
         (_, 0) => call("submit_plan", json!({"plan": "touch a"})),
         _ if seen.results.iter().any(|result| result.contains("Handed in")) => call("idle", json!({})),
-        _ if seen.results.iter().any(|result| result.contains("your plan has not been approved")) => text("I may not"),
+        _ if seen.results.iter().any(|result| result.contains("your plan has not been approved")) => {
+            text("I may not")
+        }
         _ => text("made a"),
     })
     .await;

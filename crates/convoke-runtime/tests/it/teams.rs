@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use convoke_kernel::{AgentId, Event, Membership, Outcome, TaskState};
-use convoke_runtime::{Clock, Desk, Ids, Stop, Take, TeamConfig};
+use convoke_runtime::{Clock, DriveMode, Ids, Stop, TeamClient, TeamConfig};
 use convoke_sim::SimConfig;
 use serde_json::json;
 
@@ -30,8 +30,8 @@ pub(crate) async fn rig(speaks: impl Fn(&Seen<'_>) -> Said + Send + Sync + 'stat
     rig
 }
 
-pub(crate) fn desk(rig: &Rig) -> Desk {
-    Desk::new(rig.journal.clone(), rig.clock.clone(), Ids::random())
+pub(crate) fn desk(rig: &Rig) -> TeamClient {
+    TeamClient::new(rig.journal.clone(), rig.clock.clone(), Ids::random())
 }
 
 pub(crate) async fn session_of(rig: &Rig, lead: &AgentId) -> convoke_kernel::SessionId {
@@ -44,7 +44,10 @@ fn claims(seen: &Seen<'_>) -> Said {
         ("lead", 0) => Said::Calls(vec![
             ("task_create", json!({"subject": "first", "description": "do the first"})),
             ("task_create", json!({"subject": "second", "description": "do the second"})),
-            ("spawn_teammate", json!({"name": "alice", "role": "coder", "prompt": "Take work from the board."})),
+            (
+                "spawn_teammate",
+                json!({"name": "alice", "role": "coder", "prompt": "Take work from the board."}),
+            ),
         ]),
         ("lead", 1) => text("set up"),
         ("lead", _) => text(format!("heard: {}", seen.last)),
@@ -62,7 +65,7 @@ async fn c11_c14_w21_a_teammate_claims_what_is_on_the_board_and_the_lead_hears_o
     let rig = rig(claims).await;
     let runtime = rig.life(None).await;
     let lead = runtime.start(rig.start(), "make a team").await.unwrap();
-    let ended = within(runtime.drive(&lead, Take::New, Stop::never(), None)).await.unwrap();
+    let ended = within(runtime.drive(&lead, DriveMode::New, Stop::never(), None)).await.unwrap();
     let session = session_of(&rig, &lead).await;
     let board = desk(&rig).board(&session).await.unwrap();
     let done = board.tasks().iter().filter(|task| matches!(task.state, TaskState::Done { .. })).count();
@@ -85,7 +88,11 @@ fn prints(seen: &Seen<'_>) -> Said {
 async fn a_history_above_the_threshold_is_left_behind_for_a_new_one() {
     let mut rig = rig(prints).await;
     let (_, short) = rig.ask("print the same far below it").await;
-    assert_eq!(short.outcome, Some(Outcome::Ok { text: "never compacted".into() }), "far below the threshold");
+    assert_eq!(
+        short.outcome,
+        Some(Outcome::Ok { text: "never compacted".into() }),
+        "far below the threshold"
+    );
     // What every request begins with is about 8,000 tokens, and each command prints about 3,000.
     rig.membership = Some(Membership { compact_at: 15_000, ..leading() });
     let (lead, long) = rig.ask("print a lot").await;
@@ -112,9 +119,10 @@ async fn a_person_asks_for_a_new_history_by_command() {
     desk(&rig).compact(&lead, Some("the greeting")).await.unwrap();
     let runtime = rig.life(None).await;
     runtime.say(&lead, "more", "what did we say?").await.unwrap();
-    let ended = within(runtime.drive(&lead, Take::New, Stop::never(), None)).await.unwrap();
+    let ended = within(runtime.drive(&lead, DriveMode::New, Stop::never(), None)).await.unwrap();
     assert_eq!(ended.outcome, Some(Outcome::Ok { text: "I still know".into() }));
-    let asked: Vec<String> = rig.sim.requests().iter().map(|request| request.body["messages"].to_string()).collect();
+    let asked: Vec<String> =
+        rig.sim.requests().iter().map(|request| request.body["messages"].to_string()).collect();
     assert!(asked[1].contains("[new history]") && asked[1].contains("the greeting"), "{}", asked[1]);
     assert!(asked[2].contains("what did we say?") && asked[2].contains("We said hello."), "{}", asked[2]);
 }

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use convoke_kernel::{AgentId, Event, Outcome, RunId};
-use convoke_sim::{Brain, Context, Fault, FaultKind, Scripted, SimConfig, calls, calls_many, says, tool_use_id};
+use convoke_sim::{
+    Brain, Context, Fault, FaultKind, Scripted, SimConfig, calls, calls_many, says, tool_use_id,
+};
 use serde_json::{Value, json};
 
 use crate::support::{MODEL, Rig};
@@ -18,13 +20,22 @@ pub(crate) async fn rig(brain: impl Brain + 'static) -> Rig {
 
 /// The requests of one role, in order of arrival.
 pub(crate) fn requests(rig: &Rig, who: &str) -> Vec<Value> {
-    rig.sim.requests().into_iter().map(|request| (*request.body).clone()).filter(|body| role(body) == who).collect()
+    rig.sim
+        .requests()
+        .into_iter()
+        .map(|request| (*request.body).clone())
+        .filter(|body| role(body) == who)
+        .collect()
 }
 
 /// Every tool result in the lead's last request, and whether it is an error.
 pub(crate) fn lead_read(rig: &Rig) -> Vec<(String, bool)> {
     let last = requests(rig, "lead").pop().unwrap();
-    let blocks = last["messages"].as_array().unwrap().iter().flat_map(|message| message["content"].as_array().unwrap());
+    let blocks = last["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|message| message["content"].as_array().unwrap());
     let results = blocks.filter(|block| block["type"] == "tool_result");
     results.map(|b| (b["content"].as_str().unwrap_or_default().to_owned(), b["is_error"] == true)).collect()
 }
@@ -66,8 +77,9 @@ fn check_contains(text: &str, parts: &[&str]) {
 async fn d3_1_d3_2_d3_3_d3_4_d3_5_each_role_is_declared_its_own_tools() {
     let rig = rig(Team::new([workflow(&["look"]), says("done")])).await;
     rig.ask("Review").await;
-    let (lead, worker, verifier) =
-        (requests(&rig, "lead").remove(0), requests(&rig, "worker").remove(0), requests(&rig, "verifier").remove(0));
+    let lead = requests(&rig, "lead").remove(0);
+    let worker = requests(&rig, "worker").remove(0);
+    let verifier = requests(&rig, "verifier").remove(0);
     let with = |own: &[&'static str]| [&HANDS[..], own].concat();
     assert_eq!(names(&lead), with(&["task", "Workflow", "read_result", "run_status"]));
     assert_eq!(lead["tools"][0], json!({"type": "bash_20250124", "name": "bash"}));
@@ -76,9 +88,13 @@ async fn d3_1_d3_2_d3_3_d3_4_d3_5_each_role_is_declared_its_own_tools() {
     let schema = &tool(&lead, "Workflow")["input_schema"];
     assert_eq!(schema["properties"]["subtasks"]["type"], "array");
     assert_eq!(schema["properties"]["subtasks"]["items"], json!({"type": "string"}));
-    // Either subtasks or a program, which a schema without alternatives at its root cannot say: the dispatcher says it.
+    // Either subtasks or a program, which a schema without alternatives at its root cannot say: the
+    // dispatcher says it.
     assert_eq!(schema.get("required"), None);
-    check_contains(&schema["properties"].to_string(), &["script", "name", "scriptPath", "args", "resumeFromRunId"]);
+    check_contains(
+        &schema["properties"].to_string(),
+        &["script", "name", "scriptPath", "args", "resumeFromRunId"],
+    );
     let description = tool(&lead, "Workflow")["description"].as_str().unwrap();
     // What it does, opt-in, standing consent, quality patterns, granularity.
     let sections = [
@@ -112,7 +128,10 @@ async fn d5_1_d5_2_workers_and_verifiers_have_clean_contexts_and_the_leads_model
         assert_eq!(first["messages"].as_array().unwrap().len(), 1, "{who}");
         for body in requests(&rig, who) {
             let text = body.to_string();
-            assert!(!text.contains("the secret of the lead") && !text.contains("A request of the person"), "{who}");
+            assert!(
+                !text.contains("the secret of the lead") && !text.contains("A request of the person"),
+                "{who}"
+            );
             assert_ne!(body["system"], lead["system"], "{who}");
             for member in ["model", "output_config", "thinking", "max_tokens"] {
                 assert_eq!(body[member], lead[member], "{member} of the {who}");
@@ -167,7 +186,8 @@ async fn d7_3_d1_3_subtasks_beyond_the_limit_are_not_run_and_listed_whole() {
     rig.fan_out.as_mut().unwrap().max_subtasks = 2;
     rig.ask("Review").await;
     let text = only_result(&rig);
-    let note = "(note: 2 subtasks beyond MAX_TOTAL_SUBTASKS=2 were not run; rerun them in a follow-up Workflow call)";
+    let note = "(note: 2 subtasks beyond MAX_TOTAL_SUBTASKS=2 were not run; rerun them in a follow-up \
+        Workflow call)";
     check_contains(text.lines().next().unwrap(), &[note]);
     check_contains(&text, &["\"three\"", "\"four\"", "## item 2: two"]);
     assert!(!text.contains("## item 3"), "{text}");
@@ -189,7 +209,10 @@ async fn with_a_fault(kind: FaultKind) -> (Rig, String) {
 #[tokio::test]
 async fn d7_6_a_worker_that_fails_for_good_is_named_with_its_kind_and_the_run_goes_on() {
     let (rig, text) = with_a_fault(FaultKind::BadRequest400("no such thing".into())).await;
-    check_contains(&text, &["3 items: 2 ok, 1 failed", "## item 2: look at b", "status: failed(api)", "no such thing"]);
+    check_contains(
+        &text,
+        &["3 items: 2 ok, 1 failed", "## item 2: look at b", "status: failed(api)", "no such thing"],
+    );
     check_contains(&text, &["[confirmed] [low] look at a", "[confirmed] [low] look at c"]);
     assert_eq!(requests(&rig, "verifier").len(), 4, "a failed result is never verified");
 }
@@ -236,7 +259,8 @@ async fn two_workflows_in_one_reply_run_at_the_same_time() {
     ]);
     let mut rig = rig(Team::new([both, says("done")])).await;
     rig.fan_out.as_mut().unwrap().voters = 0;
-    let (a, b) = (rig.sim.hold("a", 0, 2), rig.sim.hold("b", 0, 2));
+    let a = rig.sim.hold("a", 0, 2);
+    let b = rig.sim.hold("b", 0, 2);
     let let_go = async {
         a.entered().await;
         b.entered().await;
@@ -260,12 +284,15 @@ impl Brain for ReadsOn {
         let block = last["content"].as_array().unwrap().last().unwrap();
         let text = block["content"].as_str().or(block["text"].as_str()).unwrap_or_default();
         let told = text.rsplit_once("read_result {").map(|(_, rest)| format!("{{{rest}"));
-        let wanted = told.and_then(|rest| serde_json::Deserializer::from_str(&rest).into_iter::<Value>().next()?.ok());
+        let wanted =
+            told.and_then(|rest| serde_json::Deserializer::from_str(&rest).into_iter::<Value>().next()?.ok());
         match wanted {
             _ if role(request) != "lead" => self.0.reply(request, context),
             Some(input) => {
                 let id = tool_use_id(context, "read", 0);
-                Scripted::new(vec![json!({"type": "tool_use", "id": id, "name": "read_result", "input": input})])
+                Scripted::new(vec![
+                    json!({"type": "tool_use", "id": id, "name": "read_result", "input": input}),
+                ])
             }
             None if context.position > 0 => Scripted::new(vec![json!({"type": "text", "text": "read"})]),
             None => self.0.reply(request, context),
@@ -293,9 +320,12 @@ async fn an_item_that_is_too_long_is_cut_openly_and_the_lead_reads_the_rest_page
     check_contains(&digest.0, &[&cut, "## item 2: glance", "\n> short\n"]);
     let section = between(&digest.0, "## item 1", "## item 2");
     assert!(section.chars().count() <= 4_000, "{} characters", section.chars().count());
-    assert!(pages.len() >= 2 && pages.iter().all(|(text, is_error)| !is_error && text.chars().count() < 8_500));
+    assert!(
+        pages.len() >= 2 && pages.iter().all(|(text, is_error)| !is_error && text.chars().count() < 8_500)
+    );
     let all: String = results.iter().map(|(text, _)| text.as_str()).collect();
-    let found: BTreeSet<usize> = (1..=12).filter(|number| all.contains(&format!("finding-{number} x"))).collect();
+    let found: BTreeSet<usize> =
+        (1..=12).filter(|number| all.contains(&format!("finding-{number} x"))).collect();
     assert_eq!(found.len(), 12, "{found:?}");
     assert!(!pages.last().unwrap().0.contains("read on"));
 }
@@ -309,11 +339,17 @@ async fn a_run_of_another_lead_and_items_that_are_not_there_cannot_be_read() {
     let text = only_result(&rig);
     assert_eq!(text, format!("read_result error: this conversation has no run {run}."));
     rig.ask("read_result {\"run\":\"../../etc/passwd\",\"item\":1}").await;
-    check_contains(&only_result(&rig), &["read_result error: this conversation has no run ../../etc/passwd."]);
+    check_contains(
+        &only_result(&rig),
+        &["read_result error: this conversation has no run ../../etc/passwd."],
+    );
     let runtime = rig.life(None).await;
     runtime.say(&lead, "more", &format!("read_result {{\"run\":\"{run}\",\"item\":9}}")).await.unwrap();
     let stop = convoke_runtime::Stop::never();
-    runtime.drive(&lead, convoke_runtime::Take::New, stop, None).await.unwrap();
+    runtime.drive(&lead, convoke_runtime::DriveMode::New, stop, None).await.unwrap();
     let (text, is_error) = lead_read(&rig).pop().unwrap();
-    assert!(is_error && text.contains(&format!("there is no item 9 in {run}: it has items 1 to 1")), "{text}");
+    assert!(
+        is_error && text.contains(&format!("there is no item 9 in {run}: it has items 1 to 1")),
+        "{text}"
+    );
 }

@@ -1,4 +1,4 @@
-//! Looking at what changed in a directory, which may belong to somebody who means harm.
+//! Looking at what changed in a directory, which may belong to a person who means harm.
 
 use std::path::Path;
 use std::process::Command;
@@ -22,5 +22,9 @@ async fn looking_at_a_repository_runs_nothing_that_it_names() {
     assert_eq!(changed_since(&sight, dir, 0).await, ["kept.txt"]);
     assert!(!dir.join("ran").exists(), "the repository's own program was run");
     std::fs::remove_file(dir.join("kept.txt")).unwrap();
-    assert_eq!(changed_since(&sight, dir, u64::MAX / 2).await, ["kept.txt"], "a tracked file that is gone has changed");
+    assert_eq!(
+        changed_since(&sight, dir, u64::MAX / 2).await,
+        ["kept.txt"],
+        "a tracked file that is gone has changed"
+    );
 }

@@ -1,7 +1,7 @@
-//! The tests' helper, and for some of them a host. `own HOLD DIRECTORY SECONDS` starts a shell with processes that try to get
-//! away, `crowd HOLD DIRECTORY SECONDS` twenty of them; both say so and wait to be killed. `once HOLD DIRECTORY FILE` runs the
-//! command in a file, in the terminal it was started in. `asker ORDER` asks a worker, whose orders are below. No part of what
-//! users get.
+//! The tests' helper, and for some of them a host. `own HOLD DIRECTORY SECONDS` starts a shell with processes
+//! that try to get away, `crowd HOLD DIRECTORY SECONDS` twenty of them; both say so and wait to be killed.
+//! `once HOLD DIRECTORY FILE` runs the command in a file, in the terminal it was started in. `asker ORDER`
+//! asks a worker, whose orders are below. No part of what users get.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -11,8 +11,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use convoke_sandbox::{
-    Access, HelperPath, HoldChoice, LayerSet, Network, OutputSpec, Policy, RunCommand, Shell, ShellConfig, Worker,
-    WorkerLimits,
+    Access, HelperPath, HoldChoice, LayerSet, Network, OutputSpec, Policy, RunCommand, Shell, ShellConfig,
+    Worker, WorkerLimits,
 };
 
 /// The shells of a crowd, and what they run in turn.
@@ -63,8 +63,8 @@ fn ended(done: Result<(), Box<dyn Error>>) -> ExitCode {
     }
 }
 
-/// A shell in a directory; where it is confined, that holds a workspace and a private directory. A word `workspace` after the
-/// hold lets it write the workspace.
+/// A shell in a directory; where it is confined, that holds a workspace and a private directory. A word
+/// `workspace` after the hold lets it write the workspace.
 fn config(program: &str, hold: &str, directory: &str) -> Option<ShellConfig> {
     let (word, access) = match hold.split_once('-') {
         Some((word, "workspace")) => (word, Access::Workspace),
@@ -209,7 +209,8 @@ fn local_hour() -> i32 {
 /// Any system call; says what came back.
 #[expect(unsafe_code, reason = "only what is past every wrapper shows what the kernel lets through")]
 fn call([number, a, b, c, d]: [i64; 5]) -> String {
-    // SAFETY: the tests ask for calls that are refused, fail, or touch no memory of this process that it needs later.
+    // SAFETY: the tests ask for calls that are refused, fail, or touch no memory of this process that it
+    // needs later.
     let result = unsafe { libc::syscall(number, a, b, c, d) };
     match result {
         -1 => format!("{:?}", std::io::Error::last_os_error().raw_os_error()),

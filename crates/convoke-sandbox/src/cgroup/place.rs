@@ -1,5 +1,5 @@
-//! Where groups of ours may be made. Reads what the kernel says of this process and its mounts; of what it finds it takes
-//! only what is the top of our view or has been delegated to us.
+//! Where groups of ours may be made. Reads what the kernel says of this process and its mounts; of what it
+//! finds it takes only what is the top of our view or has been delegated to us.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -47,12 +47,16 @@ impl Controller {
 
 /// The directory below which groups of ours may be made for this controller, which is enabled there.
 pub(super) fn base(version: Version, controller: Controller) -> Result<PathBuf, String> {
-    let read = |path: &str| std::fs::read_to_string(path).map_err(|error| format!("{path} cannot be read: {error}"));
+    let read =
+        |path: &str| std::fs::read_to_string(path).map_err(|error| format!("{path} cannot be read: {error}"));
     let own = locate(&read("/proc/self/mountinfo")?, &read("/proc/self/cgroup")?, version, controller)?;
     let base = own.top.join(&own.below);
     let is_ours = own.below.as_os_str().is_empty() || (version == Version::Two && is_delegated(&base));
     if !is_ours {
-        return Err(format!("the group {} that this process is in is managed by somebody else", own.below.display()));
+        return Err(format!(
+            "the group {} that this process is in is managed by somebody else",
+            own.below.display()
+        ));
     }
     if version == Version::Two && controller != Controller::Kill {
         enable(&base, controller)?;
@@ -68,7 +72,12 @@ pub(super) struct Own {
 }
 
 /// Finds our own group from the texts of `/proc/self/mountinfo` and `/proc/self/cgroup`.
-pub(super) fn locate(mounts: &str, groups: &str, version: Version, controller: Controller) -> Result<Own, String> {
+pub(super) fn locate(
+    mounts: &str,
+    groups: &str,
+    version: Version,
+    controller: Controller,
+) -> Result<Own, String> {
     let absent = || match version {
         Version::One => format!("there is no {} hierarchy of version 1", controller.name()),
         Version::Two => "there is no hierarchy of version 2".to_owned(),
@@ -77,8 +86,12 @@ pub(super) fn locate(mounts: &str, groups: &str, version: Version, controller: C
     // Of a mount: … root mountpoint options … - type source super-options
     let mount = mounts.lines().find_map(|line| {
         let (place, kind) = line.split_once(" - ")?;
-        let (mut place, mut kind) = (place.split(' ').skip(3), kind.split(' '));
-        let (root, top, filesystem, options) = (place.next()?, place.next()?, kind.next()?, kind.nth(1)?);
+        let mut place = place.split(' ').skip(3);
+        let mut kind = kind.split(' ');
+        let root = place.next()?;
+        let top = place.next()?;
+        let filesystem = kind.next()?;
+        let options = kind.nth(1)?;
         let fits = match version {
             Version::One => filesystem == "cgroup" && has(options),
             Version::Two => filesystem == "cgroup2",
@@ -107,8 +120,8 @@ pub(super) fn locate(mounts: &str, groups: &str, version: Version, controller: C
     Ok(Own { top: top.into(), below: below.to_owned() })
 }
 
-/// Whether a group below the top has been handed to us to do with as we like: it belongs to our user, or its manager has
-/// marked it so.
+/// Whether a group below the top has been handed to us to do with as we like: it belongs to our user, or its
+/// manager has marked it so.
 fn is_delegated(group: &Path) -> bool {
     let (user, _) = sys::effective_ids();
     let owned = user != 0 && group.metadata().is_ok_and(|metadata| metadata.uid() == user);
@@ -119,8 +132,8 @@ fn is_delegated(group: &Path) -> bool {
         })
 }
 
-/// Where this process goes when its group is to have groups below it, since a group with limits below it may have no
-/// processes of its own.
+/// Where this process goes when its group is to have groups below it, since a group with limits below it may
+/// have no processes of its own.
 fn own_leaf() -> String {
     super::group_name("host")
 }
@@ -129,7 +142,8 @@ fn own_leaf() -> String {
 fn enable(base: &Path, controller: Controller) -> Result<(), String> {
     let name = controller.name();
     let lists = |file: &str| {
-        std::fs::read_to_string(base.join(file)).is_ok_and(|text| text.split_whitespace().any(|listed| listed == name))
+        std::fs::read_to_string(base.join(file))
+            .is_ok_and(|text| text.split_whitespace().any(|listed| listed == name))
     };
     if !lists("cgroup.controllers") {
         return Err(format!("version 2 has no {name} controller here"));
@@ -140,8 +154,8 @@ fn enable(base: &Path, controller: Controller) -> Result<(), String> {
     let control = || super::put(&base.join("cgroup.subtree_control"), &format!("+{name}"));
     let failed = |error: io::Error| {
         format!(
-            "the {name} controller cannot be enabled in {}: {error}; start in a scope of its own, as by systemd-run \
-             --user --scope --property=Delegate=yes",
+            "the {name} controller cannot be enabled in {}: {error}; start in a scope of its own, as by \
+             systemd-run --user --scope --property=Delegate=yes",
             base.display()
         )
     };
@@ -159,7 +173,7 @@ fn enable(base: &Path, controller: Controller) -> Result<(), String> {
     }
 }
 
-/// Whether this process is the only one in the group, so that nobody else is moved.
+/// Whether this process is the only one in the group, so that no other is moved.
 fn is_alone(group: &Path) -> bool {
     let own = std::process::id().to_string();
     std::fs::read_to_string(group.join("cgroup.procs")).is_ok_and(|text| text.lines().all(|pid| pid == own))

@@ -15,7 +15,8 @@ const HYBRID_MOUNTS: &str = "\
 27 24 0:25 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw,nsdelegate
 ";
 
-const UNIFIED_MOUNTS: &str = "25 24 0:23 / /sys/fs/cgroup rw,relatime shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
+const UNIFIED_MOUNTS: &str =
+    "25 24 0:23 / /sys/fs/cgroup rw,relatime shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
 
 fn check_place(
     mounts: &str,
@@ -38,8 +39,20 @@ fn our_own_group_is_found_in_every_hierarchy() {
     check_place(HYBRID_MOUNTS, groups, One, Processes, Ok(("/sys/fs/cgroup/pids", "")));
     check_place(HYBRID_MOUNTS, groups, One, Memory, Ok(("/sys/fs/cgroup/memory", "someone/else")));
     check_place(HYBRID_MOUNTS, groups, Two, Kill, Ok(("/sys/fs/cgroup/unified", "")));
-    check_place(UNIFIED_MOUNTS, "0::/user.slice/a.scope\n", Two, Memory, Ok(("/sys/fs/cgroup", "user.slice/a.scope")));
-    check_place(UNIFIED_MOUNTS, "0::/user.slice/a.scope\n", One, Memory, Err("no memory hierarchy of version 1"));
+    check_place(
+        UNIFIED_MOUNTS,
+        "0::/user.slice/a.scope\n",
+        Two,
+        Memory,
+        Ok(("/sys/fs/cgroup", "user.slice/a.scope")),
+    );
+    check_place(
+        UNIFIED_MOUNTS,
+        "0::/user.slice/a.scope\n",
+        One,
+        Memory,
+        Err("no memory hierarchy of version 1"),
+    );
     check_place("", "", Two, Memory, Err("no hierarchy of version 2"));
     // In a container the mount begins at the container's group.
     let mounts = "25 24 0:23 /docker/abc /sys/fs/cgroup/pids ro - cgroup cgroup rw,pids\n";
@@ -55,7 +68,8 @@ fn every_limit_has_its_file() {
     let limits = Limits { memory: 1000, processes: 20, file_size: 1, open_files: 1 };
     let check = |version, controller, expected: &[(&str, &str, bool)]| {
         let found = settings(version, controller, &limits);
-        let found: Vec<_> = found.iter().map(|setting| (setting.file, &*setting.value, setting.required)).collect();
+        let found: Vec<_> =
+            found.iter().map(|setting| (setting.file, &*setting.value, setting.required)).collect();
         assert_eq!(found, expected);
     };
     check(Version::Two, Controller::Memory, &[("memory.max", "1000", true), ("memory.swap.max", "0", false)]);
@@ -148,7 +162,9 @@ fn until(what: &str, condition: impl Fn() -> bool) {
 fn a_process_bomb_is_stopped_told_killed_and_cleaned_away() {
     let limits = Limits { processes: 8, ..Limits::default() };
     let group = match Group::make("bomb", &limits) {
-        Ok(group) if group.parts.iter().any(|part| part.controllers.contains(&Controller::Processes)) => group,
+        Ok(group) if group.parts.iter().any(|part| part.controllers.contains(&Controller::Processes)) => {
+            group
+        }
         other => return println!("not run, since processes cannot be limited here: {other:?}"),
     };
     let directories: Vec<PathBuf> = group.parts.iter().map(|part| part.directory.clone()).collect();
@@ -175,7 +191,9 @@ fn dropping_a_group_ends_what_is_in_it() {
 
 #[test]
 fn a_sweep_removes_the_groups_of_the_dead_and_no_others() {
-    let Ok(base) = place::base(Version::Two, Controller::Kill) else { return println!("not run: no groups here") };
+    let Ok(base) = place::base(Version::Two, Controller::Kill) else {
+        return println!("not run: no groups here");
+    };
     let mut gone = Command::new("true").spawn().unwrap();
     gone.wait().unwrap();
     let left_over = base.join(format!("convoke-{}-{}-x", gone.id(), pid_namespace()));

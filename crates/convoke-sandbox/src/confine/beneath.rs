@@ -1,5 +1,5 @@
-//! Changes below a directory that commands could write until a moment ago: no link they left there is ever followed. Nobody
-//! writes there meanwhile, because the shell that could has ended and the next has not begun.
+//! Changes below a directory that commands could write until a moment ago: no link they left there is ever
+//! followed. No command writes there now, because the shell that could has ended and the next has not begun.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -75,7 +75,8 @@ mod tests {
     #[test]
     fn links_on_the_way_are_never_followed() {
         let dir = tempfile::TempDir::new().unwrap();
-        let (inside, outside) = (dir.path().join("in"), dir.path().join("out"));
+        let inside = dir.path().join("in");
+        let outside = dir.path().join("out");
         std::fs::create_dir_all(inside.join("plain/deep")).unwrap();
         std::fs::create_dir_all(outside.join("deep")).unwrap();
         std::os::unix::fs::symlink(&outside, inside.join("way")).unwrap();

@@ -1,11 +1,12 @@
-//! Which system calls a confined process may not make. A list of refusals, because what programs need cannot be listed:
-//! everything that reaches out of the sandbox, widens it, or is known as a way to attack the kernel.
+//! Which system calls a confined process may not make. A list of refusals, because what programs need cannot
+//! be listed: everything that reaches out of the sandbox, widens it, or is known as a way to attack the
+//! kernel.
 
 use std::collections::BTreeMap;
 
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen as Length, SeccompCmpOp as Op, SeccompCondition, SeccompFilter,
-    SeccompRule, TargetArch, sock_filter,
+    BpfProgram, SeccompAction, SeccompCmpArgLen as Length, SeccompCmpOp as Op, SeccompCondition,
+    SeccompFilter, SeccompRule, TargetArch, sock_filter,
 };
 
 /// Numbers that the libc crate does not name on every architecture; new calls have one number everywhere.
@@ -133,16 +134,18 @@ pub(crate) fn filters(sockets: Sockets, ipc: Ipc) -> Result<Vec<BpfProgram>, Str
 
 /// One filter for each list of calls, with the error by which it refuses them.
 fn compiled(lists: [(BTreeMap<i64, Vec<SeccompRule>>, i32); 2]) -> Result<Vec<BpfProgram>, String> {
-    let arch =
-        TargetArch::try_from(std::env::consts::ARCH).map_err(|error| format!("no filter for this machine: {error}"))?;
+    let arch = TargetArch::try_from(std::env::consts::ARCH)
+        .map_err(|error| format!("no filter for this machine: {error}"))?;
     let compile = |(rules, error): (_, i32)| {
-        let filter = SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(error as u32), arch);
+        let filter =
+            SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(error as u32), arch);
         filter.and_then(BpfProgram::try_from).map_err(|error| format!("the filter is not valid: {error}"))
     };
     lists.into_iter().map(compile).collect()
 }
 
-/// The filters of a program that the host starts: it makes no socket, and no process either unless it needs some.
+/// The filters of a program that the host starts: it makes no socket, and no process either unless it needs
+/// some.
 pub(crate) fn program_filters(children: bool) -> Result<Vec<BpfProgram>, String> {
     let rules = program_refusals(children).map_err(|error| format!("the filter is not valid: {error}"))?;
     let absent = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
@@ -163,7 +166,8 @@ fn program_refusals(children: bool) -> Result<BTreeMap<i64, Vec<SeccompRule>>, s
     Ok(rules)
 }
 
-/// The second set of numbers that x86 kernels may know for the same calls, which no rule by number would catch.
+/// The second set of numbers that x86 kernels may know for the same calls, which no rule by number would
+/// catch.
 fn foreign_numbers() -> BpfProgram {
     const LOAD_NUMBER: u16 = 0x20;
     const JUMP_IF_SET: u16 = 0x45;
@@ -179,7 +183,10 @@ fn foreign_numbers() -> BpfProgram {
     ]
 }
 
-fn refusals(sockets: Sockets, ipc: Ipc) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
+fn refusals(
+    sockets: Sockets,
+    ipc: Ipc,
+) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
         REFUSED.iter().chain(REFUSED_HERE).map(|&number| (number, Vec::new())).collect();
     if ipc == Ipc::Shared {
@@ -196,8 +203,8 @@ fn refusals(sockets: Sockets, ipc: Ipc) -> Result<BTreeMap<i64, Vec<SeccompRule>
             rules.insert(libc::SYS_socket, vec![rule(&others)?, rule(&netlink)?]);
         }
     }
-    // A pair of datagram sockets can be pointed at any other, and so is no pair; the kernel makes the same of a raw one. The
-    // kind is in the lowest four bits.
+    // A pair of datagram sockets can be pointed at any other, and so is no pair; the kernel makes the same of
+    // a raw one. The kind is in the lowest four bits.
     let pairs = [libc::SOCK_DGRAM, libc::SOCK_RAW].map(|kind| rule(&[(1, Op::MaskedEq(0xf), kind as u64)]));
     rules.insert(libc::SYS_socketpair, pairs.into_iter().collect::<Result<_, _>>()?);
     let new_namespace = [
@@ -232,13 +239,18 @@ fn refusals(sockets: Sockets, ipc: Ipc) -> Result<BTreeMap<i64, Vec<SeccompRule>
 
 /// A rule of conditions (argument, comparison, value) that must all be met.
 pub(super) fn rule(conditions: &[(u8, Op, u64)]) -> Result<SeccompRule, seccompiler::BackendError> {
-    let one =
-        |(argument, op, value): &(u8, Op, u64)| SeccompCondition::new(*argument, Length::Dword, op.clone(), *value);
+    let one = |(argument, op, value): &(u8, Op, u64)| {
+        SeccompCondition::new(*argument, Length::Dword, op.clone(), *value)
+    };
     SeccompRule::new(conditions.iter().map(one).collect::<Result<_, _>>()?)
 }
 
 /// One rule for each of these bits in an argument, together with conditions that all of them have.
-fn each(bits: &[u64], argument: u8, also: &[(u8, Op, u64)]) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
+fn each(
+    bits: &[u64],
+    argument: u8,
+    also: &[(u8, Op, u64)],
+) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
     let one = |&bit: &u64| {
         let mut conditions = vec![(argument, Op::MaskedEq(bit), bit)];
         conditions.extend_from_slice(also);

@@ -1,7 +1,7 @@
-//! Metadata of repositories in the workspace, git's above all: what a command leaves there is run by whoever
-//! uses them afterwards, so what is there when the shell starts is mounted read-only. It says where metadata
-//! is and holds it by handle; it never looks into a repository further than to see that it is one, and it
-//! cannot keep a command from making a new one.
+//! Metadata of repositories in the workspace, git's above all: what a command leaves there is run when the
+//! repositories are used afterwards, so what is there when the shell starts is mounted read-only. It says
+//! where metadata is and holds it by handle; it never looks into a repository further than to see that it is
+//! one, and it cannot keep a command from making a new one.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -31,7 +31,7 @@ const PLACES: usize = 64;
 /// How long looking may take.
 const LOOKING: Duration = Duration::from_millis(500);
 
-/// Directories that programs fill by the thousand, in which nobody keeps a repository of their own.
+/// Directories that programs fill by the thousand, in which people keep no repository of their own.
 const FILLED: [&str; 7] = ["node_modules", "target", ".venv", "venv", "__pycache__", ".tox", ".cache"];
 
 /// Where other programs keep what they keep of a repository.
@@ -103,7 +103,12 @@ fn leads_to(git: &Path) -> Option<PathBuf> {
 /// Mounts within the workspace are made by handle, those of git metadata above all: another agent may write
 /// the workspace at this moment, and what it puts in their place must not be followed. What cannot be held is
 /// an error, because then the shell must not start. The files are to be kept until the mounts are made.
-pub(crate) fn hold(mounts: &mut Vec<Mount>, places: &Places, access: Access, tree: &Path) -> Result<Vec<File>, String> {
+pub(crate) fn hold(
+    mounts: &mut Vec<Mount>,
+    places: &Places,
+    access: Access,
+    tree: &Path,
+) -> Result<Vec<File>, String> {
     let workspace = &places.workspace;
     let git = workspace.join(".git");
     let copied = tree == places.private.join("copy");
@@ -151,14 +156,18 @@ pub(crate) fn hold(mounts: &mut Vec<Mount>, places: &Places, access: Access, tre
         Ok(about) if about.is_symlink() => {
             if access == Access::Workspace && git.join("HEAD").try_exists().unwrap_or(true) {
                 return Err(format!(
-                    "{} is a symbolic link, which commands could exchange; put the directory itself there or a file that \
-                     says `gitdir: PATH`, or use the read-only policy",
+                    "{} is a symbolic link, which commands could exchange; put the directory itself there \
+                     or a file that says `gitdir: PATH`, or use the read-only policy",
                     git.display()
                 ));
             }
         }
-        Ok(_) => {
-            let from = take(&git).map_err(|error| failed(&git, error))?;
+        Ok(about) => {
+            let from = match &places.own_git {
+                // Commands cannot write where the other pointer is, so that it needs no handle.
+                Some(own) if about.is_file() => super::own_git::pointer(own),
+                _ => take(&git).map_err(|error| failed(&git, error))?,
+            };
             // Its own mounts, if something below it is covered, come after it.
             let after = mounts.iter().position(|mount| mount.at().starts_with(&git)).unwrap_or(mounts.len());
             mounts.insert(after, Mount::Read { from, at: git });
@@ -184,6 +193,7 @@ mod tests {
             nested: Vec::new(),
             temporary: Vec::new(),
             run: false,
+            own_git: None,
         }
     }
 
@@ -248,7 +258,10 @@ mod tests {
         assert!(error.contains("is a symbolic link"), "{error}");
         std::fs::remove_file(at.join(".git")).unwrap();
         std::os::unix::fs::symlink("none", at.join(".git")).unwrap();
-        assert!(hold(&mut Vec::new(), &places(&at), Access::Workspace, &at).unwrap().is_empty(), "no repository");
+        assert!(
+            hold(&mut Vec::new(), &places(&at), Access::Workspace, &at).unwrap().is_empty(),
+            "no repository"
+        );
     }
 
     #[test]

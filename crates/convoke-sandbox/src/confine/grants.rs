@@ -1,5 +1,6 @@
-//! Which file rules make a policy. Landlock can only allow, and what it allows for a directory it allows for everything
-//! below, so a hole is made by allowing its neighbours one by one. Pure but for the listing it is given.
+//! Which file rules make a policy. Landlock can only allow, and what it allows for a directory it allows for
+//! everything below, so a hole is made by allowing its neighbours one by one. Pure but for the listing it is
+//! given.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,18 +22,26 @@ pub(crate) enum Grant {
 /// What is said about single paths; the nearest above a path decides, and `None` is a hole.
 pub(crate) type Marks = BTreeMap<PathBuf, Option<Grant>>;
 
-/// Devices that hold nothing and reach nobody.
+/// Devices that hold nothing and lead to no other process.
 const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
-/// What a policy says about single paths. `tree` is what the agent takes for its workspace; `layered` are the caches that
-/// have a writable layer.
-pub(crate) fn marks(places: &Places, access: Access, set: LayerSet, tree: &Path, layered: &[PathBuf]) -> Marks {
+/// What a policy says about single paths. `tree` is what the agent takes for its workspace; `layered` are the
+/// caches that have a writable layer.
+pub(crate) fn marks(
+    places: &Places,
+    access: Access,
+    set: LayerSet,
+    tree: &Path,
+    layered: &[PathBuf],
+) -> Marks {
     let mut marks = Marks::from([("/".into(), Some(Grant::Read))]);
     let temporary = places.private.join("tmp");
     match set {
-        // What exists is kept away by mounts already; what does not exist yet could only be mounted upon later.
+        // What exists is kept away by mounts already; what does not exist yet could only be mounted upon
+        // later.
         LayerSet::Namespaces => {
-            let missing = places.hidden.iter().filter(|spot| spot.kind == Kind::Missing && !is_covered(places, spot));
+            let missing =
+                places.hidden.iter().filter(|spot| spot.kind == Kind::Missing && !is_covered(places, spot));
             marks.extend(missing.map(|spot| (spot.path.clone(), None)));
             marks.extend(places.temporary.iter().map(|path| (path.clone(), Some(Grant::Write))));
             marks.insert("/dev".into(), Some(Grant::Write));
@@ -54,18 +63,25 @@ pub(crate) fn marks(places: &Places, access: Access, set: LayerSet, tree: &Path,
         }
     }
     marks.insert(tree.to_owned(), Some(Grant::Write));
+    if let Some(own) = &places.own_git {
+        marks.insert(own.clone(), Some(Grant::Write));
+        if set == LayerSet::Landlock {
+            marks.insert(super::own_git::programs(&places.private), Some(Grant::Read));
+        }
+    }
     drop_needless_reads(&mut marks);
     if set == LayerSet::Landlock {
         let masked: Vec<PathBuf> = places.masked.iter().map(|spot| spot.path.clone()).collect();
-        let protected = |path: &Path| masked.iter().any(|mask| path.starts_with(mask) && !tree.starts_with(mask));
+        let protected =
+            |path: &Path| masked.iter().any(|mask| path.starts_with(mask) && !tree.starts_with(mask));
         marks.retain(|path, _| !protected(path));
         marks.extend(masked.into_iter().map(|path| (path, None)));
     }
     marks
 }
 
-/// Whether something that shows nothing of the machine is mounted above a place. Then it can never show through there, and a
-/// hole would only take rights away from what is mounted.
+/// Whether something that shows nothing of the machine is mounted above a place. Then it can never show
+/// through there, and a hole would only take rights away from what is mounted.
 fn is_covered(places: &Places, missing: &Spot) -> bool {
     let directories = places.hidden.iter().filter(|spot| spot.kind == Kind::Directory).map(|spot| &spot.path);
     let covers: Vec<&Path> = directories
@@ -82,12 +98,15 @@ fn is_covered(places: &Places, missing: &Spot) -> bool {
     nearest.is_some_and(|nearest| !shown(nearest))
 }
 
-/// What may be read although something above is hidden, but lies in what may be written anyway, such as an environment of
-/// Python in the workspace, is part of that and takes nothing away from it.
+/// What may be read although something above is hidden, but lies in what may be written anyway, such as an
+/// environment of Python in the workspace, is part of that and takes nothing away from it.
 fn drop_needless_reads(marks: &mut Marks) {
     let read = Some(Grant::Read);
-    let above = |path: &Path| path.ancestors().skip(1).find_map(|above| marks.get(above).filter(|mark| **mark != read));
-    let needless = marks.iter().filter(|(path, mark)| **mark == read && above(path) == Some(&Some(Grant::Write)));
+    let above = |path: &Path| {
+        path.ancestors().skip(1).find_map(|above| marks.get(above).filter(|mark| **mark != read))
+    };
+    let needless =
+        marks.iter().filter(|(path, mark)| **mark == read && above(path) == Some(&Some(Grant::Write)));
     let needless: Vec<PathBuf> = needless.map(|(path, _)| path.clone()).collect();
     marks.retain(|path, _| !needless.contains(path));
 }
@@ -107,7 +126,8 @@ fn walk(
     grants: &mut Vec<(PathBuf, Grant)>,
 ) {
     let below: Vec<&PathBuf> = marks.keys().filter(|mark| mark.starts_with(path) && *mark != path).collect();
-    let hole = |mark: &&&PathBuf| marks[**mark] != grant && (marks[**mark].is_none() || grant == Some(Grant::Write));
+    let hole =
+        |mark: &&&PathBuf| marks[**mark] != grant && (marks[**mark].is_none() || grant == Some(Grant::Write));
     match grant {
         // More rights further down are added to those from above, so only fewer make a difference here.
         Some(given) if !below.iter().any(|mark| hole(&mark)) => {
@@ -127,7 +147,8 @@ fn walk(
         }
         None => {
             // Only the topmost of each branch: the others are found from there.
-            let topmost = |mark: &&&PathBuf| !below.iter().any(|other| mark.starts_with(other) && other != *mark);
+            let topmost =
+                |mark: &&&PathBuf| !below.iter().any(|other| mark.starts_with(other) && other != *mark);
             let next: Vec<PathBuf> = below.iter().filter(topmost).map(|mark| (*mark).clone()).collect();
             for mark in next {
                 walk(&mark, marks[&mark], marks, list, grants);
@@ -192,7 +213,8 @@ mod tests {
     #[test]
     fn neighbours_of_a_hole_are_allowed_one_by_one() {
         let marks = [("/", R), ("/home/me", None), ("/home/me/p", W), ("/state", None), ("/state/tmp", W)];
-        let rules = ["l /", "l /home", "r /bin", "r /etc", "r /home/you", "r /tmp", "w /home/me/p", "w /state/tmp"];
+        let rules =
+            ["l /", "l /home", "r /bin", "r /etc", "r /home/you", "r /tmp", "w /home/me/p", "w /state/tmp"];
         check(&marks, &rules);
     }
 
@@ -230,6 +252,7 @@ mod tests {
             nested: Vec::new(),
             temporary: vec!["/tmp".into()],
             run: true,
+            own_git: None,
         }
     }
 

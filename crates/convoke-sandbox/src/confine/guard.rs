@@ -1,5 +1,5 @@
 //! What the host does about a workspace before a shell starts in which commands may write it: it finds what
-//! is run or obeyed later by whoever uses the tree, and parts files from the names that they have elsewhere.
+//! is run or obeyed later when the tree is used, and parts files from the names that they have elsewhere.
 
 use std::path::{Path, PathBuf};
 
@@ -27,7 +27,8 @@ impl Guard {
             return Self::default();
         }
         let workspace = look(&policy.workspace).path;
-        let mut closed: Vec<PathBuf> = policy.hidden.iter().chain(&policy.masked).map(|path| look(path).path).collect();
+        let mut closed: Vec<PathBuf> =
+            policy.hidden.iter().chain(&policy.masked).map(|path| look(path).path).collect();
         if set == LayerSet::Namespaces {
             closed.push(workspace.join(".git"));
         }

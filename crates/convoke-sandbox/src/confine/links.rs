@@ -27,7 +27,7 @@ const COPIED: Most = Most { files: 20_000, bytes: 256 << 20, time: Duration::fro
 const MOUNTED: usize = 16;
 
 /// How long what was found about a tree is believed: shells that start together look once. Commands cannot
-/// make such links, and whoever else makes one while a shell runs is not seen by that shell either.
+/// make such links, and one that another process makes while a shell runs is not seen by that shell either.
 const BELIEVED: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone, Copy)]
@@ -76,7 +76,8 @@ pub(crate) fn part(workspace: &Path, closed: &[PathBuf], set: LayerSet) -> Links
 fn part_now(workspace: &Path, closed: &[PathBuf], set: LayerSet, bounds: Bounds, most: Most) -> Links {
     let Ok(root) = Dir::open_real(workspace) else { return Links::default() };
     let root = File::from(OwnedFd::from(root));
-    let closed: BTreeSet<&Path> = closed.iter().filter_map(|path| path.strip_prefix(workspace).ok()).collect();
+    let closed: BTreeSet<&Path> =
+        closed.iter().filter_map(|path| path.strip_prefix(workspace).ok()).collect();
     let (shared, whole) = shared(&root, &closed, bounds);
     let (private, left) = make_private(&root, shared, most);
     let read_only = if set == LayerSet::Namespaces { to_mount(&left) } else { Vec::new() };
@@ -103,8 +104,9 @@ fn shared(root: &File, closed: &BTreeSet<&Path>, bounds: Bounds) -> (Vec<Shared>
     let count = |names: &Names| u64::try_from(names.paths.len()).unwrap_or(u64::MAX);
     #[expect(clippy::useless_conversion, reason = "the number of links has another type on other machines")]
     let outside = files.into_values().filter(|names| count(names) < u64::from(names.stat.st_nlink));
-    let mut shared: Vec<Shared> =
-        outside.flat_map(|Names { paths, stat }| paths.into_iter().map(move |path| Shared { path, stat })).collect();
+    let mut shared: Vec<Shared> = outside
+        .flat_map(|Names { paths, stat }| paths.into_iter().map(move |path| Shared { path, stat }))
+        .collect();
     shared.sort_by(|one, other| (one.stat.st_size, &one.path).cmp(&(other.stat.st_size, &other.path)));
     (shared, whole)
 }
@@ -112,7 +114,9 @@ fn shared(root: &File, closed: &BTreeSet<&Path>, bounds: Bounds) -> (Vec<Shared>
 /// Copies as many as may be. Says how many that were, and which are left.
 fn make_private(root: &File, shared: Vec<Shared>, most: Most) -> (usize, Vec<PathBuf>) {
     let until = Instant::now() + most.time;
-    let (mut done, mut bytes, mut left) = (0, 0_u64, Vec::new());
+    let mut done = 0;
+    let mut bytes = 0_u64;
+    let mut left = Vec::new();
     for Shared { path, stat } in shared {
         let size = u64::try_from(stat.st_size).unwrap_or_default();
         let fits = done < most.files && bytes.saturating_add(size) <= most.bytes && Instant::now() < until;
@@ -133,7 +137,9 @@ fn copy_in_place(root: &File, path: &Path, seen: &Stat) -> io::Result<()> {
     let directory = open_beneath(root, above, OFlags::RDONLY | OFlags::DIRECTORY)?;
     let mut from = File::from(open_beneath(&directory, Path::new(name), OFlags::RDONLY)?);
     let first = rustix::fs::fstat(&from)?;
-    let is = |stat: &Stat| (stat.st_dev, stat.st_ino, stat.st_mode, stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
+    let is = |stat: &Stat| {
+        (stat.st_dev, stat.st_ino, stat.st_mode, stat.st_size, stat.st_mtime, stat.st_mtime_nsec)
+    };
     // Another name of the same file may just have been parted from it, so that its change time is no longer
     // what was seen.
     if is(&first) != is(seen) || FileType::from_raw_mode(first.st_mode) != FileType::RegularFile {
@@ -149,14 +155,15 @@ fn copy_in_place(root: &File, path: &Path, seen: &Stat) -> io::Result<()> {
         io::copy(&mut from, &mut to)?;
         rustix::fs::fchown(&to, Some(Uid::from_raw(seen.st_uid)), Some(Gid::from_raw(seen.st_gid)))?;
         rustix::fs::fchmod(&to, Mode::from_raw_mode(seen.st_mode & 0o7777))?;
-        let time = |seconds, nanoseconds: u64| Timespec { tv_sec: seconds, tv_nsec: nanoseconds.cast_signed() };
+        let time =
+            |seconds, nanoseconds: u64| Timespec { tv_sec: seconds, tv_nsec: nanoseconds.cast_signed() };
         let times = Timestamps {
             last_access: time(seen.st_atime, seen.st_atime_nsec),
             last_modification: time(seen.st_mtime, seen.st_mtime_nsec),
         };
         rustix::fs::futimens(&to, &times)?;
-        let still =
-            same(&rustix::fs::fstat(&from)?) && same(&rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW)?);
+        let still = same(&rustix::fs::fstat(&from)?)
+            && same(&rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW)?);
         if !still {
             return Err(changed());
         }
@@ -196,7 +203,9 @@ fn note(private: usize, mounted: usize, open: usize, whole: bool) -> Option<Stri
         said.push(format!("{mounted} cannot be written by commands"));
     }
     if open > 0 {
-        said.push(format!("{open} can be changed by commands where else they are linked, which no diff shows"));
+        said.push(format!(
+            "{open} can be changed by commands where else they are linked, which no diff shows"
+        ));
     }
     if !whole {
         said.push("not all of the tree was looked at in time".to_owned());
@@ -243,8 +252,10 @@ mod tests {
         let note = links.note.unwrap();
         assert!(note.contains("2 are now private copies") && !note.contains("in time"), "{note}");
         for (cached, name) in [("one", "w/lib/one"), ("two", "w/lib/deep/two")] {
-            let (there, here) = (at.join("cache").join(cached), at.join(name));
-            let (about, of) = (here.metadata().unwrap(), there.metadata().unwrap());
+            let there = at.join("cache").join(cached);
+            let here = at.join(name);
+            let about = here.metadata().unwrap();
+            let of = there.metadata().unwrap();
             assert_ne!(about.ino(), of.ino());
             assert_eq!((about.nlink(), about.mode(), about.mtime()), (1, of.mode(), of.mtime()));
             assert_eq!(std::fs::read(here).unwrap(), std::fs::read(there).unwrap());
@@ -270,10 +281,13 @@ mod tests {
     #[test]
     fn what_is_closed_is_left_alone_and_a_look_that_was_cut_short_says_so() {
         let (_dir, at) = tree();
-        assert_eq!(part_now(&at.join("w"), &[at.join("w/lib")], LayerSet::Landlock, bounds(), ALL).note.unwrap(), {
-            // One of the two names of this one is in what is closed.
-            "files with hard links to places outside of the tree: 1 is now a private copy"
-        });
+        assert_eq!(
+            part_now(&at.join("w"), &[at.join("w/lib")], LayerSet::Landlock, bounds(), ALL).note.unwrap(),
+            {
+                // One of the two names of this one is in what is closed.
+                "files with hard links to places outside of the tree: 1 is now a private copy"
+            }
+        );
         let short = Bounds { entries: 1, ..bounds() };
         let links = part_now(&at.join("w"), &[], LayerSet::Landlock, short, ALL);
         assert!(links.note.unwrap().contains("not all of the tree was looked at"));
@@ -288,7 +302,10 @@ mod tests {
         let of = |text: &dyn Fn(usize) -> String| (0..40).map(text).collect::<Vec<_>>();
         check(&["a/b".to_owned(), "c".to_owned()], &["a/b", "c"]);
         check(&of(&|n| format!("node_modules/p{n}/lib/x")), &["node_modules"]);
-        check(&of(&|n| format!(".venv/lib/p{}/x{n}", n % 3)), &[".venv/lib/p0", ".venv/lib/p1", ".venv/lib/p2"]);
+        check(
+            &of(&|n| format!(".venv/lib/p{}/x{n}", n % 3)),
+            &[".venv/lib/p0", ".venv/lib/p1", ".venv/lib/p2"],
+        );
         check(&of(&|n| format!("x{n}")), &[]);
     }
 }

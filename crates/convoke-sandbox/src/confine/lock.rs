@@ -1,5 +1,6 @@
-//! What the helper does to itself before there is a bash, so that everything below inherits it: it hands its view of the
-//! tree out, gives up capabilities, and lays limits, file rules and call filters upon itself. None can be taken off again.
+//! What the helper does to itself before there is a bash, so that everything below inherits it: it hands its
+//! view of the tree out, gives up capabilities, and lays limits, file rules and call filters upon itself.
+//! None can be taken off again.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
@@ -7,8 +8,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
-    RulesetCreatedAttr, RulesetStatus, Scope,
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset,
+    RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
 };
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 
@@ -37,7 +38,8 @@ impl Sent {
     pub(crate) fn open(inner: &Inner) -> Result<Self, String> {
         let flags = libc::O_PATH | libc::O_DIRECTORY;
         let root = std::fs::File::options().read(true).custom_flags(flags).open(&inner.tree);
-        let root = root.map_err(|error| format!("{} cannot be opened inside: {error}", inner.tree.display()))?;
+        let root =
+            root.map_err(|error| format!("{} cannot be opened inside: {error}", inner.tree.display()))?;
         let listener = match inner.policy.network {
             Network::Hosts(_) => {
                 let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|bound| {
@@ -73,8 +75,9 @@ pub(crate) fn shut(inner: &Inner) -> Result<(), String> {
     verify(inner)
 }
 
-/// Puts the calling process apart from the helper, which it then can neither stop nor end. The init of a pid namespace has
-/// no need of it. Kernels that have no rules for signals do nothing, which [`crate::hold`] says.
+/// Puts the calling process apart from the helper, which it then can neither stop nor end. The init of a pid
+/// namespace has no need of it. Kernels that have no rules for signals do nothing, which [`crate::hold`]
+/// says.
 pub(crate) fn part() -> std::io::Result<()> {
     let ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort).scope(Scope::Signal);
     let parted = ruleset.and_then(Ruleset::create).and_then(landlock::RulesetCreated::restrict_self);
@@ -87,7 +90,8 @@ fn limit(limits: &Limits, set: LayerSet) -> std::io::Result<()> {
     sys::lower_limit(libc::RLIMIT_NOFILE, limits.open_files.max(FEWEST_FILES))?;
     // Address space would count what is only reserved, of which some runtimes take terabytes.
     sys::lower_limit(libc::RLIMIT_DATA, limits.memory)?;
-    // This counts every process of the user, in and out of the sandbox where they share a namespace; root is not held.
+    // This counts every process of the user, in and out of the sandbox where they share a namespace; root is
+    // not held.
     let others = if set == LayerSet::Landlock { threads_of_this_user() } else { 0 };
     sys::lower_limit(libc::RLIMIT_NPROC, others + limits.threads())
 }
@@ -95,7 +99,8 @@ fn limit(limits: &Limits, set: LayerSet) -> std::io::Result<()> {
 fn threads_of_this_user() -> u64 {
     let user = sys::effective_ids().0.to_string();
     let of_user = |status: &str| {
-        let value = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next());
+        let value =
+            |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next());
         if value("Uid:")? == user { value("Threads:")?.parse::<u64>().ok() } else { None }
     };
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -105,7 +110,8 @@ fn threads_of_this_user() -> u64 {
 fn rule_files(inner: &Inner) -> Result<(), String> {
     let text = |error: landlock::RulesetError| error.to_string();
     let all = AccessFs::from_all(KNOWN);
-    let ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort).handle_access(all).map_err(text)?;
+    let ruleset =
+        Ruleset::default().set_compatibility(CompatLevel::BestEffort).handle_access(all).map_err(text)?;
     let mut ruleset = ruleset.scope(Scope::from_all(KNOWN)).map_err(text)?;
     if inner.set == LayerSet::Landlock && inner.policy.network == Network::Off {
         ruleset = ruleset.handle_access(AccessNet::from_all(KNOWN)).map_err(text)?;
@@ -128,8 +134,8 @@ fn rule_files(inner: &Inner) -> Result<(), String> {
     }
 }
 
-/// A handle of what stands at a path, and whether that is a directory. No link is followed: a job that has a place exchanged for one while
-/// the rules are made only takes rights away.
+/// A handle of what stands at a path, and whether that is a directory. No link is followed: a job that has a
+/// place exchanged for one while the rules are made only takes rights away.
 pub(crate) fn unlinked(path: &Path) -> std::io::Result<(OwnedFd, bool)> {
     // Without O_NOFOLLOW, with which a link at the end would be opened instead of refused.
     let flags = OFlags::PATH | OFlags::CLOEXEC;
@@ -151,13 +157,16 @@ fn rights(is_directory: bool, grant: Grant) -> BitFlags<AccessFs> {
 fn list(path: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
     // A symbolic link is nothing by itself; where it leads has its own rule.
-    entries.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink())).map(|entry| entry.path()).collect()
+    entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()))
+        .map(|entry| entry.path())
+        .collect()
 }
 
 /// Looks whether what was asked for is there, because a door that only seems shut is worse than none.
 fn verify(inner: &Inner) -> Result<(), String> {
-    let status =
-        std::fs::read_to_string("/proc/self/status").map_err(|error| format!("/proc cannot be read: {error}"))?;
+    let status = std::fs::read_to_string("/proc/self/status")
+        .map_err(|error| format!("/proc cannot be read: {error}"))?;
     let value = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     for set in ["CapEff:", "CapPrm:"] {
         let held = value(set).and_then(|text| u64::from_str_radix(text, 16).ok()).unwrap_or(u64::MAX);

@@ -46,16 +46,20 @@ pub(crate) fn seen_again(mounts: &[Mounted], path: &Path) -> Vec<PathBuf> {
 /// Reads `ID PARENT MAJOR:MINOR ROOT AT …`.
 fn parse(line: &[u8]) -> Option<Mounted> {
     let mut fields = line.split(|byte| *byte == b' ').skip(2);
-    let (filesystem, root, at) = (fields.next()?, fields.next()?, fields.next()?);
+    let filesystem = fields.next()?;
+    let root = fields.next()?;
+    let at = fields.next()?;
     Some(Mounted { filesystem: filesystem.to_vec(), root: unescaped(root), at: unescaped(at) })
 }
 
 /// Spaces, tabs, line ends and backslashes are written as a backslash and three digits.
 fn unescaped(text: &[u8]) -> PathBuf {
-    let (mut bytes, mut rest) = (Vec::new(), text);
+    let mut bytes = Vec::new();
+    let mut rest = text;
     while let Some((&byte, after)) = rest.split_first() {
-        let digits =
-            after.get(..3).filter(|digits| byte == b'\\' && digits.iter().all(|digit| (b'0'..=b'7').contains(digit)));
+        let digits = after
+            .get(..3)
+            .filter(|digits| byte == b'\\' && digits.iter().all(|digit| (b'0'..=b'7').contains(digit)));
         match digits {
             Some(digits) => {
                 bytes.push(digits.iter().fold(0_u8, |value, digit| (value << 3) | (digit & 7)));
@@ -77,8 +81,9 @@ mod tests {
     #[test]
     fn a_directory_is_found_again_wherever_its_filesystem_or_a_part_of_it_is_mounted() {
         let check = |mounts: &[(&str, &str, &str)], path: &str, expected: &[&str]| {
-            let line =
-                |(filesystem, root, at): &(&str, &str, &str)| format!("1 0 {filesystem} {root} {at} rw - ext4 x rw\n");
+            let line = |(filesystem, root, at): &(&str, &str, &str)| {
+                format!("1 0 {filesystem} {root} {at} rw - ext4 x rw\n")
+            };
             let listed: String = mounts.iter().map(line).collect();
             let found = seen_again(&parse_all(listed.as_bytes()), Path::new(path));
             assert_eq!(found, expected.iter().map(PathBuf::from).collect::<Vec<_>>(), "{path}");

@@ -1,5 +1,6 @@
-//! Private writable layers over directories that stay as they are. The layers are kept in the agent's private directory
-//! and found there again; the mounts exist only in the mount namespace of the process that makes them.
+//! Private writable layers over directories that stay as they are. The layers are kept in the agent's private
+//! directory and found there again; the mounts exist only in the mount namespace of the process that makes
+//! them.
 
 use std::ffi::CString;
 use std::fs::{DirBuilder, File};
@@ -14,8 +15,8 @@ use crate::sys;
 /// The layers of one agent.
 pub(crate) struct Overlays<'a> {
     private: &'a Path,
-    /// What the kernel is asked for, the best first: in a user namespace marks are kept in attributes of the user's, and
-    /// directories of the lower layer cannot be renamed.
+    /// What the kernel is asked for, the best first: in a user namespace marks are kept in attributes of the
+    /// user's, and directories of the lower layer cannot be renamed.
     options: [&'static str; 2],
     memory: u64,
 }
@@ -30,11 +31,10 @@ impl<'a> Overlays<'a> {
     /// Mounts a layer over a directory of caches, named by where it is.
     pub(crate) fn mount_cache(&self, lower: &Path) -> Result<PathBuf, String> {
         // A short name that is the same for the same path: FNV-1a.
-        let hash = lower
-            .as_os_str()
-            .as_encoded_bytes()
-            .iter()
-            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+        let hash =
+            lower.as_os_str().as_encoded_bytes().iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+            });
         self.mount(&format!("cache-{hash:016x}"), lower)
     }
 
@@ -53,13 +53,17 @@ impl<'a> Overlays<'a> {
 
     fn attempt(&self, keep: &Path, name: &str, lower: &Path, at: &Path) -> Result<PathBuf, String> {
         let text = |error: io::Error| format!("no overlay over {}: {error}", lower.display());
-        let (upper, work) = (keep.join("upper").join(name), keep.join("work").join(name));
+        let upper = keep.join("upper").join(name);
+        let work = keep.join("work").join(name);
         for directory in [&upper, &work, &at.to_owned()] {
             make(directory).map_err(text)?;
         }
         resemble(lower, &upper).map_err(text)?;
-        let handle = |path: &Path| File::options().read(true).custom_flags(libc::O_PATH | libc::O_DIRECTORY).open(path);
-        let handles = [handle(lower).map_err(text)?, handle(&upper).map_err(text)?, handle(&work).map_err(text)?];
+        let handle = |path: &Path| {
+            File::options().read(true).custom_flags(libc::O_PATH | libc::O_DIRECTORY).open(path)
+        };
+        let handles =
+            [handle(lower).map_err(text)?, handle(&upper).map_err(text)?, handle(&work).map_err(text)?];
         // By handle, because the options have signs of their own that a path may contain.
         let [lower, upper, work] = [&handles[0], &handles[1], &handles[2]].map(AsRawFd::as_raw_fd);
         let at_path = c_path(at)?;
@@ -84,7 +88,8 @@ fn make(directory: &Path) -> io::Result<()> {
 
 /// The top of the upper layer is the one that is seen, so it looks like the lower one.
 fn resemble(lower: &Path, upper: &Path) -> io::Result<()> {
-    let (like, now) = (lower.metadata()?, upper.metadata()?);
+    let like = lower.metadata()?;
+    let now = upper.metadata()?;
     if (like.uid(), like.gid()) != (now.uid(), now.gid()) {
         // Where this is refused the owner is the same user under another group, and nothing is lost.
         let _ = std::os::unix::fs::chown(upper, Some(like.uid()), Some(like.gid()));

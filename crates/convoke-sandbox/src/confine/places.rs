@@ -45,6 +45,8 @@ pub(crate) struct Places {
     pub(crate) temporary: Vec<PathBuf>,
     /// Whether there is a `/run`, which is emptied.
     pub(crate) run: bool,
+    /// The git dir of the agent's own, once it is made.
+    pub(crate) own_git: Option<PathBuf>,
 }
 
 /// What only root can read, and commands of root must not.
@@ -126,7 +128,8 @@ impl Places {
             return Err("the root directory cannot be a workspace; name a directory below it".to_owned());
         }
         if private.starts_with(&workspace) {
-            let (private, workspace) = (private.display(), workspace.display());
+            let private = private.display();
+            let workspace = workspace.display();
             return Err(format!(
                 "the private directory {private} lies in the workspace {workspace}; keep state elsewhere"
             ));
@@ -148,15 +151,19 @@ impl Places {
         readable.extend(NEEDED_OF_RUN.iter().map(|path| look(Path::new(path))));
         let real = |path: &str| look(Path::new(path)) == Spot { path: path.into(), kind: Kind::Directory };
         Ok(Self {
-            // A link is nobody's metadata: where it leads is decided by whoever made it, who may be a
-            // command.
+            // A link does not count as metadata: a command may have made it, and decided where it leads.
             git: workspace.join(".git").symlink_metadata().is_ok_and(|about| !about.is_symlink()),
             nested: Vec::new(),
+            own_git: None,
             readable: apart(exists(readable), &workspace, &hidden),
             caches: apart(exists(all(&policy.caches)), &workspace, &hidden),
             masked: exists(masked),
             hidden,
-            temporary: ["/tmp", "/var/tmp"].into_iter().filter(|path| real(path)).map(PathBuf::from).collect(),
+            temporary: ["/tmp", "/var/tmp"]
+                .into_iter()
+                .filter(|path| real(path))
+                .map(PathBuf::from)
+                .collect(),
             run: real("/run"),
             home: home.filter(|home| *home != workspace),
             workspace,
@@ -181,8 +188,13 @@ impl Places {
         for path in guarded.into_iter().chain(named) {
             let is_closed = closed.iter().any(|closed| path.starts_with(closed) || closed.starts_with(&path));
             let top = self.workspace.join(".git");
-            let known = nested.iter().any(|other| path.starts_with(other)) || (self.git && path.starts_with(top));
-            if path.starts_with(&self.workspace) && path.exists() && !is_closed && !known && nested.len() < MOST_GUARDED
+            let known =
+                nested.iter().any(|other| path.starts_with(other)) || (self.git && path.starts_with(top));
+            if path.starts_with(&self.workspace)
+                && path.exists()
+                && !is_closed
+                && !known
+                && nested.len() < MOST_GUARDED
             {
                 nested.push(path);
             }

@@ -1,5 +1,6 @@
-//! Which mounts make a policy, as a pure function of the places it names. The places may lie in one another in any way:
-//! the nearest one above a path decides, so the mounts are sorted from the root down and each covers what came before.
+//! Which mounts make a policy, as a pure function of the places it names. The places may lie in one another
+//! in any way: the nearest one above a path decides, so the mounts are sorted from the root down and each
+//! covers what came before.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -94,6 +95,9 @@ pub(crate) fn plan(places: &Places, access: Access, made: &Made) -> Vec<Mount> {
         let git = workspace.join(".git");
         want(&git, Mount::Read { from: git.clone(), at: git.clone() }, Shows::Machine);
     }
+    if let Some(own) = &places.own_git {
+        want(own, Mount::Write { from: own.clone(), at: own.clone() }, Shows::Machine);
+    }
     for git in &places.nested {
         want(git, Mount::Read { from: git.clone(), at: git.clone() }, Shows::Machine);
     }
@@ -106,8 +110,9 @@ pub(crate) fn plan(places: &Places, access: Access, made: &Made) -> Vec<Mount> {
         want(Path::new(HELPER), Mount::Read { from: made.helper.clone(), at: HELPER.into() }, Shows::Other);
     }
     let masked = |path: &Path| {
-        let above =
-            |spot: &&Spot| path != spot.path && path.starts_with(&spot.path) && !workspace.starts_with(&spot.path);
+        let above = |spot: &&Spot| {
+            path != spot.path && path.starts_with(&spot.path) && !workspace.starts_with(&spot.path)
+        };
         places.masked.iter().any(|spot| above(&spot))
     };
     wanted.retain(|at, _| !masked(at));
@@ -116,11 +121,15 @@ pub(crate) fn plan(places: &Places, access: Access, made: &Made) -> Vec<Mount> {
     // The map is sorted by components, so what lies above comes first.
     let mut mounts: Vec<Mount> = Vec::new();
     for (at, (mount, _)) in &wanted {
-        let above =
-            at.ancestors().skip(1).find_map(|above| wanted.get(above)).map_or(Shows::Machine, |(_, shows)| *shows);
+        let above = at
+            .ancestors()
+            .skip(1)
+            .find_map(|above| wanted.get(above))
+            .map_or(Shows::Machine, |(_, shows)| *shows);
         let needless = match mount {
             Mount::Empty(_) | Mount::Nothing(_) => above == Shows::Other && at != Path::new("/run"),
-            // An exception from hiding is needed only below something hidden, and must not forbid writing elsewhere.
+            // An exception from hiding is needed only below something hidden, and must not forbid writing
+            // elsewhere.
             Mount::Read { from, .. } if from == at && !is_git(at) => above == Shows::Machine,
             Mount::Read { .. } | Mount::Write { .. } => false,
         };
@@ -131,9 +140,9 @@ pub(crate) fn plan(places: &Places, access: Access, made: &Made) -> Vec<Mount> {
     mounts
 }
 
-/// Directories that lead to something covered in a place that can be written become mounts of themselves: what is mounted
-/// upon cannot be renamed, so nobody can carry what is covered to a place where the next shell would show it. The same for
-/// nested git metadata, which nobody is to put something else in the place of.
+/// Directories that lead to something covered in a place that can be written become mounts of themselves:
+/// what is mounted upon cannot be renamed, so no command can carry what is covered to a place where the next
+/// shell would show it. The same for nested git metadata, in whose place no command is to put something else.
 fn pin(wanted: &mut BTreeMap<PathBuf, (Mount, Shows)>, places: &Places, made: &Made) {
     let covers = |(mount, _): &(Mount, Shows)| matches!(mount, Mount::Empty(_) | Mount::Nothing(_));
     let covered = wanted.iter().filter(|(at, about)| covers(about) || places.nested.contains(at));
@@ -142,9 +151,9 @@ fn pin(wanted: &mut BTreeMap<PathBuf, (Mount, Shows)>, places: &Places, made: &M
     for (root, from) in writable {
         for at in covered.iter().filter(|at| at.starts_with(root)) {
             let between = at.ancestors().skip(1).take_while(|above| above.starts_with(root) && above != root);
-            for above in
-                between.filter(|above| !covered.iter().any(|other| above.starts_with(other) && other.starts_with(root)))
-            {
+            for above in between.filter(|above| {
+                !covered.iter().any(|other| above.starts_with(other) && other.starts_with(root))
+            }) {
                 let Ok(rest) = above.strip_prefix(root) else { continue };
                 let itself = Mount::Write { from: from.join(rest), at: above.to_owned() };
                 wanted.entry(above.to_owned()).or_insert((itself, Shows::Machine));
@@ -215,6 +224,7 @@ mod tests {
             nested: Vec::new(),
             temporary: vec!["/tmp".into()],
             run: false,
+            own_git: None,
         }
     }
 
@@ -228,7 +238,8 @@ mod tests {
         }
     }
 
-    /// Compares in short form: `-` empty, `0` nothing, `r` read, `w` write; the source only where it is another path.
+    /// Compares in short form: `-` empty, `0` nothing, `r` read, `w` write; the source only where it is
+    /// another path.
     fn check(places: &Places, made: &Made, expected: &[&str]) {
         let short = |mount: &Mount| {
             let two = |sign: &str, from: &Path, at: &Path| match from == at {
@@ -250,7 +261,11 @@ mod tests {
 
     #[test]
     fn a_workspace_below_home_comes_back_after_home_was_emptied() {
-        check(&places("/home/me/p"), &made("/home/me/p"), &["- /home/me", "w /home/me/p", "- /state/a1", TEMPORARY]);
+        check(
+            &places("/home/me/p"),
+            &made("/home/me/p"),
+            &["- /home/me", "w /home/me/p", "- /state/a1", TEMPORARY],
+        );
     }
 
     #[test]
@@ -311,7 +326,8 @@ mod tests {
         let mut places = places("/w/mask/p");
         places.masked = vec![directory("/w/mask"), directory("/home/me/m")];
         places.readable = vec![directory("/home/me/m/r"), directory("/w/mask/other")];
-        let expected = ["- /home/me", "- /state/a1", TEMPORARY, "- /w/mask", "r /w/mask/other", "w /w/mask/p"];
+        let expected =
+            ["- /home/me", "- /state/a1", TEMPORARY, "- /w/mask", "r /w/mask/other", "w /w/mask/p"];
         check(&places, &made("/w/mask/p"), &expected);
     }
 

@@ -1,5 +1,5 @@
-//! From a policy to a helper that stands within it: overlays are mounted, bubblewrap is started around the helper, and the
-//! forms that machines refuse are given up one by one, never for a weaker policy.
+//! From a policy to a helper that stands within it: overlays are mounted, bubblewrap is started around the
+//! helper, and the forms that machines refuse are given up one by one, never for a weaker policy.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::beneath;
 use super::git;
 use super::overlay::Overlays;
+use super::own_git;
 use super::places::Places;
 use super::plan::{HELPER, Made, Mount, plan, words};
 use crate::copy::{self, CopyCap};
@@ -27,8 +28,9 @@ use crate::sys::{self, Pid};
 use crate::trusted::trusted_program;
 use crate::wire::{Confine, Form, ShellSetup};
 
-/// Changing owners, and passing the rights of files, of root that works on somebody else's tree.
-const OWNER_CAPABILITIES: u64 = (1 << libc_cap::CHOWN) | (1 << libc_cap::DAC_OVERRIDE) | (1 << libc_cap::FOWNER);
+/// Changing owners, and passing the rights of files: for root that works on another user's tree.
+const OWNER_CAPABILITIES: u64 =
+    (1 << libc_cap::CHOWN) | (1 << libc_cap::DAC_OVERRIDE) | (1 << libc_cap::FOWNER);
 
 /// The numbers of the few capabilities that are ever kept.
 mod libc_cap {
@@ -63,8 +65,8 @@ pub(crate) fn find_bubblewrap(path: Option<&OsStr>, never_below: &[&Path]) -> Op
     trusted_program("bwrap", path, never_below)
 }
 
-/// Starts bubblewrap with this executable inside. Returns the process to wait for; the other one, inside, begins at
-/// [`read_inner`].
+/// Starts bubblewrap with this executable inside. Returns the process to wait for; the other one, inside,
+/// begins at [`read_inner`].
 pub(crate) fn start_namespaces(
     descriptors: [&dyn AsFd; 2],
     Confine { policy, home, distrusted, guarded, .. }: Confine,
@@ -73,14 +75,17 @@ pub(crate) fn start_namespaces(
     let root = sys::effective_ids().0 == 0;
     let mut places = Places::look(&policy, home, root)?;
     places.find_nested(policy.access, guarded);
-    // The path this process was given, and not the one that commands of an earlier shell may have left behind.
+    // The path this process was given, and not the one that commands of an earlier shell may have left
+    // behind.
     let path = std::env::var_os("PATH");
     let mut never_below: Vec<&Path> = vec![&places.workspace, &places.private];
     never_below.extend(distrusted.iter().map(PathBuf::as_path));
-    let bubblewrap =
-        find_bubblewrap(path.as_deref(), &never_below).ok_or("bubblewrap is not installed (no bwrap was found)")?;
-    let helper = std::env::current_exe().map_err(|error| format!("this executable cannot be found: {error}"))?;
+    let bubblewrap = find_bubblewrap(path.as_deref(), &never_below)
+        .ok_or("bubblewrap is not installed (no bwrap was found)")?;
+    let helper =
+        std::env::current_exe().map_err(|error| format!("this executable cannot be found: {error}"))?;
     make_private(&places)?;
+    places.own_git = own_git::make(&policy, &places)?;
     let overlays = policy.access == Access::ReadOnly || !places.caches.is_empty();
     let mut inner = Inner {
         set: LayerSet::Namespaces,
@@ -124,7 +129,12 @@ fn forms(root: bool, overlays: bool) -> Vec<Form> {
     forms
 }
 
-fn attempt(bubblewrap: &Path, helper: &Path, descriptors: [&dyn AsFd; 2], inner: &mut Inner) -> Result<Pid, String> {
+fn attempt(
+    bubblewrap: &Path,
+    helper: &Path,
+    descriptors: [&dyn AsFd; 2],
+    inner: &mut Inner,
+) -> Result<Pid, String> {
     if !inner.form.overlay && inner.policy.access == Access::ReadOnly {
         copy_for_mount(inner)?;
     }
@@ -134,7 +144,14 @@ fn attempt(bubblewrap: &Path, helper: &Path, descriptors: [&dyn AsFd; 2], inner:
     match sys::fork().map_err(text("no process"))? {
         None => {
             drop((status, errors));
-            let why = become_bubblewrap(bubblewrap, helper, descriptors, inner, status_writer.into(), &errors_writer);
+            let why = become_bubblewrap(
+                bubblewrap,
+                helper,
+                descriptors,
+                inner,
+                status_writer.into(),
+                &errors_writer,
+            );
             // The parent reads this where bubblewrap's own words would be.
             let _ = (&errors_writer).write_all(why.as_bytes());
             std::process::exit(1)
@@ -171,9 +188,13 @@ fn become_bubblewrap(
                 sys::die_with_parent()?;
                 let memo = in_memory(&serde_json::to_vec(inner)?)?;
                 let arguments = in_memory(&arguments)?;
-                for fd in
-                    [descriptors[0].as_fd(), descriptors[1].as_fd(), status.as_fd(), memo.as_fd(), arguments.as_fd()]
-                {
+                for fd in [
+                    descriptors[0].as_fd(),
+                    descriptors[1].as_fd(),
+                    status.as_fd(),
+                    memo.as_fd(),
+                    arguments.as_fd(),
+                ] {
                     sys::keep_on_exec(fd)?;
                 }
                 held.iter().try_for_each(|held| sys::keep_on_exec(held.as_fd()))?;
@@ -212,12 +233,14 @@ fn prepare(helper: &Path, inner: &mut Inner) -> Result<Prepared, String> {
     };
     if inner.form.overlay {
         let (user, group) = sys::effective_ids();
-        sys::unshare_mounts(inner.form.user_namespace).map_err(|error| format!("no mount namespace: {error}"))?;
+        sys::unshare_mounts(inner.form.user_namespace)
+            .map_err(|error| format!("no mount namespace: {error}"))?;
         if inner.form.user_namespace {
             map_ids(user, group)?;
         }
         sys::keep_mounts_private().map_err(|error| format!("mounts cannot be kept private: {error}"))?;
-        let overlays = Overlays::new(&inner.places.private, inner.form.user_namespace, inner.policy.limits.memory / 2);
+        let overlays =
+            Overlays::new(&inner.places.private, inner.form.user_namespace, inner.policy.limits.memory / 2);
         if inner.policy.access == Access::ReadOnly {
             made.tree = overlays.mount("tree", &inner.places.workspace)?;
         }
@@ -233,7 +256,8 @@ fn prepare(helper: &Path, inner: &mut Inner) -> Result<Prepared, String> {
     inner.layered = made.caches.keys().cloned().collect();
     let mut mounts = plan(&inner.places, inner.policy.access, &made);
     let held = git::hold(&mut mounts, &inner.places, inner.policy.access, &made.tree)?;
-    clear_ways(&mounts, &inner.places, &made).map_err(|error| format!("places for mounts cannot be made: {error}"))?;
+    clear_ways(&mounts, &inner.places, &made)
+        .map_err(|error| format!("places for mounts cannot be made: {error}"))?;
     let mut arguments: Vec<OsString> = Vec::new();
     arguments.extend(namespaces(inner).into_iter().map(OsString::from));
     arguments.extend(words(&mounts, inner.form.own_proc, inner.policy.limits.memory / 4));
@@ -249,11 +273,14 @@ fn prepare(helper: &Path, inner: &mut Inner) -> Result<Prepared, String> {
     Ok(Prepared { arguments: bytes, program, held })
 }
 
-/// Mounts into the private directories stand where commands of an earlier shell may have left links, which must not lead
-/// the making of mount points out of there.
+/// Mounts into the private directories stand where commands of an earlier shell may have left links, which
+/// must not lead the making of mount points out of there.
 fn clear_ways(mounts: &[Mount], places: &Places, made: &Made) -> io::Result<()> {
-    let private =
-        places.temporary.iter().map(|at| (at, &made.temporary)).chain(places.home.iter().map(|at| (at, &made.home)));
+    let private = places
+        .temporary
+        .iter()
+        .map(|at| (at, &made.temporary))
+        .chain(places.home.iter().map(|at| (at, &made.home)));
     for (root, from) in private {
         for mount in mounts {
             match mount.at().strip_prefix(root) {
@@ -266,7 +293,8 @@ fn clear_ways(mounts: &[Mount], places: &Places, made: &Made) -> io::Result<()> 
 }
 
 fn namespaces(inner: &Inner) -> Vec<&'static str> {
-    let mut words = vec!["--die-with-parent", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--chdir", "/"];
+    let mut words =
+        vec!["--die-with-parent", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--chdir", "/"];
     if inner.form.own_proc {
         words.extend(["--as-pid-1", "--unshare-pid"]);
     }
@@ -293,7 +321,7 @@ fn namespaces(inner: &Inner) -> Vec<&'static str> {
     words
 }
 
-/// Root keeps the rights over owners only where its tree belongs to somebody else.
+/// Root keeps the rights over owners only where its tree belongs to another user.
 fn capabilities(places: &Places) -> u64 {
     let (user, _) = sys::effective_ids();
     let foreign = places.workspace.metadata().is_ok_and(|top| top.uid() != user);
@@ -308,13 +336,15 @@ pub(crate) fn read_inner() -> Result<Inner, String> {
     };
     let (memo, status) = number(3).zip(number(4)).ok_or("the helper was not started by itself")?;
     let taken = |number| sys::inherited(number).map_err(|error| format!("a descriptor is missing: {error}"));
-    let (memo, status) = (taken(memo)?, taken(status)?);
+    let memo = taken(memo)?;
+    let status = taken(status)?;
     let mut text = Vec::new();
     let mut memo = File::from(memo);
     memo.rewind()
         .and_then(|()| memo.read_to_end(&mut text))
         .map_err(|error| format!("the memo cannot be read: {error}"))?;
-    let inner: Inner = serde_json::from_slice(&text).map_err(|error| format!("the memo is not valid: {error}"))?;
+    let inner: Inner =
+        serde_json::from_slice(&text).map_err(|error| format!("the memo is not valid: {error}"))?;
     if inner.form.own_proc && std::process::id() != 1 {
         return Err("the pid namespace has another init".to_owned());
     }
@@ -327,13 +357,18 @@ pub(crate) fn enter_landlock(
     Confine { policy, home, .. }: Confine,
     shell: Option<ShellSetup>,
 ) -> Result<Inner, String> {
-    let places = Places::look(&policy, home, sys::effective_ids().0 == 0)?;
+    let mut places = Places::look(&policy, home, sys::effective_ids().0 == 0)?;
     if matches!(policy.network, Network::Hosts(_)) {
         return Err("a list of allowed hosts needs namespaces".to_owned());
     }
     make_private(&places)?;
+    places.own_git = own_git::make(&policy, &places)?;
     link_home(&places).map_err(|error| format!("the private home cannot be made: {error}"))?;
-    let tree = if policy.access == Access::ReadOnly { copy_tree(&policy, &places)? } else { places.workspace.clone() };
+    let tree = if policy.access == Access::ReadOnly {
+        copy_tree(&policy, &places)?
+    } else {
+        places.workspace.clone()
+    };
     Ok(Inner {
         set: LayerSet::Landlock,
         tree,
@@ -362,7 +397,8 @@ fn copy_tree(policy: &Policy, places: &Places) -> Result<PathBuf, String> {
     Ok(to)
 }
 
-/// A copy that will stand at the workspace's own path cannot point to the metadata that stood there; those are mounted.
+/// A copy that will stand at the workspace's own path cannot point to the metadata that stood there; those
+/// are mounted.
 fn copy_for_mount(inner: &Inner) -> Result<(), String> {
     let git = copy_tree(&inner.policy, &inner.places)?.join(".git");
     if inner.places.workspace.join(".git").is_dir() && git.is_file() {

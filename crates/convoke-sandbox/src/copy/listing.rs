@@ -1,5 +1,6 @@
-//! What belongs to a tree: what git knows or does not ignore, and without git everything. Only lists; the copying looks at
-//! each thing again through handles. Runs git with nothing of the repository's own that could run a program.
+//! What belongs to a tree: what git knows or does not ignore, and without git everything. Only lists; the
+//! copying looks at each thing again through handles. Runs git with nothing of the repository's own that
+//! could run a program.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -39,14 +40,15 @@ pub(super) struct Listing {
     pub(super) left_out: Vec<PathBuf>,
 }
 
-/// Lists the tree at `root`, which is canonical, and refuses one that passes the cap. Git is taken neither from the tree nor
-/// from around the copy.
+/// Lists the tree at `root`, which is canonical, and refuses one that passes the cap. Git is taken neither
+/// from the tree nor from around the copy.
 pub(super) fn of(root: &Path, copy: &Path, cap: CopyCap, sight: &Sight) -> Result<Listing, CopyError> {
     // This runs before anything is confined, so a git that a command has put somewhere must not be the one.
     let path = std::env::var_os("PATH");
     let git = trusted_program("git", path.as_deref(), &[root, copy.parent().unwrap_or(copy)]);
     let git = git.map(|git| Git::new(git, sight.clone()));
-    let (repositories, listing) = (Vec::new(), Listing::default());
+    let repositories = Vec::new();
+    let listing = Listing::default();
     let mut lister = Lister { root, git, cap, files: 0, bytes: 0, repositories, listing };
     lister.repository(Path::new(""), repository_around(root))?;
     while let Some(directory) = lister.repositories.pop() {
@@ -59,8 +61,8 @@ pub(super) fn of(root: &Path, copy: &Path, cap: CopyCap, sight: &Sight) -> Resul
     Ok(listing)
 }
 
-/// The nearest directory with a repository, from the tree upwards. One above the tree counts only if the same user owns
-/// it, since somebody else's settings are not to say what belongs to this tree.
+/// The nearest directory with a repository, from the tree upwards. One above the tree counts only if the same
+/// user owns it, since another user's settings are not to say what belongs to this tree.
 fn repository_around(root: &Path) -> Option<&Path> {
     let around = root.ancestors().find(|directory| directory.join(".git").symlink_metadata().is_ok())?;
     let owner = |path: &Path| path.symlink_metadata().ok().map(|metadata| metadata.uid());
@@ -148,7 +150,8 @@ impl Lister<'_> {
             let link = kind.is_symlink();
             self.bytes += if link { 0 } else { metadata.len() };
             if self.files > self.cap.files || self.bytes > self.cap.bytes {
-                let (tree, cap) = (self.root.to_owned(), self.cap);
+                let tree = self.root.to_owned();
+                let cap = self.cap;
                 return Err(CopyError::TooLarge { tree, files: self.files, bytes: self.bytes, cap });
             }
             self.listing.items.push(Item { path, kind: if link { Kind::Link } else { Kind::File } });
@@ -177,7 +180,10 @@ fn pointer(directory: &Path) -> Option<Vec<u8>> {
 }
 
 fn paths(listed: &[u8]) -> impl Iterator<Item = &Path> {
-    listed.split(|&byte| byte == 0).filter(|path| !path.is_empty()).map(|path| Path::new(OsStr::from_bytes(path)))
+    listed
+        .split(|&byte| byte == 0)
+        .filter(|path| !path.is_empty())
+        .map(|path| Path::new(OsStr::from_bytes(path)))
 }
 
 impl Lister<'_> {
@@ -186,7 +192,8 @@ impl Lister<'_> {
         let git = self.git.as_ref()?;
         let list = |which: &[&str]| {
             let call = git.call().repository(work_tree, directory).setting("core.quotePath=false");
-            let output = call.args(["ls-files", "-z", "--exclude-standard"]).args(which).run_blocking().ok()?;
+            let output =
+                call.args(["ls-files", "-z", "--exclude-standard"]).args(which).run_blocking().ok()?;
             (output.code == 0 && !output.truncated).then_some(output.stdout)
         };
         Some((list(&["--cached", "--others"])?, list(&["--others", "--ignored", "--directory"])?))

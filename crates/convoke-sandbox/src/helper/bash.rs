@@ -1,15 +1,16 @@
 //! One bash and how it is spoken to.
 //!
-//! Bash reads a script from a private socket and the command of the moment from a file in memory that only the helper can
-//! change, which it sources; the command itself is evaluated inside, with all redirections on that one `eval`, so that bash
-//! undoes whatever the command does to them. Bash is held at two gates (see [`super::gate`]): in front of the first word of
-//! the command, and when it is back at the top of its script. There the helper looks, and takes the exit code and the
-//! directory from the kernel. Nothing that bash says is believed but its exported variables, which are its own affair.
-//! Nothing of this is a variable, a function or a secret. A shell that is not where it ought to be is given up: the code
-//! of its command is then unknown, never guessed.
+//! Bash reads a script from a private socket and the command of the moment from a file in memory that only
+//! the helper can change, which it sources; the command itself is evaluated inside, with all redirections on
+//! that one `eval`, so that bash undoes whatever the command does to them. Bash is held at two gates (see
+//! [`super::gate`]): in front of the first word of the command, and when it is back at the top of its script.
+//! There the helper looks, and takes the exit code and the directory from the kernel. Nothing that bash says
+//! is believed but its exported variables, which are its own affair. Nothing of this is a variable, a
+//! function or a secret. A shell that is not where it ought to be is given up: the code of its command is
+//! then unknown, never guessed.
 //!
-//! A command is stopped by a signal whose trap returns from the sourced file, and lets every command return that bash
-//! would go on with. So loops, functions and `wait` end too, and the shell keeps its state.
+//! A command is stopped by a signal whose trap returns from the sourced file, and lets every command return
+//! that bash would go on with. So loops, functions and `wait` end too, and the shell keeps its state.
 
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
@@ -20,37 +21,26 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::gate::{self, Depth, Gate, Identity, Look, MARK, OPENED};
+use super::gate::{self, Depth, Gate, Identity, Look};
 use super::listing;
 pub(crate) use super::listing::Env;
+use super::script::{
+    END, LONG_TEXT, OUT, REPORT, START, TEXT, end_gate, is_for_the_start, opening, quote, start_gate,
+};
 use crate::sys::{self, Pid};
-
-/// Bash's private descriptors: the text of a long command, that of a short one, the output pipe, where bash speaks, and the
-/// two gates. All are closed for commands. The four from `TEXT` on also spell the exit code, so `TEXT` is a multiple of four.
-const LONG_TEXT: i32 = 228;
-const TEXT: i32 = 236;
-const OUT: i32 = 237;
-const REPORT: i32 = 238;
-const START: i32 = 239;
-const END: i32 = 240;
-
-/// While a command runs, bash keeps copies here that no program inherits: it saves what the `eval` redirects behind what
-/// that is redirected to.
-const START_INSIDE: i32 = 242;
-const REPORT_INSIDE: i32 = 243;
 
 /// The room for a command with its quotes; the larger one has it for the longest that the host sends.
 const SHORT: usize = 64 * 1024;
 const LONG: usize = crate::wire::MAX_FRAME / 2 + SHORT;
 
-/// The most that is kept of what bash says. Nobody needs more, and anybody below may write there.
+/// The most that is kept of what bash says. More is not needed, and every process below may write there.
 const MOST_SAID: usize = 16 * 1024 * 1024;
 
 /// How long bash may take to begin.
 const BEGIN: Duration = Duration::from_secs(10);
 
-/// How long bash may be where it ought not to be before it is given up. No code is told meanwhile; on a machine that is busy with other things
-/// bash may stay between two of its steps for a good part of this.
+/// How long bash may be where it ought not to be before it is given up. No code is told meanwhile; on a
+/// machine that is busy with other things bash may stay between two of its steps for a good part of this.
 const DOUBT: Duration = Duration::from_secs(1);
 
 /// How often bash is looked at in quick succession when it is about to reach a gate, and the pause between.
@@ -59,9 +49,6 @@ const QUICK_PAUSE: Duration = Duration::from_micros(20);
 
 /// How often it is looked at while a command runs and nothing happens.
 const RARELY: Duration = Duration::from_secs(1);
-
-/// Bash would act on these at its start, or describes itself by them.
-const NOT_AT_START: [&str; 6] = ["BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "SHLVL", "_"];
 
 /// Bash's own, which say nothing that the directory does not.
 const NOT_REPORTED: [&str; 5] = ["SHELLOPTS", "BASHOPTS", "SHLVL", "_", "PWD"];
@@ -149,9 +136,13 @@ impl Launcher {
         let (script, script_theirs) = UnixStream::pair()?;
         let (report, report_theirs) = UnixStream::pair()?;
         let temporary = env.get(OsStr::new("TMPDIR")).map(PathBuf::from).filter(|path| path.is_absolute());
-        let places: Vec<PathBuf> =
-            temporary.into_iter().chain(["/tmp", "/dev/shm"].map(PathBuf::from)).chain([cwd.to_owned()]).collect();
-        let (start, end) = (Gate::make(&places)?, Gate::make(&places)?);
+        let places: Vec<PathBuf> = temporary
+            .into_iter()
+            .chain(["/tmp", "/dev/shm"].map(PathBuf::from))
+            .chain([cwd.to_owned()])
+            .collect();
+        let start = Gate::make(&places)?;
+        let end = Gate::make(&places)?;
         // Where files must be small, so must commands.
         let texts = [sys::Text::make(SHORT)?, sys::Text::make(LONG).or_else(|_| sys::Text::make(SHORT))?];
         let letters = [
@@ -217,7 +208,9 @@ impl Bash {
                     self.end.release().map_err(|error| format!("bash cannot be let go on: {error}"))?;
                 }
                 _ if gate::is_dead(self.pid) => return Err("bash ended at once".to_owned()),
-                _ if self.since.elapsed() > BEGIN => return Err(format!("bash did not begin within {BEGIN:?}")),
+                _ if self.since.elapsed() > BEGIN => {
+                    return Err(format!("bash did not begin within {BEGIN:?}"));
+                }
                 _ => std::thread::sleep(QUICK_PAUSE * 5),
             }
         }
@@ -228,21 +221,29 @@ impl Bash {
     pub(crate) fn run(&mut self, command: &str) -> io::Result<()> {
         let mut text = b"\\builtin eval -- ".to_vec();
         text.extend_from_slice(&quote(format!("{}\n{command}", start_gate()).as_bytes()));
-        let closed = [LONG_TEXT, TEXT, OUT, REPORT, START, END].map(|number| format!("{number}<&-")).join(" ");
-        text.extend_from_slice(format!(" >&{START} >&{REPORT} >&{OUT} 2>&1 </dev/null {closed}\n").as_bytes());
+        let closed =
+            [LONG_TEXT, TEXT, OUT, REPORT, START, END].map(|number| format!("{number}<&-")).join(" ");
+        text.extend_from_slice(
+            format!(" >&{START} >&{REPORT} >&{OUT} 2>&1 </dev/null {closed}\n").as_bytes(),
+        );
         // Behind it is what an earlier command left.
         text.extend_from_slice(b"\\builtin return \"$?\"\n");
         let (file, number) = if text.len() <= SHORT { (0, TEXT) } else { (1, LONG_TEXT) };
         self.texts[file].put(&text)?;
-        let clean = if std::mem::take(&mut self.stopped) { "\\builtin trap - DEBUG; \\builtin set +T\n" } else { "" };
+        let clean =
+            if std::mem::take(&mut self.stopped) { "\\builtin trap - DEBUG; \\builtin set +T\n" } else { "" };
         self.said.clear();
         self.go_on(Phase::Starting);
         self.tell(format!("{clean}\\builtin source /dev/fd/{number}\n").as_bytes());
-        self.tell(end_gate(&format!("\\builtin declare -px >&{REPORT}; \\builtin printf '\\0' >&{REPORT}")).as_bytes());
+        self.tell(
+            end_gate(&format!("\\builtin declare -px >&{REPORT}; \\builtin printf '\\0' >&{REPORT}"))
+                .as_bytes(),
+        );
         Ok(())
     }
 
-    /// What is waited for besides the end of the process: words of bash, and that it took in more of its script.
+    /// What is waited for besides the end of the process: words of bash, and that it took in more of its
+    /// script.
     pub(crate) fn watched(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         (!self.silent).then(|| self.report.as_fd()).into_iter().chain([self.taken.as_fd()])
     }
@@ -264,7 +265,9 @@ impl Bash {
         let took = self.taken.happened();
         for _ in 0..if took { QUICK } else { 1 } {
             match self.look() {
-                Step::Wait if matches!(self.phase, Phase::Starting | Phase::Ending) => std::thread::sleep(QUICK_PAUSE),
+                Step::Wait if matches!(self.phase, Phase::Starting | Phase::Ending) => {
+                    std::thread::sleep(QUICK_PAUSE)
+                }
                 step => return step,
             }
         }
@@ -281,6 +284,7 @@ impl Bash {
             Phase::Ending => self.look_at_end(),
             Phase::Listing if self.said.contains(&0) || gate::look(self.pid, &self.end) == Look::Reading => {
                 self.listen();
+                self.end.close();
                 self.go_on(Phase::Idle);
                 Step::Listed
             }
@@ -291,6 +295,8 @@ impl Bash {
     fn look_at_start(&mut self) -> Step {
         match gate::look(self.pid, &self.start) {
             Look::Held(depth) if *self.at_start.get_or_insert(depth) == depth => {
+                // After its opening bash is seen behind the other gate only here.
+                self.end.close();
                 self.go_on(Phase::Running);
                 match self.start.release() {
                     Ok(()) => Step::Wait,
@@ -311,16 +317,20 @@ impl Bash {
                     return Step::Lost("the command took over descriptors that the shell needs");
                 };
                 let cwd = gate::directory(self.pid);
-                let intact =
-                    (TEXT..).zip(self.letters).all(|(number, ours)| Identity::of(self.pid, number) == Some(ours));
+                let intact = (TEXT..)
+                    .zip(self.letters)
+                    .all(|(number, ours)| Identity::of(self.pid, number) == Some(ours));
                 self.said.clear();
+                self.start.close();
                 self.go_on(Phase::Listing);
                 match self.end.release() {
                     Ok(()) => Step::Told(Told { code, cwd, intact }),
                     Err(_) => Step::Lost("the shell could not be let go on"),
                 }
             }
-            seen => self.doubt(seen != Look::Busy, "the shell did not come back from the command as it should"),
+            seen => {
+                self.doubt(seen != Look::Busy, "the shell did not come back from the command as it should")
+            }
         }
     }
 
@@ -331,7 +341,11 @@ impl Bash {
             self.doubt = None;
             return Step::Wait;
         }
-        if self.doubt.get_or_insert_with(Instant::now).elapsed() > DOUBT { Step::Lost(why) } else { Step::Wait }
+        if self.doubt.get_or_insert_with(Instant::now).elapsed() > DOUBT {
+            Step::Lost(why)
+        } else {
+            Step::Wait
+        }
     }
 
     fn go_on(&mut self, phase: Phase) {
@@ -349,7 +363,7 @@ impl Bash {
             match self.report.read(&mut buffer) {
                 Ok(0) => self.silent = true,
                 Ok(count) if self.said.len() < MOST_SAID => self.said.extend_from_slice(&buffer[..count]),
-                // Whoever goes on writing there shall not keep the helper busy either.
+                // A process that goes on writing there shall not keep the helper busy either.
                 Ok(_) => return,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -368,7 +382,8 @@ impl Bash {
     pub(crate) fn last_words(&self) -> (Option<PathBuf>, Option<Env>) {
         let mut parts = self.said.split(|&byte| byte == 0).rev().skip(1);
         let env = parts.next().and_then(listing::parse).map(without_own);
-        let cwd = parts.next().and_then(|line| line.strip_suffix(b"\n")).filter(|path| path.starts_with(b"/"));
+        let cwd =
+            parts.next().and_then(|line| line.strip_suffix(b"\n")).filter(|path| path.starts_with(b"/"));
         (cwd.map(|path| PathBuf::from(OsStr::from_bytes(path))), env)
     }
 
@@ -379,69 +394,10 @@ impl Bash {
     }
 
     fn tell(&mut self, script: &[u8]) {
-        // The script is far smaller than the socket's buffer. If bash has just ended nobody listens, and its end is seen
-        // by the signal that follows.
+        // The script is far smaller than the socket's buffer. If bash has just ended the write fails, and its
+        // end is seen by the signal that follows.
         let _ = self.script.write_all(script);
     }
-}
-
-/// What every bash begins with: its traps, what it must not have had at its start, and a first time at the gate. Programs
-/// can be made part of bash by `enable -f`, which could then do anything in its place, so that word is taken away.
-fn opening(env: &Env) -> Vec<u8> {
-    let unwind = r"((${#BASH_SOURCE[@]})) && \builtin return 137";
-    // Inside the double quotes it must be expanded only when the inner trap runs.
-    let later = unwind.replace('\\', r"\\").replace('$', r"\$");
-    let stop = format!(r#"\builtin set -T; \builtin trap "{later}" DEBUG; {unwind}"#);
-    let words = |to: i32| {
-        format!(
-            r"if [[ -S /dev/fd/{to} ]]; then \builtin pwd -P >&{to}; \builtin printf '\0' >&{to}; \builtin declare -px >&{to}; \builtin printf '\0' >&{to}"
-        )
-    };
-    let at_exit = format!("{}; el{}; fi", words(REPORT_INSIDE), words(REPORT));
-    let mut bytes = Vec::new();
-    for (trap, signal) in [(stop, "RTMAX"), (at_exit, "EXIT")] {
-        bytes.extend_from_slice(b"\\builtin trap ");
-        bytes.extend_from_slice(&quote(trap.as_bytes()));
-        bytes.extend_from_slice(format!(" {signal}\n").as_bytes());
-    }
-    for (name, value) in env.iter().filter(|(name, _)| is_for_programs(name)) {
-        bytes.extend_from_slice(b"\\builtin export ");
-        bytes.extend_from_slice(name.as_bytes());
-        bytes.push(b'=');
-        bytes.extend_from_slice(&quote(value.as_bytes()));
-        bytes.push(b'\n');
-    }
-    bytes.extend_from_slice(b"\\builtin enable -n enable\n\\builtin :\n");
-    bytes.extend_from_slice(end_gate("((1))").as_bytes());
-    bytes
-}
-
-/// The line that holds bash in front of a command. The last redirection fails, so no command is run here that a trap
-/// or a trace would show, and the loop ends with success. Lines are counted from the next one on.
-fn start_gate() -> String {
-    format!(
-        r#"while {{ ((1)); }} 2>/dev/null {MARK}<&{START_INSIDE} {OPENED}</dev/fd/"$((LINENO=0,{START_INSIDE}))" {MARK}<&x; do ((1)); done"#
-    )
-}
-
-/// The line that holds bash behind a command, and what it does then. Redirections of a group are made before any word
-/// in it is looked up and before any trap.
-fn end_gate(body: &str) -> String {
-    format!("{{ {body}; }} {} {MARK}<&{END} {OPENED}</dev/fd/{END}\n", gate::spelling(TEXT))
-}
-
-/// Whether bash itself may begin with this variable: none that puts code into it.
-fn is_for_the_start(name: &OsStr) -> bool {
-    !NOT_AT_START.iter().any(|own| name == *own)
-        && !is_for_programs(name)
-        && !name.as_bytes().starts_with(b"BASH_FUNC_")
-}
-
-/// Whether this variable is for the programs that bash starts and not for bash.
-fn is_for_programs(name: &OsStr) -> bool {
-    let plain = name.as_bytes().iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
-    let loader = name.as_bytes().starts_with(b"LD_");
-    plain && (loader || ["BASH_ENV", "ENV", "GCONV_PATH", "LOCPATH", "GLIBC_TUNABLES"].iter().any(|own| name == *own))
 }
 
 fn without_own(mut env: Env) -> Env {
@@ -449,22 +405,8 @@ fn without_own(mut env: Env) -> Env {
     env
 }
 
-/// Single quotes, in which only the quote itself is special.
-fn quote(text: &[u8]) -> Vec<u8> {
-    let mut quoted = vec![b'\''];
-    for &byte in text {
-        if byte == b'\'' {
-            quoted.extend_from_slice(b"'\\''");
-        } else {
-            quoted.push(byte);
-        }
-    }
-    quoted.push(b'\'');
-    quoted
-}
-
-/// The usual places come first, so that a directory which commands can write does not choose the shell. What is found runs
-/// where commands run, behind the same door, so it need not be more trusted than they are.
+/// The usual places come first, so that a directory which commands can write does not choose the shell. What
+/// is found runs where commands run, behind the same door, so it need not be more trusted than they are.
 fn find_program(name: &str, path: Option<&OsStr>) -> Option<PathBuf> {
     ["/usr/bin", "/bin"]
         .into_iter()
@@ -472,23 +414,4 @@ fn find_program(name: &str, path: Option<&OsStr>) -> Option<PathBuf> {
         .chain(path.into_iter().flat_map(std::env::split_paths).filter(|directory| directory.is_absolute()))
         .map(|directory| directory.join(name))
         .find(|program| program.is_file())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quoting_keeps_quotes() {
-        assert_eq!(quote(b"it's"), b"'it'\\''s'");
-    }
-
-    #[test]
-    fn no_variable_puts_code_into_bash_at_its_start() {
-        for name in ["BASH_ENV", "LD_PRELOAD", "LD_AUDIT", "BASH_FUNC_builtin%%", "SHELLOPTS", "GCONV_PATH"] {
-            assert!(!is_for_the_start(OsStr::new(name)), "{name}");
-        }
-        assert!(is_for_the_start(OsStr::new("PATH")) && is_for_programs(OsStr::new("LD_LIBRARY_PATH")));
-        assert!(!is_for_programs(OsStr::new("LD_X;id")) && !is_for_programs(OsStr::new("PATH")));
-    }
 }

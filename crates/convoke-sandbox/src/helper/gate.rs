@@ -1,10 +1,13 @@
 //! Where bash stands, by what the kernel says of the process and never by what bash says of itself.
 //!
-//! A gate is a FIFO without a name. Bash opens it in a redirection and is held there, because no writer is there, until
-//! the helper has looked and lets it go on. What was looked at: the depth of bash's stack, which is the same each time for
-//! the same place in our script and which no function, trap or sourced text can have, since it runs further down; and
-//! the exit code, which our script spells with descriptors, two bits each. A descriptor of a process is changed by that
-//! process alone, and it is held.
+//! A gate is a FIFO without a name. Bash opens it in a redirection and is held there, because no writer is
+//! there, until the helper has looked and lets it go on. What was looked at: the depth of bash's stack, which
+//! is the same each time for the same place in our script and which no function, trap or sourced text can
+//! have, since it runs further down; and the exit code, which our script spells with descriptors, two bits
+//! each. A descriptor of a process is changed by that process alone, and it is held.
+//!
+//! A gate that was opened stays open until bash is seen behind it: a signal, like the one that a job has
+//! ended, takes bash out of its wait, and it comes to the gate a second time.
 
 use std::fs::File;
 use std::io;
@@ -24,10 +27,12 @@ pub(super) const MARK: i32 = 230;
 /// What is opened at a gate.
 pub(super) const OPENED: i32 = 229;
 
-/// A FIFO that nobody can find by name.
+/// A FIFO that cannot be found by name.
 pub(super) struct Gate {
     fifo: File,
     identity: Identity,
+    /// The writer that is waited for, while the gate is open.
+    writer: Option<File>,
 }
 
 impl Gate {
@@ -50,14 +55,20 @@ impl Gate {
         std::fs::remove_file(&path)?;
         let fifo = opened?;
         let identity = Identity::ours(fifo.as_fd())?;
-        Ok(Self { fifo, identity })
+        Ok(Self { fifo, identity, writer: None })
     }
 
-    /// Lets go on who is held here.
-    pub(super) fn release(&self) -> io::Result<()> {
+    /// Lets the process that is held here go on, also if a signal makes it come here again.
+    pub(super) fn release(&mut self) -> io::Result<()> {
         use std::os::fd::AsRawFd;
         let again = format!("/proc/self/fd/{}", self.fifo.as_raw_fd());
-        File::options().write(true).custom_flags(libc::O_NONBLOCK).open(again).map(drop)
+        self.writer = Some(File::options().write(true).custom_flags(libc::O_NONBLOCK).open(again)?);
+        Ok(())
+    }
+
+    /// Holds what comes here from now on. It is for when the process that was let go on is seen behind it.
+    pub(super) fn close(&mut self) {
+        self.writer = None;
     }
 
     pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
@@ -74,7 +85,8 @@ impl Gate {
     }
 }
 
-/// How deep a process is in its calls while it waits in the kernel: its stack pointer and the place it called from.
+/// How deep a process is in its calls while it waits in the kernel: its stack pointer and the place it called
+/// from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Depth {
     stack: u64,
@@ -117,7 +129,8 @@ pub(super) fn code(pid: Pid, letters: &[Identity; 4]) -> Option<i32> {
     Some(code)
 }
 
-/// The words that spell `$?` with these descriptors, in a redirection, when the four letters stand at `first` and after it.
+/// The words that spell `$?` with these descriptors, in a redirection, when the four letters stand at `first`
+/// and after it.
 pub(super) fn spelling(first: i32) -> String {
     let digit = |(index, digit): (usize, &i32)| format!(r#"{digit}<&"$(($?>>{}&3|{first}))""#, BITS * index);
     DIGITS.iter().enumerate().map(digit).collect::<Vec<_>>().join(" ")
@@ -133,7 +146,9 @@ pub(super) struct Identity {
 impl Identity {
     /// Of our own descriptor.
     pub(super) fn ours(fd: BorrowedFd<'_>) -> io::Result<Self> {
-        File::from(fd.try_clone_to_owned()?).metadata().map(|about| Self { device: about.dev(), node: about.ino() })
+        File::from(fd.try_clone_to_owned()?)
+            .metadata()
+            .map(|about| Self { device: about.dev(), node: about.ino() })
     }
 
     /// Of a descriptor of the process.
@@ -147,7 +162,9 @@ impl Identity {
 pub(super) fn directory(pid: Pid) -> Option<PathBuf> {
     let link = format!("/proc/{pid}/cwd");
     let path = std::fs::read_link(&link).ok().filter(|path| path.is_absolute())?;
-    let same = |one: std::fs::Metadata, other: std::fs::Metadata| (one.dev(), one.ino()) == (other.dev(), other.ino());
+    let same = |one: std::fs::Metadata, other: std::fs::Metadata| {
+        (one.dev(), one.ino()) == (other.dev(), other.ino())
+    };
     same(std::fs::metadata(&link).ok()?, std::fs::metadata(&path).ok()?).then_some(path)
 }
 
@@ -191,7 +208,7 @@ fn state(pid: Pid) -> Option<char> {
 
 /// Whether the kernel lets this process see how deep its children are.
 pub(crate) fn sees_depth() -> bool {
-    // From 2 on only who may trace everything sees it.
+    // From 2 on only a process that may trace everything sees it.
     let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
     matches!(scope.trim(), "" | "0" | "1") && std::fs::read("/proc/self/syscall").is_ok()
 }
@@ -208,6 +225,27 @@ mod tests {
         for other in ["running\n", "-1 0x7ffd10 0x7f20\n", ""] {
             assert_eq!(parse_call(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn a_gate_lets_in_also_what_comes_after_its_release_until_it_is_closed() {
+        use std::os::fd::AsRawFd;
+        let mut gate = Gate::make(&[std::env::temp_dir()]).unwrap();
+        let path = format!("/proc/self/fd/{}", gate.as_fd().as_raw_fd());
+        let come = || {
+            let (passed, news) = std::sync::mpsc::channel();
+            let path = path.clone();
+            std::thread::spawn(move || passed.send(File::open(path).map(drop)));
+            news
+        };
+        let soon = std::time::Duration::from_millis(100);
+        gate.release().unwrap();
+        assert!(come().recv_timeout(soon * 100).is_ok_and(|opened| opened.is_ok()));
+        gate.close();
+        let held = come();
+        assert!(held.recv_timeout(soon).is_err());
+        gate.release().unwrap();
+        assert!(held.recv_timeout(soon * 100).is_ok_and(|opened| opened.is_ok()));
     }
 
     #[test]

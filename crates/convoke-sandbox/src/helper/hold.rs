@@ -1,5 +1,5 @@
-//! Reaching the surest hold on everything below: the init of a pid namespace, or else a subreaper. It never ends in
-//! between: a namespace that could not be completed is given up as a whole.
+//! Reaching the surest hold on everything below: the init of a pid namespace, or else a subreaper. It never
+//! ends in between: a namespace that could not be completed is given up as a whole.
 
 use std::io::{self, Read, Write};
 
@@ -23,7 +23,8 @@ pub(crate) fn reach(choice: HoldChoice) -> Result<Role, String> {
         HoldChoice::Subreaper => "it was not asked for".to_owned(),
         HoldChoice::Best => {
             let mut why = String::new();
-            // Root first tries without a user namespace, because within one it could not change owners any more.
+            // Root first tries without a user namespace, because within one it could not change owners any
+            // more.
             let attempts: &[bool] = if sys::effective_ids().0 == 0 { &[false, true] } else { &[true] };
             for &new_user in attempts {
                 match attempt(new_user) {
@@ -85,7 +86,7 @@ fn enter(map: Option<(u32, u32)>) -> Result<(), String> {
     if std::process::id() != 1 {
         return Err("the pid namespace has another init".to_owned());
     }
-    // Only now: the files above belong to somebody else once tracing is refused.
+    // Only now: once tracing is refused, the files above belong to another user.
     sys::refuse_tracing().map_err(|error| format!("tracing cannot be refused: {error}"))
 }
 
@@ -94,7 +95,8 @@ pub(crate) fn map_ids(user: u32, group: u32) -> Result<(), String> {
     // A kernel without this file does not ask for it either.
     let _ = std::fs::write("/proc/self/setgroups", "deny");
     for (file, id) in [("/proc/self/uid_map", user), ("/proc/self/gid_map", group)] {
-        std::fs::write(file, format!("{id} {id} 1")).map_err(|error| format!("{file} was refused: {error}"))?;
+        std::fs::write(file, format!("{id} {id} 1"))
+            .map_err(|error| format!("{file} was refused: {error}"))?;
     }
     Ok(())
 }

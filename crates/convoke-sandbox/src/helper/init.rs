@@ -1,5 +1,6 @@
-//! The helper's loop: it hands commands to bash, reaps every orphan, ends commands on request, and replaces a bash that
-//! has ended. It keeps no time of its own but the grace it gives bash, and when the host's socket closes all is over.
+//! The helper's loop: it hands commands to bash, reaps every orphan, ends commands on request, and replaces a
+//! bash that has ended. It keeps no time of its own but the grace it gives bash, and when the host's socket
+//! closes all is over.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
@@ -20,7 +21,8 @@ use crate::policy::Limits;
 use crate::sys::{self, ChildEnd};
 use crate::wire::{Decoder, FromHelper, Hold, ShellSetup, ToHelper};
 
-/// How long bash has to come back from a command that is being ended, while all that the command started is killed.
+/// How long bash has to come back from a command that is being ended, while all that the command started is
+/// killed.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// How often the processes of a command that is being ended are looked for.
@@ -95,9 +97,11 @@ impl<'a> Init<'a> {
         watchdog: Option<Watchdog>,
         before: Option<fn() -> io::Result<()>>,
     ) -> Result<Self, String> {
-        let signals = sys::child_signals().map_err(|error| format!("the ends of children cannot be seen: {error}"))?;
+        let signals =
+            sys::child_signals().map_err(|error| format!("the ends of children cannot be seen: {error}"))?;
         let env: Env = setup.env.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
-        let launcher = Launcher::new(output, env.get(std::ffi::OsStr::new("PATH")).map(AsRef::as_ref), before)?;
+        let launcher =
+            Launcher::new(output, env.get(std::ffi::OsStr::new("PATH")).map(AsRef::as_ref), before)?;
         let missing_cwd = (!setup.cwd.is_dir()).then(|| setup.cwd.to_string_lossy().into_owned());
         let mut init = Self {
             control,
@@ -129,7 +133,8 @@ impl<'a> Init<'a> {
                 _ => self.watchdog.as_ref().map(Watchdog::due_in),
             };
             let pause = pause.into_iter().chain(self.bash.as_ref().and_then(Bash::impatience)).min();
-            let ready = sys::wait_readable(&watched, pause).map_err(|error| format!("waiting failed: {error}"))?;
+            let ready =
+                sys::wait_readable(&watched, pause).map_err(|error| format!("waiting failed: {error}"))?;
             if ready[1] {
                 self.reap()?;
             }
@@ -187,7 +192,8 @@ impl<'a> Init<'a> {
             match self.launcher.start(&directory, &self.env) {
                 Ok(bash) => {
                     if directory != gone {
-                        let (gone, now) = (gone.display(), directory.display());
+                        let gone = gone.display();
+                        let now = directory.display();
                         self.replaced.push(format!("{gone} cannot be entered, so the shell is in {now}"));
                         self.cwd = directory;
                     }
@@ -208,8 +214,8 @@ impl<'a> Init<'a> {
     fn reap(&mut self) -> Result<(), String> {
         let mut signal = [0; 1024];
         while matches!(self.signals.read(&mut signal), Ok(count) if count > 0) {}
-        while let Some((pid, end)) =
-            sys::reap(-1, sys::Waiting::Look).map_err(|error| format!("children cannot be reaped: {error}"))?
+        while let Some((pid, end)) = sys::reap(-1, sys::Waiting::Look)
+            .map_err(|error| format!("children cannot be reaped: {error}"))?
         {
             if let Some(bash) = self.bash.take_if(|bash| bash.pid == pid) {
                 self.bash_ended(bash, end)?;
@@ -220,10 +226,16 @@ impl<'a> Init<'a> {
 
     fn bash_ended(&mut self, mut bash: Bash, end: ChildEnd) -> Result<(), String> {
         bash.listen();
-        let killed = self.running.as_ref().and_then(|running| running.ending.as_ref()).is_some_and(|it| it.bash_killed);
+        let killed = self
+            .running
+            .as_ref()
+            .and_then(|running| running.ending.as_ref())
+            .is_some_and(|it| it.bash_killed);
         if self.replaced.is_empty() {
             self.replaced.push(match end {
-                _ if killed => "the shell did not react when its command was stopped, and was killed".to_owned(),
+                _ if killed => {
+                    "the shell did not react when its command was stopped, and was killed".to_owned()
+                }
                 ChildEnd::Exited(code) => format!("the shell ended with exit code {code}"),
                 ChildEnd::Signalled(signal) => format!("the shell was killed by signal {signal}"),
             });
@@ -279,8 +291,9 @@ impl<'a> Init<'a> {
         self.cwd = cwd.unwrap_or(std::mem::take(&mut self.cwd));
         if let Some(mut env) = env {
             // Bash hands on what it could not name itself, and does not list it.
-            let named =
-                |name: &OsString| name.as_bytes().iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+            let named = |name: &OsString| {
+                name.as_bytes().iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+            };
             env.extend(std::mem::take(&mut self.env).into_iter().filter(|(name, _)| !named(name)));
             self.env = env;
         }
@@ -289,7 +302,8 @@ impl<'a> Init<'a> {
     /// Ends the command that has passed a limit.
     fn watch(&mut self) {
         let shell = self.bash.as_ref().map(|bash| bash.pid);
-        let Some(id) = self.running.as_ref().filter(|running| running.ending.is_none()).map(|running| running.id)
+        let Some(id) =
+            self.running.as_ref().filter(|running| running.ending.is_none()).map(|running| running.id)
         else {
             return;
         };
@@ -298,7 +312,8 @@ impl<'a> Init<'a> {
         }
     }
 
-    /// Ends all background jobs if together they pass a limit while no command runs. Bash says so when it next looks.
+    /// Ends all background jobs if together they pass a limit while no command runs. Bash says so when it
+    /// next looks.
     fn watch_jobs(&mut self) {
         let Some(watchdog) = self.watchdog.as_mut().filter(|watchdog| watchdog.is_due()) else { return };
         if self.running.is_some() || !self.jobs {
@@ -370,5 +385,7 @@ impl<'a> Init<'a> {
 }
 
 fn text_only(env: &Env) -> BTreeMap<String, String> {
-    env.iter().filter_map(|(name, value)| Some((name.to_str()?.to_owned(), value.to_str()?.to_owned()))).collect()
+    env.iter()
+        .filter_map(|(name, value)| Some((name.to_str()?.to_owned(), value.to_str()?.to_owned())))
+        .collect()
 }

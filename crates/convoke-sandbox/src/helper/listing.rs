@@ -1,5 +1,5 @@
-//! Reading bash's own listing of its exported variables (`declare -px`). It only reads: what the listing says is the
-//! shell's word, which decides nothing but what the next shell begins with.
+//! Reading bash's own listing of its exported variables (`declare -px`). It only reads: what the listing says
+//! is the shell's word, which decides nothing but what the next shell begins with.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -44,7 +44,8 @@ fn unquote(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
         }
     };
     let closing = if is_ansi { b'\'' } else { b'"' };
-    let (mut value, mut at) = (Vec::new(), opening);
+    let mut value = Vec::new();
+    let mut at = opening;
     loop {
         match *text.get(at)? {
             byte if byte == closing => return Some((value, &text[at + 1..])),

@@ -1,4 +1,5 @@
-//! The processes below the helper, read from `/proc`, and their certain end. It touches nothing that is not below.
+//! The processes below the helper, read from `/proc`, and their certain end. It touches nothing that is not
+//! below.
 
 use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
@@ -47,7 +48,8 @@ pub(crate) struct Held {
     pub(crate) watchers: u64,
 }
 
-/// Every kernel we run on with the usual page; a larger one makes the first count smaller and the fair one decides.
+/// Every kernel we run on with the usual page; a larger one makes the first count smaller and the fair one
+/// decides.
 const PAGE: u64 = 4096;
 
 impl Tree {
@@ -74,16 +76,21 @@ impl Tree {
         Usage { processes: living.count() as u64, memory }
     }
 
-    /// Bytes of memory below, in which what processes share is divided among them, together with files in memory. Slow.
-    /// Which part of such a file is mapped is not known, so that the larger of both counts.
+    /// Bytes of memory below, in which what processes share is divided among them, together with files in
+    /// memory. Slow. Which part of such a file is mapped is not known, so that the larger of both counts.
     pub(crate) fn shared_fairly(&self, memory_files: u64) -> u64 {
         let all = processes();
-        let (mut own, mut shared) = (0_u64, 0_u64);
+        let mut own = 0_u64;
+        let mut shared = 0_u64;
         for process in self.below(&all) {
             let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", process.identity.pid));
             let bytes = |name: &str| -> Option<u64> {
                 let line = rollup.as_ref().ok()?.lines().find_map(|line| line.strip_prefix(name))?;
-                line.split_whitespace().next()?.parse::<u64>().ok().map(|kibibytes| kibibytes.saturating_mul(1024))
+                line.split_whitespace()
+                    .next()?
+                    .parse::<u64>()
+                    .ok()
+                    .map(|kibibytes| kibibytes.saturating_mul(1024))
             };
             let all = bytes("Pss:").unwrap_or(process.pages.saturating_mul(PAGE));
             let mapped = bytes("Pss_Shmem:").unwrap_or(0).min(all);
@@ -96,7 +103,9 @@ impl Tree {
     /// What everything below holds by descriptor.
     pub(crate) fn held(&self) -> Held {
         let all = processes();
-        let (mut held, mut files, mut sockets) = (Held::default(), HashSet::new(), HashSet::new());
+        let mut held = Held::default();
+        let mut files = HashSet::new();
+        let mut sockets = HashSet::new();
         for process in self.below(&all) {
             let entries = std::fs::read_dir(format!("/proc/{}/fd", process.identity.pid));
             for path in entries.into_iter().flatten().flatten().map(|entry| entry.path()) {
@@ -105,7 +114,8 @@ impl Tree {
                     name if name.starts_with(b"/memfd:") => {
                         let Ok(file) = std::fs::metadata(&path) else { continue };
                         if files.insert((file.dev(), file.ino())) {
-                            held.memory_files = held.memory_files.saturating_add(file.blocks().saturating_mul(512));
+                            held.memory_files =
+                                held.memory_files.saturating_add(file.blocks().saturating_mul(512));
                         }
                     }
                     name if name.starts_with(b"socket:") => drop(sockets.insert(link)),
@@ -118,10 +128,11 @@ impl Tree {
         held
     }
 
-    /// Kills everything below except the shell, what is in `keep`, and what descends from that other than through the
-    /// shell. Returns how many it found: as long as that is not zero there may be more.
+    /// Kills everything below except the shell, what is in `keep`, and what descends from that other than
+    /// through the shell. Returns how many it found: as long as that is not zero there may be more.
     ///
-    /// All are stopped before the first is killed, until no new one appears, so that none can fork away meanwhile.
+    /// All are stopped before the first is killed, until no new one appears, so that none can fork away
+    /// meanwhile.
     pub(crate) fn kill_except(&self, keep: &HashSet<Identity>, shell: Option<Pid>) -> usize {
         const ROUNDS: usize = 50;
         let mut held = HashMap::new();
@@ -152,13 +163,19 @@ impl Tree {
         }
     }
 
-    fn targets(&self, all: &HashMap<Pid, Process>, keep: &HashSet<Identity>, shell: Option<Pid>) -> Vec<Identity> {
+    fn targets(
+        &self,
+        all: &HashMap<Pid, Process>,
+        keep: &HashSet<Identity>,
+        shell: Option<Pid>,
+    ) -> Vec<Identity> {
         let kept = |process: &Process| {
             self.line(all, process)
                 .take_while(|process| Some(process.identity.pid) != shell)
                 .any(|process| keep.contains(&process.identity))
         };
-        let wanted = |process: &&&Process| !process.dead && Some(process.identity.pid) != shell && !kept(process);
+        let wanted =
+            |process: &&&Process| !process.dead && Some(process.identity.pid) != shell && !kept(process);
         self.below(all).iter().filter(wanted).map(|process| process.identity).collect()
     }
 
@@ -166,14 +183,21 @@ impl Tree {
         all.values()
             .filter(|process| process.identity.pid != self.root)
             .filter(|process| {
-                self.sees_only_below || self.line(all, process).last().is_some_and(|top| top.parent == self.root)
+                self.sees_only_below
+                    || self.line(all, process).last().is_some_and(|top| top.parent == self.root)
             })
             .collect()
     }
 
     /// A process, its parent, and so on, ending below the root.
-    fn line<'a>(&self, all: &'a HashMap<Pid, Process>, from: &'a Process) -> impl Iterator<Item = &'a Process> {
-        let up = move |process: &&'a Process| (process.parent != self.root).then(|| all.get(&process.parent)).flatten();
+    fn line<'a>(
+        &self,
+        all: &'a HashMap<Pid, Process>,
+        from: &'a Process,
+    ) -> impl Iterator<Item = &'a Process> {
+        let up = move |process: &&'a Process| {
+            (process.parent != self.root).then(|| all.get(&process.parent)).flatten()
+        };
         // The listing is not taken at one instant, so a circle is thinkable; no real line is this long.
         std::iter::successors(Some(from), up).take(4096)
     }
@@ -198,7 +222,8 @@ fn read(pid: Pid) -> Option<Process> {
     parse(pid, &stat)
 }
 
-/// The second field is the name in parentheses, which may itself hold anything, so the rest begins at the last one.
+/// The second field is the name in parentheses, which may itself hold anything, so the rest begins at the
+/// last one.
 fn parse(pid: Pid, stat: &[u8]) -> Option<Process> {
     let end_of_name = stat.iter().rposition(|&byte| byte == b')')?;
     let rest = std::str::from_utf8(&stat[end_of_name + 1..]).ok()?;
@@ -219,8 +244,8 @@ mod tests {
     }
 
     fn check(sees_only_below: bool, keep: &[Pid], expected: &[Pid]) {
-        // 10 is the helper, 11 the shell, 12 an older job with a child 13, 14 a new child of the shell with a child 15,
-        // 16 an orphan, 20 a process of somebody else.
+        // 10 is the helper, 11 the shell, 12 an older job with a child 13, 14 a new child of the shell with a
+        // child 15, 16 an orphan, 20 a process that is not below the helper.
         let all = HashMap::from([
             process(1, 0),
             process(10, 1),
@@ -234,7 +259,8 @@ mod tests {
         ]);
         let keep = keep.iter().map(|&pid| Identity { pid, started: 1 }).collect();
         let tree = Tree { root: if sees_only_below { 1 } else { 10 }, sees_only_below };
-        let mut found: Vec<Pid> = tree.targets(&all, &keep, Some(11)).iter().map(|identity| identity.pid).collect();
+        let mut found: Vec<Pid> =
+            tree.targets(&all, &keep, Some(11)).iter().map(|identity| identity.pid).collect();
         found.sort_unstable();
         assert_eq!(found, expected);
     }

@@ -1,5 +1,5 @@
-//! The watch over how much a command and all it started use, for machines on which the kernel does not count it. It only
-//! looks and says what was passed; the ending is done by whoever asked.
+//! The watch over how much a command and all it started use, for machines on which the kernel does not count
+//! it. It only looks and says what was passed; the caller ends the command.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,6 @@
-//! The helper as a worker: it locks itself, says so, and then turns questions into replies until its pipe closes. If it cannot be
-//! locked it says why and ends; it never computes unlocked, and once locked it can do nothing but compute.
+//! The helper as a worker: it locks itself, says so, and then turns questions into replies until its pipe
+//! closes. If it cannot be locked it says why and ends; it never computes unlocked, and once locked it can do
+//! nothing but compute.
 
 use std::hash::RandomState;
 use std::io::{self, Read, Write};
@@ -12,8 +13,8 @@ use crate::worker::{PANICKED, READY};
 /// What a worker does with a question.
 pub type Compute = Box<dyn FnMut(&str) -> String>;
 
-/// The stack that is computed on. Only what is touched takes memory, and nested input should meet the limits of whoever reads
-/// it before this one.
+/// The stack that is computed on. Only what is touched takes memory, and nested input should meet the limits
+/// of its parser before this one.
 const STACK: usize = 256 << 20;
 
 /// What the program itself has mapped, where `/proc` does not say.
@@ -25,15 +26,15 @@ const SLACK: u64 = 4 << 20;
 /// The worker's whole life; its result is the exit code.
 pub(super) fn serve(memory: Option<u64>, cpu_seconds: Option<u64>, compute: fn() -> Compute) -> i32 {
     let (Some(memory), Some(cpu_seconds)) = (memory, cpu_seconds) else { return 2 };
-    // Somebody who types the argument by hand has no pipes here and is turned away.
+    // A worker that was started by hand has no pipes here and is turned away.
     if !(0..=2).all(|number| sys::is_pipe(sys::standard(number))) {
         return 2;
     }
     if let Err(reason) = prepare(memory, cpu_seconds) {
         return refuse(&reason);
     }
-    // The one who computes has a large stack of its own, which the first thread of a program cannot be given. It ends the whole
-    // process itself, so this thread waits for ever.
+    // The thread that computes has a large stack of its own, which the first thread of a program cannot be
+    // given. It ends the whole process itself, so this thread waits for ever.
     let computing = std::thread::Builder::new().stack_size(STACK).spawn(move || {
         let code = catch_unwind(AssertUnwindSafe(|| work(compute))).unwrap_or(PANICKED);
         std::process::exit(code)
@@ -52,7 +53,7 @@ fn prepare(memory: u64, cpu_seconds: u64) -> Result<(), String> {
     // Before file rules, which would ask whether signals may cross them.
     sys::die_when_closed(sys::standard(2)).map_err(failed("the host's end cannot be watched"))?;
     sys::refuse_tracing().map_err(failed("tracing cannot be refused"))?;
-    // A fault is to end the process at once, and a panic to say nothing: there is nobody to hear it.
+    // A fault is to end the process at once, and a panic to print nothing: it would not be read.
     sys::default_faults().map_err(failed("faults cannot be left to the kernel"))?;
     std::panic::set_hook(Box::new(|_| ()));
     sys::keep_one_heap();
@@ -79,7 +80,7 @@ fn mapped_bytes() -> Option<u64> {
 
 /// The life of the thread that computes.
 fn work(compute: fn() -> Compute) -> i32 {
-    // The keys of hash maps are drawn once in a thread, and later nobody may ask for random bytes.
+    // The keys of hash maps are drawn once in a thread, and after the lock random bytes cannot be asked for.
     drop(RandomState::new());
     let mut compute = compute();
     let locked = sys::lower_limit(libc::RLIMIT_NPROC, 0)

@@ -1,5 +1,6 @@
-//! How git is run by us: which of its commands, with an environment of our own, and with nothing in it that a repository could
-//! use to have a program started. It knows commands and what they need, never what they are for.
+//! How git is run by us: which of its commands, with an environment of our own, and with nothing in it that a
+//! repository could use to have a program started. It knows commands and what they need, never what they are
+//! for.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -23,8 +24,9 @@ const SMALL: u64 = 1 << 20;
 /// The most places that a command is shown; stores that name each other come to an end by it.
 const MOST_PLACES: usize = 64;
 
-/// Settings that hold whatever the repository's own configuration says. Programs that it names by `filter`, `diff` and `merge`
-/// drivers are not in this list, since their names are free: git may start nothing at all, whatever it is told.
+/// Settings that hold whatever the repository's own configuration says. Programs that it names by `filter`,
+/// `diff` and `merge` drivers are not in this list, since their names are free: git may start nothing at all,
+/// whatever it is told.
 const SETTINGS: &[&str] = &[
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -48,9 +50,9 @@ const SETTINGS: &[&str] = &[
     "advice.detachedHead=false",
 ];
 
-/// Every event at which git runs a hook. Since 2.54 hooks can also be named by configuration, where `core.hooksPath` does not
-/// switch them off; since 2.55 an event can be switched off by its name. (2.54 itself has no such switch: there the hook is
-/// looked for and cannot be started.)
+/// Every event at which git runs a hook. Since 2.54 hooks can also be named by configuration, where
+/// `core.hooksPath` does not switch them off; since 2.55 an event can be switched off by its name. (2.54
+/// itself has no such switch: there the hook is looked for and cannot be started.)
 const EVENTS: &[&str] = &[
     "applypatch-msg",
     "commit-msg",
@@ -146,7 +148,8 @@ pub struct Git {
 }
 
 impl Git {
-    /// A git that was found where no command writes (see [`crate::trusted_program`]), by its path without links.
+    /// A git that was found where no command writes (see [`crate::trusted_program`]), by its path without
+    /// links.
     pub fn new(program: PathBuf, sight: Sight) -> Self {
         Self { program, sight }
     }
@@ -172,7 +175,8 @@ impl Git {
             program.env.extend(["PATH", "GIT_EXEC_PATH"].map(|name| (name.into(), own.into())));
         }
         let settings = SETTINGS.iter().map(OsString::from);
-        let settings = settings.chain(EVENTS.iter().map(|event| format!("hook.{event}.enabled=false").into()));
+        let settings =
+            settings.chain(EVENTS.iter().map(|event| format!("hook.{event}.enabled=false").into()));
         GitCall { program, settings: settings.collect(), options: Vec::new(), args: Vec::new() }
     }
 }
@@ -194,24 +198,27 @@ impl GitCall {
         self.reads([path])
     }
 
-    /// The top of the files that the command is about; the command is run there. What of it may be read is said apart.
+    /// The top of the files that the command is about; the command is run there. What of it may be read is
+    /// said apart.
     pub fn work_tree(mut self, top: &Path) -> Self {
         self.options.push(joined("--work-tree=", top));
         self.run_in(top)
     }
 
-    /// A directory of a work tree, both without links: it is read, and so are the rules above it of what git ignores.
+    /// A directory of a work tree, both without links: it is read, and so are the rules above it of what git
+    /// ignores.
     pub fn looks_below(self, top: &Path, dir: &Path) -> Self {
         self.reads(rules_above(top, dir)).reads([dir])
     }
 
-    /// The repository whose `.git` stands at `top`, for a command about what lies below `dir`, both without links: git dir, work
-    /// tree, and what of them may be read. Metadata outside of `dir` are seen where commands see them: what a `.git` file says
-    /// is not believed.
+    /// The repository whose `.git` stands at `top`, for a command about what lies below `dir`, both without
+    /// links: git dir, work tree, and what of them may be read. Metadata outside of `dir` are seen where
+    /// commands see them: what a `.git` file says is not believed.
     pub fn repository(self, top: &Path, dir: &Path) -> Self {
         let git = top.join(".git");
         let led = pointer(&git).map(|text| top.join(text)).and_then(|own| own.canonicalize().ok());
-        let shared = led.iter().filter_map(|own| own.join(text_of(&own.join("commondir"))?).canonicalize().ok());
+        let shared =
+            led.iter().filter_map(|own| own.join(text_of(&own.join("commondir"))?).canonicalize().ok());
         let places: Vec<PathBuf> = shared.chain(led.clone()).chain([git.clone()]).collect();
         let sight = self.program.sight.clone();
         let seen = places.into_iter().filter(|place| place.starts_with(dir) || sight.shows(place));
@@ -251,8 +258,8 @@ impl GitCall {
         self
     }
 
-    /// Objects in other stores that this one names (`objects/info/alternates`), where commands see them too: a command may have
-    /// written the name.
+    /// Objects in other stores that this one names (`objects/info/alternates`), where commands see them too:
+    /// a command may have written the name.
     pub fn alternates_of(mut self, objects: &Path) -> Self {
         let mut stores = vec![objects.to_owned()];
         while let Some(store) = stores.pop().filter(|_| self.program.reads.len() < MOST_PLACES) {
@@ -266,13 +273,15 @@ impl GitCall {
         self
     }
 
-    /// Files that a repository's configuration includes, where commands see them too: a command may have written the name. Those of
-    /// the project that are meant for git are seen even if the command is about a directory further down.
+    /// Files that a repository's configuration includes, where commands see them too: a command may have
+    /// written the name. Those of the project that are meant for git are seen even if the command is about a
+    /// directory further down.
     pub fn includes_of(self, git_dir: &Path, top: &Path) -> Self {
         let text = text_of(&git_dir.join("config")).unwrap_or_default();
         let value = |line: &[u8]| {
             let line = std::str::from_utf8(line).ok()?.trim();
-            let (_, value) = line.split_once('=').filter(|(name, _)| name.trim().eq_ignore_ascii_case("path"))?;
+            let (_, value) =
+                line.split_once('=').filter(|(name, _)| name.trim().eq_ignore_ascii_case("path"))?;
             git_dir.join(value.trim().trim_matches('"')).canonicalize().ok()
         };
         let named = text.as_bytes().split(|byte| *byte == b'\n').filter_map(value).take(MOST_PLACES);
@@ -302,8 +311,8 @@ impl GitCall {
         &self.args
     }
 
-    /// Runs it to its end, however that is; only what kept it from running, or from ending, is an error. When it stands still, or
-    /// when the future is dropped, it is killed.
+    /// Runs it to its end, however that is; only what kept it from running, or from ending, is an error. When
+    /// it stands still, or when the future is dropped, it is killed.
     pub async fn run(self) -> Result<ProgramOutput, Error> {
         self.ready()?.run().await
     }
@@ -345,7 +354,8 @@ fn pointer(git: &Path) -> Option<OsString> {
 
 /// The text of a small file without spaces around it. What is no file is not waited for.
 fn text_of(path: &Path) -> Option<OsString> {
-    let text = Dir::open(path.parent()?).ok()?.read(Path::new(path.file_name()?), Links::Refused, SMALL).ok()?;
+    let text =
+        Dir::open(path.parent()?).ok()?.read(Path::new(path.file_name()?), Links::Refused, SMALL).ok()?;
     Some(OsStr::from_bytes(text.trim_ascii()).to_owned())
 }
 

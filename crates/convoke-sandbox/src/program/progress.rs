@@ -1,5 +1,5 @@
-//! Whether a program gets on, as the kernel tells: it stands still when none of its processes has run or wants to run, and none
-//! waits for a disk. It looks into `/proc` and changes nothing.
+//! Whether a program gets on, as the kernel tells: it stands still when none of its processes has run or
+//! wants to run, and none waits for a disk. It looks into `/proc` and changes nothing.
 
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStringExt;
@@ -24,8 +24,8 @@ impl Progress {
         Self { leader, patience, seen: String::new(), since: now, looked: now }
     }
 
-    /// Looks, at most once in a tenth of the patience. When the program has stood still for too long, says what it waits for,
-    /// as far as that can be seen.
+    /// Looks, at most once in a tenth of the patience. When the program has stood still for too long, says
+    /// what it waits for, as far as that can be seen.
     pub(super) fn stalled(&mut self) -> Option<Option<PathBuf>> {
         if self.looked.elapsed() < self.patience / 10 {
             return None;
@@ -63,9 +63,9 @@ fn look(leader: Pid) -> Look {
             found.busy |= matches!(state, Some('R' | 'D'));
             found.ran.push_str(&read("schedstat"));
             // The same in ticks, for kernels that do not count more finely.
-            found
-                .ran
-                .extend(stat.rsplit_once(") ").map(|(_, rest)| rest.split(' ').skip(11).take(4).collect::<String>()));
+            found.ran.extend(
+                stat.rsplit_once(") ").map(|(_, rest)| rest.split(' ').skip(11).take(4).collect::<String>()),
+            );
             processes.extend(read("children").split_whitespace().map(str::to_owned));
         }
     }
@@ -82,7 +82,9 @@ fn waiting_for(process: Pid) -> Option<PathBuf> {
         libc::SYS_openat => text_at(process, argument(1)?),
         #[cfg(target_arch = "x86_64")]
         libc::SYS_open => text_at(process, argument(0)?),
-        libc::SYS_read | libc::SYS_pread64 => fs::read_link(format!("/proc/{process}/fd/{}", argument(0)?)).ok(),
+        libc::SYS_read | libc::SYS_pread64 => {
+            fs::read_link(format!("/proc/{process}/fd/{}", argument(0)?)).ok()
+        }
         _ => None,
     }
 }

@@ -1,4 +1,5 @@
-//! One program from its start to its end: its output is read, its patience watched, and its group killed when it must be.
+//! One program from its start to its end: its output is read, its patience watched, and its group killed when
+//! it must be.
 
 use std::io::{PipeReader, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -22,10 +23,11 @@ pub(super) fn run(program: &Program, abandoned: Option<&PipeReader>) -> Result<P
     loop {
         let left = program.deadline.saturating_sub(begun.elapsed());
         let mut watched = vec![group.launched.ended.as_fd()];
-        watched.extend([&stdout, &stderr].into_iter().filter(|collector| collector.open).map(Collector::as_fd));
+        watched
+            .extend([&stdout, &stderr].into_iter().filter(|collector| collector.open).map(Collector::as_fd));
         watched.extend(abandoned.map(AsFd::as_fd));
-        let ready =
-            sys::wait_readable(&watched, Some(left.min(LOOK))).map_err(Error::system("waiting for a program"))?;
+        let ready = sys::wait_readable(&watched, Some(left.min(LOOK)))
+            .map_err(Error::system("waiting for a program"))?;
         let mut ready = ready.into_iter();
         let ended = ready.next() == Some(true);
         for collector in [&mut stdout, &mut stderr] {
@@ -64,10 +66,11 @@ struct Group {
 impl Group {
     fn reap(&mut self) -> Result<ChildEnd, Error> {
         let waiting = Error::system("waiting for a program");
-        let (_, end) = sys::reap(self.launched.leader, Waiting::Block).map_err(waiting)?.ok_or_else(|| {
-            let source = std::io::Error::other("its end was taken by somebody else");
-            Error::System { doing: "waiting for a program", source }
-        })?;
+        let (_, end) =
+            sys::reap(self.launched.leader, Waiting::Block).map_err(waiting)?.ok_or_else(|| {
+                let source = std::io::Error::other("its end was taken by somebody else");
+                Error::System { doing: "waiting for a program", source }
+            })?;
         self.reaped = true;
         Ok(end)
     }
@@ -96,7 +99,8 @@ struct Collector {
 impl Collector {
     fn new(cap: usize) -> Result<(Self, OwnedFd), Error> {
         let (pipe, writer) = std::io::pipe().map_err(Error::system("making a pipe"))?;
-        let collector = Self { pipe, buffer: vec![0; 64 * 1024], kept: Vec::new(), cap, truncated: false, open: true };
+        let collector =
+            Self { pipe, buffer: vec![0; 64 * 1024], kept: Vec::new(), cap, truncated: false, open: true };
         Ok((collector, writer.into()))
     }
 
@@ -114,9 +118,11 @@ impl Collector {
         Ok(count)
     }
 
-    /// Reads what is there now that the program has ended; another process may hold the pipe open, or go on filling it.
+    /// Reads what is there now that the program has ended; another process may hold the pipe open, or go on
+    /// filling it.
     fn drain(&mut self) -> Result<(), Error> {
-        let mut left = sys::bytes_waiting(self.pipe.as_fd()).map_err(Error::system("measuring a program's output"))?;
+        let mut left =
+            sys::bytes_waiting(self.pipe.as_fd()).map_err(Error::system("measuring a program's output"))?;
         while self.open && left > 0 {
             left = left.saturating_sub(self.read()?);
         }

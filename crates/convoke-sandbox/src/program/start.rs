@@ -1,4 +1,5 @@
-//! How a program begins: prepared in the host, locked before its first instruction, started by a thread that never ends.
+//! How a program begins: prepared in the host, locked before its first instruction, started by a thread that
+//! never ends.
 
 use std::ffi::{CString, OsStr};
 use std::fs::File;
@@ -25,9 +26,10 @@ pub(super) fn start(program: &Program, stdout: OwnedFd, stderr: OwnedFd) -> Resu
     let refused = |why: String| Error::ProgramLock { program: program.path.clone(), why };
     let (ruleset, filters) = match &program.sight {
         Sight::Everything => (None, Filters::default()),
-        Sight::LikeCommands(unseen) => {
-            (Some(view::ruleset(program, unseen).map_err(refused)?), filters(program.children).map_err(refused)?)
-        }
+        Sight::LikeCommands(unseen) => (
+            Some(view::ruleset(program, unseen).map_err(refused)?),
+            filters(program.children).map_err(refused)?,
+        ),
     };
     let started = prepare(program, [stdout, stderr], ruleset, filters)
         .and_then(|launch| if sys::is_main_thread() { sys::launch(&launch) } else { by_starter(launch) });
@@ -64,16 +66,17 @@ fn filters(children: bool) -> Result<Filters, String> {
     made.get_or_init(|| program_filters(children).map(Arc::new)).clone()
 }
 
-/// The kernel ends a program with its parent when the *thread* ends that started it, and not when the process does. Threads of a
-/// pool come and go, so one thread that lives as long as the process starts every program. The main thread does it by
-/// itself: it lives as long, and the helper, which locks itself thread by thread, must not have a second one.
+/// The kernel ends a program with its parent when the *thread* ends that started it, and not when the process
+/// does. Threads of a pool come and go, so one thread that lives as long as the process starts every program.
+/// The main thread does it by itself: it lives as long, and the helper, which locks itself thread by thread,
+/// must not have a second one.
 fn by_starter(launch: Launch) -> io::Result<Launched> {
     static STARTER: OnceLock<Option<Sender<Order>>> = OnceLock::new();
     let starter = STARTER.get_or_init(|| {
         let (orders, taken) = channel::<Order>();
         let work = move || {
             for (launch, answer) in taken {
-                // Whoever asked waits for the answer, and is a thread that cannot be cancelled meanwhile.
+                // The thread that asked waits for the answer, and cannot be cancelled meanwhile.
                 let _ = answer.send(sys::launch(&launch));
             }
         };

@@ -10,9 +10,14 @@ const LONG: Duration = Duration::from_secs(60);
 
 /// A shell that sees everything: the door itself starts none.
 fn sh(script: &str) -> Program {
-    let mut program =
-        Program { sight: Sight::Everything, cwd: "/usr".into(), cap: 1000, ..Program::new(Path::new("/bin/sh")) };
-    program.env = [("PATH", "/usr/bin:/bin"), ("A", "b")].map(|(name, value)| (name.into(), value.into())).into();
+    let mut program = Program {
+        sight: Sight::Everything,
+        cwd: "/usr".into(),
+        cap: 1000,
+        ..Program::new(Path::new("/bin/sh"))
+    };
+    program.env =
+        [("PATH", "/usr/bin:/bin"), ("A", "b")].map(|(name, value)| (name.into(), value.into())).into();
     program.args(["-c", script])
 }
 
@@ -28,7 +33,11 @@ async fn output_error_output_and_code_come_apart_and_the_environment_is_exact() 
         ProgramOutput { stdout: b"/usr\nb\n".to_vec(), stderr: b"err\n".to_vec(), truncated: false, code: 3 };
     assert_eq!(output, expected);
     assert_eq!(sh("kill -9 $$").run().await.unwrap().code, 137);
-    assert_eq!(sh("kill -PIPE $$").run().await.unwrap().code, 141, "the host ignores this signal, and programs do not");
+    assert_eq!(
+        sh("kill -PIPE $$").run().await.unwrap().code,
+        141,
+        "the host ignores this signal, and programs do not"
+    );
     let seen = held("/usr/bin/env", &[]).run().await.unwrap();
     assert_eq!((seen.stdout.as_slice(), seen.code), (&b""[..], 0));
 }
@@ -51,7 +60,8 @@ async fn a_process_left_behind_delays_nothing() {
 /// Waits until a process is gone.
 async fn gone(pid: &str) {
     let since = Instant::now();
-    let is_there = || fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "));
+    let is_there =
+        || fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "));
     while is_there() {
         assert!(since.elapsed() < LONG, "{pid} is still there");
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -99,7 +109,8 @@ async fn a_program_that_stands_still_is_killed_and_what_it_waits_for_is_named() 
     cat.reads.push(pipe.clone());
     cat.patience = Duration::from_secs(2);
     let outcome = cat.run().await;
-    let named = matches!(&outcome, Err(Error::ProgramStalled { waiting_for: Some(file), .. }) if *file == pipe);
+    let named =
+        matches!(&outcome, Err(Error::ProgramStalled { waiting_for: Some(file), .. }) if *file == pipe);
     assert!(named, "{outcome:?}");
 }
 
@@ -133,7 +144,9 @@ async fn a_program_reads_what_it_is_given_and_nothing_behind_a_link_in_it() {
     assert_eq!(cat("tree/a", Sight::LikeCommands(masked)).await.unwrap().code, 1);
     let mut linked = held("/bin/cat", &[]);
     linked.reads.push(root.join("tree/d"));
-    assert!(matches!(linked.run().await, Err(Error::ProgramLock { why, .. }) if why.contains("without links")));
+    assert!(
+        matches!(linked.run().await, Err(Error::ProgramLock { why, .. }) if why.contains("without links"))
+    );
 }
 
 #[tokio::test]
@@ -154,10 +167,12 @@ async fn a_program_writes_where_it_may_and_executes_nothing_that_it_finds() {
     let became = held("/usr/bin/env", &["/bin/true"]).run().await.unwrap();
     assert_ne!(became.code, 0, "{became:?}");
     for children in [false, true] {
-        let started = Program { children, ..held("/bin/sh", &["-c", "/bin/true && echo ran"]) }.run().await.unwrap();
+        let started =
+            Program { children, ..held("/bin/sh", &["-c", "/bin/true && echo ran"]) }.run().await.unwrap();
         assert_eq!(started.stdout, b"", "{children}: {started:?}");
     }
-    let (alone, with_children) = (held("/bin/sh", &["-c", "(echo $(echo x))"]), true);
+    let alone = held("/bin/sh", &["-c", "(echo $(echo x))"]);
+    let with_children = true;
     assert_eq!(alone.clone().run().await.unwrap().stdout, b"", "no process is started");
     assert_eq!(Program { children: with_children, ..alone }.run().await.unwrap().stdout, b"x\n");
 }

@@ -1,7 +1,9 @@
-//! What a program's sight comes to: file rules that can be laid upon it. It looks at the machine and changes nothing.
+//! What a program's sight comes to: file rules that can be laid upon it. It looks at the machine and changes
+//! nothing.
 //!
-//! Everything is opened by handle and without following a link, and the rules are of what was opened: a command that puts a link
-//! in the place of a directory meanwhile takes something away from the program and gives it nothing.
+//! Everything is opened by handle and without following a link, and the rules are of what was opened: a
+//! command that puts a link in the place of a directory meanwhile takes something away from the program and
+//! gives it nothing.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,8 +13,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
-    RulesetCreated, RulesetCreatedAttr, RulesetError, Scope, make_bitflags,
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope, make_bitflags,
 };
 
 use super::{Program, Unseen};
@@ -36,7 +38,7 @@ const SYSTEM: [&str; 11] = [
     "/dev/urandom",
 ];
 
-/// What can be written, and reaches nobody.
+/// What can be written, and leads to no other process.
 const NOTHING: &str = "/dev/null";
 
 /// The rules of a program that sees what it was given, but nothing that commands do not see.
@@ -71,14 +73,17 @@ fn marks(program: &Program, unseen: &Unseen) -> Marks {
     // A program that a person installed apart has its libraries beside it.
     let prefix = program.path.parent().filter(|dir| dir.ends_with("bin")).and_then(Path::parent);
     marks.extend(
-        prefix.filter(|prefix| prefix.parent().is_some()).map(|prefix| (prefix.join("lib"), Some(Grant::Read))),
+        prefix
+            .filter(|prefix| prefix.parent().is_some())
+            .map(|prefix| (prefix.join("lib"), Some(Grant::Read))),
     );
     marks.insert(NOTHING.into(), Some(Grant::Write));
     marks.extend(real(&unseen.hidden).into_iter().map(|path| (path, None)));
     let inside = |path: &Path, around: &[PathBuf]| around.iter().any(|around| path.starts_with(around));
     let readable = real(&unseen.readable).into_iter().filter(|path| inside(path, &program.reads));
     marks.extend(readable.map(|path| (path, Some(Grant::Read))));
-    // What is read within something that is written would be a hole in it, and then nothing could be made there.
+    // What is read within something that is written would be a hole in it, and then nothing could be made
+    // there.
     let reads = program.reads.iter().filter(|path| !inside(path, &program.writes));
     marks.extend(reads.map(|path| (path.clone(), Some(Grant::Read))));
     marks.extend(program.writes.iter().map(|path| (path.clone(), Some(Grant::Write))));
@@ -118,17 +123,24 @@ fn allow(
 fn list(path: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
     // A symbolic link is nothing by itself; where it leads has its own rule.
-    entries.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink())).map(|entry| entry.path()).collect()
+    entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()))
+        .map(|entry| entry.path())
+        .collect()
 }
 
 /// The program itself and what loads it, without links.
 fn executed(program: &Path) -> Vec<PathBuf> {
     let loader = File::open(program).ok().and_then(|mut program| loader_of(&mut program));
-    [Some(program.to_owned()), loader].into_iter().flatten().map(|path| path.canonicalize().unwrap_or(path)).collect()
+    [Some(program.to_owned()), loader]
+        .into_iter()
+        .flatten()
+        .map(|path| path.canonicalize().unwrap_or(path))
+        .collect()
 }
 
-/// The program that the kernel starts to load another, as the other's ELF header names it. None for one that needs no loader, and
-/// for what is no program, such as a script.
+/// The program that the kernel starts to load another, as the other's ELF header names it. None for one that
+/// needs no loader, and for what is no program, such as a script.
 fn loader_of(program: &mut File) -> Option<PathBuf> {
     const NAMES_LOADER: u32 = 3;
     let mut head = [0; 64];
@@ -138,7 +150,9 @@ fn loader_of(program: &mut File) -> Option<PathBuf> {
     if head[..6] != *b"\x7fELF\x02\x01" {
         return None;
     }
-    let (table, size, count) = (number(&head[32..40]), number(&head[54..56]), number(&head[56..58]));
+    let table = number(&head[32..40]);
+    let size = number(&head[54..56]);
+    let count = number(&head[56..58]);
     (0..count).find_map(|index| {
         let mut entry = [0; 56];
         program.read_exact_at(&mut entry, table.checked_add(index * size)?).ok()?;
@@ -168,7 +182,8 @@ mod tests {
 
     fn marked(reads: &[&str], writes: &[&str], unseen: &Unseen) -> Vec<(PathBuf, Option<Grant>)> {
         let own = |paths: &[&str]| paths.iter().map(PathBuf::from).collect();
-        let program = Program { reads: own(reads), writes: own(writes), ..Program::new(Path::new("/usr/bin/git")) };
+        let program =
+            Program { reads: own(reads), writes: own(writes), ..Program::new(Path::new("/usr/bin/git")) };
         let marks = marks(&program, unseen);
         marks.into_iter().filter(|(path, _)| path.starts_with("/x")).collect()
     }

@@ -1,12 +1,13 @@
-//! Who may be reached: patterns for names, and the addresses that no name alone may lead to. Pure.
+//! Which hosts may be reached: patterns for names, and the addresses that no name alone may lead to. Pure.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Whether a pattern can be used: a name (`crates.io`), the names below one (`*.crates.io`), or an address, each with an
-/// optional port; without one it means the ports 80 and 443. The error says what is wrong with it.
+/// Whether a pattern can be used: a name (`crates.io`), the names below one (`*.crates.io`), or an address,
+/// each with an optional port; without one it means the ports 80 and 443. The error says what is wrong with
+/// it.
 ///
-/// A name alone, and `*.` with or without a port, leads only to addresses of the public internet. A name with its port,
-/// or an address, is taken at its word.
+/// A name alone, and `*.` with or without a port, leads only to addresses of the public internet. A name with
+/// its port, or an address, is taken at its word.
 pub fn check_host(pattern: &str) -> Result<(), String> {
     Pattern::new(pattern).map(drop)
 }
@@ -45,11 +46,13 @@ impl Pattern {
         let (host, port) = match split_port(text) {
             Some((host, port)) => (host, Some(port)),
             None if text.contains(':') && !text.starts_with('[') => {
-                return Err(format!("{text} is no host: write host or host:port, without http:// and without a path"));
+                return Err(format!(
+                    "{text} is no host: write host or host:port, without http:// and without a path"
+                ));
             }
             None => (text, None),
         };
-        // No name has such a part, and whoever wrote one meant a flag.
+        // No name has such a part; the text was meant as a flag.
         if host.split('.').any(|part| part.starts_with('-') || part.ends_with('-')) {
             return Err(format!("{text} is no host: no part of a name begins or ends with a dash"));
         }
@@ -63,7 +66,9 @@ impl Pattern {
             }),
         };
         let host = host.ok_or_else(|| {
-            format!("{text} is no host: write a name (crates.io), the names below one (*.crates.io) or an address")
+            format!(
+                "{text} is no host: write a name (crates.io), the names below one (*.crates.io) or an address"
+            )
         })?;
         Ok(Self { host, port })
     }
@@ -76,7 +81,9 @@ impl Pattern {
         let address = host.parse().ok().map(canonical);
         let fits = match &self.host {
             Host::Name(name) => name == host,
-            Host::Below(suffix) => address.is_none() && host.len() > suffix.len() && host.ends_with(suffix.as_str()),
+            Host::Below(suffix) => {
+                address.is_none() && host.len() > suffix.len() && host.ends_with(suffix.as_str())
+            }
             Host::Address(own) => address == Some(*own),
         };
         match self.host {
@@ -119,7 +126,8 @@ impl AllowList {
             Permission::Public => {
                 is_public(ip)
                     || self.0.iter().any(|pattern| {
-                        matches!(pattern.host, Host::Address(own) if own == ip) && pattern.takes_port(address.port())
+                        matches!(pattern.host, Host::Address(own) if own == ip)
+                            && pattern.takes_port(address.port())
                     })
             }
         }
@@ -135,8 +143,8 @@ pub(super) fn split_port(text: &str) -> Option<(&str, u16)> {
     (plain && digits).then_some((host, port))
 }
 
-/// The one form of a host's name: lower case, no dot at its end, an address without its brackets. `None` for what is no
-/// name; names beyond ASCII come in their ASCII form.
+/// The one form of a host's name: lower case, no dot at its end, an address without its brackets. `None` for
+/// what is no name; names beyond ASCII come in their ASCII form.
 pub(super) fn host_name(text: &str) -> Option<String> {
     if let Some(address) = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')) {
         return address.parse::<Ipv6Addr>().ok().map(|address| address.to_string());
@@ -154,8 +162,8 @@ fn canonical(address: IpAddr) -> IpAddr {
     address.to_canonical()
 }
 
-/// Whether an address is one of the public internet, by the registries of special addresses. What is not may be this
-/// machine, its neighbours, or the place where a cloud keeps a machine's credentials.
+/// Whether an address is one of the public internet, by the registries of special addresses. What is not may
+/// be this machine, its neighbours, or the place where a cloud keeps a machine's credentials.
 fn is_public(address: IpAddr) -> bool {
     match canonical(address) {
         IpAddr::V4(address) => is_public_v4(address),

@@ -10,7 +10,7 @@ pub(super) const HEAD_CAP: usize = 16 * 1024;
 /// Headers in one head.
 const HEADER_CAP: usize = 100;
 
-/// Whom a request is for. The host is in its one form, see `host_name`.
+/// The host and port that a request is for. The host is in its one form, see `host_name`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) host: String,
@@ -55,7 +55,9 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Option<(Request, usize)>, Answer> {
         Ok(httparse::Status::Complete(length)) => length,
         Ok(httparse::Status::Partial) => return Ok(None),
         Err(httparse::Error::TooManyHeaders) => return Err(Answer::too_long()),
-        Err(error) => return Err(Answer::malformed(&format!("the head of the request is malformed ({error})"))),
+        Err(error) => {
+            return Err(Answer::malformed(&format!("the head of the request is malformed ({error})")));
+        }
     };
     if length > HEAD_CAP {
         return Err(Answer::too_long());
@@ -74,7 +76,8 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Option<(Request, usize)>, Answer> {
         return Err(Answer::malformed("only http URLs are sent on; use CONNECT for everything else"));
     }
     let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
-    let target = target(authority, Some(80)).ok_or_else(|| Answer::malformed("the URL's host is malformed"))?;
+    let target =
+        target(authority, Some(80)).ok_or_else(|| Answer::malformed("the URL's host is malformed"))?;
     let body = body_length(head.headers)?;
     let head = rewrite(method, path, &target, head.headers);
     Ok(Some((Request { target, forward: Some(Forward { head, body }) }, length)))
@@ -89,10 +92,11 @@ fn target(authority: &str, assumed: Option<u16>) -> Option<Target> {
     host_name(host).map(|host| Target { host, port })
 }
 
-/// How many bytes of body follow. Where two readers could come to different answers there is none: behind the body of
-/// one request another one could be hidden.
+/// How many bytes of body follow. Where two readers could come to different answers there is none: behind the
+/// body of one request another one could be hidden.
 fn body_length(headers: &[httparse::Header<'_>]) -> Result<u64, Answer> {
-    let named = |name: &'static str| headers.iter().filter(move |header| header.name.eq_ignore_ascii_case(name));
+    let named =
+        |name: &'static str| headers.iter().filter(move |header| header.name.eq_ignore_ascii_case(name));
     if named("transfer-encoding").next().is_some() {
         return Err(Answer::length_required());
     }
@@ -108,8 +112,16 @@ fn body_length(headers: &[httparse::Header<'_>]) -> Result<u64, Answer> {
 }
 
 /// Headers that are meant for the proxy and not for the host behind it, and those that we write ourselves.
-const OURS: &[&str] =
-    &["host", "connection", "proxy-connection", "proxy-authorization", "keep-alive", "te", "trailer", "upgrade"];
+const OURS: &[&str] = &[
+    "host",
+    "connection",
+    "proxy-connection",
+    "proxy-authorization",
+    "keep-alive",
+    "te",
+    "trailer",
+    "upgrade",
+];
 
 /// The head for the host itself. Its name is taken from the URL, which is what has been checked.
 fn rewrite(method: &str, path: &str, target: &Target, headers: &[httparse::Header<'_>]) -> Vec<u8> {
@@ -119,7 +131,8 @@ fn rewrite(method: &str, path: &str, target: &Target, headers: &[httparse::Heade
         (80, false) => target.host.clone(),
         _ => target.with_port(),
     };
-    let mut head = format!("{method} {slash}{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n").into_bytes();
+    let mut head =
+        format!("{method} {slash}{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n").into_bytes();
     // What a client lists in its own Connection header was meant for us too.
     let listed: Vec<String> = headers
         .iter()
@@ -163,7 +176,10 @@ impl Answer {
     }
 
     fn length_required() -> Self {
-        Self::new("411 Length Required", "a request with a body must say its length; send it in one piece".to_owned())
+        Self::new(
+            "411 Length Required",
+            "a request with a body must say its length; send it in one piece".to_owned(),
+        )
     }
 
     pub(super) fn too_slow() -> Self {
@@ -177,8 +193,8 @@ impl Answer {
 
     pub(super) fn not_allowed(target: &Target) -> Self {
         let body = format!(
-            "{} is not among the hosts that the sandbox may reach. Only a person can allow it, with --network-allow {}, or \
-             open the network with --network",
+            "{} is not among the hosts that the sandbox may reach. Only a person can allow it, with \
+             --network-allow {}, or open the network with --network",
             target.with_port(),
             target.pattern()
         );
@@ -187,8 +203,8 @@ impl Answer {
 
     pub(super) fn internal_address(target: &Target, address: IpAddr) -> Self {
         let body = format!(
-            "{} leads to {address}, which is not an address of the public internet. Only a person can allow that, by naming \
-             it with its port: --network-allow {}",
+            "{} leads to {address}, which is not an address of the public internet. Only a person can allow \
+             that, by naming it with its port: --network-allow {}",
             target.host,
             target.with_port()
         );
@@ -196,14 +212,18 @@ impl Answer {
     }
 
     pub(super) fn unreachable(target: &Target, problem: &str) -> Self {
-        Self::new("502 Bad Gateway", format!("{} is allowed but cannot be reached: {problem}", target.with_port()))
+        Self::new(
+            "502 Bad Gateway",
+            format!("{} is allowed but cannot be reached: {problem}", target.with_port()),
+        )
     }
 
     /// The answer as it is sent.
     pub(super) fn to_http(&self) -> String {
         let body = format!("convoke's proxy: {}\n", self.body);
         format!(
-            "HTTP/1.1 {}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            "HTTP/1.1 {}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\nConnection: \
+                close\r\n\r\n{body}",
             self.status,
             body.len()
         )

@@ -1,5 +1,5 @@
-//! Moves bytes between a client and the host it may reach, until both have said all or neither says anything. Never looks
-//! at them.
+//! Moves bytes between a client and the host it may reach, until both have said all or neither says anything.
+//! Never looks at them.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,8 +32,8 @@ pub(super) async fn tunnel(mut client: TcpStream, mut upstream: TcpStream, first
     }
 }
 
-/// One request and its answer, which ends when the host hangs up. Whatever the client sends behind its request goes
-/// nowhere.
+/// One request and its answer, which ends when the host hangs up. Whatever the client sends behind its
+/// request goes nowhere.
 pub(super) async fn exchange(
     mut client: TcpStream,
     mut upstream: TcpStream,
@@ -60,7 +60,8 @@ pub(super) async fn exchange(
         to_client.shutdown().await
     };
     let sending = async {
-        // A host that wants no more of the body may have answered already, so a failure to send is not the end.
+        // A host that wants no more of the body may have answered already, so a failure to send is not the
+        // end.
         drop(send.await);
         std::future::pending::<()>().await;
     };
@@ -101,7 +102,7 @@ async fn pour(
     Ok(count)
 }
 
-/// Reads to the end for nobody.
+/// Reads to the end and drops what it reads.
 async fn swallow(from: &mut (impl AsyncRead + Unpin)) -> io::Result<()> {
     let mut ignored = [0; 4096];
     while from.read(&mut ignored).await? > 0 {}

@@ -48,9 +48,18 @@ fn patterns_allow_what_they_say_and_no_more() {
 
 #[test]
 fn patterns_that_are_none_are_told() {
-    for pattern in
-        ["crates.io", "*.crates.io", "h:1", "1.2.3.4", "1.2.3.4:5", "::1", "[::1]", "[::1]:5", "a_b", "localhost"]
-    {
+    for pattern in [
+        "crates.io",
+        "*.crates.io",
+        "h:1",
+        "1.2.3.4",
+        "1.2.3.4:5",
+        "::1",
+        "[::1]",
+        "[::1]:5",
+        "a_b",
+        "localhost",
+    ] {
         assert_eq!(check_host(pattern), Ok(()), "{pattern}");
     }
     for pattern in [
@@ -84,7 +93,9 @@ fn only_public_addresses_are_reached_by_a_name_alone() {
         let reached = list(&["a"]).may_reach(Permission::Public, SocketAddr::new(address, 443));
         assert_eq!(reached, expected, "{address}");
     };
-    for public in ["1.1.1.1", "172.15.0.1", "172.32.0.1", "100.63.0.1", "192.167.1.1", "198.20.0.1", "223.255.255.1"] {
+    for public in
+        ["1.1.1.1", "172.15.0.1", "172.32.0.1", "100.63.0.1", "192.167.1.1", "198.20.0.1", "223.255.255.1"]
+    {
         check(public, true);
     }
     for internal in [
@@ -168,12 +179,13 @@ fn the_target_is_read_in_one_way_only() {
 
 #[test]
 fn a_request_is_sent_on_without_what_was_meant_for_the_proxy() {
-    let request = "POST http://a.example:81/x?y HTTP/1.0\r\nHost: evil.example\r\nProxy-Authorization: z\r\nX-A: 1\r\n\
+    let request = "POST http://a.example:81/x?y HTTP/1.0\r\nHost: evil.example\r\nProxy-Authorization: \
+        z\r\nX-A: 1\r\n\
         Connection: X-Mine, close\r\nX-Mine: 2\r\nContent-Length: 3\r\nUpgrade: h2c\r\n\r\nabc";
     let (request, length) = head::parse(request.as_bytes()).unwrap().unwrap();
     let forward = request.forward.unwrap();
-    let expected =
-        "POST /x?y HTTP/1.1\r\nHost: a.example:81\r\nConnection: close\r\nX-A: 1\r\nContent-Length: 3\r\n\r\n";
+    let expected = "POST /x?y HTTP/1.1\r\nHost: a.example:81\r\nConnection: close\r\nX-A: \
+        1\r\nContent-Length: 3\r\n\r\n";
     assert_eq!((String::from_utf8(forward.head).unwrap().as_str(), forward.body), (expected, 3));
     assert!(length > expected.len());
 }
@@ -213,7 +225,8 @@ async fn ask(allowed: Vec<String>, request: &str) -> String {
         answer
     };
     tokio::select! {
-        () = serve_within(listener, allowed, |_| (), IMPATIENT) => unreachable!("it serves until it is dropped"),
+        () = serve_within(listener, allowed, |_| (), IMPATIENT) => unreachable!("it serves until it is \
+            dropped"),
         answer = tokio::time::timeout(Duration::from_secs(60), work) => answer.unwrap(),
     }
 }

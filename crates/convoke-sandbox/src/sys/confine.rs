@@ -1,5 +1,5 @@
-//! The system calls by which a process confines itself: namespaces, mounts, capabilities, limits, and handing descriptors
-//! out before the door is shut. Nothing here decides anything.
+//! The system calls by which a process confines itself: namespaces, mounts, capabilities, limits, and handing
+//! descriptors out before the door is shut. Nothing here decides anything.
 
 use std::ffi::{CStr, c_int};
 use std::io;
@@ -13,12 +13,14 @@ const MAX_DESCRIPTORS: usize = 4;
 
 /// Forks. `None` is the child.
 pub(crate) fn fork() -> io::Result<Option<Pid>> {
-    // SAFETY: the helper has a single thread, so no lock can be held by a thread that does not exist in the child.
+    // SAFETY: the helper has a single thread, so no lock can be held by a thread that does not exist in the
+    // child.
     let pid = check(unsafe { libc::fork() })?;
     Ok((pid != 0).then_some(pid))
 }
 
-/// Enters a mount namespace of its own, and a user namespace if asked for, in which no mount reaches the others.
+/// Enters a mount namespace of its own, and a user namespace if asked for, in which no mount reaches the
+/// others.
 pub(crate) fn unshare_mounts(new_user: bool) -> io::Result<()> {
     let user = if new_user { libc::CLONE_NEWUSER } else { 0 };
     // SAFETY: plain integers.
@@ -37,7 +39,8 @@ pub(crate) fn keep_mounts_private() -> io::Result<()> {
 pub(crate) fn mount_made(kind: &CStr, options: &CStr, at: &CStr) -> io::Result<()> {
     let flags = libc::MS_NOSUID | libc::MS_NODEV;
     // SAFETY: all four are strings with their NUL that live as long as the call.
-    check(unsafe { libc::mount(kind.as_ptr(), at.as_ptr(), kind.as_ptr(), flags, options.as_ptr().cast()) }).map(drop)
+    check(unsafe { libc::mount(kind.as_ptr(), at.as_ptr(), kind.as_ptr(), flags, options.as_ptr().cast()) })
+        .map(drop)
 }
 
 /// Lets the next program inherit the descriptor.
@@ -46,12 +49,12 @@ pub(crate) fn keep_on_exec(fd: BorrowedFd<'_>) -> io::Result<()> {
     check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, 0) }).map(drop)
 }
 
-/// Takes over a descriptor that the program was started with. The caller has been told its number by whoever started it,
-/// and takes each number once.
+/// Takes over a descriptor that the program was started with. The caller has been told its number by the
+/// process that started it, and takes each number once.
 pub(crate) fn inherited(number: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: plain integers; a number that is not open is an error.
     check(unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) })?;
-    // SAFETY: it is open, as just seen, and by the caller's promise nobody else owns it.
+    // SAFETY: it is open, as just seen, and by the caller's promise no other object owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
@@ -82,11 +85,13 @@ pub(crate) fn landlock_abi() -> io::Result<u32> {
     const ASK_VERSION: libc::c_uint = 1;
     let none = std::ptr::null::<libc::c_void>();
     // SAFETY: with this flag the kernel looks at no memory and makes no descriptor.
-    let abi = check_long(unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, none, 0_usize, ASK_VERSION) })?;
+    let abi =
+        check_long(unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, none, 0_usize, ASK_VERSION) })?;
     Ok(abi as u32)
 }
 
-/// Gives up every capability but those in the mask, for this process and, where the kernel lets it, for all it starts.
+/// Gives up every capability but those in the mask, for this process and, where the kernel lets it, for all
+/// it starts.
 pub(crate) fn drop_capabilities(keep: u64) -> io::Result<()> {
     const VERSION_3: u32 = 0x2008_0522;
     #[repr(C)]
@@ -102,8 +107,8 @@ pub(crate) fn drop_capabilities(keep: u64) -> io::Result<()> {
         inheritable: u32,
     }
     for capability in (0..64).filter(|capability| keep & (1 << capability) == 0) {
-        // SAFETY: plain integers. A kernel without this capability, or a process that may not drop it here, is no
-        // error: `gain_no_privileges` holds in any case.
+        // SAFETY: plain integers. A kernel without this capability, or a process that may not drop it here,
+        // is no error: `gain_no_privileges` holds in any case.
         unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability as libc::c_ulong, 0, 0, 0) };
     }
     // SAFETY: plain integers.
@@ -122,13 +127,17 @@ pub(crate) fn drop_capabilities(keep: u64) -> io::Result<()> {
 }
 
 /// Writes bytes together with descriptors; the receiver gets both in one read.
-pub(crate) fn send_with_descriptors(socket: &UnixStream, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+pub(crate) fn send_with_descriptors(
+    socket: &UnixStream,
+    bytes: &[u8],
+    fds: &[BorrowedFd<'_>],
+) -> io::Result<()> {
     let mut room = Room::new();
     let size = size_of::<RawFd>() * fds.len().min(MAX_DESCRIPTORS);
     let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-    // SAFETY: an all-zero msghdr is valid; it is given one part, and a control buffer large enough for MAX_DESCRIPTORS
-    // of which CMSG_SPACE of what is sent is used. CMSG_FIRSTHDR of such a buffer is not null and its data has `size`
-    // bytes of room.
+    // SAFETY: an all-zero msghdr is valid; it is given one part, and a control buffer large enough for
+    // MAX_DESCRIPTORS of which CMSG_SPACE of what is sent is used. CMSG_FIRSTHDR of such a buffer is not null
+    // and its data has `size` bytes of room.
     let sent = unsafe {
         let mut message: libc::msghdr = std::mem::zeroed();
         message.msg_iov = &raw mut part;
@@ -158,16 +167,18 @@ pub(crate) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(
     let mut room = Room::new();
     let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     let mut received = Vec::new();
-    // SAFETY: as in `send_with_descriptors`; the kernel fills the control buffer with whole headers, of which only those
-    // that carry descriptors are read, each no further than its own length. They were made for us alone.
+    // SAFETY: as in `send_with_descriptors`; the kernel fills the control buffer with whole headers, of which
+    // only those that carry descriptors are read, each no further than its own length. They were made for us
+    // alone.
     unsafe {
         let mut message: libc::msghdr = std::mem::zeroed();
         message.msg_iov = &raw mut part;
         message.msg_iovlen = 1;
         message.msg_control = room.0.as_mut_ptr().cast();
         message.msg_controllen = size_of::<Room>() as _;
-        let count =
-            check_long(libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) as libc::c_long)?;
+        let count = check_long(
+            libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) as libc::c_long
+        )?;
         let mut control = libc::CMSG_FIRSTHDR(&raw const message);
         while !control.is_null() {
             if (*control).cmsg_level == libc::SOL_SOCKET && (*control).cmsg_type == libc::SCM_RIGHTS {

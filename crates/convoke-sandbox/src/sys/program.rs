@@ -1,5 +1,5 @@
-//! The system calls by which the host starts a program of its own: locked before it begins, and without copying the host's
-//! memory. Nothing here decides anything.
+//! The system calls by which the host starts a program of its own: locked before it begins, and without
+//! copying the host's memory. Nothing here decides anything.
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::io;
@@ -10,7 +10,8 @@ use seccompiler::BpfProgram;
 
 use super::{Pid, Waiting, check, check_long, die_with_parent, gain_no_privileges, reap};
 
-/// A program with all that it begins with. Everything is prepared whole: between the start and the exec nothing is allocated.
+/// A program with all that it begins with. Everything is prepared whole: between the start and the exec
+/// nothing is allocated.
 pub(crate) struct Launch {
     /// Where it is.
     pub(crate) program: CString,
@@ -48,33 +49,36 @@ struct Begin<'a> {
 /// Room for the child's few calls.
 const STACK: usize = 128 * 1024;
 
-/// Starts a program that ends with the calling *thread*, gains no privileges, and is held by what the launch says. If any of it
-/// fails the program does not begin.
+/// Starts a program that ends with the calling *thread*, gains no privileges, and is held by what the launch
+/// says. If any of it fails the program does not begin.
 ///
-/// A fork would copy the tables of all the host's memory for a child that needs none of it. So the child borrows that memory, as
-/// that of `posix_spawn` does, and this thread stands still until the child has become another program or has ended.
+/// A fork would copy the tables of all the host's memory for a child that needs none of it. So the child
+/// borrows that memory, as that of `posix_spawn` does, and this thread stands still until the child has
+/// become another program or has ended.
 pub(crate) fn launch(launch: &Launch) -> io::Result<Launched> {
     let pointers = |texts: &[CString]| -> Vec<*const c_char> {
         texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect()
     };
-    let (argv, envp) = (pointers(&launch.args), pointers(&launch.env));
+    let argv = pointers(&launch.args);
+    let envp = pointers(&launch.env);
     // SAFETY: takes no arguments and cannot fail.
     let parent = unsafe { libc::getpid() };
     let mut begin = Begin { launch, argv: &argv, envp: &envp, parent, failed: 0 };
     let mut stack = vec![0_u128; STACK / size_of::<u128>()];
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
     let mut ended: c_int = -1;
-    // SAFETY: the stack is ours, aligned, and given by its end, from which it grows down. Stack, `begin` and all it points to
-    // live longer than the child borrows this memory: with CLONE_VFORK the call returns when that is over. No signal is
-    // delivered to the child before its handlers are those of no program, so no code of ours but `begun` runs in it. The
-    // kernel writes one descriptor to `ended`.
+    // SAFETY: the stack is ours, aligned, and given by its end, from which it grows down. Stack, `begin` and
+    // all it points to live longer than the child borrows this memory: with CLONE_VFORK the call returns when
+    // that is over. No signal is delivered to the child before its handlers are those of no program, so no
+    // code of ours but `begun` runs in it. The kernel writes one descriptor to `ended`.
     let pid = unsafe {
         let mut all: libc::sigset_t = std::mem::zeroed();
         let mut before: libc::sigset_t = std::mem::zeroed();
         libc::sigfillset(&raw mut all);
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
         let top = stack.as_mut_ptr_range().end;
-        let pid = check(libc::clone(begun, top.cast(), flags, (&raw mut begin).cast::<c_void>(), &raw mut ended));
+        let pid =
+            check(libc::clone(begun, top.cast(), flags, (&raw mut begin).cast::<c_void>(), &raw mut ended));
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
         pid?
     };
@@ -127,7 +131,8 @@ fn become_program(begin: &Begin<'_>) -> io::Result<()> {
     for filter in launch.filters.iter() {
         lay_on(filter)?;
     }
-    // SAFETY: an all-zero set is valid and then emptied; the lists end with a null pointer and hold strings with their NUL.
+    // SAFETY: an all-zero set is valid and then emptied; the lists end with a null pointer and hold strings
+    // with their NUL.
     unsafe {
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);
@@ -136,10 +141,12 @@ fn become_program(begin: &Begin<'_>) -> io::Result<()> {
     }
 }
 
-/// Every signal does by default what it does to a new program, the broken pipe included, which the host ignores.
+/// Every signal does by default what it does to a new program, the broken pipe included, which the host
+/// ignores.
 fn forget_handlers() {
     for signal in 1..=libc::SIGRTMAX() {
-        // SAFETY: plain integers. Two signals cannot be changed, and some numbers are the C library's own; then nothing happens.
+        // SAFETY: plain integers. Two signals cannot be changed, and some numbers are the C library's own;
+        // then nothing happens.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
 }
@@ -150,9 +157,12 @@ fn restrict(ruleset: RawFd) -> io::Result<()> {
 }
 
 fn lay_on(filter: &BpfProgram) -> io::Result<()> {
-    let program = libc::sock_fprog { len: filter.len() as libc::c_ushort, filter: filter.as_ptr().cast_mut().cast() };
-    // SAFETY: the kernel reads `len` instructions, which have the layout of its own, and one record that says where they are.
-    let laid = unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program) };
+    let program =
+        libc::sock_fprog { len: filter.len() as libc::c_ushort, filter: filter.as_ptr().cast_mut().cast() };
+    // SAFETY: the kernel reads `len` instructions, which have the layout of its own, and one record that says
+    // where they are.
+    let laid =
+        unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program) };
     check_long(laid).map(drop)
 }
 

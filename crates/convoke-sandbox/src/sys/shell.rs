@@ -1,5 +1,5 @@
-//! The system calls by which the helper deals with its bash: files that it alone can change, gates, and the news that
-//! bash has taken in a part of its script. Nothing here decides anything.
+//! The system calls by which the helper deals with its bash: files that it alone can change, gates, and the
+//! news that bash has taken in a part of its script. Nothing here decides anything.
 
 use std::ffi::{CString, c_int};
 use std::io;
@@ -17,7 +17,7 @@ pub(crate) fn make_fifo(path: &Path) -> io::Result<()> {
     check(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }).map(drop)
 }
 
-/// A file in memory that is written through this mapping alone: it is sealed against everybody else who holds it.
+/// A file in memory that is written through this mapping alone: seals keep other processes from writing.
 pub(crate) struct Text {
     file: OwnedFd,
     mapping: NonNull<u8>,
@@ -38,14 +38,16 @@ impl Text {
         }
         // SAFETY: the name is a literal with its NUL; the result is a new descriptor that we alone own.
         let file = unsafe {
-            let fd = check(libc::memfd_create(c"command".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING))?;
+            let fd =
+                check(libc::memfd_create(c"command".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING))?;
             OwnedFd::from_raw_fd(fd)
         };
         // SAFETY: plain integers and an open descriptor.
         check(unsafe { libc::ftruncate(file.as_raw_fd(), size) })?;
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping at a place that the kernel chooses, of a file that has this size.
-        let at = unsafe { libc::mmap(std::ptr::null_mut(), room, access, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+        let at =
+            unsafe { libc::mmap(std::ptr::null_mut(), room, access, libc::MAP_SHARED, file.as_raw_fd(), 0) };
         let mapping = NonNull::new(at.cast::<u8>()).filter(|_| at != libc::MAP_FAILED);
         let mapping = mapping.ok_or_else(io::Error::last_os_error)?;
         let text = Self { file, mapping, room, filled: false };
@@ -61,7 +63,8 @@ impl Text {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         if !std::mem::replace(&mut self.filled, true) {
-            // SAFETY: the mapping has `room` bytes, which the seals keep from shrinking, and is ours alone to write.
+            // SAFETY: the mapping has `room` bytes, which the seals keep from shrinking, and is ours alone to
+            // write.
             unsafe { std::ptr::write_bytes(self.mapping.as_ptr(), b'\n', self.room) };
         }
         // SAFETY: as above.
@@ -117,6 +120,7 @@ pub(crate) fn is_all_read(socket: BorrowedFd<'_>) -> io::Result<bool> {
     let mut count: c_int = 0;
     // SAFETY: the request writes one int, for which `count` has room.
     check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &raw mut count) })?;
-    // The kernel counts its own records, which are larger than this, and takes the last one off a moment after the news.
+    // The kernel counts its own records, which are larger than this, and takes the last one off a moment
+    // after the news.
     Ok(count <= 1)
 }

@@ -14,8 +14,8 @@ pub(crate) fn is_pipe(fd: BorrowedFd<'_>) -> bool {
         .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Fifo)
 }
 
-/// The kernel kills this process when the other end of this pipe, into which nothing is ever written, is closed. Unlike a
-/// death signal it does not depend on which of the parent's threads lives on.
+/// The kernel kills this process when the other end of this pipe, into which nothing is ever written, is
+/// closed. Unlike a death signal it does not depend on which of the parent's threads lives on.
 pub(crate) fn die_when_closed(pipe: BorrowedFd<'_>) -> io::Result<()> {
     let fd = pipe.as_raw_fd();
     // SAFETY: the descriptor is open and all arguments are plain integers.
@@ -24,7 +24,7 @@ pub(crate) fn die_when_closed(pipe: BorrowedFd<'_>) -> io::Result<()> {
         check(libc::fcntl(fd, F_SETSIG, libc::SIGKILL))?;
         let flags = check(libc::fcntl(fd, libc::F_GETFL))?;
         check(libc::fcntl(fd, libc::F_SETFL, flags | libc::O_ASYNC))?;
-        // Whoever sets the flag on something that cannot do it is told nothing.
+        // The kernel gives no error for a descriptor that cannot do it, so the flag is read back.
         if check(libc::fcntl(fd, libc::F_GETFL))? & libc::O_ASYNC == 0 {
             return Err(io::ErrorKind::Unsupported.into());
         }
@@ -43,8 +43,8 @@ pub(crate) fn default_faults() -> io::Result<()> {
     Ok(())
 }
 
-/// All threads take their memory from one heap: further ones reserve much more than they use, and count processors by
-/// reading files.
+/// All threads take their memory from one heap: further ones reserve much more than they use, and count
+/// processors by reading files.
 pub(crate) fn keep_one_heap() {
     #[cfg(target_env = "gnu")]
     // SAFETY: plain integers. A refusal only costs memory.

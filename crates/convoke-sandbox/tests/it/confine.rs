@@ -1,5 +1,5 @@
-//! Policies as commands meet them: each access in each set of layers, and once more as an ordinary user. Escapes by trickery
-//! have a suite of their own; here is what must work and what must plainly fail.
+//! Policies as commands meet them: each access in each set of layers, and once more as an ordinary user.
+//! Escapes by trickery have a suite of their own; here is what must work and what must plainly fail.
 
 mod faults;
 mod files;
@@ -103,10 +103,16 @@ impl World {
             limits: Limits::default(),
             workspace: self.at("home/project"),
             private: self.at("state").join(agent),
-            hidden: vec![self.at("home"), self.at("journal"), self.at("journal-to-come/db"), self.at("state")],
+            hidden: vec![
+                self.at("home"),
+                self.at("journal"),
+                self.at("journal-to-come/db"),
+                self.at("state"),
+            ],
             readable: vec![self.at("home/out")],
             caches: vec![self.at("home/.cache/tool")],
             masked: vec![self.at("home/.cache/tool/credentials")],
+            own_git: None,
         }
     }
 
@@ -128,7 +134,12 @@ impl World {
         }
     }
 
-    pub(crate) async fn restored(&self, set: LayerSet, policy: Policy, restored: Option<ShellState>) -> Inside {
+    pub(crate) async fn restored(
+        &self,
+        set: LayerSet,
+        policy: Policy,
+        restored: Option<ShellState>,
+    ) -> Inside {
         let shell = Shell::start(self.config(set, policy, restored)).await.unwrap();
         Inside { shell, full: self.at("full output") }
     }
@@ -142,15 +153,22 @@ pub(crate) struct Inside {
 
 impl Inside {
     pub(crate) async fn run(&mut self, command: &str) -> Finished {
-        let command =
-            RunCommand { command: command.to_owned(), deadline: LONG, output: OutputSpec::new(self.full.clone()) };
+        let command = RunCommand {
+            command: command.to_owned(),
+            deadline: LONG,
+            output: OutputSpec::new(self.full.clone()),
+        };
         self.shell.run(command, std::future::pending()).await.unwrap()
     }
 
     /// Runs a command that must succeed, and compares what it printed.
     pub(crate) async fn check(&mut self, command: &str, text: &str) {
         let finished = self.run(command).await;
-        assert_eq!((finished.output.text.as_str(), &finished.ending), (text, &Ending::Exited(0)), "{command}");
+        assert_eq!(
+            (finished.output.text.as_str(), &finished.ending),
+            (text, &Ending::Exited(0)),
+            "{command}"
+        );
     }
 
     /// Runs a command that must fail.
@@ -192,13 +210,16 @@ async fn a_policy_that_cannot_be_meant_is_refused_in_words() {
         layers: Some(LayerSet::Landlock),
     };
     let unheld = ShellConfig { layers: None, ..config.clone() };
-    assert!(matches!(Shell::start(unheld).await, Err(convoke_sandbox::Error::NotHeld)), "never unconfined by omission");
+    assert!(
+        matches!(Shell::start(unheld).await, Err(convoke_sandbox::Error::NotHeld)),
+        "never unconfined by omission"
+    );
     let error = Shell::start(config).await.unwrap_err();
     assert!(error.to_string().contains("lies in the workspace"), "{error}");
 }
 
-/// These tests as another process runs them: started by `wrapper`, with a temporary directory that everybody may enter.
-/// Each filter names a test.
+/// These tests as another process runs them: started by `wrapper`, with a temporary directory that every user
+/// may enter. Each filter names a test.
 fn again(wrapper: &[&str], temporary: &Path, filters: &[&str]) {
     let programs = TempDir::new().unwrap();
     std::fs::set_permissions(programs.path(), PermissionsExt::from_mode(0o755)).unwrap();
@@ -227,7 +248,8 @@ mod outside {
     const SOME: [&str; 5] =
         ["writes_land", "git_metadata", "a_throwaway_copy", "nothing_lives_on", "confine::the_probe"];
 
-    pub(super) const AS_NOBODY: [&str; 6] = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"];
+    pub(super) const AS_NOBODY: [&str; 6] =
+        ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"];
 
     pub(super) fn open_directory() -> TempDir {
         let dir = TempDir::new().unwrap();
@@ -268,7 +290,8 @@ mod outside {
             place,
             place,
         ];
-        // The third is what many containers look like: parts of /proc are covered, so no other can be mounted.
+        // The third is what many containers look like: parts of /proc are covered, so no other can be
+        // mounted.
         for proc in [&[][..], &["--proc", "/proc"], &["--proc", "/proc", "--tmpfs", "/proc/fs"]] {
             let user = if root() { &AS_NOBODY[..] } else { &[] };
             // In the first the numbers in /proc are those of another namespace, so this one is left out.
@@ -297,14 +320,16 @@ mod outside {
             at.to_str().unwrap().to_owned()
         };
         // An overlay over an overlay is as deep as the kernel goes.
-        let [lower, upper, work, once, upper2, work2, twice] = ["l", "u", "w", "once", "u2", "w2", "twice"].map(at);
+        let [lower, upper, work, once, upper2, work2, twice] =
+            ["l", "u", "w", "once", "u2", "w2", "twice"].map(at);
         let script = format!(
             "mount -t overlay o -o lowerdir={lower},upperdir={upper},workdir={work} {once} && \
              mount -t overlay o -o lowerdir={lower}:{once},upperdir={upper2},workdir={work2} {twice} && \
              chmod 777 {twice} && TMPDIR={twice} && export TMPDIR && \"$@\""
         );
         for user in [&[][..], &AS_NOBODY[..]] {
-            let wrapper: Vec<&str> = ["unshare", "-m", "sh", "-c", &script, "sh"].iter().chain(user).copied().collect();
+            let wrapper: Vec<&str> =
+                ["unshare", "-m", "sh", "-c", &script, "sh"].iter().chain(user).copied().collect();
             again(&wrapper, dir.path(), &SOME);
         }
     }

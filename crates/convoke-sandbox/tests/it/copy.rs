@@ -17,13 +17,13 @@ fn like_commands() -> Sight {
 }
 
 /// A tree at `tree` and a place for its copy at `private/copy`.
-struct Place {
+struct TreeAndCopy {
     _dir: TempDir,
     tree: PathBuf,
     copy: PathBuf,
 }
 
-impl Place {
+impl TreeAndCopy {
     fn new(files: &[(&str, &str)]) -> Self {
         let dir = TempDir::new().unwrap();
         let base = dir.path().canonicalize().unwrap();
@@ -86,7 +86,7 @@ fn git(directory: &Path, args: &[&str]) -> String {
 
 #[test]
 fn tracked_and_untracked_files_are_copied_and_ignored_ones_are_named() {
-    let place = Place::new(&[
+    let place = TreeAndCopy::new(&[
         (".gitignore", "target\n*.log\n"),
         ("src/a.rs", "a"),
         ("target/huge", "x"),
@@ -104,7 +104,7 @@ fn tracked_and_untracked_files_are_copied_and_ignored_ones_are_named() {
 
 #[test]
 fn git_works_in_the_copy_as_in_the_tree() {
-    let place = Place::new(&[("a", "one\n"), ("b", "one\n")]);
+    let place = TreeAndCopy::new(&[("a", "one\n"), ("b", "one\n")]);
     place.git("", &["init", "-q"]);
     place.git("", &["add", "."]);
     place.git("", &["commit", "-qm", "first"]);
@@ -119,8 +119,12 @@ fn git_works_in_the_copy_as_in_the_tree() {
 
 #[test]
 fn a_worktree_and_a_repository_within_keep_their_own_git() {
-    let place =
-        Place::new(&[("main/a", "a"), ("other/x", "x"), ("other/ignored", "i"), ("other/.gitignore", "ignored\n")]);
+    let place = TreeAndCopy::new(&[
+        ("main/a", "a"),
+        ("other/x", "x"),
+        ("other/ignored", "i"),
+        ("other/.gitignore", "ignored\n"),
+    ]);
     place.git("main", &["init", "-q"]);
     place.git("main", &["add", "."]);
     place.git("main", &["commit", "-qm", "first"]);
@@ -146,15 +150,20 @@ fn a_worktree_and_a_repository_within_keep_their_own_git() {
     place.check(&expected);
     assert_eq!(copied.left_out, [PathBuf::from("other/ignored")]);
     for within in [".", "sub", "other"] {
-        let (tree, copy) = (place.tree.join("side").join(within), place.copy.join(within));
+        let tree = place.tree.join("side").join(within);
+        let copy = place.copy.join(within);
         assert_eq!(git(&copy, &["rev-parse", "HEAD"]), git(&tree, &["rev-parse", "HEAD"]), "{within}");
-        assert_eq!(git(&copy, &["status", "--short", "--ignored=no"]), git(&tree, &["status", "--short"]), "{within}");
+        assert_eq!(
+            git(&copy, &["status", "--short", "--ignored=no"]),
+            git(&tree, &["status", "--short"]),
+            "{within}"
+        );
     }
 }
 
 #[test]
 fn without_git_everything_is_copied_empty_directories_too() {
-    let place = Place::new(&[("a/b/c", "c"), (".gitignore", "a\n")]);
+    let place = TreeAndCopy::new(&[("a/b/c", "c"), (".gitignore", "a\n")]);
     fs::create_dir_all(place.tree.join("empty/er")).unwrap();
     let copied = place.copied();
     place.check(&[".gitignore", "a/", "a/b/", "a/b/c", "empty/", "empty/er/"]);
@@ -163,14 +172,14 @@ fn without_git_everything_is_copied_empty_directories_too() {
 
 #[test]
 fn a_broken_repository_is_copied_as_if_git_were_not_there() {
-    let place = Place::new(&[("a", "a"), (".git/config", "[core\n"), (".git/objects/x", "x")]);
+    let place = TreeAndCopy::new(&[("a", "a"), (".git/config", "[core\n"), (".git/objects/x", "x")]);
     place.copied();
     place.check(&[".git", "a"]);
 }
 
 #[test]
 fn a_directory_of_a_repository_is_copied_by_its_rules_unless_it_is_ignored_as_a_whole() {
-    let place = Place::new(&[
+    let place = TreeAndCopy::new(&[
         (".gitignore", "out\n*.o\n"),
         ("part/a", "a"),
         ("part/a.o", "o"),
@@ -181,15 +190,18 @@ fn a_directory_of_a_repository_is_copied_by_its_rules_unless_it_is_ignored_as_a_
     let copied = make_copy(&place.tree.join("part"), &place.copy, ROOMY, &like_commands()).unwrap();
     place.check(&["a"]);
     assert_eq!(copied.left_out, [PathBuf::from("a.o")]);
-    let other =
-        Place { copy: place.copy.with_file_name("other"), tree: place.tree.clone(), _dir: TempDir::new().unwrap() };
+    let other = TreeAndCopy {
+        copy: place.copy.with_file_name("other"),
+        tree: place.tree.clone(),
+        _dir: TempDir::new().unwrap(),
+    };
     make_copy(&place.tree.join("out"), &other.copy, ROOMY, &like_commands()).unwrap();
     other.check(&["a", "a.o"]);
 }
 
 #[test]
 fn modes_times_and_links_are_kept_and_hard_links_are_cut() {
-    let place = Place::new(&[("run", "#!"), ("d/plain", "p"), ("locked/in", "i")]);
+    let place = TreeAndCopy::new(&[("run", "#!"), ("d/plain", "p"), ("locked/in", "i")]);
     let long_ago = SystemTime::UNIX_EPOCH + Duration::new(1_000_000_000, 123_456_789);
     fs::set_permissions(place.tree.join("run"), fs::Permissions::from_mode(0o4751)).unwrap();
     fs::set_permissions(place.tree.join("locked"), fs::Permissions::from_mode(0o555)).unwrap();
@@ -202,13 +214,14 @@ fn modes_times_and_links_are_kept_and_hard_links_are_cut() {
     place.copied();
     place.check(&["also", "d/", "d/dangling", "d/plain", "locked/", "locked/in", "run", "to directory"]);
     let of = |path: &str| place.copy.join(path).symlink_metadata().unwrap();
-    // The set-user-id bit is not carried over: the copy belongs to whoever made it.
+    // The set-user-id bit is not carried over: the copy belongs to the user that made it.
     assert_eq!((of("run").mode() & 0o7777, of("locked").mode() & 0o7777), (0o751, 0o555));
     assert_eq!((of("run").modified().unwrap(), of("d").modified().unwrap()), (long_ago, long_ago));
     assert_eq!((of("run").nlink(), of("also").nlink()), (1, 1));
     assert_eq!(fs::read_link(place.copy.join("d/dangling")).unwrap(), Path::new("/nowhere/at all"));
     assert_eq!(fs::read_link(place.copy.join("to directory")).unwrap(), Path::new("d"));
-    let (was, is) = (place.tree.join("d/dangling").symlink_metadata().unwrap(), of("d/dangling"));
+    let was = place.tree.join("d/dangling").symlink_metadata().unwrap();
+    let is = of("d/dangling");
     assert_eq!(is.modified().unwrap(), was.modified().unwrap());
     fs::set_permissions(place.tree.join("locked"), fs::Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(place.copy.join("locked"), fs::Permissions::from_mode(0o755)).unwrap();
@@ -216,7 +229,7 @@ fn modes_times_and_links_are_kept_and_hard_links_are_cut() {
 
 #[test]
 fn what_is_no_file_is_left_out_and_named() {
-    let place = Place::new(&[("a", "a")]);
+    let place = TreeAndCopy::new(&[("a", "a")]);
     let _socket = std::os::unix::net::UnixListener::bind(place.tree.join("socket")).unwrap();
     assert!(Command::new("mkfifo").arg(place.tree.join("pipe")).status().unwrap().success());
     assert_eq!(place.copied().left_out, [PathBuf::from("pipe"), PathBuf::from("socket")]);
@@ -225,7 +238,7 @@ fn what_is_no_file_is_left_out_and_named() {
 
 #[test]
 fn a_directory_that_has_become_a_link_is_not_followed() {
-    let place = Place::new(&[("d/secret", "harmless")]);
+    let place = TreeAndCopy::new(&[("d/secret", "harmless")]);
     place.git("", &["init", "-q"]);
     place.git("", &["add", "."]);
     // Git still lists d/secret, which now leads out of the tree.
@@ -241,7 +254,7 @@ fn a_directory_that_has_become_a_link_is_not_followed() {
 
 #[test]
 fn a_finished_copy_keeps_what_was_written_into_it() {
-    let place = Place::new(&[("a", "a"), ("b", "b")]);
+    let place = TreeAndCopy::new(&[("a", "a"), ("b", "b")]);
     let first = place.copied();
     fs::write(place.copy.join("a"), "changed by the agent").unwrap();
     fs::remove_file(place.copy.join("b")).unwrap();
@@ -253,7 +266,7 @@ fn a_finished_copy_keeps_what_was_written_into_it() {
 
 #[test]
 fn an_unfinished_copy_is_made_anew() {
-    let place = Place::new(&[("a", "a")]);
+    let place = TreeAndCopy::new(&[("a", "a")]);
     fs::create_dir_all(place.copy.join("half/done")).unwrap();
     fs::set_permissions(place.copy.join("half"), fs::Permissions::from_mode(0o500)).unwrap();
     place.copied();
@@ -262,7 +275,7 @@ fn an_unfinished_copy_is_made_anew() {
 
 #[test]
 fn a_tree_beyond_the_cap_is_refused_with_numbers_and_nothing_is_left() {
-    let place = Place::new(&[("a", "12345"), ("b", "12345"), ("c", "12345")]);
+    let place = TreeAndCopy::new(&[("a", "12345"), ("b", "12345"), ("c", "12345")]);
     for cap in [CopyCap { files: 2, bytes: 1000 }, CopyCap { files: 1000, bytes: 14 }] {
         let error = make_copy(&place.tree, &place.copy, cap, &like_commands()).unwrap_err();
         assert!(matches!(error, CopyError::TooLarge { files: 3, bytes: 15, .. }), "{error:?}");
@@ -277,14 +290,14 @@ fn a_tree_beyond_the_cap_is_refused_with_numbers_and_nothing_is_left() {
 
 #[test]
 fn a_copy_within_its_own_tree_is_refused() {
-    let place = Place::new(&[("a/b", "b")]);
+    let place = TreeAndCopy::new(&[("a/b", "b")]);
     let error = make_copy(&place.tree, &place.tree.join("a/copy"), ROOMY, &like_commands()).unwrap_err();
     assert!(matches!(error, CopyError::Inside { .. }), "{error:?}");
 }
 
 #[test]
 fn many_files_are_copied_and_found_again_at_once() {
-    let place = Place::new(&[]);
+    let place = TreeAndCopy::new(&[]);
     for number in 0..2_000 {
         place.write(
             &format!("d{}/e{}/f{number}.txt", number % 20, number % 100),

@@ -29,14 +29,21 @@ fn kind(note: Option<String>) -> &'static str {
 /// Fails with this output where everything is closed.
 fn check(output: &str, expected: &str) {
     let policy = policy(Access::Workspace, Network::Off);
-    assert_eq!(kind(likely_denial(output, Some(1), &policy, Some(LayerSet::Namespaces))), expected, "{output}");
+    assert_eq!(
+        kind(likely_denial(output, Some(1), &policy, Some(LayerSet::Namespaces))),
+        expected,
+        "{output}"
+    );
 }
 
 #[test]
 fn a_host_that_cannot_be_reached_is_noted_and_one_on_this_machine_is_not() {
     let policy = policy(Access::Workspace, Network::Off);
     let note = |text: &str| likely_denial(text, Some(7), &policy, Some(LayerSet::Namespaces));
-    assert!(note("curl: (7) Failed to connect to 1.1.1.1 port 80 after 0 ms: Couldn't connect to server").is_some());
+    assert!(
+        note("curl: (7) Failed to connect to 1.1.1.1 port 80 after 0 ms: Couldn't connect to server")
+            .is_some()
+    );
     assert!(note("curl: (7) Failed to connect to localhost port 80: Couldn't connect to server").is_none());
 }
 
@@ -161,8 +168,9 @@ fn the_note_says_what_is_allowed_and_what_would_widen_it() {
     let note = |output: &str, code, access, network, set| {
         likely_denial(output, Some(code), &policy(access, network), Some(set)).unwrap()
     };
-    let has =
-        |note: String, words: &[&str]| words.iter().for_each(|word| assert!(note.contains(word), "{word}: {note}"));
+    let has = |note: String, words: &[&str]| {
+        words.iter().for_each(|word| assert!(note.contains(word), "{word}: {note}"))
+    };
     let denied = "Permission denied";
     let copy = note(denied, 1, Access::ReadOnly, Network::Off, LayerSet::Landlock);
     has(copy, &["policy is read-only", "copy of /w at /private/copy", "--sandbox workspace"]);
@@ -176,10 +184,17 @@ fn the_note_says_what_is_allowed_and_what_would_widen_it() {
     let proxied = "connect to 127.0.0.1 port 3128: Connection refused";
     let listed = note(proxied, 7, Access::ReadOnly, hosts, LayerSet::Namespaces);
     has(listed, &["h0.example, h1.example", "and 2 more", "--network-allow HOST"]);
-    let none = note("Network is unreachable", 1, Access::ReadOnly, Network::Hosts(vec![]), LayerSet::Namespaces);
+    let none =
+        note("Network is unreachable", 1, Access::ReadOnly, Network::Hosts(vec![]), LayerSet::Namespaces);
     has(none, &["HTTPS_PROXY: none"]);
     let limit = note("", 153, Access::ReadOnly, Network::Off, LayerSet::Namespaces);
     has(limit, &["4 GiB of memory", "512 processes", "files of 2 GiB", "4096 open files"]);
-    let odd = Policy { limits: Limits { memory: 1500, ..Limits::default() }, ..policy(Access::ReadOnly, Network::Off) };
-    has(likely_denial("MemoryError", Some(1), &odd, Some(LayerSet::Landlock)).unwrap(), &["1500 bytes of memory"]);
+    let odd = Policy {
+        limits: Limits { memory: 1500, ..Limits::default() },
+        ..policy(Access::ReadOnly, Network::Off)
+    };
+    has(
+        likely_denial("MemoryError", Some(1), &odd, Some(LayerSet::Landlock)).unwrap(),
+        &["1500 bytes of memory"],
+    );
 }

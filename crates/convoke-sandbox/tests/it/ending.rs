@@ -22,7 +22,8 @@ in_both_holds! {
 
 async fn a_deadline_kills_all_the_command_started_and_nothing_older(hold: HoldChoice) {
     let mut desk = Desk::new(hold).await;
-    let (older, newer) = (unique_seconds(), unique_seconds());
+    let older = unique_seconds();
+    let newer = unique_seconds();
     // The older job goes on making children of its own.
     desk.check(&format!("(while :; do sleep {older}; done) & plain=1; f() {{ echo f; }}"), 0, "").await;
     until("the job sleeps", || sleepers(&older) == 1).await;
@@ -56,7 +57,11 @@ async fn loops_and_waits_end_at_the_deadline_and_the_shell_stays(hold: HoldChoic
     ];
     for command in endless {
         let finished = desk.run_within(&command, Duration::from_millis(300)).await;
-        assert_eq!((&finished.ending, &finished.shell_replaced), (&Ending::DeadlinePassed, &None), "{command}");
+        assert_eq!(
+            (&finished.ending, &finished.shell_replaced),
+            (&Ending::DeadlinePassed, &None),
+            "{command}"
+        );
         assert!(!finished.output.text.contains("no\n"), "{command}: {finished:?}");
         desk.check("set +m; echo $mark", 0, "here\n").await;
     }
@@ -66,7 +71,8 @@ async fn loops_and_waits_end_at_the_deadline_and_the_shell_stays(hold: HoldChoic
 async fn a_shell_that_does_not_react_is_replaced(hold: HoldChoice) {
     let mut desk = Desk::new(hold).await;
     desk.check("cd /usr; export KEPT=1", 0, "").await;
-    for command in ["trap '' RTMAX; while :; do :; done", "kill -STOP $$", "mkfifo /tmp/no/such; exec 3<> <(:); set -n"]
+    for command in
+        ["trap '' RTMAX; while :; do :; done", "kill -STOP $$", "mkfifo /tmp/no/such; exec 3<> <(:); set -n"]
     {
         let finished = desk.run_within(command, SHORT).await;
         if finished.shell_replaced.is_none() {
@@ -75,7 +81,10 @@ async fn a_shell_that_does_not_react_is_replaced(hold: HoldChoice) {
             assert_eq!((next.ending, next.output.text.as_str()), (Ending::Unknown, ""), "{command}");
             assert!(next.shell_replaced.is_some(), "{command}");
         } else {
-            assert!(matches!(finished.ending, Ending::DeadlinePassed | Ending::Unknown), "{command}: {finished:?}");
+            assert!(
+                matches!(finished.ending, Ending::DeadlinePassed | Ending::Unknown),
+                "{command}: {finished:?}"
+            );
         }
         desk.check("pwd; echo $KEPT", 0, "/usr\n1\n").await;
     }
@@ -84,8 +93,9 @@ async fn a_shell_that_does_not_react_is_replaced(hold: HoldChoice) {
 async fn a_flood_of_forks_ends(hold: HoldChoice) {
     let mut desk = Desk::new(hold).await;
     let seconds = unique_seconds();
-    let command =
-        format!("for i in $(seq 200); do (setsid sleep {seconds} & ) ; done; f() {{ (f) ; }}; sleep {seconds}");
+    let command = format!(
+        "for i in $(seq 200); do (setsid sleep {seconds} & ) ; done; f() {{ (f) ; }}; sleep {seconds}"
+    );
     let finished = desk.run_within(&command, Duration::from_secs(3)).await;
     assert_eq!((finished.ending, sleepers(&seconds)), (Ending::DeadlinePassed, 0));
     let chain = "f() { sleep 0.01; (f &) ; }; f; f; f; sleep 1000";
@@ -120,7 +130,10 @@ async fn a_dropped_run_is_ended_before_the_next(hold: HoldChoice) {
 
 /// Processes that try to get away, in the background.
 fn escapees(seconds: &str) -> String {
-    format!("sleep {seconds} & nohup sleep {seconds} >/dev/null 2>&1 & (setsid bash -c 'sleep {seconds} & wait' &)")
+    format!(
+        "sleep {seconds} & nohup sleep {seconds} >/dev/null 2>&1 & (setsid bash -c 'sleep {seconds} & wait' \
+            &)"
+    )
 }
 
 async fn stopping_leaves_nothing(hold: HoldChoice) {

@@ -1,6 +1,7 @@
-//! The escape suite: many ways out, each tried in a small machine of its own under both confining policies and each set of
-//! layers, as root and as an ordinary user. One counts only if it gets out where nothing is confined. Nobody escapes the full
-//! set; what the fallback set lets through is listed here and, by the same names, in `docs/sandbox.md`.
+//! The escape suite: many ways out, each tried in a small machine of its own under both confining policies
+//! and each set of layers, as root and as an ordinary user. One counts only if it gets out where nothing is
+//! confined. No attempt escapes the full set; what the fallback set lets through is listed here and, by the
+//! same names, in `docs/sandbox.md`.
 //!
 //! `cargo test -p convoke-sandbox --test it escape -- --nocapture` prints the table.
 
@@ -29,13 +30,13 @@ use tokio::task::JoinSet;
 use self::attempt::{Attempt, Came, Cell};
 use crate::{helper, readable_copy};
 
-/// The user `nobody` of most systems.
+/// The unprivileged user of most systems.
 const NOBODY: &str = "65534";
 
 /// Attempts at one time.
 const AT_ONCE: usize = 10;
 
-/// For whom it holds.
+/// For which users it holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Who {
     Everybody,
@@ -80,7 +81,8 @@ const KNOWN_WEAKER: &[(&str, &str, Who)] = &[
     ("truncate", "truncation", Who::Everybody),
 ];
 
-/// Sentences of [`Held::weaker`] that say what does not work inside, or how long a limit takes, and so let nothing through.
+/// Sentences of [`Held::weaker`] that say what does not work inside, or how long a limit takes, and so let
+/// nothing through.
 const NO_WAY_OUT: &[&str] = &["listing", "devices", "loopback", "copy", "caches", "bursts", "disk"];
 
 fn all() -> Vec<Attempt> {
@@ -93,7 +95,8 @@ enum Column {
     Namespaces,
     /// Landlock below the pid namespace that holds the processes.
     Landlock,
-    /// Landlock where there is no namespace at all. Only what depends on processes is tried: the rest does not change.
+    /// Landlock where there is no namespace at all. Only what depends on processes is tried: the rest does
+    /// not change.
     LandlockAlone,
 }
 
@@ -121,7 +124,7 @@ impl Column {
 /// The two halves take turns: a machine that is too busy makes every limit late.
 static TURN: Mutex<()> = Mutex::const_new(());
 
-/// Nothing is confined, and no namespace hides anybody.
+/// Nothing is confined, and no namespace hides any process.
 const OFF: Cell = Cell { access: Access::Off, set: None, hold: HoldChoice::Subreaper };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 10)]
@@ -134,7 +137,8 @@ async fn nobody_escapes() {
     let layers = probe(&helper(), None, Path::new("/nowhere")).await.unwrap();
     let free = run(&attempts, OFF).await;
     let succeeds = |attempt: &Attempt| free[attempt.name].escaped;
-    let (counted, failing): (Vec<Attempt>, Vec<Attempt>) = attempts.iter().partition(|attempt| succeeds(attempt));
+    let (counted, failing): (Vec<Attempt>, Vec<Attempt>) =
+        attempts.iter().partition(|attempt| succeeds(attempt));
     let listed: Vec<&str> = failing.iter().map(|attempt| attempt.name).collect();
     println!(
         "as user {}: {} attempts, of which {} get out where nothing is confined",
@@ -149,7 +153,10 @@ async fn nobody_escapes() {
         (*tried, *out) = (*tried + 1, *out + usize::from(succeeds(attempt)));
     }
     println!("by family (tried, get out): {families:?}");
-    println!("{:>15} {:>10} {:>6} {:>21} {:>8}", "layers", "policy", "tried", "succeeded unconfined", "escaped");
+    println!(
+        "{:>15} {:>10} {:>6} {:>21} {:>8}",
+        "layers", "policy", "tried", "succeeded unconfined", "escaped"
+    );
     let mut wrong = Vec::new();
     for column in [Column::Namespaces, Column::Landlock, Column::LandlockAlone] {
         for access in [Access::ReadOnly, Access::Workspace] {
@@ -164,11 +171,13 @@ async fn nobody_escapes() {
             let concerned: Vec<Attempt> = attempts.iter().filter(concerns).copied().collect();
             let came = run(&concerned, column.cell(access)).await;
             let counting = concerned.iter().filter(|attempt| succeeds(attempt)).count();
-            let escaped: BTreeSet<&str> = came.iter().filter(|(_, came)| came.escaped).map(|(name, _)| *name).collect();
+            let escaped: BTreeSet<&str> =
+                came.iter().filter(|(_, came)| came.escaped).map(|(name, _)| *name).collect();
             let expected: BTreeSet<&str> = let_through(&held)
                 .filter(|name| concerned.iter().any(|one| one.name == *name && succeeds(one)))
                 .collect();
-            let (column, access) = (format!("{column:?}"), format!("{access:?}"));
+            let column = format!("{column:?}");
+            let access = format!("{access:?}");
             let took = since.elapsed();
             println!(
                 "{column:>15} {access:>10} {:>6} {counting:>21} {:>8}   {took:.1?}",
@@ -179,9 +188,12 @@ async fn nobody_escapes() {
                 println!("{:>26}   {name}", "escaped:");
             }
             // A control group ends what a killed helper leaves behind, where there is one.
-            let either = |name: &str| name == "helper-killed" && expected.contains(name) && layers.cgroup.works;
+            let either =
+                |name: &str| name == "helper-killed" && expected.contains(name) && layers.cgroup.works;
             let held_by_chance = |name: &str| world::stand_in_what_is_covered() && !escaped.contains(name);
-            for name in escaped.symmetric_difference(&expected).filter(|name| !either(name) && !held_by_chance(name)) {
+            for name in
+                escaped.symmetric_difference(&expected).filter(|name| !either(name) && !held_by_chance(name))
+            {
                 wrong.push(format!("{column} {access}: {name}: {:?}", came[name]));
             }
             for (name, came) in came.iter().filter(|(_, came)| !came.alive) {
@@ -196,10 +208,11 @@ async fn nobody_escapes() {
 
 /// The attempts that this hold is known to let through.
 fn let_through(held: &Held) -> impl Iterator<Item = &'static str> {
-    let said: BTreeSet<String> = held.weaker.iter().map(|line| line.split(':').next().unwrap().to_owned()).collect();
+    let said: BTreeSet<String> =
+        held.weaker.iter().map(|line| line.split(':').next().unwrap().to_owned()).collect();
     let root = user() == "0";
     let known = KNOWN_WEAKER.iter().filter(move |(.., who)| *who == Who::Everybody || !root);
-    // Nobody can be sent a signal who is not seen.
+    // A process that is not seen cannot be sent a signal.
     let seen = said.contains("processes");
     known
         .filter(move |(_, sentence, _)| said.contains(*sentence) && (seen || *sentence != "signals"))
@@ -219,7 +232,7 @@ async fn run(attempts: &[Attempt], cell: Cell) -> BTreeMap<&'static str, Came> {
     running.join_all().await.into_iter().collect()
 }
 
-/// Whoever is root has to look at both halves; whoever is not says that one was not run.
+/// Root runs both halves; an ordinary user says that the half for root was not run.
 #[test]
 fn nobody_escapes_as_an_ordinary_user() {
     if user() != "0" {
@@ -228,10 +241,8 @@ fn nobody_escapes_as_an_ordinary_user() {
     }
     let _turn = TURN.blocking_lock();
     let worlds = worlds_for_everybody();
-    let (helper, tests) = (
-        readable_copy(&helper().program, worlds.path()),
-        readable_copy(&std::env::current_exe().unwrap(), worlds.path()),
-    );
+    let helper = readable_copy(&helper().program, worlds.path());
+    let tests = readable_copy(&std::env::current_exe().unwrap(), worlds.path());
     let output = Command::new("setpriv")
         .args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"])
         .arg(tests)
@@ -248,7 +259,7 @@ fn nobody_escapes_as_an_ordinary_user() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A directory that everybody reaches, outside of `/tmp` where it can be had.
+/// A directory that every user reaches, outside of `/tmp` where it can be had.
 fn worlds_for_everybody() -> TempDir {
     let places = [env!("CARGO_TARGET_TMPDIR"), "/opt", "/srv", "/var/lib", "/tmp"];
     let found = places.iter().find_map(|place| {
@@ -300,7 +311,8 @@ fn every_sentence_about_what_is_weaker_is_shown_by_an_attempt() {
         let held = hold(&layers, access, &Network::Off, None).unwrap();
         said.extend(held.weaker.iter().map(|line| line.split(':').next().unwrap().to_owned()));
     }
-    let shown: BTreeSet<String> = KNOWN_WEAKER.iter().map(|(_, sentence, _)| (*sentence).to_owned()).collect();
+    let shown: BTreeSet<String> =
+        KNOWN_WEAKER.iter().map(|(_, sentence, _)| (*sentence).to_owned()).collect();
     let harmless: BTreeSet<String> = NO_WAY_OUT.iter().map(|sentence| (*sentence).to_owned()).collect();
     assert_eq!(said, &shown | &harmless);
 }

@@ -1,4 +1,5 @@
-//! The helper and its host: what is inherited, which hold is reached, and what a kill of either leaves behind.
+//! The helper and its host: what is inherited, which hold is reached, and what a kill of either leaves
+//! behind.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
@@ -14,7 +15,7 @@ use tempfile::TempDir;
 
 use crate::{Desk, LONG, config, helper, in_both_holds, readable_copy, sleepers, unique_seconds, until};
 
-/// The user `nobody` of most systems.
+/// The unprivileged user of most systems.
 const NOBODY: u32 = 65534;
 
 in_both_holds! {
@@ -142,7 +143,7 @@ fn kill_9_of_the_host_leaves_nothing() {
 
 #[test]
 fn kill_9_of_the_host_leaves_nothing_for_an_ordinary_user() {
-    // Whoever is not root is an ordinary user already.
+    // A user that is not root is an ordinary user already.
     let user = Command::new("id").arg("-u").output().unwrap();
     let root = user.stdout == b"0\n";
     check_kill_9("best", root.then_some(NOBODY));
@@ -181,7 +182,11 @@ fn check_kill_9(hold: &str, user: Option<u32>) {
     let since = Instant::now();
     host.wait().unwrap();
     wait_for("all are gone", || sleepers(&seconds) == 0);
-    println!("after kill -9 of the host all were gone within {:?} ({user:?}, {})", since.elapsed(), line.trim());
+    println!(
+        "after kill -9 of the host all were gone within {:?} ({user:?}, {})",
+        since.elapsed(),
+        line.trim()
+    );
     assert!(since.elapsed() < Duration::from_secs(5), "it took {:?}", since.elapsed());
     wait_for("the helper is gone", || !anyone_runs(&program));
 }

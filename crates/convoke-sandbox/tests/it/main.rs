@@ -1,6 +1,10 @@
 //! The shell as its users see it: real helpers, real bash, real kills.
 
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail by panicking and print their figures")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "tests fail by panicking and print their figures"
+)]
 
 mod confine;
 mod copy;
@@ -57,8 +61,9 @@ pub(crate) fn helper() -> HelperPath {
     HelperPath::new(given.unwrap_or(env!("CARGO_BIN_EXE_convoke-sandbox-helper").into()))
 }
 
-/// The build directory need not be readable for others. Another process copies: a descriptor of ours that is open for
-/// writing would be inherited by the children of tests running beside this one, and the copy could not be executed.
+/// The build directory need not be readable for others. Another process copies: a descriptor of ours that is
+/// open for writing would be inherited by the children of tests running beside this one, and the copy could
+/// not be executed.
 pub(crate) fn readable_copy(program: &Path, dir: &Path) -> PathBuf {
     let copy = dir.join(program.file_name().unwrap());
     assert!(Command::new("cp").arg(program).arg(&copy).status().unwrap().success());
@@ -67,9 +72,18 @@ pub(crate) fn readable_copy(program: &Path, dir: &Path) -> PathBuf {
 }
 
 pub(crate) fn config(dir: &TempDir, hold: HoldChoice, restored: Option<ShellState>) -> ShellConfig {
-    let env = [("PATH", "/usr/bin:/bin"), ("GIVEN", "yes")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let env = [("PATH", "/usr/bin:/bin"), ("GIVEN", "yes")]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
     let policy = Policy::off(path(dir));
-    ShellConfig { helper: helper(), cwd: path(dir), env: BTreeMap::from(env), restored, hold, policy, layers: None }
+    ShellConfig {
+        helper: helper(),
+        cwd: path(dir),
+        env: BTreeMap::from(env),
+        restored,
+        hold,
+        policy,
+        layers: None,
+    }
 }
 
 /// The directory's name without symbolic links.

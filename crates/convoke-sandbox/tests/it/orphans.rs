@@ -1,5 +1,5 @@
-//! Many shells at once, and their certain end: twenty whose host is killed, and sixty-four whose commands are cancelled. The
-//! times are printed; what is asserted leaves room for a busy machine.
+//! Many shells at once, and their certain end: twenty whose host is killed, and sixty-four whose commands are
+//! cancelled. The times are printed; what is asserted leaves room for a busy machine.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -17,10 +17,11 @@ use tokio::task::JoinSet;
 
 use crate::{LONG, helper, readable_copy, sleepers, unique_seconds, until};
 
-/// The user `nobody` of most systems.
+/// The unprivileged user of most systems.
 const NOBODY: u32 = 65534;
 
-/// What the twenty shells of the helper's crowd start, see `KINDS` there: twelve processes by every six shells.
+/// What the twenty shells of the helper's crowd start, see `KINDS` there: twelve processes by every six
+/// shells.
 const CROWD_SLEEPS: usize = 3 * 12 + 1 + 2;
 
 const CANCELLED: usize = 64;
@@ -50,7 +51,8 @@ async fn check_crowd(hold: &str, user: Option<u32>) {
         std::fs::create_dir(dir.path().join(name)).unwrap();
         std::os::unix::fs::chown(dir.path().join(name), user, user).unwrap();
     }
-    let (seconds, others) = (unique_seconds(), unique_seconds());
+    let seconds = unique_seconds();
+    let others = unique_seconds();
     let as_user = |command: &mut Command| {
         if let Some(user) = user {
             command.uid(user).gid(user);
@@ -98,8 +100,9 @@ fn host_failed(program: &Path) -> bool {
 
 fn anyone_runs(program: &Path) -> bool {
     let name = program.as_os_str().as_encoded_bytes();
-    let lines =
-        std::fs::read_dir("/proc").unwrap().filter_map(|entry| std::fs::read(entry.ok()?.path().join("cmdline")).ok());
+    let lines = std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| std::fs::read(entry.ok()?.path().join("cmdline")).ok());
     let mut running = lines.filter(|line| line.starts_with(name));
     running.next().is_some()
 }

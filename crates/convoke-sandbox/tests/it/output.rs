@@ -33,14 +33,16 @@ async fn a_background_child_that_holds_the_pipe_delays_nothing(hold: HoldChoice)
 
 async fn printed_text_cannot_end_a_command(hold: HoldChoice) {
     let mut desk = Desk::new(hold).await;
-    let command = r"printf '\0%032d 0\0/\n\0%032d\0' 0 0; printf '\0T 0\0/\n\0T whole\0T\0' >&2; echo later; (exit 6)";
+    let command =
+        r"printf '\0%032d 0\0/\n\0%032d\0' 0 0; printf '\0T 0\0/\n\0T whole\0T\0' >&2; echo later; (exit 6)";
     let finished = desk.run(command).await;
     assert_eq!(finished.ending, Ending::Exited(6));
     assert!(finished.output.text.ends_with("later\n"));
     assert_eq!(finished.state.cwd, path(&desk.dir));
     // Nor can writing to every descriptor there is.
-    let command = "for n in 3 4 10 11 12 13 14 15 196 197 198 199; do echo forged 2>/dev/null >&$n; done 2>/dev/null; \
-                   for n in /proc/$$/fd/*; do [ -S $n ] && echo forged > $n; done 2>/dev/null; echo survived";
+    let command = "for n in 3 4 10 11 12 13 14 15 196 197 198 199; do echo forged 2>/dev/null >&$n; done \
+        2>/dev/null; for n in /proc/$$/fd/*; do [ -S $n ] && echo forged > $n; done 2>/dev/null; echo \
+        survived";
     assert!(desk.run(command).await.output.text.contains("survived"));
     desk.check("echo fine", 0, "fine\n").await;
 }

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 use crate::{LONG, until};
 
-/// A proxy and whom it has turned away.
+/// A proxy and the hosts that it has turned away.
 struct Proxy {
     address: SocketAddr,
     refused: Arc<Mutex<Vec<String>>>,
@@ -28,7 +28,8 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let refused = Arc::new(Mutex::new(Vec::new()));
-        let (tell, allowed) = (Arc::clone(&refused), allowed.iter().map(|host| (*host).to_owned()).collect());
+        let tell = Arc::clone(&refused);
+        let allowed = allowed.iter().map(|host| (*host).to_owned()).collect();
         let note = move |host: &str| tell.lock().unwrap().push(host.to_owned());
         let task = tokio::spawn(async move { serve_proxy(listener, allowed, note).await });
         Self { address, refused, task }
@@ -89,7 +90,8 @@ async fn echo() -> SocketAddr {
     address
 }
 
-/// A host that takes all up to `end`, answers and hangs up; what it took, and what came behind, is given back.
+/// A host that takes all up to `end`, answers and hangs up; what it took, and what came behind, is given
+/// back.
 async fn host(end: &'static str, answer: &'static str) -> (SocketAddr, JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -125,13 +127,15 @@ async fn a_tunnel_carries_everything_and_each_side_may_end_first() {
 async fn a_plain_request_is_sent_on_and_its_answer_comes_back() {
     let (to, task) = host("body", "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello").await;
     let proxy = Proxy::new(&[&to.to_string()]).await;
-    // A second request behind the first, for whomever, goes nowhere.
+    // A second request behind the first, for whichever host, goes nowhere.
     let request = format!(
-        "POST http://{to}/x HTTP/1.1\r\nHost: elsewhere\r\nProxy-Connection: keep-alive\r\nContent-Length: 4\r\n\r\nbody\
+        "POST http://{to}/x HTTP/1.1\r\nHost: elsewhere\r\nProxy-Connection: keep-alive\r\nContent-Length: \
+            4\r\n\r\nbody\
          GET http://evil.example/ HTTP/1.1\r\n\r\n"
     );
     assert_eq!(proxy.ask(request.as_bytes()).await, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello");
-    let sent = format!("POST /x HTTP/1.1\r\nHost: {to}\r\nConnection: close\r\nContent-Length: 4\r\n\r\nbody");
+    let sent =
+        format!("POST /x HTTP/1.1\r\nHost: {to}\r\nConnection: close\r\nContent-Length: 4\r\n\r\nbody");
     assert_eq!(task.await.unwrap(), sent);
 }
 
@@ -206,7 +210,7 @@ async fn what_is_no_request_is_answered_and_cut() {
     proxy.check(&endless, "431").await;
     let many = format!("GET http://a.example/ HTTP/1.1\r\n{}\r\n", "X: y\r\n".repeat(200));
     proxy.check(&many, "431").await;
-    // Whoever says nothing gets nothing, and disturbs nobody.
+    // A client that says nothing gets nothing, and disturbs no other client.
     drop(TcpStream::connect(proxy.address).await.unwrap());
     proxy.check("CONNECT evil.example:443 HTTP/1.1\r\n\r\n", "403").await;
 }

@@ -10,6 +10,7 @@ use crate::{Desk, LONG, config, in_both_holds, path, sleepers, unique_seconds};
 in_both_holds! {
     directory_variables_and_functions_last
     background_jobs_last
+    a_signal_while_the_shell_is_let_go_on_keeps_no_command_from_its_end
     exit_codes_are_bashs
     what_ends_the_shell_keeps_directory_and_variables
     settings_of_the_shell_do_not_break_it
@@ -27,7 +28,8 @@ async fn directory_variables_and_functions_last(hold: HoldChoice) {
     )
     .await;
     let here = path(&desk.dir).join("sub/dir");
-    desk.check("pwd; echo $plain $OUT ${map[k]}; f 2", 0, &format!("{}\n1 a b v\nf2\n", here.display())).await;
+    desk.check("pwd; echo $plain $OUT ${map[k]}; f 2", 0, &format!("{}\n1 a b v\nf2\n", here.display()))
+        .await;
     let state = desk.shell.state();
     assert_eq!(state.cwd, here);
     assert_eq!(state.set.get("OUT").map(String::as_str), Some("a b"));
@@ -46,9 +48,32 @@ async fn background_jobs_last(hold: HoldChoice) {
     desk.check("(exit 7) & wait $!", 7, "").await;
 }
 
+async fn a_signal_while_the_shell_is_let_go_on_keeps_no_command_from_its_end(hold: HoldChoice) {
+    let mut desk = Desk::new(hold).await;
+    // The mark shows when the shell is held; a stop is a signal that lasts longer than the look at the shell.
+    // In most rounds it comes in that moment, behind this command or in front of the next.
+    let job = "for ((i = 0; i < 9999; i++)); do [[ -e /proc/$$/fd/230 ]] && break; done; kill -STOP $$; \
+        sleep 0.05; kill -CONT $$";
+    for _ in 0..8 {
+        desk.check(&format!("({job}) & :"), 0, "").await;
+        desk.check("echo on", 0, "on\n").await;
+        desk.check("wait", 0, "").await;
+    }
+    // The end of a job is the signal that comes by itself. Bash may say then that it has no record of it.
+    for turns in 0..60 {
+        let kill = format!("kill $last; for ((i = 0; i < {turns} * 6; i++)); do :; done");
+        for command in ["sleep 1000 & last=$!", &kill] {
+            let finished = desk.run(command).await;
+            assert_eq!((finished.ending, finished.shell_replaced), (Ending::Exited(0), None), "{command}");
+        }
+    }
+}
+
 async fn exit_codes_are_bashs(hold: HoldChoice) {
     let mut desk = Desk::new(hold).await;
-    for (command, code) in [("true", 0), ("false", 1), ("(exit 42)", 42), ("", 0), ("# nothing", 0), ("return 9", 9)] {
+    for (command, code) in
+        [("true", 0), ("false", 1), ("(exit 42)", 42), ("", 0), ("# nothing", 0), ("return 9", 9)]
+    {
         desk.check(command, code, "").await;
     }
     assert_eq!(desk.run("sh -c 'kill -9 $$'").await.ending, Ending::Exited(137));
@@ -61,7 +86,12 @@ async fn exit_codes_are_bashs(hold: HoldChoice) {
 async fn what_ends_the_shell_keeps_directory_and_variables(hold: HoldChoice) {
     let mut desk = Desk::new(hold).await;
     let seconds = unique_seconds();
-    desk.check(&format!("mkdir deep; cd deep; export KEPT=$'x\\n\\'y\\'' ; gone=1; sleep {seconds} &"), 0, "").await;
+    desk.check(
+        &format!("mkdir deep; cd deep; export KEPT=$'x\\n\\'y\\'' ; gone=1; sleep {seconds} &"),
+        0,
+        "",
+    )
+    .await;
     let here = path(&desk.dir).join("deep");
     let ends = [
         ("echo out; exit 3", 3, "out\n", "exit code 3"),
@@ -73,8 +103,15 @@ async fn what_ends_the_shell_keeps_directory_and_variables(hold: HoldChoice) {
     ];
     for (command, code, text, reason) in ends {
         let finished = desk.run(command).await;
-        assert_eq!((&finished.ending, finished.output.text.as_str()), (&Ending::Exited(code), text), "{command}");
-        assert!(finished.shell_replaced.as_ref().is_some_and(|why| why.contains(reason)), "{command}: {finished:?}");
+        assert_eq!(
+            (&finished.ending, finished.output.text.as_str()),
+            (&Ending::Exited(code), text),
+            "{command}"
+        );
+        assert!(
+            finished.shell_replaced.as_ref().is_some_and(|why| why.contains(reason)),
+            "{command}: {finished:?}"
+        );
         assert_eq!(finished.state.cwd, here, "{command}");
         desk.check("pwd; echo \"$KEPT\" $gone", 0, &format!("{}\nx\n'y'\n", here.display())).await;
     }
@@ -84,7 +121,10 @@ async fn what_ends_the_shell_keeps_directory_and_variables(hold: HoldChoice) {
     assert_eq!(finished.state.cwd.to_str(), Some("/"));
     desk.check("pwd; echo $LATE", 0, "/\n1\n").await;
     let unbound = desk.run("set -u; echo $no_such_variable; echo no").await;
-    assert!(unbound.output.text.contains("unbound variable") && unbound.shell_replaced.is_some(), "{unbound:?}");
+    assert!(
+        unbound.output.text.contains("unbound variable") && unbound.shell_replaced.is_some(),
+        "{unbound:?}"
+    );
     desk.shell.stop().await.unwrap();
     assert_eq!(sleepers(&seconds), 0);
 }
@@ -102,7 +142,11 @@ async fn settings_of_the_shell_do_not_break_it(hold: HoldChoice) {
     desk.check("builtin trap - DEBUG; builtin trap 'echo failed' ERR; (exit 3)", 3, "failed\n").await;
     desk.check("builtin trap - ERR; builtin trap 'echo signal' USR1; kill -USR1 \"$$\"", 0, "signal\n").await;
     assert!(desk.run("set -xv").await.shell_replaced.is_none());
-    assert_eq!(desk.run("echo b").await.output.text.matches("builtin").count(), 0, "our own script is not traced");
+    assert_eq!(
+        desk.run("echo b").await.output.text.matches("builtin").count(),
+        0,
+        "our own script is not traced"
+    );
     assert!(desk.run("set +xv").await.shell_replaced.is_none());
     desk.check("break; continue; builtin echo on", 0, &desk_break_text()).await;
     desk.check("shopt -s expand_aliases; alias builtin=false; alias source=false", 0, "").await;
@@ -112,20 +156,25 @@ async fn settings_of_the_shell_do_not_break_it(hold: HoldChoice) {
 
 /// What bash itself says about loop words outside of a loop.
 fn desk_break_text() -> String {
-    let line =
-        |word: &str| format!("/dev/fd/236: line 1: {word}: only meaningful in a `for', `while', or `until' loop\n");
+    let line = |word: &str| {
+        format!("/dev/fd/236: line 1: {word}: only meaningful in a `for', `while', or `until' loop\n")
+    };
     format!("{}{}on\n", line("break"), line("continue"))
 }
 
 async fn closed_or_redirected_output_is_whole_again_for_the_next_command(hold: HoldChoice) {
     let mut desk = Desk::new(hold).await;
-    for command in ["exec >&- 2>&-", "exec >file", "exec 2>/dev/null", "exec </dev/zero", "exec 10>ten 11>eleven"] {
+    for command in
+        ["exec >&- 2>&-", "exec >file", "exec 2>/dev/null", "exec </dev/zero", "exec 10>ten 11>eleven"]
+    {
         desk.check(command, 0, "").await;
         desk.check("echo heard; echo also >&2; cat", 0, "heard\nalso\n").await;
     }
     desk.check("exec 5>five; echo lasts >&5", 0, "").await;
-    desk.check("echo longer >&5; cat five; ls /proc/self/fd | tr '\\n' ' '", 0, "lasts\nlonger\n0 1 2 3 5 ").await;
-    // Descriptors that bash itself works with may be taken over; then there is a new shell rather than silence.
+    desk.check("echo longer >&5; cat five; ls /proc/self/fd | tr '\\n' ' '", 0, "lasts\nlonger\n0 1 2 3 5 ")
+        .await;
+    // Descriptors that bash itself works with may be taken over; then there is a new shell rather than
+    // silence.
     desk.run("exec 12>a 13>b").await;
     let finished = desk.run("echo heard").await;
     assert_eq!(finished.output.text, "heard\n");
@@ -142,13 +191,17 @@ async fn odd_syntax_is_just_a_failed_command(hold: HoldChoice) {
     for command in ["echo 'unterminated", "if true; then", "echo $(", "fi", "cat <<END\nno end $(", "a=("] {
         let finished = desk.run(command).await;
         assert!(matches!(finished.ending, Ending::Exited(code) if code != 0), "{command}: {finished:?}");
-        assert!(!finished.output.text.is_empty() && finished.shell_replaced.is_none(), "{command}: {finished:?}");
+        assert!(
+            !finished.output.text.is_empty() && finished.shell_replaced.is_none(),
+            "{command}: {finished:?}"
+        );
         desk.check("echo fine", 0, "fine\n").await;
     }
     desk.check(
         "cat <<END\nno end",
         0,
-        "/dev/fd/236: line 2: warning: here-document at line 1 delimited by end-of-file (wanted `END')\nno end\n",
+        "/dev/fd/236: line 2: warning: here-document at line 1 delimited by end-of-file (wanted `END')\nno \
+            end\n",
     )
     .await;
     let large = "x".repeat(300_000);
@@ -162,7 +215,8 @@ async fn odd_syntax_is_just_a_failed_command(hold: HoldChoice) {
 #[tokio::test]
 async fn restored_state_is_where_the_next_shell_begins() {
     let mut desk = Desk::new(HoldChoice::Best).await;
-    let odd = "export ODD=$'new\\nline \"quoted\" \\'single\\' \\\\ =$ \\xe2\\x82\\xac'; unset GIVEN; export TERM=vt100 EMPTY=; cd /usr";
+    let odd = "export ODD=$'new\\nline \"quoted\" \\'single\\' \\\\ =$ \\xe2\\x82\\xac'; unset GIVEN; export \
+        TERM=vt100 EMPTY=; cd /usr";
     desk.check(odd, 0, "").await;
     let state = desk.shell.state().clone();
     let text = serde_json::to_string(&state).unwrap();

@@ -14,10 +14,10 @@ use tokio::task::JoinSet;
 use crate::confine::{World, holds};
 use crate::{LONG, helper, readable_copy, until};
 
-/// The user `nobody` of most systems.
+/// The unprivileged user of most systems.
 const NOBODY: u32 = 65534;
 
-/// Longer than no computation takes, shorter than anybody wants to wait.
+/// The time for a computation that never ends, in which any other has replied.
 const SHORT: Duration = Duration::from_millis(200);
 
 async fn start() -> Worker {
@@ -45,7 +45,8 @@ async fn check_died(order: &str, expected: &str) {
 #[tokio::test]
 async fn a_worker_answers_one_question_after_the_other() {
     let mut worker = start().await;
-    for (order, expected) in [("echo one\ntwo ä", "one\ntwo ä"), ("echo", ""), ("words a b a", "2"), ("length ab", "2")]
+    for (order, expected) in
+        [("echo one\ntwo ä", "one\ntwo ä"), ("echo", ""), ("words a b a", "2"), ("length ab", "2")]
     {
         assert_eq!(worker.ask(order, LONG).await.unwrap(), expected, "{order}");
     }
@@ -81,7 +82,8 @@ async fn sixty_four_workers_answer_at_once() {
 
 #[tokio::test]
 async fn an_endless_computation_is_killed_at_its_deadline_and_others_go_on() {
-    let (mut endless, mut other) = (start().await, start().await);
+    let mut endless = start().await;
+    let mut other = start().await;
     let process = endless.process_id().unwrap();
     let since = Instant::now();
     let (end, reply) = tokio::join!(endless.ask("loop", SHORT), other.ask("echo on", LONG));
@@ -135,7 +137,8 @@ async fn whatever_reaches_out_ends_the_worker() {
     }
 }
 
-/// Traps that the kernel itself puts into programs under observation, which it lets pass every filter and which do nothing elsewhere.
+/// Traps that the kernel itself puts into programs under observation, which it lets pass every filter and
+/// which do nothing elsewhere.
 #[cfg(target_arch = "x86_64")]
 const TRAPS: &[i64] = &[335, 336];
 #[cfg(not(target_arch = "x86_64"))]
@@ -149,7 +152,8 @@ async fn of_all_system_calls_only_the_listed_ones_do_not_end_the_worker() {
         survived.spawn(async move {
             let mut survived = Vec::new();
             let mut worker = start().await;
-            for number in (0..480).chain([0x4000_0000 + libc::SYS_getpid]).filter(|number| number % 4 == part) {
+            for number in (0..480).chain([0x4000_0000 + libc::SYS_getpid]).filter(|number| number % 4 == part)
+            {
                 match worker.ask(&format!("call {number} 0 0 0 0"), LONG).await {
                     Err(WorkerEnd::Died { how }) if how.contains("may not have") => {}
                     // It ended in another way, or lives on.
@@ -239,7 +243,8 @@ async fn a_worker_has_no_environment_but_its_time_zone_no_descriptor_and_no_term
     }
     // The rest only root may look at, because a worker cannot be inspected.
     if let Ok(open) = std::fs::read_dir(at.join("fd")) {
-        let mut open: Vec<String> = open.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let mut open: Vec<String> =
+            open.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         open.sort();
         assert_eq!(open, ["0", "1", "2"]);
         assert_eq!(std::fs::read(at.join("environ")).unwrap(), b"TZ=UTC0\0");
@@ -258,7 +263,10 @@ async fn what_cannot_be_locked_does_not_compute_and_says_why() {
     assert!(matches!(Worker::start(&none, WorkerLimits::default()).await, Err(Error::HelperStart { .. })));
     let other = HelperPath::new("/bin/true".into());
     let refused = Worker::start(&other, WorkerLimits::default()).await;
-    assert!(matches!(&refused, Err(Error::WorkerRefused { message }) if message.contains("ended")), "{refused:?}");
+    assert!(
+        matches!(&refused, Err(Error::WorkerRefused { message }) if message.contains("ended")),
+        "{refused:?}"
+    );
     // Less address space than the program itself has mapped leaves no room for the stack to compute on.
     let refused = Command::new("bash")
         .args(["-c", "ulimit -v 200000; exec \"$0\" asker 'echo computed'"])
@@ -266,12 +274,16 @@ async fn what_cannot_be_locked_does_not_compute_and_says_why() {
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&refused.stdout).into_owned();
-    assert!(said.contains("WorkerRefused") && said.contains("stack") && !said.contains("computed\n"), "{said}");
+    assert!(
+        said.contains("WorkerRefused") && said.contains("stack") && !said.contains("computed\n"),
+        "{said}"
+    );
 }
 
 #[test]
 fn a_worker_started_by_hand_is_turned_away() {
-    let output = Command::new(helper().program).args(["__helper", "worker", "1", "1"]).stdin(Stdio::null()).output();
+    let output =
+        Command::new(helper().program).args(["__helper", "worker", "1", "1"]).stdin(Stdio::null()).output();
     assert_eq!(output.unwrap().status.code(), Some(2));
 }
 

@@ -37,6 +37,81 @@ fn meta(literal: &str) -> Meta {
     }
 }
 
+#[track_caller]
+fn check_slips(text: &str, expected: &[&str]) {
+    let sound = match check(&body(text), &Limits::default()) {
+        Ok(sound) => sound,
+        Err(problems) => panic!("{text}: {problems:#?}"),
+    };
+    let told: Vec<String> = sound
+        .slips
+        .into_iter()
+        .map(|slip| format!("{} {}", slip.place.map_or(0, |place| place.column), slip.message))
+        .collect();
+    assert_eq!(told.len(), expected.len(), "{text}\n{told:#?}");
+    for (told, expected) in told.iter().zip(expected) {
+        assert!(told.contains(expected), "{text}\n{told}\nlacks {expected}");
+    }
+}
+
+#[test]
+fn names_that_nothing_defines_are_found_with_the_nearest() {
+    check_slips(
+        "const pages = []\nreturn paegs.length",
+        &["8 `paegs` is not defined: the nearest name is `pages`"],
+    );
+    check_slips("return LIMIT", &["`LIMIT` is not defined: declare it, or pass it in through args"]);
+    check_slips("return agnet('x')", &["the nearest name is `agent`"]);
+    check_slips("process.exit(1)", &["`process` is not defined: it is not there in a workflow program"]);
+    check_slips("count = 1", &["`count` is not defined"]);
+    check_slips("return { total }", &["10 `total` is not defined"]);
+    // What a program knows may be missing is its own business, and so is what it declares, wherever that is.
+    check_slips("return typeof process === 'undefined' ? 1 : process.pid", &[]);
+    check_slips("try { fetch('x') } catch { return 1 }", &[]);
+    check_slips(
+        "function f({ a, ...b }, [c] = []) { return a + b + c + late }\nlet late; for (const d of []) { d }",
+        &[],
+    );
+    check_slips(
+        "class A {} ; const { x: y } = new A(); label: for (;;) { break label } ; return [y, undefined, NaN]",
+        &[],
+    );
+}
+
+#[test]
+fn options_with_a_slip_are_found_with_the_nearest() {
+    let near = |name: &str, near: &str| {
+        format!("agent() has no option `{name}` and would ignore it: the nearest is `{near}`")
+    };
+    check_slips(
+        "await agent('x', { schma: {}, lable: 'a' })",
+        &[&near("schma", "schema"), &near("lable", "label")],
+    );
+    check_slips(
+        "await agent('x', { agenttype: 'a', 'isolatoin': 'worktree' })",
+        &[&near("agenttype", "agentType"), &near("isolatoin", "isolation")],
+    );
+    check_slips("await verify({ claim: 'x' }, { voter: 3 })", &["verify() has no option `voter`"]);
+    // An option that is near no known one is the script's own, and a program's own function takes what it
+    // likes.
+    check_slips("await agent('x', { _predispatch: 1, adapter: 2, label: 'a', ...args })", &[]);
+    check_slips("const agent = (a, b) => b\nreturn agent('x', { schma: 1 })", &[]);
+}
+
+#[test]
+fn promises_in_the_place_of_functions_are_found() {
+    let promise = "parallel() wants functions and is given a promise";
+    check_slips(
+        "await parallel([agent('a'), () => agent('b'), agent('c').catch(() => null)])",
+        &[promise, promise],
+    );
+    check_slips("await parallel(args.map(x => agent(x)))", &[promise]);
+    check_slips("await parallel(args.map(async x => { return agent(x) }))", &[promise]);
+    check_slips("await parallel(args.map(x => () => agent(x)))", &[]);
+    check_slips("await parallel(args.map(x => make(x)))\nfunction make(x) { return () => agent(x) }", &[]);
+    check_slips("const list = args.map(x => () => agent(x)); await parallel([...list, () => sh('ls')])", &[]);
+}
+
 #[test]
 fn a_sound_source_passes() {
     for source in [
@@ -44,8 +119,10 @@ fn a_sound_source_passes() {
         "return 1",
         "const x = await agent('x'); return x",
         "for await (const x of []) {}\nreturn",
-        "// Date.now()\nconst s = 'Math.random() new Date() eval import()'; const t = `Date.now() ${1}`; /* import('x') */",
-        "const d = new Date(0), e = Date.parse('x'), f = Date.UTC(1), g = new Date(...[1]); return Math.max(d, e)",
+        "// Date.now()\nconst s = 'Math.random() new Date() eval import()'; const t = `Date.now() ${1}`; /* \
+            import('x') */",
+        "const d = new Date(0), e = Date.parse('x'), f = Date.UTC(1), g = new Date(...[1]); return \
+            Math.max(d, e)",
         "function f(Date) { return Date.now() }",
         "const budget = 1, args = 2, agent = 3",
         "return typeof eval + typeof WebAssembly + (f instanceof Function); function f() {}",
@@ -148,7 +225,10 @@ fn meta_is_read_from_the_tree() {
     let read = meta(
         "{'name': `n`, \"description\": 'a' + \"b\" + `c`, whenToUse: 'w', phases: ['A', {title: 'B', detail: 'x', model: 'm'}], title: 't', examples: [-1, 0.5, true, null, {1: 'x'}]}",
     );
-    assert_eq!((read.name.as_str(), read.description.as_str(), read.when_to_use.as_deref()), ("n", "abc", Some("w")));
+    assert_eq!(
+        (read.name.as_str(), read.description.as_str(), read.when_to_use.as_deref()),
+        ("n", "abc", Some("w"))
+    );
     let titles: Vec<&str> = read.phases.iter().map(|phase| phase.title.as_str()).collect();
     assert_eq!(titles, ["A", "B"]);
     assert_eq!((read.phases[1].detail.as_deref(), read.phases[1].model.as_deref()), (Some("x"), Some("m")));
@@ -157,7 +237,8 @@ fn meta_is_read_from_the_tree() {
 
 #[test]
 fn what_is_merely_odd_in_meta_is_a_warning() {
-    let source = "export const meta = {name: 'n', description: 'd', whenToUse: 1, phases: [1, {detail: 'x'}, 'A']}";
+    let source =
+        "export const meta = {name: 'n', description: 'd', whenToUse: 1, phases: [1, {detail: 'x'}, 'A']}";
     let Ok(sound) = check(source, &Limits::default()) else { panic!("it is sound") };
     assert_eq!(sound.warnings.len(), 3, "{:#?}", sound.warnings);
     assert_eq!(sound.meta.phases.len(), 1);
@@ -183,10 +264,9 @@ fn syntax_errors_show_their_line_and_blame_types_only_for_types() {
         assert!(first.message.starts_with("syntax error"), "{text}: {first:#?}");
         assert_eq!(first.message.contains("plain JavaScript"), typed, "{text}: {first:#?}");
         assert!(
-            first
-                .place
-                .as_ref()
-                .is_some_and(|place| place.line >= 2 && place.text.starts_with(text.lines().next().unwrap_or(""))),
+            first.place.as_ref().is_some_and(
+                |place| place.line >= 2 && place.text.starts_with(text.lines().next().unwrap_or(""))
+            ),
             "{text}: {first:#?}"
         );
     }
@@ -194,9 +274,13 @@ fn syntax_errors_show_their_line_and_blame_types_only_for_types() {
 
 #[test]
 fn what_only_the_engine_refuses_is_told_too() {
-    for (text, expected) in
-        [("let a; let a;", 2), ("break", 0), ("\n\nconst r = /(/", 0), ("\nlet x = 1; var x = 2", 3), ("return `${", 2)]
-    {
+    for (text, expected) in [
+        ("let a; let a;", 2),
+        ("break", 0),
+        ("\n\nconst r = /(/", 0),
+        ("\nlet x = 1; var x = 2", 3),
+        ("return `${", 2),
+    ] {
         let told = problems(&body(text));
         assert!(told[0].message.starts_with("syntax error"), "{text}: {told:#?}");
         // Not every error of the engine has a place.
@@ -300,7 +384,11 @@ fn deep_sources_behind_an_error_never_overflow() {
         }
         let n = n.min(100_000);
         assert!(
-            check(&format!("export const meta = {{name: 'n', description: {}}}", nest(n, deep)), &unlimited()).is_err(),
+            check(
+                &format!("export const meta = {{name: 'n', description: {}}}", nest(n, deep)),
+                &unlimited()
+            )
+            .is_err(),
             "{deep:?}"
         );
     }
@@ -337,14 +425,26 @@ fn unlimited() -> Limits {
 
 #[test]
 fn names_and_titles_are_one_line_and_a_name_is_short() {
-    let source = |name: &str, more: &str| format!("export const meta = {{name: '{name}', description: 'd'{more}}}");
+    let source =
+        |name: &str, more: &str| format!("export const meta = {{name: '{name}', description: 'd'{more}}}");
     check_problems(&source(&"é".repeat(100), ""), &[]);
     check_problems(&source("n", ", phases: ['A', {title: 'B', detail: 'x\\ny'}]"), &[]);
     check_problems("export const meta = {name: 'n', description: `two\nlines`}", &[]);
-    for name in
-        [&"é".repeat(101), "a\\nb", "a\\rb", "a\\tb", "a\\u2028b", "a\\x1b[2Jb", "a\\x00b", "a\\u0085b", "a\\u202eb"]
-    {
-        check_problems(&source(name, ""), &["1:21 `name` in `meta` must be one line of at most 100 characters"]);
+    for name in [
+        &"é".repeat(101),
+        "a\\nb",
+        "a\\rb",
+        "a\\tb",
+        "a\\u2028b",
+        "a\\x1b[2Jb",
+        "a\\x00b",
+        "a\\u0085b",
+        "a\\u202eb",
+    ] {
+        check_problems(
+            &source(name, ""),
+            &["1:21 `name` in `meta` must be one line of at most 100 characters"],
+        );
     }
     check_problems(
         &source("a\\nb", ", phases: ['one', 'a\\nb', {title: 'c\\x07'}]"),
@@ -354,8 +454,9 @@ fn names_and_titles_are_one_line_and_a_name_is_short() {
 
 #[test]
 fn a_source_that_does_not_fit_into_memory_is_told_as_that() {
-    let source =
-        body(&"const a = [1, 2, 3].map((x) => `${x}`).join();\n".repeat(200).replace("const a", "globalThis.a"));
+    let source = body(
+        &"const a = [1, 2, 3].map((x) => `${x}`).join();\n".repeat(200).replace("const a", "globalThis.a"),
+    );
     for heap_bytes in [64 << 10, 100 << 10, 200 << 10] {
         let told = check(&source, &Limits { heap_bytes, ..Limits::default() }).err().unwrap_or_default();
         assert_eq!(told.len(), 1, "{heap_bytes}: {told:#?}");

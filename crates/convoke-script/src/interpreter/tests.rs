@@ -13,28 +13,38 @@ fn limits() -> Limits {
 }
 
 fn start(body: &str) -> (Interpreter, Step) {
-    start_with(Start { source: format!("{META}{body}"), args: None, budget_total: None, spent: 0, limits: limits() })
+    start_with(Start {
+        source: format!("{META}{body}"),
+        args: None,
+        budget_total: None,
+        spent: 0,
+        limits: limits(),
+    })
 }
 
 fn start_with(start: Start) -> (Interpreter, Step) {
     let mut interpreter = Interpreter::new();
-    let told = interpreter.hear(Ask::Start(Box::new(start)));
+    let told = interpreter.hear(HostMessage::Start(Box::new(start)));
     (interpreter, stepped(told))
 }
 
-fn stepped(told: Told) -> Step {
+fn stepped(told: GuestMessage) -> Step {
     match told {
-        Told::Stepped(step) => *step,
+        GuestMessage::Stepped(step) => *step,
         other => panic!("{other:#?}"),
     }
 }
 
 fn answer(interpreter: &mut Interpreter, call: u32, value: Value) -> Step {
-    stepped(interpreter.hear(Ask::Answer { call, answer: Answer::Value { value }, spent: 0 }))
+    stepped(interpreter.hear(HostMessage::Answer { call, answer: Answer::Value { value }, spent: 0 }))
 }
 
 fn throw(interpreter: &mut Interpreter, call: u32, message: &str) -> Step {
-    stepped(interpreter.hear(Ask::Answer { call, answer: Answer::Throw { message: message.to_owned() }, spent: 0 }))
+    stepped(interpreter.hear(HostMessage::Answer {
+        call,
+        answer: Answer::Throw { message: message.to_owned() },
+        spent: 0,
+    }))
 }
 
 fn prompt(call: &Call) -> &str {
@@ -103,8 +113,12 @@ fn a_program_runs_to_its_waits_and_to_its_end() {
     let step = answer(&mut interpreter, 2, json!("b"));
     assert_eq!(step.state, State::Returned { value: Some(json!("ab")), replaced: Vec::new() });
     assert!(matches!(
-        interpreter.hear(Ask::Answer { call: 9, answer: Answer::Value { value: json!(1) }, spent: 0 }),
-        Told::Confused { .. }
+        interpreter.hear(HostMessage::Answer {
+            call: 9,
+            answer: Answer::Value { value: json!(1) },
+            spent: 0
+        }),
+        GuestMessage::Confused { .. }
     ));
 }
 
@@ -120,15 +134,23 @@ fn answers_after_the_end_change_nothing() {
 #[test]
 fn no_return_is_undefined_and_a_trailing_expression_is_no_result() {
     assert_eq!(start("1 + 1").1.state, State::Returned { value: None, replaced: Vec::new() });
-    assert_eq!(start("return null").1.state, State::Returned { value: Some(Value::Null), replaced: Vec::new() });
+    assert_eq!(
+        start("return null").1.state,
+        State::Returned { value: Some(Value::Null), replaced: Vec::new() }
+    );
 }
 
 #[test]
 fn paths_do_not_depend_on_what_ends_first() {
     let body = "
-        const deep = async (name) => { try { await agent(name + ' 1'); throw 1 } catch { await agent(name + ' 2') } finally { await agent(name + ' 3') } return parallel([() => agent(name + ' 4'), async () => { await null; return agent(name + ' 5') }]) };
-        const p = pipeline(['x', 'y'], (v) => agent('s0 ' + v), async (prev, v) => { await agent('s1 ' + v); return agent('s1b ' + v).then(() => agent('then ' + v)) });
-        await parallel([() => deep('a'), async () => { for await (const n of [agent('it 0'), agent('it 1')]) { await agent('in ' + n) } return deep('b') }]);
+        const deep = async (name) => { try { await agent(name + ' 1'); throw 1 } catch \
+        { await agent(name + ' 2') } finally { await agent(name + ' 3') } return parallel([() => agent(name \
+        + ' 4'), async () => { await null; return agent(name + ' 5') }]) };
+        const p = pipeline(['x', 'y'], (v) => agent('s0 ' + v), async (prev, v) => \
+        { await agent('s1 ' + v); return agent('s1b ' + v).then(() => agent('then ' + v)) });
+        await parallel([() => deep('a'), async () => \
+        { for await (const n of [agent('it 0'), agent('it 1')]) { await agent('in ' + n) } return deep('b') \
+        }]);
         await p;
         await agent('last');
         await parallel([() => agent('end')]);";
@@ -168,7 +190,8 @@ fn paths_do_not_depend_on_what_ends_first() {
         ("then x", "1[0].1"),
         ("then y", "1[1].1"),
     ];
-    let expected: Vec<(String, String)> = expected.map(|(prompt, path)| (prompt.to_owned(), path.to_owned())).to_vec();
+    let expected: Vec<(String, String)> =
+        expected.map(|(prompt, path)| (prompt.to_owned(), path.to_owned())).to_vec();
     assert_eq!(oldest, expected);
 }
 
@@ -185,8 +208,13 @@ fn errors_carry_the_place_in_the_source() {
     assert_eq!(failed("throw 'text'").message, "text");
     assert_eq!(failed("throw {a: 1}").message, "{\"a\":1}");
     let (mut interpreter, _) = start("const x = 1;\nawait agent('x')");
-    let State::Failed { fault } = throw(&mut interpreter, 1, "the agent died").state else { panic!("it failed") };
-    assert_eq!((fault.message.as_str(), fault.place.map(|place| place.line)), ("Error: the agent died", Some(3)));
+    let State::Failed { fault } = throw(&mut interpreter, 1, "the agent died").state else {
+        panic!("it failed")
+    };
+    assert_eq!(
+        (fault.message.as_str(), fault.place.map(|place| place.line)),
+        ("Error: the agent died", Some(3))
+    );
     assert_eq!(failed("null.x").place.map(|place| place.line), Some(2));
 }
 
@@ -199,14 +227,19 @@ fn limits_end_a_program_even_if_it_catches_everything() {
         ("const f = () => Promise.resolve().then(f); await f()", FaultKind::Ticks),
         ("const r = /(a*)*b/.test('a'.repeat(40))", FaultKind::Ticks),
         ("const a = []; for (;;) a.push(new Array(1000).fill(1))", FaultKind::Heap),
-        ("let a = []; for (;;) { try { for (;;) a.push(new Array(1000).fill(1)) } catch { a = [] } }", FaultKind::Heap),
+        (
+            "let a = []; for (;;) { try { for (;;) a.push(new Array(1000).fill(1)) } catch { a = [] } }",
+            FaultKind::Heap,
+        ),
         ("let s = 'x'; for (;;) { try { s += s } catch (e) { s = 'x' } }", FaultKind::Thrown),
         (
-            "const grow = async () => { const a = []; for (;;) a.push(new Array(1000).fill(1)) }; await parallel([grow]); for (;;) {}",
+            "const grow = async () => { const a = []; for (;;) a.push(new Array(1000).fill(1)) }; await \
+                parallel([grow]); for (;;) {}",
             FaultKind::Heap,
         ),
         (
-            "const grow = async () => { const a = []; for (;;) a.push(new Array(1000).fill(1)) }; await grow().catch(() => 1); for (;;) {}",
+            "const grow = async () => { const a = []; for (;;) a.push(new Array(1000).fill(1)) }; await \
+                grow().catch(() => 1); for (;;) {}",
             FaultKind::Heap,
         ),
         ("const f = () => f() + 1; f()", FaultKind::Stack),
@@ -243,20 +276,27 @@ fn a_program_may_throw_null_of_its_own() {
 
 #[test]
 fn a_caught_recursion_is_an_ordinary_error() {
-    assert_eq!(returned("const f = () => f() + 1; try { f() } catch (e) { return e.name }"), json!("RangeError"));
+    assert_eq!(
+        returned("const f = () => f() + 1; try { f() } catch (e) { return e.name }"),
+        json!("RangeError")
+    );
     assert_eq!(returned("try { JSON.parse('['.repeat(100000)) } catch (e) { return 'deep' }"), json!("deep"));
 }
 
 #[test]
 fn what_json_cannot_say_is_replaced_and_listed() {
     let (_, step) = start(
-        "const a = {}; a.self = a; return {a, f() {}, s: Symbol('x'), b: 10n, n: NaN, u: undefined, l: [undefined, 1], m: new Map([['k', 1]]), t: new Set([1]), e: new Error('x'), z: -0, d: new Date(0), get g() { throw new Error('no') }, p: Promise.resolve(1), w: '\\ud800', j: {toJSON() { return 'json' }}}",
+        "const a = {}; a.self = a; return {a, f() {}, s: Symbol('x'), b: 10n, n: NaN, u: undefined, l: \
+            [undefined, 1], m: new Map([['k', 1]]), t: new Set([1]), e: new Error('x'), z: -0, d: new \
+            Date(0), get g() { throw new Error('no') }, p: Promise.resolve(1), w: '\\ud800', j: \
+            {toJSON() { return 'json' }}}",
     );
     let State::Returned { value: Some(value), replaced } = step.state else { panic!("{:#?}", step.state) };
     assert_eq!(
         value,
         json!({"a": {"self": "[Circular]"}, "f": "[Function]", "s": "[Symbol]", "b": "10", "n": "NaN", "l": [null, 1], "m": [["k", 1]], "t": [1],
-            "e": "Error: x", "z": 0, "d": "1970-01-01T00:00:00.000Z", "g": "[Threw Error: no]", "p": "[Promise]", "w": "\u{fffd}", "j": "json"})
+            "e": "Error: x", "z": 0, "d": "1970-01-01T00:00:00.000Z", "g": "[Threw Error: \
+                no]", "p": "[Promise]", "w": "\u{fffd}", "j": "json"})
     );
     assert_eq!(replaced, ["a.self", "f", "s", "b", "n", "l[0]", "m", "t", "e", "g", "p"]);
 }
@@ -272,9 +312,12 @@ fn a_result_deeper_than_can_cross_is_cut_and_says_so() {
 fn prototypes_are_frozen_and_ordinary_assignments_still_work() {
     let body = "
         const thrown = [];
-        for (const f of [() => { Object.prototype.x = 1 }, () => { Array.prototype.map = 1 }, () => { Promise.prototype.then = 1 }, () => { JSON.parse = 1 },
-            () => { globalThis.agent = 1 }, () => { Error.prototype.name = 1 }, () => { Object.getPrototypeOf(function* () {}).x = 1 }, () => { budget.total = 1 },
-            () => Object.defineProperty(Map.prototype, 'get', {value: 1}), () => { Object.setPrototypeOf(Array.prototype, null) }]) {
+        for (const f of [() => { Object.prototype.x = 1 }, () => { Array.prototype.map = 1 }, () => \
+        { Promise.prototype.then = 1 }, () => { JSON.parse = 1 },
+            () => { globalThis.agent = 1 }, () => { Error.prototype.name = 1 }, () => \
+            { Object.getPrototypeOf(function* () {}).x = 1 }, () => { budget.total = 1 },
+            () => Object.defineProperty(Map.prototype, 'get', {value: 1}), () => \
+            { Object.setPrototypeOf(Array.prototype, null) }]) {
             try { f(); thrown.push(false) } catch (e) { thrown.push(e instanceof TypeError) }
         }
         class Mine extends Error { constructor(m) { super(m); this.name = 'Mine'; this.message += '!' } }
@@ -284,7 +327,9 @@ fn prototypes_are_frozen_and_ordinary_assignments_still_work() {
         const e = new Error('m'); e.name = 'N'; e.stack = 's';
         const copy = Object.assign({}, {toString: 5});
         globalThis.fresh = 6;
-        return {thrown, mine: String(new Mine('m')), o: `${o}`, keys: Object.keys(o), f: f.call + f.own, old: `${new Old()}`, e: `${e}`, copy: copy.toString, fresh, inherited: ({}).toString(), inst: f instanceof Function};";
+        return {thrown, mine: String(new Mine('m')), o: `${o}`, keys: Object.keys(o), f: f.call + f.own, \
+        old: `${new Old()}`, e: `${e}`, copy: copy.toString, fresh, inherited: ({}).toString(), inst: f \
+        instanceof Function};";
     assert_eq!(
         returned(body),
         json!({"thrown": vec![true; 10], "mine": "Mine: m!", "o": "o", "keys": ["toString", "constructor", "hasOwnProperty", "valueOf"], "f": 7,
@@ -319,7 +364,8 @@ fn there_is_no_way_to_the_clock_to_chance_or_to_code_from_text() {
     }
     assert_eq!(
         returned(
-            "return [typeof WeakRef, typeof performance, typeof process, typeof globalThis.eval, typeof setTimeout]"
+            "return [typeof WeakRef, typeof performance, typeof process, typeof globalThis.eval, typeof \
+                setTimeout]"
         ),
         json!(["undefined", "undefined", "undefined", "undefined", "function"])
     );
@@ -330,8 +376,12 @@ fn dates_are_utc_wherever_the_machine_stands() {
     let body = "
         const d = new Date(2024, 0, 2, 3, 4, 5, 6);
         d.setHours(d.getHours() + 1);
-        return [d.toISOString(), d.toString(), d.getTimezoneOffset(), d.toLocaleString(), d.toLocaleDateString(), new Date(NaN).toString(), Date.parse('2024-01-02T03:04:05'),
-            Date.parse('2024-01-02'), Date.parse('Jan 2, 2024 10:00'), Date.parse('2024-01-02T03:04:05+02:00'), Date.parse('Tue, 02 Jan 2024 10:00:00 GMT'), new Date(new Date(5)).getTime(), Date.UTC(1970, 0), `${new Date(0)}`, new Date('nonsense').getTime()]";
+        return [d.toISOString(), d.toString(), d.getTimezoneOffset(), d.toLocaleString(), \
+        d.toLocaleDateString(), new Date(NaN).toString(), Date.parse('2024-01-02T03:04:05'),
+            Date.parse('2024-01-02'), Date.parse('Jan 2, 2024 10:00'), \
+            Date.parse('2024-01-02T03:04:05+02:00'), Date.parse('Tue, 02 Jan 2024 10:00:00 GMT'), new \
+            Date(new Date(5)).getTime(), Date.UTC(1970, 0), `${new Date(0)}`, new \
+            Date('nonsense').getTime()]";
     assert_eq!(
         returned(body),
         json!([
@@ -359,9 +409,12 @@ fn addresses_are_taken_apart() {
     let body = "
         const u = new URL('../x?a=1&b=%20#h', 'https://user:pw@example.com:8443/p/q');
         u.hash = ''; u.searchParams.set('c', 'd e');
-        const parts = ['href', 'protocol', 'host', 'hostname', 'port', 'pathname', 'search', 'hash', 'origin', 'username', 'password'].map((k) => u[k]);
+        const parts = ['href', 'protocol', 'host', 'hostname', 'port', 'pathname', 'search', 'hash', \
+        'origin', 'username', 'password'].map((k) => u[k]);
         let bad; try { new URL('nonsense') } catch (e) { bad = e.name }
-        return [parts, [...u.searchParams.entries()], u.searchParams.get('b'), u.searchParams.has('zz'), JSON.stringify({u}), `${u}` === u.toString(), bad, URL.canParse('x:y'), new URLSearchParams({q: 'ü'}).toString()]";
+        return [parts, [...u.searchParams.entries()], u.searchParams.get('b'), u.searchParams.has('zz'), \
+        JSON.stringify({u}), `${u}` === u.toString(), bad, URL.canParse('x:y'), new \
+        URLSearchParams({q: 'ü'}).toString()]";
     let href = "https://user:pw@example.com:8443/x?a=1&b=+&c=d+e";
     assert_eq!(
         returned(body),
@@ -394,7 +447,8 @@ fn addresses_are_taken_apart() {
 #[test]
 fn rejections_that_nobody_looks_at_are_said_at_the_end() {
     let (mut interpreter, step) = start(
-        "agent('x'); const kept = agent('y'); await agent('z'); try { await kept } catch (e) { log('kept ' + e.message) }",
+        "agent('x'); const kept = agent('y'); await agent('z'); try { await kept } catch (e) \
+            { log('kept ' + e.message) }",
     );
     assert_eq!(step.calls.len(), 3);
     throw(&mut interpreter, 1, "one");
@@ -407,7 +461,8 @@ fn rejections_that_nobody_looks_at_are_said_at_the_end() {
 #[test]
 fn timers_are_calls_and_can_be_cleared() {
     let (mut interpreter, step) = start(
-        "const id = setTimeout(() => log('never'), 5); clearTimeout(id); await new Promise((go) => setTimeout(go, 7.9, 1)); setTimeout((a) => log(a), -1, 'fired'); return 1",
+        "const id = setTimeout(() => log('never'), 5); clearTimeout(id); await new Promise((go) => \
+            setTimeout(go, 7.9, 1)); setTimeout((a) => log(a), -1, 'fired'); return 1",
     );
     assert_eq!((step.calls.len(), step.cleared.as_slice()), (2, [1].as_slice()));
     assert_eq!(step.calls[1].want, Want::Timer { ms: 7 });
@@ -420,13 +475,15 @@ fn timers_are_calls_and_can_be_cleared() {
 #[test]
 fn a_child_runs_inline_with_its_own_arguments_and_phase() {
     let (mut interpreter, step) = start(
-        "phase('outer'); const r = await workflow('kid', {a: 1}); let e; try { await workflow({scriptPath: 'x.js'}) } catch (x) { e = x.message } return [r, e]",
+        "phase('outer'); const r = await workflow('kid', {a: 1}); let e; try \
+            { await workflow({scriptPath: 'x.js'}) } catch (x) { e = x.message } return [r, e]",
     );
     assert_eq!(step.calls[0].want, Want::Workflow { name: Some("kid".to_owned()), script_path: None });
     let source = format!(
-        "{META}\nconst x = await agent('in', {{label: JSON.stringify(args)}}); let e; try {{ await workflow('y') }} catch (x) {{ e = x.message }} return [x, e]"
+        "{META}\nconst x = await agent('in', {{label: JSON.stringify(args)}}); let e; try {{ await \
+            workflow('y') }} catch (x) {{ e = x.message }} return [x, e]"
     );
-    let step = stepped(interpreter.hear(Ask::Answer {
+    let step = stepped(interpreter.hear(HostMessage::Answer {
         call: 1,
         answer: Answer::Program { name: "kid".to_owned(), source },
         spent: 0,
@@ -436,7 +493,7 @@ fn a_child_runs_inline_with_its_own_arguments_and_phase() {
     let step = answer(&mut interpreter, 2, json!("done"));
     assert_eq!(step.calls[0].want, Want::Workflow { name: None, script_path: Some("x.js".to_owned()) });
     let source = format!("{META}return Date.now()");
-    let step = stepped(interpreter.hear(Ask::Answer {
+    let step = stepped(interpreter.hear(HostMessage::Answer {
         call: 3,
         answer: Answer::Program { name: "bad".to_owned(), source },
         spent: 0,
@@ -446,18 +503,28 @@ fn a_child_runs_inline_with_its_own_arguments_and_phase() {
         value[0],
         json!(["done", "workflow() is not available inside a child workflow: they nest one level deep"])
     );
-    assert!(value[1].as_str().is_some_and(|text| text.starts_with("workflow 'bad': line 2: `Date.now()`")), "{value}");
+    assert!(
+        value[1].as_str().is_some_and(|text| text.starts_with("workflow 'bad': line 2: `Date.now()`")),
+        "{value}"
+    );
 }
 
 #[test]
 fn the_budget_is_what_the_host_says() {
     let source = format!(
-        "{META}const before = budget.remaining(); await agent('x'); let e; try {{ await agent('y') }} catch (x) {{ e = x.message }} return [budget.total, budget.spent(), before, budget.remaining(), e]"
+        "{META}const before = budget.remaining(); await agent('x'); let e; try {{ await agent('y') }} catch \
+            (x) {{ e = x.message }} return [budget.total, budget.spent(), before, budget.remaining(), e]"
     );
     let (mut interpreter, _) =
         start_with(Start { source, args: None, budget_total: Some(100), spent: 30, limits: limits() });
-    let step =
-        stepped(interpreter.hear(Ask::Answer { call: 1, answer: Answer::Value { value: Value::Null }, spent: 120 }));
+    let step = stepped(interpreter.hear(HostMessage::Answer {
+        call: 1,
+        answer: Answer::Value { value: Value::Null },
+        spent: 120,
+    }));
     let State::Returned { value: Some(value), .. } = step.state else { panic!("{step:#?}") };
-    assert_eq!(value, json!([100, 120, 70, 0, "this agent was not started: the budget of 100 tokens is spent (120)"]));
+    assert_eq!(
+        value,
+        json!([100, 120, 70, 0, "this agent was not started: the budget of 100 tokens is spent (120)"])
+    );
 }

@@ -1,8 +1,9 @@
-//! Reads the programs that attack, in `tests/hostile`. A file is a family of attacks. Each one is a few lines that begin with `//# `
-//! and then its source: first its name, then `ends:` with every end that is right (`unsound`, the kind of a fault, `returned` with or
-//! without the value, `waiting`, `any`; several with `or`), then, if need be, `in: process` for what cannot be interrupted in this
-//! process, and `raw` for a source that stands as it is; all others get a `meta` in front. `@@repeat(N,"text")@@` and
-//! `@@count(N,"text with #")@@` stand for a text many times over. Used by the tests of the worker process too.
+//! Reads the programs that attack, in `tests/hostile`. A file is a family of attacks. Each one is a few lines
+//! that begin with `//# ` and then its source: first its name, then `ends:` with every end that is right
+//! (`unsound`, the kind of a fault, `returned` with or without the value, `waiting`, `any`; several with
+//! `or`), then, if need be, `in: process` for what cannot be interrupted in this process, and `raw` for a
+//! source that stands as it is; all others get a `meta` in front. `@@repeat(N,"text")@@` and `@@count(N,"text
+//! with #")@@` stand for a text many times over. Used by the tests of the worker process too.
 
 use std::fs;
 
@@ -39,7 +40,8 @@ pub(crate) enum Expected {
     Any,
 }
 
-/// What attacks are held to: small, so that reaching a limit is quick; more calls than agents, so that both limits are reached.
+/// What attacks are held to: small, so that reaching a limit is quick; more calls than agents, so that both
+/// limits are reached.
 pub(crate) fn limits() -> Limits {
     Limits { heap_bytes: 32 << 20, ticks: 100, calls: 1_200, ..Limits::default() }
 }
@@ -48,7 +50,9 @@ impl Attack {
     /// Is this a right end for it? `None` is a source that was refused.
     pub(crate) fn allows(&self, state: Option<&State>) -> bool {
         self.ends.iter().any(|end| match (end, state) {
-            (Expected::Any, _) | (Expected::Unsound, None) | (Expected::Waiting, Some(State::Waiting)) => true,
+            (Expected::Any, _) | (Expected::Unsound, None) | (Expected::Waiting, Some(State::Waiting)) => {
+                true
+            }
             (Expected::Failed(kind), Some(State::Failed { fault })) => fault.kind == *kind,
             (Expected::Returned(None), Some(State::Returned { .. })) => true,
             (Expected::Returned(Some(wanted)), Some(State::Returned { value, .. })) => {
@@ -74,7 +78,10 @@ pub(crate) fn families() -> Vec<(String, Vec<Attack>)> {
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .map(|path| {
-            (path.file_stem().unwrap().to_string_lossy().into_owned(), read(&fs::read_to_string(&path).unwrap()))
+            (
+                path.file_stem().unwrap().to_string_lossy().into_owned(),
+                read(&fs::read_to_string(&path).unwrap()),
+            )
         })
         .collect();
     families.sort_by(|a, b| a.0.cmp(&b.0));

@@ -1,5 +1,5 @@
-//! Writes programs that are always sound, out of every kind of statement and expression in which a wait can stand. Loops are
-//! bounded, so such a program ends by itself. A seed is all there is to know about it.
+//! Writes programs that are always sound, out of every kind of statement and expression in which a wait can
+//! stand. Loops are bounded, so such a program ends by itself. A seed is all there is to know about it.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,8 @@ pub(crate) fn composed(dice: &mut Dice) -> String {
     let mut composer = Composer { dice, out: String::new(), names: 0 };
     composer.out.push_str("export const meta = { name: 'composed', description: 'made by dice' }\n");
     composer.out.push_str(
-        "const seen = []\nconst note = x => { seen.push(x); return x }\nlet a = 1, b = 'two', c = [3], d = { e: 4 }\n",
+        "const seen = []\nconst note = x => { seen.push(x); return x }\nlet a = 1, b = 'two', c = [3], d = \
+            { e: 4 }\n",
     );
     for _ in 0..=composer.dice.below(6) {
         composer.statement(0, true);
@@ -41,7 +42,9 @@ impl Composer<'_> {
             0 => self.line(&format!("note({e})")),
             1 => self.line(&format!("const {name} = {e}; note({name})")),
             2 => self.line(&format!("a = {e}; b = `${{a}}${{{f}}}`")),
-            3 => self.line(&format!("const {{ x: {name} = {e}, ...rest{name} }} = {{ y: {f} }}; note({name})")),
+            3 => {
+                self.line(&format!("const {{ x: {name} = {e}, ...rest{name} }} = {{ y: {f} }}; note({name})"))
+            }
             4 => self.line(&format!("const [{name} = {e}, ...more{name}] = [undefined, {f}]; note({name})")),
             5 => self.line(&format!("c.push({e}, ...[{f}]); d['k' + {f}] = {e}")),
             6 => self.block(&format!("if ({e})"), depth, waits, Some("else")),
@@ -65,23 +68,36 @@ impl Composer<'_> {
                 self.line(&format!("note(typeof ({call}{name}({e})))"));
             }
             13 => {
-                self.line(&format!("function* g{name}() {{ const got = yield 1; yield* [2, got]; return 3 }}"));
-                self.line(&format!("note([...g{name}()]); switch ({e}) {{ case 1: note('one'); default: note({f}) }}"));
+                self.line(&format!(
+                    "function* g{name}() {{ const got = yield 1; yield* [2, got]; return 3 }}"
+                ));
+                self.line(&format!(
+                    "note([...g{name}()]); switch ({e}) {{ case 1: note('one'); default: note({f}) }}"
+                ));
             }
             14 if waits => {
                 let waited = self.expression(depth + 1, true);
-                self.line(&format!("async function* ag{name}() {{ yield 1; yield {waited}; try {{ yield 2 }} finally {{ note('end') }} }}"));
+                self.line(&format!(
+                    "async function* ag{name}() {{ yield 1; yield {waited}; try {{ yield 2 }} \
+                    finally {{ note('end') }} }}"
+                ));
                 self.line(&format!("for await (const v of ag{name}()) {{ note(v); if (v === 2) break }}"));
             }
             15 => {
                 let waited = self.expression(depth + 1, true);
-                self.line(&format!("class C{name} {{ #p = 1; static s = 2; async m(x) {{ this.#p += 1; note({waited}); return [this.#p, x] }} get g() {{ return this.#p }} }}"));
+                self.line(&format!(
+                    "class C{name} {{ #p = 1; static s = 2; async m(x) {{ this.#p += 1; \
+                    note({waited}); return [this.#p, x] }} get g() {{ return this.#p }} }}"
+                ));
                 if waits {
                     self.line(&format!("note(await new C{name}().m({e}))"));
                 }
             }
             _ => {
-                self.line(&format!("l{name}: for (const i of [1, 2]) {{ for (;;) {{ if (i === 1) continue l{name}; note(i); break l{name} }} }}"));
+                self.line(&format!(
+                    "l{name}: for (const i of [1, 2]) {{ for (;;) {{ if (i === 1) continue \
+                    l{name}; note(i); break l{name} }} }}"
+                ));
             }
         }
     }
@@ -131,7 +147,11 @@ impl Composer<'_> {
             10 => format!("({} ?? {})", self.expression(depth + 1, waits), self.expression(depth + 1, waits)),
             11 => format!("({} && {})", self.expression(depth + 1, waits), self.expression(depth + 1, waits)),
             12 => format!("note({})", self.expression(depth + 1, waits)),
-            13 => format!("(x => [x, {}])({})", self.expression(depth + 1, false), self.expression(depth + 1, waits)),
+            13 => format!(
+                "(x => [x, {}])({})",
+                self.expression(depth + 1, false),
+                self.expression(depth + 1, waits)
+            ),
             14 if waits => format!(
                 "await (async x => [x, {}])({})",
                 self.expression(depth + 1, true),
@@ -143,19 +163,29 @@ impl Composer<'_> {
                 self.expression(depth + 1, true)
             ),
             16 if waits => {
-                format!("(await parallel([1, 2].map(x => async () => [x, {}])))", self.expression(depth + 1, true))
+                format!(
+                    "(await parallel([1, 2].map(x => async () => [x, {}])))",
+                    self.expression(depth + 1, true)
+                )
             }
             17 if waits => format!(
-                "(await pipeline([1, 2], async (p, o, i) => [p, i, {}], (p, o) => agent(`q${{o}}${{p.length}}`)))",
+                "(await pipeline([1, 2], async (p, o, i) => [p, i, {}], (p, o) => \
+                    agent(`q${{o}}${{p.length}}`)))",
                 self.expression(depth + 1, true)
             ),
             18 if waits => format!("(await Promise.all([agent('x'), {}]))", self.expression(depth + 1, true)),
-            19 if waits => format!("(await agent('y').then(x => [x, {}]))", self.expression(depth + 1, false)),
+            19 if waits => {
+                format!("(await agent('y').then(x => [x, {}]))", self.expression(depth + 1, false))
+            }
             20 if waits => format!(
-                "(await Promise.reject(new Error('r')).catch(async e => [e.message, {}]).finally(() => note('fin')))",
+                "(await Promise.reject(new Error('r')).catch(async e => [e.message, {}]).finally(() => \
+                    note('fin')))",
                 self.expression(depth + 1, true)
             ),
-            21 => format!("((x, y = 2, ...z) => x + y + z.length)(...[1], {})", self.expression(depth + 1, waits)),
+            21 => format!(
+                "((x, y = 2, ...z) => x + y + z.length)(...[1], {})",
+                self.expression(depth + 1, waits)
+            ),
             22 => format!("[1, 2, 3].map(x => x + {})", self.expression(depth + 1, false)),
             23 if waits => "(await new Promise(r => setTimeout(r, 3, 'late')))".to_owned(),
             24 => format!("new Map([['k', {}]]).get('k')", self.expression(depth + 1, waits)),

@@ -1,5 +1,5 @@
-//! The contract's sections 3 to 7 and 9, row by row: what `agent`, `parallel`, `pipeline`, `phase`, `log`, `args`, `budget` and
-//! `workflow` promise to a script. Each test is named by the row it shows.
+//! The contract's sections 3 to 7 and 9, row by row: what `agent`, `parallel`, `pipeline`, `phase`, `log`,
+//! `args`, `budget` and `workflow` promise to a script. Each test is named by the row it shows.
 
 use convoke_script::{Answer, Call, FaultKind, Limits, Said, State, Want};
 use serde_json::{Value, json};
@@ -14,7 +14,10 @@ pub(crate) fn check(body: &str, expected: Value) {
 
 /// The agents that a body asked for.
 fn agents(ran: &Ran) -> Vec<&convoke_script::AgentWant> {
-    ran.calls.iter().filter_map(|call| if let Want::Agent(agent) = &call.want { Some(agent) } else { None }).collect()
+    ran.calls
+        .iter()
+        .filter_map(|call| if let Want::Agent(agent) = &call.want { Some(agent) } else { None })
+        .collect()
 }
 
 fn thrown(body: &str) -> String {
@@ -36,7 +39,8 @@ fn values(of: Vec<Value>) -> impl FnMut(&Call) -> Answer {
 fn every_option_of_agent_reaches_the_host() {
     let ran = run_body(
         "const schema = { type: 'object', properties: { a: { type: 'string' } }, required: ['a'] }
-         return await agent('do it', { label: 'l', phase: 'p', schema, model: 'haiku', effort: 'xhigh', isolation: 'worktree', agentType: 'plugin:kind', tools: ['Read'] })",
+         return await agent('do it', \
+         { label: 'l', phase: 'p', schema, model: 'haiku', effort: 'xhigh', isolation: 'worktree', agentType: 'plugin:kind', tools: ['Read'] })",
     );
     assert_eq!(ran.calls[0].phase.as_deref(), Some("p"));
     let agent = agents(&ran)[0].clone();
@@ -56,7 +60,9 @@ fn every_option_of_agent_reaches_the_host() {
 #[test]
 fn an_option_that_is_undefined_is_absent() {
     let ran = run_echo(
-        "await agent('x', { label: undefined, phase: undefined, schema: undefined, model: undefined, effort: undefined, isolation: undefined, agentType: undefined, tools: undefined })
+        "await agent('x', \
+            { label: undefined, phase: undefined, schema: undefined, model: undefined, \
+              effort: undefined, isolation: undefined, agentType: undefined, tools: undefined })
          await agent('x', undefined)
          await agent('x')",
     );
@@ -67,7 +73,8 @@ fn an_option_that_is_undefined_is_absent() {
 
 #[test]
 fn an_unknown_option_is_ignored_and_mentioned_once() {
-    let ran = run_echo("for (let i = 0; i < 3; i++) await agent('x', { _predispatch: i, adapter: 'a' })\nreturn 1");
+    let ran =
+        run_echo("for (let i = 0; i < 3; i++) await agent('x', { _predispatch: i, adapter: 'a' })\nreturn 1");
     assert_eq!(ran.value(), json!(1));
     let logs = ran.logs();
     let naming = |name: &str| logs.iter().filter(|line| line.contains(name)).count();
@@ -99,11 +106,13 @@ fn without_a_schema_an_agent_resolves_to_its_text_as_it_was() {
 
 #[test]
 fn with_a_schema_an_agent_resolves_to_the_object() {
-    let object = json!({"list": [1, 2.5, null, true, "x"], "deep": {"er": {}}, "__proto__": {"polluted": true}});
+    let object =
+        json!({"list": [1, 2.5, null, true, "x"], "deep": {"er": {}}, "__proto__": {"polluted": true}});
     let ran = run(
         start(&program(
             "const got = await agent('x', { schema: { type: 'object', properties: {} } })
-             return { got, polluted: ({}).polluted === undefined ? 'no' : 'yes', sum: got.list[0] + got.list[1] }",
+             return { got, polluted: ({}).polluted === undefined ? 'no' : 'yes', sum: got.list[0] + \
+             got.list[1] }",
         )),
         Order::First,
         10,
@@ -116,7 +125,12 @@ fn with_a_schema_an_agent_resolves_to_the_object() {
 
 #[test]
 fn an_agent_that_died_or_was_skipped_is_null() {
-    let ran = run(start(&program("return (await agent('x')) === null")), Order::First, 10, values(vec![Value::Null]));
+    let ran = run(
+        start(&program("return (await agent('x')) === null")),
+        Order::First,
+        10,
+        values(vec![Value::Null]),
+    );
     assert_eq!(ran.value(), json!(true));
 }
 
@@ -161,7 +175,8 @@ fn a_malformed_call_rejects_and_starts_nothing() {
     ] {
         // Like any async function: the call itself does not throw, its promise rejects.
         let ran = run_echo(&format!(
-            "const p = {call}\ntry {{ await p }} catch (e) {{ return e instanceof TypeError }}\nreturn 'accepted'"
+            "const p = {call}\ntry {{ await p }} catch (e) {{ return e instanceof TypeError }}\nreturn \
+                'accepted'"
         ));
         assert_eq!(ran.value(), json!(true), "{call}");
         assert_eq!(ran.calls, [], "{call}");
@@ -171,7 +186,8 @@ fn a_malformed_call_rejects_and_starts_nothing() {
 #[test]
 fn the_phase_of_a_call_wins_over_the_current_one_and_does_not_stick() {
     let ran = run_echo(
-        "await agent('a')\nphase('One')\nawait agent('b')\nawait agent('c', { phase: 'Two' })\nawait agent('d')",
+        "await agent('a')\nphase('One')\nawait agent('b')\nawait agent('c', { phase: 'Two' })\nawait \
+            agent('d')",
     );
     let phases: Vec<_> = ran.calls.iter().map(|call| call.phase.as_deref()).collect();
     assert_eq!(phases, [None, Some("One"), Some("Two"), Some("One")]);
@@ -203,7 +219,8 @@ fn the_agent_after_the_last_one_rejects_and_children_count() {
         "const texts = []
          for (let i = 0; i < 4; i++) texts.push(await agent(`n${i}`))
          const child = await workflow('child_brief')
-         try { await agent('one too many') } catch (e) { return [texts.length, child.text, e instanceof Error, e.message] }",
+         try { await agent('one too many') } catch (e) \
+         { return [texts.length, child.text, e instanceof Error, e.message] }",
     ));
     start.limits.agents = 5;
     let ran = run(start, Order::First, 50, echo);
@@ -259,7 +276,8 @@ fn parallel_takes_4096_items_and_refuses_one_more_without_starting_any() {
     check("return (await parallel(Array.from({ length: 4096 }, (_, i) => () => i)))[4095]", json!(4095));
     check(
         "let ran = 0
-         try { await parallel(Array.from({ length: 4097 }, () => () => { ran++ })) } catch (e) { return [ran, e.message.includes('4096')] }",
+         try { await parallel(Array.from({ length: 4097 }, () => () => { ran++ })) } catch (e) \
+         { return [ran, e.message.includes('4096')] }",
         json!([0, true]),
     );
     check("return await parallel([])", json!([]));
@@ -269,7 +287,9 @@ fn parallel_takes_4096_items_and_refuses_one_more_without_starting_any() {
 fn parallel_starts_everything_at_once_and_waits_for_all() {
     let mut open = 0;
     let ran = run(
-        start(&program("const r = await parallel([1, 2, 3].map(n => () => agent(`n${n}`)))\nlog('after')\nreturn r")),
+        start(&program(
+            "const r = await parallel([1, 2, 3].map(n => () => agent(`n${n}`)))\nlog('after')\nreturn r",
+        )),
         Order::Last,
         10,
         |call| {
@@ -316,7 +336,8 @@ fn the_agent_cap_and_the_budget_are_null_inside_parallel() {
 #[test]
 fn nesting_never_blocks() {
     check(
-        "return await pipeline([1, 2], n => parallel([1, 2].map(m => () => parallel([1, 2].map(k => () => agent(`${n}${m}${k}`))))))",
+        "return await pipeline([1, 2], n => parallel([1, 2].map(m => () => parallel([1, 2].map(k => () => \
+            agent(`${n}${m}${k}`))))))",
         json!([[["111", "112"], ["121", "122"]], [["211", "212"], ["221", "222"]]]),
     );
 }
@@ -326,7 +347,10 @@ fn pipeline_wants_an_array_and_functions_and_has_the_same_cap() {
     assert!(thrown("await pipeline('x', x => x)").starts_with("TypeError"));
     assert!(thrown("await pipeline(undefined, x => x)").starts_with("TypeError"));
     assert!(thrown("await pipeline([1], 5)").starts_with("TypeError"));
-    check("return (await pipeline(Array.from({ length: 4096 }, (_, i) => i), x => x + 1))[4095]", json!(4096));
+    check(
+        "return (await pipeline(Array.from({ length: 4096 }, (_, i) => i), x => x + 1))[4095]",
+        json!(4096),
+    );
     assert!(thrown("await pipeline(Array.from({ length: 4097 }, (_, i) => i), x => x)").contains("4096"));
 }
 
@@ -338,7 +362,10 @@ fn every_stage_is_given_what_came_before_the_item_and_its_index() {
            (prev, item, index) => ({ prev, item, index }))",
         json!([{"prev": [true, 0, "a"], "item": "a", "index": 0}, {"prev": [true, 1, "b"], "item": "b", "index": 1}]),
     );
-    check("return await pipeline([1, 2], x => x * 2, async x => x + 1, x => [x], ([x]) => `${x}`)", json!(["3", "5"]));
+    check(
+        "return await pipeline([1, 2], x => x * 2, async x => x + 1, x => [x], ([x]) => `${x}`)",
+        json!(["3", "5"]),
+    );
 }
 
 #[test]
@@ -351,7 +378,11 @@ fn there_is_no_barrier_between_stages() {
         10,
         |call| {
             let answer = echo(call);
-            answered.push(if let Want::Agent(agent) = &call.want { agent.prompt.clone() } else { String::new() });
+            answered.push(if let Want::Agent(agent) = &call.want {
+                agent.prompt.clone()
+            } else {
+                String::new()
+            });
             answer
         },
     );
@@ -363,7 +394,8 @@ fn there_is_no_barrier_between_stages() {
 fn a_stage_that_throws_drops_its_item_and_skips_the_rest() {
     let ran = run_echo(
         "const seen = []
-         const r = await pipeline([1, 2, 3], x => { if (x === 2) throw new Error('two'); return x }, x => { seen.push(x); return agent(`n${x}`) })
+         const r = await pipeline([1, 2, 3], x => { if (x === 2) throw new Error('two'); return x }, x => \
+         { seen.push(x); return agent(`n${x}`) })
          return { r, seen }",
     );
     assert_eq!(ran.value(), json!({"r": ["n1", null, "n3"], "seen": [1, 3]}));
@@ -374,7 +406,8 @@ fn a_stage_that_throws_drops_its_item_and_skips_the_rest() {
 #[test]
 fn a_stage_that_returns_null_does_not_stop_its_item() {
     check(
-        "return await pipeline([1, 2], () => null, (prev, item) => prev === null ? { item, status: 'skipped' } : 'lost')",
+        "return await pipeline([1, 2], () => null, (prev, item) => prev === null ? \
+            { item, status: 'skipped' } : 'lost')",
         json!([{"item": 1, "status": "skipped"}, {"item": 2, "status": "skipped"}]),
     );
 }
@@ -384,7 +417,8 @@ fn stages_share_what_they_change() {
     check(
         "const seen = new Set()
          let slots = 2
-         return await pipeline(['a', 'A', 'b', 'c'], x => x.toLowerCase(), x => { if (seen.has(x) || slots <= 0) return null; seen.add(x); slots--; return x })",
+         return await pipeline(['a', 'A', 'b', 'c'], x => x.toLowerCase(), x => \
+         { if (seen.has(x) || slots <= 0) return null; seen.add(x); slots--; return x })",
         json!(["a", null, "b", null]),
     );
 }
@@ -392,7 +426,8 @@ fn stages_share_what_they_change() {
 #[test]
 fn phase_and_log_are_synchronous_and_return_nothing() {
     let ran = run_echo(
-        "const r = [phase('p'), log('l'), console.log('a', 1, { b: 2 }), console.warn('w')]\nreturn r.every(x => x === undefined)",
+        "const r = [phase('p'), log('l'), console.log('a', 1, { b: 2 }), console.warn('w')]\nreturn \
+            r.every(x => x === undefined)",
     );
     assert_eq!(ran.value(), json!(true));
     assert_eq!(ran.said[0], Said::Phase { title: "p".to_owned(), within: None });
@@ -404,7 +439,8 @@ fn phase_and_log_are_synchronous_and_return_nothing() {
 
 #[test]
 fn log_lines_are_cut_cleaned_and_counted() {
-    let mut start = start(&program("log('x'.repeat(500))\nlog('a\\u001b[31mred\\u001b[0m\\nb')\nfor (;;) log('more')"));
+    let mut start =
+        start(&program("log('x'.repeat(500))\nlog('a\\u001b[31mred\\u001b[0m\\nb')\nfor (;;) log('more')"));
     (start.limits.log_chars, start.limits.log_lines) = (100, 50);
     let ran = run(start, Order::First, 5, echo);
     let logs = ran.logs();
@@ -431,7 +467,11 @@ fn args_are_what_was_given_by_value() {
             Value::Number(_) => "number",
             _ => "object",
         };
-        assert_eq!(run(start, Order::First, 5, echo).value(), json!([kind, given]), "a string stays a string");
+        assert_eq!(
+            run(start, Order::First, 5, echo).value(),
+            json!([kind, given]),
+            "a string stays a string"
+        );
     }
     check("return typeof args", json!("undefined"));
     let mut start = start(&program("args.list.push(2)\nargs.more = 1\nreturn args"));
@@ -446,7 +486,8 @@ fn args_are_what_was_given_by_value() {
 #[test]
 fn a_child_runs_inline_with_its_own_args_and_resolves_to_what_it_returns() {
     let ran = run_echo(
-        "phase('Mine')\nconst r = await workflow('child_count', { package: 'p', parts: ['a'] }).catch(e => e.message)\nawait agent('after')\nreturn r",
+        "phase('Mine')\nconst r = await workflow('child_count', { package: 'p', parts: ['a'] }).catch(e => \
+            e.message)\nawait agent('after')\nreturn r",
     );
     assert_eq!(ran.calls[0].want, Want::Workflow { name: Some("child_count".to_owned()), script_path: None });
     let inside = &ran.calls[1];
@@ -465,7 +506,9 @@ fn a_child_runs_inline_with_its_own_args_and_resolves_to_what_it_returns() {
 fn a_child_is_found_by_name_or_by_path_and_null_args_stay_null() {
     check(
         "const kinds = []
-         for (const r of [await workflow('child_brief'), await workflow('child_brief', undefined), await workflow('child_brief', null), await workflow({ scriptPath: 'children/child_brief.js' }, 'text')]) kinds.push(r.kind)
+         for (const r of [await workflow('child_brief'), await workflow('child_brief', undefined), await \
+         workflow('child_brief', null), await workflow({ scriptPath: 'children/child_brief.js' }, 'text')]) \
+         kinds.push(r.kind)
          return kinds",
         json!(["undefined", "undefined", "null", "string"]),
     );
@@ -476,7 +519,8 @@ fn a_child_that_cannot_run_is_an_error_that_can_be_caught() {
     let ran = run_echo(
         "const errors = []
          for (const name of ['no_such_child', 'child_broken', 'child_nested']) {
-           try { await workflow(name); errors.push('ran') } catch (e) { errors.push([e instanceof Error, e.message]) }
+           try { await workflow(name); errors.push('ran') } catch (e) \
+           { errors.push([e instanceof Error, e.message]) }
          }
          return errors",
     );
@@ -490,7 +534,9 @@ fn a_child_that_cannot_run_is_an_error_that_can_be_caught() {
 #[test]
 fn a_child_that_throws_rejects_and_its_parent_goes_on() {
     let ran = run(
-        start(&program("return await workflow('child_count', { package: 'p', parts: ['a'] }).catch(e => [e.message])")),
+        start(&program(
+            "return await workflow('child_count', { package: 'p', parts: ['a'] }).catch(e => [e.message])",
+        )),
         Order::First,
         50,
         |call| stub::answer(call, Mode::Null),
@@ -502,7 +548,8 @@ fn a_child_that_throws_rejects_and_its_parent_goes_on() {
 fn children_in_parallel_do_not_see_each_other() {
     let ran = run(
         start(&program(
-            "return await parallel(['p', 'q', 'r'].map(p => () => workflow('child_count', { package: p, parts: ['a', 'b'] })))",
+            "return await parallel(['p', 'q', 'r'].map(p => () => workflow('child_count', \
+                { package: p, parts: ['a', 'b'] })))",
         )),
         Order::Shuffled(5),
         200,
@@ -564,10 +611,18 @@ fn an_agent_that_nobody_awaits_is_asked_for_and_does_not_hold_the_end() {
 
 #[test]
 fn a_rejection_that_nobody_hears_is_mentioned_and_ends_nothing() {
-    let ran =
-        run(start(&program("agent('left behind')\nawait agent('other')\nreturn 'done'")), Order::First, 5, |call| {
-            if call.call == 1 { Answer::Throw { message: "nobody hears this".to_owned() } } else { echo(call) }
-        });
+    let ran = run(
+        start(&program("agent('left behind')\nawait agent('other')\nreturn 'done'")),
+        Order::First,
+        5,
+        |call| {
+            if call.call == 1 {
+                Answer::Throw { message: "nobody hears this".to_owned() }
+            } else {
+                echo(call)
+            }
+        },
+    );
     assert_eq!(ran.value(), json!("done"));
     assert!(ran.logs().join("\n").contains("nobody hears this"), "{:?}", ran.logs());
 }

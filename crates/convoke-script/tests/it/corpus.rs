@@ -1,7 +1,8 @@
 //! The scripts in `tests/scripts`, each with what its header says of it:
 //!
-//! `// args: JSON`, `// budget: N`, `// expect-null: returned|thrown`, `// expect-half: returned|thrown`, `// order: free|bound` (whether the
-//! result is the same in whatever order agents end) and, where it matters, `// expect-no-args: returned|thrown`.
+//! `// args: JSON`, `// budget: N`, `// expect-null: returned|thrown`, `// expect-half: returned|thrown`, `//
+//! order: free|bound` (whether the result is the same in whatever order agents end) and, where it matters,
+//! `// expect-no-args: returned|thrown`.
 
 use std::fs;
 
@@ -31,7 +32,8 @@ impl Script {
         Start {
             source: self.source.clone(),
             args: self.header("args").map(|text| {
-                serde_json::from_str::<Value>(text).unwrap_or_else(|error| panic!("{}: args: {error}", self.name))
+                serde_json::from_str::<Value>(text)
+                    .unwrap_or_else(|error| panic!("{}: args: {error}", self.name))
             }),
             budget_total: self.header("budget").map(|text| text.parse().unwrap()),
             spent: 0,

@@ -1,4 +1,5 @@
-//! What becomes of values that JSON cannot hold: the run goes on, a placeholder stands in their place, and the host is told where.
+//! What becomes of values that JSON cannot hold: the run goes on, a placeholder stands in their place, and
+//! the host is told where.
 
 use convoke_script::{FaultKind, State, Want};
 use serde_json::{Value, json};
@@ -53,7 +54,10 @@ fn what_json_cannot_hold_is_replaced_and_its_place_is_told() {
     }
     let (value, replaced) = returned("return { list: [1, { deep: () => 1 }] }");
     assert_eq!(value["list"][0], json!(1));
-    assert!(replaced.len() == 1 && replaced[0].contains("list") && replaced[0].contains("deep"), "{replaced:?}");
+    assert!(
+        replaced.len() == 1 && replaced[0].contains("list") && replaced[0].contains("deep"),
+        "{replaced:?}"
+    );
 }
 
 #[test]
@@ -75,7 +79,10 @@ fn undefined_is_left_out_of_objects_as_json_does() {
 #[test]
 fn to_json_is_honoured_as_json_does() {
     assert_eq!(
-        returned("return { at: new Date(0), u: new URL('https://example.org/x'), own: { toJSON: () => 'mine' } }").0,
+        returned(
+            "return { at: new Date(0), u: new URL('https://example.org/x'), own: { toJSON: () => 'mine' } }"
+        )
+        .0,
         json!({
             "at": "1970-01-01T00:00:00.000Z", "u": "https://example.org/x", "own": "mine"
         })

@@ -1,10 +1,13 @@
-//! Drives one program in this process: asks, answers in an order that can be chosen, and keeps everything that was said.
+//! Drives one program in this process: asks, answers in an order that can be chosen, and keeps everything
+//! that was said.
 
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use convoke_script::{Answer, Ask, Call, Interpreter, Limits, Problem, Said, Start, State, Told};
+use convoke_script::{
+    Answer, Call, GuestMessage, HostMessage, Interpreter, Limits, Problem, Said, Start, State,
+};
 use serde_json::Value;
 
 use crate::mutate::Dice;
@@ -74,15 +77,16 @@ pub(crate) fn start(source: &str) -> Start {
 /// Runs a program to its end, or until `most` answers were given.
 pub(crate) fn run(start: Start, order: Order, most: usize, mut answer: impl FnMut(&Call) -> Answer) -> Ran {
     let mut interpreter = Interpreter::new();
-    let mut ran = Ran { end: End::State(State::Waiting), calls: Vec::new(), said: Vec::new(), cleared: Vec::new() };
+    let mut ran =
+        Ran { end: End::State(State::Waiting), calls: Vec::new(), said: Vec::new(), cleared: Vec::new() };
     let mut dice = Dice::new(if let Order::Shuffled(seed) = order { seed } else { 0 });
     let mut waiting: Vec<Call> = Vec::new();
     let mut spent = start.spent;
-    let mut told = interpreter.hear(Ask::Start(Box::new(start)));
+    let mut told = interpreter.hear(HostMessage::Start(Box::new(start)));
     for _ in 0..=most {
         let step = match told {
-            Told::Stepped(step) => *step,
-            Told::Unsound { problems } => {
+            GuestMessage::Stepped(step) => *step,
+            GuestMessage::Unsound { problems } => {
                 ran.end = End::Unsound(problems);
                 return ran;
             }
@@ -109,17 +113,17 @@ pub(crate) fn run(start: Start, order: Order, most: usize, mut answer: impl FnMu
             spent += 1_000;
         }
         let answer = answer(&call);
-        told = interpreter.hear(Ask::Answer { call: call.call, answer, spent });
+        told = interpreter.hear(HostMessage::Answer { call: call.call, answer, spent });
     }
     ran
 }
 
-/// What nobody awaited may still come, and is neither confusing nor a reason to do anything.
+/// Answers to calls that the program no longer waits for may still come; they are taken and change nothing.
 fn late_answers_change_nothing(interpreter: &mut Interpreter, waiting: &[Call], state: &State) {
     for call in waiting.iter().take(5) {
         let answer = Answer::Value { value: Value::Null };
-        match interpreter.hear(Ask::Answer { call: call.call, answer, spent: 0 }) {
-            Told::Stepped(step) => {
+        match interpreter.hear(HostMessage::Answer { call: call.call, answer, spent: 0 }) {
+            GuestMessage::Stepped(step) => {
                 assert_eq!(step.state, *state, "a late answer changed the end");
                 assert_eq!(step.calls, [], "a program that has ended made a call");
             }
@@ -146,8 +150,12 @@ pub(crate) fn echo(call: &Call) -> Answer {
     }
 }
 
-/// Does something in a thread of its own with the stack that the worker process has, and fails if it does not end.
-pub(crate) fn guarded<T: Send + 'static>(what: &str, f: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
+/// Does something in a thread of its own with the stack that the worker process has, and fails if it does not
+/// end.
+pub(crate) fn guarded<T: Send + 'static>(
+    what: &str,
+    f: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, String> {
     let (done, heard) = mpsc::channel();
     let handle = thread::Builder::new()
         .stack_size(64 << 20)
@@ -157,7 +165,9 @@ pub(crate) fn guarded<T: Send + 'static>(what: &str, f: impl FnOnce() -> T + Sen
         .unwrap();
     match heard.recv_timeout(Duration::from_secs(120)) {
         Ok(value) => Ok(value),
-        Err(mpsc::RecvTimeoutError::Timeout) => Err(format!("{what}: did not end in this process within 120 s")),
+        Err(mpsc::RecvTimeoutError::Timeout) => {
+            Err(format!("{what}: did not end in this process within 120 s"))
+        }
         Err(mpsc::RecvTimeoutError::Disconnected) => {
             let panic = handle.join().err().and_then(|panic| panic.downcast_ref::<String>().cloned());
             Err(format!("{what}: panicked: {}", panic.unwrap_or_default()))

@@ -1,7 +1,8 @@
-//! Two things that must hold for every source, tried on sources made by dice: scripts are refused or run to a typed end, and
-//! `meta` is read exactly when it is a literal. `examples/fuzz.rs` runs the same for as long as one likes.
+//! Two things that must hold for every source, tried on sources made by dice: scripts are refused or run to a
+//! typed end, and `meta` is read exactly when it is a literal. `examples/fuzz.rs` runs the same for as long
+//! as one likes.
 
-use convoke_script::{Ask, Interpreter, Limits, Told};
+use convoke_script::{GuestMessage, HostMessage, Interpreter, Limits};
 
 use crate::attacks::families;
 use crate::compose::composed;
@@ -15,7 +16,10 @@ pub(crate) fn seeds() -> Vec<String> {
     let mut seeds: Vec<String> = scripts().into_iter().map(|script| script.source).collect();
     let short = |source: &String| source.len() < 4_000;
     for (family, attacks) in families() {
-        if matches!(family.as_str(), "syntax" | "metas" | "crossing" | "constructors" | "pollution" | "ambient") {
+        if matches!(
+            family.as_str(),
+            "syntax" | "metas" | "crossing" | "constructors" | "pollution" | "ambient"
+        ) {
             seeds.extend(attacks.into_iter().map(|attack| attack.source).filter(short));
         }
     }
@@ -27,19 +31,21 @@ fn small() -> Limits {
 }
 
 fn is_sound(source: &str) -> Result<bool, String> {
-    match Interpreter::new().hear(Ask::Check { source: source.to_owned(), limits: small() }) {
-        Told::Sound { meta, .. } if meta.name.is_empty() || meta.description.is_empty() => {
+    match Interpreter::new().hear(HostMessage::Check { source: source.to_owned(), limits: small() }) {
+        GuestMessage::Sound { meta, .. } if meta.name.is_empty() || meta.description.is_empty() => {
             Err(format!("sound: {meta:?}"))
         }
-        Told::Sound { .. } => Ok(true),
-        Told::Unsound { problems } if problems.is_empty() => Err("refused without a reason".to_owned()),
-        Told::Unsound { .. } => Ok(false),
+        GuestMessage::Sound { .. } => Ok(true),
+        GuestMessage::Unsound { problems } if problems.is_empty() => {
+            Err("refused without a reason".to_owned())
+        }
+        GuestMessage::Unsound { .. } => Ok(false),
         other => Err(format!("{other:?}")),
     }
 }
 
-/// One script: whether it was sound, or what is wrong with the interpreter. Of four, two are scripts that were damaged, one is a
-/// program that was composed, and one is such a program, damaged.
+/// One script: whether it was sound, or what is wrong with the interpreter. Of four, two are scripts that
+/// were damaged, one is a program that was composed, and one is such a program, damaged.
 pub(crate) fn script_case(seeds: &[String], seed: u64, case: u64) -> Result<bool, String> {
     let mut dice = Dice::of_case(seed, case);
     let whole = dice.below(4) == 0;
@@ -71,14 +77,17 @@ pub(crate) fn script_case(seeds: &[String], seed: u64, case: u64) -> Result<bool
         }
         Ok(sound)
     });
-    verdict.and_then(|inner| inner).map_err(|why| format!("seed {seed}, case {case}: {why}\n--- source\n{shown}\n---"))
+    verdict
+        .and_then(|inner| inner)
+        .map_err(|why| format!("seed {seed}, case {case}: {why}\n--- source\n{shown}\n---"))
 }
 
 /// One literal for `meta`: whether it was allowed, or what is wrong with the check.
 pub(crate) fn meta_case(seed: u64, case: u64) -> Result<bool, String> {
     let mut dice = Dice::of_case(seed, case);
     let (mut source, allowed) = meta_source(&mut dice);
-    // Every fourth one is damaged too; then nobody knows whether it is allowed, but it must be read or refused.
+    // Every fourth one is damaged too; whether it is allowed is then
+    // not known, but it must be read or refused.
     let known = !case.is_multiple_of(4);
     if !known {
         source = damaged(&[source], &mut dice);
@@ -88,7 +97,9 @@ pub(crate) fn meta_case(seed: u64, case: u64) -> Result<bool, String> {
         let sound = is_sound(&source)?;
         if known && sound != allowed { Err(format!("allowed: {allowed}, sound: {sound}")) } else { Ok(sound) }
     });
-    verdict.and_then(|inner| inner).map_err(|why| format!("seed {seed}, case {case}: {why}\n--- source\n{shown}\n---"))
+    verdict
+        .and_then(|inner| inner)
+        .map_err(|why| format!("seed {seed}, case {case}: {why}\n--- source\n{shown}\n---"))
 }
 
 fn many(what: &str, cases: u64, one: impl Fn(u64) -> Result<bool, String>) {
@@ -106,7 +117,8 @@ fn many(what: &str, cases: u64, one: impl Fn(u64) -> Result<bool, String>) {
 
 #[test]
 fn damaged_scripts_are_refused_or_run_to_a_typed_end() {
-    let (seed, seeds) = (20_261_116, seeds());
+    let seed = 20_261_116;
+    let seeds = seeds();
     many(&format!("scripts, seed {seed}"), 400, |case| script_case(&seeds, seed, case));
 }
 

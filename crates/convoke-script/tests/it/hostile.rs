@@ -40,7 +40,8 @@ fn complaints(attack: &Attack, ran: &Ran) -> Vec<String> {
         }
         for problem in problems {
             let text = problem.place.as_ref().map_or(0, |place| place.text.chars().count());
-            if problem.message.chars().count() > LONGEST_MESSAGE || text > 1_000 || problem.message.is_empty() {
+            if problem.message.chars().count() > LONGEST_MESSAGE || text > 1_000 || problem.message.is_empty()
+            {
                 complaints.push(format!("a problem of {} and {text} characters", problem.message.len()));
             }
         }
@@ -58,7 +59,10 @@ fn complaints(attack: &Attack, ran: &Ran) -> Vec<String> {
             Said::Phase { title, .. } => title,
         };
         if text.chars().any(|c| c.is_control() && c != '\t') {
-            complaints.push(format!("control characters were said: {:?}", text.chars().take(60).collect::<String>()));
+            complaints.push(format!(
+                "control characters were said: {:?}",
+                text.chars().take(60).collect::<String>()
+            ));
         }
         if text.chars().count() > limits().log_chars + 200 {
             complaints.push(format!("{} characters were said at once", text.chars().count()));
@@ -80,9 +84,9 @@ fn check_family(family: &str) {
         println!("{family}: {}", attack.name);
         let began = Instant::now();
         match launch(attack) {
-            Ok(ran) => {
-                all.extend(complaints(attack, &ran).into_iter().map(|c| format!("{family}: {}: {c}", attack.name)))
-            }
+            Ok(ran) => all.extend(
+                complaints(attack, &ran).into_iter().map(|c| format!("{family}: {}: {c}", attack.name)),
+            ),
             Err(gone) => all.push(format!("{family}: {gone}")),
         }
         println!("    {} ms", began.elapsed().as_millis());
@@ -151,7 +155,8 @@ fn meta_is_a_literal_and_never_evaluated() {
 #[test]
 fn there_are_as_many_attacks_as_are_claimed_and_their_names_are_their_own() {
     let families = families();
-    let all: Vec<&str> = families.iter().flat_map(|(_, attacks)| attacks.iter().map(|a| a.name.as_str())).collect();
+    let all: Vec<&str> =
+        families.iter().flat_map(|(_, attacks)| attacks.iter().map(|a| a.name.as_str())).collect();
     let mut unique = all.clone();
     unique.sort_unstable();
     unique.dedup();

@@ -1,8 +1,11 @@
-//! What a program may have over its whole life and between two waits, and what it is told when that is used up.
+//! What a program may have over its whole life and between two waits, and what it is told when that is used
+//! up.
 
 use std::time::Instant;
 
-use convoke_script::{Answer, Ask, Fault, FaultKind, Interpreter, Limits, Start, State, Told};
+use convoke_script::{
+    Answer, Fault, FaultKind, GuestMessage, HostMessage, Interpreter, Limits, Start, State,
+};
 use serde_json::{Value, json};
 
 use crate::drive::{End, Order, Ran, program, run, start};
@@ -68,7 +71,8 @@ fn too_many_calls_at_once_are_told_from_too_many_in_all() {
 fn the_voters_of_a_verification_are_agents_of_the_run() {
     let body = "
         const tried = []
-        const attempt = async (f) => { try { await f(); tried.push('ok') } catch (e) { tried.push(e.message) } }
+        const attempt = async (f) => { try { await f(); tried.push('ok') } catch (e) \
+        { tried.push(e.message) } }
         await attempt(() => agent('one'))
         await attempt(() => verify('c', { voters: 6 }))
         await attempt(() => verify('c', { voters: 3 }))
@@ -91,13 +95,15 @@ fn the_voters_of_a_verification_are_agents_of_the_run() {
         ])
     );
     let ran = held_to(
-        "try { await verify('c', { voters: 4 }) } catch (e) { return [e.message, await verify('c', { voters: 3 }).then(v => v.verdict)] }",
+        "try { await verify('c', { voters: 4 }) } catch (e) { return [e.message, await verify('c', { \
+         voters: 3 }).then(v => v.verdict)] }",
         Limits { agents: 3, ..Limits::default() },
     );
     assert_eq!(
         ran.value(),
         json!([
-            "this verification was not started: a run may have 3 agents, and this one has had 0 and would need 4 more",
+            "this verification was not started: a run may have 3 agents, and this one has had 0 and would \
+                need 4 more",
             "confirmed"
         ])
     );
@@ -119,11 +125,13 @@ fn check_awaits(body: &str, most: u64) {
 fn awaits_that_wait_for_nothing_are_charged() {
     check_awaits("for (let i = 1; ; i++) { await null; if (i % 1000 === 0) log(i) }", 400_000);
     check_awaits(
-        "await pipeline([1, 2], async (x) => { for (let i = 1; ; i++) { await null; if (i % 1000 === 0) log(i) } })",
+        "await pipeline([1, 2], async (x) => { for (let i = 1; ; i++) { await null; if (i % 1000 === 0) \
+         log(i) } })",
         200_000,
     );
     check_awaits(
-        "let i = 0\nconst again = () => { i += 1; if (i % 1000 === 0) log(i); return Promise.resolve().then(() => { again() }) }\nagain()\nawait new Promise(() => {})",
+        "let i = 0\nconst again = () => { i += 1; if (i % 1000 === 0) log(i); return \
+         Promise.resolve().then(() => { again() }) }\nagain()\nawait new Promise(() => {})",
         400_000,
     );
 }
@@ -134,8 +142,13 @@ fn a_loop_whose_every_round_makes_promises_is_ended_wherever_the_interrupt_comes
     // The engine asks every ten thousand steps whether to go on, so loops of many lengths are tried.
     for more in 0..12 {
         let steps = "f();".repeat(more);
-        for round in ["sh('x')", "agent('x')", "parallel([])", "new Promise(() => { f() })", "new Promise(r => r(f()))"]
-        {
+        for round in [
+            "sh('x')",
+            "agent('x')",
+            "parallel([])",
+            "new Promise(() => { f() })",
+            "new Promise(r => r(f()))",
+        ] {
             let ran = held_to(&format!("const f = () => 1\nfor (;;) {{ {steps}{round} }}"), limits);
             assert!(
                 matches!(fault(&ran).kind, FaultKind::Ticks | FaultKind::Pending),
@@ -149,8 +162,10 @@ fn a_loop_whose_every_round_makes_promises_is_ended_wherever_the_interrupt_comes
 #[test]
 fn a_wide_program_does_not_run_out_of_work() {
     let body = "
-        const wide = await parallel(Array.from({ length: 4096 }, (_, i) => async () => { await null; await null; return i }))
-        const long = await pipeline(wide, async x => x + 1, async x => x * 2, x => x - 1, async x => { await null; return x })
+        const wide = await parallel(Array.from({ length: 4096 }, (_, i) => async () => \
+        { await null; await null; return i }))
+        const long = await pipeline(wide, async x => x + 1, async x => x * 2, x => x - 1, async x => \
+        { await null; return x })
         return long.reduce((a, b) => a + b, 0)";
     let quarter = Limits { ticks: Limits::default().ticks / 4, ..Limits::default() };
     assert_eq!(held_to(body, quarter).value(), json!(4096 * 4096));
@@ -167,7 +182,8 @@ fn a_heap_that_is_full_is_told_in_words() {
         "const all = []\nfor (;;) all.push(new Error('x'))",
         "return await parallel([() => { const a = []; for (;;) a.push(new Array(100).fill(1)) }])",
         "let s = 'x'\nconst all = []\nfor (;;) { s += 'y'; all.push(s + s) }",
-        "const f = async () => { const a = []; for (;;) { a.push(new Array(100).fill(1)); await null } }\nawait f()",
+        "const f = async () => { const a = []; for (;;) { a.push(new Array(100).fill(1)); await null } \
+            }\nawait f()",
     ] {
         let ran = held_to(body, limits);
         let Fault { kind, message, .. } = fault(&ran);
@@ -181,8 +197,8 @@ fn arguments_that_do_not_fit_are_told_in_words() {
     let limits = Limits { heap_bytes: 1 << 20, ..Limits::default() };
     for args in [json!("x".repeat(20 << 20)), (0..300_000).map(|n| json!({"n": n})).collect::<Value>()] {
         let begin = Start { args: Some(args), limits, ..start(&program("return 1")) };
-        match Interpreter::new().hear(Ask::Start(Box::new(begin))) {
-            Told::Stepped(step) => match step.state {
+        match Interpreter::new().hear(HostMessage::Start(Box::new(begin))) {
+            GuestMessage::Stepped(step) => match step.state {
                 State::Failed { fault } => {
                     assert_eq!(fault.kind, FaultKind::Heap, "{fault:?}");
                     assert!(
@@ -217,7 +233,8 @@ fn an_uncaught_answer_says_the_line_of_its_call() {
 
 #[test]
 fn the_kinds_of_faults_that_only_a_host_knows_have_words() {
-    for (kind, word) in [(FaultKind::Deadline, "deadline"), (FaultKind::Died, "died"), (FaultKind::Unsound, "unsound")]
+    for (kind, word) in
+        [(FaultKind::Deadline, "deadline"), (FaultKind::Died, "died"), (FaultKind::Unsound, "unsound")]
     {
         assert_eq!(serde_json::to_value(kind).unwrap(), json!(word));
         assert_eq!(serde_json::from_value::<FaultKind>(json!(word)).unwrap(), kind);

@@ -1,6 +1,11 @@
-//! What the interpreter does, by behaviour: programs as people write them, programs that attack, the contract row by row.
+//! What the interpreter does, by behaviour: programs as people write them, programs that attack, the contract
+//! row by row.
 
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail by panicking and print their figures")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "tests fail by panicking and print their figures"
+)]
 
 mod attacks;
 mod compose;

@@ -1,5 +1,5 @@
-//! Makes sources that nobody wrote: damaged scripts, and literals for `meta` of which it is known whether they are allowed. A
-//! seed is all there is to know about a source.
+//! Makes sources by dice: damaged scripts, and literals for `meta` of which it is known whether they are
+//! allowed. A seed is all there is to know about a source.
 
 use std::fmt::Write as _;
 
@@ -145,7 +145,8 @@ fn damage(text: &mut String, seeds: &[String], dice: &mut Dice) {
         }
         6 => {
             let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
-            let (one, two) = (dice.below(lines.len()), dice.below(lines.len()));
+            let one = dice.below(lines.len());
+            let two = dice.below(lines.len());
             match dice.below(3) {
                 0 if !lines.is_empty() => drop(lines.remove(one)),
                 1 if !lines.is_empty() => lines.insert(two, lines[one]),

@@ -1,4 +1,5 @@
-//! Where a call stands in the structure of its program: the same in whatever order agents end, before and after every `await`.
+//! Where a call stands in the structure of its program: the same in whatever order agents end, before and
+//! after every `await`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +11,11 @@ fn paths(ran: &Ran) -> BTreeMap<String, String> {
     ran.calls
         .iter()
         .filter_map(|call| {
-            if let Want::Agent(agent) = &call.want { Some((agent.prompt.clone(), call.path.clone())) } else { None }
+            if let Want::Agent(agent) = &call.want {
+                Some((agent.prompt.clone(), call.path.clone()))
+            } else {
+                None
+            }
         })
         .collect()
 }
@@ -19,7 +24,8 @@ fn paths(ran: &Ran) -> BTreeMap<String, String> {
 fn stable(body: &str) -> BTreeMap<String, String> {
     let go = |order| paths(&run(start(&program(body)), order, 500, echo));
     let first = go(Order::First);
-    for order in [Order::Last, Order::Shuffled(1), Order::Shuffled(2), Order::Shuffled(3), Order::Shuffled(4)] {
+    for order in [Order::Last, Order::Shuffled(1), Order::Shuffled(2), Order::Shuffled(3), Order::Shuffled(4)]
+    {
         assert_eq!(first, go(order), "{order:?}");
     }
     first
@@ -105,7 +111,8 @@ fn two_structures_that_run_at_once_in_one_thunk_are_two_places() {
 
 #[test]
 fn what_a_child_does_stands_below_the_call_that_started_it() {
-    let body = "await parallel(['p', 'q'].map(p => () => workflow('child_count', { package: p, parts: ['a', 'b'] }).catch(() => null)))";
+    let body = "await parallel(['p', 'q'].map(p => () => workflow('child_count', \
+        { package: p, parts: ['a', 'b'] }).catch(() => null)))";
     let paths = stable(body);
     assert_eq!(paths.len(), 4);
     all_differ(&paths);

@@ -1,25 +1,25 @@
 //! Questions that make no sense are answered as such, and change nothing.
 
-use convoke_script::{Answer, Ask, Interpreter, Limits, State, Told};
+use convoke_script::{Answer, GuestMessage, HostMessage, Interpreter, Limits, State};
 use serde_json::{Value, json};
 
 use crate::drive::{program, start};
 
-fn begin(body: &str) -> Ask {
-    Ask::Start(Box::new(start(&program(body))))
+fn begin(body: &str) -> HostMessage {
+    HostMessage::Start(Box::new(start(&program(body))))
 }
 
-fn value(call: u32, value: Value) -> Ask {
-    Ask::Answer { call, answer: Answer::Value { value }, spent: 0 }
+fn value(call: u32, value: Value) -> HostMessage {
+    HostMessage::Answer { call, answer: Answer::Value { value }, spent: 0 }
 }
 
-fn is_confused(told: Told) -> bool {
-    matches!(told, Told::Confused { why } if !why.is_empty())
+fn is_confused(told: GuestMessage) -> bool {
+    matches!(told, GuestMessage::Confused { why } if !why.is_empty())
 }
 
-fn state(told: Told) -> State {
+fn state(told: GuestMessage) -> State {
     match told {
-        Told::Stepped(step) => step.state,
+        GuestMessage::Stepped(step) => step.state,
         other => panic!("{other:?}"),
     }
 }
@@ -56,9 +56,9 @@ fn a_program_for_a_call_that_is_no_workflow_does_not_run() {
     let mut interpreter = Interpreter::new();
     interpreter.hear(begin("try { return ['resolved', await agent('x')] } catch (e) { return 'rejected' }"));
     let answer = Answer::Program { name: "child".to_owned(), source: program("return 'ran'") };
-    match interpreter.hear(Ask::Answer { call: 1, answer, spent: 0 }) {
-        Told::Confused { .. } => {}
-        Told::Stepped(step) => {
+    match interpreter.hear(HostMessage::Answer { call: 1, answer, spent: 0 }) {
+        GuestMessage::Confused { .. } => {}
+        GuestMessage::Stepped(step) => {
             assert_eq!(step.state, State::Returned { value: Some(json!("rejected")), replaced: Vec::new() })
         }
         other => panic!("{other:?}"),
@@ -68,26 +68,29 @@ fn a_program_for_a_call_that_is_no_workflow_does_not_run() {
 #[test]
 fn a_check_may_be_asked_at_any_time_and_any_number_of_times() {
     let mut interpreter = Interpreter::new();
-    let check = |source: String| Ask::Check { source, limits: Limits::default() };
+    let check = |source: String| HostMessage::Check { source, limits: Limits::default() };
     for _ in 0..3 {
-        assert!(matches!(interpreter.hear(check(program("return 1"))), Told::Sound { .. }));
-        assert!(matches!(interpreter.hear(check("nothing".to_owned())), Told::Unsound { .. }));
+        assert!(matches!(interpreter.hear(check(program("return 1"))), GuestMessage::Sound { .. }));
+        assert!(matches!(interpreter.hear(check("nothing".to_owned())), GuestMessage::Unsound { .. }));
     }
     interpreter.hear(begin("return await agent('x')"));
-    assert!(matches!(interpreter.hear(check(program("return 1"))), Told::Sound { .. }));
+    assert!(matches!(interpreter.hear(check(program("return 1"))), GuestMessage::Sound { .. }));
     assert!(matches!(state(interpreter.hear(value(1, json!(1)))), State::Returned { .. }));
 }
 
 #[test]
 fn a_check_runs_nothing() {
     let source = program("while (true) {}");
-    assert!(matches!(Interpreter::new().hear(Ask::Check { source, limits: Limits::default() }), Told::Sound { .. }));
+    assert!(matches!(
+        Interpreter::new().hear(HostMessage::Check { source, limits: Limits::default() }),
+        GuestMessage::Sound { .. }
+    ));
 }
 
 #[test]
 fn an_unsound_start_says_what_is_wrong() {
     match Interpreter::new().hear(begin("return (")) {
-        Told::Unsound { problems } => assert!(problems[0].place.is_some(), "{problems:?}"),
+        GuestMessage::Unsound { problems } => assert!(problems[0].place.is_some(), "{problems:?}"),
         other => panic!("{other:?}"),
     }
 }
@@ -105,11 +108,11 @@ fn lines_that_are_no_questions_are_confusing() {
         "\u{0}",
         "{\"ask\":\"start\",\"source\":5}",
     ] {
-        let told: Told = serde_json::from_str(&interpreter.hear_line(line)).unwrap();
+        let told: GuestMessage = serde_json::from_str(&interpreter.hear_line(line)).unwrap();
         assert!(is_confused(told), "{line}");
     }
     let line = serde_json::to_string(&begin("return 5")).unwrap();
-    let told: Told = serde_json::from_str(&interpreter.hear_line(&line)).unwrap();
+    let told: GuestMessage = serde_json::from_str(&interpreter.hear_line(&line)).unwrap();
     assert_eq!(state(told), State::Returned { value: Some(json!(5)), replaced: Vec::new() });
 }
 
@@ -117,7 +120,8 @@ fn lines_that_are_no_questions_are_confusing() {
 fn many_interpreters_do_not_know_of_each_other() {
     let mut all: Vec<Interpreter> = (0..20).map(|_| Interpreter::new()).collect();
     for (n, interpreter) in all.iter_mut().enumerate() {
-        interpreter.hear(begin(&format!("globalThis.mine = {n}\nreturn [await agent('x'), globalThis.mine]")));
+        interpreter
+            .hear(begin(&format!("globalThis.mine = {n}\nreturn [await agent('x'), globalThis.mine]")));
     }
     for (n, interpreter) in all.iter_mut().enumerate().rev() {
         let end = state(interpreter.hear(value(1, json!(n))));
@@ -135,7 +139,9 @@ fn deep_and_large_answers_arrive_or_are_refused_and_never_break_it() {
     for answer in [deep, wide, json!("x".repeat(4 << 20))] {
         let mut interpreter = Interpreter::new();
         interpreter.hear(begin("const got = await agent('x')\nreturn typeof got"));
-        let State::Returned { value: Some(kind), .. } = state(interpreter.hear(value(1, answer))) else { panic!() };
+        let State::Returned { value: Some(kind), .. } = state(interpreter.hear(value(1, answer))) else {
+            panic!()
+        };
         assert!(kind == json!("object") || kind == json!("string"));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use convoke_script::{Answer, Ask, FaultKind, Interpreter, State, Told, Want};
+use convoke_script::{Answer, FaultKind, GuestMessage, HostMessage, Interpreter, Limits, State, Want};
 use serde_json::{Value, json};
 
 use crate::corpus::{Script, scripts};
@@ -29,10 +29,13 @@ fn check_mode(mode: Mode, expected: impl Fn(&Script) -> String) {
     for script in scripts() {
         for order in [Order::First, Order::Last, Order::Shuffled(7)] {
             let ran = go(&script, mode, order);
-            let (expected, ended) = (expected(&script), word(&ran.end));
+            let expected = expected(&script);
+            let ended = word(&ran.end);
             if ended != expected {
-                complaints
-                    .push(format!("{} ({mode:?}, {order:?}): {ended}, not {expected}: {:?}", script.name, ran.end));
+                complaints.push(format!(
+                    "{} ({mode:?}, {order:?}): {ended}, not {expected}: {:?}",
+                    script.name, ran.end
+                ));
             }
             if ran.calls.is_empty() {
                 complaints.push(format!("{}: made no call", script.name));
@@ -102,7 +105,9 @@ fn asked(ran: &Ran) -> Vec<(String, String)> {
         .iter()
         .map(|call| {
             let what = match &call.want {
-                Want::Agent(agent) => format!("{} {}", agent.label.as_deref().unwrap_or_default(), agent.prompt),
+                Want::Agent(agent) => {
+                    format!("{} {}", agent.label.as_deref().unwrap_or_default(), agent.prompt)
+                }
                 other => format!("{other:?}"),
             };
             (call.path.clone(), what)
@@ -124,7 +129,8 @@ fn the_same_answers_in_the_same_order_give_the_same_program() {
 #[test]
 fn scripts_meet_arguments_they_did_not_expect_with_an_error_of_their_own() {
     for script in scripts() {
-        for args in [None, Some(Value::Null), Some(json!("some text")), Some(json!({})), Some(json!([1, 2]))] {
+        for args in [None, Some(Value::Null), Some(json!("some text")), Some(json!({})), Some(json!([1, 2]))]
+        {
             let mut start = script.start();
             start.args = args.clone();
             let ran = run(start, Order::First, MOST, |call| stub::answer(call, Mode::Ok));
@@ -179,7 +185,9 @@ fn the_collection_is_as_large_and_as_varied_as_it_claims() {
 
 #[test]
 fn failing_agents_fail_in_both_ways_and_some_do_not_fail() {
-    let (mut null, mut thrown, mut good) = (0, 0, 0);
+    let mut null = 0;
+    let mut thrown = 0;
+    let mut good = 0;
     for script in scripts() {
         run(script.start(), Order::First, MOST, |call| {
             let answer = stub::answer(call, Mode::Half);
@@ -198,22 +206,32 @@ fn failing_agents_fail_in_both_ways_and_some_do_not_fail() {
 #[test]
 fn lines_of_json_say_the_same_as_values() {
     let script = scripts().into_iter().find(|script| script.name == "nested_fan").unwrap();
-    let (mut by_value, mut by_line) = (Interpreter::new(), Interpreter::new());
-    let mut ask = Ask::Start(Box::new(script.start()));
+    let mut by_value = Interpreter::new();
+    let mut by_line = Interpreter::new();
+    let mut ask = HostMessage::Start(Box::new(script.start()));
     let mut open = Vec::new();
     for _ in 0..200 {
         let told = by_value.hear(ask.clone());
         let line = by_line.hear_line(&serde_json::to_string(&ask).unwrap());
         assert!(!line.contains('\n'), "one line");
-        assert_eq!(serde_json::from_str::<Told>(&line).unwrap(), told);
-        let Told::Stepped(step) = told else { panic!("{told:?}") };
+        assert_eq!(serde_json::from_str::<GuestMessage>(&line).unwrap(), told);
+        let GuestMessage::Stepped(step) = told else { panic!("{told:?}") };
         open.extend(step.calls);
         if step.state != State::Waiting {
             assert!(matches!(step.state, State::Returned { .. }));
             return;
         }
         let call = open.pop().unwrap();
-        ask = Ask::Answer { call: call.call, answer: stub::answer(&call, Mode::Ok), spent: 0 };
+        ask = HostMessage::Answer { call: call.call, answer: stub::answer(&call, Mode::Ok), spent: 0 };
     }
     panic!("it did not end");
+}
+
+#[test]
+fn no_script_is_said_to_hold_a_slip() {
+    for Script { name, source } in scripts() {
+        let told = Interpreter::new().hear(HostMessage::Check { source, limits: Limits::default() });
+        let GuestMessage::Sound { slips, .. } = told else { panic!("{name}: {told:?}") };
+        assert!(slips.is_empty(), "{name}: {slips:#?}");
+    }
 }

@@ -1,5 +1,5 @@
-//! A host that pretends: what it answers is a pure function of the call. It knows nothing of the interpreter, and is used by
-//! the tests of the worker process too.
+//! A host that pretends: what it answers is a pure function of the call. It knows nothing of the interpreter,
+//! and is used by the tests of the worker process too.
 
 use std::fs;
 
@@ -37,10 +37,14 @@ pub(crate) fn answer(call: &Call, mode: Mode) -> Answer {
                 (0, _) => Answer::Value { value: Value::Null },
                 (1, _) => Answer::Throw { message: format!("the agent failed ({:04x})", seed & 0xffff) },
                 (_, Some(schema)) => Answer::Value { value: fill(schema, seed) },
-                (_, None) => Answer::Value { value: Value::String(format!("said {:08x}", seed & 0xffff_ffff)) },
+                (_, None) => {
+                    Answer::Value { value: Value::String(format!("said {:08x}", seed & 0xffff_ffff)) }
+                }
             }
         }
-        Want::Verify { .. } if mode == Mode::Null => Answer::Value { value: json!({"verdict": "unverified"}) },
+        Want::Verify { .. } if mode == Mode::Null => {
+            Answer::Value { value: json!({"verdict": "unverified"}) }
+        }
         Want::Verify { .. } => Answer::Value { value: json!({"verdict": "confirmed", "votes": []}) },
         Want::Sh { command } => {
             Answer::Value { value: json!({"stdout": format!("one.rs\ntwo.rs\n{command}"), "exit": 0}) }
@@ -87,7 +91,8 @@ fn mix(bytes: &[u8], seed: u64) -> u64 {
 
 /// A value that fits a schema.
 pub(crate) fn fill(schema: &Value, seed: u64) -> Value {
-    if let Some(choices) = schema.get("enum").and_then(Value::as_array).filter(|choices| !choices.is_empty()) {
+    if let Some(choices) = schema.get("enum").and_then(Value::as_array).filter(|choices| !choices.is_empty())
+    {
         return choices[(seed % choices.len() as u64) as usize].clone();
     }
     let number = |key: &str, or: f64| schema.get(key).and_then(Value::as_f64).unwrap_or(or);

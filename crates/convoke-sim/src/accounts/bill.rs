@@ -1,9 +1,10 @@
 //! The simulator's own bill. It takes the rates from the table of models; the arithmetic is its own.
 //!
-//! Every request that reached a model is billed, whether or not its sender saw the end of the reply: the input in full,
-//! the output as far as it was generated. A stream generates what it hands to the network, so one that is cut, stalls
-//! or loses its client is billed up to there. A reply that is lost before its first byte, or a reply without a stream
-//! that is cut, was generated whole and is billed so. A request that is answered with an error status costs nothing.
+//! Every request that reached a model is billed, whether or not its sender saw the end of the reply: the
+//! input in full, the output as far as it was generated. A stream generates what it hands to the network, so
+//! one that is cut, stalls or loses its client is billed up to there. A reply that is lost before its first
+//! byte, or a reply without a stream that is cut, was generated whole and is billed so. A request that is
+//! answered with an error status costs nothing.
 
 use convoke_claude::Models;
 
@@ -12,7 +13,8 @@ use super::tokens::Usage;
 /// What all requests so far cost.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Bill {
-    /// One line for each request that reached a model, in the order of arrival; those under way are billed so far.
+    /// One line for each request that reached a model, in the order of arrival; those under way are billed so
+    /// far.
     pub lines: Vec<Line>,
     /// The sum, in nano-dollars.
     pub total_nano: u64,

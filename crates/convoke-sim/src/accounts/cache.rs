@@ -1,8 +1,8 @@
 //! The prompt cache: what a request reads from it, and what it leaves there once its response has begun.
 //!
-//! Writes happen only at marks, a mark looks back over twenty blocks, prefixes below the model's minimum are left out,
-//! and an entry lives five minutes or an hour from the start of the request that wrote or last used it. A mark of an
-//! hour that finds an entry of five minutes uses it as it is.
+//! Writes happen only at marks, a mark looks back over twenty blocks, prefixes below the model's minimum are
+//! left out, and an entry lives five minutes or an hour from the start of the request that wrote or last used
+//! it. A mark of an hour that finds an entry of five minutes uses it as it is.
 
 use std::collections::HashMap;
 
@@ -38,7 +38,8 @@ impl Cache {
     pub(crate) fn look(&self, prompt: &Prompt, now: u64) -> Plan {
         let blocks = &prompt.blocks;
         let large = |index: &usize| blocks[*index].tokens >= prompt.minimum;
-        let marks: Vec<usize> = (0..blocks.len()).filter(|&index| blocks[index].mark.is_some()).filter(large).collect();
+        let marks: Vec<usize> =
+            (0..blocks.len()).filter(|&index| blocks[index].mark.is_some()).filter(large).collect();
         let alive = |index: &usize| self.0.get(&blocks[*index].key).is_some_and(|entry| now < entry.expires);
         let find = |mark: &usize| {
             let first = (mark + 1).saturating_sub(LOOK_BACK);
@@ -46,10 +47,11 @@ impl Cache {
         };
         let hits: Vec<usize> = marks.iter().filter_map(find).collect();
         let hit = hits.iter().max().copied();
-        let new: Vec<usize> = marks.iter().copied().filter(|&mark| hit.is_none_or(|hit| mark > hit)).collect();
+        let new: Vec<usize> =
+            marks.iter().copied().filter(|&mark| hit.is_none_or(|hit| mark > hit)).collect();
 
-        // What comes after the hit is written for an hour up to the last mark of an hour, for five minutes up to the
-        // last mark of all, and not at all after that.
+        // What comes after the hit is written for an hour up to the last mark of an hour, for five minutes up
+        // to the last mark of all, and not at all after that.
         let through = |index: Option<&usize>| index.map_or(0, |&index| blocks[index].tokens);
         let read = through(hit.as_ref());
         let hour = through(new.iter().rfind(|&&mark| blocks[mark].mark == Some(Ttl::Hour))).max(read);

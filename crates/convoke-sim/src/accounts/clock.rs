@@ -1,5 +1,5 @@
-//! The simulator's own time. Cache entries and rate limits go by it; delays and drips of replies take real time, unless
-//! the clock is one that can be waited for.
+//! The simulator's own time. Cache entries and rate limits go by it; delays and drips of replies take real
+//! time, unless the clock is one that can be waited for.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ pub enum SimClock {
     System,
     /// A clock that a test moves.
     Manual(ManualClock),
-    /// Somebody else's clock, such as the one that the client under test goes by.
+    /// A clock from outside, such as the one that the client under test goes by.
     Following(Arc<dyn Fn() -> u64 + Send + Sync>),
-    /// Somebody else's clock that can be waited for: delays and drips of replies go by it too.
+    /// A clock from outside that can be waited for: delays and drips of replies go by it too.
     Injected(Arc<dyn Time>),
 }
 
-/// A clock that somebody else moves.
+/// A clock that is moved from outside.
 pub trait Time: Send + Sync {
     /// The time now, in UTC milliseconds.
     fn now(&self) -> u64;

@@ -1,7 +1,8 @@
 //! Rate limits: buckets that refill all the time, and a number of requests that may run at once.
 //!
-//! There is one set of buckets for all models. A request takes one of the requests and its uncached input when it is
-//! admitted; output is taken as it is generated, so that bucket may be overdrawn. What is refused takes nothing.
+//! There is one set of buckets for all models. A request takes one of the requests and its uncached input
+//! when it is admitted; output is taken as it is generated, so that bucket may be overdrawn. What is refused
+//! takes nothing.
 
 use axum::http::header::{HeaderName, HeaderValue};
 
@@ -19,7 +20,7 @@ pub struct RateLimits {
 }
 
 impl Default for RateLimits {
-    /// More than anybody uses.
+    /// More than an ordinary client uses.
     fn default() -> Self {
         Self {
             requests_per_minute: 4_000,
@@ -48,7 +49,7 @@ pub enum Limit {
 pub(crate) struct Refused {
     pub(crate) limit: Limit,
     pub(crate) message: String,
-    /// Seconds until there is room; not told to one who sends too many at once.
+    /// Seconds until there is room; not told to a client that sends too many at once.
     pub(crate) retry_after: Option<u64>,
     pub(crate) headers: RateHeaders,
 }
@@ -114,7 +115,12 @@ impl Buckets {
     fn admit(&mut self, input: u64, running: usize, now: u64) -> Result<RateHeaders, Refused> {
         if self.concurrent.is_some_and(|most| running >= most) {
             let message = "Number of concurrent connections has exceeded your rate limit.".to_owned();
-            return Err(Refused { limit: Limit::Concurrent, message, retry_after: None, headers: Vec::new() });
+            return Err(Refused {
+                limit: Limit::Concurrent,
+                message,
+                retry_after: None,
+                headers: Vec::new(),
+            });
         }
         let wanted = [(Limit::Requests, 1), (Limit::InputTokens, input), (Limit::OutputTokens, 1)];
         let mut waits = Vec::new();
@@ -124,7 +130,8 @@ impl Buckets {
             waits.push((bucket.wait(amount), limit));
         }
         // The limit that takes longest to make room is the one that is named.
-        let (wait, limit) = waits.into_iter().rev().max_by_key(|(wait, _)| *wait).unwrap_or((0, Limit::Requests));
+        let (wait, limit) =
+            waits.into_iter().rev().max_by_key(|(wait, _)| *wait).unwrap_or((0, Limit::Requests));
         if wait > 0 {
             let per_minute = self.bucket(limit).per_minute;
             let what = match limit {
@@ -132,9 +139,15 @@ impl Buckets {
                 Limit::InputTokens => "input tokens",
                 Limit::OutputTokens => "output tokens",
             };
-            let message =
-                format!("This request would exceed your organization's rate limit of {per_minute} {what} per minute.");
-            return Err(Refused { limit, message, retry_after: Some(wait.div_ceil(1_000)), headers: self.headers() });
+            let message = format!(
+                "This request would exceed your organization's rate limit of {per_minute} {what} per minute."
+            );
+            return Err(Refused {
+                limit,
+                message,
+                retry_after: Some(wait.div_ceil(1_000)),
+                headers: self.headers(),
+            });
         }
         self.requests.take(1);
         self.input.take(input);
@@ -151,7 +164,8 @@ impl Buckets {
 
     fn headers(&self) -> RateHeaders {
         let thousands = |remaining: u64| (remaining + 500) / 1_000 * 1_000;
-        let tightest = if self.input.remaining() <= self.output.remaining() { &self.input } else { &self.output };
+        let tightest =
+            if self.input.remaining() <= self.output.remaining() { &self.input } else { &self.output };
         let rows = [
             ("requests", &self.requests, self.requests.remaining()),
             ("tokens", tightest, thousands(tightest.remaining())),
@@ -169,8 +183,8 @@ impl Buckets {
     }
 }
 
-/// A bucket that refills by as much a minute as it holds. Its level is counted in sixty-thousandths, of which every
-/// millisecond brings a whole number.
+/// A bucket that refills by as much a minute as it holds. Its level is counted in sixty-thousandths, of which
+/// every millisecond brings a whole number.
 #[derive(Debug)]
 struct Bucket {
     per_minute: u64,
@@ -220,8 +234,8 @@ fn parts(amount: u64) -> i64 {
     i64::try_from(amount).unwrap_or(i64::MAX).saturating_mul(PARTS)
 }
 
-/// The headers of a server without limits: of buckets nobody empties. The resets lie in the past because there is
-/// nothing to wait for.
+/// The headers of a server without limits: of buckets that are never emptied. The resets lie in the past
+/// because there is nothing to wait for.
 pub(crate) fn full_buckets() -> RateHeaders {
     let rows = [
         ("requests", "4000", "3999"),
@@ -229,8 +243,9 @@ pub(crate) fn full_buckets() -> RateHeaders {
         ("output-tokens", "2000000", "2000000"),
     ];
     let all = rows.into_iter().flat_map(|(kind, limit, remaining)| {
-        [("limit", limit), ("remaining", remaining), ("reset", "2026-01-01T00:00:00Z")]
-            .map(|(part, value)| (format!("anthropic-ratelimit-{kind}-{part}"), HeaderValue::from_static(value)))
+        [("limit", limit), ("remaining", remaining), ("reset", "2026-01-01T00:00:00Z")].map(
+            |(part, value)| (format!("anthropic-ratelimit-{kind}-{part}"), HeaderValue::from_static(value)),
+        )
     });
     all.filter_map(|(name, value)| Some((name.parse().ok()?, value))).collect()
 }
@@ -238,7 +253,8 @@ pub(crate) fn full_buckets() -> RateHeaders {
 /// UTC milliseconds as the API writes a time: in whole seconds, rounded up.
 fn rfc3339(milliseconds: u64) -> String {
     let seconds = milliseconds.div_ceil(1_000);
-    let (mut days, rest) = (seconds / 86_400, seconds % 86_400);
+    let mut days = seconds / 86_400;
+    let rest = seconds % 86_400;
     let leap = |year: u64| (year.is_multiple_of(4) && !year.is_multiple_of(100)) || year.is_multiple_of(400);
     let mut year = 1970;
     while days >= 365 + u64::from(leap(year)) {
@@ -253,7 +269,9 @@ fn rfc3339(milliseconds: u64) -> String {
         days -= length;
         month += 1;
     }
-    let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
+    let hour = rest / 3_600;
+    let minute = rest / 60 % 60;
+    let second = rest % 60;
     format!("{year:04}-{month:02}-{:02}T{hour:02}:{minute:02}:{second:02}Z", days + 1)
 }
 

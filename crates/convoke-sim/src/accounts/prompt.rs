@@ -1,8 +1,8 @@
 //! A request as the prompt cache sees it: a row of blocks, each known by everything that stands before it.
 //!
-//! A block's key is made of its own content and of the key of the block before it, so that two requests share a key
-//! exactly if they share the whole prefix, parameters included. Each block is read once. Cache marks are part of no key
-//! and weigh nothing.
+//! A block's key is made of its own content and of the key of the block before it, so that two requests share
+//! a key exactly if they share the whole prefix, parameters included. Each block is read once. Cache marks
+//! are part of no key and weigh nothing.
 
 use std::hash::{DefaultHasher, Hasher};
 
@@ -65,19 +65,23 @@ impl Prompt {
     pub(crate) fn read(body: &Value, model: &Model, tokenizer: Tokenizer) -> Self {
         let mut reader = Reader { tokenizer, key: 0, bytes: 0, added: 0, blocks: Vec::new() };
         let config = &body["output_config"];
-        // Whether tools and system survive another effort or thinking depends on the model. Here they never do: a
-        // client that counts on them would be wrong somewhere.
+        // Whether tools and system survive another effort or thinking depends on the model. Here they never
+        // do: a client that counts on them would be wrong somewhere.
         reader.parameter(&json!([model.id, effort(config, model), thinking(body, model)]));
         let deferred = |tool: &&Value| tool["defer_loading"] != true;
         for (index, tool) in body["tools"].as_array().into_iter().flatten().filter(deferred).enumerate() {
             let kind = tool["type"].as_str().unwrap_or_default();
-            let typed = TYPED_TOOL_TOKENS.iter().find(|(name, _)| kind.starts_with(name)).map_or(0, |(_, more)| *more);
+            let typed = TYPED_TOOL_TOKENS
+                .iter()
+                .find(|(name, _)| kind.starts_with(name))
+                .map_or(0, |(_, more)| *more);
             reader.added += typed + if index == 0 { TOOL_PREAMBLE_TOKENS } else { 0 };
             reader.block("tools", tool, true);
         }
         reader.parameter(&body["speed"]);
         reader.content("top", &body["system"], true);
-        let choice = if body["tool_choice"].is_null() { json!({"type": "auto"}) } else { body["tool_choice"].clone() };
+        let choice =
+            if body["tool_choice"].is_null() { json!({"type": "auto"}) } else { body["tool_choice"].clone() };
         let images = messages(body).iter().any(|message| has_image(&message["content"]));
         reader.parameter(&json!([choice, images, config["format"], config["task_budget"]]));
         for message in messages(body) {
@@ -163,8 +167,9 @@ impl Reader {
         let tokens = self.tokenizer.tokens(self.bytes) + self.added;
         let thought = matches!(block["type"].as_str(), Some("thinking" | "redacted_thinking"));
         // A mark inside a tool result stands for one on the result: positions are counted in whole blocks.
-        let inside =
-            |block: &Value| block["content"].as_array()?.iter().find_map(|part| Ttl::of(&part["cache_control"]));
+        let inside = |block: &Value| {
+            block["content"].as_array()?.iter().find_map(|part| Ttl::of(&part["cache_control"]))
+        };
         let mark = Ttl::of(&block["cache_control"]).or_else(|| inside(block));
         self.blocks.push(Block { key: self.key, tokens, mark, eligible: eligible && !thought });
     }
@@ -187,8 +192,8 @@ fn plain_text(block: &Value) -> Option<&str> {
     members.get("text").filter(|_| plain)?.as_str()
 }
 
-/// Feeds a value into a key, in the order it is written in, and weighs it: its bytes in compact form, without escapes
-/// and without cache marks.
+/// Feeds a value into a key, in the order it is written in, and weighs it: its bytes in compact form, without
+/// escapes and without cache marks.
 fn walk(value: &Value, hasher: &mut DefaultHasher) -> usize {
     match value {
         Value::Null => {
@@ -257,13 +262,15 @@ mod tests {
         });
         let mut changed = base.clone();
         change(&mut changed);
-        let shared = keys(&base).iter().zip(keys(&changed)).take_while(|(one, other)| **one == *other).count();
+        let shared =
+            keys(&base).iter().zip(keys(&changed)).take_while(|(one, other)| **one == *other).count();
         assert_eq!(shared, expected, "{changed}");
     }
 
     #[test]
     fn a_prompt_never_has_more_tokens_than_bytes_and_marks_weigh_nothing() {
-        let plain = json!({"messages": [{"role": "user", "content": [{"type": "text", "text": "hello there"}]}]});
+        let plain =
+            json!({"messages": [{"role": "user", "content": [{"type": "text", "text": "hello there"}]}]});
         let mut marked = plain.clone();
         marked["messages"][0]["content"][0]["cache_control"] = json!({"type": "ephemeral"});
         assert_eq!(read(&plain).tokens(), read(&marked).tokens());
@@ -293,9 +300,11 @@ mod tests {
         check_shared(|body| body["thinking"] = json!({"type": "disabled"}), 5);
         check_shared(|body| body["tool_choice"] = json!({"type": "auto"}), 5);
         check_shared(|body| body["system"] = json!([{"type": "text", "text": "Be brief."}]), 5);
-        check_shared(|body| body["tools"].as_array_mut().unwrap().push(json!({"name": "z", "defer_loading": true})), 5);
-        let merged =
-            json!([{"role": "user", "content": [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]}]);
+        check_shared(
+            |body| body["tools"].as_array_mut().unwrap().push(json!({"name": "z", "defer_loading": true})),
+            5,
+        );
+        let merged = json!([{"role": "user", "content": [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]}]);
         check_shared(|body| body["messages"] = merged.clone(), 5);
     }
 
@@ -310,7 +319,10 @@ mod tests {
         let here = Some(Ttl::FiveMinutes);
         check(json!({"role": "system", "content": "Be brief."}), &[None, here]);
         check(json!({"role": "system", "content": "x", "clear_at": "next_user_message"}), &[here, None]);
-        check(json!({"role": "assistant", "content": [{"type": "thinking", "thinking": "x"}]}), &[here, None]);
+        check(
+            json!({"role": "assistant", "content": [{"type": "thinking", "thinking": "x"}]}),
+            &[here, None],
+        );
         let own = json!([{"type": "text", "text": "x", "cache_control": {"type": "ephemeral", "ttl": "1h"}}]);
         check(json!({"role": "user", "content": own}), &[None, Some(Ttl::Hour)]);
         let part = json!({"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}});

@@ -1,4 +1,5 @@
-//! One admitted request on its way through the accounts. Whatever ends it, even its client's leaving, ends the ticket.
+//! One admitted request on its way through the accounts. Whatever ends it, even its client's leaving, ends
+//! the ticket.
 
 use std::sync::Arc;
 
@@ -10,8 +11,8 @@ use super::tokens::Usage;
 use crate::conversation::Context;
 use crate::server::Shared;
 
-/// How far a response has come. Each step is told before the bytes that show it leave, because waiting for the client
-/// to have read them would let its next request overtake the note.
+/// How far a response has come. Each step is told before the bytes that show it leave, because waiting for
+/// the client to have read them would let its next request overtake the note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// The first event of the reply leaves.
@@ -24,7 +25,7 @@ pub(crate) enum Progress {
     Broken,
 }
 
-/// The right to run, held by whoever serves the request.
+/// The right to run, held for as long as the request is served.
 pub(crate) struct Ticket {
     shared: Arc<Shared>,
     plan: Plan,
@@ -67,7 +68,13 @@ impl Ticket {
         accounts.cache.refresh(&self.plan, self.started);
         let conversation = context.conversation.clone();
         self.entry = Some(accounts.entries.len());
-        accounts.entries.push(Entry { request, conversation, model, usage: self.plan.usage, completed: false });
+        accounts.entries.push(Entry {
+            request,
+            conversation,
+            model,
+            usage: self.plan.usage,
+            completed: false,
+        });
     }
 
     /// Notes how far the response has come.
@@ -85,7 +92,8 @@ impl Ticket {
 
     fn begin(&mut self) {
         self.shared.lock(&self.shared.accounts).cache.write(&self.plan, self.started);
-        let (now, usage) = (self.shared.config.clock.now(), self.plan.usage);
+        let now = self.shared.config.clock.now();
+        let usage = self.plan.usage;
         if let Some(request) = self.request {
             self.shared.update(request, |received| {
                 received.began_at = Some(now);
@@ -97,7 +105,8 @@ impl Ticket {
     fn generate(&mut self, tokens: u64) {
         let more = tokens.saturating_sub(self.generated);
         self.generated += more;
-        let (all, now) = (self.generated, self.shared.config.clock.now());
+        let all = self.generated;
+        let now = self.shared.config.clock.now();
         self.shared.lock(&self.shared.accounts).limits.generated(more, now);
         self.entry(|entry| entry.usage.output_tokens = all);
         if let Some(request) = self.request {

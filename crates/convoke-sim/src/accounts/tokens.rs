@@ -46,8 +46,8 @@ impl Usage {
         })
     }
 
-    /// As the last `message_delta` reports it: cumulative, to be overwritten and never added, and without the split of
-    /// what was written to the cache.
+    /// As the last `message_delta` reports it: cumulative, to be overwritten and never added, and without the
+    /// split of what was written to the cache.
     pub(crate) fn at_end(&self) -> Value {
         json!({
             "input_tokens": self.input_tokens,

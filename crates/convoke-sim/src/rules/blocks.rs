@@ -44,11 +44,18 @@ const TOOL_RESULT: &[Member] = &[
     MARK,
     ("toolset_name", Kind::String, false),
 ];
-// A thinking block takes no cache mark: the rule about that gives its own answer, so the member is let through here.
-const THINKING: &[Member] = &[TYPE, ("thinking", Kind::String, true), ("signature", Kind::String, true), MARK];
+// A thinking block takes no cache mark: the rule about that gives its own answer, so the member is let
+// through here.
+const THINKING: &[Member] =
+    &[TYPE, ("thinking", Kind::String, true), ("signature", Kind::String, true), MARK];
 const REDACTED: &[Member] = &[TYPE, ("data", Kind::String, true), MARK];
-const SERVER_RESULT: &[Member] =
-    &[TYPE, ("tool_use_id", Kind::String, true), ("content", Kind::Any, true), MARK, ("caller", Kind::Object, false)];
+const SERVER_RESULT: &[Member] = &[
+    TYPE,
+    ("tool_use_id", Kind::String, true),
+    ("content", Kind::Any, true),
+    MARK,
+    ("caller", Kind::Object, false),
+];
 const COMPACTION: &[Member] = &[
     TYPE,
     ("content", Kind::Any, true),
@@ -98,7 +105,9 @@ pub(super) fn check(path: &str, block: &Value, headers: &Headers) -> Checked {
 pub(super) fn text_only(path: &str, block: &Value) -> Checked {
     match kind(path, block)? {
         "text" => tagged(path, "text", block, TEXT),
-        other => refuse(Rule::UnknownBlockType, format!("{path}.type: Input should be 'text', not '{other}'")),
+        other => {
+            refuse(Rule::UnknownBlockType, format!("{path}.type: Input should be 'text', not '{other}'"))
+        }
     }
 }
 
@@ -132,7 +141,8 @@ fn tagged(path: &str, kind: &str, block: &Value, known: &[Member]) -> Checked {
 }
 
 fn unknown(path: &str, kind: &str) -> Checked {
-    let text = format!("{path}: Input tag '{kind}' found using 'type' does not match any of the expected tags");
+    let text =
+        format!("{path}: Input tag '{kind}' found using 'type' does not match any of the expected tags");
     refuse(Rule::UnknownBlockType, text)
 }
 

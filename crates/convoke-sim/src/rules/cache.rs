@@ -37,7 +37,8 @@ pub(super) fn check(asked: &Asked<'_>) -> Checked {
         let last = marks.last().filter(|last| is_last_block(asked, last.block));
         match last {
             Some(last) if hour(last.mark) != hour(mark) => {
-                let text = format!("cache_control.ttl: differs from the ttl of the cache_control at {}", last.path);
+                let text =
+                    format!("cache_control.ttl: differs from the ttl of the cache_control at {}", last.path);
                 return refuse(Rule::AutomaticMark, text);
             }
             // The same mark twice is one mark.
@@ -46,17 +47,20 @@ pub(super) fn check(asked: &Asked<'_>) -> Checked {
         }
     }
     if found > MAX_MARKS {
-        let text = format!("A maximum of {MAX_MARKS} blocks with cache_control may be provided. Found {found}.");
+        let text =
+            format!("A maximum of {MAX_MARKS} blocks with cache_control may be provided. Found {found}.");
         return refuse(Rule::TooManyMarks, text);
     }
     let mut short_seen = false;
-    for (path, mark) in marks.iter().map(|mark| (mark.path.as_str(), mark.mark)).chain(automatic.map(|mark| ("", mark)))
+    for (path, mark) in
+        marks.iter().map(|mark| (mark.path.as_str(), mark.mark)).chain(automatic.map(|mark| ("", mark)))
     {
         if hour(mark) && short_seen {
             let path = if path.is_empty() { String::new() } else { format!("{path}.") };
             let text = format!(
-                "{path}cache_control.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' cache_control \
-                 block. Note that blocks are processed in the following order: `tools`, `system`, `messages`."
+                "{path}cache_control.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' \
+                 cache_control block. Note that blocks are processed in the following order: `tools`, \
+                 `system`, `messages`."
             );
             return refuse(Rule::MarkOrder, text);
         }

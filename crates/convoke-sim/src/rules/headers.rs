@@ -51,7 +51,7 @@ impl Headers {
 
 pub(super) fn check(headers: &HeaderMap, endpoint: EndpointKind) -> Checked<Headers> {
     let get = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
-    if endpoint == EndpointKind::Anthropic {
+    if endpoint.is_anthropics() {
         auth(get("x-api-key"), get("authorization"))?;
         match get("anthropic-version") {
             None => return refuse(Rule::MissingVersion, "anthropic-version: header is required"),
@@ -63,7 +63,8 @@ pub(super) fn check(headers: &HeaderMap, endpoint: EndpointKind) -> Checked<Head
         }
     }
     let content_type = get("content-type").unwrap_or_default();
-    if content_type.split(';').next().is_none_or(|kind| !kind.trim().eq_ignore_ascii_case("application/json")) {
+    if content_type.split(';').next().is_none_or(|kind| !kind.trim().eq_ignore_ascii_case("application/json"))
+    {
         return refuse(Rule::ContentType, "content-type: header must be application/json");
     }
     let values = headers.get_all("anthropic-beta").iter().filter_map(|value| value.to_str().ok());
@@ -74,18 +75,25 @@ pub(super) fn check(headers: &HeaderMap, endpoint: EndpointKind) -> Checked<Head
         .map(str::to_owned)
         .collect();
     let unknown: Vec<&str> = betas.iter().map(String::as_str).filter(|name| !BETAS.contains(name)).collect();
-    if !unknown.is_empty() && endpoint == EndpointKind::Anthropic {
+    if !unknown.is_empty() && endpoint.is_anthropics() {
         let names = unknown.join("`, `");
-        return refuse(Rule::UnknownBeta, format!("Unexpected value(s) `{names}` for the `anthropic-beta` header"));
+        return refuse(
+            Rule::UnknownBeta,
+            format!("Unexpected value(s) `{names}` for the `anthropic-beta` header"),
+        );
     }
     Ok(Headers { betas, strict: get("anthropic-version") == Some(STRICT_VERSION) })
 }
 
 fn auth(key: Option<&str>, authorization: Option<&str>) -> Checked {
-    let token = authorization.and_then(|value| value.strip_prefix("Bearer ")).filter(|token| !token.trim().is_empty());
+    let token = authorization
+        .and_then(|value| value.strip_prefix("Bearer "))
+        .filter(|token| !token.trim().is_empty());
     match (key.filter(|key| !key.is_empty()), token) {
         (None, None) => refuse(Rule::MissingAuth, "x-api-key header is required"),
-        (Some(_), Some(_)) => refuse(Rule::BothAuths, "x-api-key and Authorization must not be sent together"),
+        (Some(_), Some(_)) => {
+            refuse(Rule::BothAuths, "x-api-key and Authorization must not be sent together")
+        }
         _ => Ok(()),
     }
 }

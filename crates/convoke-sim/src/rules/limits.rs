@@ -12,7 +12,7 @@ pub(super) fn model(body: &Map<String, Value>, models: &Models, endpoint: Endpoi
     let model = models.get(id);
     // Short aliases such as `opus` are the client's own; the API has never heard of them.
     let known = models.knows(id) && (model.id == id || id.starts_with("claude-"));
-    if !known && endpoint == EndpointKind::Anthropic {
+    if !known && endpoint.is_anthropics() {
         return refuse(Rule::UnknownModel, format!("model: {id}"));
     }
     Ok(model)
@@ -33,21 +33,26 @@ pub(super) fn check(asked: &Asked<'_>, incoming: &Incoming<'_>) -> Checked {
     }
     if max_tokens > i64::from(*max_output) {
         let text = format!(
-            "max_tokens: {max_tokens} > {max_output}, which is the maximum allowed number of output tokens for {id}"
+            "max_tokens: {max_tokens} > {max_output}, which is the maximum allowed number of output tokens \
+                for {id}"
         );
         return refuse(Rule::MaxTokensOverCap, text);
     }
     let tokenizer = Tokenizer::for_conversation(incoming.conversation);
     let tokens = Prompt::read(incoming.body, &asked.model, tokenizer).tokens();
     if tokens > *window {
-        return refuse(Rule::PromptTooLong, format!("prompt is too long: {tokens} tokens > {window} maximum"));
+        return refuse(
+            Rule::PromptTooLong,
+            format!("prompt is too long: {tokens} tokens > {window} maximum"),
+        );
     }
     Ok(())
 }
 
 /// Zero output tokens only warm the cache, and cannot be combined with what asks for output.
 fn nothing_to_say(asked: &Asked<'_>) -> Checked {
-    let forced = asked.member("tool_choice").is_some_and(|choice| choice["type"] == "any" || choice["type"] == "tool");
+    let forced =
+        asked.member("tool_choice").is_some_and(|choice| choice["type"] == "any" || choice["type"] == "tool");
     let format = asked.member("output_config").is_some_and(|config| config.get("format").is_some());
     let with = if asked.member("stream") == Some(&Value::Bool(true)) {
         "stream"

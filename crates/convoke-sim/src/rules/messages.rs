@@ -19,7 +19,10 @@ pub(super) fn check(asked: &Asked<'_>) -> Checked {
 }
 
 fn opens_with_compaction(message: &Value) -> bool {
-    message["content"].as_array().and_then(|blocks| blocks.first()).is_some_and(|block| block["type"] == "compaction")
+    message["content"]
+        .as_array()
+        .and_then(|blocks| blocks.first())
+        .is_some_and(|block| block["type"] == "compaction")
 }
 
 fn blocks(message: &Value) -> &[Value] {
@@ -35,8 +38,9 @@ fn places(asked: &Asked<'_>, index: usize, message: &Value) -> Checked {
             "tool_result" | "image" | "search_result" | "container_upload" => "user",
             kind if is_server_result(kind) => "assistant",
             "document" if role == "assistant" && asked.headers.strict => {
-                let text =
-                    format!("messages.{index}.content.{number}: `document` blocks can only be in `user` messages");
+                let text = format!(
+                    "messages.{index}.content.{number}: `document` blocks can only be in `user` messages"
+                );
                 return refuse(Rule::AssistantDocument, text);
             }
             _ => continue,
@@ -54,10 +58,14 @@ fn emptiness(asked: &Asked<'_>, index: usize, message: &Value) -> Checked {
     let empty = content.as_str().is_some_and(str::is_empty) || content.as_array().is_some_and(Vec::is_empty);
     match role(message) {
         "user" if empty => {
-            return refuse(Rule::EmptyUser, format!("messages.{index}: user messages must have non-empty content"));
+            return refuse(
+                Rule::EmptyUser,
+                format!("messages.{index}: user messages must have non-empty content"),
+            );
         }
         "assistant" if empty && index + 1 < asked.messages.len() => {
-            let text = "all messages must have non-empty content except for the optional final assistant message";
+            let text =
+                "all messages must have non-empty content except for the optional final assistant message";
             return refuse(Rule::EmptyAssistant, format!("messages.{index}: {text}"));
         }
         // An empty string is a matter of the system rules; a string of white space is accepted.
@@ -88,10 +96,15 @@ fn texts(place: &str, content: Option<&Value>) -> Checked {
         // An empty `system` is the same as none.
         Some(Value::String(said)) if place != "system" || !said.is_empty() => text(said),
         Some(Value::Array(blocks)) => {
-            let said = blocks.iter().filter(|block| block["type"] == "text").filter_map(|block| block["text"].as_str());
+            let said = blocks
+                .iter()
+                .filter(|block| block["type"] == "text")
+                .filter_map(|block| block["text"].as_str());
             // A mark on an empty text has an answer of its own.
             said.zip(blocks.iter().filter(|block| block["type"] == "text"))
-                .filter(|(said, block)| !said.is_empty() || block.get("cache_control").is_none_or(Value::is_null))
+                .filter(|(said, block)| {
+                    !said.is_empty() || block.get("cache_control").is_none_or(Value::is_null)
+                })
                 .try_for_each(|(said, _)| text(said))
         }
         _ => Ok(()),
@@ -119,7 +132,10 @@ fn last(asked: &Asked<'_>) -> Checked {
         let text = format!("messages.{index}: The final block in an assistant message cannot be `thinking`.");
         return refuse(Rule::FinalThinking, text);
     }
-    let text = message["content"].as_str().or_else(|| end.and_then(|block| block["text"].as_str())).unwrap_or_default();
+    let text = message["content"]
+        .as_str()
+        .or_else(|| end.and_then(|block| block["text"].as_str()))
+        .unwrap_or_default();
     if text.ends_with(char::is_whitespace) {
         let text = format!("messages.{index}: final assistant content cannot end with trailing whitespace");
         return refuse(Rule::PrefillWhitespace, text);

@@ -11,7 +11,8 @@ use crate::conversation::role;
 pub(super) fn check(asked: &Asked<'_>) -> Checked {
     unique(asked.messages)?;
     let mut open: Vec<Call<'_>> = Vec::new();
-    // Messages of one role in a row are one turn: calls collect over a whole assistant turn, results over the user's.
+    // Messages of one role in a row are one turn: calls collect over a whole assistant turn, results over the
+    // user's.
     let mut run_over = false;
     let mut answered: HashSet<&str> = HashSet::new();
     let mut previous = "";
@@ -41,14 +42,16 @@ pub(super) fn check(asked: &Asked<'_>) -> Checked {
                 let result = id(block, "tool_use_id");
                 let path = format!("messages.{index}.content.{number}");
                 if !open.iter().any(|call| call.id == result) {
-                    let text =
-                        "Each `tool_result` block must have a corresponding `tool_use` block in the previous message.";
-                    let text =
-                        format!("{path}: unexpected `tool_use_id` found in `tool_result` blocks: {result}. {text}");
+                    let text = "Each `tool_result` block must have a corresponding `tool_use` block in the \
+                        previous message.";
+                    let text = format!(
+                        "{path}: unexpected `tool_use_id` found in `tool_result` blocks: {result}. {text}"
+                    );
                     return refuse(Rule::ToolResultUnexpected, text);
                 }
                 if answered.contains(result) {
-                    let text = "each tool_use must have a single result. Found multiple `tool_result` blocks with id";
+                    let text = "each tool_use must have a single result. Found multiple `tool_result` blocks \
+                        with id";
                     return refuse(Rule::ToolResultDuplicate, format!("{path}: {text}: {result}"));
                 }
                 // Only the results before anything else count as answers.
@@ -102,7 +105,8 @@ fn unique(messages: &[Value]) -> Checked {
     Ok(())
 }
 
-/// A server tool's result stands in the same reply or opens the next one; only the newest calls may still wait for it.
+/// A server tool's result stands in the same reply or opens the next one; only the newest calls may still
+/// wait for it.
 fn server_tools(messages: &[Value]) -> Checked {
     let last = messages.iter().rposition(|message| role(message) == "assistant").unwrap_or_default();
     let results: HashSet<&str> = messages
@@ -111,12 +115,15 @@ fn server_tools(messages: &[Value]) -> Checked {
         .filter(|block| is_server_result(id(block, "type")))
         .map(|block| id(block, "tool_use_id"))
         .collect();
-    let mut calls = messages[..last].iter().flat_map(blocks).filter(|block| block["type"] == "server_tool_use");
+    let mut calls =
+        messages[..last].iter().flat_map(blocks).filter(|block| block["type"] == "server_tool_use");
     match calls.find(|call| !results.contains(id(call, "id"))) {
         Some(call) => {
-            let (name, id) = (id(call, "name"), id(call, "id"));
+            let name = id(call, "name");
+            let id = id(call, "id");
             let text = format!(
-                "`{name}` tool use with id `{id}` was found without a corresponding `{name}_tool_result` block"
+                "`{name}` tool use with id `{id}` was found without a corresponding `{name}_tool_result` \
+                    block"
             );
             refuse(Rule::ServerToolUnresolved, text)
         }

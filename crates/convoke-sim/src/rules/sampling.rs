@@ -11,7 +11,9 @@ pub(super) fn check(asked: &Asked<'_>) -> Checked {
             parameter(asked, name, value)?;
         }
     }
-    let Some(format) = asked.member("output_config").and_then(|config| config.get("format")) else { return Ok(()) };
+    let Some(format) = asked.member("output_config").and_then(|config| config.get("format")) else {
+        return Ok(());
+    };
     if format["type"] != "json_schema" || !format["schema"].is_object() {
         let text = "output_config.format: Input should be {'type': 'json_schema', 'schema': {...}}";
         return refuse(Rule::OutputFormat, text);
@@ -30,9 +32,10 @@ fn parameter(asked: &Asked<'_>, name: &str, value: f64) -> Checked {
     if !fits {
         return refuse(Rule::SamplingRange, format!("{name}: range: {range}"));
     }
-    // The models that still think by budget are those of 4.6 and before, and only they still take these parameters.
-    let takes =
-        asked.model.thinking.accepts.contains(&ThinkingType::Enabled) || asked.endpoint == EndpointKind::Generic;
+    // The models that still think by budget are those of 4.6 and before, and only they still take these
+    // parameters.
+    let takes = asked.model.thinking.accepts.contains(&ThinkingType::Enabled)
+        || asked.endpoint == EndpointKind::Generic;
     if !takes && !default {
         return refuse(Rule::SamplingUnsupported, format!("`{name}` is deprecated for this model."));
     }

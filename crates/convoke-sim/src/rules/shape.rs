@@ -59,7 +59,12 @@ pub(super) fn members(path: &str, object: &Map<String, Value>, known: &[Member],
             // Leaving a member out and sending it as null are the same for everything that may be left out.
             None | Some(Value::Null) if !required => {}
             Some(value) if kind.fits(value) => {}
-            _ => return refuse(Rule::FieldType, format!("{}: Input should be a valid {}", at(name), kind.wanted())),
+            _ => {
+                return refuse(
+                    Rule::FieldType,
+                    format!("{}: Input should be a valid {}", at(name), kind.wanted()),
+                );
+            }
         }
     }
     match object.keys().find(|name| !known.iter().any(|(known, ..)| known == name)) {
@@ -148,7 +153,10 @@ fn message(index: usize, message: &Value, headers: &Headers) -> Checked {
     members(&path, object, &known, Rule::ExtraMessageField)?;
     let role = message["role"].as_str().unwrap_or_default();
     if !["user", "assistant", "system"].contains(&role) {
-        return refuse(Rule::UnknownRole, format!("{path}.role: Input should be 'user', 'assistant' or 'system'"));
+        return refuse(
+            Rule::UnknownRole,
+            format!("{path}.role: Input should be 'user', 'assistant' or 'system'"),
+        );
     }
     // What a system message may hold is a rule of its own, with a text of its own.
     if role == "system" {

@@ -9,8 +9,8 @@ use crate::conversation::role;
 /// Newer servers end their placement errors with this.
 const HINT: &str = "; the directive-only form (content: [] with output_config) is accepted at any position";
 
-/// The models that take an effort inside the conversation. The model table does not say, because the client does not
-/// use it.
+/// The models that take an effort inside the conversation. The model table does not say, because the client
+/// does not use it.
 const TURN_EFFORT: &[&str] = &[
     "claude-fable-5-1",
     "claude-mythos-5-1",
@@ -58,7 +58,8 @@ fn content(asked: &Asked<'_>, index: usize, message: &Value) -> Checked {
             let marked = blocks.iter().any(|block| block.get("cache_control").is_some());
             if marked || directive.is_some() {
                 let what = if marked { "cache_control" } else { "output_config" };
-                let text = format!("messages.{index}: {what} is not permitted on a turn-scoped system message");
+                let text =
+                    format!("messages.{index}: {what} is not permitted on a turn-scoped system message");
                 return refuse(Rule::ClearAtAlone, text);
             }
             Ok(())
@@ -78,23 +79,28 @@ fn is_empty(message: &Value) -> bool {
     }
 }
 
-/// System messages that follow each other are judged as one section; those without content have no place to keep.
+/// System messages that follow each other are judged as one section; those without content have no place to
+/// keep.
 fn placement(messages: &[Value]) -> Checked {
     let mut start = 0;
     for section in messages.chunk_by(|one, next| (role(one) == "system") == (role(next) == "system")) {
-        let (begin, end) = (start, start + section.len());
+        let begin = start;
+        let end = start + section.len();
         start = end;
         let spoken = |index: &usize| !is_empty(&messages[*index]);
-        let Some(first) = (begin..end).find(spoken).filter(|_| role(&section[0]) == "system") else { continue };
+        let Some(first) = (begin..end).find(spoken).filter(|_| role(&section[0]) == "system") else {
+            continue;
+        };
         let last = (begin..end).rfind(spoken).unwrap_or(first);
         if begin == 0 {
-            let text =
-                format!("messages.{first}: use the top-level 'system' parameter for the initial system prompt{HINT}");
+            let text = format!(
+                "messages.{first}: use the top-level 'system' parameter for the initial system prompt{HINT}"
+            );
             return refuse(Rule::SystemFirst, text);
         }
         if !may_precede(&messages[begin - 1]) {
-            let rule =
-                "role 'system' must follow a 'user' message or an 'assistant' message ending in a server tool result";
+            let rule = "role 'system' must follow a 'user' message or an 'assistant' message ending in a \
+                server tool result";
             return refuse(Rule::SystemPredecessor, format!("messages.{first}: {rule}{HINT}"));
         }
         if messages.get(end).is_some_and(|next| role(next) != "assistant") {

@@ -47,8 +47,8 @@ fn thinking(asked: &Asked<'_>) -> Checked {
         Some("between_tools") => Kind::BetweenTools,
         other => {
             let text = format!(
-                "thinking: Input tag '{}' found using 'type' does not match any of the expected tags: 'adaptive', \
-                 'between_tools', 'disabled', 'enabled'",
+                "thinking: Input tag '{}' found using 'type' does not match any of the expected tags: \
+                 'adaptive', 'between_tools', 'disabled', 'enabled'",
                 other.unwrap_or_default()
             );
             return refuse(Rule::ThinkingType, text);
@@ -67,11 +67,16 @@ fn thinking(asked: &Asked<'_>) -> Checked {
     supported(asked, kind)?;
     if let Some(budget) = thinking["budget_tokens"].as_i64() {
         if budget < MIN_BUDGET {
-            let text = format!("thinking.enabled.budget_tokens: Input should be greater than or equal to {MIN_BUDGET}");
+            let text = format!(
+                "thinking.enabled.budget_tokens: Input should be greater than or equal to {MIN_BUDGET}"
+            );
             return refuse(Rule::ThinkingBudget, text);
         }
         if asked.body["max_tokens"].as_i64().is_some_and(|max_tokens| budget >= max_tokens) {
-            return refuse(Rule::ThinkingBudget, "`max_tokens` must be greater than `thinking.budget_tokens`.");
+            return refuse(
+                Rule::ThinkingBudget,
+                "`max_tokens` must be greater than `thinking.budget_tokens`.",
+            );
         }
     }
     display(asked, kind, thinking["display"].as_str())
@@ -92,7 +97,8 @@ fn supported(asked: &Asked<'_>, kind: Kind) -> Checked {
         return refuse(Rule::ThinkingEffort, text);
     }
     let other = if rules.accepts.contains(&Kind::Adaptive) { "adaptive" } else { "enabled" };
-    let named = format!("\"thinking.type.{kind}\" is not supported for this model. Use \"thinking.type.{other}\".");
+    let named =
+        format!("\"thinking.type.{kind}\" is not supported for this model. Use \"thinking.type.{other}\".");
     match kind {
         Kind::Adaptive => refuse(Rule::ThinkingAdaptive, "adaptive thinking is not supported on this model"),
         Kind::Enabled => refuse(Rule::ThinkingEnabled, named),

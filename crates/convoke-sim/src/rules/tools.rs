@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use super::shape::{Kind, Member, members};
-use super::{Asked, Checked, EndpointKind, Rule, refuse};
+use super::{Asked, Checked, Rule, refuse};
 
 /// Tools that Anthropic defines and the client runs: type, name, further members.
 const TYPED: &[(&str, &str, &[Member])] = &[
@@ -48,14 +48,16 @@ pub(super) fn check(asked: &Asked<'_>) -> Checked {
             return refuse(Rule::ToolNamesUnique, "tools: Tool names must be unique.");
         }
         if tool["defer_loading"] == true && tool.get("cache_control").is_some_and(|mark| !mark.is_null()) {
-            let text = format!("Tool '{}' cannot have both defer_loading=true and cache_control set.", name(tool));
+            let text =
+                format!("Tool '{}' cannot have both defer_loading=true and cache_control set.", name(tool));
             return refuse(Rule::DeferredMark, text);
         }
     }
     let strict = tools.iter().filter(|tool| tool["strict"] == true).count();
     if strict > MAX_STRICT {
         let text = format!(
-            "Schema is too complex for compilation. Found {strict} strict tools, at most {MAX_STRICT} are allowed."
+            "Schema is too complex for compilation. Found {strict} strict tools, at most {MAX_STRICT} are \
+                allowed."
         );
         return refuse(Rule::StrictCount, text);
     }
@@ -75,8 +77,9 @@ fn declaration(index: usize, tool: &Map<String, Value>) -> Checked {
         return Ok(());
     }
     let Some((_, name, own)) = TYPED.iter().find(|(known, ..)| *known == kind) else {
-        let text =
-            format!("tools.{index}: Input tag '{kind}' found using 'type' does not match any of the expected tags");
+        let text = format!(
+            "tools.{index}: Input tag '{kind}' found using 'type' does not match any of the expected tags"
+        );
         return refuse(Rule::ToolType, text);
     };
     let path = format!("tools.{index}.{kind}");
@@ -104,8 +107,9 @@ fn custom(path: &str, tool: &Map<String, Value>) -> Checked {
         Some(_) => {}
     }
     if ["anyOf", "oneOf", "allOf"].iter().any(|choice| schema.get(choice).is_some()) {
-        let text =
-            format!("{path}.input_schema: input_schema does not support oneOf, allOf, or anyOf at the top level");
+        let text = format!(
+            "{path}.input_schema: input_schema does not support oneOf, allOf, or anyOf at the top level"
+        );
         return refuse(Rule::SchemaUnion, text);
     }
     if tool.get("strict") == Some(&Value::Bool(true)) {
@@ -173,7 +177,7 @@ fn choice(asked: &Asked<'_>, names: &HashSet<&str>) -> Checked {
     if kind != "any" && kind != "tool" {
         return Ok(());
     }
-    if !asked.model.forced_tool_choice && asked.endpoint == EndpointKind::Anthropic {
+    if !asked.model.forced_tool_choice && asked.endpoint.is_anthropics() {
         let text = "tool_choice: type \"tool\" and \"any\" are not supported for this model.";
         return refuse(Rule::ForcedChoice, text);
     }

@@ -27,18 +27,21 @@ pub(super) fn read(text: &str) -> Result<Script, ScriptError> {
     let file: File<'_> = serde_json::from_str(text).map_err(|error| ScriptError::new(&error, 0, 0))?;
     let mut conversations = BTreeMap::new();
     for (name, written) in file.conversations {
-        let replies = written.into_iter().map(|written| reply(text, written.get())).collect::<Result<_, _>>()?;
+        let replies =
+            written.into_iter().map(|written| reply(text, written.get())).collect::<Result<_, _>>()?;
         conversations.insert(name, replies);
     }
     Ok(Script { conversations, faults: file.faults })
 }
 
-/// Each reply is read by itself, because only then is it known where a reply begins that makes no sense as a whole.
+/// Each reply is read by itself, because only then is it known where a reply begins that makes no sense as a
+/// whole.
 fn reply(text: &str, written: &str) -> Result<Reply, ScriptError> {
     let before = &text[..written.as_ptr() as usize - text.as_ptr() as usize];
     let lines = before.matches('\n').count();
     let columns = before.rsplit('\n').next().map_or(0, str::len);
-    let parsed: Written = serde_json::from_str(written).map_err(|error| ScriptError::new(&error, lines, columns))?;
+    let parsed: Written =
+        serde_json::from_str(written).map_err(|error| ScriptError::new(&error, lines, columns))?;
     let nonsense = |problem| ScriptError { line: lines + 1, column: columns + 1, problem };
     if parsed.last_contains.is_some() {
         return Err(nonsense("`last_contains` belongs into an entry of `when`".to_owned()));
@@ -47,7 +50,8 @@ fn reply(text: &str, written: &str) -> Result<Reply, ScriptError> {
 }
 
 impl ScriptError {
-    /// An error in a piece of the file that begins after so many lines, and so many columns into the next one.
+    /// An error in a piece of the file that begins after so many lines, and so many columns into the next
+    /// one.
     fn new(error: &serde_json::Error, lines: usize, columns: usize) -> Self {
         let said = error.to_string();
         // serde_json appends the position to its text; here it stands in front.
@@ -110,23 +114,25 @@ struct Raw {
 
 impl Written {
     fn reply(self) -> Result<Reply, String> {
-        let mut reply = match (self.says, self.calls, self.refuses, self.cut_at_max_tokens, self.empty, self.raw) {
-            (Some(text), None, None, None, None, None) => says(&text),
-            (text, Some(calls), None, None, None, None) => {
-                let reply = calls_many(calls.iter().map(|call| (call.tool.as_str(), call.input.clone())));
-                text.map_or(reply.clone(), |text| reply.saying(&text))
-            }
-            (None, None, Some(explanation), None, None, None) => refuses(&explanation),
-            (None, None, None, Some(partial), None, None) => cut_at_max_tokens(&partial),
-            (None, None, None, None, Some(true), None) => empty(),
-            (None, None, None, None, None, Some(Raw { content, stop_reason, stop_details })) => {
-                raw(Scripted { content, stop_reason, stop_details, ..Scripted::default() })
-            }
-            _ => {
-                let ways = "says, calls (with or without says), refuses, cut_at_max_tokens, empty: true, raw";
-                return Err(format!("a reply needs exactly one of: {ways}"));
-            }
-        };
+        let mut reply =
+            match (self.says, self.calls, self.refuses, self.cut_at_max_tokens, self.empty, self.raw) {
+                (Some(text), None, None, None, None, None) => says(&text),
+                (text, Some(calls), None, None, None, None) => {
+                    let reply = calls_many(calls.iter().map(|call| (call.tool.as_str(), call.input.clone())));
+                    text.map_or(reply.clone(), |text| reply.saying(&text))
+                }
+                (None, None, Some(explanation), None, None, None) => refuses(&explanation),
+                (None, None, None, Some(partial), None, None) => cut_at_max_tokens(&partial),
+                (None, None, None, None, Some(true), None) => empty(),
+                (None, None, None, None, None, Some(Raw { content, stop_reason, stop_details })) => {
+                    raw(Scripted { content, stop_reason, stop_details, ..Scripted::default() })
+                }
+                _ => {
+                    let ways =
+                        "says, calls (with or without says), refuses, cut_at_max_tokens, empty: true, raw";
+                    return Err(format!("a reply needs exactly one of: {ways}"));
+                }
+            };
         if let Some(text) = self.thinking {
             reply = reply.thinking(&text);
         }
@@ -140,7 +146,8 @@ impl Written {
             reply = reply.fills_max_tokens();
         }
         for mut alternative in self.when {
-            let needle = alternative.last_contains.take().ok_or("an entry of `when` needs `last_contains`")?;
+            let needle =
+                alternative.last_contains.take().ok_or("an entry of `when` needs `last_contains`")?;
             reply = reply.when_last_contains(&needle, alternative.reply()?);
         }
         Ok(reply)

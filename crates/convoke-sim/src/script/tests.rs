@@ -15,7 +15,7 @@ fn request(results: &[(&str, &str)], max_tokens: u64) -> Value {
 }
 
 fn reply(script: &Script, request: &Value) -> Scripted {
-    script.reply(request, &Place::of(request).context)
+    script.reply(request, &ConversationNames::of(request).context)
 }
 
 fn text(scripted: &Scripted) -> &str {
@@ -25,7 +25,8 @@ fn text(scripted: &Scripted) -> &str {
 #[test]
 fn the_position_chooses_the_reply_and_a_repeated_request_gets_the_same() {
     let script = Script::new().conversation("a", [calls("bash", json!({"command": "ls"})), says("done")]);
-    let (first, second) = (request(&[], 100), request(&[("t1", "file")], 100));
+    let first = request(&[], 100);
+    let second = request(&[("t1", "file")], 100);
     assert_eq!(reply(&script, &first), reply(&script, &first));
     assert_eq!(reply(&script, &first).stop_reason, "tool_use");
     assert_eq!(text(&reply(&script, &second)), "done");
@@ -85,8 +86,16 @@ fn check_mistake(json: &str, line: usize, problem: &str) {
 
 #[test]
 fn mistakes_in_a_script_file_are_reported_with_their_line() {
-    check_mistake("{\n  \"conversations\": {\n    \"*\": [{\"sais\": \"x\"}]\n  }\n}", 3, "unknown field `sais`");
-    check_mistake("{\"conversations\": {\"*\": [\n{\"says\": \"x\"},\n{\"thinking\": \"y\"}\n]}}", 3, "exactly one of");
+    check_mistake(
+        "{\n  \"conversations\": {\n    \"*\": [{\"sais\": \"x\"}]\n  }\n}",
+        3,
+        "unknown field `sais`",
+    );
+    check_mistake(
+        "{\"conversations\": {\"*\": [\n{\"says\": \"x\"},\n{\"thinking\": \"y\"}\n]}}",
+        3,
+        "exactly one of",
+    );
     check_mistake(
         "{\"conversations\": {\"*\": [\n{\"says\": \"x\", \"when\": [{\"says\": \"y\"}]}]}}",
         2,

@@ -39,11 +39,15 @@ async fn a_bill_is_the_sum_of_its_lines_and_they_are_what_the_table_says() {
 
     let told: Vec<Usage> = sim.requests().iter().map(|request| request.usage.expect("a usage")).collect();
     let size = told[0].prompt_tokens();
-    let (said, said_dear) = (told[0].output_tokens, told[2].output_tokens);
+    let said = told[0].output_tokens;
+    let said_dear = told[2].output_tokens;
     assert_eq!(told[0], Usage { cache_write_5m_tokens: size, output_tokens: said, ..Usage::default() });
     assert_eq!(told[1], Usage { cache_read_tokens: size, output_tokens: said, ..Usage::default() });
-    let expected =
-        [size * 6_250 + said * 25_000, size * 500 + said * 25_000, told[2].input_tokens * 10_000 + said_dear * 50_000];
+    let expected = [
+        size * 6_250 + said * 25_000,
+        size * 500 + said * 25_000,
+        told[2].input_tokens * 10_000 + said_dear * 50_000,
+    ];
     let Bill { lines, total_nano } = sim.bill();
     let line = |request: usize, conversation: &str, model: &str| Line {
         request,
@@ -53,7 +57,8 @@ async fn a_bill_is_the_sum_of_its_lines_and_they_are_what_the_table_says() {
         nano_dollars: expected[request],
         completed: true,
     };
-    let wanted = [line(0, "a", "claude-opus-4-8"), line(1, "a", "claude-opus-4-8"), line(2, "b", "claude-fable-5")];
+    let wanted =
+        [line(0, "a", "claude-opus-4-8"), line(1, "a", "claude-opus-4-8"), line(2, "b", "claude-fable-5")];
     assert_eq!(lines, wanted);
     assert_eq!(total_nano, expected.iter().sum::<u64>());
 }
@@ -101,7 +106,8 @@ async fn a_broken_stream_costs_its_input_and_what_was_generated() {
         let line = line.expect("a line");
         assert!(!line.completed && whole.completed);
         assert_eq!(line.usage.input_tokens, whole.usage.input_tokens);
-        let (got, most) = (line.usage.output_tokens, whole.usage.output_tokens);
+        let got = line.usage.output_tokens;
+        let most = whole.usage.output_tokens;
         assert_eq!((got == most, got > 0), (all, some), "{kind:?}: {got} of {most}");
         assert_eq!(line.nano_dollars, line.usage.input_tokens * 5_000 + got * 25_000);
     };

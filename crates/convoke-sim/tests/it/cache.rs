@@ -21,7 +21,8 @@ fn large(letter: &str) -> String {
 /// A request with large tools, system and messages, and no mark.
 fn plain() -> Ask {
     let mut ask = Ask::streamed("a");
-    ask.body["tools"] = json!([{"name": "look", "description": large("t"), "input_schema": {"type": "object"}}]);
+    ask.body["tools"] =
+        json!([{"name": "look", "description": large("t"), "input_schema": {"type": "object"}}]);
     ask.body["system"] = json!([{"type": "text", "text": large("s")}]);
     ask.push("user", json!([{"type": "text", "text": large("u")}]));
     ask
@@ -38,7 +39,8 @@ async fn usage(sim: &Simulator, ask: &Ask) -> Usage {
     let response = ask.send(sim).await.expect("a response");
     assert_eq!(response.status(), 200);
     let (events, _) = frames(response).await;
-    let (first, last) = (&events[0]["message"]["usage"], &events[events.len() - 2]["usage"]);
+    let first = &events[0]["message"]["usage"];
+    let last = &events[events.len() - 2]["usage"];
     let recorded = sim.requests().pop().expect("a request").usage.expect("a usage");
     let number = |value: &Value| value.as_u64().expect("a number");
     let told = Usage {
@@ -157,7 +159,11 @@ async fn an_entry_can_be_read_only_when_the_response_that_writes_it_has_begun() 
     let second = marked.send(&sim).await.expect("a response");
     soon(open.entered()).await;
     let third = usage(&sim, &marked).await;
-    assert_eq!(third.cache_read_tokens, third.prompt_tokens(), "the second has begun, though it has not ended");
+    assert_eq!(
+        third.cache_read_tokens,
+        third.prompt_tokens(),
+        "the second has begun, though it has not ended"
+    );
     closed.release();
     open.release();
     soon(frames(first)).await;
@@ -165,7 +171,11 @@ async fn an_entry_can_be_read_only_when_the_response_that_writes_it_has_begun() 
     let requests = sim.requests();
     for parallel in &requests[..2] {
         let usage = parallel.usage.expect("a usage");
-        assert_eq!((usage.cache_read_tokens, usage.cache_write_5m_tokens), (0, usage.prompt_tokens()), "both pay");
+        assert_eq!(
+            (usage.cache_read_tokens, usage.cache_write_5m_tokens),
+            (0, usage.prompt_tokens()),
+            "both pay"
+        );
     }
 }
 

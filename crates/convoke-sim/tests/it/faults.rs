@@ -7,8 +7,10 @@ use serde_json::{Value, json};
 use crate::client::{Ask, chatter, frames, soon, start};
 
 async fn faulty(kind: FaultKind) -> Simulator {
-    let sim =
-        start(Script::new().conversation("a", [says("A text long enough to come in quite a number of events.")])).await;
+    let sim = start(
+        Script::new().conversation("a", [says("A text long enough to come in quite a number of events.")]),
+    )
+    .await;
     sim.push_fault(Fault::new(kind));
     sim
 }
@@ -30,14 +32,17 @@ async fn check_status(kind: FaultKind, status: u16, error_type: &str) -> HeaderM
 
 #[tokio::test]
 async fn statuses_on_demand_have_their_bodies_and_headers() {
-    let header =
-        |headers: &HeaderMap, name: &str| headers.get(name).map(|value| value.to_str().expect("text").to_owned());
+    let header = |headers: &HeaderMap, name: &str| {
+        headers.get(name).map(|value| value.to_str().expect("text").to_owned())
+    };
     let limited =
-        check_status(FaultKind::RateLimited { retry_after: Some(7), headers: true }, 429, "rate_limit_error").await;
+        check_status(FaultKind::RateLimited { retry_after: Some(7), headers: true }, 429, "rate_limit_error")
+            .await;
     assert_eq!(header(&limited, "retry-after").as_deref(), Some("7"));
     assert_eq!(header(&limited, "anthropic-ratelimit-requests-remaining").as_deref(), Some("0"));
     let bare =
-        check_status(FaultKind::RateLimited { retry_after: None, headers: false }, 429, "rate_limit_error").await;
+        check_status(FaultKind::RateLimited { retry_after: None, headers: false }, 429, "rate_limit_error")
+            .await;
     assert_eq!(header(&bare, "retry-after"), None);
     assert_eq!(header(&bare, "anthropic-ratelimit-requests-remaining"), None);
     assert_eq!(header(&bare, "x-should-retry").as_deref(), Some("true"));
@@ -79,10 +84,19 @@ const EVENTS: usize = 10;
 
 #[tokio::test]
 async fn a_stream_fails_after_as_many_events_as_asked() {
-    let error =
-        check_stream(FaultKind::MidStreamError { after: 3, error_type: "overloaded_error".to_owned() }, 4, true).await;
-    assert_eq!(error[3], json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}));
-    let first = check_stream(FaultKind::MidStreamError { after: 0, error_type: "api_error".to_owned() }, 1, true).await;
+    let error = check_stream(
+        FaultKind::MidStreamError { after: 3, error_type: "overloaded_error".to_owned() },
+        4,
+        true,
+    )
+    .await;
+    assert_eq!(
+        error[3],
+        json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})
+    );
+    let first =
+        check_stream(FaultKind::MidStreamError { after: 0, error_type: "api_error".to_owned() }, 1, true)
+            .await;
     assert_eq!(first[0]["type"], "error");
     check_stream(FaultKind::CutAfter(0), 0, false).await;
     check_stream(FaultKind::CutAfter(5), 5, false).await;
@@ -162,8 +176,8 @@ async fn a_held_reply_waits_in_the_middle_until_it_is_let_go() {
     let hold = sim.hold("a", 0, 3);
     let mut response = Ask::streamed("a").send(&sim).await.expect("a response");
     soon(hold.entered()).await;
-    let begun =
-        String::from_utf8(soon(response.chunk()).await.expect("a chunk").expect("bytes").to_vec()).expect("text");
+    let begun = String::from_utf8(soon(response.chunk()).await.expect("a chunk").expect("bytes").to_vec())
+        .expect("text");
     assert!(begun.contains("message_start") && !begun.contains("message_stop"), "{begun}");
     assert!(!sim.requests()[0].replied);
     hold.release();
@@ -188,7 +202,8 @@ async fn a_hold_catches_one_reply_and_a_dropped_one_none() {
 
 #[tokio::test]
 async fn a_fault_can_be_meant_for_conversations_that_begin_with_a_text() {
-    let script = ["a", "b"].iter().fold(Script::new(), |script, name| script.conversation(name, [says("Yes.")]));
+    let script =
+        ["a", "b"].iter().fold(Script::new(), |script, name| script.conversation(name, [says("Yes.")]));
     let sim = start(script).await;
     sim.push_fault(Fault::new(FaultKind::Internal500).opening("[conversation: b]"));
     assert_eq!(Ask::new("a").answer(&sim).await.0, 200);

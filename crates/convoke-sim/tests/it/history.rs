@@ -18,7 +18,8 @@ async fn prefix_break(sim: &Simulator, ask: &Ask) -> Option<String> {
     sim.requests().pop().expect("a request").prefix_break
 }
 
-/// A request whose reply calls a tool, and the one that should follow. The tool's input is written as it was sent.
+/// A request whose reply calls a tool, and the one that should follow. The tool's input is written as it was
+/// sent.
 async fn exchange(sim: &Simulator) -> Ask {
     let mut ask = Ask::streamed("a");
     ask.body["system"] = json!("Be careful.");
@@ -75,7 +76,8 @@ async fn every_change_of_what_was_sent_is_noticed() {
     let wrong = "messages.1 is not the reply as it was sent: content.0 differs";
     check(|body| body["messages"][1]["content"][0]["text"] = json!("Looked."), Some(wrong)).await;
     let lost = "messages.1 is not the reply as it was sent: 2 blocks were sent, 1 came back";
-    check(|body| drop(body["messages"][1]["content"].as_array_mut().expect("blocks").remove(0)), Some(lost)).await;
+    check(|body| drop(body["messages"][1]["content"].as_array_mut().expect("blocks").remove(0)), Some(lost))
+        .await;
 }
 
 #[tokio::test]

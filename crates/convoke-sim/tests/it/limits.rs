@@ -95,7 +95,9 @@ async fn output_counts_as_it_is_generated_and_not_by_max_tokens() {
         .conversation("a", [says("Briefly.")])
         .conversation("b", [says("At length.").fills_max_tokens()]);
     let limits = RateLimits { output_tokens_per_minute: 1_500, ..RateLimits::default() };
-    let sim = start(SimConfig { clock: clock.clone().into(), limits: Some(limits), ..SimConfig::new(script) }).await;
+    let sim =
+        start(SimConfig { clock: clock.clone().into(), limits: Some(limits), ..SimConfig::new(script) })
+            .await;
     for _ in 0..5 {
         assert_eq!(Ask::new("a").answer(&sim).await.0, 200);
     }
@@ -124,7 +126,11 @@ async fn more_requests_at_once_than_allowed_are_refused_without_a_word_about_rat
     assert_eq!(sim.requests()[1].limited, Some(Limit::Concurrent));
     hold.release();
     assert!(soon(frames(first)).await.1);
-    assert_eq!(send(&sim).await.status(), 200, "whoever has read a reply to its end may send the next request");
+    assert_eq!(
+        send(&sim).await.status(),
+        200,
+        "whoever has read a reply to its end may send the next request"
+    );
 }
 
 #[tokio::test]
@@ -164,7 +170,8 @@ async fn a_request_that_reaches_no_model_takes_no_input() {
     // Every request here is larger than the bucket, so it needs a full one.
     let (sim, _) = limited(RateLimits { input_tokens_per_minute: 1, ..RateLimits::default() }).await;
     sim.push_fault(Fault::new(FaultKind::Overloaded529).times(2));
-    let statuses = [send(&sim).await, send(&sim).await, send(&sim).await, send(&sim).await].map(|sent| sent.status());
+    let statuses =
+        [send(&sim).await, send(&sim).await, send(&sim).await, send(&sim).await].map(|sent| sent.status());
     assert_eq!(statuses.map(|status| status.as_u16()), [529, 529, 200, 429]);
 }
 
@@ -173,7 +180,10 @@ async fn limits_can_change_while_the_server_runs() {
     let (sim, _) = limited(RateLimits { requests_per_minute: 1, ..RateLimits::default() }).await;
     assert_eq!([send(&sim).await.status(), send(&sim).await.status()], [200, 429]);
     sim.set_limits(Some(RateLimits { requests_per_minute: 2, ..RateLimits::default() }));
-    assert_eq!([send(&sim).await.status(), send(&sim).await.status(), send(&sim).await.status()], [200, 200, 429]);
+    assert_eq!(
+        [send(&sim).await.status(), send(&sim).await.status(), send(&sim).await.status()],
+        [200, 200, 429]
+    );
     sim.set_limits(None);
     assert_eq!(rate(&send(&sim).await, "requests")[1], "3999");
 }

@@ -13,4 +13,3 @@ mod rules;
 mod rules_content;
 mod rules_parameters;
 mod rules_system;
-mod team;

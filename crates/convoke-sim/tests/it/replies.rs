@@ -1,8 +1,8 @@
 //! How replies arrive.
 
 use convoke_sim::{
-    EndpointKind, Keep, Script, SimConfig, Verdict, calls, calls_many, calls_raw, cut_at_max_tokens, empty, refuses,
-    says,
+    EndpointKind, Keep, Script, SimConfig, Verdict, calls, calls_many, calls_raw, cut_at_max_tokens, empty,
+    refuses, says,
 };
 use serde_json::{Value, json};
 
@@ -36,7 +36,8 @@ fn script(replies: impl IntoIterator<Item = convoke_sim::Reply>) -> Script {
 async fn a_stream_has_the_events_of_the_api_in_their_order() {
     let text = "Two files — naïve and ☃, read one after the other.";
     let events =
-        events(script([says(text).thinking("Let me think about that for a while.")]), &Ask::streamed("a")).await;
+        events(script([says(text).thinking("Let me think about that for a while.")]), &Ask::streamed("a"))
+            .await;
     let block = ["content_block_start", "content_block_delta", "content_block_stop"];
     let first = ["message_start", "content_block_start", "ping", "content_block_delta", "content_block_stop"];
     let expected: Vec<&str> = [&first[..], &block[..], &["message_delta", "message_stop"]].concat();
@@ -57,7 +58,8 @@ async fn a_tools_input_comes_in_pieces_written_as_a_model_writes() {
     let input = json!({"command": "ls -la /some/where", "restart": false});
     let events = events(script([calls("bash", input)]), &Ask::streamed("a")).await;
     assert_eq!(joined(&events, "partial_json"), r#"{"command": "ls -la /some/where", "restart": false}"#);
-    let pieces: Vec<&Value> = events.iter().filter(|event| event["delta"]["type"] == "input_json_delta").collect();
+    let pieces: Vec<&Value> =
+        events.iter().filter(|event| event["delta"]["type"] == "input_json_delta").collect();
     assert_eq!(pieces[0]["delta"]["partial_json"], "");
     assert!(pieces.len() > 2);
     assert_eq!(events[1]["content_block"]["input"], json!({}));
@@ -74,9 +76,12 @@ async fn a_tool_without_arguments_has_no_input_text_and_a_raw_input_need_not_be_
 
 #[tokio::test]
 async fn a_repeated_request_gets_the_same_reply() {
-    let sim = start(script([calls_many([("bash", json!({"command": "a"})), ("bash", json!({"command": "b"}))])])).await;
+    let sim =
+        start(script([calls_many([("bash", json!({"command": "a"})), ("bash", json!({"command": "b"}))])]))
+            .await;
     let ask = Ask::new("a");
-    let (first, second) = (ask.answer(&sim).await, ask.answer(&sim).await);
+    let first = ask.answer(&sim).await;
+    let second = ask.answer(&sim).await;
     assert_eq!(first, second);
     assert_ne!(first.1["content"][0]["id"], first.1["content"][1]["id"]);
 }
@@ -90,7 +95,10 @@ async fn a_reply_longer_than_max_tokens_is_cut_there() {
     let text = joined(&cut, "text");
     assert!((150..=450).contains(&text.len()) && long.starts_with(&text), "{}", text.len());
     let end = &cut[cut.len() - 2];
-    assert_eq!((&end["delta"]["stop_reason"], &end["usage"]["output_tokens"]), (&json!("max_tokens"), &json!(100)));
+    assert_eq!(
+        (&end["delta"]["stop_reason"], &end["usage"]["output_tokens"]),
+        (&json!("max_tokens"), &json!(100))
+    );
 
     let cut = events(script([calls("bash", json!({"command": long}))]), &ask).await;
     assert!(serde_json::from_str::<Value>(&joined(&cut, "partial_json")).is_err(), "the input is unfinished");
@@ -160,9 +168,11 @@ async fn responses_carry_a_request_id_and_the_rate_headers() {
 #[tokio::test]
 async fn the_models_are_listed_and_other_paths_are_not_found() {
     let sim = start(chatter()).await;
-    let get = async |path: &str| client().get(format!("{}{path}", sim.url())).send().await.expect("a response");
+    let get =
+        async |path: &str| client().get(format!("{}{path}", sim.url())).send().await.expect("a response");
     let list: Value = get("/v1/models").await.json().await.expect("JSON");
-    let ids: Vec<&Value> = list["data"].as_array().expect("a list").iter().map(|model| &model["id"]).collect();
+    let ids: Vec<&Value> =
+        list["data"].as_array().expect("a list").iter().map(|model| &model["id"]).collect();
     assert!(ids.contains(&&json!("claude-opus-4-8")), "{ids:?}");
     assert_eq!(get("/v1/nothing").await.status(), 404);
     assert_eq!(get("/v1/messages").await.status(), 405);

@@ -39,8 +39,9 @@ fn block(rule: Rule, text: &str, refused: Value, passes: Value) -> Case {
 }
 
 fn shape() -> Vec<Case> {
-    let without =
-        |name: &'static str| move |ask: &mut Ask| drop(ask.body.as_object_mut().expect("object").remove(name));
+    let without = |name: &'static str| {
+        move |ask: &mut Ask| drop(ask.body.as_object_mut().expect("object").remove(name))
+    };
     let many = |count: usize| json!(vec![json!({"role": "user", "content": "x"}); count]);
     let legal = |_: &mut Ask| {};
     vec![
@@ -60,13 +61,31 @@ fn shape() -> Vec<Case> {
             json!([{"role": "user"}]),
             json!([{"role": "user", "content": "x"}]),
         ),
-        member(Rule::FieldType, "max_tokens: Input should be a valid integer", "max_tokens", json!("9"), json!(9)),
+        member(
+            Rule::FieldType,
+            "max_tokens: Input should be a valid integer",
+            "max_tokens",
+            json!("9"),
+            json!(9),
+        ),
         member(Rule::FieldType, "messages: Input should be a valid list", "messages", json!("x"), many(1)),
-        member(Rule::FieldType, "system: Input should be a valid string or list", "system", json!(1), json!("x")),
+        member(
+            Rule::FieldType,
+            "system: Input should be a valid string or list",
+            "system",
+            json!(1),
+            json!("x"),
+        ),
         member(Rule::ExtraField, "prompt: Extra inputs are not permitted", "prompt", json!("x"), Value::Null)
             .passing(without("prompt")),
-        member(Rule::ExtraField, "speed: Extra inputs are not permitted", "speed", json!("fast"), json!("fast"))
-            .passing(|ask| ask.header("anthropic-beta", "fast-mode-2026-02-01")),
+        member(
+            Rule::ExtraField,
+            "speed: Extra inputs are not permitted",
+            "speed",
+            json!("fast"),
+            json!("fast"),
+        )
+        .passing(|ask| ask.header("anthropic-beta", "fast-mode-2026-02-01")),
         member(
             Rule::ExtraMessageField,
             "messages.0.name: Extra inputs are not permitted",
@@ -80,7 +99,13 @@ fn shape() -> Vec<Case> {
             json!({"type": "text", "text": "x", "extra": 1}),
             text("x"),
         ),
-        member(Rule::NoMessages, "messages: at least one message is required", "messages", json!([]), many(1)),
+        member(
+            Rule::NoMessages,
+            "messages: at least one message is required",
+            "messages",
+            json!([]),
+            many(1),
+        ),
         member(
             Rule::TooManyMessages,
             "messages: too many messages: 100001 > 100000 maximum",
@@ -104,7 +129,8 @@ fn shape() -> Vec<Case> {
         ),
         block(
             Rule::UnknownBlockType,
-            "messages.1.content.0: Input tag 'mid_conv_system' found using 'type' does not match any of the expected tags",
+            "messages.1.content.0: Input tag 'mid_conv_system' found using 'type' does not match any of the \
+                expected tags",
             json!({"type": "mid_conv_system", "content": []}),
             text("x"),
         ),
@@ -151,8 +177,8 @@ fn emptiness() -> Vec<Case> {
         block["content"] = content;
         then(vec![("assistant", json!([call("t1")])), ("user", json!([block]))])
     };
-    let everybody =
-        "messages.1: all messages must have non-empty content except for the optional final assistant message";
+    let everybody = "messages.1: all messages must have non-empty content except for the optional final \
+        assistant message";
     vec![
         block(Rule::EmptyText, empty, text(""), text("x")),
         case(Rule::EmptyText, empty, answered(json!([text("")])), answered(json!([]))),
@@ -164,7 +190,12 @@ fn emptiness() -> Vec<Case> {
             json!([text("x")]),
         ),
         block(Rule::WhitespaceText, white, text(" \n"), text(" x")),
-        case(Rule::WhitespaceText, white, then(vec![("user", json!(" "))]), then(vec![("user", json!(" x"))])),
+        case(
+            Rule::WhitespaceText,
+            white,
+            then(vec![("user", json!(" "))]),
+            then(vec![("user", json!(" x"))]),
+        ),
         case(
             Rule::EmptyUser,
             "messages.1: user messages must have non-empty content",
@@ -188,8 +219,8 @@ fn emptiness() -> Vec<Case> {
 
 fn endings() -> Vec<Case> {
     let thinking = json!({"type": "thinking", "thinking": "hm", "signature": "s"});
-    let prefill =
-        "This model does not support assistant message prefill. The conversation must end with a user message.";
+    let prefill = "This model does not support assistant message prefill. The conversation must end with a \
+        user message.";
     let end = |content: Value| then(vec![("assistant", content)]);
     vec![
         case(
@@ -251,7 +282,11 @@ fn pairing() -> Vec<Case> {
             Rule::ToolUseUnanswered,
             &unanswered("t1, t2"),
             then(vec![both(), ("user", json!([text("x"), result("t1"), result("t2")]))]),
-            then(vec![both(), ("user", json!([result("t1"), result("t2"), text("x")])), ("user", json!("y"))]),
+            then(vec![
+                both(),
+                ("user", json!([result("t1"), result("t2"), text("x")])),
+                ("user", json!("y")),
+            ]),
         ),
         case(
             Rule::ToolResultUnexpected,
@@ -310,14 +345,16 @@ fn server_tools() -> Vec<Case> {
     vec![
         case(
             Rule::ServerToolUnresolved,
-            "`web_search` tool use with id `srvtoolu_1` was found without a corresponding `web_search_tool_result` block",
+            "`web_search` tool use with id `srvtoolu_1` was found without a corresponding \
+                `web_search_tool_result` block",
             turn(json!([search])),
             turn(json!([search, found])),
         ),
         // A paused turn may be last, and a system message may follow its result.
         case(
             Rule::Prefill,
-            "This model does not support assistant message prefill. The conversation must end with a user message.",
+            "This model does not support assistant message prefill. The conversation must end with a user \
+                message.",
             then(vec![("assistant", json!([search, found, text("x")]))]),
             then(vec![("assistant", json!([search, found]))]),
         ),
@@ -332,8 +369,9 @@ fn server_tools() -> Vec<Case> {
 
 fn marks() -> Vec<Case> {
     let marked = |count: usize| json!((0..count).map(|_| mark(text("x"), "5m")).collect::<Vec<Value>>());
-    let order = "messages.1.content.1.cache_control.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' \
-                 cache_control block. Note that blocks are processed in the following order: `tools`, `system`, `messages`.";
+    let order = "messages.1.content.1.cache_control.ttl: a ttl='1h' cache_control block must not come after \
+        a ttl='5m' cache_control block. Note that blocks are processed in the following order: `tools`, \
+        `system`, `messages`.";
     let thinking = json!({"type": "thinking", "thinking": "hm", "signature": "s"});
     let system_order = order.replace("content.1", "content.0");
     vec![

@@ -26,7 +26,8 @@ fn tools() -> Vec<Case> {
     let schema = |schema: Value| with(tool("look"), "input_schema", schema);
     let strict = |more: Value| json!({"name": "look", "strict": true, "input_schema": more});
     let closed = json!({"type": "object", "properties": {}, "additionalProperties": false});
-    let open = json!({"type": "object", "properties": {"a": {"type": "object"}}, "additionalProperties": false});
+    let open =
+        json!({"type": "object", "properties": {"a": {"type": "object"}}, "additionalProperties": false});
     let many = |count: usize| {
         let one = |number| json!({"name": format!("t{number}"), "strict": true, "input_schema": closed});
         json!((0..count).map(one).collect::<Vec<Value>>())
@@ -96,7 +97,8 @@ fn tools() -> Vec<Case> {
         ),
         tools(
             Rule::SchemaUnion,
-            "tools.0.custom.input_schema: input_schema does not support oneOf, allOf, or anyOf at the top level",
+            "tools.0.custom.input_schema: input_schema does not support oneOf, allOf, or anyOf at the top \
+                level",
             schema(json!({"type": "object", "anyOf": []})),
             schema(json!({"type": "object", "properties": {"a": {"anyOf": []}}})),
         ),
@@ -184,8 +186,13 @@ fn effort() -> Vec<Case> {
             "huge",
             json!({"effort": "max"}),
         ),
-        effort(Rule::EffortUnsupported, "This model does not support the effort parameter.", "high", json!({}))
-            .on("claude-haiku-4-5"),
+        effort(
+            Rule::EffortUnsupported,
+            "This model does not support the effort parameter.",
+            "high",
+            json!({}),
+        )
+        .on("claude-haiku-4-5"),
         effort(
             Rule::EffortLevel,
             "This model does not support effort level 'xhigh'. Supported levels: high, low, max, medium.",
@@ -228,13 +235,14 @@ fn thinking() -> Vec<Case> {
     vec![
         thinking(
             Rule::ThinkingType,
-            "thinking: Input tag 'deep' found using 'type' does not match any of the expected tags: 'adaptive', \
-             'between_tools', 'disabled', 'enabled'",
+            "thinking: Input tag 'deep' found using 'type' does not match any of the expected tags: \
+             'adaptive', 'between_tools', 'disabled', 'enabled'",
             of("deep"),
             of("adaptive"),
         ),
         thinking(Rule::ThinkingEnabled, &no("enabled"), budget(1_024), of("adaptive")).both(room),
-        thinking(Rule::ThinkingDisabled, &no("disabled"), of("disabled"), of("adaptive")).on("claude-opus-5-5"),
+        thinking(Rule::ThinkingDisabled, &no("disabled"), of("disabled"), of("adaptive"))
+            .on("claude-opus-5-5"),
         thinking(
             Rule::ThinkingAdaptive,
             "adaptive thinking is not supported on this model",
@@ -290,17 +298,34 @@ fn thinking() -> Vec<Case> {
 fn sampling() -> Vec<Case> {
     let temperature = |rule, text: &str, refused, passes| member(rule, text, "temperature", refused, passes);
     vec![
-        temperature(Rule::SamplingRange, "temperature: range: 0..1", json!(1.5), json!(0.5)).on("claude-opus-4-6"),
-        temperature(Rule::SamplingUnsupported, "`temperature` is deprecated for this model.", json!(0.5), json!(1.0)),
-        temperature(Rule::SamplingVersion, "temperature: Extra inputs are not permitted", json!(1.0), Value::Null)
-            .with("anthropic-version", "2026-10-21"),
+        temperature(Rule::SamplingRange, "temperature: range: 0..1", json!(1.5), json!(0.5))
+            .on("claude-opus-4-6"),
+        temperature(
+            Rule::SamplingUnsupported,
+            "`temperature` is deprecated for this model.",
+            json!(0.5),
+            json!(1.0),
+        ),
+        temperature(
+            Rule::SamplingVersion,
+            "temperature: Extra inputs are not permitted",
+            json!(1.0),
+            Value::Null,
+        )
+        .with("anthropic-version", "2026-10-21"),
     ]
 }
 
 fn limits() -> Vec<Case> {
     let text = |bytes: usize| json!([{"role": "user", "content": "x".repeat(bytes)}]);
     vec![
-        member(Rule::UnknownModel, "model: claude-opus-9", "model", json!("claude-opus-9"), json!("claude-opus-5")),
+        member(
+            Rule::UnknownModel,
+            "model: claude-opus-9",
+            "model",
+            json!("claude-opus-9"),
+            json!("claude-opus-5"),
+        ),
         // The client's own short names mean nothing to the API.
         member(Rule::UnknownModel, "model: opus", "model", json!("opus"), json!("claude-opus-4-5")),
         member(

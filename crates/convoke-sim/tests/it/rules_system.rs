@@ -14,10 +14,11 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 fn system() -> Vec<Case> {
-    let first = format!("messages.0: use the top-level 'system' parameter for the initial system prompt{HINT}");
+    let first =
+        format!("messages.0: use the top-level 'system' parameter for the initial system prompt{HINT}");
     let before = |index: usize| {
-        let rule =
-            "role 'system' must follow a 'user' message or an 'assistant' message ending in a server tool result";
+        let rule = "role 'system' must follow a 'user' message or an 'assistant' message ending in a server \
+            tool result";
         format!("messages.{index}: {rule}{HINT}")
     };
     let after = |index: usize| {
@@ -29,10 +30,15 @@ fn system() -> Vec<Case> {
     let calls = || ("assistant", json!([call("t1")]));
     let answers = || ("user", json!([result("t1")]));
     vec![
-        case(Rule::SystemUnsupported, "role 'system' is not supported on this model", then(vec![be()]), |ask| {
-            ask.push("system", json!("Be brief."));
-            ask.body["model"] = json!("claude-haiku-5-5");
-        })
+        case(
+            Rule::SystemUnsupported,
+            "role 'system' is not supported on this model",
+            then(vec![be()]),
+            |ask| {
+                ask.push("system", json!("Be brief."));
+                ask.body["model"] = json!("claude-haiku-5-5");
+            },
+        )
         .refusing(|ask| ask.body["model"] = json!("claude-sonnet-5")),
         member(
             Rule::SystemFirst,

@@ -1,5 +1,6 @@
-//! A session that never was: a lead, those who work for it, and what happens to them, in the kinds and sizes of events that real sessions
-//! record. The same numbers make the same session. It sends events to a screen and answers what the screen asks; it draws nothing.
+//! A made-up session: a lead, the agents that work for it, and what happens to them, in the kinds and sizes
+//! of events that real sessions record. The same numbers make the same session. It sends events to a screen
+//! and answers what the screen asks; it draws nothing.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -7,14 +8,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use convoke_kernel::{
-    AgentId, AgentSpec, AgentStarted, AgentsAdmitted, Amount, AttemptSettled, BoardEvent, Caps, EnvelopeGranted, Event,
-    ItemEnded, ItemJudged, ItemResult, ItemStatus, Kept, LEAD, Ledger, LedgerEvent, Letter, LetterKind, LetterPosted,
-    LettersTaken, MailDelivered, MemberSpawned, MessageId, ModelCalled, ModelReplied, Purpose, Report, ResultsAppended,
-    Role, RoomReserved, RosterEvent, RosterOpened, RunEvent, RunId, RunSpec, RunStarted, Segment, TaskClaimed,
-    TaskCreated, TaskFinished, TaskId, Teammate, ToolCall, ToolFinished, ToolResult, ToolStarted, Verdict,
-    WorkerStarted,
+    AgentId, AgentSpec, AgentStarted, AgentsAdmitted, Amount, AttemptSettled, BoardEvent, BudgetGranted,
+    Caps, Event, ItemEnded, ItemJudged, ItemResult, ItemStatus, Kept, LEAD, Ledger, LedgerEvent, Letter,
+    LetterKind, LetterPosted, LettersTaken, MailDelivered, MemberSpawned, MessageId, ModelCalled,
+    ModelReplied, Piece, Purpose, Report, ResultsAppended, Role, RoomReserved, RosterEvent, RosterOpened,
+    RunEvent, RunId, RunSpec, RunStarted, Segment, TaskClaimed, TaskCreated, TaskFinished, TaskId, Teammate,
+    ToolCall, ToolFinished, ToolResult, ToolStarted, Verdict, WorkerStarted,
 };
-use convoke_terminal::{Ask, Facts, Heard, Piece, Screen, Told};
+use convoke_terminal::{Facts, Screen, ScreenUpdate, UserAction};
+use convoke_view::SessionEvent;
 use serde_json::json;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
@@ -26,7 +28,7 @@ const VERIFIERS: usize = 150;
 const TEAMMATES: usize = 50;
 /// The first agents never end, so that nothing moves by itself around the row that is chosen.
 const STAY: usize = 100;
-/// How long the busy agent has been at it before anybody looks.
+/// How many turns the busy agent has behind it before its page is opened.
 const EARLIER_TURNS: usize = 100;
 /// How often something is recorded: fifty times a second. Between two events a live piece comes.
 const EVERY: Duration = Duration::from_millis(20);
@@ -36,7 +38,11 @@ pub(crate) struct Feed(Arc<Mutex<World>>);
 
 impl Feed {
     /// A session with a lead and so many others, all of them at work.
-    pub(crate) fn start(agents: usize, news: UnboundedSender<Screen>, asks: UnboundedReceiver<Ask>) -> Self {
+    pub(crate) fn start(
+        agents: usize,
+        news: UnboundedSender<Screen>,
+        asks: UnboundedReceiver<UserAction>,
+    ) -> Self {
         let mut world = World::new(agents, news);
         world.begin();
         let world = Arc::new(Mutex::new(world));
@@ -47,7 +53,8 @@ impl Feed {
 
     /// Feeds the screen for this long; gives how many events there were, and there were as many pieces.
     pub(crate) fn feed(&self, time: Duration) -> u64 {
-        let (begun, mut events) = (Instant::now(), 0_u64);
+        let begun = Instant::now();
+        let mut events = 0_u64;
         while begun.elapsed() < time {
             self.0.lock().unwrap().event();
             wait_until(begun + EVERY.mul_f64(events as f64 + 0.5));
@@ -58,18 +65,18 @@ impl Feed {
         events
     }
 
-    /// Everybody ends.
+    /// Ends every agent.
     pub(crate) fn rest(&self) {
         let mut world = self.0.lock().unwrap();
         for agent in [vec![world.lead.clone()], world.agents.clone()].concat() {
             world.agent(&agent, closed());
         }
-        world.tell(Told::Working(false));
+        world.tell(ScreenUpdate::Working(false));
     }
 
     /// The session is over.
     pub(crate) fn end(&self) {
-        self.0.lock().unwrap().tell(Told::Over);
+        self.0.lock().unwrap().tell(ScreenUpdate::Over);
     }
 }
 
@@ -77,13 +84,13 @@ fn wait_until(due: Instant) {
     thread::sleep(due.saturating_duration_since(Instant::now()));
 }
 
-/// Whoever looks at an agent is sent its history.
-fn answer(world: &Mutex<World>, mut asks: UnboundedReceiver<Ask>) {
+/// Sends the history of an agent to the screen that opens its page.
+fn answer(world: &Mutex<World>, mut asks: UnboundedReceiver<UserAction>) {
     while let Some(ask) = asks.blocking_recv() {
-        if let Ask::Open(agent) = ask {
+        if let UserAction::Open(agent) = ask {
             let world = world.lock().unwrap();
             let events = world.kept.get(&agent).cloned().unwrap_or_default();
-            world.tell(Told::History { agent, events });
+            world.tell(ScreenUpdate::History { agent, events });
         }
     }
 }
@@ -97,7 +104,7 @@ struct World {
     workers: usize,
     /// How many steps each has made: the lead, then the others.
     steps: Vec<u32>,
-    /// The history of those who are looked at.
+    /// The histories of the agents whose pages are opened.
     kept: HashMap<AgentId, Vec<(u64, u64, Event)>>,
     ledger: Ledger,
     run: RunId,
@@ -115,7 +122,10 @@ impl World {
             news,
             seqs: HashMap::new(),
             spec: lead_spec(),
-            kept: HashMap::from([(lead.clone(), Vec::new()), (AgentId::derived(&["agent", "0"]), Vec::new())]),
+            kept: HashMap::from([
+                (lead.clone(), Vec::new()),
+                (AgentId::derived(&["agent", "0"]), Vec::new()),
+            ]),
             lead,
             agents: others,
             workers,
@@ -127,13 +137,13 @@ impl World {
         }
     }
 
-    fn tell(&self, told: Told) {
+    fn tell(&self, told: ScreenUpdate) {
         // A screen that is gone hears nothing; the benchmark notices that elsewhere.
-        let _ = self.news.send(Screen::Told(told));
+        let _ = self.news.send(Screen::Update(told));
     }
 
-    fn hear(&self, heard: Heard) {
-        let _ = self.news.send(Screen::Heard(heard));
+    fn hear(&self, heard: SessionEvent) {
+        let _ = self.news.send(Screen::Event(heard));
     }
 
     fn next(&mut self, stream: &str) -> (u64, u64) {
@@ -148,32 +158,33 @@ impl World {
         if let Some(kept) = self.kept.get_mut(agent) {
             kept.push((seq, at, event.clone()));
         }
-        self.hear(Heard::Agent { agent: agent.clone(), seq, at, event: Box::new(event) });
+        self.hear(SessionEvent::Agent { agent: agent.clone(), seq, at, event: Box::new(event) });
     }
 
     fn run(&mut self, event: impl Into<RunEvent>) {
         let (seq, at) = self.next("run");
-        self.hear(Heard::Run { run: self.run.clone(), seq, at, event: Box::new(event.into()) });
+        self.hear(SessionEvent::Run { run: self.run.clone(), seq, at, event: Box::new(event.into()) });
     }
 
     fn roster(&mut self, event: impl Into<RosterEvent>) {
         let (seq, at) = self.next("roster");
-        self.hear(Heard::Roster { seq, at, event: Box::new(event.into()) });
+        self.hear(SessionEvent::Roster { seq, at, event: Box::new(event.into()) });
     }
 
     fn board(&mut self, event: impl Into<BoardEvent>) {
         let (seq, at) = self.next("board");
-        self.hear(Heard::Board { seq, at, event: Box::new(event.into()) });
+        self.hear(SessionEvent::Board { seq, at, event: Box::new(event.into()) });
     }
 
     fn ledger(&mut self, event: impl Into<LedgerEvent>) {
         self.ledger.apply(&event.into(), clock());
-        self.hear(Heard::Ledger(Box::new(self.ledger.clone())));
+        self.hear(SessionEvent::Ledger(Box::new(self.ledger.clone())));
     }
 
-    /// Everybody starts.
+    /// Starts every agent.
     fn begin(&mut self) {
-        let (lead, spec) = (self.lead.clone(), self.spec.clone());
+        let lead = self.lead.clone();
+        let spec = self.spec.clone();
         let facts = Facts {
             session: Some(spec.session.clone()),
             lead: Some(lead.clone()),
@@ -182,10 +193,10 @@ impl World {
             mode: true,
             ..Facts::default()
         };
-        self.tell(Told::Facts(Box::new(facts)));
-        self.tell(Told::Working(true));
+        self.tell(ScreenUpdate::Facts(Box::new(facts)));
+        self.tell(ScreenUpdate::Working(true));
         let caps = Caps { agents: Some(5_000), tokens: None, nano: Some(500_000_000_000), ms: None };
-        self.ledger.apply(&EnvelopeGranted { caps, by: "person".into() }.into(), clock());
+        self.ledger.apply(&BudgetGranted { caps, by: "person".into() }.into(), clock());
         self.ledger.apply(&AgentsAdmitted { run: "wf".into(), count: 1_000 }.into(), clock());
         self.agent(&lead, AgentStarted { spec: spec.clone() });
         self.agent(&lead, opened("Review everything in this repository and mend what is broken."));
@@ -213,7 +224,7 @@ impl World {
         for _ in 0..5 * EARLIER_TURNS {
             self.step(1, &busy);
         }
-        self.hear(Heard::Ledger(Box::new(self.ledger.clone())));
+        self.hear(SessionEvent::Ledger(Box::new(self.ledger.clone())));
     }
 
     fn start(&mut self, number: usize) {
@@ -224,7 +235,9 @@ impl World {
         } else if number < self.workers + VERIFIERS {
             self.spec.child(Role::Verifier, &format!("verify: {}", subtask(number + 1)), 2)
         } else {
-            let (name, role, by) = (format!("mate-{number}"), "coder".to_owned(), LEAD.to_owned());
+            let name = format!("mate-{number}");
+            let role = "coder".to_owned();
+            let by = LEAD.to_owned();
             let spawned = MemberSpawned {
                 name: name.clone(),
                 role: role.clone(),
@@ -250,7 +263,8 @@ impl World {
         self.ledger.apply(&reserved.into(), clock());
     }
 
-    /// The next thing that is recorded: of ten, one is the lead's, two are the busy agent's, one is no agent's, and the others are anybody's.
+    /// Records the next event: of ten, one is of the lead, two of the busy agent, one of no agent, and the
+    /// others of random agents.
     fn event(&mut self) {
         let number = taken(&mut self.numbers[0]);
         match number % 10 {
@@ -267,7 +281,7 @@ impl World {
         }
     }
 
-    /// A piece of a reply: of the lead's as long as it is asked, else of anybody's.
+    /// Sends a piece of a reply: of the lead as long as it is asked, else of a random agent.
     fn piece(&mut self) {
         let number = taken(&mut self.numbers[1]);
         let somebody = self.somebody();
@@ -281,11 +295,12 @@ impl World {
             7 => Piece::Tool { name: "bash".into() },
             _ => Piece::Text("The second caller takes the lock before it `awaits`, so ".into()),
         };
-        self.hear(Heard::Live { agent, piece });
+        self.hear(SessionEvent::Live { agent, piece });
     }
 
     fn somebody(&mut self) -> usize {
-        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.random =
+            self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.random >> 33) as usize % self.agents.len()
     }
 
@@ -294,21 +309,34 @@ impl World {
         self.step(number + 1, &agent);
     }
 
-    /// The next step of a turn: asked, answered, a command begins and ends, and what it said is in the history.
+    /// The next step of a turn: asked, answered, a command begins and ends, and what it said is in the
+    /// history.
     fn step(&mut self, place: usize, agent: &AgentId) {
         let step = taken(&mut self.steps[place]);
-        let (turn, id) = (step / 5 + 1, format!("toolu_{}", step / 5));
+        let turn = step / 5 + 1;
+        let id = format!("toolu_{}", step / 5);
         let command = format!("rg -n 'lock\\(\\)' crates/part_{turn}/src | head -40");
-        let call =
-            ToolCall { id: id.clone(), name: "bash".into(), input: Segment::encode(&json!({"command": command})) };
+        let call = ToolCall {
+            id: id.clone(),
+            name: "bash".into(),
+            input: Segment::encode(&json!({"command": command})),
+        };
         let amount = Amount { tokens: 20_000 + 100 * u64::from(turn), nano: 40_000_000 };
         let is_fed = self.numbers[0] > 0;
         match step % 5 {
             0 => {
-                let (max_tokens, digest) = (8_000, "0".repeat(64));
+                let max_tokens = 8_000;
+                let digest = "0".repeat(64);
                 self.agent(
                     agent,
-                    ModelCalled { call: turn, attempt: 1, segments: 9, max_tokens, digest, purpose: Purpose::Turn },
+                    ModelCalled {
+                        call: turn,
+                        attempt: 1,
+                        segments: 9,
+                        max_tokens,
+                        digest,
+                        purpose: Purpose::Turn,
+                    },
                 );
                 if is_fed {
                     let agent = agent.to_string();
@@ -339,14 +367,19 @@ impl World {
             }
             2 => self.agent(agent, ToolStarted { id, name: call.name, input: call.input }),
             3 => {
-                let result =
-                    ToolResult { exit_code: Some(i32::from(turn % 7 == 0)), ..ToolResult::done(output(4_096)) };
+                let result = ToolResult {
+                    exit_code: Some(i32::from(turn.is_multiple_of(7))),
+                    ..ToolResult::done(output(4_096))
+                };
                 self.agent(agent, ToolFinished { id, result });
             }
             _ => {
                 let content = json!([{"type": "tool_result", "tool_use_id": id, "content": output(4_096)}]);
                 let message = Segment::encode(&json!({"role": "user", "content": content}));
-                self.agent(agent, ResultsAppended { message, hand_back: false, reminded: false });
+                self.agent(
+                    agent,
+                    ResultsAppended { message, hand_back: false, reminded: false, stuck: false },
+                );
             }
         }
     }
@@ -356,7 +389,8 @@ impl World {
         let number = taken(&mut self.numbers[2]);
         let round = number / 8;
         let mate = self.agents.len() - 1;
-        let (name, task) = (format!("mate-{mate}"), TaskId::derived(&[&round.to_string()]));
+        let name = format!("mate-{mate}");
+        let task = TaskId::derived(&[&round.to_string()]);
         let letter = Letter {
             id: MessageId::derived(&[&round.to_string()]),
             from: LEAD.into(),
@@ -388,7 +422,9 @@ impl World {
                 kind: letter.kind,
                 urgent: false,
             }),
-            2 => self.board(TaskClaimed { task, name, agent: None, token: round + 1, until: clock() + 60_000 }),
+            2 => {
+                self.board(TaskClaimed { task, name, agent: None, token: round + 1, until: clock() + 60_000 })
+            }
             3 => {
                 let message = Segment::encode(&json!({"role": "user", "content": letter.text}));
                 let agent = self.agents[mate].clone();
@@ -407,7 +443,8 @@ impl World {
             7 if self.workers > STAY => {
                 let item = self.workers - round as usize % (self.workers - STAY);
                 let evidence = prose(300);
-                let verdicts = vec![Verdict::Confirmed { evidence: evidence.clone() }, Verdict::Refuted { evidence }];
+                let verdicts =
+                    vec![Verdict::Confirmed { evidence: evidence.clone() }, Verdict::Refuted { evidence }];
                 self.run(ItemJudged { item: item as u32, verdicts });
             }
             _ => self.step_of(0),

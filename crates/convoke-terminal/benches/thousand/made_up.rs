@@ -1,8 +1,9 @@
-//! What is said, written and found in the session that never was, in the sizes that real sessions have. It knows nothing of who says it when.
+//! The texts of the made-up session, in the sizes of real ones. It does not know which agent says them.
 
 use convoke_kernel::{
-    AgentSpec, Capabilities, Child, Citation, ExchangeClosed, ExchangeOpened, FanOut, Finding, LEAD, LeadSettings,
-    Limits, Membership, Outcome, Reply, Segment, SessionId, Severity, StopReason, Thinking, ToolCall, Usage,
+    AgentSpec, Capabilities, Child, Citation, ExchangeClosed, ExchangeOpened, FanOut, Finding, LEAD,
+    LeadSettings, Limits, Membership, Outcome, Reply, Segment, SessionId, Severity, StopReason, Thinking,
+    ToolCall, Usage,
 };
 use serde_json::json;
 
@@ -13,19 +14,21 @@ pub(crate) fn subtask(number: usize) -> String {
 
 /// So many characters of markdown.
 pub(crate) fn prose(long: usize) -> String {
-    let sentence =
-        "The function `append` holds the **lock** while it waits for the disk; `store/letters.rs:41` shows it. ";
-    let code = "\n\n```rust\nlet held = self.lock().await;\nheld.append(batch).await?;\n```\n\n- first point\n- second point\n\n";
+    let sentence = "The function `append` holds the **lock** while it waits for the disk; \
+        `store/letters.rs:41` shows it. ";
+    let code = "\n\n```rust\nlet held = self.lock().await;\nheld.append(batch).await?;\n```\n\n- first \
+        point\n- second point\n\n";
     [sentence, sentence, code].concat().chars().cycle().take(long).collect()
 }
 
 /// So many characters of what a command prints.
 pub(crate) fn output(long: usize) -> String {
-    let row = "crates/store/src/letters.rs:41:        let held = self.lock().await; // taken before the wait\n";
+    let row =
+        "crates/store/src/letters.rs:41:        let held = self.lock().await; // taken before the wait\n";
     row.chars().cycle().take(long).collect()
 }
 
-/// Somebody was asked for this.
+/// An agent was asked for this.
 pub(crate) fn opened(text: &str) -> ExchangeOpened {
     ExchangeOpened {
         exchange: 1,
@@ -42,10 +45,13 @@ pub(crate) fn opened(text: &str) -> ExchangeOpened {
     }
 }
 
-/// Somebody has come to an end.
+/// An agent has ended.
 pub(crate) fn closed() -> ExchangeClosed {
     let outcome = Outcome::Ok { text: "All of it is reviewed.".into() };
-    let (report, ballot, degraded, returned) = (None, None, None, Vec::new());
+    let report = None;
+    let ballot = None;
+    let degraded = None;
+    let returned = Vec::new();
     ExchangeClosed { exchange: 1, outcome, taken_back: false, report, ballot, degraded, returned }
 }
 
@@ -116,6 +122,7 @@ pub(crate) fn lead_spec() -> AgentSpec {
             quoted: false,
             fresh: false,
             child,
+            callees: Default::default(),
         }),
         team: Some(team),
         extra_system: None,

@@ -1,6 +1,7 @@
-//! A thousand agents on a real terminal: the whole screen (`run`) in a process of its own, on a terminal of its own, is sent fifty events a
-//! second, while somebody presses a key twice a second. What is drawn, what that costs, and how long a key takes until it is seen; over the same
-//! with a single agent, and over a screen that is sent nothing. `THOUSAND_SECONDS` says how long each picture is looked at, and with
+//! A thousand agents on a real terminal: the whole screen (`run`) in a process of its own, on a terminal of
+//! its own, is sent fifty events a second, while a key is pressed twice a second. Measures what is drawn,
+//! what that costs, and how long a key takes until it is seen; then the same with a single agent, and with a
+//! screen that is sent nothing. `THOUSAND_SECONDS` says how long each picture is looked at, and with
 //! `THOUSAND_PICTURES` set the last picture of each fleet is printed.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and fails by panicking")]
@@ -16,7 +17,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use convoke_terminal::{Ends, Manner, Theme};
+use convoke_terminal::{Ends, ScreenOptions, Theme};
 use tokio::sync::mpsc::unbounded_channel;
 
 use feed::Feed;
@@ -47,7 +48,7 @@ fn main() {
     compare(Duration::from_secs_f64(seconds.unwrap_or(if is_test { 2.0 } else { 30.0 })));
 }
 
-/// A clock that nobody sets.
+/// A clock that setting the system's time does not move.
 fn clock() -> u64 {
     static BEGAN: OnceLock<Instant> = OnceLock::new();
     let passed = BEGAN.get_or_init(Instant::now).elapsed().as_millis();
@@ -57,11 +58,11 @@ fn clock() -> u64 {
 /// Which picture is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Picture {
-    /// The conversation, in which somebody writes.
+    /// The conversation; the keys write a text.
     Session,
-    /// The list of the agents, in which somebody goes up and down.
+    /// The list of the agents; the keys go up and down in it.
     Fleet,
-    /// The turns of a busy agent beside that list, in which somebody goes up and down.
+    /// The turns of a busy agent beside that list; the keys go up and down in them.
     Page,
 }
 
@@ -113,7 +114,16 @@ fn compare(time: Duration) {
     let pictures = [Picture::Session, Picture::Fleet, Picture::Page];
     println!(
         "{:<14} {:>6} {:>7} {:>8} {:>9} {:>8} {:>8} {:>8} {:>8} {:>24}",
-        "picture", "agents", "frames", "frames/s", "KiB/s", "cpu %", "feed %", "MiB", "peak", "key ms median/p95/max"
+        "picture",
+        "agents",
+        "frames",
+        "frames/s",
+        "KiB/s",
+        "cpu %",
+        "feed %",
+        "MiB",
+        "peak",
+        "key ms median/p95/max"
     );
     let mut quiet = Vec::new();
     let mut look = |picture, agents| {
@@ -125,8 +135,8 @@ fn compare(time: Duration) {
     let costs: Vec<(Cost, Cost)> = pictures.map(|picture| (look(picture, AGENTS), look(picture, 1))).into();
     for (many, one) in &costs {
         println!(
-            "thousand_{} {:.2} % of a core ({}, {:.1} times a single agent), {:.1} KiB an agent at the start, a key seen after {:.1} ms \
-             at the median, {:.1} times a single agent",
+            "thousand_{} {:.2} % of a core ({}, {:.1} times a single agent), {:.1} KiB an agent at the \
+             start, a key seen after {:.1} ms at the median, {:.1} times a single agent",
             many.picture.name().replace(' ', "_"),
             many.draws,
             judged(many.draws),
@@ -138,8 +148,8 @@ fn compare(time: Duration) {
     }
     for (picture, agents, [works, rests]) in quiet.iter().filter(|(_, agents, _)| *agents == AGENTS) {
         println!(
-            "quiet_{} {agents} agents to whom nothing happens: at work {:.2} % of a core, {:.1} frames/s; at rest {:.3} %, {:.1} frames/s, \
-             {:.1} sleeps of a thread a second",
+            "quiet_{} {agents} agents to whom nothing happens: at work {:.2} % of a core, {:.1} frames/s; \
+             at rest {:.3} %, {:.1} frames/s, {:.1} sleeps of a thread a second",
             picture.name().replace(' ', "_"),
             works.draws,
             works.frames,
@@ -161,9 +171,15 @@ fn judged(percent: f64) -> &'static str {
 
 impl Cost {
     fn print(&self) {
-        let key = format!("{:.1}/{:.1}/{:.1}", share(&self.keys, 0.5), share(&self.keys, 0.95), share(&self.keys, 1.0));
+        let key = format!(
+            "{:.1}/{:.1}/{:.1}",
+            share(&self.keys, 0.5),
+            share(&self.keys, 0.95),
+            share(&self.keys, 1.0)
+        );
         println!(
-            "{:<14} {:>6} {:>7} {:>8.1} {:>9.1} {:>8.2} {:>8.2} {:>8.1} {:>8.1} {:>24}   ({} events, {} keys in {:.0} s)",
+            "{:<14} {:>6} {:>7} {:>8.1} {:>9.1} {:>8.2} {:>8.2} {:>8.1} {:>8.1} {:>24}   ({} events, {} keys \
+                in {:.0} s)",
             self.picture.name(),
             self.agents,
             self.frames,
@@ -194,7 +210,7 @@ struct Still {
     sleeps: f64,
 }
 
-/// Looks at a picture while things happen, then while nothing happens, then while nobody works.
+/// Measures a picture while events come, then while none come, then after every agent has ended.
 fn look(picture: Picture, agents: usize, time: Duration) -> (Cost, [Still; 2]) {
     let mut screen = Screen::start(agents, picture.size());
     assert_eq!(screen.answer(), "ready");
@@ -204,8 +220,10 @@ fn look(picture: Picture, agents: usize, time: Duration) -> (Cost, [Still; 2]) {
     screen.drain(Instant::now() + Duration::from_millis(600));
     let (at_first, _) = memory(screen.pid());
 
-    let (before, begun) = (Used::by(screen.pid()), Instant::now());
-    let (bytes, frames) = (screen.bytes, screen.frames);
+    let before = Used::by(screen.pid());
+    let begun = Instant::now();
+    let bytes = screen.bytes;
+    let frames = screen.frames;
     screen.tell(&format!("feed {}", time.as_secs_f64()));
     let mut keys = Vec::new();
     let said = loop {
@@ -250,14 +268,16 @@ fn look(picture: Picture, agents: usize, time: Duration) -> (Cost, [Still; 2]) {
 }
 
 fn still(screen: &mut Screen, time: Duration) -> Still {
-    let (before, frames, begun) = (Used::by(screen.pid()), screen.frames, Instant::now());
+    let before = Used::by(screen.pid());
+    let frames = screen.frames;
+    let begun = Instant::now();
     screen.drain(Instant::now() + time);
     let after = Used::by(screen.pid());
     let frames = (screen.frames - frames) as f64 / begun.elapsed().as_secs_f64();
     Still { draws: after.percent_since(&before).0, frames, sleeps: after.sleeps_since(&before) }
 }
 
-/// Somebody at the keys, who looks at the screen.
+/// The person at the keys, who looks at the screen.
 struct Person {
     picture: Picture,
     written: String,
@@ -315,7 +335,9 @@ impl Person {
         self.pressed += 1;
         match self.picture {
             Picture::Session => self.writes(screen),
-            Picture::Fleet | Picture::Page => self.moves(screen, if self.pressed % 2 == 1 { DOWN } else { UP }),
+            Picture::Fleet | Picture::Page => {
+                self.moves(screen, if self.pressed % 2 == 1 { DOWN } else { UP })
+            }
         }
     }
 
@@ -325,7 +347,7 @@ impl Person {
             screen.press(CLEAR_WRITTEN);
             screen.until("that nothing is written", |_, frame| frame.text().contains("› "));
         }
-        // Nobody writes such words, so that nothing else looks like them.
+        // No text of the session has such words, so that nothing else looks like them.
         self.written.push(char::from(b'A' + (self.pressed * 7 % 26) as u8));
         let pressed = screen.press(&self.written[self.written.len() - 1..]);
         let wanted = format!("› {}", self.written);
@@ -372,7 +394,7 @@ fn screen(agents: usize, line: &str) {
         }
     });
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let manner = Manner {
+    let manner = ScreenOptions {
         theme: Theme { colour: true },
         plain: false,
         history: None,

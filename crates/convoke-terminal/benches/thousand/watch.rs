@@ -1,5 +1,5 @@
-//! The other side of the terminal: a screen that runs in a process of its own, what it writes, when, and what it costs. It knows the bytes of
-//! frames and nothing of how they came about.
+//! The other side of the terminal: a screen that runs in a process of its own, what it writes, when, and what
+//! it costs. It knows the bytes of frames and nothing of how they came about.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -71,11 +71,14 @@ impl Screen {
         let (line, _) = listener.accept().unwrap();
         let (sender, did) = channel();
         let (from, keys) = (File::from(ours.try_clone().unwrap()), File::from(ours));
-        let (heard, said) = (line.try_clone().unwrap(), sender.clone());
+        let heard = line.try_clone().unwrap();
+        let said = sender.clone();
         thread::spawn(move || read(from, &sender));
         thread::spawn(move || listen(heard, &said));
         let grid = Grid::new(columns, rows);
-        let (half, began, said) = (Vec::new(), None, Vec::new());
+        let half = Vec::new();
+        let began = None;
+        let said = Vec::new();
         Self { process, keys, line, did, half, began, grid, bytes: 0, frames: 0, said }
     }
 
@@ -320,11 +323,12 @@ impl Used {
         used
     }
 
-    /// Percent of a core since then: of those who draw, and of the one who feeds them.
+    /// Percent of a core since then: of the threads that draw, and of the thread that feeds them.
     pub(crate) fn percent_since(&self, before: &Self) -> (f64, f64) {
         let took = (self.at - before.at).as_secs_f64();
         let of = |name: &String| self.threads[name] - before.threads.get(name).copied().unwrap_or(0.0);
-        let (feeds, draws): (Vec<&String>, Vec<&String>) = self.threads.keys().partition(|name| *name == FEEDER);
+        let (feeds, draws): (Vec<&String>, Vec<&String>) =
+            self.threads.keys().partition(|name| *name == FEEDER);
         let sum = |names: Vec<&String>| 100.0 * names.into_iter().map(of).sum::<f64>() / took;
         (sum(draws), sum(feeds))
     }
@@ -335,7 +339,8 @@ impl Used {
     }
 }
 
-/// The seconds of a core that a thread has used: to the nanosecond where the kernel says so, else in hundredths.
+/// The seconds of a core that a thread has used: to the nanosecond where the kernel says so, else in
+/// hundredths.
 fn seconds(schedstat: &str, stat: &str) -> f64 {
     if let Some(nanos) = schedstat.split(' ').next().and_then(|nanos| nanos.parse::<f64>().ok()) {
         return nanos / 1e9;

@@ -1,12 +1,12 @@
-//! Where a person answers a question in the session: a line of its own, so that what was being written stays where it is. Only `y` and Enter
-//! agree, only after the whole question stood on the screen.
+//! Where a person answers a question in the session: a line of its own, so that what was being written stays
+//! where it is. Only `y` and Enter agree, only after the whole question stood on the screen.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::{Act, App};
-use crate::ask::{Answer, Ask};
-use crate::told::About;
+use crate::screen_update::About;
+use crate::user_action::{Answer, UserAction};
 
 /// One line that is being written.
 #[derive(Debug, Default)]
@@ -61,14 +61,16 @@ impl App {
         !self.composer.is_empty() && !self.is_asked()
     }
 
-    /// Whether the question that stands on the screen was answered elsewhere and the person may not have seen that yet.
+    /// Whether the question that stands on the screen was answered elsewhere and the person may not have seen
+    /// that yet.
     pub(super) fn is_gone(&self) -> bool {
         self.standing.is_some() && !self.is_asked()
     }
 
     pub(super) fn answer_key(&mut self, key: KeyEvent, leaving: bool) -> Vec<Act> {
         let Some(asking) = self.questions.first() else { return Vec::new() };
-        let (id, is_empty) = (asking.id, self.answer.0.is_empty());
+        let id = asking.id;
+        let is_empty = self.answer.0.is_empty();
         let is_words = asking.about == About::Checkpoint;
         let plain = key.modifiers.difference(KeyModifiers::SHIFT).is_empty();
         let control = if key.modifiers == KeyModifiers::CONTROL { key.code.as_char() } else { None };
@@ -98,11 +100,11 @@ impl App {
     fn answered(&mut self, question: u64, answer: Answer) -> Vec<Act> {
         self.answer = Field::default();
         self.standing = None;
-        self.wants(Ask::Answer { question, answer })
+        self.wants(UserAction::Answer { question, answer })
     }
 
-    /// What was typed as a line in answer to the question, where nothing is drawn. There is no Esc there: an empty line leaves a question
-    /// of a program for later.
+    /// What was typed as a line in answer to the question, where nothing is drawn. There is no Esc there: an
+    /// empty line leaves a question of a program for later.
     pub(crate) fn answer_line(&mut self, line: &str) -> Result<Vec<Act>, String> {
         let Some(asking) = self.questions.first() else { return Ok(Vec::new()) };
         let id = asking.id;

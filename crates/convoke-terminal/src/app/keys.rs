@@ -1,11 +1,12 @@
-//! What a key or a paste means, and what a stop, an answer and leaving look like from the keyboard. It says what is wanted; nothing is done here.
+//! What a key or a paste means, and what a stop, an answer and leaving look like from the keyboard. It says
+//! what is wanted; nothing is done here.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{Act, App, Picture, Stopping};
-use crate::ask::Ask;
-use crate::composer::{Given, Wrote, command_help};
+use crate::composer::{Given, KeyOutcome, command_help};
 use crate::transcript::Block;
+use crate::user_action::UserAction;
 use crate::view::{Did, Pane, Seen};
 
 impl App {
@@ -26,7 +27,8 @@ impl App {
         match self.picture {
             Picture::Fleet => self.fleet_key(key, now),
             Picture::Session if self.is_asked() => self.answer_key(key, leaving),
-            // It was meant for a question that has gone and is still seen: said to the lead it would be nonsense.
+            // It was meant for a question that has gone and is still seen: said to the lead it would be
+            // nonsense.
             Picture::Session if self.is_gone() && is_written(key) => Vec::new(),
             Picture::Session => self.session_key(key, leaving),
         }
@@ -83,36 +85,46 @@ impl App {
 
     fn session_key(&mut self, key: KeyEvent, leaving: bool) -> Vec<Act> {
         match self.composer.key(key) {
-            Wrote::Done(ask) => {
+            KeyOutcome::Done(ask) => {
                 let acts = self.written(ask);
                 self.remembered().into_iter().chain(acts).collect()
             }
-            Wrote::Wrong(why) => {
+            KeyOutcome::Wrong(why) => {
                 self.remark = Some(why);
                 Vec::new()
             }
-            Wrote::Wants(ask) => vec![Act::Ask(ask)],
-            Wrote::Nothing | Wrote::Changed => Vec::new(),
-            Wrote::NotMine => match (key.code, key.modifiers) {
+            KeyOutcome::Wants(ask) => vec![Act::Send(ask)],
+            KeyOutcome::Nothing | KeyOutcome::Changed => Vec::new(),
+            KeyOutcome::NotMine => match (key.code, key.modifiers) {
                 (KeyCode::Esc, _) => self.stop(),
                 (KeyCode::Char('c'), KeyModifiers::CONTROL) => self.interrupt(leaving),
-                (KeyCode::Char('d'), KeyModifiers::CONTROL) if self.composer.is_empty() => self.leave(leaving),
+                (KeyCode::Char('d'), KeyModifiers::CONTROL) if self.composer.is_empty() => {
+                    self.leave(leaving)
+                }
                 (KeyCode::Enter, _) => self.go_on(),
+                (KeyCode::BackTab, _) => self.switch_mode(),
                 _ => Vec::new(),
             },
         }
     }
 
+    /// Switches orchestration mode on or off.
+    fn switch_mode(&self) -> Vec<Act> {
+        let other = if self.facts.mode { "off" } else { "on" };
+        let given = Given { name: "mode".into(), words: vec![other.into()], rest: other.into() };
+        vec![Act::Send(UserAction::Command(given))]
+    }
+
     /// Something was written and is to be done.
-    fn written(&mut self, ask: Ask) -> Vec<Act> {
+    fn written(&mut self, ask: UserAction) -> Vec<Act> {
         match ask {
-            Ask::Say(text) => {
+            UserAction::Say(text) => {
                 let waiting = if self.working { &mut self.queued } else { &mut self.sent };
                 waiting.push(text.clone());
-                vec![Act::Ask(Ask::Say(text))]
+                vec![Act::Send(UserAction::Say(text))]
             }
-            Ask::Command(given) => self.commanded(given),
-            ask => vec![Act::Ask(ask)],
+            UserAction::Command(given) => self.commanded(given),
+            ask => vec![Act::Send(ask)],
         }
     }
 
@@ -126,32 +138,45 @@ impl App {
             "agents" => return self.show(Pane::Agents),
             "findings" => return self.show(Pane::Findings),
             "quit" => return self.leave(true),
-            _ => return vec![Act::Ask(Ask::Command(given))],
+            name @ ("model" | "resume") if given.words.is_empty() && self.can_pick(name) => {
+                if let KeyOutcome::Wants(ask) = self.composer.pick(name) {
+                    return vec![Act::Send(ask)];
+                }
+            }
+            _ => return vec![Act::Send(UserAction::Command(given))],
         }
         Vec::new()
     }
 
-    /// What was written and is kept: neither keys nor what the person wrote behind a blank.
+    /// Whether a command's argument can be picked: not in plain mode, nor where a bare `/resume` goes on.
+    fn can_pick(&self, command: &str) -> bool {
+        !self.is_plain && (command != "resume" || !self.can_go_on())
+    }
+
+    /// What was written and goes into the history file: no API keys, and no text that begins with a blank.
     fn remembered(&mut self) -> Vec<Act> {
         self.composer.remembered().into_iter().map(Act::Remember).collect()
     }
 
     /// Enter alone: what was left unfinished goes on.
     fn go_on(&self) -> Vec<Act> {
-        if self.can_go_on() { vec![Act::Ask(Ask::GoOn)] } else { Vec::new() }
+        if self.can_go_on() { vec![Act::Send(UserAction::GoOn)] } else { Vec::new() }
     }
 
     /// Stops safely, and cuts when it is asked for again.
     pub(super) fn stop(&mut self) -> Vec<Act> {
+        if self.shell.is_some() {
+            return vec![Act::Send(UserAction::StopShell)];
+        }
         // What is on its way to the lead is work, too: asks are heard in their order.
         match (self.working || !self.sent.is_empty(), self.stopping) {
             (true, Stopping::No) => {
                 self.stopping = Stopping::Asked;
-                vec![Act::Ask(Ask::Stop)]
+                vec![Act::Send(UserAction::Stop)]
             }
             (true, Stopping::Asked) => {
                 self.stopping = Stopping::Cutting;
-                vec![Act::Ask(Ask::Cut)]
+                vec![Act::Send(UserAction::Cut)]
             }
             (true, Stopping::Cutting) | (false, _) => Vec::new(),
         }
@@ -165,7 +190,7 @@ impl App {
         self.stop_or_leave(leaving)
     }
 
-    /// Whoever presses Ctrl-C again and again gets out, whatever hangs.
+    /// Ctrl-C pressed again and again leaves the session, whatever hangs.
     pub(super) fn stop_or_leave(&mut self, leaving: bool) -> Vec<Act> {
         let works = self.working || !self.sent.is_empty();
         if works && self.stopping != Stopping::Cutting { self.stop() } else { self.leave(leaving) }
@@ -174,7 +199,7 @@ impl App {
     pub(super) fn leave(&mut self, sure: bool) -> Vec<Act> {
         if sure {
             self.is_leaving = true;
-            return vec![Act::Ask(Ask::Leave)];
+            return vec![Act::Send(UserAction::Leave)];
         }
         self.leaving = true;
         let what = match self.working {
@@ -186,16 +211,20 @@ impl App {
     }
 
     /// The person wants this; a question that is answered is gone at once.
-    pub(super) fn wants(&mut self, ask: Ask) -> Vec<Act> {
-        if let Ask::Answer { question, .. } = &ask {
+    pub(super) fn wants(&mut self, ask: UserAction) -> Vec<Act> {
+        if let UserAction::Answer { question, .. } = &ask {
             self.questions.retain(|asking| asking.id != *question);
         }
-        vec![Act::Ask(ask)]
+        vec![Act::Send(ask)]
     }
 }
 
 /// Whether a key writes or sends something.
 fn is_written(key: KeyEvent) -> bool {
     let alone = key.modifiers.difference(KeyModifiers::SHIFT).is_empty();
-    alone && matches!(key.code, KeyCode::Char(_) | KeyCode::Enter | KeyCode::Backspace | KeyCode::Delete | KeyCode::Tab)
+    alone
+        && matches!(
+            key.code,
+            KeyCode::Char(_) | KeyCode::Enter | KeyCode::Backspace | KeyCode::Delete | KeyCode::Tab
+        )
 }

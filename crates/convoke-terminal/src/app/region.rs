@@ -1,17 +1,19 @@
-//! What moves at the bottom of the terminal while the session talks: what the lead writes, who works for it, what waits, what is asked,
-//! where the person writes, and the status line. Whatever the size, the person can write and sees the status.
+//! What moves at the bottom of the terminal while the session talks: what the lead writes, which agents work
+//! for it, what waits, what is asked, where the person writes, and the status line. Whatever the size, the
+//! person can write and sees the status.
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use unicode_segmentation::UnicodeSegmentation;
 
+use convoke_view::{AgentState, Fleet, RowFilter};
+
 use super::answer::Field;
 use super::{App, Stopping};
-use crate::fleet::{AgentState, Fleet, Only};
 use crate::question;
 use crate::stage::Region;
 use crate::status::status;
-use crate::text::{Tone, cut, hung, seconds, shown, text_columns};
+use crate::text::{Tone, cut, first_line, hung, seconds, shown, text_columns};
 
 /// Rows of agents at work that are shown at most; the fleet view has all of them.
 const AT_WORK: usize = 6;
@@ -21,9 +23,9 @@ const WRITTEN: usize = 8;
 const WAITING: usize = 3;
 /// Rows of a remark.
 const REMARK: usize = 3;
-/// Columns of the status that are the spend's.
+/// Columns of the status line that are kept for the spend.
 const SPEND: usize = 18;
-/// Below so many rows none is left blank for the eye.
+/// A terminal with fewer rows than this has no blank rows in the region.
 const ROOMY: usize = 12;
 
 impl App {
@@ -35,10 +37,11 @@ impl App {
         let (written, cursor) = self.writing(width, most.saturating_sub(1).min(WRITTEN.max(most / 2)));
         let mut left = Left(most.saturating_sub(1 + written.len()));
         let question = left.take(self.asked(width, left.0));
-        let mut remark = self.remarked(width);
+        let mut remark = self.remarked(width, self.remark.as_deref());
+        remark.extend(self.remarked(width, self.held_up.as_deref()));
         // Where a question takes all the room, what is to be said of an answer stands in place of the status.
         let status = match left.0 {
-            0 if !remark.is_empty() => remark.swap_remove(0),
+            0 if !remark.is_empty() => remark.remove(0),
             _ => {
                 let doing = self.says(now).map(|doing| shortened(&doing, width.saturating_sub(SPEND)));
                 status(&self.facts, &self.fleet, doing.as_deref(), width, self.theme)
@@ -48,14 +51,16 @@ impl App {
         // A blank row above and below what goes on, where there is room for the eye.
         let roomy = usize::from(rows) >= ROOMY;
         let blank = || if roomy { vec![Line::default()] } else { Vec::new() };
-        let (above, gap) = (left.take(blank()), left.take(blank()));
+        let above = left.take(blank());
+        let gap = left.take(blank());
         let waiting = left.take(self.waiting(width, left.0.min(WAITING)));
         let at_work = left.take(self.at_work(width, left.0.min(AT_WORK + 2).min(most / 3), now));
         let live = left.take(self.live(width, left.0));
         let goes_on: Vec<Line<'static>> = [live, at_work, waiting].into_iter().flatten().collect();
         let above = if goes_on.is_empty() { Vec::new() } else { above };
 
-        let mut lines: Vec<Line<'static>> = [above, goes_on, gap, question, remark].into_iter().flatten().collect();
+        let mut lines: Vec<Line<'static>> =
+            [above, goes_on, gap, question, remark].into_iter().flatten().collect();
         if self.was_blank && lines.first().is_some_and(|line| line.spans.is_empty()) {
             lines.remove(0);
         }
@@ -67,7 +72,7 @@ impl App {
 
     /// What the status says of the work.
     fn says(&self, now: u64) -> Option<String> {
-        let doing = self.doing(now);
+        let doing = self.lead_does(now);
         let with = |what: &str| match &doing {
             // The lead has heard of the stop itself.
             Some(doing) if doing.starts_with(what) => doing.clone(),
@@ -78,6 +83,9 @@ impl App {
             _ if self.is_leaving => Some(with("leaving")),
             Stopping::Cutting => Some("cutting off what is under way".to_owned()),
             Stopping::Asked => Some(with("stopping")),
+            Stopping::No if self.shell.is_some() => {
+                self.shell.as_ref().map(|command| format!("! {} · Esc ends it", first_line(command, 40)))
+            }
             Stopping::No if self.facts.watched => Some(with("watching")),
             Stopping::No if self.working => Some(doing.unwrap_or_else(|| "working".to_owned())),
             Stopping::No => None,
@@ -92,8 +100,8 @@ impl App {
         Line::from(Span::styled(cut(&line, width), self.theme.style(tone)))
     }
 
-    fn remarked(&self, width: usize) -> Vec<Line<'static>> {
-        let Some(text) = &self.remark else { return Vec::new() };
+    fn remarked(&self, width: usize, text: Option<&str>) -> Vec<Line<'static>> {
+        let Some(text) = text else { return Vec::new() };
         let text = [Span::styled(shown(text).replace('\n', " "), self.theme.style(Tone::Warn))];
         let mut rows = hung(&text, width, &Span::raw(""), &Span::raw("  "));
         rows.truncate(REMARK);
@@ -145,7 +153,9 @@ impl App {
             Stopping::No if self.can_go_on() => {
                 ("Enter goes on; what you say comes instead", "Enter goes on, or say something")
             }
-            Stopping::No => ("what is to be done? /help lists the commands", "what is to be done? /help helps"),
+            Stopping::No => {
+                ("what is to be done? /help lists the commands", "what is to be done? /help helps")
+            }
         }
     }
 
@@ -157,10 +167,11 @@ impl App {
         };
         let (rows, whole) = question::fitted(asking, width, most);
         if self.is_drafting() {
-            // Somebody in the middle of a sentence means the sentence: the question waits until that is sent or cleared.
+            // What is typed now belongs to the draft: the question waits until that is sent or cleared.
             let what = "a question waits: send (Enter) or clear (Ctrl-C) what you write first";
             let line = self.row(what, Tone::Warn, width);
-            let mut rows: Vec<Line<'static>> = rows.into_iter().take(most.saturating_sub(1)).map(Line::from).collect();
+            let mut rows: Vec<Line<'static>> =
+                rows.into_iter().take(most.saturating_sub(1)).map(Line::from).collect();
             rows.extend((most > 0).then_some(line));
             return rows;
         }
@@ -189,7 +200,7 @@ impl App {
         lines
     }
 
-    /// Who works for the lead: a row per phase, and the agents that are at work right now.
+    /// The agents that work for the lead: a row per phase, and the agents that are at work right now.
     fn at_work(&self, width: usize, most: usize, now: u64) -> Vec<Line<'static>> {
         let below: Vec<_> = self.fleet.phases().into_iter().filter(|phase| phase.name != "lead").collect();
         if below.iter().all(|phase| phase.running == 0) {
@@ -203,12 +214,16 @@ impl App {
                 (phase.failed, "failed"),
                 (phase.done, "done"),
             ];
-            let parts: Vec<String> =
-                figures.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
+            let parts: Vec<String> = figures
+                .iter()
+                .filter(|(count, _)| *count > 0)
+                .map(|(count, word)| format!("{count} {word}"))
+                .collect();
             lines.push(self.row(&format!("{}: {}", phase.name, parts.join(" · ")), Tone::Strong, width));
         }
-        let only = Only { state: Some(AgentState::Running), ..Only::default() };
-        let running: Vec<_> = self.fleet.agents(&only).into_iter().filter(|row| row.phase != "lead").collect();
+        let only = RowFilter { state: Some(AgentState::Running), ..RowFilter::default() };
+        let running: Vec<_> =
+            self.fleet.agents(&only).into_iter().filter(|row| row.phase != "lead").collect();
         let room = most - lines.len();
         let kept = if running.len() > room { room.saturating_sub(1) } else { running.len() };
         let indented = |text: &str, tone: Tone| {
@@ -225,7 +240,7 @@ impl App {
             lines.push(indented(text.trim_end_matches([' ', '·']), Tone::Busy));
         }
         if kept < running.len() && room > 0 {
-            lines.push(indented(&format!("… {} more: Ctrl-O shows everybody", running.len() - kept), Tone::Dim));
+            lines.push(indented(&format!("… {} more: Ctrl-O shows all", running.len() - kept), Tone::Dim));
         }
         lines
     }
@@ -288,8 +303,9 @@ mod tests {
 
     #[test]
     fn of_a_long_answer_the_end_is_seen() {
-        let check =
-            |text: &str, room: usize, expected: &str| assert_eq!(tail(text, room), expected, "{text} in {room}");
+        let check = |text: &str, room: usize, expected: &str| {
+            assert_eq!(tail(text, room), expected, "{text} in {room}")
+        };
         check("abc", 3, "abc");
         check("abcd", 3, "…cd");
         check("a漢字", 4, "…字");

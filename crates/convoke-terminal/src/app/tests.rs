@@ -1,4 +1,4 @@
-//! The session as somebody sees and leads it: pictures at every size, keys, and that nothing raw gets through.
+//! The session as a person sees and leads it: pictures at every size, keys, and no raw text on the terminal.
 
 mod keys;
 mod news;

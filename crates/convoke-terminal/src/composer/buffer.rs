@@ -1,17 +1,18 @@
-//! The text itself and the cursor in it, grapheme by grapheme. A large paste is one cell: it is walked over and deleted as a whole. It
-//! knows nothing of keys, rows on a screen or what the text means.
+//! The text itself and the cursor in it, grapheme by grapheme. A large paste is one cell: it is walked over
+//! and deleted as a whole. It knows nothing of keys, rows on a screen or what the text means.
 
 use std::ops::Range;
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::words::is_blank;
+use super::tokens::is_blank;
 
 /// More lines than this stand as one cell when they are pasted.
 const MOST_LINES: usize = 10;
 /// More characters than this stand as one cell when they are pasted.
 const MOST_CHARS: usize = 2_000;
-/// More characters than this stand as one cell wherever they come from: laying them out for each key would be felt.
+/// More characters than this stand as one cell wherever they come from: laying them out for each key would be
+/// felt.
 const MOST_RECALLED: usize = 20_000;
 
 /// What the cursor steps over at once.
@@ -166,8 +167,9 @@ impl Buffer {
         self.cursor += 1;
     }
 
-    /// Divides what stands around the cursor into graphemes anew: what was typed may have joined with its neighbours, and what was
-    /// deleted may have held them apart. Nothing joins over a line break or a paste, so that is as far as it looks.
+    /// Divides what stands around the cursor into graphemes anew: what was typed may have joined with its
+    /// neighbours, and what was deleted may have held them apart. Nothing joins over a line break or a paste,
+    /// so that is as far as it looks.
     fn segment(&mut self) {
         let holds = |cell: &Cell| cell.is_break() || cell.grapheme().is_none();
         let (before, after) = self.cells.split_at(self.cursor);
@@ -182,14 +184,16 @@ impl Buffer {
     }
 }
 
-/// How many cells there are up to the far end of the next word in this direction. A paste is a word of its own.
+/// How many cells there are up to the far end of the next word in this direction. A paste is a word of its
+/// own.
 fn word<'a>(steps: impl Iterator<Item = &'a Cell>, kind: Kind) -> usize {
     let belongs = |cell: &Cell| match (cell, kind) {
         (Cell::Pasted { .. }, _) => false,
         (Cell::Grapheme(text), Kind::Name) => text.chars().any(|c| c.is_alphanumeric() || c == '_'),
         (Cell::Grapheme(text), Kind::NotBlank) => !is_blank(text),
     };
-    let (mut count, mut inside) = (0, false);
+    let mut count = 0;
+    let mut inside = false;
     for cell in steps {
         match belongs(cell) {
             true => inside = true,
@@ -217,7 +221,8 @@ mod tests {
 
     #[test]
     fn the_cursor_steps_over_graphemes() {
-        let check = |text: &str, expected: &[&str]| assert_eq!(texts(&Buffer::of(text)), expected, "{text:?}");
+        let check =
+            |text: &str, expected: &[&str]| assert_eq!(texts(&Buffer::of(text)), expected, "{text:?}");
         check("ab", &["a", "b"]);
         check("漢字", &["漢", "字"]);
         check("e\u{301}x", &["e\u{301}", "x"]);

@@ -1,16 +1,16 @@
-//! Completion: which word is being written, what could stand there, and how it is put there. Names of commands are known here; everything
-//! else is asked for.
+//! Completion: which word is being written, what could stand there, and how it is put there. Names of
+//! commands are known here; everything else is asked for.
 
-use crate::told::Candidate;
+use crate::screen_update::Candidate;
 
 use super::buffer::{Buffer, Cell};
 use super::command::find;
 use super::table::COMMANDS;
-use super::words::{is_blank, pieces, quoted_if_needed};
+use super::tokens::{is_blank, pieces, quoted_if_needed};
 
 /// What a word belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Of {
+pub(super) enum WordKind {
     /// It is the name of a command.
     Name,
     /// It is an argument of this command.
@@ -27,7 +27,7 @@ pub(super) struct Word {
     /// What it says, without quotes.
     pub(super) text: String,
     /// What it belongs to.
-    pub(super) of: Of,
+    pub(super) of: WordKind,
     /// The quote it stands in, if that is open before the cursor.
     pub(super) quote: Option<String>,
 }
@@ -36,27 +36,56 @@ pub(super) struct Word {
 pub(super) fn word_at(buffer: &Buffer) -> Option<Word> {
     let start = buffer.line().start;
     let before = buffer.cells().get(start..buffer.cursor())?;
-    // What was pasted as a whole is nobody's word.
+    // A paste that stands as one cell is no part of a word: it counts as a blank.
     let line: Vec<&str> = before.iter().map(|cell| cell.grapheme().unwrap_or(" ")).collect();
     let word = if is_command(buffer.cells()) { word_of_command(&line)? } else { word_of_text(&line)? };
     Some(Word { start: start + word.start, ..word })
 }
 
-/// The names of commands that begin like this.
-pub(super) fn names(begun: &str) -> Vec<Candidate> {
-    let of = |name: &str| format!("/{name}");
-    COMMANDS
-        .iter()
-        .filter(|row| of(row.name).starts_with(begun))
-        .map(|row| Candidate { text: of(row.name), about: row.about.to_owned() })
-        .collect()
+/// The commands whose names fit what has been begun, the best first, and behind them the workflows whose
+/// names do.
+pub(super) fn names(begun: &str, workflows: &[Candidate]) -> Vec<Candidate> {
+    let typed = begun.trim_start_matches('/').to_lowercase();
+    let commands = COMMANDS.iter().map(|row| (row.name, row.about));
+    let workflows = workflows.iter().map(|one| (one.text.as_str(), one.about.as_str()));
+    // A command that is called like a workflow is meant by its name.
+    let workflows = workflows.filter(|(name, _)| find(name).is_none());
+    let ranked = |all: Vec<(&str, &str)>| {
+        let mut found: Vec<_> =
+            all.into_iter().filter_map(|(name, about)| Some((rank(name, &typed)?, name, about))).collect();
+        found.sort_by_key(|(rank, ..)| *rank);
+        found
+            .into_iter()
+            .map(|(_, name, about)| Candidate { text: format!("/{name}"), about: about.to_owned() })
+            .collect::<Vec<_>>()
+    };
+    [ranked(commands.collect()), ranked(workflows.collect())].concat()
+}
+
+/// How well a name fits what was typed, the best first: it is that, it begins so, it has it, or it has its
+/// letters in this order.
+fn rank(name: &str, typed: &str) -> Option<u8> {
+    let fits = [name == typed, name.starts_with(typed), name.contains(typed), has_letters(name, typed)];
+    (0..).zip(fits).find(|(_, fits)| *fits).map(|(rank, _)| rank)
+}
+
+/// Whether all of these letters stand in a text, in this order.
+fn has_letters(text: &str, letters: &str) -> bool {
+    let mut left = text.chars();
+    letters.chars().all(|letter| left.any(|c| c == letter))
+}
+
+/// The commands whose argument is picked from a list when none is written.
+pub(super) fn is_picked(command: &str) -> bool {
+    matches!(command.trim_start_matches('/'), "model" | "resume")
 }
 
 /// Puts a candidate where the word stands; says whether there is more to complete, because it is a directory.
 pub(super) fn take(buffer: &mut Buffer, word: &Word, candidate: &str) -> bool {
-    let grapheme = |buffer: &Buffer, at: usize| buffer.cells().get(at).and_then(Cell::grapheme).map(str::to_owned);
+    let grapheme =
+        |buffer: &Buffer, at: usize| buffer.cells().get(at).and_then(Cell::grapheme).map(str::to_owned);
     let mut end = buffer.cursor();
-    if word.of == Of::Name {
+    if word.of == WordKind::Name {
         end = buffer.word_after(super::buffer::Kind::NotBlank).max(end);
         // Between two words the next one is not the rest of this one.
         if grapheme(buffer, buffer.cursor()).is_none_or(|next| is_blank(&next)) {
@@ -67,8 +96,9 @@ pub(super) fn take(buffer: &mut Buffer, word: &Word, candidate: &str) -> bool {
         end += 1;
     }
     buffer.cut(word.start..end);
-    let goes_on = candidate.ends_with('/') && word.of != Of::Name;
-    let quoted = quoted_if_needed(candidate).filter(|_| word.of != Of::Text || candidate.contains(char::is_whitespace));
+    let goes_on = candidate.ends_with('/') && word.of != WordKind::Name;
+    let quoted = quoted_if_needed(candidate)
+        .filter(|_| word.of != WordKind::Text || candidate.contains(char::is_whitespace));
     match quoted {
         Some((quote, inner)) => {
             buffer.insert(&format!("{quote}{inner}{quote}"));
@@ -78,8 +108,8 @@ pub(super) fn take(buffer: &mut Buffer, word: &Word, candidate: &str) -> bool {
         }
         None => buffer.insert(candidate),
     }
-    let is_last =
-        word.of == Of::Name && find(candidate.trim_start_matches('/')).is_some_and(|row| row.arguments.is_empty());
+    let is_last = word.of == WordKind::Name
+        && find(candidate.trim_start_matches('/')).is_some_and(|row| row.arguments.is_empty());
     let has_blank = grapheme(buffer, buffer.cursor()).is_some_and(|next| is_blank(&next));
     if !goes_on && !is_last && !has_blank {
         buffer.insert(" ");
@@ -97,12 +127,24 @@ pub(super) struct Offers {
     pub(super) left: Vec<Candidate>,
     /// Which of them is chosen.
     pub(super) chosen: usize,
+    /// Whether the person picks from them: then their descriptions are searched too.
+    is_wide: bool,
 }
 
 impl Offers {
     /// Candidates for a word.
     pub(super) fn new(word: Word, candidates: Vec<Candidate>) -> Self {
-        Self { word, left: candidates.clone(), all: candidates, chosen: 0 }
+        Self { word, left: candidates.clone(), all: candidates, chosen: 0, is_wide: false }
+    }
+
+    /// The same candidates, for the person to pick from.
+    pub(super) fn wide(self) -> Self {
+        Self { is_wide: true, ..self }
+    }
+
+    /// Whether they are the commands themselves.
+    pub(super) fn is_menu(&self) -> bool {
+        self.word.of == WordKind::Name
     }
 
     /// The one that is chosen.
@@ -127,7 +169,12 @@ impl Offers {
             self.left.clone_from(&self.all);
         } else {
             let typed = now.text.to_lowercase();
-            let fits = |candidate: &&Candidate| candidate.text.to_lowercase().contains(&typed);
+            let fits = |candidate: &&Candidate| {
+                let text = candidate.text.to_lowercase();
+                let is_wide = self.is_wide
+                    && (has_letters(&text, &typed) || candidate.about.to_lowercase().contains(&typed));
+                text.contains(&typed) || is_wide
+            };
             let chosen = self.choice().cloned();
             self.left = self.all.iter().filter(fits).cloned().collect();
             self.chosen = self.left.iter().position(|one| Some(one) == chosen.as_ref()).unwrap_or(0);
@@ -147,10 +194,10 @@ fn word_of_command(line: &[&str]) -> Option<Word> {
     let found = pieces(line);
     let name = found.first()?;
     if name.end == line.len() {
-        return Some(Word { start: 0, text: name.text.clone(), of: Of::Name, quote: None });
+        return Some(Word { start: 0, text: name.text.clone(), of: WordKind::Name, quote: None });
     }
     let command = find(name.text.trim_start_matches('/'))?;
-    let of = Of::Argument(command.name.to_owned());
+    let of = WordKind::Argument(command.name.to_owned());
     Some(match found.last().filter(|last| last.end == line.len()) {
         Some(last) => {
             let quote = last.open.and_then(|at| line.get(at)).map(|quote| (*quote).to_owned());
@@ -169,13 +216,22 @@ fn word_of_text(line: &[&str]) -> Option<Word> {
         let inside: Vec<&str> = line.iter().skip(quote + 1).copied().collect();
         let mut first = inside.iter().take_while(|grapheme| !is_blank(grapheme));
         if first.any(|grapheme| matches!(*grapheme, "@" | "/")) {
-            return Some(Word { start: quote, text: inside.concat(), of: Of::Text, quote: Some("\"".to_owned()) });
+            return Some(Word {
+                start: quote,
+                text: inside.concat(),
+                of: WordKind::Text,
+                quote: Some("\"".to_owned()),
+            });
         }
     }
     let mut start = (0..line.len()).rfind(|at| blank(*at)).map_or(0, |at| at + 1);
-    start += line.iter().skip(start).take_while(|grapheme| matches!(**grapheme, "(" | "[" | "{" | "<" | ",")).count();
+    start += line
+        .iter()
+        .skip(start)
+        .take_while(|grapheme| matches!(**grapheme, "(" | "[" | "{" | "<" | ","))
+        .count();
     let text = line.get(start..)?.concat();
-    (!text.is_empty()).then_some(Word { start, text, of: Of::Text, quote: None })
+    (!text.is_empty()).then_some(Word { start, text, of: WordKind::Text, quote: None })
 }
 
 #[cfg(test)]
@@ -184,24 +240,45 @@ mod tests {
 
     #[test]
     fn the_word_before_the_cursor_is_found() {
-        let check = |text: &str, expected: Option<(usize, &str, Of)>| {
+        let check = |text: &str, expected: Option<(usize, &str, WordKind)>| {
             let word = word_at(&Buffer::of(text)).map(|word| (word.start, word.text, word.of));
             assert_eq!(word, expected.map(|(start, word, of)| (start, word.to_owned(), of)), "{text}");
         };
-        let export = || Of::Argument("export".to_owned());
-        check("/ta", Some((0, "/ta", Of::Name)));
+        let export = || WordKind::Argument("export".to_owned());
+        check("/ta", Some((0, "/ta", WordKind::Name)));
         check("/export ", Some((8, "", export())));
         check("/export sr", Some((8, "sr", export())));
         check("/export \"my di", Some((8, "my di", export())));
         check("/unknown a", None);
-        check("//a", Some((0, "//a", Of::Text)));
-        check("look at @src/ma", Some((8, "@src/ma", Of::Text)));
-        check("(@ada", Some((1, "@ada", Of::Text)));
-        check("he said \"look at @sr", Some((17, "@sr", Of::Text)));
-        check("see \"@my dir/fo", Some((4, "my dir/fo", Of::Text)).map(|(start, _, of)| (start, "@my dir/fo", of)));
-        check("/quit\nad", Some((6, "ad", Of::Text)));
+        check("//a", Some((0, "//a", WordKind::Text)));
+        check("look at @src/ma", Some((8, "@src/ma", WordKind::Text)));
+        check("(@ada", Some((1, "@ada", WordKind::Text)));
+        check("he said \"look at @sr", Some((17, "@sr", WordKind::Text)));
+        check(
+            "see \"@my dir/fo",
+            Some((4, "my dir/fo", WordKind::Text)).map(|(start, _, of)| (start, "@my dir/fo", of)),
+        );
+        check("/quit\nad", Some((6, "ad", WordKind::Text)));
         check("word ", None);
         check("", None);
+    }
+
+    #[test]
+    fn commands_are_found_by_their_letters_the_best_first() {
+        let check = |begun: &str, expected: &[&str]| {
+            let found: Vec<String> = names(begun, &[]).into_iter().map(|one| one.text).collect();
+            assert_eq!(found, expected, "{begun}");
+        };
+        check("/mode", &["/mode", "/model"]);
+        check("/bdgt", &["/budget"]);
+        check("/sume", &["/resume"]);
+        check("/wfl", &["/workflows"]);
+        check("/zzz", &[]);
+        assert_eq!(names("/", &[]).len(), COMMANDS.len());
+        let one = |text: &str| Candidate { text: text.into(), about: String::new() };
+        let workflows = [one("review"), one("model"), one("resume-later")];
+        let found: Vec<String> = names("/re", &workflows).into_iter().map(|one| one.text).collect();
+        assert_eq!(found, ["/resume", "/review", "/resume-later"]);
     }
 
     #[test]

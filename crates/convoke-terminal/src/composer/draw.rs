@@ -1,11 +1,12 @@
-//! The composer as rows: the prompt and what is written, below it candidates or what is searched. It changes nothing of what is written.
+//! The composer as rows: the prompt and what is written, below it candidates or what is searched. It changes
+//! nothing of what is written.
 
 use ratatui::text::{Line, Span};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
+use crate::screen_update::Candidate;
 use crate::text::{Theme, Tone, cut, shown};
-use crate::told::Candidate;
 
 use super::complete::Offers;
 use super::history::Search;
@@ -46,7 +47,9 @@ impl Composer {
             .take(count)
             .map(|(at, parts)| {
                 let mut spans = vec![prompt(at, theme)];
-                spans.extend(parts.iter().map(|part| Span::styled(part.text.clone(), theme.style(tone(part.look)))));
+                spans.extend(
+                    parts.iter().map(|part| Span::styled(part.text.clone(), theme.style(tone(part.look)))),
+                );
                 Line::from(spans)
             })
             .collect();
@@ -148,7 +151,8 @@ fn masked(text: &str) -> String {
 
 /// The end of a text, as much of it as fits.
 fn tail(text: &str, columns: usize) -> String {
-    let (mut used, mut from) = (0, text.len());
+    let mut used = 0;
+    let mut from = text.len();
     for (at, part) in text.grapheme_indices(true).rev() {
         used += part.width();
         if used > columns {

@@ -1,4 +1,5 @@
-//! What was written before, walked through and searched. It reads and writes no file: it only knows how a line of one looks.
+//! What was written before, walked through and searched. It reads and writes no file: it only knows how a
+//! line of one looks.
 
 use std::collections::BTreeMap;
 
@@ -59,7 +60,8 @@ impl History {
         std::mem::take(&mut self.fresh)
     }
 
-    /// Steps to the text before or behind this one, leaving `now` where it is found again; `None` at either end.
+    /// Steps to the text before or behind this one, leaving `now` where it is found again; `None` at either
+    /// end.
     pub(super) fn step(&mut self, older: bool, now: &Buffer) -> Option<Buffer> {
         let to = if older { self.at.checked_sub(1)? } else { self.at + 1 };
         if to > self.texts.len() {

@@ -1,4 +1,4 @@
-//! Which key means what while somebody writes. It is a table and nothing else; keys that are not in it belong to others.
+//! Which key means what while the person writes. It is only a table; other keys are handled elsewhere.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -15,7 +15,7 @@ pub(super) enum Act {
     Backspace,
     /// Delete the grapheme behind it.
     Delete,
-    /// The same, but it means something else where nothing is written.
+    /// The same; where nothing is written it is handled outside of the composer.
     DeleteOrLeave,
     Left,
     Right,
@@ -47,7 +47,7 @@ pub(super) enum Act {
     BackTab,
     /// Leave what is open.
     Escape,
-    /// Somebody else's, but what is searched is left first.
+    /// Leaves a search; otherwise it is handled outside of the composer.
     Interrupt,
 }
 

@@ -61,7 +61,8 @@ impl Layout {
         Self { rows: page.rows, places }
     }
 
-    /// The cell to go to from this one, one row up or down, as near to the column as can be; `None` at the first or last row.
+    /// The cell to go to from this one, one row up or down, as near to the column as can be; `None` at the
+    /// first or last row.
     pub(super) fn vertical(&self, from: usize, up: bool, column: usize) -> Option<usize> {
         let (row, _) = *self.places.get(from)?;
         let in_row = |wanted: usize| {
@@ -125,7 +126,8 @@ mod tests {
 
     #[test]
     fn rows_are_broken_by_graphemes_and_nothing_wide_is_split() {
-        let check = |text: &str, room: usize, expected: &[&str]| assert_eq!(rows(text, room), expected, "{text}");
+        let check =
+            |text: &str, room: usize, expected: &[&str]| assert_eq!(rows(text, room), expected, "{text}");
         check("", 4, &[""]);
         check("abcdef", 4, &["abcd", "ef"]);
         check("abcd", 4, &["abcd"]);
@@ -148,10 +150,11 @@ mod tests {
 
     #[test]
     fn up_and_down_keep_to_the_column() {
-        let check = |text: &str, room: usize, from: usize, up: bool, column: usize, expected: Option<usize>| {
-            let layout = Layout::of(Buffer::of(text).cells(), room);
-            assert_eq!(layout.vertical(from, up, column), expected, "{text:?} from {from}");
-        };
+        let check =
+            |text: &str, room: usize, from: usize, up: bool, column: usize, expected: Option<usize>| {
+                let layout = Layout::of(Buffer::of(text).cells(), room);
+                assert_eq!(layout.vertical(from, up, column), expected, "{text:?} from {from}");
+            };
         check("abc\nd\nefg", 9, 3, false, 3, Some(5));
         check("abc\nd\nefg", 9, 5, false, 3, Some(9));
         check("abc\nd\nefg", 9, 9, true, 3, Some(5));

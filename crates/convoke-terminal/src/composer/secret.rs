@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 /// What is said instead of sending one.
-pub(super) const WRONG: &str =
-    "this looks like an API key: it was neither sent nor kept. Take it out (Ctrl-U) and set ANTHROPIC_API_KEY instead";
+pub(super) const WRONG: &str = "this looks like an API key: it was neither sent nor kept. Take it out \
+    (Ctrl-U) and set ANTHROPIC_API_KEY instead";
 
 /// What a key begins with.
 const BEGINNING: &str = "sk-ant-";
@@ -19,10 +19,12 @@ pub(super) fn holds_key(text: &str) -> bool {
     })
 }
 
-/// The graphemes that are not shown: everything behind the beginning of a key, from the first character on, so that nothing of a key
-/// that is being typed is seen either.
+/// The graphemes that are not shown: everything behind the beginning of a key, from the first character on,
+/// so that nothing of a key that is being typed is seen either.
 pub(super) fn hidden<'a>(graphemes: impl Iterator<Item = &'a str>) -> Vec<Range<usize>> {
-    let (mut ranges, mut matched, mut from) = (Vec::new(), 0, None);
+    let mut ranges = Vec::new();
+    let mut matched = 0;
+    let mut from = None;
     let mut last = 0;
     for (at, grapheme) in graphemes.enumerate() {
         last = at + 1;
@@ -71,7 +73,8 @@ mod tests {
     #[test]
     fn everything_behind_the_beginning_is_hidden() {
         let check = |text: &str, expected: &[(usize, usize)]| {
-            let found: Vec<_> = hidden(text.graphemes(true)).iter().map(|range| (range.start, range.end)).collect();
+            let found: Vec<_> =
+                hidden(text.graphemes(true)).iter().map(|range| (range.start, range.end)).collect();
             assert_eq!(found, expected, "{text}");
         };
         check("sk-ant-abc", &[(7, 10)]);

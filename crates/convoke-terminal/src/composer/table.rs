@@ -1,4 +1,5 @@
-//! What every command is called, takes and does, in words for a person. It holds no rule: reading and helping are elsewhere.
+//! What every command is called, takes and does, in words for a person. It holds no rule: reading and helping
+//! are elsewhere.
 
 use super::command::CommandRow;
 
@@ -15,7 +16,7 @@ pub const COMMANDS: &[CommandRow] = &[
         arguments: "",
         about: "begin a new session; this one is kept",
         more: "The new session knows nothing of this one. What was said here stays in the\n\
-               journal: /resume brings it back, /runs lists it.\nExample: /new",
+               journal: /resume brings it back, /sessions lists it.\nExample: /new",
     },
     CommandRow {
         name: "mode",
@@ -37,7 +38,8 @@ pub const COMMANDS: &[CommandRow] = &[
         arguments: "[name]",
         about: "show or change the model of the lead",
         more: "It holds from the next message on. Another model cannot use what was cached\n\
-               for this one: it reads the whole conversation anew, once, at full price.\nExample: /model claude-opus-4-8",
+               for this one: it reads the whole conversation anew, once, at full price.\nExample: /model \
+               claude-opus-4-8",
     },
     CommandRow {
         name: "agents",
@@ -62,13 +64,13 @@ pub const COMMANDS: &[CommandRow] = &[
         arguments: "",
         about: "look at the mail; nothing is taken",
         more: "It looks and takes nothing: a letter you have seen here is still delivered\n\
-               to whoever it is for.\nExample: /inbox",
+               to its reader.\nExample: /inbox",
     },
     CommandRow {
         name: "findings",
         arguments: "",
         about: "what was found, with evidence and verdict",
-        more: "The most serious first. Each says whether somebody tried to refute it and\n\
+        more: "The most serious first. Each says whether an agent tried to refute it and\n\
                what came of that.\nExample: /findings",
     },
     CommandRow {
@@ -80,36 +82,40 @@ pub const COMMANDS: &[CommandRow] = &[
                words together.\nExample: /workflows review \"src and tests\"",
     },
     CommandRow {
-        name: "runs",
+        name: "sessions",
         arguments: "",
         about: "earlier sessions and their runs",
-        more: "The newest first, with what each came to and cost. /resume takes one up.\nExample: /runs",
+        more: "The newest first, with what each came to and cost. /resume takes one up.\nExample: /sessions",
     },
     CommandRow {
         name: "budget",
         arguments: "[usd N|tokens N|agents N|minutes N]",
         about: "show what may be spent, or grant a new total",
         more: "The number is the new total for the session, not an addition to it; what is\n\
-               spent already counts. Without a word it shows every cap and what is used.\nExample: /budget usd 5",
+               spent already counts. Without a word it shows every cap and what is used.\nExample: /budget \
+               usd 5",
     },
     CommandRow {
         name: "cost",
         arguments: "",
         about: "what was spent, by run and by model",
-        more: "Tokens read, written and had from the cache, in dollars where the price is\nknown.\nExample: /cost",
+        more: "Tokens read, written and had from the cache, in dollars where the price is\nknown.\nExample: \
+            /cost",
     },
     CommandRow {
         name: "compact",
         arguments: "[focus]",
         about: "summarise the conversation to make room",
         more: "The lead goes on from a summary; the full history stays in the journal. Words\n\
-               behind it say what the summary must keep.\nExample: /compact the open questions about the parser",
+               behind it say what the summary must keep.\nExample: /compact the open questions about the \
+               parser",
     },
     CommandRow {
         name: "resume",
         arguments: "[session]",
         about: "go on with an earlier session",
-        more: "Any unique beginning of its id will do. What was paid for is not paid again.\nExample: /resume s_4k2q",
+        more: "Any unique beginning of its id will do. What was paid for is not paid again.\nExample: \
+            /resume s_4k2q",
     },
     CommandRow {
         name: "fork",
@@ -155,13 +161,15 @@ pub const COMMANDS: &[CommandRow] = &[
         name: "plain",
         arguments: "",
         about: "draw nothing any more: lines in, lines out",
-        more: "For screen readers and simple terminals: nothing moves, everything is a line.\nExample: /plain",
+        more: "For screen readers and simple terminals: nothing moves, everything is a line.\nExample: \
+            /plain",
     },
     CommandRow {
         name: "quit",
         arguments: "",
         about: "leave; the session can be resumed",
-        more: "What is under way is stopped safely first. The same as Ctrl-D in an empty\ninput.\nExample: /quit",
+        more: "What is under way is stopped safely first. The same as Ctrl-D in an empty\ninput.\nExample: \
+            /quit",
     },
 ];
 
@@ -187,5 +195,9 @@ pub(super) const KEYS: &[(&str, &str)] = &[
     ("Ctrl-O", "the fleet, and back"),
     ("Ctrl-Z", "suspend; fg comes back"),
     ("Ctrl-D", "leave, if nothing is written; twice"),
-    ("//text", "say a text that begins with a slash"),
+    ("Shift-Tab", "switch orchestration mode on or off"),
+    ("/", "the commands as a menu; letters find one"),
+    ("/NAME words", "run the workflow NAME with those words"),
+    ("!command", "your own shell, outside of the sandbox"),
+    ("//text, !!text", "say a text that begins with a slash or a !"),
 ];

@@ -19,7 +19,7 @@ fn alt(c: char) -> KeyEvent {
     KeyEvent::new(KeyCode::Char(c), KeyModifiers::ALT)
 }
 
-fn press(composer: &mut Composer, code: KeyCode) -> Wrote {
+fn press(composer: &mut Composer, code: KeyCode) -> KeyOutcome {
     composer.key(KeyEvent::new(code, KeyModifiers::NONE))
 }
 
@@ -66,9 +66,12 @@ fn keys_move_and_delete_by_graphemes_words_and_lines() {
         assert_eq!(seen(&composer), expected, "{text:?} {keys:?}");
     };
     let plain = |code| KeyEvent::new(code, KeyModifiers::NONE);
-    let (left, right) = (plain(KeyCode::Left), plain(KeyCode::Right));
-    let (home, end) = (plain(KeyCode::Home), plain(KeyCode::End));
-    let (back, delete) = (plain(KeyCode::Backspace), plain(KeyCode::Delete));
+    let left = plain(KeyCode::Left);
+    let right = plain(KeyCode::Right);
+    let home = plain(KeyCode::Home);
+    let end = plain(KeyCode::End);
+    let back = plain(KeyCode::Backspace);
+    let delete = plain(KeyCode::Delete);
     check("a👩\u{200d}👧b", &[left, left], "a|👩\u{200d}👧b");
     check("a👩\u{200d}👧", &[back], "a|");
     check("漢字", &[left, delete], "漢|");
@@ -92,22 +95,23 @@ fn keys_move_and_delete_by_graphemes_words_and_lines() {
 
 #[test]
 fn a_key_that_changes_nothing_says_so_and_others_belong_to_the_app() {
-    let check =
-        |text: &str, key: KeyEvent, expected: Wrote| assert_eq!(typed(text).key(key), expected, "{text} {key:?}");
+    let check = |text: &str, key: KeyEvent, expected: KeyOutcome| {
+        assert_eq!(typed(text).key(key), expected, "{text} {key:?}")
+    };
     let plain = |code| KeyEvent::new(code, KeyModifiers::NONE);
-    check("", ctrl('d'), Wrote::NotMine);
-    check("a", ctrl('d'), Wrote::Nothing);
-    check("a", ctrl('c'), Wrote::NotMine);
-    check("a", ctrl('l'), Wrote::NotMine);
-    check("a", ctrl('o'), Wrote::NotMine);
-    check("a", ctrl('z'), Wrote::NotMine);
-    check("a", plain(KeyCode::Esc), Wrote::NotMine);
-    check("", plain(KeyCode::Enter), Wrote::NotMine);
-    check("", plain(KeyCode::Tab), Wrote::NotMine);
-    check("  ", plain(KeyCode::Enter), Wrote::Nothing);
-    check("a", plain(KeyCode::Right), Wrote::Nothing);
-    check("a", plain(KeyCode::Left), Wrote::Changed);
-    check("", plain(KeyCode::Up), Wrote::Nothing);
+    check("", ctrl('d'), KeyOutcome::NotMine);
+    check("a", ctrl('d'), KeyOutcome::Nothing);
+    check("a", ctrl('c'), KeyOutcome::NotMine);
+    check("a", ctrl('l'), KeyOutcome::NotMine);
+    check("a", ctrl('o'), KeyOutcome::NotMine);
+    check("a", ctrl('z'), KeyOutcome::NotMine);
+    check("a", plain(KeyCode::Esc), KeyOutcome::NotMine);
+    check("", plain(KeyCode::Enter), KeyOutcome::NotMine);
+    check("", plain(KeyCode::Tab), KeyOutcome::NotMine);
+    check("  ", plain(KeyCode::Enter), KeyOutcome::Nothing);
+    check("a", plain(KeyCode::Right), KeyOutcome::Nothing);
+    check("a", plain(KeyCode::Left), KeyOutcome::Changed);
+    check("", plain(KeyCode::Up), KeyOutcome::Nothing);
 }
 
 #[test]
@@ -119,13 +123,16 @@ fn enter_sends_and_four_ways_make_a_new_line() {
     ];
     for way in ways {
         let mut composer = typed("a");
-        assert_eq!(composer.key(way), Wrote::Changed);
+        assert_eq!(composer.key(way), KeyOutcome::Changed);
         write(&mut composer, "b");
-        assert_eq!(press(&mut composer, KeyCode::Enter), Wrote::Done(Ask::Say("a\nb".to_owned())));
+        assert_eq!(
+            press(&mut composer, KeyCode::Enter),
+            KeyOutcome::Done(UserAction::Say("a\nb".to_owned()))
+        );
         assert!(composer.is_empty());
     }
     let mut composer = typed("a\\");
-    assert_eq!(press(&mut composer, KeyCode::Enter), Wrote::Changed);
+    assert_eq!(press(&mut composer, KeyCode::Enter), KeyOutcome::Changed);
     assert_eq!(seen(&composer), "a\n|");
 }
 
@@ -134,10 +141,16 @@ fn what_is_pasted_stands_there_and_is_not_executed() {
     let mut composer = typed("");
     composer.paste("/quit\r\n/undo\r");
     assert_eq!(seen(&composer), "/quit\n/undo\n|");
-    assert_eq!(press(&mut composer, KeyCode::Enter), Wrote::Done(Ask::Say("/quit\n/undo\n".to_owned())));
+    assert_eq!(
+        press(&mut composer, KeyCode::Enter),
+        KeyOutcome::Done(UserAction::Say("/quit\n/undo\n".to_owned()))
+    );
     composer.paste("a\u{1b}[2J\u{7}");
     assert!(rows(&composer.lines(40, 5, "", theme())).iter().all(|row| !row.chars().any(char::is_control)));
-    assert_eq!(press(&mut composer, KeyCode::Enter), Wrote::Done(Ask::Say("a\u{1b}[2J\u{7}".to_owned())));
+    assert_eq!(
+        press(&mut composer, KeyCode::Enter),
+        KeyOutcome::Done(UserAction::Say("a\u{1b}[2J\u{7}".to_owned()))
+    );
 }
 
 #[test]
@@ -149,12 +162,16 @@ fn a_large_paste_is_one_token_that_expands_when_it_is_sent() {
     assert_eq!(rows(&composer.lines(60, 5, "", theme())), ["› see [pasted 120 lines]!"]);
     press(&mut composer, KeyCode::Left);
     assert_eq!(composer.lines(60, 5, "", theme()).cursor, (24, 0));
-    assert_eq!(press(&mut composer, KeyCode::Enter), Wrote::Done(Ask::Say(format!("see {text}!"))));
+    assert_eq!(
+        press(&mut composer, KeyCode::Enter),
+        KeyOutcome::Done(UserAction::Say(format!("see {text}!")))
+    );
     composer.paste(&text);
     press(&mut composer, KeyCode::Backspace);
     assert!(composer.is_empty());
     composer.paste(&format!("/{}", "x".repeat(3_000)));
-    assert!(matches!(press(&mut composer, KeyCode::Enter), Wrote::Done(Ask::Say(said)) if said.len() == 3_001));
+    let wrote = press(&mut composer, KeyCode::Enter);
+    assert!(matches!(wrote, KeyOutcome::Done(UserAction::Say(said)) if said.len() == 3_001));
 }
 
 #[test]
@@ -168,17 +185,17 @@ fn history_is_walked_from_the_first_and_last_row_and_the_draft_comes_back() {
     assert_eq!(seen(&composer), "two|\nrows");
     press(&mut composer, KeyCode::Up);
     assert_eq!(seen(&composer), "one|");
-    assert_eq!(press(&mut composer, KeyCode::Up), Wrote::Nothing);
+    assert_eq!(press(&mut composer, KeyCode::Up), KeyOutcome::Nothing);
     write(&mut composer, "!");
     press(&mut composer, KeyCode::Down);
     press(&mut composer, KeyCode::Down);
     assert_eq!(seen(&composer), "dr|a");
-    assert_eq!(press(&mut composer, KeyCode::Down), Wrote::Nothing);
+    assert_eq!(press(&mut composer, KeyCode::Down), KeyOutcome::Nothing);
     for _ in 0..3 {
         press(&mut composer, KeyCode::Up);
     }
     assert_eq!(seen(&composer), "one!|", "what was changed on the way is not lost");
-    assert_eq!(press(&mut composer, KeyCode::Enter), Wrote::Done(Ask::Say("one!".to_owned())));
+    assert_eq!(press(&mut composer, KeyCode::Enter), KeyOutcome::Done(UserAction::Say("one!".to_owned())));
     press(&mut composer, KeyCode::Up);
     assert_eq!(seen(&composer), "one!|");
 }
@@ -197,7 +214,10 @@ fn up_and_down_move_between_the_rows_that_are_seen() {
 #[test]
 fn what_was_sent_or_cleared_is_remembered_and_handed_out_once() {
     let mut composer = typed("//etc is full");
-    assert_eq!(press(&mut composer, KeyCode::Enter), Wrote::Done(Ask::Say("/etc is full".to_owned())));
+    assert_eq!(
+        press(&mut composer, KeyCode::Enter),
+        KeyOutcome::Done(UserAction::Say("/etc is full".to_owned()))
+    );
     write(&mut composer, " private");
     press(&mut composer, KeyCode::Enter);
     write(&mut composer, "thrown away");
@@ -222,20 +242,20 @@ fn the_history_is_searched_backwards_as_one_types() {
     assert_eq!(seen(&composer), "cargo test|");
     composer.key(ctrl('r'));
     assert!(rows(&composer.lines(60, 5, "", theme()))[1].ends_with("(nothing found)"));
-    assert_eq!(press(&mut composer, KeyCode::Esc), Wrote::Changed);
+    assert_eq!(press(&mut composer, KeyCode::Esc), KeyOutcome::Changed);
     assert_eq!(seen(&composer), "draft|");
     composer.key(ctrl('r'));
     write(&mut composer, "lx");
     press(&mut composer, KeyCode::Backspace);
     write(&mut composer, "s");
-    assert_eq!(press(&mut composer, KeyCode::Enter), Wrote::Changed);
+    assert_eq!(press(&mut composer, KeyCode::Enter), KeyOutcome::Changed);
     assert_eq!(seen(&composer), "ls|");
     press(&mut composer, KeyCode::Down);
     press(&mut composer, KeyCode::Down);
     assert_eq!(seen(&composer), "draft|");
     composer.key(ctrl('r'));
     write(&mut composer, "ls");
-    assert_eq!(composer.key(ctrl('c')), Wrote::NotMine);
+    assert_eq!(composer.key(ctrl('c')), KeyOutcome::NotMine);
     assert_eq!(seen(&composer), "draft|");
 }
 
@@ -244,9 +264,12 @@ fn secrets_are_neither_shown_nor_sent_nor_remembered() {
     let check = |composer: &mut Composer| {
         let drawn = rows(&composer.lines(80, 5, "", theme())).concat();
         assert_eq!(drawn, format!("› sk-ant-{}", "•".repeat(KEY.len() - 7)));
-        let Wrote::Wrong(wrong) = press(composer, KeyCode::Enter) else { panic!("it was sent") };
-        assert!(wrong.starts_with("this looks like an API key: ") && wrong.ends_with("set ANTHROPIC_API_KEY instead"));
-        assert!(!matches!(press(composer, KeyCode::Tab), Wrote::Wants(_)));
+        let KeyOutcome::Wrong(wrong) = press(composer, KeyCode::Enter) else { panic!("it was sent") };
+        assert!(
+            wrong.starts_with("this looks like an API key: ")
+                && wrong.ends_with("set ANTHROPIC_API_KEY instead")
+        );
+        assert!(!matches!(press(composer, KeyCode::Tab), KeyOutcome::Wants(_)));
         composer.clear();
         assert_eq!(composer.remembered(), Vec::<String>::new());
         press(composer, KeyCode::Up);
@@ -258,19 +281,21 @@ fn secrets_are_neither_shown_nor_sent_nor_remembered() {
     check(&mut pasted);
     let mut buried = typed("");
     buried.paste(&format!("{}{KEY}", "x\n".repeat(20)));
-    assert!(matches!(press(&mut buried, KeyCode::Enter), Wrote::Wrong(_)));
+    assert!(matches!(press(&mut buried, KeyCode::Enter), KeyOutcome::Wrong(_)));
     let mut searched = typed("");
     searched.key(ctrl('r'));
     write(&mut searched, KEY);
     assert!(!rows(&searched.lines(80, 5, "", theme())).concat().contains("api03"));
     let mut command = typed(&format!("/{KEY}"));
-    assert!(matches!(press(&mut command, KeyCode::Enter), Wrote::Wrong(wrong) if !wrong.contains("api03")));
+    assert!(
+        matches!(press(&mut command, KeyCode::Enter), KeyOutcome::Wrong(wrong) if !wrong.contains("api03"))
+    );
 }
 
 #[test]
 fn a_wrong_command_stays_where_it_is() {
     let mut composer = typed("/tsaks");
-    let Wrote::Wrong(wrong) = press(&mut composer, KeyCode::Enter) else { panic!("it was sent") };
+    let KeyOutcome::Wrong(wrong) = press(&mut composer, KeyCode::Enter) else { panic!("it was sent") };
     assert_eq!(wrong, "no command /tsaks; did you mean /tasks? /help lists them");
     assert_eq!(seen(&composer), "/tsaks|");
     assert_eq!(composer.remembered(), Vec::<String>::new());
@@ -279,41 +304,50 @@ fn a_wrong_command_stays_where_it_is() {
 #[test]
 fn names_of_commands_are_completed_here() {
     let mut composer = typed("/bu");
-    assert_eq!(press(&mut composer, KeyCode::Tab), Wrote::Changed);
+    assert_eq!(press(&mut composer, KeyCode::Tab), KeyOutcome::Changed);
     assert_eq!(seen(&composer), "/budget |");
     let mut composer = typed("/mo");
-    press(&mut composer, KeyCode::Tab);
     assert_eq!(
         rows(&composer.lines(60, 8, "", theme())),
-        ["› /mo", "▸ /mode   show or switch orchestration mode", "  /model  show or change the model of the lead",]
+        [
+            "› /mo",
+            "▸ /mode   show or switch orchestration mode",
+            "  /model  show or change the model of the lead",
+        ]
     );
-    press(&mut composer, KeyCode::Tab);
-    press(&mut composer, KeyCode::Enter);
+    press(&mut composer, KeyCode::Down);
+    let picks =
+        KeyOutcome::Wants(UserAction::Complete { word: String::new(), command: Some("model".to_owned()) });
+    assert_eq!(press(&mut composer, KeyCode::Enter), picks, "what it takes is picked next");
     assert_eq!(seen(&composer), "/model |");
     let mut composer = typed("/t");
-    press(&mut composer, KeyCode::Tab);
     write(&mut composer, "e");
     press(&mut composer, KeyCode::Right);
     assert_eq!(seen(&composer), "/team|");
     let mut composer = typed("/mode");
-    press(&mut composer, KeyCode::Tab);
-    assert!(matches!(press(&mut composer, KeyCode::Enter), Wrote::Done(Ask::Command(given)) if given.name == "mode"));
-    assert_eq!(press(&mut typed("/zzz"), KeyCode::Tab), Wrote::Nothing);
+    assert!(
+        matches!(press(&mut composer, KeyCode::Enter), KeyOutcome::Done(UserAction::Command(given)) if given.name == "mode")
+    );
+    assert_eq!(press(&mut typed("/zzz"), KeyCode::Tab), KeyOutcome::Nothing);
 }
 
 #[test]
 fn other_words_are_asked_for_and_offered() {
     let wants = |word: &str, command: Option<&str>| {
-        Wrote::Wants(Ask::Complete { word: word.to_owned(), command: command.map(str::to_owned) })
+        KeyOutcome::Wants(UserAction::Complete { word: word.to_owned(), command: command.map(str::to_owned) })
     };
     let mut composer = typed("look at @s");
     assert_eq!(press(&mut composer, KeyCode::Tab), wants("@s", None));
     composer.offer("@s", candidates(&["@src/", "@shared/", "@sam"]));
-    assert_eq!(press(&mut composer, KeyCode::Up), Wrote::Changed);
-    assert_eq!(press(&mut composer, KeyCode::Down), Wrote::Changed);
+    assert_eq!(press(&mut composer, KeyCode::Up), KeyOutcome::Changed);
+    assert_eq!(press(&mut composer, KeyCode::Down), KeyOutcome::Changed);
     assert_eq!(press(&mut composer, KeyCode::Enter), wants("@src/", None), "a directory keeps completing");
     composer.offer("@src/", candidates(&["@src/main.rs"]));
-    assert_eq!(seen(&composer), "look at @src/|", "what is in a directory is shown, and taken only if it is wanted");
+    assert_eq!(
+        seen(&composer),
+        "look at @src/|",
+        "what is in a directory is shown, and taken only if it is wanted"
+    );
     press(&mut composer, KeyCode::Enter);
     assert_eq!(seen(&composer), "look at @src/main.rs |");
     let mut single = typed("look at @m");
@@ -341,8 +375,8 @@ fn offers_that_come_too_late_are_passed_over() {
     assert_eq!(seen(&composer), "/model x|");
     let mut sent = typed("ad");
     press(&mut sent, KeyCode::Tab);
-    assert_eq!(press(&mut sent, KeyCode::Enter), Wrote::Nothing, "what is half written is not sent");
-    assert!(matches!(press(&mut sent, KeyCode::Enter), Wrote::Done(_)));
+    assert_eq!(press(&mut sent, KeyCode::Enter), KeyOutcome::Nothing, "what is half written is not sent");
+    assert!(matches!(press(&mut sent, KeyCode::Enter), KeyOutcome::Done(_)));
     write(&mut sent, "ad");
     sent.offer("ad", candidates(&["ada"]));
     assert_eq!(seen(&sent), "ad|");
@@ -351,10 +385,9 @@ fn offers_that_come_too_late_are_passed_over() {
 #[test]
 fn escape_closes_the_candidates_first() {
     let mut composer = typed("/t");
-    press(&mut composer, KeyCode::Tab);
-    assert_eq!(press(&mut composer, KeyCode::Esc), Wrote::Changed);
+    assert_eq!(press(&mut composer, KeyCode::Esc), KeyOutcome::Changed);
     assert_eq!(rows(&composer.lines(40, 9, "", theme())), ["› /t"]);
-    assert_eq!(press(&mut composer, KeyCode::Esc), Wrote::NotMine);
+    assert_eq!(press(&mut composer, KeyCode::Esc), KeyOutcome::NotMine);
     press(&mut composer, KeyCode::Tab);
     press(&mut composer, KeyCode::Home);
     assert_eq!(rows(&composer.lines(40, 9, "", theme())), ["› /t"], "moving away closes them too");
@@ -383,7 +416,10 @@ fn the_row_of_the_cursor_is_always_among_the_rows() {
     for at in (0..10).rev() {
         let composed = composer.lines(20, 3, "", theme());
         assert_eq!(composed.lines.len(), 3);
-        assert!(rows(&composed)[usize::from(composed.cursor.1)].ends_with(&at.to_string()), "{at}: {composed:?}");
+        assert!(
+            rows(&composed)[usize::from(composed.cursor.1)].ends_with(&at.to_string()),
+            "{at}: {composed:?}"
+        );
         press(&mut composer, KeyCode::Up);
     }
     let composed = composer.lines(20, 1, "", theme());
@@ -404,7 +440,6 @@ fn everything_fits_any_width_from_ten_columns_on() {
     for width in [10, 11, 40, 80, 200] {
         for most in [1, 2, 4, 10] {
             let mut composer = typed("/");
-            press(&mut composer, KeyCode::Tab);
             check_fits(&composer, width, most);
             composer.clear();
             write(&mut composer, "@");
@@ -425,17 +460,22 @@ fn check_fits(composer: &Composer, width: usize, most: usize) {
     let (column, row) = composed.cursor;
     assert!((1..=most).contains(&composed.lines.len()), "{width}x{most}: {composed:?}");
     assert!(composed.lines.iter().all(|line| line.width() <= width), "{width}x{most}: {composed:?}");
-    assert!(usize::from(column) < width && usize::from(row) < composed.lines.len(), "{width}x{most}: {composed:?}");
+    assert!(
+        usize::from(column) < width && usize::from(row) < composed.lines.len(),
+        "{width}x{most}: {composed:?}"
+    );
     assert!(!rows(&composed).concat().chars().any(char::is_control), "{composed:?}");
 }
 
 #[test]
 fn of_many_candidates_six_rows_are_shown_around_the_chosen_one() {
     let mut composer = typed("/");
-    press(&mut composer, KeyCode::Tab);
     let first = rows(&composer.lines(80, 20, "", theme()));
     assert_eq!(first.len(), 7);
-    assert!(first[1].starts_with("▸ /help") && first[6] == format!("  1 of {}", COMMANDS.len()), "{first:#?}");
+    assert!(
+        first[1].starts_with("▸ /help") && first[6] == format!("  1 of {}", COMMANDS.len()),
+        "{first:#?}"
+    );
     press(&mut composer, KeyCode::Up);
     let last = rows(&composer.lines(80, 20, "", theme()));
     assert!(last[5].starts_with("▸ /quit"), "{last:#?}");
@@ -444,21 +484,27 @@ fn of_many_candidates_six_rows_are_shown_around_the_chosen_one() {
 #[test]
 fn no_sequence_of_keys_breaks_the_picture() {
     let plain = |code| KeyEvent::new(code, KeyModifiers::NONE);
-    let mut keys: Vec<KeyEvent> = "a/@\"' \\漢é\u{301}\u{200d}👩🇩".chars().map(|c| plain(KeyCode::Char(c))).collect();
+    let mut keys: Vec<KeyEvent> =
+        "a/@\"' \\漢é\u{301}\u{200d}👩🇩".chars().map(|c| plain(KeyCode::Char(c))).collect();
     keys.extend("abdefjkpnruwy".chars().map(ctrl));
     keys.extend("bdf".chars().map(alt));
-    keys.extend([KeyCode::Tab, KeyCode::BackTab, KeyCode::Enter, KeyCode::Esc, KeyCode::Backspace].map(plain));
-    keys.extend([KeyCode::Delete, KeyCode::Up, KeyCode::Down, KeyCode::Left, KeyCode::Right, KeyCode::Home].map(plain));
+    keys.extend(
+        [KeyCode::Tab, KeyCode::BackTab, KeyCode::Enter, KeyCode::Esc, KeyCode::Backspace].map(plain),
+    );
+    keys.extend(
+        [KeyCode::Delete, KeyCode::Up, KeyCode::Down, KeyCode::Left, KeyCode::Right, KeyCode::Home]
+            .map(plain),
+    );
     let mut composer = with_history(&["one", "two\nrows", "/mode on", "漢字"]);
     let mut random: u64 = 7;
     for step in 0..20_000 {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let pick = usize::try_from(random >> 33).unwrap();
         match composer.key(keys[pick % keys.len()]) {
-            Wrote::Wants(Ask::Complete { word, .. }) => {
+            KeyOutcome::Wants(UserAction::Complete { word, .. }) => {
                 composer.offer(&word, candidates(&["my dir/", "@it's \"odd\"", "x"][..pick % 4]));
             }
-            Wrote::Done(Ask::Say(text)) => assert!(!text.trim().is_empty()),
+            KeyOutcome::Done(UserAction::Say(text)) => assert!(!text.trim().is_empty()),
             _ => {}
         }
         if step % 97 == 0 {

@@ -8,22 +8,34 @@ use std::time::{Duration, Instant};
 use crossterm::event::{Event, EventStream, KeyEventKind};
 use futures_util::StreamExt;
 use ratatui::text::Line;
+use rustix::termios::tcgetattr;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::interval;
 
-use super::{Drawn, Ends, Left, Manner, memory, take_in};
+use convoke_view::FilePosition;
+
+use super::{Drawn, Ends, Left, ScreenOptions, memory, take_in};
 use crate::app::{Act, App, Picture};
-use crate::ask::{Ask, Place};
+use crate::screen_update::ScreenUpdate;
 use crate::stage::{Region, Stage};
-use crate::told::Told;
+use crate::user_action::UserAction;
 
 /// News are gathered for this long before they are drawn.
 const FRAME: Duration = Duration::from_millis(50);
-/// A key is answered at once; keys that come faster than anybody types are gathered for this long.
+/// A key is answered at once; keys that come faster than a person types are gathered for this long.
 const KEYS: Duration = Duration::from_millis(10);
-/// While somebody works the picture is drawn anew this often, because time passes.
+/// While work is under way the picture is drawn anew this often, because time passes.
 const BEAT: Duration = Duration::from_millis(500);
+/// Between two looks whether the terminal is still there, once the session was told that it goes away.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Shows the session until it is over or the other manner is wanted.
-pub(super) async fn show(manner: &Manner, app: &mut App, ends: &mut Ends, drawn: &mut Drawn) -> io::Result<Left> {
+pub(super) async fn show(
+    manner: &ScreenOptions,
+    app: &mut App,
+    ends: &mut Ends,
+    drawn: &mut Drawn,
+) -> io::Result<Left> {
     let stage = Stage::take(io::stdout(), true)?;
     let mut shower = Shower { manner, app, stage, keys: Some(EventStream::new()), whole: false, drawn };
     let left = shower.show(ends).await;
@@ -32,7 +44,7 @@ pub(super) async fn show(manner: &Manner, app: &mut App, ends: &mut Ends, drawn:
             shower.last()?;
             Ok(left)
         }
-        // The terminal is gone; there is nothing to give back to anybody.
+        // The terminal is gone, so giving it back may fail as well; the first error is reported.
         Err(error) => {
             let _ = shower.stage.give_back();
             Err(error)
@@ -41,7 +53,7 @@ pub(super) async fn show(manner: &Manner, app: &mut App, ends: &mut Ends, drawn:
 }
 
 struct Shower<'a> {
-    manner: &'a Manner,
+    manner: &'a ScreenOptions,
     app: &'a mut App,
     stage: Stage<io::Stdout>,
     /// Absent while the terminal is lent.
@@ -53,6 +65,11 @@ struct Shower<'a> {
 
 impl Shower<'_> {
     async fn show(&mut self, ends: &mut Ends) -> io::Result<Left> {
+        // A hang-up is told before the terminal is gone, and `kill` can send it too: from then on the
+        // terminal is looked at.
+        let mut hang_ups = signal(SignalKind::hangup())?;
+        let mut looks = interval(LOOK);
+        let mut is_hung_up = false;
         // What is known already stands in the first picture.
         if let Ok(news) = ends.news.try_recv() {
             take_in(self.app, news, &mut ends.news);
@@ -60,7 +77,8 @@ impl Shower<'_> {
         loop {
             self.draw(ends)?;
             let last = Instant::now();
-            let (mut due, mut pressed) = (false, false);
+            let mut due = false;
+            let mut pressed = false;
             while !due {
                 let waits = match pressed {
                     true => Some(KEYS.saturating_sub(last.elapsed())),
@@ -80,8 +98,14 @@ impl Shower<'_> {
                     news = ends.news.recv() => {
                         let Some(news) = news else { return Ok(Left::Over) };
                         take_in(self.app, news, &mut ends.news);
-                        // While news keep coming nobody waits, and still a picture is drawn when it is due.
+                        // While news keep coming the loop does not sleep, so a due picture is noticed here.
                         due = pause(self.app.is_dirty(), false, last.elapsed()) == Some(Duration::ZERO);
+                    }
+                    _ = hang_ups.recv() => is_hung_up = true,
+                    // The reader of keys does not end by itself: it would keep a core busy until the session
+                    // has ended.
+                    _ = looks.tick(), if is_hung_up => {
+                        tcgetattr(io::stdout())?;
                     }
                     () = sleep(waits) => due = true,
                 }
@@ -92,7 +116,7 @@ impl Shower<'_> {
         }
     }
 
-    /// Takes a key and everything that was typed since, so that whoever types ahead is not kept waiting by pictures.
+    /// Takes a key and everything that was typed since, so that keys typed ahead do not wait for pictures.
     async fn pressed_all(&mut self, first: Event, ends: &Ends) -> io::Result<Option<Left>> {
         const AT_ONCE: usize = 200;
         let mut next = Some(first);
@@ -136,11 +160,11 @@ impl Shower<'_> {
 
     fn act(&mut self, act: Act, ends: &Ends) -> io::Result<Option<Left>> {
         match act {
-            Act::Ask(Ask::Edit(place)) => self.edit(&place)?,
-            Act::Ask(Ask::Command(given)) if given.name == "plain" => return Ok(Some(Left::Plainly)),
-            Act::Ask(Ask::Command(given)) if given.name == "editor" => self.write_elsewhere()?,
-            // Nobody hears it any more: the end of the session is on its way.
-            Act::Ask(ask) => drop(ends.asks.send(ask)),
+            Act::Send(UserAction::Edit(place)) => self.edit(&place)?,
+            Act::Send(UserAction::Command(given)) if given.name == "plain" => return Ok(Some(Left::Plainly)),
+            Act::Send(UserAction::Command(given)) if given.name == "editor" => self.write_elsewhere()?,
+            // A channel that is closed is no error: the end of the session is on its way.
+            Act::Send(ask) => drop(ends.asks.send(ask)),
             Act::Suspend => {
                 self.keys = None;
                 self.stage.suspend()?;
@@ -158,8 +182,8 @@ impl Shower<'_> {
         Ok(None)
     }
 
-    /// Opens a place in the person's editor, who has the terminal meanwhile.
-    fn edit(&mut self, place: &Place) -> io::Result<()> {
+    /// Opens a place in the person's editor, which has the terminal meanwhile.
+    fn edit(&mut self, place: &FilePosition) -> io::Result<()> {
         let mut command = (self.manner.opens)(&self.manner.dir.join(&place.path), place.line);
         self.keys = None;
         let why = match self.stage.lend_to(command.current_dir(&self.manner.dir))? {
@@ -167,7 +191,7 @@ impl Shower<'_> {
             Ok(status) => format!("the editor ended with {status}"),
             Err(error) => format!("the editor cannot be started: {error}"),
         };
-        self.app.told(Told::Refused(format!("{why}; VISUAL or EDITOR names yours")));
+        self.app.told(ScreenUpdate::Refused(format!("{why}; VISUAL or EDITOR names yours")));
         Ok(())
     }
 
@@ -175,13 +199,13 @@ impl Shower<'_> {
     fn write_elsewhere(&mut self) -> io::Result<()> {
         match memory::draft(self.manner.history.as_deref()) {
             Ok(file) => {
-                self.edit(&Place { path: file.to_string_lossy().into_owned(), line: None })?;
+                self.edit(&FilePosition { path: file.to_string_lossy().into_owned(), line: None })?;
                 let written = memory::take_draft(&file);
                 self.app.paste(written.trim_end());
             }
             Err(error) => {
                 let why = format!("there is no place to write in: {error}\nAlt-Enter begins a new line here");
-                self.app.told(Told::Refused(why));
+                self.app.told(ScreenUpdate::Refused(why));
             }
         }
         Ok(())
@@ -227,8 +251,8 @@ impl Shower<'_> {
     }
 }
 
-/// How long to wait for something before a picture is drawn: news are gathered, time passes only while somebody works, and otherwise
-/// nothing happens until something happens.
+/// How long to wait before a picture is drawn: news are gathered, time passes only while work is under way,
+/// and otherwise the screen waits for the next event without a limit.
 fn pause(is_dirty: bool, moves: bool, since: Duration) -> Option<Duration> {
     match (is_dirty, moves) {
         (true, _) => Some(FRAME.saturating_sub(since)),

@@ -1,4 +1,5 @@
-//! The plain manner: lines in, lines out. Nothing moves, nothing is coloured, and every line makes sense when it is read aloud.
+//! The plain manner: lines in, lines out. Nothing moves, nothing is coloured, and every line makes sense when
+//! it is read aloud.
 
 use std::io::{self, BufRead, Write};
 use std::time::Duration;
@@ -7,12 +8,12 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::text::Line;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use super::{Drawn, Ends, Left, Manner, memory, take_in};
+use super::{Drawn, Ends, Left, ScreenOptions, memory, take_in};
 use crate::app::{Act, App, Picture};
-use crate::ask::Ask;
 use crate::plain::Plain;
-use crate::question::{self, By};
-use crate::told::About;
+use crate::question::{self, AnswerMethod};
+use crate::screen_update::About;
+use crate::user_action::UserAction;
 
 /// How wide a line is broken: most of what reads lines does not care, and everything shows this much.
 const WIDTH: usize = 80;
@@ -20,7 +21,13 @@ const WIDTH: usize = 80;
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Shows the session until it is over.
-pub(super) async fn show(manner: &Manner, app: &mut App, ends: &mut Ends, drawn: &mut Drawn) -> io::Result<Left> {
+pub(super) async fn show(
+    manner: &ScreenOptions,
+    app: &mut App,
+    ends: &mut Ends,
+    drawn: &mut Drawn,
+) -> io::Result<Left> {
+    app.draws_nothing();
     let mut typed = typed();
     let mut talk = Talk::new(io::stdout());
     let mut is_open = true;
@@ -42,11 +49,11 @@ pub(super) async fn show(manner: &Manner, app: &mut App, ends: &mut Ends, drawn:
                         drawn.keys += 1;
                         talk.hear(app, &line)?
                     }
-                    None => vec![Act::Ask(Ask::Leave)],
+                    None => vec![Act::Send(UserAction::Leave)],
                 };
                 for act in acts {
                     match act {
-                        Act::Ask(ask) => drop(ends.asks.send(ask)),
+                        Act::Send(ask) => drop(ends.asks.send(ask)),
                         Act::Remember(text) => {
                             if let Some(file) = &manner.history {
                                 memory::keep(file, &text);
@@ -63,7 +70,7 @@ pub(super) async fn show(manner: &Manner, app: &mut App, ends: &mut Ends, drawn:
                     return Ok(Left::Over);
                 }
             },
-            // Nothing runs while nobody works.
+            // No timer runs while no work is under way.
             () = tokio::time::sleep(LOOK), if app.moves() => {
                 let now = (manner.clock)();
                 if let Some(doing) = app.doing(now) {
@@ -109,11 +116,11 @@ impl<W: Write> Talk<W> {
             self.asked = question.map(|asking| asking.id);
             if let Some(asking) = question {
                 let rows: Vec<Line<'_>> =
-                    question::rows(asking, WIDTH, By::Lines).into_iter().map(Line::from).collect();
+                    question::rows(asking, WIDTH, AnswerMethod::Lines).into_iter().map(Line::from).collect();
                 self.plain.block(&rows)?;
             }
         }
-        // While somebody works, what is said is not broken up by prompts; what is typed is heard all the same.
+        // While work is under way, prompts do not break up what is said; what is typed is heard all the same.
         if self.asked.is_none() && self.half.is_empty() && app.moves() {
             return Ok(());
         }
@@ -127,7 +134,8 @@ impl<W: Write> Talk<W> {
     /// A line was typed: an answer, the next row of something longer, or something whole.
     pub(super) fn hear(&mut self, app: &mut App, line: &str) -> io::Result<Vec<Act>> {
         self.plain.answered();
-        // A question that came while the line was being typed has not been heard yet: the line is no answer to it.
+        // A question that came while the line was being typed has not been heard yet: the line is no answer
+        // to it.
         let heard = app.question().filter(|asking| self.asked == Some(asking.id));
         // Commands work at a question too, but for one that is answered in any words.
         if heard.is_some_and(|asking| asking.about == About::Checkpoint || !line.starts_with('/')) {
@@ -138,6 +146,15 @@ impl<W: Write> Talk<W> {
             self.half.push('\n');
             return Ok(Vec::new());
         }
+        // A pasted line looks like a typed one here, and what is pasted runs no command.
+        let is_command =
+            line.strip_prefix('!').is_some_and(|rest| !rest.starts_with('!') && !rest.trim().is_empty());
+        if self.half.is_empty() && is_command {
+            self.line(
+                "a command of your own runs in another terminal: here a pasted line looks like a typed one",
+            )?;
+            return Ok(Vec::new());
+        }
         let whole = std::mem::take(&mut self.half) + line;
         app.paste(&whole);
         let acts = app.key(KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE), 0);
@@ -146,7 +163,8 @@ impl<W: Write> Talk<W> {
         if app.picture() == Picture::Fleet {
             app.key(KeyEvent::new(KeyCode::Char('o'), KeyModifiers::CONTROL), 0);
             self.line(
-                "the fleet is drawn, and nothing is drawn here: /team, /tasks, /inbox and /runs say it in lines",
+                "the fleet is drawn, and nothing is drawn here: /team, /tasks, /inbox and /sessions say it in \
+                    lines",
             )?;
         }
         let (mine, acts): (Vec<Act>, Vec<Act>) = acts.into_iter().partition(|act| drawn_only(act).is_some());
@@ -164,15 +182,16 @@ impl<W: Write> Talk<W> {
 /// Why something cannot be had where nothing is drawn.
 fn drawn_only(act: &Act) -> Option<&'static str> {
     match act {
-        Act::Ask(Ask::Command(given)) if given.name == "plain" => Some("nothing is drawn already"),
-        Act::Ask(Ask::Command(given)) if given.name == "editor" => {
-            Some("the editor needs a terminal that is drawn on; here a line that ends with \\ goes on in the next one")
-        }
+        Act::Send(UserAction::Command(given)) if given.name == "plain" => Some("nothing is drawn already"),
+        Act::Send(UserAction::Command(given)) if given.name == "editor" => Some(
+            "the editor needs a terminal that is drawn on; here a line that ends with \\ goes on in the next \
+                one",
+        ),
         _ => None,
     }
 }
 
-/// The lines of stdin. Reading cannot be cut off, so it has a thread of its own that nobody waits for.
+/// The lines of stdin. Reading cannot be cut off, so it has a thread of its own, which is never joined.
 fn typed() -> UnboundedReceiver<String> {
     let (sender, receiver) = unbounded_channel();
     std::thread::spawn(move || {

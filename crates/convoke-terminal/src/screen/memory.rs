@@ -1,5 +1,5 @@
-//! What was written in earlier sessions: a line of JSON each, in a file that is the person's alone. A file that cannot be read or written is no
-//! reason to stop.
+//! What was written in earlier sessions: a line of JSON each, in a file that is the person's alone. A file
+//! that cannot be read or written is no reason to stop.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -23,7 +23,7 @@ pub(super) fn read(file: &Path) -> Vec<String> {
     all
 }
 
-/// Keeps one more.
+/// Adds a text to the history file.
 pub(super) fn keep(file: &Path, text: &str) {
     if let Some(dir) = file.parent() {
         let _ = fs::create_dir_all(dir);
@@ -31,7 +31,7 @@ pub(super) fn keep(file: &Path, text: &str) {
     let _ = write(file, (encode(text) + "\n").as_bytes(), false);
 }
 
-/// A file beside the history in which something can be written, for nobody else and empty.
+/// Makes an empty file beside the history to write a text in; only the person's account can read it.
 pub(super) fn draft(history: Option<&Path>) -> std::io::Result<PathBuf> {
     let history = history.ok_or_else(|| std::io::Error::other("nothing is kept of this session"))?;
     if let Some(dir) = history.parent() {
@@ -42,7 +42,7 @@ pub(super) fn draft(history: Option<&Path>) -> std::io::Result<PathBuf> {
     write(&file, b"", true).map(|()| file)
 }
 
-/// What was written there. The file goes.
+/// Reads what was written there, and removes the file.
 pub(super) fn take_draft(file: &Path) -> String {
     let bytes = fs::read(file).unwrap_or_default();
     let _ = fs::remove_file(file);

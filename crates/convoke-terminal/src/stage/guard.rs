@@ -1,5 +1,6 @@
-//! The guard: a small process beside the session that gives the terminal back if the session cannot do it any more, because it was killed.
-//! It waits at one end of a line to the session and does nothing as long as that lives; it draws nothing and reads no keys.
+//! The guard: a small process beside the session that gives the terminal back if the session cannot do it any
+//! more, because it was killed. It waits at one end of a line to the session and does nothing as long as that
+//! lives; it draws nothing and reads no keys.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -13,8 +14,8 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::SigSet;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::termios::{
-    LocalModes, OptionalActions, OutputModes, QueueSelector, Termios, Winsize, tcflush, tcgetattr, tcgetwinsize,
-    tcsetattr, tcsetwinsize,
+    LocalModes, OptionalActions, OutputModes, QueueSelector, Termios, Winsize, tcflush, tcgetattr,
+    tcgetwinsize, tcsetattr, tcsetwinsize,
 };
 
 use super::hold::{Picture, way_back};
@@ -22,13 +23,14 @@ use super::hold::{Picture, way_back};
 /// What the first argument of a process is that guards a terminal.
 pub const GUARD_ARGUMENT: &str = "__convoke-guard";
 
-/// How long a guard may take to start, to leave, and to write its last words to a terminal that takes nothing.
+/// How long a guard may take to start, to leave, and to write its last words to a terminal that takes
+/// nothing.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// To be called first in `main`: if this process is a guard, it guards and never returns.
 pub fn guard_entry() {
     if is_guard() {
-        // There is nobody to whom an error could be told: what can be given back is given back.
+        // An error can be reported to no other process: the guard gives back what it can.
         let _ = watch();
         std::process::exit(0);
     }
@@ -46,8 +48,9 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// Starts a guard for the terminal, and waits until it has seen how that is set: afterwards it may be changed. The guard gets no
-    /// environment, because secrets are in it, and a process group of its own, because keys that stop the session must not stop it.
+    /// Starts a guard for the terminal, and waits until it has seen how that is set: afterwards it may be
+    /// changed. The guard gets no environment, because secrets are in it, and a process group of its own,
+    /// because keys that stop the session must not stop it.
     pub(super) fn start(terminal: &File) -> io::Result<Self> {
         // A program that forgets `guard_entry` would start itself again and again.
         if is_guard() {
@@ -72,12 +75,13 @@ impl Guard {
         Ok(guard)
     }
 
-    /// Tells it what the terminal shows. A guard that is gone cannot be told, and the session goes on without it.
+    /// Tells it what the terminal shows. A guard that is gone cannot be told, and the session goes on without
+    /// it.
     pub(super) fn tell(&mut self, picture: Picture) {
         let _ = self.line.write_all(&[picture.byte()]);
     }
 
-    /// Tells it who has the terminal meanwhile: a process that would be left alone with it if the session died.
+    /// Tells it which process has the terminal now: it would be left alone with it if the session died.
     pub(super) fn tell_borrower(&mut self, pid: Option<u32>) {
         let _ = self.line.write_all(borrower(pid).as_bytes());
     }
@@ -101,7 +105,8 @@ impl Guard {
 
 /// The guard's own life: standard input is the line to the session, standard output the terminal.
 fn watch() -> io::Result<()> {
-    // No signal may end the guard before the session, and one that writes to a terminal in the background is stopped unless it blocks that.
+    // No signal may end the guard before the session, and one that writes to a terminal in the background is
+    // stopped unless it blocks that.
     SigSet::all().thread_block()?;
     let stdout = io::stdout();
     let terminal = stdout.as_fd();
@@ -109,7 +114,7 @@ fn watch() -> io::Result<()> {
     let mut line = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     line.write_all(b"!")?;
     match last_heard(&mut line) {
-        // An editor that nobody waits for any more would go on taking keys that are meant for a shell.
+        // An editor whose session is gone would go on taking keys that are meant for a shell.
         (Picture::Lent, Some(pid)) => Ok(kill_process(pid, Signal::HUP)?),
         (Picture::Back | Picture::Lent, _) => Ok(()),
         (picture, _) => rescue(terminal, &before, picture),
@@ -123,9 +128,12 @@ fn borrower(pid: Option<u32>) -> String {
     format!("<{letters}>")
 }
 
-/// What the session said last before its end of the line was closed: what the terminal shows, and who has it meanwhile.
+/// What the session said last before its end of the line was closed: what the terminal shows, and which
+/// process has the terminal.
 fn last_heard(line: &mut impl Read) -> (Picture, Option<Pid>) {
-    let (mut picture, mut number, mut bytes) = (Picture::Back, 0i32, [0; 64]);
+    let mut picture = Picture::Back;
+    let mut number = 0i32;
+    let mut bytes = [0; 64];
     loop {
         let count = match line.read(&mut bytes) {
             Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
@@ -150,8 +158,8 @@ fn rescue(terminal: BorrowedFd<'_>, before: &Termios, picture: Picture) -> io::R
         std::process::exit(1);
     });
     let mut out = File::from(terminal.try_clone_to_owned()?);
-    // A shell may have been faster: then the terminal is set as the shell wants it. If not, what was typed was meant for the session, and a
-    // shell must not take it for commands.
+    // A shell may have been faster: then the terminal is set as the shell wants it. If not, what was typed
+    // was meant for the session, and a shell must not take it for commands.
     if tcgetattr(terminal).is_ok_and(|now| is_raw(&now)) {
         tcflush(terminal, QueueSelector::IFlush)?;
         tcsetattr(terminal, OptionalActions::Now, before)?;
@@ -166,14 +174,14 @@ fn is_raw(termios: &Termios) -> bool {
     !termios.local_modes.intersects(local) && !termios.output_modes.contains(OutputModes::OPOST)
 }
 
-/// Has whoever has the terminal now draw again: its prompt may have gone with the screen that was left. Line editors do so only if the size
-/// is another one, so for a moment it is.
+/// Makes the program that has the terminal now draw again: its prompt may have gone with the screen that was
+/// left. Line editors do so only if the size changes, so it changes for a moment.
 fn draw_again(terminal: BorrowedFd<'_>) -> io::Result<()> {
     let size = tcgetwinsize(terminal)?;
     let other = Winsize { ws_row: size.ws_row.saturating_add(1), ..size };
     tcsetwinsize(terminal, other)?;
     thread::sleep(Duration::from_millis(50));
-    // Somebody may have made the terminal larger or smaller meanwhile: that size stays.
+    // The terminal may have become larger or smaller meanwhile: that size stays.
     if tcgetwinsize(terminal)?.ws_row == other.ws_row {
         tcsetwinsize(terminal, size)?;
     }
@@ -200,7 +208,11 @@ mod tests {
     fn who_has_the_terminal_meanwhile_is_known_by_its_number() {
         let check = |said: String, expected: Option<i32>| {
             let heard = last_heard(&mut said.as_bytes());
-            assert_eq!((heard.0, heard.1.map(Pid::as_raw_nonzero).map(i32::from)), (Picture::Lent, expected), "{said}");
+            assert_eq!(
+                (heard.0, heard.1.map(Pid::as_raw_nonzero).map(i32::from)),
+                (Picture::Lent, expected),
+                "{said}"
+            );
         };
         check(format!("01l{}", borrower(Some(4_711))), Some(4_711));
         check(format!("01l{}{}", borrower(Some(4_711)), borrower(None)), None);

@@ -1,5 +1,5 @@
-//! The hold on the terminal: raw keys, the guard, and the panic hook that lets go before a message is printed. It knows how to let go and
-//! nothing of what is drawn.
+//! The hold on the terminal: raw keys, the guard, and the panic hook that lets go before a message is
+//! printed. It knows how to let go and nothing of what is drawn.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
@@ -23,7 +23,7 @@ pub(super) enum Picture {
     Inline,
     /// The whole screen.
     Whole,
-    /// Somebody else's, for a while.
+    /// Nothing: another program has the terminal for a while.
     Lent,
     /// Nothing any more.
     Back,
@@ -46,8 +46,8 @@ impl Picture {
     }
 }
 
-/// The way back from a picture to a terminal that a shell can use. `above`: how many rows of the region are above the cursor, where that
-/// is known; where it is not, the region stays and the shell goes on below it.
+/// The way back from a picture to a terminal that a shell can use. `above`: how many rows of the region are
+/// above the cursor, where that is known; where it is not, the region stays and the shell goes on below it.
 pub(super) fn way_back(picture: Picture, above: Option<u16>) -> Vec<u8> {
     if matches!(picture, Picture::Lent | Picture::Back) {
         return Vec::new();
@@ -86,7 +86,7 @@ struct Shared {
 }
 
 impl Hold {
-    /// Takes the terminal. A guard that cannot be had is done without: the session is worth more than its end.
+    /// Takes the terminal. If no guard can be started, the session runs without: that is better than none.
     pub(super) fn take(guarded: bool) -> io::Result<Self> {
         let terminal = match OpenOptions::new().read(true).write(true).open("/dev/tty") {
             Ok(terminal) => terminal,
@@ -101,7 +101,8 @@ impl Hold {
             said: Mutex::default(),
         });
         let earlier: Arc<Hook> = Arc::from(panic::take_hook());
-        let (hooked, before) = (Arc::clone(&shared), Arc::clone(&earlier));
+        let hooked = Arc::clone(&shared);
+        let before = Arc::clone(&earlier);
         panic::set_hook(Box::new(move |info| hooked.panicked(info, &*before)));
         let mut hold = Self { shared, guard, earlier, is_over: false };
         match hold.resume() {
@@ -147,13 +148,13 @@ impl Hold {
         let_go
     }
 
-    /// Says who has the terminal while it is lent.
+    /// Tells the guard which process has the terminal while it is lent.
     pub(super) fn lent_to(&mut self, pid: Option<u32>) {
         self.guard.iter_mut().for_each(|guard| guard.tell_borrower(pid));
     }
 
-    /// Takes the keys again. In the background this stops the process, so the guard is told only afterwards: until then the terminal is
-    /// somebody else's.
+    /// Takes the keys again. In the background this stops the process, so the guard is told only afterwards:
+    /// until then the terminal belongs to another program.
     pub(super) fn resume(&mut self) -> io::Result<()> {
         enable_raw_mode()?;
         self.shows(Picture::Inline);
@@ -168,7 +169,8 @@ impl Hold {
         let let_go = disable_raw_mode();
         self.shows(Picture::Back);
         self.guard.take().into_iter().for_each(Guard::dismiss);
-        // While this thread panics the hook is in use and cannot be changed; it does nothing any more but what the earlier one did.
+        // While this thread panics the hook is in use and cannot be changed; it does nothing any more but
+        // what the earlier one did.
         if !thread::panicking() {
             let earlier = Arc::clone(&self.earlier);
             panic::set_hook(Box::new(move |info| earlier(info)));
@@ -186,7 +188,8 @@ impl Shared {
         let picture = self.picture();
         let is_shown = matches!(picture, Picture::Inline | Picture::Whole);
         if is_shown && thread::current().id() == self.owner {
-            // The guard still believes in the picture: if the unwinding is cut short, it gives the terminal back once more, which does no harm.
+            // The guard still believes in the picture: if the unwinding is cut short, it gives the terminal
+            // back once more, which does no harm.
             self.picture.store(Picture::Back.byte(), Ordering::SeqCst);
             let _ = (&self.terminal).write_all(&way_back(picture, Some(self.above.load(Ordering::SeqCst))));
             let _ = disable_raw_mode();
@@ -200,14 +203,19 @@ impl Shared {
 }
 
 fn message(info: &PanicHookInfo<'_>) -> String {
-    let place = info.location().map(|place| format!(" at {}:{}", place.file(), place.line())).unwrap_or_default();
+    let place =
+        info.location().map(|place| format!(" at {}:{}", place.file(), place.line())).unwrap_or_default();
     let thread = thread::current();
     let name = thread.name().unwrap_or("without a name");
-    format!("a part of Convoke broke (thread {name}{place}): {}", info.payload_as_str().unwrap_or("no message"))
+    format!(
+        "a part of Convoke broke (thread {name}{place}): {}",
+        info.payload_as_str().unwrap_or("no message")
+    )
 }
 
-/// Stops this process group as Ctrl-Z does, and returns when it goes on. The stop may reach another thread first, so this one waits for the
-/// signal that ends it; where stopping is impossible (nobody is there who could continue us) it comes back after a second.
+/// Stops this process group as Ctrl-Z does, and returns when it goes on. The stop may reach another thread
+/// first, so this one waits for the signal that ends it; where stopping is impossible (there is no process
+/// that could continue us) it comes back after a second.
 pub(super) fn stop_here() -> io::Result<()> {
     let goes_on = Arc::new(AtomicBool::new(false));
     let registered = signal_hook::flag::register(signal_hook::consts::SIGCONT, Arc::clone(&goes_on))?;
@@ -229,7 +237,8 @@ mod tests {
         let check = |picture, above, expected: &str| {
             assert_eq!(String::from_utf8(way_back(picture, above)).unwrap(), expected, "{picture:?}");
         };
-        let (begin, end) = ("\x1b[0m\x1b[?2026l\x1b[?7h", "\r\x1b[K\x1b7\x1b[B\x1b[J\x1b8\x1b[?25h\x1b[?2004l");
+        let begin = "\x1b[0m\x1b[?2026l\x1b[?7h";
+        let end = "\r\x1b[K\x1b7\x1b[B\x1b[J\x1b8\x1b[?25h\x1b[?2004l";
         check(Picture::Back, Some(3), "");
         check(Picture::Lent, None, "");
         check(Picture::Inline, None, &format!("{begin}\r\n{end}"));

@@ -1,7 +1,8 @@
-//! The terminal itself: raw keys, a region at its bottom that moves while everything above it stays, the whole screen for the fleet, and the
-//! way back to what was before, whatever happens to this process.
+//! The terminal itself: raw keys, a region at its bottom that moves while everything above it stays, the
+//! whole screen for the fleet, and the way back to what was before, whatever happens to this process.
 //!
-//! What is done in one call is one write, within an update that terminals show at once if they can. Nothing here reads keys.
+//! What is done in one call is one write, within an update that terminals show at once if they can. Nothing
+//! here reads keys.
 
 mod guard;
 mod hold;
@@ -18,7 +19,7 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 pub use guard::{GUARD_ARGUMENT, guard_entry};
-pub(crate) use painter::harmless;
+pub(crate) use painter::{harmless, pieces, row};
 
 use hold::{Hold, Picture};
 use painter::Row;
@@ -35,8 +36,8 @@ const WRAP_OFF: &[u8] = b"\x1b[?7l";
 const ENTER_WHOLE: &[u8] = b"\x1b[?1049h";
 const LEAVE_WHOLE: &[u8] = b"\x1b[?1049l";
 const CLEAR_SCREEN: &[u8] = b"\x1b[0m\x1b[2J";
-/// Clears this row and everything below it. Not in one sequence: from the first row of the screen some terminals keep in their scrollback
-/// what that clears.
+/// Clears this row and everything below it. Not in one sequence: from the first row of the screen some
+/// terminals keep in their scrollback what that clears.
 const CLEAR_FROM_HERE: &[u8] = b"\r\x1b[K\x1b7\x1b[B\x1b[J\x1b8";
 
 /// What the bottom of the terminal shows while the session talks.
@@ -70,7 +71,8 @@ struct Whole {
 }
 
 impl<W: Write> Stage<W> {
-    /// Takes the terminal: raw keys, bracketed paste. `guarded`: a process beside this one gives it back if this one cannot.
+    /// Takes the terminal: raw keys, bracketed paste. `guarded`: a process beside this one gives it back if
+    /// this one cannot.
     pub(crate) fn take(out: W, guarded: bool) -> io::Result<Self> {
         let hold = Hold::take(guarded)?;
         let mut stage = Self::on(out, (0, 0));
@@ -98,14 +100,19 @@ impl<W: Write> Stage<W> {
         self.inline()
     }
 
-    /// Prints rows for good and shows the region below them, in one step: what moves from the region into what is printed is never seen twice.
+    /// Prints rows for good and shows the region below them, in one step: what moves from the region into
+    /// what is printed is never seen twice.
     pub(crate) fn show(&mut self, lines: &[Line<'_>], region: Region) -> io::Result<()> {
         self.wanted = region;
         self.print(lines)
     }
 
-    /// Draws on the whole screen: what is there now comes back with [`leave_whole`](Self::leave_whole). Only what changed is written.
-    pub(crate) fn whole(&mut self, draw: impl FnOnce(Rect, &mut Buffer) -> Option<(u16, u16)>) -> io::Result<()> {
+    /// Draws on the whole screen: what is there now comes back with [`leave_whole`](Self::leave_whole). Only
+    /// what changed is written.
+    pub(crate) fn whole(
+        &mut self,
+        draw: impl FnOnce(Rect, &mut Buffer) -> Option<(u16, u16)>,
+    ) -> io::Result<()> {
         let area = Rect::new(0, 0, self.size.0, self.size.1);
         let mut wanted = Buffer::empty(area);
         let cursor = draw(area, &mut wanted);
@@ -147,7 +154,8 @@ impl<W: Write> Stage<W> {
     /// The size has changed, or everything is to be drawn anew.
     pub(crate) fn resized(&mut self, columns: u16, rows: u16) -> io::Result<()> {
         // Sizes may come late, one after the other; what counts is how wide the terminal is now.
-        self.size = self.hold.as_ref().and_then(|_| crossterm::terminal::size().ok()).unwrap_or((columns, rows));
+        self.size =
+            self.hold.as_ref().and_then(|_| crossterm::terminal::size().ok()).unwrap_or((columns, rows));
         if let Some(whole) = &mut self.whole {
             whole.is_stale = true;
             return Ok(());
@@ -158,7 +166,8 @@ impl<W: Write> Stage<W> {
         self.write_frame(&bytes)
     }
 
-    /// Gives the terminal back for as long as `meanwhile` takes (an editor, a stop by Ctrl-Z), and takes it again.
+    /// Gives the terminal back for as long as `meanwhile` takes (an editor, a stop by Ctrl-Z), and takes it
+    /// again.
     pub(crate) fn lend<T>(&mut self, meanwhile: impl FnOnce() -> T) -> io::Result<T> {
         self.lend_with(|_| meanwhile())
     }
@@ -201,7 +210,7 @@ impl<W: Write> Stage<W> {
                     cursor
                 })?;
             }
-            // Whoever draws is told of the new size, and draws again.
+            // The size has changed: the program that draws is told of it, and draws again.
             Some(_) => self.whole(|_, _| None)?,
             None => {}
         }
@@ -232,7 +241,8 @@ impl<W: Write> Stage<W> {
 
     /// A stage of this size that is no terminal.
     fn on(out: W, size: (u16, u16)) -> Self {
-        let (drawn, wanted) = (Drawn::default(), Region::default());
+        let drawn = Drawn::default();
+        let wanted = Region::default();
         Self { out, size, drawn, wanted, waiting: Vec::new(), whole: None, hold: None, is_over: false }
     }
 
@@ -261,8 +271,8 @@ impl<W: Write> Stage<W> {
         }
     }
 
-    /// What is written when the terminal was taken. If something stands in the row already, this begins a new one: as many blanks as
-    /// nearly fill a row reach the next one only from there.
+    /// What is written when the terminal was taken. If something stands in the row already, this begins a new
+    /// one: as many blanks as nearly fill a row reach the next one only from there.
     fn begin(&mut self) -> Vec<u8> {
         let (columns, _) = self.size;
         self.drawn.forget(columns);
@@ -311,14 +321,16 @@ impl<W: Write> Stage<W> {
 
 impl<W: Write> Drop for Stage<W> {
     fn drop(&mut self) {
-        // There is nobody left to tell; a terminal that cannot be written to needs nothing back.
+        // An error cannot be reported from here; a terminal that cannot be written to needs nothing back.
         let _ = self.give_back();
     }
 }
 
 /// The line with its own text, so that it can wait.
 fn owned(line: &Line<'_>) -> Line<'static> {
-    let spans =
-        line.spans.iter().map(|span| ratatui::text::Span::styled(span.content.clone().into_owned(), span.style));
+    let spans = line
+        .spans
+        .iter()
+        .map(|span| ratatui::text::Span::styled(span.content.clone().into_owned(), span.style));
     Line::from(spans.collect::<Vec<_>>()).style(line.style)
 }

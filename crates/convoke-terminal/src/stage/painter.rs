@@ -1,5 +1,6 @@
-//! Rows and cells as the bytes that a terminal is sent. Everything that is written passes [`encode_row`], which lets nothing through that a
-//! terminal would obey: whoever made the text, this is the last line of defence. It never moves the cursor.
+//! Rows and cells as the bytes that a terminal is sent. Everything that is written passes [`encode_row`],
+//! which lets nothing through that a terminal would obey: wherever the text comes from, this is the last line
+//! of defence. It never moves the cursor.
 
 use std::borrow::Cow;
 
@@ -11,8 +12,8 @@ use unicode_width::UnicodeWidthStr;
 
 /// A row as it was written, and how many columns it takes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Row {
-    pub(super) bytes: Vec<u8>,
+pub(crate) struct Row {
+    pub(crate) bytes: Vec<u8>,
     pub(super) width: u16,
 }
 
@@ -21,12 +22,14 @@ pub(super) struct Row {
 pub(super) enum Trailing {
     /// They are written, because they cover what was there.
     Kept,
-    /// Those that cannot be seen are left out, so that a terminal that gets narrower does not break the row because of them.
+    /// Those that cannot be seen are left out, so that a terminal that gets narrower does not break the row
+    /// because of them.
     Dropped,
 }
 
-/// The text with everything that a terminal would obey or that turns the direction of writing replaced by something to see. Line breaks are
-/// replaced too: a row is a row. It leaves alone what is harmless, whatever else is in the text.
+/// The text with everything that a terminal would obey or that turns the direction of writing replaced by
+/// something to see. Line breaks are replaced too: a row is a row. It leaves alone what is harmless, whatever
+/// else is in the text.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     match text.contains(is_refused) {
         true => Cow::Owned(text.chars().map(|c| if is_refused(c) { picture(c) } else { c }).collect()),
@@ -34,16 +37,19 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Writes one row of styled pieces, cut between graphemes where the columns end. Returns how many columns it takes.
+/// Writes one row of styled pieces, cut between graphemes where the columns end. Returns how many columns it
+/// takes.
 pub(super) fn encode_row<'a>(
     pieces: impl IntoIterator<Item = (&'a str, Style)>,
     columns: u16,
     trailing: Trailing,
     out: &mut Vec<u8>,
 ) -> u16 {
-    let (mut pen, mut used, mut blanks) = (Pen::default(), 0_u16, Vec::new());
+    let mut pen = Attributes::default();
+    let mut used = 0_u16;
+    let mut blanks = Vec::new();
     'row: for (text, style) in pieces {
-        let wanted = Pen::of(style);
+        let wanted = Attributes::of(style);
         for grapheme in harmless(text).graphemes(true) {
             let width = u16::try_from(grapheme.width()).unwrap_or(u16::MAX);
             let Some(next) = used.checked_add(width).filter(|next| *next <= columns) else { break 'row };
@@ -60,26 +66,28 @@ pub(super) fn encode_row<'a>(
             out.extend_from_slice(grapheme.as_bytes());
         }
     }
-    pen.become_(Pen::default(), out);
+    pen.become_(Attributes::default(), out);
     used - u16::try_from(blanks.len()).unwrap_or(used)
 }
 
 /// A line as one row, cut where the columns end.
-pub(super) fn row(line: &Line<'_>, columns: u16) -> Row {
+pub(crate) fn row(line: &Line<'_>, columns: u16) -> Row {
     let mut row = Row::default();
     row.width = encode_row(pieces(line), columns, Trailing::Dropped, &mut row.bytes);
     row
 }
 
-/// A line as rows. It comes fitted; if it does not fit after all (the terminal has just become narrower), it is broken rather than cut: what
-/// is printed for good is printed whole.
+/// A line as rows. It comes fitted; if it does not fit after all (the terminal has just become narrower), it
+/// is broken rather than cut: what is printed for good is printed whole.
 pub(super) fn rows(line: &Line<'_>, columns: u16) -> Vec<Row> {
     let columns = columns.max(1);
-    let texts: Vec<(Cow<'_, str>, Style)> = pieces(line).map(|(text, style)| (harmless(text), style)).collect();
+    let texts: Vec<(Cow<'_, str>, Style)> =
+        pieces(line).map(|(text, style)| (harmless(text), style)).collect();
     if texts.iter().map(|(text, _)| text.width()).sum::<usize>() <= usize::from(columns) {
         return vec![row(line, columns)];
     }
-    let graphemes = texts.iter().flat_map(|(text, style)| text.graphemes(true).map(|grapheme| (grapheme, *style)));
+    let graphemes =
+        texts.iter().flat_map(|(text, style)| text.graphemes(true).map(|grapheme| (grapheme, *style)));
     let mut broken: Vec<Vec<(&str, Style)>> = vec![Vec::new()];
     let mut used = 0;
     for (grapheme, style) in graphemes {
@@ -107,7 +115,8 @@ pub(super) fn cells(seen: &Buffer, wanted: &Buffer, out: &mut Vec<u8>) {
             run.start = (x, y);
         }
         run.cells.push((cell.symbol(), cell.style()));
-        // Terminals disagree about the width of what is joined from several characters: after it the cursor is set anew.
+        // Terminals disagree about the width of what is joined from several characters: after it the cursor
+        // is set anew.
         let is_certain = cell.symbol().chars().nth(1).is_none();
         let width = u16::try_from(cell.symbol().width()).unwrap_or(1);
         run.next = is_certain.then(|| (x.saturating_add(width), y));
@@ -146,7 +155,8 @@ impl Run<'_> {
 /// Whether a terminal would obey the character, or it reorders or breaks what stands around it.
 fn is_refused(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{feff}')
+        || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// What is seen in place of a refused character: one column wide.
@@ -160,25 +170,25 @@ fn picture(c: char) -> char {
 }
 
 /// The spans of a line, each in the style it has there.
-fn pieces<'a>(line: &'a Line<'_>) -> impl Iterator<Item = (&'a str, Style)> {
+pub(crate) fn pieces<'a>(line: &'a Line<'_>) -> impl Iterator<Item = (&'a str, Style)> {
     line.spans.iter().map(|span| (span.content.as_ref(), line.style.patch(span.style)))
 }
 
 /// How the terminal writes right now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Pen {
+struct Attributes {
     ink: Color,
     paper: Color,
     marks: Modifier,
 }
 
-impl Default for Pen {
+impl Default for Attributes {
     fn default() -> Self {
         Self { ink: Color::Reset, paper: Color::Reset, marks: Modifier::empty() }
     }
 }
 
-impl Pen {
+impl Attributes {
     /// Text that cannot be seen is not offered: a person must be able to read what is there.
     fn of(style: Style) -> Self {
         let marks = style.add_modifier - style.sub_modifier - Modifier::HIDDEN;
@@ -219,9 +229,11 @@ const MARKS: [(Modifier, &str); 8] = [
     (Modifier::CROSSED_OUT, ";9"),
 ];
 
-/// A colour as a part of the sequence that sets it; `base` is 30 for what is written and 40 for what is behind it.
+/// A colour as a part of the sequence that sets it; `base` is 30 for what is written and 40 for what is
+/// behind it.
 fn colour(colour: Color, base: u8) -> String {
-    let (normal, bright) = (|n: u8| format!(";{}", base + n), |n: u8| format!(";{}", base + 60 + n));
+    let normal = |n: u8| format!(";{}", base + n);
+    let bright = |n: u8| format!(";{}", base + 60 + n);
     match colour {
         Color::Reset => String::new(),
         Color::Black => normal(0),
@@ -254,8 +266,8 @@ mod tests {
     use super::*;
 
     const BIDI: [char; 16] = [
-        '\u{61c}', '\u{200e}', '\u{200f}', '\u{2028}', '\u{2029}', '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}',
-        '\u{202e}', '\u{2066}', '\u{2067}', '\u{2068}', '\u{2069}', '\u{feff}', '\u{9b}',
+        '\u{61c}', '\u{200e}', '\u{200f}', '\u{2028}', '\u{2029}', '\u{202a}', '\u{202b}', '\u{202c}',
+        '\u{202d}', '\u{202e}', '\u{2066}', '\u{2067}', '\u{2068}', '\u{2069}', '\u{feff}', '\u{9b}',
     ];
 
     fn dangerous() -> impl Iterator<Item = char> {
@@ -269,7 +281,8 @@ mod tests {
     /// Told apart from what the painter refuses: a hole there must be seen here.
     fn is_obeyed(c: char) -> bool {
         c.is_control()
-            || "\u{200e}\u{200f}\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2066}\u{2067}\u{2068}\u{2069}".contains(c)
+            || "\u{200e}\u{200f}\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2066}\u{2067}\u{2068}\u{2069}"
+                .contains(c)
     }
 
     #[test]
@@ -308,7 +321,7 @@ mod tests {
                 // A tab becomes a blank, and that is there already.
                 let rest = written.strip_prefix("\x1b[1;2H").unwrap_or(&written);
                 assert!(!rest.contains(is_obeyed), "{symbol:?} became {written:?}");
-                // A cell that nobody has disarmed is stopped at the last line too.
+                // A cell that was not disarmed is stopped at the last line too.
                 let mut out = Vec::new();
                 encode_row([(symbol.as_str(), Style::new())], 4, Trailing::Kept, &mut out);
                 assert!(!String::from_utf8(out).unwrap().contains(is_refused), "{symbol:?}");
@@ -347,7 +360,8 @@ mod tests {
 
     #[test]
     fn styles_become_one_sequence_and_end_with_the_row() {
-        let check = |span: Span<'static>, expected: &str| assert_eq!(text(&row(&Line::from(span), 80)), expected);
+        let check =
+            |span: Span<'static>, expected: &str| assert_eq!(text(&row(&Line::from(span), 80)), expected);
         check("x".into(), "x");
         check("x".bold().red(), "\x1b[0;1;31mx\x1b[0m");
         check("x".dim().on_dark_gray(), "\x1b[0;2;100mx\x1b[0m");

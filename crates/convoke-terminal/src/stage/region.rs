@@ -1,5 +1,6 @@
-//! What stands at the bottom of the terminal, and the bytes that change it: from where the cursor is, upwards and downwards, never to an
-//! absolute place, because nobody knows how far above the region begins. It writes nothing itself.
+//! What stands at the bottom of the terminal, and the bytes that change it: from where the cursor is, upwards
+//! and downwards, never to an absolute place, because the row of the screen in which the region begins is not
+//! known. It writes nothing itself.
 
 use ratatui::text::Line;
 
@@ -46,8 +47,9 @@ impl Drawn {
         self.columns
     }
 
-    /// Prints rows for good in place of the first rows of the region, and the region below them. If nothing is printed, rows that are on the
-    /// screen already are passed over, and if nothing changes, nothing is written.
+    /// Prints rows for good in place of the first rows of the region, and the region below them. If nothing
+    /// is printed, rows that are on the screen already are passed over, and if nothing changes, nothing is
+    /// written.
     pub(super) fn change(&mut self, printed: &[Row], wanted: Fitted, columns: u16, out: &mut Vec<u8>) {
         let wanted_rows = if wanted.rows.is_empty() { vec![Row::default()] } else { wanted.rows };
         if printed.is_empty() && self.rows == wanted_rows && self.at == wanted.at && self.columns == columns {
@@ -55,7 +57,8 @@ impl Drawn {
         }
         let there = self.rows.len().max(1);
         let all = printed.len() + wanted_rows.len();
-        // Below printed rows everything is written anew: a terminal that finds one of them wider than we do has moved the rest down.
+        // Below printed rows everything is written anew: a terminal that finds one of them wider than we do
+        // has moved the rest down.
         let is_new = !printed.is_empty() || self.columns != columns;
         let before = |number: usize| if is_new { None } else { self.rows.get(number) };
         let mut pen = Mover { row: usize::from(self.at.1), there, out };
@@ -90,13 +93,14 @@ impl Drawn {
         *self = Self { columns: self.columns, ..Self::default() };
     }
 
-    /// Takes the region away after the terminal has changed its width. A terminal that got narrower has broken the rows that do not fit any
-    /// more, and the cursor has moved with its text. Where terminals differ, rather too few rows are taken away than one too many: what was
-    /// printed for good stays.
+    /// Takes the region away after the terminal has changed its width. A terminal that got narrower has
+    /// broken the rows that do not fit any more, and the cursor has moved with its text. Where terminals
+    /// differ, rather too few rows are taken away than one too many: what was printed for good stays.
     pub(super) fn erase_at(&mut self, columns: u16, out: &mut Vec<u8>) {
         let columns = columns.max(1);
         let taken = |width: u16| (width.max(1) - 1) / columns;
-        let above = self.rows.iter().take(usize::from(self.at.1)).map(|row| taken(row.width) + 1).sum::<u16>();
+        let above =
+            self.rows.iter().take(usize::from(self.at.1)).map(|row| taken(row.width) + 1).sum::<u16>();
         let own = self.rows.get(usize::from(self.at.1)).map_or(0, |row| row.width);
         let within = if self.at.0 < own { self.at.0 / columns } else { taken(own) };
         up(above + within, out);
@@ -141,8 +145,9 @@ impl Mover<'_> {
         }
     }
 
-    /// Writes a row over another. What the other leaves is erased from the first column, before and not after: terminals that break long
-    /// rows when they get narrower count erased columns as long as not the whole row was erased.
+    /// Writes a row over another. What the other leaves is erased from the first column, before and not
+    /// after: terminals that break long rows when they get narrower count erased columns as long as not the
+    /// whole row was erased.
     fn put(&mut self, row: &Row, over: Option<&Row>) {
         self.out.push(b'\r');
         if over.is_none_or(|over| over.width > row.width) {

@@ -1,4 +1,5 @@
-//! What a stage writes, seen on a small terminal: what is above the region stays, what is in it is right, and nothing is written in vain.
+//! What a stage writes, seen on a small terminal: what is above the region stays, what is in it is right, and
+//! nothing is written in vain.
 
 use std::collections::VecDeque;
 
@@ -27,9 +28,25 @@ struct Paper {
 impl Paper {
     fn new(columns: usize, height: usize) -> Self {
         let rows = vec![vec![' '; columns]; height];
-        let (at, kept, aside) = ((0, 0), (0, 0), None);
-        let (wraps, is_pending, shows_cursor) = (true, false, true);
-        Self { columns, height, rows, at, kept, wraps, is_pending, aside, shows_cursor, writes: 0, bytes: Vec::new() }
+        let at = (0, 0);
+        let kept = (0, 0);
+        let aside = None;
+        let wraps = true;
+        let is_pending = false;
+        let shows_cursor = true;
+        Self {
+            columns,
+            height,
+            rows,
+            at,
+            kept,
+            wraps,
+            is_pending,
+            aside,
+            shows_cursor,
+            writes: 0,
+            bytes: Vec::new(),
+        }
     }
 
     fn top(&self) -> usize {
@@ -86,7 +103,10 @@ impl Paper {
                 self.rows[top..].iter_mut().for_each(|row| row.fill(' '));
             }
             'J' => {
-                assert!(self.at != (0, self.top()) || self.height == 1, "this clears the first row, and may be kept");
+                assert!(
+                    self.at != (0, self.top()) || self.height == 1,
+                    "this clears the first row, and may be kept"
+                );
                 self.rows[y][x..].fill(' ');
                 self.rows[y + 1..].iter_mut().for_each(|row| row.fill(' '));
             }
@@ -174,13 +194,17 @@ fn numbers(mut seed: u64) -> impl FnMut(u64) -> u64 {
 fn what_is_printed_stays_above_a_region_that_moves() {
     for seed in 0..60 {
         let mut number = numbers(seed);
-        let (columns, height) = (number(30) + 4, number(12) + 4);
+        let columns = number(30) + 4;
+        let height = number(12) + 4;
         let mut stage = stage(columns.try_into().unwrap(), height.try_into().unwrap());
-        let (mut printed, mut shown, mut count) = (Vec::<String>::new(), Vec::<String>::new(), 0);
+        let mut printed = Vec::<String>::new();
+        let mut shown = Vec::<String>::new();
+        let mut count = 0;
         for step in 0..80 {
             let rows = |count: u64, name: char, number: &mut dyn FnMut(u64) -> u64| -> Vec<String> {
                 let row = |n| format!("{name}{}", "漢x".repeat(20)).chars().take(n).collect::<String>();
-                let fits = |row: &String| unicode_width::UnicodeWidthStr::width(row.as_str()) <= columns as usize;
+                let fits =
+                    |row: &String| unicode_width::UnicodeWidthStr::width(row.as_str()) <= columns as usize;
                 (0..count).map(|_| (0..=number(12) as usize).rev().map(row).find(fits).unwrap()).collect()
             };
             let what = number(3);
@@ -340,7 +364,11 @@ fn a_region_that_a_narrow_terminal_has_broken_is_taken_away_as_a_whole() {
         let mut bytes = Vec::new();
         stage.drawn.erase_at(columns, &mut bytes);
         let written = String::from_utf8(bytes).unwrap();
-        assert_eq!(written.strip_suffix(std::str::from_utf8(CLEAR_FROM_HERE).unwrap()), Some(up), "{widths:?}");
+        assert_eq!(
+            written.strip_suffix(std::str::from_utf8(CLEAR_FROM_HERE).unwrap()),
+            Some(up),
+            "{widths:?}"
+        );
     };
     check(&[80, 80, 80], (0, 2), 120, "\x1b[2A");
     check(&[80, 80, 80], (0, 2), 80, "\x1b[2A");

@@ -1,5 +1,5 @@
-//! Styled text broken into rows: prose between words, code wherever the row ends. It measures and breaks, and changes no character except
-//! one that is wider than the whole row.
+//! Styled text broken into rows: prose between words, code wherever the row ends. It measures and breaks, and
+//! changes no character except one that is wider than the whole row.
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -7,8 +7,8 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::measure::{fitted, text_columns};
 
-/// Styled text broken between words so that its rows fit this width behind a mark: `first` stands before the first row, `rest` before the
-/// others. Where the marks would take half of the room they are left out.
+/// Styled text broken between words so that its rows fit this width behind a mark: `first` stands before the
+/// first row, `rest` before the others. Where the marks would take half of the room they are left out.
 pub(crate) fn hung(
     spans: &[Span<'static>],
     width: usize,
@@ -27,8 +27,9 @@ pub(crate) fn hung(
     marked.collect()
 }
 
-/// Styled text broken between words into rows of at most this width. A line break in it always breaks; a word that is longer than a row is
-/// broken where the row ends, and scripts without blanks between any two of their characters.
+/// Styled text broken between words into rows of at most this width. A line break in it always breaks; a word
+/// that is longer than a row is broken where the row ends, and scripts without blanks between any two of
+/// their characters.
 pub(super) fn flow(spans: &[Span<'static>], width: usize) -> Vec<Line<'static>> {
     let mut rows = Rows::new(width);
     for span in spans {
@@ -196,7 +197,8 @@ mod tests {
     use super::*;
 
     fn check(text: &str, width: usize, expected: &[&str]) {
-        let rows: Vec<String> = flow(&[Span::raw(text.to_owned())], width).iter().map(Line::to_string).collect();
+        let rows: Vec<String> =
+            flow(&[Span::raw(text.to_owned())], width).iter().map(Line::to_string).collect();
         assert_eq!(rows, expected, "{text:?} at {width}");
     }
 

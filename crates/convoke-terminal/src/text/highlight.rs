@@ -1,5 +1,5 @@
-//! Code in colours. It knows what the syntaxes that come with it know; everything else is code without colours. It never changes a
-//! character, and gives up on what would take long.
+//! Code in colours. It knows what the syntaxes that come with it know; everything else is code without
+//! colours. It never changes a character, and gives up on what would take long.
 
 use std::sync::{LazyLock, Mutex, PoisonError};
 
@@ -28,7 +28,9 @@ pub(super) fn highlight(code: &str, language: &str, theme: Theme) -> Vec<Line<'s
             true => known.take(line),
             // It may yet turn out to be something else, so it is parsed aside.
             false => {
-                let (state, scopes, failed) = (known.state.clone(), known.scopes.clone(), known.failed);
+                let state = known.state.clone();
+                let scopes = known.scopes.clone();
+                let failed = known.failed;
                 unfinished = Some(known.line(line));
                 (known.state, known.scopes, known.failed) = (state, scopes, failed);
             }
@@ -43,8 +45,8 @@ fn plain(line: &str, theme: Theme) -> Line<'static> {
     Line::from(vec![Span::styled(line.to_owned(), theme.style(Tone::Code))])
 }
 
-/// Whole lines of code that have been coloured, and where their syntax stands behind them: code that is still being written is drawn again
-/// with every word, and only what is new of it is worth the time.
+/// Whole lines of code that have been coloured, and where their syntax stands behind them: code that is still
+/// being written is drawn again with every word, and only what is new of it is worth the time.
 struct Known {
     language: String,
     theme: Theme,
@@ -62,8 +64,9 @@ impl Known {
     /// What is known of this code already: the longest beginning of it.
     fn of(code: &str, language: &str, theme: Theme, syntax: &SyntaxReference) -> Self {
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits =
-            |known: &Known| known.language == language && known.theme == theme && code.starts_with(&known.source);
+        let fits = |known: &Known| {
+            known.language == language && known.theme == theme && code.starts_with(&known.source)
+        };
         let fitting = known.iter().enumerate().filter(|(_, known)| fits(known));
         let longest = fitting.max_by_key(|(_, known)| known.source.len()).map(|(place, _)| place);
         let taken = longest.map(|place| known.remove(place));
@@ -104,11 +107,17 @@ impl Known {
 }
 
 /// One line with its line break; `None` if its syntax fails on it.
-fn coloured(line: &str, state: &mut ParseState, scopes: &mut ScopeStack, theme: Theme) -> Option<Line<'static>> {
+fn coloured(
+    line: &str,
+    state: &mut ParseState,
+    scopes: &mut ScopeStack,
+    theme: Theme,
+) -> Option<Line<'static>> {
     let changes = state.parse_line(line, &SYNTAXES).ok()?;
     let mut spans: Vec<Span<'static>> = Vec::new();
     let mut put = |text: &str, scopes: &ScopeStack| {
-        let (text, style) = (text.trim_end_matches('\n'), theme.style(tone(scopes)));
+        let text = text.trim_end_matches('\n');
+        let style = theme.style(tone(scopes));
         match spans.last_mut() {
             _ if text.is_empty() => {}
             Some(last) if last.style == style => last.content.to_mut().push_str(text),
@@ -127,8 +136,8 @@ fn coloured(line: &str, state: &mut ParseState, scopes: &mut ScopeStack, theme: 
 
 static SYNTAXES: LazyLock<SyntaxSet> = LazyLock::new(SyntaxSet::load_defaults_newlines);
 
-/// What parts of code mean, by the names that syntaxes give them; the first that fits counts. `None` ends the search: what stands around
-/// such a part is no matter of its.
+/// What parts of code mean, by the names that syntaxes give them; the first that fits counts. `None` ends the
+/// search: the scopes around such a part do not colour it.
 static TONES: LazyLock<Vec<(Scope, Option<Tone>)>> = LazyLock::new(|| {
     let tones = [
         ("comment", Some(Tone::Comment)),
@@ -153,7 +162,8 @@ static TONES: LazyLock<Vec<(Scope, Option<Tone>)>> = LazyLock::new(|| {
 });
 
 fn tone(scopes: &ScopeStack) -> Tone {
-    let meant = |scope: &Scope| TONES.iter().find(|(name, _)| name.is_prefix_of(*scope)).map(|(_, tone)| *tone);
+    let meant =
+        |scope: &Scope| TONES.iter().find(|(name, _)| name.is_prefix_of(*scope)).map(|(_, tone)| *tone);
     scopes.as_slice().iter().rev().find_map(meant).flatten().unwrap_or(Tone::Code)
 }
 

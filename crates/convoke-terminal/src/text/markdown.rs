@@ -1,5 +1,5 @@
-//! Markdown as rows of a terminal. Any text at any width comes out as rows that fit: what is not finished yet, as while it is being
-//! written, is drawn as far as it goes. Nothing in it is obeyed or fetched.
+//! Markdown as rows of a terminal. Any text at any width comes out as rows that fit: what is not finished
+//! yet, as while it is being written, is drawn as far as it goes. Nothing in it is obeyed or fetched.
 
 mod table;
 #[cfg(test)]
@@ -9,11 +9,12 @@ use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, T
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
-use super::clean::shown;
 use super::flow::{broken_line, flow};
 use super::highlight::highlight;
 use super::measure::{cut, text_columns};
+use super::shown;
 use super::theme::{Theme, Tone};
+use crate::stage::{harmless, pieces, row};
 use table::Table;
 
 /// A text in markdown as rows of at most this width. Everything in it is made harmless first.
@@ -26,6 +27,29 @@ pub(crate) fn markdown(text: &str, width: usize, theme: Theme) -> Vec<Line<'stat
     }
     page.settle();
     page.rows
+}
+
+/// A text in markdown as lines of at most this width, for a terminal that is written to and not drawn on.
+/// Everything in it is made harmless; without colours it has no mark of style at all.
+pub fn rendered(text: &str, width: usize, colour: bool) -> String {
+    printed(&markdown(text, width, Theme { colour }), colour)
+}
+
+/// Lines as the text that a terminal is sent that is written to and not drawn on: each on a row of its own,
+/// with its style where that is wanted.
+fn printed(lines: &[Line<'_>], styled: bool) -> String {
+    let mut text = String::new();
+    for line in lines {
+        match styled {
+            true => text.push_str(&String::from_utf8_lossy(&row(line, u16::MAX).bytes)),
+            false => {
+                let plain: String = pieces(line).map(|(piece, _)| harmless(piece)).collect();
+                text.push_str(plain.trim_end());
+            }
+        }
+        text.push('\n');
+    }
+    text
 }
 
 /// Rows under construction.
@@ -157,7 +181,9 @@ impl Page {
             Tag::TableCell => self.inline.clear(),
             Tag::Emphasis => self.within(self.theme.emphasis()),
             Tag::Strong => self.within(self.theme.style(Tone::Strong)),
-            Tag::Strikethrough => self.within(Style::new().add_modifier(Modifier::DIM | Modifier::CROSSED_OUT)),
+            Tag::Strikethrough => {
+                self.within(Style::new().add_modifier(Modifier::DIM | Modifier::CROSSED_OUT))
+            }
             Tag::Link { dest_url, .. } => self.link(&dest_url),
             Tag::Image { dest_url, .. } => {
                 self.text("image: ");
@@ -279,7 +305,8 @@ impl Page {
         self.settle();
         if std::mem::take(&mut self.gap) && !self.rows.is_empty() {
             let kept = self.kept();
-            let mut spans: Vec<Span<'static>> = self.prefixes.iter().skip(kept).map(|p| p.rest.clone()).collect();
+            let mut spans: Vec<Span<'static>> =
+                self.prefixes.iter().skip(kept).map(|p| p.rest.clone()).collect();
             while spans.last().is_some_and(|span| span.content.trim().is_empty()) {
                 spans.pop();
             }
@@ -320,7 +347,8 @@ impl Page {
         self.rows.push(Line::from(spans));
     }
 
-    /// From which prefix on they are drawn: together they never take more than half of the width, and the innermost say the most.
+    /// From which prefix on they are drawn: together they never take more than half of the width, and the
+    /// innermost say the most.
     fn kept(&self) -> usize {
         let mut left = self.width / 2;
         let mut kept = self.prefixes.len();
@@ -335,7 +363,8 @@ impl Page {
 
     /// The columns behind what stands before rows here.
     fn room(&self) -> usize {
-        let taken: usize = self.prefixes.iter().skip(self.kept()).map(|p| text_columns(&p.rest.content)).sum();
+        let taken: usize =
+            self.prefixes.iter().skip(self.kept()).map(|p| text_columns(&p.rest.content)).sum();
         self.width - taken
     }
 

@@ -1,11 +1,12 @@
-//! What somebody else wrote, where a person is to agree to it: every line begins with a mark, so that none can pass for ours, and nothing of
-//! it hides.
+//! Foreign text that a person is asked to agree to: every line begins with a mark, so that none can pass for
+//! ours, and nothing of it hides.
 
-use super::clean::revealed;
+use convoke_view::revealed;
+
 use super::measure::broken;
 
-/// A foreign text as rows of at most this width, but no narrower than six columns. The first line begins with one mark, every other
-/// with the next; what only does not fit into a row is indented.
+/// A foreign text as rows of at most this width, but no narrower than six columns. The first line begins with
+/// the mark `first`, every other one with `next`; a line goes on in indented rows.
 pub fn marked(text: &str, first: &str, next: &str, width: usize) -> Vec<String> {
     let mut rows = Vec::new();
     for (number, line) in revealed(text).split('\n').enumerate() {

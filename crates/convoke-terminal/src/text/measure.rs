@@ -1,16 +1,17 @@
-//! How much room text takes on a terminal, and text that is cut or broken to fit. What a reader sees as one character (a flag, a family, a
-//! letter with its accents) is never torn. It does not make anything harmless.
+//! How much room text takes on a terminal, and text that is cut or broken to fit. What a reader sees as one
+//! character (a flag, a family, a letter with its accents) is never torn. It does not make anything harmless.
 
 use ratatui::buffer::CellWidth;
 use unicode_segmentation::UnicodeSegmentation;
 
-/// The text broken at blanks so that its lines fit this width; what follows a break is indented. A word that is longer
-/// than a line is left whole, so that it can be copied.
+/// The text broken at blanks so that its lines fit this width; what follows a break is indented. A word that
+/// is longer than a line is left whole, so that it can be copied.
 pub fn wrapped(text: &str, width: usize) -> String {
     hanging(text, width, "  ")
 }
 
-/// The text broken at blanks so that its lines fit this width; what follows a break stands behind this indent.
+/// The text broken at blanks so that its lines fit this width; what follows a break stands behind this
+/// indent.
 pub fn hanging(text: &str, width: usize, indent: &str) -> String {
     let mut fitted = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
@@ -44,7 +45,8 @@ pub(super) fn columns(grapheme: &str) -> usize {
     if grapheme.contains(char::is_control) { 0 } else { usize::from(grapheme.cell_width()) }
 }
 
-/// The beginning of a line cut to this many columns, with a mark where something is left out; no further than its first line break.
+/// The beginning of a line cut to this many columns, with a mark where something is left out; no further than
+/// its first line break.
 pub(crate) fn cut(text: &str, most: usize) -> String {
     let line = text.split('\n').next().unwrap_or_default();
     if line.len() == text.len() && text_columns(line) <= most {
@@ -80,9 +82,12 @@ pub fn last_rows(text: &str, width: usize, rows: usize) -> Vec<String> {
     last.split_off(skip)
 }
 
-/// A line as rows of this width. What is wider than a whole row by itself is left out, and a mark stands for it.
+/// A line as rows of this width. What is wider than a whole row by itself is left out, and a mark stands for
+/// it.
 pub fn broken(line: &str, width: usize) -> Vec<String> {
-    let (mut rows, mut row, mut used) = (Vec::new(), String::new(), 0);
+    let mut rows = Vec::new();
+    let mut row = String::new();
+    let mut used = 0;
     for grapheme in line.graphemes(true) {
         let (grapheme, wide) = fitted(grapheme, width);
         if used + wide > width && used > 0 {
@@ -113,7 +118,8 @@ mod tests {
     use super::*;
 
     /// One character each to a reader, whatever they are made of.
-    const WHOLE: [&str; 9] = ["a", "漢", "🇩🇪", "👨\u{200d}👩\u{200d}👧", "e\u{301}", "👍🏽", "❤\u{fe0f}", "한", "ｶﾞ"];
+    const WHOLE: [&str; 9] =
+        ["a", "漢", "🇩🇪", "👨\u{200d}👩\u{200d}👧", "e\u{301}", "👍🏽", "❤\u{fe0f}", "한", "ｶﾞ"];
 
     #[test]
     fn what_a_reader_sees_as_one_character_is_never_torn() {
@@ -126,7 +132,10 @@ mod tests {
             }
             let short = cut(&text, width);
             assert!(text_columns(&short) <= width, "{short:?} at {width}");
-            assert!(short.ends_with('…') && text.starts_with(short.trim_end_matches('…')), "{short:?} at {width}");
+            assert!(
+                short.ends_with('…') && text.starts_with(short.trim_end_matches('…')),
+                "{short:?} at {width}"
+            );
         }
         assert_eq!(broken("a漢b", 1), ["a", "…", "b"]);
         assert_eq!(broken(&text, 500).concat(), text);
@@ -143,7 +152,8 @@ mod tests {
 
     #[test]
     fn what_is_cut_says_so_and_what_fits_stays() {
-        let check = |text: &str, most: usize, expected: &str| assert_eq!(cut(text, most), expected, "{text:?}");
+        let check =
+            |text: &str, most: usize, expected: &str| assert_eq!(cut(text, most), expected, "{text:?}");
         check("abc", 3, "abc");
         check("abcd", 3, "ab…");
         check("漢字", 3, "漢…");

@@ -1,4 +1,5 @@
-//! Colours by meaning, from the sixteen of every terminal, and none where none are wanted. Nothing is said by colour alone.
+//! Colours by meaning, from the sixteen of every terminal, and none where none are wanted. Nothing is said by
+//! colour alone.
 
 use ratatui::style::{Color, Modifier, Style};
 
@@ -70,7 +71,11 @@ impl Theme {
             // A colour says enough by itself, unless it is to be seen from afar.
             (true, Some(colour)) => {
                 let modifier = modifier
-                    & if matches!(tone, Tone::Person | Tone::Bad) { Modifier::BOLD } else { Modifier::empty() };
+                    & if matches!(tone, Tone::Person | Tone::Bad) {
+                        Modifier::BOLD
+                    } else {
+                        Modifier::empty()
+                    };
                 Style::new().fg(colour).add_modifier(modifier)
             }
             _ => Style::new().add_modifier(modifier),
@@ -116,7 +121,9 @@ mod tests {
     fn without_colour_there_is_only_bold_dim_underlined_and_reversed() {
         let few = Modifier::BOLD | Modifier::DIM | Modifier::UNDERLINED | Modifier::REVERSED;
         let plain = Theme { colour: false };
-        for style in ALL.map(|tone| plain.style(tone)).into_iter().chain([plain.emphasis(), plain.inline_code()]) {
+        for style in
+            ALL.map(|tone| plain.style(tone)).into_iter().chain([plain.emphasis(), plain.inline_code()])
+        {
             assert_eq!((style.fg, style.bg), (None, None), "{style:?}");
             assert!(few.contains(style.add_modifier), "{style:?}");
         }
@@ -129,6 +136,9 @@ mod tests {
             assert!(!matches!(style.fg, Some(Color::Rgb(..) | Color::Indexed(_))), "{tone:?}");
             assert_eq!(style.bg, None, "{tone:?}");
         }
-        assert_eq!(Theme { colour: true }.style(Tone::Bad), Style::new().fg(Color::Red).add_modifier(Modifier::BOLD));
+        assert_eq!(
+            Theme { colour: true }.style(Tone::Bad),
+            Style::new().fg(Color::Red).add_modifier(Modifier::BOLD)
+        );
     }
 }

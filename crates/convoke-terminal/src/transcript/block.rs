@@ -15,7 +15,8 @@ pub(crate) enum Block {
     Did { what: String, came_to: String, is_bad: bool },
     /// Letters came.
     Mail(String),
-    /// Something happened that is worth a line: the mode was switched, a workflow began or ended, a teammate joined, a new history began.
+    /// Something happened that is worth a line: the mode was switched, a workflow began or ended, a teammate
+    /// joined, a new history began.
     Note(String),
     /// Something went wrong: what, and what to do next.
     Failed(String),
@@ -37,7 +38,8 @@ impl Block {
             Block::Wrote(text) => apart(true, markdown(text, width, theme), true),
             Block::Did { what, came_to, is_bad } => {
                 let tone = if *is_bad { Tone::Bad } else { Tone::Dim };
-                let (what, came_to) = (shown(what), shown(came_to));
+                let what = shown(what);
+                let came_to = shown(came_to);
                 let fits = text_columns(&what) + 2 + text_columns(&came_to) <= width;
                 let mut spans = vec![Span::styled(what, theme.style(Tone::Strong))];
                 if !came_to.is_empty() {
@@ -147,7 +149,8 @@ mod tests {
         );
         check_rows(&Block::Note("\u{1b}[2J".into()), &["· ␛[2J"], &["· ␛[2J"]);
         let failed = Block::Failed(
-            "the budget does not suffice: $0.01 of $1.00 left\n/budget usd N gives more, then Enter alone goes on"
+            "the budget does not suffice: $0.01 of $1.00 left\n/budget usd N gives more, then Enter alone \
+                goes on"
                 .into(),
         );
         check_rows(

@@ -1,15 +1,17 @@
-//! The reply under way: live text that is no event, shown until an event takes its place. Only its end is drawn, however long it is.
+//! The reply under way: live text that is no event, shown until an event takes its place. Only its end is
+//! drawn, however long it is.
 
 use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 
 use ratatui::text::{Line, Span};
 
-use super::words::brief;
-use crate::heard::Piece;
+use super::event_text::brief;
 use crate::text::{Theme, Tone, cut, markdown};
+use convoke_kernel::Piece;
 
-/// Lines of source that are always drawn, if there are so many: what stands at the end of a reply depends on little more.
+/// Lines of source that are always drawn, if there are so many: what stands at the end of a reply depends on
+/// little more.
 const LEAST_LINES: usize = 40;
 /// Lines of source that are drawn at most.
 const MOST_LINES: usize = 200;
@@ -114,7 +116,8 @@ fn last(rows: &[Line<'static>], most: usize) -> Vec<Line<'static>> {
     rows[rows.len().saturating_sub(most)..].to_vec()
 }
 
-/// The end of a text that is long, from where a block begins if there is such a place; code that begins before it gets its fence again.
+/// The end of a text that is long, from where a block begins if there is such a place; code that begins
+/// before it gets its fence again.
 fn end_of(text: &str, rows: usize) -> Cow<'_, str> {
     let lines = text.lines().count();
     let least = LEAST_LINES.max(rows);
@@ -122,11 +125,15 @@ fn end_of(text: &str, rows: usize) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     let most = MOST_LINES.max(least);
-    let (mut start, mut open, mut fence) = (0, None, None::<&str>);
-    let (mut at, mut was_blank) = (0, true);
+    let mut start = 0;
+    let mut open = None;
+    let mut fence = None::<&str>;
+    let mut at = 0;
+    let mut was_blank = true;
     for (number, line) in text.split_inclusive('\n').enumerate() {
         let left = lines - number;
-        // Code is begun anew only now and then: what is known of it from its beginning need not be coloured again.
+        // Code is begun anew only now and then: what is known of it from its beginning need not be coloured
+        // again.
         let is_place = if fence.is_some() { number % STEP == 0 } else { was_blank };
         if (is_place && left >= least) || left == most {
             (start, open) = (at, fence);

@@ -1,21 +1,20 @@
 //! What is printed for each event, and how it looks.
 
 use convoke_kernel::{
-    CallMade, Failure, FailureKind, ItemEnded, ItemJudged, ItemResult, ItemStatus, Letter, LetterKind, MailDelivered,
-    MemberSpawned, MessageId, ModeSet, ModelCalled, ModelFailed, Purpose, Ran, Resumed, Retry, RunClosed, RunEvent,
-    RunId, RunSpec, RunStarted, Segment, SessionId, StopReason, TaskCreated, TaskFinished, TaskId, ToolCall,
-    ToolResult, ToolStarted, Verdict,
+    CallMade, Failure, FailureKind, ItemEnded, ItemJudged, ItemResult, ItemStatus, Letter, LetterKind,
+    MailDelivered, MemberSpawned, MessageId, ModeSet, ModelCalled, ModelFailed, Piece, Purpose, Ran, Resumed,
+    Retry, RunClosed, RunEvent, RunId, RunSpec, RunStarted, Segment, SessionId, StopReason, TaskCreated,
+    TaskFinished, TaskId, ToolCall, ToolResult, ToolStarted, Verdict,
 };
 use serde_json::json;
 
 use super::*;
-use crate::heard::Piece;
 
 const THEME: Theme = Theme { colour: false };
 
 /// A transcript with the events of one lead, each at the next second.
 #[derive(Default)]
-struct Told {
+struct ScreenUpdate {
     transcript: Transcript,
     seq: u64,
 }
@@ -24,17 +23,22 @@ fn lead() -> AgentId {
     AgentId::from_bits([1; 10])
 }
 
-impl Told {
+impl ScreenUpdate {
     fn hear(&mut self, event: impl Into<Event>) -> Vec<Block> {
         self.seq += 1;
-        let heard = Heard::Agent { agent: lead(), seq: self.seq, at: self.seq * 1_000, event: Box::new(event.into()) };
+        let heard = SessionEvent::Agent {
+            agent: lead(),
+            seq: self.seq,
+            at: self.seq * 1_000,
+            event: Box::new(event.into()),
+        };
         let blocks = self.transcript.hear(Some(&lead()), &heard);
         assert!(self.transcript.hear(Some(&lead()), &heard).is_empty(), "printed twice");
         blocks
     }
 
     fn live(&mut self, piece: Piece) {
-        let blocks = self.transcript.hear(Some(&lead()), &Heard::Live { agent: lead(), piece });
+        let blocks = self.transcript.hear(Some(&lead()), &SessionEvent::Live { agent: lead(), piece });
         assert!(blocks.is_empty());
     }
 
@@ -68,7 +72,14 @@ fn opened(text: &str) -> ExchangeOpened {
 }
 
 fn called() -> ModelCalled {
-    ModelCalled { call: 1, attempt: 1, segments: 1, max_tokens: 1, digest: String::new(), purpose: Purpose::Turn }
+    ModelCalled {
+        call: 1,
+        attempt: 1,
+        segments: 1,
+        max_tokens: 1,
+        digest: String::new(),
+        purpose: Purpose::Turn,
+    }
 }
 
 fn replied(text: &str, calls: &[(&str, serde_json::Value)]) -> ModelReplied {
@@ -121,7 +132,7 @@ fn did(what: &str, came_to: &str, is_bad: bool) -> Vec<Block> {
 
 #[test]
 fn an_exchange_is_told_from_what_was_said_to_what_it_took() {
-    let mut told = Told::default();
+    let mut told = ScreenUpdate::default();
     assert_eq!(told.hear(opened("fix it")), [Block::Said("fix it".into())]);
     assert_eq!(told.doing(), None);
     assert!(told.hear(called()).is_empty());
@@ -129,7 +140,10 @@ fn an_exchange_is_told_from_what_was_said_to_what_it_took() {
     let command = [("bash", json!({"command": "cargo test\n# twice"}))];
     assert_eq!(told.hear(replied(" I look. ", &command)), [Block::Wrote("I look.".into())]);
     assert!(told.hear(started("t0", "bash", command[0].1.clone())).is_empty());
-    assert_eq!(told.transcript.doing(17_000, &Waits::default()).as_deref(), Some("$ cargo test (+1 line) · 13 s"));
+    assert_eq!(
+        told.transcript.doing(17_000, &Waits::default()).as_deref(),
+        Some("$ cargo test (+1 line) · 13 s")
+    );
     let exit = ToolResult { exit_code: Some(0), ..ToolResult::done("ok") };
     assert_eq!(told.hear(finished("t0", exit)), did("$ cargo test (+1 line)", "exit 0 · 1.0 s", false));
     assert_eq!(told.doing(), None);
@@ -141,7 +155,7 @@ fn an_exchange_is_told_from_what_was_said_to_what_it_took() {
 
 #[test]
 fn live_text_is_seen_until_an_event_takes_its_place() {
-    let mut told = Told::default();
+    let mut told = ScreenUpdate::default();
     told.hear(opened("hi"));
     told.hear(called());
     told.live(Piece::Began);
@@ -156,6 +170,7 @@ fn live_text_is_seen_until_an_event_takes_its_place() {
         retry: Retry::Soon,
         request_id: None,
         unbilled: false,
+        refused: None,
     };
     let retry_at = Some(told.seq * 1_000 + 5_000);
     assert!(told.hear(ModelFailed { call: 1, attempt: 1, failure, retry_at }).is_empty());
@@ -164,7 +179,7 @@ fn live_text_is_seen_until_an_event_takes_its_place() {
     told.hear(called());
     told.live(Piece::Text("again".into()));
     assert_eq!(told.seen(), ["again"]);
-    told.transcript.hear(Some(&lead()), &Heard::Draining);
+    told.transcript.hear(Some(&lead()), &SessionEvent::Draining);
     assert_eq!(told.doing().as_deref(), Some("stopping · answering"));
     told.hear(replied("again", &[]));
     assert!(told.seen().is_empty());
@@ -174,12 +189,16 @@ fn live_text_is_seen_until_an_event_takes_its_place() {
 fn what_belongs_to_others_prints_nothing_and_before_the_lead_is_known_neither_does_the_lead() {
     let mut transcript = Transcript::default();
     let other = AgentId::from_bits([2; 10]);
-    let heard =
-        |agent: &AgentId| Heard::Agent { agent: agent.clone(), seq: 1, at: 0, event: Box::new(opened("a").into()) };
+    let heard = |agent: &AgentId| SessionEvent::Agent {
+        agent: agent.clone(),
+        seq: 1,
+        at: 0,
+        event: Box::new(opened("a").into()),
+    };
     assert!(transcript.hear(None, &heard(&lead())).is_empty());
     assert!(transcript.hear(Some(&lead()), &heard(&other)).is_empty());
     assert_eq!(transcript.hear(Some(&lead()), &heard(&lead())), [Block::Said("a".into())]);
-    transcript.hear(Some(&lead()), &Heard::Live { agent: other, piece: Piece::Text("b".into()) });
+    transcript.hear(Some(&lead()), &SessionEvent::Live { agent: other, piece: Piece::Text("b".into()) });
     assert!(transcript.live(40, 5, THEME).is_empty());
 }
 
@@ -215,7 +234,8 @@ fn a_call_says_what_it_came_to() {
     let check = |call: Option<&Call>, result: ToolResult, what: &str, came: &str, is_bad: bool| {
         assert_eq!(vec![call::came_to(call, second, &result)], did(what, came, is_bad));
     };
-    let failed = ToolResult { exit_code: Some(2), is_error: true, ..ToolResult::done("(exit code 2)\nno rule\nmore") };
+    let failed =
+        ToolResult { exit_code: Some(2), is_error: true, ..ToolResult::done("(exit code 2)\nno rule\nmore") };
     check(Some(&call), failed, "$ make", "exit 2 · 12 s · no rule (+1 line)", true);
     check(Some(&look), ToolResult::done("a"), "glob *", "12 s", false);
     let launched = ToolResult { launched: Some("wf_abc".into()), ..ToolResult::done("a") };
@@ -223,40 +243,52 @@ fn a_call_says_what_it_came_to() {
     check(None, ToolResult::interrupted("unknown"), "(a call)", "interrupted · 12 s · unknown", true);
     let refused = call::came_to(Some(&call), None, &ToolResult::refused("denied"));
     assert_eq!(vec![refused], did("$ make", "refused · denied", true));
-    let quick =
-        call::came_to(Some(&look), Some(Duration::ZERO), &ToolResult { ran: Ran::Done, ..ToolResult::done("a") });
+    let quick = call::came_to(
+        Some(&look),
+        Some(Duration::ZERO),
+        &ToolResult { ran: Ran::Done, ..ToolResult::done("a") },
+    );
     assert_eq!(vec![quick], did("glob *", "", false));
 }
 
 #[test]
 fn a_call_that_never_began_is_named_by_the_reply_that_wanted_it() {
-    let mut told = Told::default();
+    let mut told = ScreenUpdate::default();
     told.hear(opened("a"));
     told.hear(replied("", &[("bash", json!({"command": "rm -rf x"}))]));
-    assert_eq!(told.hear(finished("t0", ToolResult::refused("denied"))), did("$ rm -rf x", "refused · denied", true));
+    assert_eq!(
+        told.hear(finished("t0", ToolResult::refused("denied"))),
+        did("$ rm -rf x", "refused · denied", true)
+    );
 }
 
 #[test]
 fn a_failure_says_what_to_do_next() {
     let check = |kind: FailureKind, message: &str, expected: &str| {
-        let mut told = Told::default();
+        let mut told = ScreenUpdate::default();
         told.hear(opened("a"));
-        let blocks = told.hear(closed(Outcome::Failed { kind, message: message.into(), text: "half".into() }));
+        let blocks =
+            told.hear(closed(Outcome::Failed { kind, message: message.into(), text: "half".into() }));
         let ended = Block::Ended("ended · 0 turns · 0 tokens · $0.00 · 1.0 s".into());
         assert_eq!(blocks, [Block::Wrote("half".into()), Block::Failed(expected.to_owned()), ended]);
     };
     check(
         FailureKind::Budget,
         "$0.01 of\n$1.00 left",
-        "the budget does not suffice: $0.01 of $1.00 left\n/budget usd N gives more, then Enter alone goes on",
+        "the budget does not suffice: $0.01 of $1.00 left\n/budget usd N gives more, then Enter alone goes \
+            on",
     );
     check(FailureKind::Cancelled, "", "stopped\nsay what comes instead");
-    check(FailureKind::ContextFull, "x", "the history no longer fits the model's window: x\n/compact begins a new one");
+    check(
+        FailureKind::ContextFull,
+        "x",
+        "the history no longer fits the model's window: x\n/compact begins a new one",
+    );
 }
 
 #[test]
 fn a_reply_that_is_not_kept_is_withdrawn_and_the_call_of_a_person_ends_with_its_result() {
-    let mut told = Told::default();
+    let mut told = ScreenUpdate::default();
     told.hear(opened("a"));
     told.live(Piece::Text("half".into()));
     let cut = ModelReplied { kept: Kept::Cut, ..replied("half", &[]) };
@@ -271,7 +303,7 @@ fn a_reply_that_is_not_kept_is_withdrawn_and_the_call_of_a_person_ends_with_its_
 
 #[test]
 fn what_happens_to_a_lead_beside_its_work_is_a_line() {
-    let mut told = Told::default();
+    let mut told = ScreenUpdate::default();
     assert_eq!(told.hear(ModeSet { on: true }), note("orchestration mode is on"));
     assert!(told.hear(Resumed { changed: Vec::new(), facts: None }).is_empty());
     let changed = ["a", "b", "c", "d", "e", "f\u{1b}", "g"].map(str::to_owned).to_vec();
@@ -334,7 +366,12 @@ fn a_run_is_told_at_its_beginning_and_at_its_end_with_its_verdicts() {
     let mut transcript = Transcript::default();
     let mut blocks = Vec::new();
     for (seq, event) in events.into_iter().enumerate() {
-        let heard = Heard::Run { run: run.clone(), seq: seq as u64, at: seq as u64 * 3_000, event: Box::new(event) };
+        let heard = SessionEvent::Run {
+            run: run.clone(),
+            seq: seq as u64,
+            at: seq as u64 * 3_000,
+            event: Box::new(event),
+        };
         blocks.extend(transcript.hear(Some(&lead()), &heard));
         assert!(transcript.hear(Some(&lead()), &heard).is_empty());
     }
@@ -348,8 +385,8 @@ fn a_run_is_told_at_its_beginning_and_at_its_end_with_its_verdicts() {
 #[test]
 fn a_program_is_told_by_its_name_with_what_it_says_and_how_it_ended() {
     use convoke_kernel::{
-        CallAnswer, CallEnded, CallKind, CallResult, MadeCall, ProgramClosed, ProgramEnd, ProgramEvent, ProgramSaid,
-        ProgramSpec, ProgramStarted, ProgramStatus, StepTaken,
+        CallAnswer, CallEnded, CallKind, CallResult, MadeCall, ProgramClosed, ProgramEnd, ProgramEvent,
+        ProgramSaid, ProgramSpec, ProgramStarted, ProgramStatus, StepTaken,
     };
     let run = RunId::derived(&["p"]);
     let id: String = run.as_str().chars().take(9).collect();
@@ -378,14 +415,20 @@ fn a_program_is_told_by_its_name_with_what_it_says_and_how_it_ended() {
     let events: [ProgramEvent; 5] = [
         ProgramStarted { spec }.into(),
         step.clone().into(),
-        CallEnded { call: 1, result: CallResult::bare(ItemStatus::Ok, CallAnswer::null()), spent_total: 0 }.into(),
+        CallEnded { call: 1, result: CallResult::bare(ItemStatus::Ok, CallAnswer::null()), spent_total: 0 }
+            .into(),
         StepTaken { calls: Vec::new(), said: Vec::new(), end: Some(thrown), ..step }.into(),
         ProgramClosed { status: ProgramStatus::Failed }.into(),
     ];
     let mut transcript = Transcript::default();
     let mut blocks = Vec::new();
     for (seq, event) in events.into_iter().enumerate() {
-        let heard = Heard::Program { run: run.clone(), seq: seq as u64, at: seq as u64, event: Box::new(event) };
+        let heard = SessionEvent::Program {
+            run: run.clone(),
+            seq: seq as u64,
+            at: seq as u64,
+            event: Box::new(event),
+        };
         blocks.extend(transcript.hear(Some(&lead()), &heard));
     }
     let expected = [
@@ -419,10 +462,10 @@ fn a_team_is_told_by_who_joins_and_what_becomes_of_tasks() {
         by: "lead".into(),
     };
     let heard = [
-        Heard::Roster { seq: 1, at: 0, event: Box::new(joined.into()) },
-        Heard::Board { seq: 1, at: 0, event: Box::new(created.into()) },
-        Heard::Board { seq: 2, at: 0, event: Box::new(done.clone().into()) },
-        Heard::Board { seq: 2, at: 0, event: Box::new(done.into()) },
+        SessionEvent::Roster { seq: 1, at: 0, event: Box::new(joined.into()) },
+        SessionEvent::Board { seq: 1, at: 0, event: Box::new(created.into()) },
+        SessionEvent::Board { seq: 2, at: 0, event: Box::new(done.clone().into()) },
+        SessionEvent::Board { seq: 2, at: 0, event: Box::new(done.into()) },
     ];
     let blocks: Vec<Block> = heard.iter().flat_map(|heard| transcript.hear(Some(&lead()), heard)).collect();
     assert_eq!(blocks, [note("alice joins (coder)"), note("alice has done \"count lines\"")].concat());

@@ -1,11 +1,11 @@
-//! What the person wants of the row that is chosen: open, stop, try again, write, answer. It says what is wanted, or why that cannot be;
-//! nothing is done here.
+//! What the person wants of the row that is chosen: open, stop, try again, write, answer. It says what is
+//! wanted, or why that cannot be; nothing is done here.
 
 use convoke_kernel::AgentId;
+use convoke_view::{AgentState, FilePosition};
 
-use crate::ask::{Answer, Ask, Place};
-use crate::fleet::AgentState;
-use crate::told::About;
+use crate::screen_update::About;
+use crate::user_action::{Answer, UserAction};
 
 use super::footer::{Pending, takes_messages};
 use super::list::Rows;
@@ -27,13 +27,18 @@ impl FleetView {
                 return self.look_at(&rows[at].id);
             }
             Rows::Tasks(rows) => Pager::new(Subject::Other, "Task", tasks::whole(rows[at]), Vec::new()),
-            Rows::Mail(rows) => Pager::new(Subject::Other, "Letter", mail::whole(rows[at], seen.now), Vec::new()),
+            Rows::Mail(rows) => {
+                Pager::new(Subject::Other, "Letter", mail::whole(rows[at], seen.now), Vec::new())
+            }
             Rows::Findings(rows) => {
                 Pager::new(Subject::Other, "Finding", findings::whole(rows[at]), rows[at].places.clone())
             }
-            Rows::Questions(rows) => {
-                Pager::new(Subject::Question(rows[at].id), "Question", questions::whole(&rows[at]), Vec::new())
-            }
+            Rows::Questions(rows) => Pager::new(
+                Subject::Question(rows[at].id),
+                "Question",
+                questions::whole(&rows[at]),
+                Vec::new(),
+            ),
         };
         self.pager = Some(pager);
         Did::Changed
@@ -63,7 +68,7 @@ impl FleetView {
             return Did::Changed;
         }
         self.looked = Some(Looked::new(agent.clone()));
-        Did::Wants(Ask::Open(agent.clone()))
+        Did::Wants(UserAction::Open(agent.clone()))
     }
 
     /// The agent that is meant: the one looked at, or the chosen one of the list.
@@ -80,7 +85,9 @@ impl FleetView {
     }
 
     pub(super) fn stop(&mut self, seen: &Seen<'_>) -> Did {
-        let Some(row) = self.meant(seen).and_then(|agent| seen.fleet.agent(&agent)) else { return Did::Nothing };
+        let Some(row) = self.meant(seen).and_then(|agent| seen.fleet.agent(&agent)) else {
+            return Did::Nothing;
+        };
         if agents::has_ended(row.state) {
             return self.says(&format!("\"{}\" is not at work: it is {}.", row.label, row.state.word()));
         }
@@ -91,19 +98,26 @@ impl FleetView {
     pub(super) fn retry(&mut self, seen: &Seen<'_>) -> Did {
         if let Some(row) = self.meant(seen).and_then(|agent| seen.fleet.agent(&agent)) {
             return match row.state {
-                AgentState::Failed | AgentState::Stopped => Did::Wants(Ask::RetryAgent(row.id.clone())),
+                AgentState::Failed | AgentState::Stopped => {
+                    Did::Wants(UserAction::RetryAgent(row.id.clone()))
+                }
                 state => self.says(&format!(
-                    "\"{}\" is {}: only what failed or was stopped is tried again. R tries again what failed in its run.",
+                    "\"{}\" is {}: only what failed or was stopped is tried again. R tries again what failed \
+                        in its run.",
                     row.label,
                     state.word()
                 )),
             };
         }
         let rows = self.rows(seen);
-        let (Rows::Tasks(rows), Some(at)) = (&rows, self.standing().settle(&rows)) else { return Did::Nothing };
+        let (Rows::Tasks(rows), Some(at)) = (&rows, self.standing().settle(&rows)) else {
+            return Did::Nothing;
+        };
         match rows[at].state {
-            "failed" | "cancelled" => Did::Wants(Ask::RetryTask(rows[at].id.clone())),
-            state => self.says(&format!("This task is {state}: only a failed or cancelled one is tried again.")),
+            "failed" | "cancelled" => Did::Wants(UserAction::RetryTask(rows[at].id.clone())),
+            state => {
+                self.says(&format!("This task is {state}: only a failed or cancelled one is tried again."))
+            }
         }
     }
 
@@ -121,7 +135,9 @@ impl FleetView {
     }
 
     pub(super) fn message(&mut self, seen: &Seen<'_>) -> Did {
-        let Some(row) = self.meant(seen).and_then(|agent| seen.fleet.agent(&agent)) else { return Did::Nothing };
+        let Some(row) = self.meant(seen).and_then(|agent| seen.fleet.agent(&agent)) else {
+            return Did::Nothing;
+        };
         if !takes_messages(row.role) {
             return self.says(&format!(
                 "\"{}\" is a {}, and takes no messages: write to the lead or to a teammate.",
@@ -157,7 +173,9 @@ impl FleetView {
         let answer = match (key, &asking.about) {
             ('n', About::Call { .. } | About::Workflow) => Answer::No,
             _ if !self.has_seen(id) => {
-                return self.says("Not all of the question was seen: open it with Enter and go to its end with End.");
+                return self.says(
+                    "Not all of the question was seen: open it with Enter and go to its end with End.",
+                );
             }
             (_, About::Checkpoint) => {
                 self.writing = Some(Prompt::new(Purpose::Words(id), ""));
@@ -168,10 +186,11 @@ impl FleetView {
             _ => return self.says("Always is not offered here: y says yes this once."),
         };
         self.answered();
-        Did::Wants(Ask::Answer { question: id, answer })
+        Did::Wants(UserAction::Answer { question: id, answer })
     }
 
-    /// An answer was given. Nothing is chosen now, so that a key pressed twice does not answer the next question.
+    /// An answer was given. Nothing is chosen now, so that a key pressed twice does not answer the next
+    /// question.
     pub(super) fn answered(&mut self) {
         if matches!(&self.pager, Some(Pager { subject: Subject::Question(_), .. })) {
             self.pager = None;
@@ -186,7 +205,7 @@ impl FleetView {
 
     /// Opens the file that belongs to what is looked at.
     pub(super) fn open_place(&mut self, seen: &Seen<'_>) -> Did {
-        let places: Vec<Place> = match (&self.pager, &self.looked) {
+        let places: Vec<FilePosition> = match (&self.pager, &self.looked) {
             (Some(pager), _) => pager.places.clone(),
             (None, Some(looked)) if self.inside => {
                 looked.entry(looked.chosen()).and_then(|entry| entry.place.clone()).into_iter().collect()
@@ -201,7 +220,7 @@ impl FleetView {
         };
         match places.as_slice() {
             [] => self.says("No file belongs to this."),
-            [place] => Did::Wants(Ask::Edit(place.clone())),
+            [place] => Did::Wants(UserAction::Edit(place.clone())),
             _ => {
                 self.pending = Some(Pending::Open(places));
                 Did::Changed

@@ -1,16 +1,17 @@
-//! Agents, phase by phase: one row each, with as much as the width allows, and a heading that says how the phase stands.
+//! Agents, phase by phase: one row each, with as much as the width allows, and a heading that says how the
+//! phase stands.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use convoke_kernel::Role;
+use convoke_view::{AgentRow, AgentState, Fleet, PhaseRow};
 
-use crate::fleet::{AgentRow, AgentState, Fleet, PhaseRow};
 use crate::text::{Theme, Tone, count, dollars, text_columns, tokens};
 
-use super::paint::{Pen, bar, short_time};
+use super::paint::{RowWriter, bar, short_time};
 
-/// What is said where there is nobody.
+/// What an empty list of agents says.
 pub(super) const NOBODY: &str =
     "Nobody is here yet. Agents stand here once they start: the lead, workers, verifiers, teammates.";
 
@@ -23,7 +24,8 @@ pub(super) enum Shown {
     Agent(usize),
 }
 
-/// The rows of the screen: agents, and a heading before the first of each phase where there is room for headings.
+/// The rows of the screen: agents, and a heading before the first of each phase where there is room for
+/// headings.
 pub(super) fn shown(rows: &[&AgentRow], with_headings: bool) -> Vec<Shown> {
     let mut all = Vec::with_capacity(rows.len() + 8);
     for (at, row) in rows.iter().enumerate() {
@@ -45,7 +47,7 @@ pub(super) fn draw_heading(
     phase: Option<&PhaseRow>,
     theme: Theme,
 ) {
-    let mut pen = Pen::at(buffer, area, row, theme);
+    let mut pen = RowWriter::at(buffer, area, row, theme);
     let Some(phase) = phase.filter(|phase| phase.total > 1) else {
         pen.put(name, Tone::Strong);
         return;
@@ -73,8 +75,35 @@ fn standing(phase: &PhaseRow, room: usize) -> String {
     words
 }
 
+/// How the room for texts is shared on a screen: what the longest label wants, as far as what was done last
+/// keeps a part that says something.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Share {
+    label: usize,
+    last: usize,
+}
+
+impl Share {
+    /// What these rows want, each with what it did last.
+    pub(super) fn of<'a>(rows: impl Iterator<Item = (&'a AgentRow, String)>) -> Self {
+        rows.fold(Self::default(), |share, (row, last)| Self {
+            label: share.label.max(text_columns(&row.label)),
+            last: share.last.max(text_columns(&last)),
+        })
+    }
+
+    /// The columns of the label, of so many for both.
+    fn label(self, texts: usize) -> usize {
+        let kept = self.last.clamp(LEAST_LAST, (texts * 2 / 5).max(LEAST_LAST));
+        self.label.min(texts.saturating_sub(kept + 2)).max(texts / 5)
+    }
+}
+
+/// What was done last has so many columns at least: `no findings`, `asks again in 43 s`.
+const LEAST_LAST: usize = 18;
+
 /// Draws an agent, behind its mark.
-pub(super) fn draw(pen: &mut Pen<'_>, row: &AgentRow, last: &str, now: u64) {
+pub(super) fn draw(pen: &mut RowWriter<'_>, row: &AgentRow, last: &str, share: Share, now: u64) {
     let width = pen.room();
     let tone = tone(row.state);
     pen.field(row.state.mark().encode_utf8(&mut [0; 4]), 1, tone);
@@ -84,13 +113,17 @@ pub(super) fn draw(pen: &mut Pen<'_>, row: &AgentRow, last: &str, now: u64) {
         0..28 => drop(pen.put(&row.label, Tone::Plain)),
         28..40 => drop(pen.field(&row.label, width - 2 - 10, Tone::Plain).put(row.act, tone)),
         40..66 => {
-            pen.field(&row.label, width - 2 - 10 - 7, Tone::Plain).field(row.act, 9, tone).right(&time, 6, Tone::Dim);
+            pen.field(&row.label, width - 2 - 10 - 7, Tone::Plain).field(row.act, 9, tone).right(
+                &time,
+                6,
+                Tone::Dim,
+            );
         }
         _ => {
             // Figures have the room they need, what was done last has what the label leaves.
             let figures = if width >= 110 { 7 + 8 + 9 + 9 } else { 7 + 9 };
             let texts = width - 2 - 10 - figures;
-            let label = (texts * 2 / 5).min(40);
+            let label = share.label(texts);
             pen.field(&row.label, label, Tone::Plain).field(row.act, 9, tone);
             pen.field(last, texts - label - 2, Tone::Dim).right(&time, 6, Tone::Dim);
             if width >= 110 {
@@ -101,7 +134,7 @@ pub(super) fn draw(pen: &mut Pen<'_>, row: &AgentRow, last: &str, now: u64) {
     }
 }
 
-/// Somebody at work has a time since it is at this, somebody at the end the time it took.
+/// When the time of a row begins: for an agent that has ended its start, for any other the step it is at.
 fn begin(row: &AgentRow) -> u64 {
     if has_ended(row.state) { row.started_at } else { row.since }
 }

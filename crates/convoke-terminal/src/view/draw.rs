@@ -1,23 +1,29 @@
-//! The whole picture: which part is drawn where, at which size. Every frame is drawn from what is seen now, and of every list only the rows
-//! that are on the screen.
+//! The whole picture: which part is drawn where, at which size. Every frame is drawn from what is seen now,
+//! and of every list only the rows that are on the screen.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::fleet::{AgentRow, PhaseRow};
+use convoke_view::{AgentRow, PhaseRow};
+
 use crate::text::Tone;
 
-use super::agents::Shown;
+use super::agents::{Share, Shown};
 use super::layout::{self, Boxes, Parts};
 use super::list::Rows;
 use super::page::{Look, draw_facts};
 use super::pager::Subject;
-use super::paint::{self, Pen};
+use super::paint::{self, RowWriter};
 use super::{FleetView, Frame, Pane, Seen, agents, findings, footer, header, mail, questions, tasks};
 
 impl FleetView {
     /// Draws everything, and says where the cursor stands if something is being written.
-    pub(super) fn draw_all(&mut self, seen: &Seen<'_>, area: Rect, buffer: &mut Buffer) -> Option<(u16, u16)> {
+    pub(super) fn draw_all(
+        &mut self,
+        seen: &Seen<'_>,
+        area: Rect,
+        buffer: &mut Buffer,
+    ) -> Option<(u16, u16)> {
         let area = area.intersection(buffer.area);
         paint::clear(buffer, area);
         self.frame = Frame::default();
@@ -25,7 +31,9 @@ impl FleetView {
         let text = match (&self.writing, &self.pending, &self.remark) {
             (Some(_), _, _) | (None, None, None) => None,
             (None, Some(pending), _) => Some((pending.question(), Tone::Warn)),
-            (None, None, Some((text, is_bad))) => Some((text.clone(), if *is_bad { Tone::Warn } else { Tone::Plain })),
+            (None, None, Some((text, is_bad))) => {
+                Some((text.clone(), if *is_bad { Tone::Warn } else { Tone::Plain }))
+            }
         };
         if let Some((text, _)) = text.as_ref().filter(|_| parts.footer.height > 0) {
             let more = footer::rows_of(text, area).saturating_sub(1);
@@ -47,7 +55,8 @@ impl FleetView {
         None
     }
 
-    /// Chooses what follows what happened last, and the first question of a list that was just opened.
+    /// Chooses the row in which something happened last, where the list follows that, and the first row of a
+    /// list that was just opened.
     fn settle(&mut self, front: &Rows<'_>) -> Option<usize> {
         let is_fresh = std::mem::take(&mut self.is_fresh);
         let follows = self.follows && !self.inside && self.pager.is_none();
@@ -61,21 +70,25 @@ impl FleetView {
         standing.settle(front)
     }
 
-    /// Draws the rows at the top, with one that says how lists are filtered if they are. Returns what is left of the body.
+    /// Draws the rows at the top, with one that says how lists are filtered if they are. Returns what is left
+    /// of the body.
     fn draw_top(&self, seen: &Seen<'_>, passing: usize, parts: &Parts, buffer: &mut Buffer) -> Rect {
         let run = self.run.as_ref().and_then(|run| seen.fleet.runs().iter().find(|row| row.id == *run));
-        let (pane, only, follows) = (self.pane, &self.only, self.follows);
+        let pane = self.pane;
+        let only = &self.only;
+        let follows = self.follows;
         let lists = header::Lists { pane, passing, only, run: run.map(|run| run.title.as_str()), follows };
         header::draw(buffer, parts.header, seen, &lists, parts.tabs.height > 0);
         if parts.tabs.height > 0 {
             header::draw_tabs(buffer, parts.tabs, seen, &lists);
         }
-        let (filter, body) = (header::filter(&lists), parts.body);
+        let filter = header::filter(&lists);
+        let body = parts.body;
         let is_list = !self.inside && self.pager.is_none() && self.help.is_none();
         if filter.is_empty() || !is_list || pane == Pane::Questions || body.height < 3 {
             return body;
         }
-        Pen::at(buffer, body, 0, seen.theme).put(&filter, Tone::Warn);
+        RowWriter::at(buffer, body, 0, seen.theme).put(&filter, Tone::Warn);
         Rect { y: body.y + 1, height: body.height - 1, ..body }
     }
 
@@ -94,7 +107,8 @@ impl FleetView {
         }
     }
 
-    /// A large screen: the agents on the left, the chosen one on the right, tasks, mail and findings below it.
+    /// A large screen: the agents on the left, the chosen one on the right, tasks, mail and findings below
+    /// it.
     fn draw_boxes(&mut self, seen: &Seen<'_>, front: &Rows<'_>, boxes: &Boxes, buffer: &mut Buffer) {
         self.frame.is_wide = true;
         let theme = seen.theme;
@@ -120,7 +134,9 @@ impl FleetView {
             let inner = paint::frame(buffer, boxes.page, "Turns", self.inside, theme);
             self.draw_page(seen, chosen, inner, buffer);
         }
-        for (pane, area) in [(Pane::Tasks, boxes.tasks), (Pane::Mail, boxes.mail), (Pane::Findings, boxes.findings)] {
+        for (pane, area) in
+            [(Pane::Tasks, boxes.tasks), (Pane::Mail, boxes.mail), (Pane::Findings, boxes.findings)]
+        {
             let has_keys = in_list && self.pane == pane;
             let inner = paint::frame(buffer, area, pane.name(), has_keys, theme);
             let others = (self.pane != pane).then(|| of_pane(self, pane));
@@ -139,9 +155,12 @@ impl FleetView {
         }
     }
 
-    /// The agent that is looked at; beside a list the chosen one, of which there may be nothing but its row yet.
+    /// The agent that is looked at; beside a list the chosen one, of which there may be nothing but its row
+    /// yet.
     fn draw_page(&mut self, seen: &Seen<'_>, chosen: Option<&AgentRow>, area: Rect, buffer: &mut Buffer) {
-        let (has_keys, theme, now) = (self.inside && self.pager.is_none(), seen.theme, seen.now);
+        let has_keys = self.inside && self.pager.is_none();
+        let theme = seen.theme;
+        let now = seen.now;
         let looked = self.looked.as_mut().filter(|looked| chosen.is_none_or(|row| row.id == *looked.agent()));
         match (looked, chosen) {
             (Some(looked), _) => {
@@ -153,7 +172,9 @@ impl FleetView {
                 let below = draw_facts(buffer, area, &row.id, &Look { row: Some(row), now, has_keys, theme });
                 paint::say_empty(buffer, below, "Enter reads its turns.", theme);
             }
-            (None, None) => paint::say_empty(buffer, area, "The turns of the chosen agent stand here.", theme),
+            (None, None) => {
+                paint::say_empty(buffer, area, "The turns of the chosen agent stand here.", theme)
+            }
         }
     }
 
@@ -174,7 +195,7 @@ impl FleetView {
             (Rows::Questions(asked), Some(at)) => {
                 let (list, between, below) = layout::question(area, asked.len());
                 let line = "─".repeat(usize::from(between.width));
-                Pen::at(buffer, between, 0, seen.theme).put(&line, Tone::Dim);
+                RowWriter::at(buffer, between, 0, seen.theme).put(&line, Tone::Dim);
                 if questions::draw_whole(buffer, below, &asked[at], seen.theme) {
                     self.frame.whole_question = Some(asked[at].id);
                 }
@@ -192,18 +213,27 @@ impl FleetView {
         };
         let at = chosen.and_then(|chosen| shown.iter().position(|row| *row == Shown::Agent(chosen)));
         // A heading right above the chosen row is seen with it.
-        let heading = at.and_then(|at| at.checked_sub(1)).filter(|at| matches!(shown[*at], Shown::Heading(_)));
+        let heading =
+            at.and_then(|at| at.checked_sub(1)).filter(|at| matches!(shown[*at], Shown::Heading(_)));
         let standing = &mut self.lists[pane.index()];
         if height > 1 {
             standing.scroll_to(heading, shown.len(), height);
         }
         let top = standing.scroll_to(at, shown.len(), height);
         let inner = paint::scroll_bar(buffer, area, shown.len(), top, seen.theme);
-        let phases = seen.fleet.phases();
-        for (row, item) in (0..).zip(shown.iter().skip(top).take(height)) {
-            draw_row(buffer, inner, row, rows, *item, &phases, seen);
+        let on_screen = || shown.iter().skip(top).take(height);
+        let share = match rows {
+            Rows::Agents(rows) => Share::of(on_screen().filter_map(|item| match item {
+                Shown::Agent(at) => rows.get(*at).map(|row| (*row, seen.fleet.last(row, seen.now))),
+                Shown::Heading(_) => None,
+            })),
+            _ => Share::default(),
+        };
+        let group = Group { rows, phases: &seen.fleet.phases(), share };
+        for (row, item) in (0..).zip(on_screen()) {
+            draw_row(buffer, inner, row, &group, *item, seen);
             if *item == Shown::Agent(chosen.unwrap_or(usize::MAX)) && (has_keys || pane == Pane::Agents) {
-                Pen::at(buffer, inner, row, seen.theme).put("›", Tone::Key);
+                RowWriter::at(buffer, inner, row, seen.theme).put("›", Tone::Key);
                 if has_keys {
                     paint::choose(buffer, inner, row, seen.theme);
                 }
@@ -229,15 +259,15 @@ impl FleetView {
     }
 }
 
-fn draw_row(
-    buffer: &mut Buffer,
-    area: Rect,
-    row: u16,
-    rows: &Rows<'_>,
-    item: Shown,
-    phases: &[PhaseRow],
-    seen: &Seen<'_>,
-) {
+/// What the rows of a list have in common.
+struct Group<'a> {
+    rows: &'a Rows<'a>,
+    phases: &'a [PhaseRow],
+    share: Share,
+}
+
+fn draw_row(buffer: &mut Buffer, area: Rect, row: u16, group: &Group<'_>, item: Shown, seen: &Seen<'_>) {
+    let Group { rows, phases, share } = *group;
     let at = match (item, rows) {
         (Shown::Heading(at), Rows::Agents(rows)) => {
             let name = &rows[at].phase;
@@ -247,10 +277,12 @@ fn draw_row(
         (Shown::Heading(_), _) => return,
         (Shown::Agent(at), _) => at,
     };
-    let mut pen = Pen::at(buffer, area, row, seen.theme);
+    let mut pen = RowWriter::at(buffer, area, row, seen.theme);
     pen.skip(1);
     match rows {
-        Rows::Agents(rows) => agents::draw(&mut pen, rows[at], &seen.fleet.last(rows[at], seen.now), seen.now),
+        Rows::Agents(rows) => {
+            agents::draw(&mut pen, rows[at], &seen.fleet.last(rows[at], seen.now), share, seen.now);
+        }
         Rows::Tasks(rows) => tasks::draw(&mut pen, rows[at]),
         Rows::Mail(rows) => mail::draw(&mut pen, rows[at], seen.now),
         Rows::Findings(rows) => findings::draw(&mut pen, rows[at]),

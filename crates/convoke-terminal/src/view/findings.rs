@@ -1,21 +1,20 @@
 //! Findings: one row each with its verdict, and all of one with its evidence.
 
 use convoke_kernel::Severity;
+use convoke_view::{FilePosition, FindingRow, VerdictWord};
 
-use crate::ask::Place;
-use crate::fleet::{FindingRow, VerdictWord};
 use crate::text::{Tone, text_columns};
 
-use super::paint::Pen;
+use super::paint::RowWriter;
 
 /// What is said where there is none.
 pub(super) const NONE: &str =
     "No findings. What workers report stands here, with its evidence and what verifiers made of it.";
 
 /// Draws a finding.
-pub(super) fn draw(pen: &mut Pen<'_>, row: &FindingRow) {
+pub(super) fn draw(pen: &mut RowWriter<'_>, row: &FindingRow) {
     let width = pen.room();
-    let (mark, tone) = look(row.verdict);
+    let (mark, tone) = look(row.verdict, row.severity);
     pen.field(mark, 1, tone);
     if width < 24 {
         pen.put(&row.claim, Tone::Plain);
@@ -35,7 +34,8 @@ pub(super) fn draw(pen: &mut Pen<'_>, row: &FindingRow) {
 
 /// All of a finding.
 pub(super) fn whole(row: &FindingRow) -> String {
-    let (severity, verdict) = (severity_word(row.severity), row.verdict.word());
+    let severity = severity_word(row.severity);
+    let verdict = row.verdict.word();
     let mut text = format!("{}\n\n{severity} · {verdict} · found by {}", row.claim, row.label);
     for (title, words) in [("Why", &row.reason), ("Evidence", &row.evidence)] {
         if !words.is_empty() {
@@ -52,7 +52,7 @@ pub(super) fn whole(row: &FindingRow) -> String {
 }
 
 /// A place in one word: `src/a.rs:12`.
-pub(super) fn place_text(place: &Place) -> String {
+pub(super) fn place_text(place: &FilePosition) -> String {
     let path = crate::text::shown(&place.path).replace('\n', "⏎");
     match place.line {
         Some(line) => format!("{path}:{line}"),
@@ -66,7 +66,8 @@ fn tail(text: &str, width: usize) -> String {
     if text_columns(text) <= width {
         return text.to_owned();
     }
-    let (mut kept, mut used) = (Vec::new(), 1);
+    let mut kept = Vec::new();
+    let mut used = 1;
     for part in text.graphemes(true).rev() {
         used += text_columns(part);
         if used > width {
@@ -95,11 +96,13 @@ fn severity_tone(severity: Severity) -> Tone {
     }
 }
 
-fn look(verdict: VerdictWord) -> (&'static str, Tone) {
+/// The mark and the tone of a finding. A confirmed defect is bad news and must not look like a success.
+fn look(verdict: VerdictWord, severity: Severity) -> (&'static str, Tone) {
     match verdict {
-        VerdictWord::Confirmed => ("✓", Tone::Good),
+        VerdictWord::Confirmed if severity >= Severity::Medium => ("!", Tone::Bad),
+        VerdictWord::Confirmed => ("!", Tone::Warn),
         VerdictWord::Uncertain => ("?", Tone::Warn),
         VerdictWord::Unverified => ("·", Tone::Dim),
-        VerdictWord::Refuted => ("✗", Tone::Bad),
+        VerdictWord::Refuted => ("-", Tone::Dim),
     }
 }

@@ -4,16 +4,15 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use convoke_kernel::{AgentId, Role, RunId};
+use convoke_view::{AgentRow, AgentState, FilePosition};
 
-use crate::ask::Place;
-use crate::fleet::{AgentRow, AgentState};
+use crate::screen_update::About;
 use crate::text::{Theme, Tone, cut, text_columns};
-use crate::told::About;
 
 use super::findings::place_text;
 use super::list::Rows;
 use super::pager::Subject;
-use super::paint::{Pen, narrow};
+use super::paint::{RowWriter, narrow};
 use super::{FleetView, Pane, Seen, wrap};
 
 /// Something that is done only if the person says so with the next key.
@@ -22,7 +21,7 @@ pub(super) enum Pending {
     Stop(AgentId, String),
     RetryRun(RunId, String),
     /// One of several places.
-    Open(Vec<Place>),
+    Open(Vec<FilePosition>),
 }
 
 /// A key and what it does.
@@ -34,7 +33,8 @@ impl Pending {
             Self::Stop(_, label) => format!("stop \"{}\"? y/n", cut(label, 40)),
             Self::RetryRun(_, title) => format!("try again what failed in \"{}\"? y/n", cut(title, 40)),
             Self::Open(places) => {
-                let numbered = (1..=9).zip(places).map(|(number, place)| format!("{number} {}", place_text(place)));
+                let numbered =
+                    (1..=9).zip(places).map(|(number, place)| format!("{number} {}", place_text(place)));
                 format!("open which? {}", numbered.collect::<Vec<_>>().join("  "))
             }
         }
@@ -48,7 +48,7 @@ pub(super) fn draw_text(buffer: &mut Buffer, area: Rect, text: &str, tone: Tone,
         let Some(range) = rows.get(usize::from(row)) else { return };
         // The last row there is room for takes the rest, so that the mark says that something is missing.
         let end = if row + 1 == area.height { text.len() } else { range.end };
-        Pen::at(buffer, area, row, theme).put(text[range.start..end].trim_end(), tone);
+        RowWriter::at(buffer, area, row, theme).put(text[range.start..end].trim_end(), tone);
     }
 }
 
@@ -63,7 +63,7 @@ pub(super) fn draw_keys(buffer: &mut Buffer, area: Rect, hints: &[Hint], back: &
     let ends: [Hint; 2] = [("?", "help"), ("q", back)];
     let width = |hint: &Hint| text_columns(hint.0) + 1 + text_columns(hint.1) + 2;
     let mut room = usize::from(area.width).saturating_sub(ends.iter().map(width).sum::<usize>() - 2);
-    let mut pen = Pen::at(buffer, area, 0, theme);
+    let mut pen = RowWriter::at(buffer, area, 0, theme);
     let fitting = hints.iter().filter(|hint| {
         let fits = width(hint) <= room;
         room -= if fits { width(hint) } else { 0 };
@@ -76,7 +76,12 @@ pub(super) fn draw_keys(buffer: &mut Buffer, area: Rect, hints: &[Hint], back: &
 
 impl FleetView {
     /// The keys that work now, the most important first, and what `q` does.
-    pub(super) fn hints(&self, front: &Rows<'_>, chosen: Option<usize>, seen: &Seen<'_>) -> (Vec<Hint>, &'static str) {
+    pub(super) fn hints(
+        &self,
+        front: &Rows<'_>,
+        chosen: Option<usize>,
+        seen: &Seen<'_>,
+    ) -> (Vec<Hint>, &'static str) {
         if self.help.is_some() {
             return (vec![("↑↓", "scroll")], "back");
         }
@@ -178,13 +183,15 @@ fn agent_hints(row: &AgentRow) -> Vec<Hint> {
     }
     match row.state {
         AgentState::Failed | AgentState::Stopped => hints.push(("r", "retry")),
-        AgentState::Asks | AgentState::Running | AgentState::Waiting | AgentState::Resting => hints.push(("s", "stop")),
+        AgentState::Asks | AgentState::Running | AgentState::Waiting | AgentState::Resting => {
+            hints.push(("s", "stop"))
+        }
         AgentState::Done => {}
     }
     hints
 }
 
-/// Only those who live on read mail.
+/// Only the lead and teammates read mail.
 pub(super) fn takes_messages(role: Role) -> bool {
     matches!(role, Role::Lead | Role::Teammate)
 }

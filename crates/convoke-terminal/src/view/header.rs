@@ -1,13 +1,14 @@
-//! The rows at the top: which session this is, what it has spent and how it stands, and the lists there are. What does not fit is left out
-//! from the least important on.
+//! The rows at the top: which session this is, what it has spent and how it stands, and the lists there are.
+//! What does not fit is left out from the least important on.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::fleet::Only;
+use convoke_view::RowFilter;
+
 use crate::text::{Tone, cut, dollars, shown, text_columns};
 
-use super::paint::Pen;
+use super::paint::RowWriter;
 use super::{Pane, Seen};
 
 /// What is shown of the lists.
@@ -15,7 +16,7 @@ pub(super) struct Lists<'a> {
     pub(super) pane: Pane,
     /// How many rows of the list in front pass the filter.
     pub(super) passing: usize,
-    pub(super) only: &'a Only,
+    pub(super) only: &'a RowFilter,
     /// The run that is looked at, by its title.
     pub(super) run: Option<&'a str>,
     pub(super) follows: bool,
@@ -24,7 +25,7 @@ pub(super) struct Lists<'a> {
 /// Draws the first row. Without a row of tabs it says which list this is too.
 pub(super) fn draw(buffer: &mut Buffer, area: Rect, seen: &Seen<'_>, lists: &Lists<'_>, has_tabs: bool) {
     let width = usize::from(area.width);
-    let mut pen = Pen::at(buffer, area, 0, seen.theme);
+    let mut pen = RowWriter::at(buffer, area, 0, seen.theme);
     let (figures, between) = if has_tabs {
         (fitting(figures(seen), width.saturating_sub(24), 3), " · ")
     } else {
@@ -49,9 +50,10 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, seen: &Seen<'_>, lists: &Lis
 
 /// Draws the row of lists.
 pub(super) fn draw_tabs(buffer: &mut Buffer, area: Rect, seen: &Seen<'_>, lists: &Lists<'_>) {
-    let mut pen = Pen::at(buffer, area, 0, seen.theme);
+    let mut pen = RowWriter::at(buffer, area, 0, seen.theme);
     for (number, pane) in (1..).zip(Pane::ALL) {
-        let (total, is_front) = (total(pane, seen), pane == lists.pane);
+        let total = total(pane, seen);
+        let is_front = pane == lists.pane;
         let passing = if is_front { of(lists.passing, total) } else { total.to_string() };
         let asks = pane == Pane::Questions && total > 0;
         let tone = match (is_front, asks) {
@@ -122,7 +124,8 @@ fn about(seen: &Seen<'_>, room: usize) -> String {
 fn figures(seen: &Seen<'_>) -> Vec<(String, Tone)> {
     let mut all = Vec::new();
     if let Some(ledger) = seen.fleet.ledger() {
-        let (spent, caps) = (ledger.confirmed(), ledger.caps());
+        let spent = ledger.confirmed();
+        let caps = ledger.caps();
         all.push((spend(spent.nano, caps.nano, " of "), Tone::Plain));
         let unconfirmed = ledger.unconfirmed().nano;
         if unconfirmed > 0 {
@@ -169,7 +172,8 @@ fn short_figures(seen: &Seen<'_>) -> Vec<(String, Tone)> {
         all.push((spend(ledger.spent().nano, ledger.caps().nano, "/"), Tone::Plain));
     }
     let (running, failed, done) = standing(seen);
-    for (number, mark, tone) in [(running, '▸', Tone::Busy), (failed, '✗', Tone::Bad), (done, '✓', Tone::Dim)] {
+    for (number, mark, tone) in [(running, '▸', Tone::Busy), (failed, '✗', Tone::Bad), (done, '✓', Tone::Dim)]
+    {
         if number > 0 {
             all.push((format!("{number}{mark}"), tone));
         }
@@ -187,16 +191,16 @@ fn spend(spent: u64, cap: Option<u64>, of: &str) -> String {
 /// How many run, failed and are done.
 fn standing(seen: &Seen<'_>) -> (usize, usize, usize) {
     let phases = seen.fleet.phases();
-    let sum = |figure: fn(&crate::fleet::PhaseRow) -> usize| phases.iter().map(figure).sum();
+    let sum = |figure: fn(&convoke_view::PhaseRow) -> usize| phases.iter().map(figure).sum();
     (seen.fleet.running(), sum(|phase| phase.failed), sum(|phase| phase.done))
 }
 
 fn total(pane: Pane, seen: &Seen<'_>) -> usize {
     match pane {
         Pane::Agents => seen.fleet.phases().iter().map(|phase| phase.total).sum(),
-        Pane::Tasks => seen.fleet.tasks(&Only::default()).len(),
-        Pane::Mail => seen.fleet.letters(&Only::default()).len(),
-        Pane::Findings => seen.fleet.findings(&Only::default()).len(),
+        Pane::Tasks => seen.fleet.tasks(&RowFilter::default()).len(),
+        Pane::Mail => seen.fleet.letters(&RowFilter::default()).len(),
+        Pane::Findings => seen.fleet.findings(&RowFilter::default()).len(),
         Pane::Questions => seen.questions.len(),
     }
 }
@@ -205,7 +209,7 @@ fn of(passing: usize, total: usize) -> String {
     if passing == total { total.to_string() } else { format!("{passing} of {total}") }
 }
 
-fn put_all(pen: &mut Pen<'_>, texts: &[(String, Tone)], between: &str) {
+fn put_all(pen: &mut RowWriter<'_>, texts: &[(String, Tone)], between: &str) {
     for (at, (text, tone)) in texts.iter().enumerate() {
         if at > 0 {
             pen.put(between, Tone::Dim);

@@ -28,6 +28,8 @@ const KEYS: [(&str, &str); 20] = [
 
 /// Help as a text.
 pub(super) fn pager() -> Pager {
-    let lines = KEYS.iter().map(|(key, what)| if key.is_empty() { String::new() } else { format!("{key:<10} {what}") });
+    let lines = KEYS
+        .iter()
+        .map(|(key, what)| if key.is_empty() { String::new() } else { format!("{key:<10} {what}") });
     Pager::new(Subject::Other, "Keys", lines.collect::<Vec<_>>().join("\n"), Vec::new())
 }

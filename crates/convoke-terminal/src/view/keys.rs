@@ -1,9 +1,11 @@
-//! What each key means, depending on where one is: a line that is written, a question of yes or no, help, a text, an agent, a list.
+//! What each key means, depending on where one is: a line that is written, a question of yes or no, help, a
+//! text, an agent, a list.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use crate::ask::{Answer, Ask};
-use crate::fleet::{AgentState, Only};
+use convoke_view::{AgentState, RowFilter};
+
+use crate::user_action::{Answer, UserAction};
 
 use super::footer::Pending;
 use super::help;
@@ -121,8 +123,8 @@ impl FleetView {
         }
         match (key.code, letter(key)) {
             (KeyCode::Enter | KeyCode::Right, _) => self.go_in(seen),
-            (KeyCode::Esc, _) if self.only != Only::default() || self.run.is_some() => {
-                (self.only, self.run) = (Only::default(), None);
+            (KeyCode::Esc, _) if self.only != RowFilter::default() || self.run.is_some() => {
+                (self.only, self.run) = (RowFilter::default(), None);
                 Did::Changed
             }
             (KeyCode::Esc, _) | (_, Some('q')) => Did::Leaves,
@@ -174,9 +176,11 @@ impl FleetView {
         Did::Changed
     }
 
-    /// Moves in the list. Whoever moves does not follow any more. Where the chosen agent is shown beside the list, it is asked for.
+    /// Moves in the list, which then no longer follows what happened last. Where the chosen agent is shown
+    /// beside the list, its history is asked for.
     fn step(&mut self, way: Move, seen: &Seen<'_>) -> Did {
-        let (rows, height) = (self.rows(seen), self.frame.height);
+        let rows = self.rows(seen);
+        let height = self.frame.height;
         let standing = self.standing();
         let at = match standing.settle(&rows) {
             Some(at) => way.from(at, rows.len(), height),
@@ -196,7 +200,10 @@ impl FleetView {
         if runs.is_empty() {
             return self.says("No run of a workflow has begun.");
         }
-        let next = self.run.as_ref().map_or(Some(0), |run| runs.iter().position(|row| row.id == *run).map(|at| at + 1));
+        let next = self
+            .run
+            .as_ref()
+            .map_or(Some(0), |run| runs.iter().position(|row| row.id == *run).map(|at| at + 1));
         self.run = next.and_then(|at| runs.get(at)).map(|row| row.id.clone());
         Did::Changed
     }
@@ -243,14 +250,14 @@ impl FleetView {
                 if is_there { Did::Changed } else { self.says("This text is not here.") }
             }
             Purpose::Message { .. } if is_blank => self.says("Nothing was written, so nothing is sent."),
-            Purpose::Message { to, .. } => Did::Wants(Ask::Message { to, text }),
+            Purpose::Message { to, .. } => Did::Wants(UserAction::Message { to, text }),
             Purpose::Words(_) if is_blank => self.says("Nothing was written, so nothing is answered."),
             Purpose::Words(question) if seen.questions.iter().all(|asking| asking.id != question) => {
                 self.says("This question needs no answer any more.")
             }
             Purpose::Words(question) => {
                 self.answered();
-                Did::Wants(Ask::Answer { question, answer: Answer::Text(text) })
+                Did::Wants(UserAction::Answer { question, answer: Answer::Text(text) })
             }
         }
     }
@@ -259,11 +266,11 @@ impl FleetView {
 /// What comes of what was pending. Any key but the one that is asked for means no.
 fn decide(pending: Pending, key: KeyEvent) -> Did {
     match (pending, letter(key)) {
-        (Pending::Stop(agent, _), Some('y')) => Did::Wants(Ask::StopAgent(agent)),
-        (Pending::RetryRun(run, _), Some('y')) => Did::Wants(Ask::RetryRun(run)),
+        (Pending::Stop(agent, _), Some('y')) => Did::Wants(UserAction::StopAgent(agent)),
+        (Pending::RetryRun(run, _), Some('y')) => Did::Wants(UserAction::RetryRun(run)),
         (Pending::Open(places), Some(digit @ '1'..='9')) => {
             match places.into_iter().nth(digit as usize - '1' as usize) {
-                Some(place) => Did::Wants(Ask::Edit(place)),
+                Some(place) => Did::Wants(UserAction::Edit(place)),
                 None => Did::Changed,
             }
         }
@@ -281,8 +288,8 @@ fn letter(key: KeyEvent) -> Option<char> {
 
 fn movement(key: KeyEvent) -> Option<Move> {
     match (key.code, letter(key)) {
-        (KeyCode::Down, _) | (_, Some('j')) => Some(Move::By(1)),
-        (KeyCode::Up, _) | (_, Some('k')) => Some(Move::By(-1)),
+        (KeyCode::Down, _) | (_, Some('j')) => Some(Move::AnswerMethod(1)),
+        (KeyCode::Up, _) | (_, Some('k')) => Some(Move::AnswerMethod(-1)),
         (KeyCode::PageDown, _) => Some(Move::Screens(1)),
         (KeyCode::PageUp, _) => Some(Move::Screens(-1)),
         (KeyCode::Home, _) => Some(Move::Home),

@@ -1,4 +1,5 @@
-//! Where everything stands at which size. Arithmetic alone: it draws nothing and knows nothing of what is shown.
+//! Where everything stands at which size. Arithmetic alone: it draws nothing and knows nothing of what is
+//! shown.
 
 use ratatui::layout::{Constraint, Layout, Rect};
 
@@ -29,7 +30,12 @@ pub(super) fn parts(area: Rect, is_writing: bool) -> Parts {
     let footer = u16::from(area.height >= 2 || is_writing);
     let header = u16::from(area.height >= 3);
     let tabs = u16::from(area.height >= 14 && area.width >= 60);
-    let rows = [Constraint::Length(header), Constraint::Length(tabs), Constraint::Fill(1), Constraint::Length(footer)];
+    let rows = [
+        Constraint::Length(header),
+        Constraint::Length(tabs),
+        Constraint::Fill(1),
+        Constraint::Length(footer),
+    ];
     let [header, tabs, body, footer] = Layout::vertical(rows).areas(area);
     Parts { header, tabs, body, footer }
 }

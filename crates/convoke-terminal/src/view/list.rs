@@ -1,12 +1,12 @@
-//! The rows of a list and where one stands in them. The chosen row is known by what it is, not by its number, so that it stays the same one
-//! when others come before it.
+//! The rows of a list and where one stands in them. The chosen row is known by what it is, not by its number,
+//! so that it stays the same one when others come before it.
 
 use std::borrow::Cow;
 
 use convoke_kernel::RunId;
+use convoke_view::{AgentRow, FindingRow, LetterRow, RowFilter, TaskRow};
 
-use crate::fleet::{AgentRow, FindingRow, LetterRow, Only, TaskRow};
-use crate::told::Asking;
+use crate::screen_update::Asking;
 
 use super::{Pane, Seen};
 
@@ -21,7 +21,7 @@ pub(super) enum Rows<'a> {
 
 impl<'a> Rows<'a> {
     /// The rows of a list. Questions are never filtered: none is overlooked.
-    pub(super) fn of(pane: Pane, seen: &Seen<'a>, only: &Only, run: Option<&RunId>) -> Self {
+    pub(super) fn of(pane: Pane, seen: &Seen<'a>, only: &RowFilter, run: Option<&RunId>) -> Self {
         let fleet = seen.fleet;
         match pane {
             Pane::Agents => {
@@ -56,7 +56,9 @@ impl<'a> Rows<'a> {
             Self::Agents(rows) => rows[at].id.as_str().into(),
             Self::Tasks(rows) => rows[at].id.as_str().into(),
             Self::Mail(rows) => rows[at].id.as_str().into(),
-            Self::Findings(rows) => format!("{}\n{}\n{}", rows[at].run, rows[at].label, rows[at].claim).into(),
+            Self::Findings(rows) => {
+                format!("{}\n{}\n{}", rows[at].run, rows[at].label, rows[at].claim).into()
+            }
             Self::Questions(rows) => rows[at].id.to_string().into(),
         }
     }
@@ -82,8 +84,8 @@ pub(super) struct Standing {
 }
 
 impl Standing {
-    /// The number of the chosen row. If it has gone, the one in its place is chosen; among questions none is, so that nobody
-    /// answers one for another.
+    /// The number of the chosen row. If it has gone, the one in its place is chosen; among questions none is,
+    /// so that an answer never goes to another question.
     pub(super) fn settle(&mut self, rows: &Rows<'_>) -> Option<usize> {
         let len = rows.len();
         let found = self.chosen.as_deref().and_then(|chosen| {
@@ -113,7 +115,8 @@ impl Standing {
         self.chosen = None;
     }
 
-    /// Scrolls no further than it takes to see this row of the screen, of so many, and gives the first that is drawn.
+    /// Scrolls no further than it takes to see this row of the screen, of so many, and gives the first that
+    /// is drawn.
     pub(super) fn scroll_to(&mut self, row: Option<usize>, all: usize, height: usize) -> usize {
         scroll(&mut self.top, row, all, height)
     }
@@ -131,7 +134,7 @@ pub(super) fn scroll(top: &mut usize, row: Option<usize>, all: usize, height: us
 /// A way to move through rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Move {
-    By(isize),
+    AnswerMethod(isize),
     Screens(isize),
     Home,
     End,
@@ -143,7 +146,7 @@ impl Move {
         let last = all.saturating_sub(1);
         let screen = isize::try_from(height.saturating_sub(1).max(1)).unwrap_or(isize::MAX);
         match self {
-            Self::By(steps) => at.saturating_add_signed(steps).min(last),
+            Self::AnswerMethod(steps) => at.saturating_add_signed(steps).min(last),
             Self::Screens(screens) => at.saturating_add_signed(screens.saturating_mul(screen)).min(last),
             Self::Home => 0,
             Self::End => last,

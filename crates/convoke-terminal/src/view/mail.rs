@@ -1,18 +1,19 @@
-//! Letters: one row each, and all of one. Looking at a letter here takes it from nobody.
+//! Letters: one row each, and all of one. Looking at a letter here does not deliver it to its reader.
 
-use crate::fleet::{Fleet, LetterRow};
+use convoke_view::{Fleet, LetterRow};
+
 use crate::text::{Tone, seconds};
 
-use super::paint::{Pen, short_time};
+use super::paint::{RowWriter, short_time};
 
 /// What is said where there is none.
 pub(super) const NONE: &str = "No letters. What teammates and the lead write to each other stands here.";
 
-/// What is said in the place of a text that nobody has read.
+/// What stands in the place of a text that its reader has not read.
 const UNREAD: &str = "(not read yet)";
 
 /// Draws a letter.
-pub(super) fn draw(pen: &mut Pen<'_>, row: &LetterRow, now: u64) {
+pub(super) fn draw(pen: &mut RowWriter<'_>, row: &LetterRow, now: u64) {
     let width = pen.room();
     let (mark, tone) = if row.read { (" ", Tone::Plain) } else { ("●", Tone::Warn) };
     pen.field(mark, 1, tone);
@@ -23,7 +24,11 @@ pub(super) fn draw(pen: &mut Pen<'_>, row: &LetterRow, now: u64) {
         return;
     }
     let text = width - 2 - 25 - 9 - 7 - 7;
-    pen.field(&names, 24, Tone::Strong).field(row.kind, 8, Tone::Dim).field(first_line(row), text, Tone::Plain);
+    pen.field(&names, 24, Tone::Strong).field(row.kind, 8, Tone::Dim).field(
+        first_line(row),
+        text,
+        Tone::Plain,
+    );
     pen.field(if row.read { "read" } else { "unread" }, 6, tone);
     pen.right(&short_time(Fleet::since(now, row.at)), 6, Tone::Dim);
 }

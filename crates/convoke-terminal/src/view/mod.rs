@@ -1,5 +1,6 @@
-//! The fleet view: phases, agents, tasks, mail, findings and questions on the whole screen; from a run to an agent to its turns, commands and
-//! outputs. It holds what is chosen, filtered and followed, and nothing that has happened.
+//! The fleet view: phases, agents, tasks, mail, findings and questions on the whole screen; from a run to an
+//! agent to its turns, commands and outputs. It holds what is chosen, filtered and followed, and nothing that
+//! has happened.
 
 mod acts;
 mod agents;
@@ -29,11 +30,11 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use convoke_kernel::{AgentId, Event, RunId};
+use convoke_view::{Fleet, RowFilter};
 
-use crate::ask::Ask;
-use crate::fleet::{Fleet, Only};
+use crate::screen_update::{Asking, Facts};
 use crate::text::{Theme, shown};
-use crate::told::{Asking, Facts};
+use crate::user_action::UserAction;
 
 use footer::Pending;
 use list::{Rows, Standing};
@@ -46,7 +47,7 @@ use prompt::Prompt;
 pub(crate) struct FleetView {
     pane: Pane,
     lists: [Standing; 5],
-    only: Only,
+    only: RowFilter,
     run: Option<RunId>,
     /// Whether the row in which something happened last is chosen.
     follows: bool,
@@ -85,7 +86,7 @@ pub(crate) enum Did {
     /// The picture changed.
     Changed,
     /// The person wants this.
-    Wants(Ask),
+    Wants(UserAction),
     /// Back to the session.
     Leaves,
 }
@@ -176,9 +177,9 @@ impl FleetView {
         self.draw_all(seen, area, buffer)
     }
 
-    /// What should be read to draw what is chosen: on a large screen the history of the chosen agent. To be asked after a frame; it asks
-    /// for one history at a time, however fast the choice moves.
-    pub(crate) fn wants(&mut self) -> Option<Ask> {
+    /// What should be read to draw what is chosen: on a large screen the history of the chosen agent. To be
+    /// asked after a frame; it asks for one history at a time, however fast the choice moves.
+    pub(crate) fn wants(&mut self) -> Option<UserAction> {
         let is_reading = self.looked.as_ref().is_some_and(|looked| !looked.is_read());
         if self.inside || self.pager.is_some() || is_reading {
             return None;

@@ -1,17 +1,17 @@
-//! One agent: what it is, and everything that happened to it by turns. It keeps the page as long as somebody looks, and where one stands in
-//! it; what the page says is folded elsewhere.
+//! One agent: what it is, and everything that happened to it by turns. It keeps the page as long as the
+//! person looks at it, and the entry that is chosen; what the page says is folded elsewhere.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use convoke_kernel::{AgentId, Event};
+use convoke_view::{AgentRow, Entry, EntryKind, Fleet, Page};
 
-use crate::fleet::{AgentRow, Entry, EntryKind, Fleet, Page};
 use crate::text::{Theme, Tone, count, cut, dollars, seconds, text_columns, tokens};
 
 use super::agents::{has_ended, role_word, tone};
 use super::list::{Move, scroll};
-use super::paint::{self, Pen, narrow};
+use super::paint::{self, RowWriter, narrow};
 
 /// An agent that is looked at.
 #[derive(Debug)]
@@ -29,7 +29,9 @@ pub(super) struct Looked {
 
 impl Looked {
     pub(super) fn new(agent: AgentId) -> Self {
-        let (page, meanwhile, needle) = (Page::new(agent), Vec::new(), String::new());
+        let page = Page::new(agent);
+        let meanwhile = Vec::new();
+        let needle = String::new();
         Self { page, is_read: false, meanwhile, chosen: 0, top: 0, height: 0, follows: true, needle }
     }
 
@@ -79,7 +81,7 @@ impl Looked {
         self.chosen
     }
 
-    /// Moves. Whoever goes to the end follows what comes; whoever goes elsewhere stays there.
+    /// Moves. At the last entry the page follows what comes; at any other entry it stays there.
     pub(super) fn step(&mut self, way: Move) {
         let all = self.page.entries.len();
         self.chosen = way.from(self.chosen, all, self.height);
@@ -117,7 +119,12 @@ impl Looked {
             return paint::say_empty(buffer, area, "reading…", look.theme);
         }
         if entries.is_empty() {
-            return paint::say_empty(buffer, area, "Nothing has happened to it yet. Its turns stand here.", look.theme);
+            return paint::say_empty(
+                buffer,
+                area,
+                "Nothing has happened to it yet. Its turns stand here.",
+                look.theme,
+            );
         }
         let top = scroll(&mut self.top, Some(self.chosen), entries.len(), self.height);
         let inner = paint::scroll_bar(buffer, area, entries.len(), top, look.theme);
@@ -126,7 +133,7 @@ impl Looked {
             // A turn is named where it begins, and on the first row in any case.
             let is_named = at == top || entries[at - 1].turn != entry.turn;
             let is_chosen = at == self.chosen && look.has_keys;
-            let mut pen = Pen::at(buffer, inner, row, look.theme);
+            let mut pen = RowWriter::at(buffer, inner, row, look.theme);
             pen.put(if is_chosen { "›" } else { " " }, Tone::Key);
             draw_entry(&mut pen, entry, is_named);
             if is_chosen {
@@ -141,9 +148,12 @@ impl Looked {
             return false;
         }
         let has_it = |entry: &Entry| {
-            [&entry.title, &entry.came_to, &entry.body].iter().any(|text| text.to_lowercase().contains(&self.needle))
+            [&entry.title, &entry.came_to, &entry.body]
+                .iter()
+                .any(|text| text.to_lowercase().contains(&self.needle))
         };
-        let found = (0..all).map(|number| (from + number * step) % all).find(|at| has_it(&self.page.entries[*at]));
+        let found =
+            (0..all).map(|number| (from + number * step) % all).find(|at| has_it(&self.page.entries[*at]));
         if let Some(at) = found {
             (self.chosen, self.follows) = (at, false);
         }
@@ -173,11 +183,11 @@ pub(super) fn draw_facts(buffer: &mut Buffer, area: Rect, agent: &AgentId, look:
     };
     let below = Rect { y: area.y + rows, height: area.height - rows, ..area };
     let Some(row) = look.row.filter(|_| rows > 0) else {
-        Pen::at(buffer, Rect { height: rows, ..area }, 0, look.theme).put(agent.as_str(), Tone::Strong);
+        RowWriter::at(buffer, Rect { height: rows, ..area }, 0, look.theme).put(agent.as_str(), Tone::Strong);
         return below;
     };
     let tone = tone(row.state);
-    let mut pen = Pen::at(buffer, area, 0, look.theme);
+    let mut pen = RowWriter::at(buffer, area, 0, look.theme);
     pen.field(row.state.mark().encode_utf8(&mut [0; 4]), 1, tone);
     let doing = match has_ended(row.state) {
         true => format!("{} after {}", row.state.word(), seconds(Fleet::since(row.since, row.started_at))),
@@ -189,16 +199,17 @@ pub(super) fn draw_facts(buffer: &mut Buffer, area: Rect, agent: &AgentId, look:
     pen.put(&cut(&row.label, label), Tone::Strong).put(&facts, tone);
     if rows > 1 {
         let price = dollars(row.cost_nano);
-        let (turns, commands) = (count(row.turns, "turn"), count(row.commands, "command"));
+        let turns = count(row.turns, "turn");
+        let commands = count(row.commands, "command");
         let used = tokens(row.tokens);
         let figures = format!("{turns} · {commands} · {used} tokens · {price} · {} · {}", row.model, row.id);
-        Pen::at(buffer, area, 1, look.theme).skip(2).put(&figures, Tone::Dim);
+        RowWriter::at(buffer, area, 1, look.theme).skip(2).put(&figures, Tone::Dim);
     }
     below
 }
 
 /// Draws an entry: its turn, what it is, its title and what it came to.
-fn draw_entry(pen: &mut Pen<'_>, entry: &Entry, is_named: bool) {
+fn draw_entry(pen: &mut RowWriter<'_>, entry: &Entry, is_named: bool) {
     let width = pen.room();
     let (short, long) = match entry.turn {
         0 => (String::new(), "before".to_owned()),
@@ -210,7 +221,8 @@ fn draw_entry(pen: &mut Pen<'_>, entry: &Entry, is_named: bool) {
     }
     let (mark, tone) = look(entry);
     pen.field(mark, 1, tone);
-    let came_to = if entry.came_to.is_empty() && entry.kind == EntryKind::Call { "running" } else { &entry.came_to };
+    let came_to =
+        if entry.came_to.is_empty() && entry.kind == EntryKind::Call { "running" } else { &entry.came_to };
     let room = pen.room();
     let most = if width < 40 { room / 3 } else { room * 2 / 5 };
     let end = text_columns(came_to).min(most);

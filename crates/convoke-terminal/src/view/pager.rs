@@ -1,15 +1,17 @@
-//! One text in full, to be scrolled and searched. It shows what it was given and knows nothing of where that came from.
+//! One text in full, to be scrolled and searched. It shows what it was given and knows nothing of where that
+//! came from.
 
 use std::ops::Range;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::ask::Place;
+use convoke_view::FilePosition;
+
 use crate::text::{Theme, Tone, text_columns};
 
 use super::list::Move;
-use super::paint::{self, Pen, narrow};
+use super::paint::{self, RowWriter, narrow};
 use super::wrap;
 
 /// What a text belongs to.
@@ -27,7 +29,7 @@ pub(super) enum Subject {
 #[derive(Debug)]
 pub(super) struct Pager {
     pub(super) subject: Subject,
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<FilePosition>,
     title: String,
     body: String,
     needle: String,
@@ -43,15 +45,30 @@ pub(super) struct Pager {
 }
 
 impl Pager {
-    pub(super) fn new(subject: Subject, title: &str, body: String, places: Vec<Place>) -> Self {
-        let (needle, hits, rows) = (String::new(), Vec::new(), Vec::new());
+    pub(super) fn new(subject: Subject, title: &str, body: String, places: Vec<FilePosition>) -> Self {
+        let needle = String::new();
+        let hits = Vec::new();
+        let rows = Vec::new();
         let title = title.to_owned();
         // Where there is nothing more, the title is all there is.
         let body = if body.trim().is_empty() { title.clone() } else { body };
-        Self { subject, places, title, body, needle, hits, hit: 0, top: 0, width: 0, height: 0, rows, seen: 0 }
+        Self {
+            subject,
+            places,
+            title,
+            body,
+            needle,
+            hits,
+            hit: 0,
+            top: 0,
+            width: 0,
+            height: 0,
+            rows,
+            seen: 0,
+        }
     }
 
-    /// The text has become another one: a command has put out more. Whoever stood at its end stays there.
+    /// The text has changed: a command has put out more. A pager that showed the end goes on showing it.
     pub(super) fn update(&mut self, body: &str) {
         if self.body == body {
             return;
@@ -136,13 +153,15 @@ impl Pager {
         paint::scroll_bar(buffer, below, self.rows.len(), self.top, theme);
         let current = self.hit_row();
         for (at, range) in self.rows.iter().enumerate().skip(self.top).take(self.height) {
-            let (text, row) = (self.body[range.clone()].trim_end_matches(' '), narrow(at - self.top));
+            let text = self.body[range.clone()].trim_end_matches(' ');
+            let row = narrow(at - self.top);
             let inner = Rect { width: narrow(self.width), ..below };
-            Pen::at(buffer, inner, row, theme).put(text, Tone::Plain);
+            RowWriter::at(buffer, inner, row, theme).put(text, Tone::Plain);
             if current == Some(at) {
                 paint::choose(buffer, inner, row, theme);
             } else if let Some((before, length)) = find(text, &self.needle) {
-                let spot = Rect { x: inner.x + narrow(before), y: inner.y + row, width: narrow(length), height: 1 };
+                let spot =
+                    Rect { x: inner.x + narrow(before), y: inner.y + row, width: narrow(length), height: 1 };
                 buffer.set_style(spot.intersection(inner), paint::found(theme));
             }
         }
@@ -157,11 +176,9 @@ impl Pager {
         }
         let room = usize::from(area.width);
         let right = text_columns(&place).min(room.saturating_sub(10));
-        Pen::at(buffer, area, 0, theme).field(&self.title, room.saturating_sub(right + 1), Tone::Strong).right(
-            &place,
-            right,
-            Tone::Dim,
-        );
+        RowWriter::at(buffer, area, 0, theme)
+            .field(&self.title, room.saturating_sub(right + 1), Tone::Strong)
+            .right(&place, right, Tone::Dim);
     }
 
     fn last_top(&self) -> usize {
@@ -207,7 +224,8 @@ fn find(row: &str, needle: &str) -> Option<(usize, usize)> {
     let lower = row.to_lowercase();
     let at = if needle.is_empty() { None } else { lower.find(needle) }?;
     // Letters that take another number of bytes in lower case move what follows; then the whole row is meant.
-    let is_same = lower.len() == row.len() && row.is_char_boundary(at) && row.is_char_boundary(at + needle.len());
+    let is_same =
+        lower.len() == row.len() && row.is_char_boundary(at) && row.is_char_boundary(at + needle.len());
     Some(match is_same {
         true => (text_columns(&row[..at]), text_columns(&row[at..at + needle.len()])),
         false => (0, text_columns(row)),

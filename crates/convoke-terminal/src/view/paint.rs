@@ -1,5 +1,6 @@
-//! Writing on a buffer: rows from left to right, columns that begin where they are meant to, scroll bars and frames. Every text is measured
-//! as the terminal measures it and cut with a mark, so that nothing leaves its place and no wide character is torn.
+//! Writing on a buffer: rows from left to right, columns that begin where they are meant to, scroll bars and
+//! frames. Every text is measured as the terminal measures it and cut with a mark, so that nothing leaves its
+//! place and no wide character is torn.
 
 use std::time::Duration;
 
@@ -7,12 +8,14 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::Line;
-use ratatui::widgets::{Block, BorderType, Scrollbar, ScrollbarOrientation, ScrollbarState, StatefulWidget, Widget};
+use ratatui::widgets::{
+    Block, BorderType, Scrollbar, ScrollbarOrientation, ScrollbarState, StatefulWidget, Widget,
+};
 
 use crate::text::{Theme, Tone, cut, text_columns};
 
 /// A row that is written from left to right and never beyond its end.
-pub(super) struct Pen<'a> {
+pub(super) struct RowWriter<'a> {
     buffer: &'a mut Buffer,
     x: u16,
     y: u16,
@@ -20,7 +23,7 @@ pub(super) struct Pen<'a> {
     theme: Theme,
 }
 
-impl<'a> Pen<'a> {
+impl<'a> RowWriter<'a> {
     /// At the beginning of a row of this area, counted from its top. A row that is not there takes nothing.
     pub(super) fn at(buffer: &'a mut Buffer, area: Rect, row: u16, theme: Theme) -> Self {
         let area = area.intersection(buffer.area);
@@ -84,10 +87,11 @@ pub(super) fn narrow(width: usize) -> u16 {
     u16::try_from(width).unwrap_or(u16::MAX)
 }
 
-/// Makes a whole row look chosen.
+/// Makes a whole row look chosen: in one colour, whatever its parts had.
 pub(super) fn choose(buffer: &mut Buffer, area: Rect, row: u16, theme: Theme) {
-    let row = Rect { y: area.y.saturating_add(row), height: 1, ..area };
-    buffer.set_style(row.intersection(area), theme.style(Tone::Chosen));
+    let row = Rect { y: area.y.saturating_add(row), height: 1, ..area }.intersection(area);
+    buffer.set_style(row, Style::reset());
+    buffer.set_style(row, theme.style(Tone::Chosen));
 }
 
 /// A frame with a title; a thick one where the keys go. Returns what is inside.
@@ -104,13 +108,15 @@ pub(super) fn frame(buffer: &mut Buffer, area: Rect, title: &str, has_keys: bool
     inner
 }
 
-/// A bar at the right edge that says where one is, if not everything is seen. Returns the area that is left beside it.
+/// A bar at the right edge that says where one is, if not everything is seen. Returns the area that is left
+/// beside it.
 pub(super) fn scroll_bar(buffer: &mut Buffer, area: Rect, all: usize, top: usize, theme: Theme) -> Rect {
     let height = usize::from(area.height);
     if all <= height || area.width < 12 || height < 2 {
         return area;
     }
-    let mut state = ScrollbarState::new(all.saturating_sub(height) + 1).position(top).viewport_content_length(height);
+    let mut state =
+        ScrollbarState::new(all.saturating_sub(height) + 1).position(top).viewport_content_length(height);
     Scrollbar::new(ScrollbarOrientation::VerticalRight)
         .begin_symbol(None)
         .end_symbol(None)
@@ -126,7 +132,9 @@ pub(super) fn say_empty(buffer: &mut Buffer, area: Rect, text: &str, theme: Them
     let width = usize::from(area.width).saturating_sub(2);
     let rows = super::wrap::rows(text, width.max(1));
     for (row, range) in rows.iter().take(usize::from(area.height)).enumerate() {
-        Pen::at(buffer, area, narrow(row), theme).skip(2).put(text[range.clone()].trim_end_matches(' '), Tone::Dim);
+        RowWriter::at(buffer, area, narrow(row), theme)
+            .skip(2)
+            .put(text[range.clone()].trim_end_matches(' '), Tone::Dim);
     }
 }
 
@@ -143,7 +151,7 @@ pub(super) fn bar(width: usize, done: usize, failed: usize, total: usize) -> Str
 pub(super) fn short_time(time: Duration) -> String {
     match time.as_secs() {
         whole @ 0..60 => format!("{whole} s"),
-        // Whoever has an hour and fifty-nine minutes left has not one hour.
+        // `1 h` for an hour and fifty-nine minutes would be wrong by almost an hour.
         whole @ 60..7_200 => format!("{} min", whole / 60),
         whole => format!("{} h", whole / 3_600),
     }

@@ -1,5 +1,5 @@
-//! A line that is being written at the bottom: a filter, a text to search for, a message, an answer. It knows the line and what it is for,
-//! and sends nothing.
+//! A line that is being written at the bottom: a filter, a text to search for, a message, an answer. It knows
+//! the line and what it is for, and sends nothing.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::buffer::Buffer;
@@ -10,7 +10,7 @@ use convoke_kernel::AgentId;
 
 use crate::text::{Theme, Tone, cut, shown, text_columns};
 
-use super::paint::Pen;
+use super::paint::RowWriter;
 
 /// What a line is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(super) enum Purpose {
     Search,
     /// For an agent.
     Message {
-        /// For whom.
+        /// The agent it goes to.
         to: AgentId,
         /// What people call it.
         label: String,
@@ -55,7 +55,8 @@ impl Prompt {
 
     pub(super) fn key(&mut self, key: KeyEvent) -> Typed {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
-        let (before, after) = (self.before(), self.after());
+        let before = self.before();
+        let after = self.after();
         match key.code {
             KeyCode::Enter => return Typed::Done,
             KeyCode::Esc => return Typed::GivenUp,
@@ -102,13 +103,15 @@ impl Prompt {
         if area.height == 0 || area.width == 0 {
             return None;
         }
-        let mut pen = Pen::at(buffer, area, 0, theme);
+        let mut pen = RowWriter::at(buffer, area, 0, theme);
         let most = pen.room() / 2;
         pen.put(&cut(&self.title(), most), Tone::Key);
-        // The cursor takes a column of its own. What does not fit is left out at the beginning, where it was written first.
+        // The cursor takes a column of its own. What does not fit is left out at the beginning, where it was
+        // written first.
         let room = pen.room().saturating_sub(1);
         let visible = |text: &str| shown(text).replace('\n', "⏎");
-        let (head, tail) = (visible(&self.text[..self.at]), visible(&self.text[self.at..]));
+        let head = visible(&self.text[..self.at]);
+        let tail = visible(&self.text[self.at..]);
         let mut used = 0;
         let fitting = head.grapheme_indices(true).rev().take_while(|(_, part)| {
             used += text_columns(part);

@@ -1,23 +1,24 @@
-//! Questions to the person: one row each, and all of one with nothing in it hidden. What is wanted is written out, whatever it consists of,
-//! because somebody is to agree to it.
+//! Questions to the person: one row each, and all of one with nothing in it hidden. What is wanted is written
+//! out, whatever it consists of, because the person is to agree to it.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+use crate::screen_update::{About, Asking};
 use crate::text::{Theme, Tone, revealed};
-use crate::told::{About, Asking};
 
-use super::paint::{Pen, narrow};
+use super::paint::{RowWriter, narrow};
 use super::wrap;
 
 /// What is said where there is none.
-pub(super) const NONE: &str = "No questions. What an agent or a program asks you stands here until you answer it.";
+pub(super) const NONE: &str =
+    "No questions. What an agent or a program asks you stands here until you answer it.";
 
 /// Below this width a character may not fit at all, so nothing counts as seen.
 pub(super) const LEAST_WIDTH: u16 = 12;
 
 /// Draws a question.
-pub(super) fn draw(pen: &mut Pen<'_>, row: &Asking) {
+pub(super) fn draw(pen: &mut RowWriter<'_>, row: &Asking) {
     let width = pen.room();
     pen.field("?", 1, Tone::Warn);
     let who = revealed(&row.who).replace('\n', "⏎");
@@ -52,11 +53,11 @@ pub(super) fn draw_whole(buffer: &mut Buffer, area: Rect, row: &Asking, theme: T
     let drawn = if is_whole { rows.len() } else { height.saturating_sub(1) };
     for (at, range) in rows.iter().take(drawn).enumerate() {
         let tone = if at == 0 { Tone::Strong } else { Tone::Plain };
-        Pen::at(buffer, area, narrow(at), theme).put(text[range.clone()].trim_end_matches(' '), tone);
+        RowWriter::at(buffer, area, narrow(at), theme).put(text[range.clone()].trim_end_matches(' '), tone);
     }
     if !is_whole {
         let more = format!("… {} more rows: Enter shows all of it", rows.len().saturating_sub(drawn));
-        Pen::at(buffer, area, narrow(drawn), theme).put(&more, Tone::Warn);
+        RowWriter::at(buffer, area, narrow(drawn), theme).put(&more, Tone::Warn);
     }
     is_whole
 }

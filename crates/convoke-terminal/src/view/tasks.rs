@@ -1,15 +1,16 @@
 //! Tasks of the board: one row each, and all of one.
 
-use crate::fleet::TaskRow;
+use convoke_view::TaskRow;
+
 use crate::text::Tone;
 
-use super::paint::Pen;
+use super::paint::RowWriter;
 
 /// What is said where there is none.
 pub(super) const NONE: &str = "No tasks. What the lead puts on the board of its team stands here.";
 
 /// Draws a task.
-pub(super) fn draw(pen: &mut Pen<'_>, row: &TaskRow) {
+pub(super) fn draw(pen: &mut RowWriter<'_>, row: &TaskRow) {
     let width = pen.room();
     let (mark, tone) = look(row.state);
     pen.field(mark, 1, tone);
@@ -30,7 +31,10 @@ pub(super) fn draw(pen: &mut Pen<'_>, row: &TaskRow) {
 pub(super) fn whole(row: &TaskRow) -> String {
     let mut text = format!("{}\n\ntask {} · {}", row.subject, row.id, row.state);
     if let Some(owner) = &row.owner {
-        text.push_str(&format!(" · {} {owner}", if row.state == "claimed" { "held by" } else { "last held by" }));
+        text.push_str(&format!(
+            " · {} {owner}",
+            if row.state == "claimed" { "held by" } else { "last held by" }
+        ));
     }
     if let Some(role) = &row.role {
         text.push_str(&format!("\nfor: {role}"));
@@ -45,7 +49,7 @@ pub(super) fn whole(row: &TaskRow) -> String {
     text
 }
 
-/// Who has it, or what it waits for.
+/// The member that has it, or what it waits for.
 fn holder(row: &TaskRow) -> String {
     match (&row.owner, row.blocked_by.len()) {
         (_, 1) if row.state == "blocked" => "waits for 1 task".to_owned(),

@@ -1,5 +1,5 @@
-//! Breaking a text into the rows of a screen: at blanks where there are any, never within a character. Nothing of the text is left out, so
-//! that whoever has seen all rows has seen all of it.
+//! Breaking a text into the rows of a screen: at blanks where there are any, never within a character.
+//! Nothing of the text is left out, so that a person who has seen all rows has seen all of it.
 
 use std::ops::Range;
 
@@ -20,8 +20,11 @@ pub(super) fn rows(text: &str, width: usize) -> Vec<Range<usize>> {
 }
 
 fn break_line(line: &str, start: usize, width: usize, rows: &mut Vec<Range<usize>>) {
-    // A blank at the end of a row may hang over its edge: it is not seen there, and the next row begins with a word.
-    let (mut from, mut used, mut blank) = (0, 0, None);
+    // A blank at the end of a row may hang over its edge: it is not seen there, and the next row begins with
+    // a word.
+    let mut from = 0;
+    let mut used = 0;
+    let mut blank = None;
     for (at, part) in line.grapheme_indices(true) {
         let columns = if part.contains(char::is_control) { 0 } else { usize::from(part.cell_width()) };
         if used + columns > width && part != " " && at > from {

@@ -1,10 +1,12 @@
-//! The whole screen breaks in each of its views: the terminal is given back, and why it broke can be read on it.
+//! The whole screen breaks in each of its views: the terminal is given back, and why it broke can be read on
+//! it.
 
 use std::path::Path;
 
 use crate::pane::{Pane, example};
 
-/// A view: how it is called, what is said first, the keys that lead there with what is then seen, and the key after which it breaks.
+/// A view: how it is called, what is said first, the keys that lead there with what is then seen, and the key
+/// after which it breaks.
 struct View {
     name: &'static str,
     said: Option<(&'static str, &'static str)>,
@@ -60,8 +62,10 @@ fn check_broken(pane: &Pane, name: &str) {
     let screen = pane.screen();
     assert_eq!(pane.knows("#{alternate_on}"), "0", "{name}:\n{screen}");
     let rows: Vec<&str> = screen.lines().map(str::trim_end).collect();
-    let says =
-        rows.iter().position(|row| row.starts_with("thread 'screen'")).unwrap_or_else(|| panic!("{name}:\n{screen}"));
+    let says = rows
+        .iter()
+        .position(|row| row.starts_with("thread 'screen'"))
+        .unwrap_or_else(|| panic!("{name}:\n{screen}"));
     assert!(rows[says..].contains(&"broken on purpose"), "{name}:\n{screen}");
     pane.is_usable();
 }
@@ -97,7 +101,7 @@ fn a_panic_where_nothing_is_drawn_is_readable_too() {
     start(&pane, &breaks, " plain");
     pane.enter("work");
     std::fs::write(&breaks, "").unwrap();
-    // Time is looked at while somebody works.
+    // The clock is read while work is under way.
     check_broken(&pane, "plain");
 }
 

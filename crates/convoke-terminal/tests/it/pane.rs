@@ -1,4 +1,5 @@
-//! A shell in a pane of a tmux server of its own, and the waiting for what is seen in it. No test of another process is touched.
+//! A shell in a pane of a tmux server of its own, and the waiting for what is seen in it. No test of another
+//! process is touched.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -115,8 +116,9 @@ impl Pane {
     pub(crate) fn close(&self, numbers: &[i32]) {
         self.tmux(&["kill-server"]);
         let deadline = Instant::now() + PATIENCE;
-        let lives =
-            |number: &i32| std::fs::read(format!("/proc/{number}/cmdline")).is_ok_and(|words| !words.is_empty());
+        let lives = |number: &i32| {
+            std::fs::read(format!("/proc/{number}/cmdline")).is_ok_and(|words| !words.is_empty())
+        };
         while numbers.iter().any(lives) {
             assert!(Instant::now() < deadline, "one of {numbers:?} lives on");
             std::thread::sleep(Duration::from_millis(30));
@@ -131,7 +133,12 @@ impl Pane {
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new("tmux");
-        command.arg("-u").arg("-S").arg(self.folder.path().join("s")).args(["-f", "/dev/null"]).args(arguments);
+        command
+            .arg("-u")
+            .arg("-S")
+            .arg(self.folder.path().join("s"))
+            .args(["-f", "/dev/null"])
+            .args(arguments);
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", self.folder.path());
         command.env("LC_ALL", "C.UTF-8").env("SHELL", "/bin/bash").env("TERM", "xterm");
         command

@@ -1,5 +1,5 @@
-//! The stage in a real terminal: nothing printed is lost, nothing of old regions is left, and whatever ends or stops the program, in either
-//! picture, leaves a terminal that can be used.
+//! The stage in a real terminal: nothing printed is lost, nothing of old regions is left, and whatever ends
+//! or stops the program, in either picture, leaves a terminal that can be used.
 
 use nix::sys::signal::Signal;
 
@@ -65,7 +65,10 @@ fn a_resized_terminal_holds_no_remains_of_old_regions() {
         check_scrollback(&pane, 100);
         let all = pane.all();
         assert_eq!(all.matches("BIG").count(), 3, "at {columns} columns:\n{all}");
-        assert!(!all.trim_end().lines().any(|line| line.trim().is_empty()), "no gaps at {columns} columns:\n{all}");
+        assert!(
+            !all.trim_end().lines().any(|line| line.trim().is_empty()),
+            "no gaps at {columns} columns:\n{all}"
+        );
     }
     pane.keys(&["r"]);
     pane.sees("row 0200.");
@@ -178,7 +181,9 @@ fn ctrl_z_gives_the_terminal_to_the_shell_and_fg_brings_everything_back() {
 fn a_program_killed_while_it_is_stopped_leaves_the_shell_alone() {
     let pane = open(Picture::Whole);
     pane.keys(&["C-z"]);
-    pane.until("the shell", || pane.screen().contains("Stopped") && pane.screen().trim_end().ends_with("ready>"));
+    pane.until("the shell", || {
+        pane.screen().contains("Stopped") && pane.screen().trim_end().ends_with("ready>")
+    });
     pane.signal(Signal::SIGKILL);
     pane.is_usable();
 }

@@ -1,5 +1,5 @@
-//! The tests' stand-in for a git that runs hooks which a repository's configuration names, as git 2.54 does. It runs them before a
-//! ref is moved, and then becomes the machine's git. It is no part of Convoke.
+//! The tests' stand-in for a git that runs hooks which a repository's configuration names, as git 2.54 does.
+//! It runs them before a ref is moved, and then becomes the machine's git. It is no part of Convoke.
 #![expect(clippy::print_stderr, reason = "a stand-in for a program that prints")]
 
 use std::ffi::OsString;
@@ -38,7 +38,10 @@ fn main() -> ExitCode {
 fn hooks(config: &str, event: &str) -> Vec<String> {
     let sections = config.split("\n[").filter(|section| section.starts_with("hook \""));
     let value = |section: &str, name: &str| {
-        let line = section.lines().map(str::trim).find_map(|line| line.strip_prefix(name)?.trim().strip_prefix('='))?;
+        let line = section
+            .lines()
+            .map(str::trim)
+            .find_map(|line| line.strip_prefix(name)?.trim().strip_prefix('='))?;
         Some(line.trim().trim_matches('"').to_owned())
     };
     let wanted = sections.filter(|section| value(section, "event").as_deref() == Some(event));
@@ -47,7 +50,8 @@ fn hooks(config: &str, event: &str) -> Vec<String> {
 
 /// Becomes the machine's git, from memory: only this program itself may be executed where it is confined.
 fn become_git(args: &[OsString]) -> io::Result<std::convert::Infallible> {
-    let mut machines = ["/usr/local/bin/git", "/usr/bin/git"].into_iter().filter_map(|path| File::open(path).ok());
+    let mut machines =
+        ["/usr/local/bin/git", "/usr/bin/git"].into_iter().filter_map(|path| File::open(path).ok());
     let mut git = machines.next().ok_or(io::ErrorKind::NotFound)?;
     let mut memory = File::from(rustix::fs::memfd_create("git", rustix::fs::MemfdFlags::empty())?);
     io::copy(&mut git, &mut memory)?;

@@ -62,7 +62,8 @@ impl Found {
 /// Walks over a directory. Nothing that `covered` holds is looked at, but for metadata.
 pub(crate) fn look(dir: &Path, named: &[PathBuf], covered: &HashSet<PathBuf>) -> io::Result<Found> {
     let root = File::from(OwnedFd::from(Dir::open_real(dir)?));
-    let (mut entries, mut full) = (BTreeMap::new(), false);
+    let mut entries = BTreeMap::new();
+    let mut full = false;
     let seen_whole = survey(&root, BOUNDS, &mut |met| {
         let (path, stat) = match met {
             Met::Directory(path) => return is_entered(path),
@@ -79,9 +80,13 @@ pub(crate) fn look(dir: &Path, named: &[PathBuf], covered: &HashSet<PathBuf>) ->
             return false;
         }
         let entry = match stat {
-            Some(stat) => {
-                Some(Entry { kind, mode: stat.st_mode & 0o7777, signature: signature(stat), link: None, content: None })
-            }
+            Some(stat) => Some(Entry {
+                kind,
+                mode: stat.st_mode & 0o7777,
+                signature: signature(stat),
+                link: None,
+                content: None,
+            }),
             None => link(&root, path).map(|link| Entry {
                 kind,
                 mode: 0,
@@ -103,7 +108,9 @@ fn keep(root: &File, found: &mut Found) {
     let (largest, most, together) = KEPT;
     let mut kept = 0;
     for kind in [Kind::Metadata, Kind::Named, Kind::Program] {
-        for (path, entry) in found.entries.iter_mut().filter(|(_, entry)| entry.kind == kind && entry.link.is_none()) {
+        for (path, entry) in
+            found.entries.iter_mut().filter(|(_, entry)| entry.kind == kind && entry.link.is_none())
+        {
             let size = u64::try_from(entry.signature.0).unwrap_or(u64::MAX);
             if size > largest || kept >= most || found.contents.len() >= together {
                 continue;

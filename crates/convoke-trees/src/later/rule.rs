@@ -1,5 +1,5 @@
-//! Which files are run, or obeyed, later by whoever works in a tree, without being looked at first. Pure: by
-//! name and mode alone.
+//! Which files are run, or obeyed, later by people or programs that work in a tree, without being looked at
+//! first. Pure: by name and mode alone.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -9,8 +9,7 @@ use std::path::{Component, Path, PathBuf};
 pub enum Kind {
     /// What a program keeps of a repository: its settings and hooks.
     Metadata,
-    /// Run by something that everybody does: entering the directory, a commit, a build, an interpreter's
-    /// start.
+    /// Run by something ordinary: entering the directory, a commit, a build, an interpreter's start.
     Named,
     /// It can be executed.
     Program,
@@ -43,11 +42,17 @@ const OBEYED: &[&str] = &[
 ];
 
 /// The ends of paths of which the same is true.
-const OBEYED_AT: &[&str] =
-    &[".cargo/config", ".cargo/config.toml", ".vscode/launch.json", ".vscode/settings.json", ".vscode/tasks.json"];
+const OBEYED_AT: &[&str] = &[
+    ".cargo/config",
+    ".cargo/config.toml",
+    ".vscode/launch.json",
+    ".vscode/settings.json",
+    ".vscode/tasks.json",
+];
 
 /// Directories from which programs are run by name.
-const PROGRAMS: &[&str] = &["node_modules/.bin", ".venv/bin", "venv/bin", "env/bin", ".direnv/bin", "vendor/bin"];
+const PROGRAMS: &[&str] =
+    &["node_modules/.bin", ".venv/bin", "venv/bin", "env/bin", ".direnv/bin", "vendor/bin"];
 
 /// What is looked at of the metadata of repositories, relative to where they are.
 const METADATA: &[(&str, &[&str])] = &[
@@ -59,7 +64,7 @@ const METADATA: &[(&str, &[&str])] = &[
 ];
 
 /// Whether a file is run later, and how. `named` are places that the configuration of the repository names;
-/// both are relative to the directory. The mode of a symbolic link is nobody's.
+/// both are relative to the directory. A symbolic link has no mode of its own: `mode` is `None` then.
 pub(crate) fn runs_later(path: &Path, mode: Option<u32>, named: &[PathBuf]) -> Option<Kind> {
     if let Some((rest, parts)) = of_metadata(path) {
         return parts.iter().any(|part| rest.starts_with(part)).then_some(Kind::Metadata);
@@ -81,7 +86,8 @@ pub(crate) fn runs_later(path: &Path, mode: Option<u32>, named: &[PathBuf]) -> O
 /// Whether a directory can hold such files. Of metadata only few places do.
 pub(crate) fn is_entered(path: &Path) -> bool {
     let Some((rest, parts)) = of_metadata(path) else { return true };
-    rest.as_os_str().is_empty() || parts.iter().any(|part| Path::new(part).starts_with(&rest) || rest.starts_with(part))
+    rest.as_os_str().is_empty()
+        || parts.iter().any(|part| Path::new(part).starts_with(&rest) || rest.starts_with(part))
 }
 
 /// A path within metadata of a repository: what is below those, and what is looked at there.

@@ -1,5 +1,5 @@
-//! Bringing a worktree's changes into the checkout: all of them or none. First a plan is made and every conflict found,
-//! then it is written down, then it is done; the person's index is not touched.
+//! Bringing a worktree's changes into the checkout: all of them or none. First a plan is made and every
+//! conflict found, then it is written down, then it is done; the person's index is not touched.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -25,12 +25,12 @@ use crate::tree::{Entry, GITLINK, TreeChange};
 type Present = BTreeMap<PathBuf, Here>;
 
 impl Worktrees {
-    /// Brings what an agent changed into the checkout. A file that was changed on both sides is merged if it is text and
-    /// the changes do not touch; if anything conflicts nothing is written and every conflict is listed
-    /// ([`WorktreeError::Conflict`]).
+    /// Brings what an agent changed into the checkout. A file that was changed on both sides is merged if it
+    /// is text and the changes do not touch; if anything conflicts nothing is written and every conflict is
+    /// listed ([`WorktreeError::Conflict`]).
     ///
-    /// An interrupted apply goes on when it is done again. What was applied before is not applied twice: then only what
-    /// the agent did since is brought over.
+    /// An interrupted apply goes on when it is done again. What was applied before is not applied twice: then
+    /// only what the agent did since is brought over.
     pub async fn apply(&self, run: &str, agent: &str) -> Result<Applied, WorktreeError> {
         let site = self.site(run, agent)?;
         let _lock = Lock::take(&site).await?;
@@ -86,10 +86,12 @@ impl Worktrees {
         let present = self.present(site, &paths, &removed(&changes)).await?;
         let staging = unused(&site.home.join("staging"));
         fs::create_dir(&staging).map_err(Error::file("making", &staging))?;
-        let (mut plan, mut conflicts) = (Plan { work, items: Vec::new(), already: Vec::new() }, Vec::new());
+        let mut plan = Plan { work, items: Vec::new(), already: Vec::new() };
+        let mut conflicts = Vec::new();
         for change in changes {
             let shown = change.path.to_string_lossy().into_owned();
-            let (old, new) = (change.old.map(side), change.new.map(side));
+            let old = change.old.map(side);
+            let new = change.new.map(side);
             let here = present.get(&change.path).cloned().unwrap_or(Here::Missing);
             let from = if let Here::There(side) = &here { Some(side.clone()) } else { None };
             if [&old, &new].into_iter().flatten().any(|side| side.mode == GITLINK) {
@@ -133,7 +135,8 @@ impl Worktrees {
         let names = ["here", "base", "work"].map(|name| staging.join(name));
         for (name, side) in names.iter().zip([here, base, work]) {
             let Some(side) = side else { return Ok(None) };
-            let blob = self.store.content("reading a file").args(["cat-file", "blob", &side.id]).run().await?;
+            let blob =
+                self.store.content("reading a file").args(["cat-file", "blob", &side.id]).run().await?;
             fs::write(name, blob).map_err(Error::file("writing", name))?;
         }
         let outcome = self
@@ -158,8 +161,13 @@ impl Worktrees {
         call.arg(&merged).line().await.map(Some)
     }
 
-    /// What lies in the checkout at these paths. `removed` are those that the apply removes: they are in nobody's way.
-    async fn present(&self, site: &Site, paths: &[&Path], removed: &BTreeSet<PathBuf>) -> Result<Present, Error> {
+    /// What lies in the checkout at these paths. The apply removes `removed`, so those are not in the way.
+    async fn present(
+        &self,
+        site: &Site,
+        paths: &[&Path],
+        removed: &BTreeSet<PathBuf>,
+    ) -> Result<Present, Error> {
         let top = self.store.top();
         let opened = Dir::open(top).map_err(Error::opening("opening", top))?;
         let mut present = Present::new();
@@ -171,13 +179,19 @@ impl Worktrees {
                     readable.push(*path);
                     Here::Missing
                 }
-                Found::Directory(below) if !below.is_empty() && below.iter().all(|file| removed.contains(file)) => {
+                Found::Directory(below)
+                    if !below.is_empty() && below.iter().all(|file| removed.contains(file)) =>
+                {
                     Here::Missing
                 }
                 Found::Directory(_) => Here::Blocked("a directory of this name is there".to_owned()),
                 Found::Other => Here::Blocked("it is neither a file nor a link here".to_owned()),
-                Found::NoWay if path.ancestors().skip(1).any(|parent| removed.contains(parent)) => Here::Missing,
-                Found::NoWay => Here::Blocked("what should be its directory is a file or a link here".to_owned()),
+                Found::NoWay if path.ancestors().skip(1).any(|parent| removed.contains(parent)) => {
+                    Here::Missing
+                }
+                Found::NoWay => {
+                    Here::Blocked("what should be its directory is a file or a link here".to_owned())
+                }
             };
             present.insert(path.to_path_buf(), here);
         }
@@ -186,8 +200,12 @@ impl Worktrees {
             let call = self.store.content("reading the checkout").work_tree(top).index(&index)?;
             call.args(["update-index", "--add", "--replace", "--"]).args(some).run().await?;
         }
-        let listed =
-            self.store.content("reading the checkout").work_tree(top).index(&index)?.args(["ls-files", "-z", "-s"]);
+        let listed = self
+            .store
+            .content("reading the checkout")
+            .work_tree(top)
+            .index(&index)?
+            .args(["ls-files", "-z", "-s"]);
         for line in listed.run().await?.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
             let (side, path) =
                 staged(line).ok_or_else(|| Error::Unreadable { what: "git's list of files".to_owned() })?;
@@ -200,7 +218,8 @@ impl Worktrees {
     /// Does what was planned. Each file is compared again, by handle, at the moment it is replaced.
     async fn carry_out(&self, site: &Site, plan: &Plan) -> Result<Applied, WorktreeError> {
         let paths: Vec<&Path> = plan.items.iter().map(Item::path).collect();
-        let gone = plan.items.iter().filter(|item| item.to.is_none()).map(|item| item.path().to_owned()).collect();
+        let gone =
+            plan.items.iter().filter(|item| item.to.is_none()).map(|item| item.path().to_owned()).collect();
         let present = self.present(site, &paths, &gone).await?;
         let old = self.laid_out(site, plan, |item| item.from.as_ref()).await?;
         let new = self.laid_out(site, plan, |item| item.to.as_ref()).await?;
@@ -272,8 +291,13 @@ enum Found {
 }
 
 fn find(top: &Dir, path: &Path) -> Result<Found, convoke_beneath::Error> {
-    for above in
-        path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()).collect::<Vec<_>>().into_iter().rev()
+    for above in path
+        .ancestors()
+        .skip(1)
+        .filter(|above| !above.as_os_str().is_empty())
+        .collect::<Vec<_>>()
+        .into_iter()
+        .rev()
     {
         match top.kind(above)? {
             Some(Kind::Directory) => {}
@@ -294,7 +318,11 @@ fn files_below(top: &Dir, path: &Path) -> Result<Vec<PathBuf>, convoke_beneath::
     let mut files = Vec::new();
     for entry in top.entries(path)? {
         let below = path.join(&entry.name);
-        if entry.kind == Kind::Directory { files.extend(files_below(top, &below)?) } else { files.push(below) }
+        if entry.kind == Kind::Directory {
+            files.extend(files_below(top, &below)?)
+        } else {
+            files.push(below)
+        }
     }
     Ok(files)
 }

@@ -1,5 +1,5 @@
-//! What a worktree holds now, as a tree of git's, and what git cannot or must not hold. Reads the directory and believes
-//! nothing in it; writes objects, and refs of our own.
+//! What a worktree holds now, as a tree of git's, and what git cannot or must not hold. Reads the directory
+//! and believes nothing in it; writes objects, and refs of our own.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -51,8 +51,8 @@ impl Worktrees {
         Store::at(&self.places, location)
     }
 
-    /// Reads the whole directory. `index` is a file of ours; if it is there from the last time, only what changed since
-    /// is read again.
+    /// Reads the whole directory. `index` is a file of ours; if it is there from the last time, only what
+    /// changed since is read again.
     pub(super) async fn content(&self, site: &Site, base: &Base, index: &Path) -> Result<Content, Error> {
         let store = self.files_of(site);
         self.steps.step().await;
@@ -67,8 +67,12 @@ impl Worktrees {
         self.steps.step().await;
         let hidden = |path: &Path| scan.left_out().any(|out| path.starts_with(out));
         let taken = store.snapshot(index, hidden).await?;
-        let left_out: Vec<&Path> =
-            taken.left_out.iter().map(|out| out.path.as_path()).chain(scan.left_out().map(PathBuf::as_path)).collect();
+        let left_out: Vec<&Path> = taken
+            .left_out
+            .iter()
+            .map(|out| out.path.as_path())
+            .chain(scan.left_out().map(PathBuf::as_path))
+            .collect();
         let mut changes = store.diff_trees(&base_tree, &taken.tree).await?;
         let mut tree = taken.tree;
         let top = Dir::open(&site.tree).map_err(Error::opening("opening", &site.tree))?;
@@ -107,9 +111,9 @@ impl Worktrees {
         git()?.arg("write-tree").line().await
     }
 
-    /// What lies in the directory and not in the tree: what git ignores, what it cannot store, repositories, whatever
-    /// lies where a submodule would be, and a `.git` that is not the one we wrote. Second, those of them that git does not
-    /// ignore.
+    /// What lies in the directory and not in the tree: what git ignores, what it cannot store, repositories,
+    /// whatever lies where a submodule would be, and a `.git` that is not the one we wrote. Second, those of
+    /// them that git does not ignore.
     async fn ignored(
         &self,
         store: &Store,
@@ -119,8 +123,15 @@ impl Worktrees {
         base: &Base,
     ) -> Result<(Vec<PathBuf>, Vec<PathBuf>), Error> {
         let call = store.content("listing ignored files").work_tree(&site.tree).index(index)?;
-        let call =
-            call.args(["ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory", "--no-empty-directory"]);
+        let call = call.args([
+            "ls-files",
+            "-z",
+            "-o",
+            "-i",
+            "--exclude-standard",
+            "--directory",
+            "--no-empty-directory",
+        ]);
         let listed = call.run().await?;
         let names = listed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
         let ignored: Vec<PathBuf> = names.map(|name| PathBuf::from(OsStr::from_bytes(name))).collect();
@@ -132,7 +143,8 @@ impl Worktrees {
                 found.push(link.into());
             }
         }
-        let (mark, pointer) = (Path::new(".git"), disk::pointer(site));
+        let mark = Path::new(".git");
+        let pointer = disk::pointer(site);
         let same = || tree.read(mark, Links::Refused, pointer.len() as u64).is_ok_and(|text| text == pointer);
         if tree.look(mark).is_ok() && !same() {
             found.push(".git".into());
@@ -144,9 +156,14 @@ impl Worktrees {
         Ok((outermost(all), outermost(found)))
     }
 
-    /// Stores what a worktree holds, if it is not stored yet, and says which commit holds it: none if nothing was ever
-    /// changed.
-    pub(super) async fn save(&self, site: &Site, base: &Base, content: &Content) -> Result<Option<String>, Error> {
+    /// Stores what a worktree holds, if it is not stored yet, and says which commit holds it: none if nothing
+    /// was ever changed.
+    pub(super) async fn save(
+        &self,
+        site: &Site,
+        base: &Base,
+        content: &Content,
+    ) -> Result<Option<String>, Error> {
         let work = self.store.read_ref(&site.work_ref()).await?;
         let parent = work.as_deref().unwrap_or(base.commit());
         if self.commit(parent).await?.0 == content.tree {
@@ -168,8 +185,8 @@ struct Wrong {
     read: bool,
 }
 
-/// A file that is there was not deleted: it is ignored now, or cannot be read. And a submodule, which is never checked
-/// out in a worktree, was not changed there.
+/// A file that is there was not deleted: it is ignored now, or cannot be read. And a submodule, which is
+/// never checked out in a worktree, was not changed there.
 fn wrong(top: &Dir, change: &TreeChange, left_out: &[&Path]) -> Option<Wrong> {
     let old = change.old.as_ref()?;
     // What lies behind a link is nothing of the tree.

@@ -1,5 +1,5 @@
-//! Every operation is stopped before every one of its steps and then done again. Whatever the step, no byte of the
-//! agent's work is lost and the person's checkout is what it was.
+//! Every operation is stopped before every one of its steps and then done again. Whatever the step, no byte
+//! of the agent's work is lost and the person's checkout is what it was.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,6 +12,7 @@ use super::steps::Steps;
 use super::{Finished, WorktreeError, Worktrees};
 use convoke_sandbox::{Sight, Unseen};
 
+use crate::keeper::Keeper;
 use crate::places::Places;
 
 /// Every file below a directory with its content, links and the bit that lets it run.
@@ -28,7 +29,8 @@ impl Bed {
         let dir = tempfile::tempdir().unwrap();
         let path = std::env::var_os("PATH").unwrap().into_string().unwrap();
         let root = dir.path().canonicalize().unwrap();
-        let (top, state) = (root.join("repo"), root.join("state"));
+        let top = root.join("repo");
+        let state = root.join("state");
         fs::create_dir(&top).unwrap();
         let sight = Sight::LikeCommands(Unseen::default());
         let bed = Self { _dir: dir, top, places: Places { path, state, sight } };
@@ -51,8 +53,11 @@ impl Bed {
     }
 
     fn git(&self, args: &[&str]) -> String {
-        let output =
-            Command::new("git").args(args).current_dir(&self.top).env("GIT_CONFIG_GLOBAL", "/dev/null").output();
+        let output = Command::new("git")
+            .args(args)
+            .current_dir(&self.top)
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .output();
         let output = output.unwrap();
         assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
@@ -61,9 +66,20 @@ impl Bed {
     /// Everything that is the person's: files, index, HEAD, logs, and refs but ours.
     fn person(&self) -> (Files, Vec<u8>, String, Files) {
         let refs = self.git(&["for-each-ref"]);
-        let refs = refs.lines().filter(|line| !line.contains("refs/convoke/") && !line.contains("refs/heads/convoke/"));
-        let refs = format!("{}{}", refs.collect::<String>(), fs::read_to_string(self.top.join(".git/HEAD")).unwrap());
-        (files(&self.top), fs::read(self.top.join(".git/index")).unwrap(), refs, files(&self.top.join(".git/logs")))
+        let refs = refs
+            .lines()
+            .filter(|line| !line.contains("refs/convoke/") && !line.contains("refs/heads/convoke/"));
+        let refs = format!(
+            "{}{}",
+            refs.collect::<String>(),
+            fs::read_to_string(self.top.join(".git/HEAD")).unwrap()
+        );
+        (
+            files(&self.top),
+            fs::read(self.top.join(".git/index")).unwrap(),
+            refs,
+            files(&self.top.join(".git/logs")),
+        )
     }
 
     async fn open(&self, steps: Steps) -> Worktrees {
@@ -98,7 +114,8 @@ fn files(top: &Path) -> Files {
     let mut open = vec![top.to_owned()];
     while let Some(dir) = open.pop() {
         for entry in fs::read_dir(dir).into_iter().flatten().map(Result::unwrap) {
-            let (path, kind) = (entry.path(), entry.file_type().unwrap());
+            let path = entry.path();
+            let kind = entry.file_type().unwrap();
             if entry.file_name() == ".git" {
                 continue;
             }
@@ -135,12 +152,14 @@ const RUN: &str = "wf_1";
 #[tokio::test]
 async fn create_stopped_at_every_step_is_found_again_and_leaves_the_checkout_alone() {
     let bed = Bed::new();
-    let (person, wanted) = (bed.person(), files(&bed.top));
+    let person = bed.person();
+    let wanted = files(&bed.top);
     let mut steps = 0;
     loop {
         let agent = format!("a_{steps}");
         let ended =
-            Steps::stopped_at(steps, async |steps| bed.open(steps).await.create(RUN, &agent).await.unwrap()).await;
+            Steps::stopped_at(steps, async |steps| bed.open(steps).await.create(RUN, &agent).await.unwrap())
+                .await;
         assert_eq!(bed.person(), person, "step {steps}");
         let made = bed.calm().await.create(RUN, &agent).await.unwrap();
         assert_eq!(files(&made.top), wanted, "step {steps}");
@@ -166,7 +185,8 @@ async fn finish_stopped_at_every_step_loses_no_byte_of_the_work() {
         let made = calm.create(RUN, &agent).await.unwrap();
         let done = work(&made.top);
         let ended =
-            Steps::stopped_at(steps, async |steps| bed.open(steps).await.finish(RUN, &agent).await.unwrap()).await;
+            Steps::stopped_at(steps, async |steps| bed.open(steps).await.finish(RUN, &agent).await.unwrap())
+                .await;
         assert_eq!(bed.person(), person, "step {steps}");
         if made.top.exists() {
             assert_eq!(files(&made.top), done, "step {steps}: the directory is there but not whole");
@@ -179,7 +199,9 @@ async fn finish_stopped_at_every_step_loses_no_byte_of_the_work() {
             fs::remove_file(half).unwrap();
         }
         let again = calm.finish(RUN, &agent).await.unwrap();
-        let Finished::Kept { branch: Some(branch), commit, path: None, .. } = &again else { panic!("{again:?}") };
+        let Finished::Kept { branch: Some(branch), commit, path: None, .. } = &again else {
+            panic!("{again:?}")
+        };
         assert_eq!(bed.stored(branch), done, "step {steps}");
         assert_eq!(bed.stored(commit), done, "step {steps}");
         assert!(!made.top.exists() && !disk::exists(&calm.site(RUN, &agent).unwrap().admin).unwrap());
@@ -202,7 +224,8 @@ async fn a_created_worktree_whose_finish_was_stopped_comes_back_with_its_work() 
         let calm = bed.calm().await;
         let done = work(&calm.create(RUN, &agent).await.unwrap().top);
         let ended =
-            Steps::stopped_at(steps, async |steps| bed.open(steps).await.finish(RUN, &agent).await.unwrap()).await;
+            Steps::stopped_at(steps, async |steps| bed.open(steps).await.finish(RUN, &agent).await.unwrap())
+                .await;
         let back = calm.create(RUN, &agent).await.unwrap();
         assert_eq!(files(&back.top), done, "step {steps}");
         if ended.is_some() {
@@ -214,12 +237,14 @@ async fn a_created_worktree_whose_finish_was_stopped_comes_back_with_its_work() 
 #[tokio::test]
 async fn finish_of_an_unchanged_worktree_stopped_at_every_step_leaves_nothing_in_the_end() {
     let bed = Bed::new();
-    let (person, refs) = (bed.person(), bed.git(&["for-each-ref"]));
+    let person = bed.person();
+    let refs = bed.git(&["for-each-ref"]);
     for steps in 0.. {
         let calm = bed.calm().await;
         calm.create(RUN, "a_1").await.unwrap();
         let ended =
-            Steps::stopped_at(steps, async |steps| bed.open(steps).await.finish(RUN, "a_1").await.unwrap()).await;
+            Steps::stopped_at(steps, async |steps| bed.open(steps).await.finish(RUN, "a_1").await.unwrap())
+                .await;
         assert_eq!(calm.finish(RUN, "a_1").await.unwrap(), Finished::Removed, "step {steps}");
         assert_eq!(bed.git(&["for-each-ref"]), refs, "step {steps}");
         assert!(!bed.places.state.join("worktrees").join(RUN).exists(), "step {steps}");
@@ -233,15 +258,18 @@ async fn finish_of_an_unchanged_worktree_stopped_at_every_step_leaves_nothing_in
 #[tokio::test]
 async fn drop_stopped_at_every_step_can_be_done_again() {
     let bed = Bed::new();
-    let (person, refs) = (bed.person(), bed.git(&["for-each-ref"]));
+    let person = bed.person();
+    let refs = bed.git(&["for-each-ref"]);
     for steps in 0.. {
         let calm = bed.calm().await;
         let made = calm.create(RUN, "a_1").await.unwrap();
         work(&made.top);
         fs::write(made.top.join("built.o"), "ignored").unwrap();
         calm.finish(RUN, "a_1").await.unwrap();
-        let ended =
-            Steps::stopped_at(steps, async |steps| bed.open(steps).await.drop(RUN, "a_1", true).await.unwrap()).await;
+        let ended = Steps::stopped_at(steps, async |steps| {
+            bed.open(steps).await.drop(RUN, "a_1", true).await.unwrap()
+        })
+        .await;
         assert_eq!(bed.person(), person, "step {steps}");
         if ended.is_none() {
             calm.drop(RUN, "a_1", true).await.unwrap();
@@ -257,7 +285,8 @@ async fn drop_stopped_at_every_step_can_be_done_again() {
 #[tokio::test]
 async fn apply_stopped_at_every_step_goes_on_where_it_stopped() {
     let bed = Bed::new();
-    let (before, index) = (files(&bed.top), fs::read(bed.top.join(".git/index")).unwrap());
+    let before = files(&bed.top);
+    let index = fs::read(bed.top.join(".git/index")).unwrap();
     let person_edit = "a\nb\nc\nd\ne\nf\nperson\n";
     let mut steps = 0;
     loop {
@@ -269,7 +298,8 @@ async fn apply_stopped_at_every_step_goes_on_where_it_stopped() {
         // The person goes on in the same file meanwhile, so that one file is merged.
         fs::write(bed.top.join("changed"), person_edit).unwrap();
         let ended =
-            Steps::stopped_at(steps, async |steps| bed.open(steps).await.apply(RUN, &agent).await.unwrap()).await;
+            Steps::stopped_at(steps, async |steps| bed.open(steps).await.apply(RUN, &agent).await.unwrap())
+                .await;
         let again = calm.apply(RUN, &agent).await.unwrap();
         assert_eq!(files(&bed.top), wanted, "step {steps}");
         assert_eq!(fs::read(bed.top.join(".git/index")).unwrap(), index, "step {steps}");
@@ -300,7 +330,8 @@ async fn an_apply_that_finds_a_file_changed_half_way_says_what_is_done_and_goes_
     let wanted = work(&made.top);
     let removed = bed.top.join("deleted");
     for steps in 0.. {
-        let ended = Steps::stopped_at(steps, async |steps| bed.open(steps).await.apply(RUN, "a_1").await).await;
+        let ended =
+            Steps::stopped_at(steps, async |steps| bed.open(steps).await.apply(RUN, "a_1").await).await;
         assert!(ended.is_none(), "the apply ended before it was seen half done");
         if !removed.exists() {
             break;
@@ -316,4 +347,37 @@ async fn an_apply_that_finds_a_file_changed_half_way_says_what_is_done_and_goes_
     fs::write(bed.top.join("changed"), before).unwrap();
     calm.apply(RUN, "a_1").await.unwrap();
     assert_eq!(files(&bed.top), wanted);
+}
+
+#[tokio::test]
+async fn a_recorded_apply_stopped_at_every_step_is_taken_back_whole_and_can_be_done_again() {
+    let bed = Bed::new();
+    let before = files(&bed.top);
+    let keeper = async || Keeper::open(&bed.places, &bed.top, RUN).await.unwrap();
+    for steps in 0.. {
+        let agent = format!("a_{steps}");
+        let calm = bed.calm().await;
+        let wanted = work(&calm.create(RUN, &agent).await.unwrap().top);
+        let ended = Steps::stopped_at(steps, async |steps| {
+            let worktrees = bed.open(steps).await;
+            let keeper = keeper().await;
+            keeper.take_over(&agent, "", worktrees.apply(RUN, &agent)).await.unwrap().unwrap()
+        });
+        let ended = ended.await;
+        let is_under_way = calm.applied(RUN).await.unwrap().contains(&agent);
+        assert!(is_under_way || files(&bed.top) == before, "step {steps}");
+        calm.unapply(RUN, &agent).await.unwrap();
+        let undone = keeper().await.undo(false).await.unwrap();
+        assert_eq!(undone.kept, [], "step {steps}");
+        assert_eq!(files(&bed.top), before, "step {steps}");
+        keeper().await.take_over(&agent, "", calm.apply(RUN, &agent)).await.unwrap().unwrap();
+        assert_eq!(files(&bed.top), wanted, "step {steps}");
+        calm.unapply(RUN, &agent).await.unwrap();
+        keeper().await.undo(false).await.unwrap();
+        assert_eq!(files(&bed.top), before, "step {steps}");
+        if ended.is_some() {
+            assert!(steps > 10, "only {steps} steps");
+            break;
+        }
+    }
 }

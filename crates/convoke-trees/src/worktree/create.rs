@@ -1,4 +1,5 @@
-//! Making a worktree: base, files, check, admin directory, and only then the name under which it counts as there.
+//! Making a worktree: base, files, check, admin directory, and only then the name under which it counts as
+//! there.
 
 use std::fs;
 use std::path::Path;
@@ -13,11 +14,11 @@ use crate::links::refuse_links_to;
 use crate::store::{replace_file, unused};
 
 impl Worktrees {
-    /// Makes the worktree of an agent, or finds it again: the same names lead to the same worktree with the same base and
-    /// all that the agent did there, whatever happened in between.
+    /// Makes the worktree of an agent, or finds it again: the same names lead to the same worktree with the
+    /// same base and all that the agent did there, whatever happened in between.
     ///
-    /// It is returned only when its files have been compared with the base. If its directory was taken away because its
-    /// work had been stored, that work is checked out.
+    /// It is returned only when its files have been compared with the base. If its directory was taken away
+    /// because its work had been stored, that work is checked out.
     pub async fn create(&self, run: &str, agent: &str) -> Result<Worktree, WorktreeError> {
         let site = self.site(run, agent)?;
         if !self.writable {
@@ -48,7 +49,8 @@ impl Worktrees {
     /// Takes the checkout as it is and records it, beside every branch.
     async fn record_base(&self, site: &Site, remarks: &mut Vec<String>) -> Result<Base, WorktreeError> {
         let doing = "asking for HEAD";
-        let head = self.store.own(&self.git_dir, doing).args(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]);
+        let head =
+            self.store.own(&self.git_dir, doing).args(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]);
         let head = head.outcome().await?;
         if head.code != 0 {
             return Err(WorktreeError::NoCommit { top: self.store.top().to_owned() });
@@ -62,8 +64,10 @@ impl Worktrees {
         let taken = self.store.snapshot(&index, |_| false).await?;
         disk::remove_file(&index)?;
         let links = self.submodules(&head).await?;
-        let left_out =
-            taken.left_out.iter().filter(|out| !links.iter().any(|link| out.path.as_os_str() == link.as_str()));
+        let left_out = taken
+            .left_out
+            .iter()
+            .filter(|out| !links.iter().any(|link| out.path.as_os_str() == link.as_str()));
         remarks.extend(left_out.map(|out| format!("not in the worktree: {out}")));
         let base = if taken.tree == self.commit(&head).await?.0 {
             Base::Head { commit: head }
@@ -77,7 +81,7 @@ impl Worktrees {
         Ok(base)
     }
 
-    /// Checks out what the worktree begins with, in a directory that nobody takes for a worktree until it is complete.
+    /// Checks out what the worktree begins with, in a directory that is no worktree until it is complete.
     async fn make(&self, site: &Site, base: &Base) -> Result<(), WorktreeError> {
         self.steps.step().await;
         self.clear(site).await?;
@@ -102,13 +106,20 @@ impl Worktrees {
         disk::remove_file(&index)?;
         git("checking a worktree")?.args(["read-tree", &wanted]).run().await?;
         self.steps.step().await;
-        let refreshed = git("checking a worktree")?.args(["update-index", "-q", "--refresh"]).outcome().await?;
+        let refreshed =
+            git("checking a worktree")?.args(["update-index", "-q", "--refresh"]).outcome().await?;
         let odd = git("checking a worktree")?.args(["ls-files", "-z", "-m", "-d", "-o"]).run().await?;
         let found = git("checking a worktree")?.arg("write-tree").line().await?;
         if refreshed.code != 0 || !odd.is_empty() || found != wanted {
             let odd = odd.split(|byte| *byte == 0).next().unwrap_or_default();
-            let found = if odd.is_empty() { found } else { format!("a different {}", String::from_utf8_lossy(odd)) };
-            return Err(WorktreeError::NotItsBase { run: site.run.clone(), agent: site.agent.clone(), wanted, found });
+            let found =
+                if odd.is_empty() { found } else { format!("a different {}", String::from_utf8_lossy(odd)) };
+            return Err(WorktreeError::NotItsBase {
+                run: site.run.clone(),
+                agent: site.agent.clone(),
+                wanted,
+                found,
+            });
         }
 
         self.steps.step().await;
@@ -136,14 +147,19 @@ impl Worktrees {
         Ok(())
     }
 
-    /// Puts back what makes git know the worktree, if somebody pruned it; what the agent has is not touched.
+    /// Puts back what makes git know the worktree, if it was pruned; what the agent has is not touched.
     async fn mend(&self, site: &Site, base: &Base) -> Result<(), WorktreeError> {
         if disk::exists(&site.admin.join("gitdir"))? {
             return Ok(());
         }
         let index = unused(&site.home.join("index"));
         self.steps.step().await;
-        let call = self.store.content("mending a worktree").work_tree(&site.tree).reads([&site.tree]).index(&index)?;
+        let call = self
+            .store
+            .content("mending a worktree")
+            .work_tree(&site.tree)
+            .reads([&site.tree])
+            .index(&index)?;
         call.args(["read-tree", base.commit()]).run().await?;
         self.steps.step().await;
         self.admit(site, base.commit(), &index).await?;
@@ -153,11 +169,14 @@ impl Worktrees {
     /// Takes away what interrupted operations left. Nothing of an agent is in any of it.
     pub(super) async fn clear(&self, site: &Site) -> Result<(), Error> {
         let entries = match fs::read_dir(&site.home) {
-            Ok(entries) => entries.collect::<Result<Vec<_>, _>>().map_err(Error::file("reading", &site.home))?,
+            Ok(entries) => {
+                entries.collect::<Result<Vec<_>, _>>().map_err(Error::file("reading", &site.home))?
+            }
             Err(_) => return Ok(()),
         };
         for entry in entries {
-            let (name, path) = (entry.file_name(), entry.path());
+            let name = entry.file_name();
+            let path = entry.path();
             let name = name.to_string_lossy();
             if name.starts_with("making") || name == "removing" || name.starts_with("staging") {
                 self.steps.step().await;
@@ -171,7 +190,8 @@ impl Worktrees {
 
     /// The submodules of a commit, by their paths.
     pub(super) async fn submodules(&self, commit: &str) -> Result<Vec<String>, Error> {
-        let listed = self.store.refs("listing submodules").args(["ls-tree", "-r", "-z", commit]).run().await?;
+        let listed =
+            self.store.refs("listing submodules").args(["ls-tree", "-r", "-z", commit]).run().await?;
         let links = listed.split(|byte| *byte == 0).filter(|line| line.starts_with(b"160000 "));
         let names = links.filter_map(|line| line.splitn(2, |byte| *byte == b'\t').nth(1));
         Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())

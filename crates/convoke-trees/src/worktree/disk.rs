@@ -1,5 +1,5 @@
-//! Files and directories of our own below the state directory and in the repository's admin directory. Nothing here
-//! looks into what an agent wrote, except to take it away.
+//! Files and directories of our own below the state directory and in the repository's admin directory.
+//! Nothing here looks into what an agent wrote, except to take it away.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io;
@@ -15,7 +15,7 @@ use super::steps::Steps;
 use crate::error::Error;
 use crate::store::replace_file;
 
-/// How often, and after which pause, a directory is removed that somebody is still filling.
+/// How often, and after which pause, a directory is removed that another process is still filling.
 const PATIENCE: usize = 200;
 /// How many such pauses what a killed process left may take to go.
 const LEAVING: usize = 40;
@@ -37,7 +37,8 @@ impl Lock {
             let file = File::create(&path).map_err(Error::file("making", &path))?;
             match file.try_lock() {
                 Ok(()) => {}
-                // A process that was killed while it started git leaves a child that holds the lock until it notices.
+                // A process that was killed while it started git leaves a child that holds the lock until it
+                // notices.
                 Err(TryLockError::WouldBlock) if tries < LEAVING => {
                     tries += 1;
                     tokio::time::sleep(PAUSE).await;
@@ -48,9 +49,10 @@ impl Lock {
                 }
                 Err(TryLockError::Error(error)) => return Err(Error::file("locking", &path)(error).into()),
             }
-            // Whoever held it before may have taken the file away, and then the lock on it means nothing.
-            let same =
-                |found: &fs::Metadata, held: &fs::Metadata| found.ino() == held.ino() && found.dev() == held.dev();
+            // The last holder may have taken the file away, and then the lock on it means nothing.
+            let same = |found: &fs::Metadata, held: &fs::Metadata| {
+                found.ino() == held.ino() && found.dev() == held.dev()
+            };
             let held = file.metadata().map_err(Error::file("looking at", &path))?;
             if fs::metadata(&path).is_ok_and(|found| same(&found, &held)) {
                 return Ok(Self { file, path });
@@ -71,14 +73,15 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing the file would not do: a child that is being started elsewhere may hold it open for a moment.
+        // Closing the file would not do: a child that is being started elsewhere may hold it open for a
+        // moment.
         let _closed_anyway = self.file.unlock();
     }
 }
 
 /// A directory that only we can read, with those above it.
 pub(super) fn make_private_dir(path: &Path) -> Result<(), Error> {
-    // A run's directory can be taken away between being found and being used, by whoever dropped its last worktree.
+    // A process that drops a run's last worktree can take its directory away after it was found here.
     let mut tries = 0;
     loop {
         match DirBuilder::new().recursive(true).mode(0o700).create(path) {
@@ -90,7 +93,9 @@ pub(super) fn make_private_dir(path: &Path) -> Result<(), Error> {
 
 /// Makes `prefix` below `top` where it is missing, and follows no link that an agent may have put there.
 pub(super) fn make_below(top: &Path, prefix: &Path) -> Result<PathBuf, Error> {
-    let path = top.join(prefix);
+    // Joined to nothing it would end with a slash, and be taken for another directory where paths are
+    // compared as text.
+    let path = if prefix.as_os_str().is_empty() { top.to_owned() } else { top.join(prefix) };
     Dir::open(top).and_then(|top| top.make_dirs(prefix, 0o777)).map_err(Error::opening("making", &path))?;
     Ok(path)
 }
@@ -104,6 +109,12 @@ pub(super) fn exists(path: &Path) -> Result<bool, Error> {
     }
 }
 
+/// The names in a directory of ours; none if it is not there.
+pub(super) fn names_in(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+}
+
 pub(super) fn rename(from: &Path, to: &Path) -> Result<(), Error> {
     fs::rename(from, to).map_err(Error::file("renaming", from))
 }
@@ -112,7 +123,7 @@ pub(super) fn remove_file(path: &Path) -> Result<(), Error> {
     crate::tree::remove_if_there(path)
 }
 
-/// Takes a directory away with all that is in it, also where the agent left directories that nobody may write to.
+/// Takes a directory away with all that is in it, also where the agent left read-only directories.
 pub(super) async fn remove_tree(path: &Path) -> Result<(), Error> {
     let mut tries = 0;
     loop {
@@ -132,7 +143,7 @@ pub(super) async fn remove_tree(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// What walks a whole tree is done where it holds up nobody.
+/// Runs work that walks a whole tree on a thread of its own, where it holds up no other task.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
@@ -150,8 +161,9 @@ pub(super) fn pointer(site: &Site) -> Vec<u8> {
     text
 }
 
-/// Makes git know the worktree: the few files of its admin directory, as gitrepository-layout(5) has them. `git worktree
-/// add` would do the same, but it picks the directory's name itself and leaves a locked half behind when it is killed.
+/// Makes git know the worktree: the few files of its admin directory, as gitrepository-layout(5) has them.
+/// `git worktree add` would do the same, but it picks the directory's name itself and leaves a locked half
+/// behind when it is killed.
 ///
 /// `tables` says that the repository keeps its refs in tables; then HEAD is still to be set.
 pub(super) async fn write_admin(
@@ -163,7 +175,7 @@ pub(super) async fn write_admin(
 ) -> Result<(), Error> {
     let admin = &site.admin;
     fs::create_dir_all(admin).map_err(Error::file("making", admin))?;
-    // The lock comes first: without it somebody's `git worktree prune` could take the directory for a leftover.
+    // The lock comes first: without it a `git worktree prune` could take the directory for a leftover.
     let why = format!("in use by convoke; `convoke worktrees drop {} {}` removes it\n", site.run, site.agent);
     let mut back = site.tree.join(".git").into_os_string().into_encoded_bytes();
     back.push(b'\n');

@@ -8,9 +8,9 @@ use super::types::Dropped;
 use crate::store::unused;
 
 impl Worktrees {
-    /// Removes a worktree with its branch and refs, ignored files included. Work that was not applied, or that no commit can
-    /// hold, is refused unless `force` is given; even then what can be is committed first, so that git can still find it for
-    /// a while.
+    /// Removes a worktree with its branch and refs, ignored files included. Work that was not applied, or
+    /// that no commit can hold, is refused unless `force` is given; even then what can be is committed first,
+    /// so that git can still find it for a while.
     pub async fn drop(&self, run: &str, agent: &str, force: bool) -> Result<Dropped, WorktreeError> {
         let site = self.site(run, agent)?;
         let lock = Lock::take(&site).await?;
@@ -30,9 +30,15 @@ impl Worktrees {
             self.refuse_unapplied(&site, base.commit(), dropped.commit.as_deref(), force).await?;
             self.refuse_branch(&site, dropped.commit.as_deref(), force).await?;
             if !force && !content.not_stored.is_empty() {
-                let files = content.not_stored.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+                let files =
+                    content.not_stored.iter().map(|path| path.to_string_lossy().into_owned()).collect();
                 disk::remove_file(&index)?;
-                return Err(WorktreeError::NotStored { run: site.run, agent: site.agent, path: site.tree, files });
+                return Err(WorktreeError::NotStored {
+                    run: site.run,
+                    agent: site.agent,
+                    path: site.tree,
+                    files,
+                });
             }
             self.still(&site, &base, &content, &index).await?;
         } else {
@@ -71,7 +77,7 @@ impl Worktrees {
         Ok(applied == work || self.commit(&applied).await?.0 == self.commit(work).await?.0)
     }
 
-    /// A branch that somebody works on is not ours to remove, whatever was forced.
+    /// Refuses a branch that is checked out, and without `force` one with commits that Convoke did not make.
     async fn refuse_branch(&self, site: &Site, work: Option<&str>, force: bool) -> Result<(), WorktreeError> {
         let Some(now) = self.store.read_ref(&site.branch_ref()).await? else { return Ok(()) };
         let why = if let Some(place) = self.checked_out(site).await? {

@@ -1,4 +1,5 @@
-//! What can go wrong with a worktree, each with what to do next. No error stands for "used the main checkout instead".
+//! What can go wrong with a worktree, each with what to do next. No error stands for "used the main checkout
+//! instead".
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,7 +15,7 @@ pub enum WorktreeError {
         /// Its top directory.
         top: PathBuf,
     },
-    /// Somebody is at work on this worktree.
+    /// Another process is at work on this worktree.
     #[error("worktree {run}/{agent} is being worked on by another process: try again when that has ended")]
     Busy {
         /// The run.
@@ -23,7 +24,10 @@ pub enum WorktreeError {
         agent: String,
     },
     /// No worktree has this name.
-    #[error("there is no worktree {run}/{agent} in this repository: `convoke worktrees list` shows which there are")]
+    #[error(
+        "there is no worktree {run}/{agent} in this repository: `convoke worktrees list` shows which there \
+            are"
+    )]
     Unknown {
         /// The run.
         run: String,
@@ -32,7 +36,8 @@ pub enum WorktreeError {
     },
     /// A directory lies where the worktree is to be and this repository has no record of it.
     #[error(
-        "{} is already there but this repository has no record of it: look what it is and move it away", path.display()
+        "{} is already there but this repository has no record of it: look what it is and move it \
+            away", path.display()
     )]
     Occupied {
         /// The directory.
@@ -40,8 +45,8 @@ pub enum WorktreeError {
     },
     /// The files in the new worktree are not those of its base.
     #[error(
-        "the new worktree {run}/{agent} does not hold its base: wanted tree {wanted}, found {found}; it was not handed \
-         out. Check the disk and the file system, then start again"
+        "the new worktree {run}/{agent} does not hold its base: wanted tree {wanted}, found {found}; it was \
+         not handed out. Check the disk and the file system, then start again"
     )]
     NotItsBase {
         /// The run.
@@ -68,7 +73,8 @@ pub enum WorktreeError {
     },
     /// What no commit can hold would be lost.
     #[error(
-        "the worktree {run}/{agent} holds what is stored nowhere else ({}): move it out of {}, or drop it with --force",
+        "the worktree {run}/{agent} holds what is stored nowhere else ({}): move it out of {}, or drop it \
+            with --force",
         counted(files), path.display()
     )]
     NotStored {
@@ -81,7 +87,7 @@ pub enum WorktreeError {
         /// What would be lost, seen from there.
         files: Vec<String>,
     },
-    /// The branch is in use or has commits of somebody else.
+    /// The branch is in use or has commits that Convoke did not make.
     #[error("branch {branch} {why}: delete it yourself with `git branch -D {branch}`, then drop again")]
     BranchInUse {
         /// The branch.
@@ -89,13 +95,13 @@ pub enum WorktreeError {
         /// What stands against it.
         why: String,
     },
-    /// An apply would overwrite somebody's changes; nothing was written.
+    /// An apply would overwrite changes in the checkout; nothing was written.
     #[error("nothing was applied: {0}")]
     Conflict(Conflict),
     /// An apply was stopped between two files by a change made meanwhile.
     #[error(
-        "the apply stopped at {path}, which was changed while it ran; written so far: {}. Put {path} back as it was and \
-         apply again, which goes on where it stopped",
+        "the apply stopped at {path}, which was changed while it ran; written so far: {}. Put {path} back \
+         as it was and apply again, which goes on where it stopped",
         counted(done)
     )]
     HalfApplied {

@@ -1,5 +1,5 @@
-//! The end of a worktree's work: stored first, on its ref and its branch, and only then, and only if all of it is
-//! stored, taken away.
+//! The end of a worktree's work: stored first, on its ref and its branch, and only then, and only if all of
+//! it is stored, taken away.
 
 use super::Worktrees;
 use super::content::{Content, shown};
@@ -13,7 +13,8 @@ use crate::store::unused;
 impl Worktrees {
     /// Stores what the agent changed and takes the directory away if nothing in it would be lost by that.
     ///
-    /// Done again it gives the same answer. Where there is nothing (any more) the answer is [`Finished::Removed`].
+    /// Done again it gives the same answer. Where there is nothing (any more) the answer is
+    /// [`Finished::Removed`].
     pub async fn finish(&self, run: &str, agent: &str) -> Result<Finished, WorktreeError> {
         let site = self.site(run, agent)?;
         let lock = Lock::take(&site).await?;
@@ -76,7 +77,7 @@ impl Worktrees {
         Ok(Finished::Kept { branch, commit, files, ignored: Vec::new(), path: None, remarks })
     }
 
-    /// Looks once more, quickly, whether what was stored is all that is there: somebody may still be writing.
+    /// Looks once more, quickly, whether all that is there was stored: a process may still be writing.
     pub(super) async fn still(
         &self,
         site: &Site,
@@ -89,11 +90,12 @@ impl Worktrees {
         if again.tree == content.tree && again.ignored == content.ignored {
             return Ok(());
         }
-        let said = "somebody still writes to the worktree; what was there is stored and nothing was removed".to_owned();
+        let said = "somebody still writes to the worktree; what was there is stored and nothing was removed"
+            .to_owned();
         Err(Error::Restless { dir: site.tree.clone(), said }.into())
     }
 
-    /// Takes the directory away. Whoever calls this has stored what is in it, or was told that it may go. From the
+    /// Takes the directory away. The caller has stored what is in it, or was told that it may go. From the
     /// renaming on the content is not looked at again, since half of it may be gone.
     pub(super) async fn take_away(&self, site: &Site) -> Result<(), Error> {
         if disk::exists(&site.tree)? {
@@ -121,8 +123,13 @@ impl Worktrees {
         Ok(())
     }
 
-    /// Points the branch to the work, unless it is somebody else's by now: the work has its own ref in any case.
-    async fn set_branch(&self, site: &Site, commit: &str, remarks: &mut Vec<String>) -> Result<Option<String>, Error> {
+    /// Points the branch to the work, unless it has other commits or is checked out: a ref keeps the work.
+    async fn set_branch(
+        &self,
+        site: &Site,
+        commit: &str,
+        remarks: &mut Vec<String>,
+    ) -> Result<Option<String>, Error> {
         let branch = site.branch();
         self.steps.step().await;
         let now = self.store.read_ref(&site.branch_ref()).await?;
@@ -158,7 +165,8 @@ impl Worktrees {
 
     /// In which checkout the branch is checked out.
     pub(super) async fn checked_out(&self, site: &Site) -> Result<Option<String>, Error> {
-        let call = self.store.refs("looking for checkouts").args(["for-each-ref", "--format=%(worktreepath)"]);
+        let call =
+            self.store.refs("looking for checkouts").args(["for-each-ref", "--format=%(worktreepath)"]);
         let place = call.arg(site.branch_ref()).line().await?;
         Ok((!place.is_empty()).then_some(place))
     }

@@ -1,4 +1,5 @@
-//! Looking at worktrees. Objects are stored so that they can be compared; no ref, no directory and no checkout changes.
+//! Looking at worktrees. Objects are stored so that they can be compared; no ref, no directory and no
+//! checkout changes.
 
 use super::Worktrees;
 use super::content::{Content, shown};
@@ -13,7 +14,11 @@ impl Worktrees {
     /// The worktrees of one run, or of all, in the order of their names.
     pub async fn list(&self, run: Option<&str>) -> Result<Vec<WorktreeEntry>, WorktreeError> {
         self.store.prepare().await?;
-        let call = self.store.refs("listing worktrees").args(["for-each-ref", "--format=%(refname)", "refs/convoke/"]);
+        let call = self.store.refs("listing worktrees").args([
+            "for-each-ref",
+            "--format=%(refname)",
+            "refs/convoke/",
+        ]);
         let listed = call.line().await?;
         let mut entries = Vec::new();
         for (of, agent) in listed.lines().filter_map(from_base_ref) {
@@ -38,8 +43,12 @@ impl Worktrees {
             None => self.store.read_ref(&site.work_ref()).await?.unwrap_or_else(|| base.commit().to_owned()),
         };
         let call = self.store.content("comparing a worktree with its base");
-        let call = call.args(["diff-tree", "-r", "-p", "--binary", "--full-index", "--no-color", "--no-renames"]);
-        Ok(call.args(["--no-ext-diff", "--no-textconv", "--end-of-options", base.commit(), &now]).run().await?)
+        let call =
+            call.args(["diff-tree", "-r", "-p", "--binary", "--full-index", "--no-color", "--no-renames"]);
+        Ok(call
+            .args(["--no-ext-diff", "--no-textconv", "--end-of-options", base.commit(), &now])
+            .run()
+            .await?)
     }
 
     async fn entry(&self, site: Site, base: Base) -> Result<WorktreeEntry, WorktreeError> {
@@ -55,7 +64,10 @@ impl Worktrees {
             Some(work) => self.is_applied(&site, work).await?,
             None => false,
         };
-        let (mut files, mut ignored, mut not_stored, mut path) = (Vec::new(), Vec::new(), Vec::new(), None);
+        let mut files = Vec::new();
+        let mut ignored = Vec::new();
+        let mut not_stored = Vec::new();
+        let mut path = None;
         if let Some(content) = seen {
             applied &= matches!(&work, Some(work) if self.commit(work).await?.0 == content.tree);
             files = content.files();
@@ -65,7 +77,17 @@ impl Worktrees {
         } else if let Some(work) = &work {
             files = shown(&self.store.diff_trees(base.commit(), work).await?);
         }
-        Ok(WorktreeEntry { run: site.run, agent: site.agent, base, state, applied, files, ignored, not_stored, path })
+        Ok(WorktreeEntry {
+            run: site.run,
+            agent: site.agent,
+            base,
+            state,
+            applied,
+            files,
+            ignored,
+            not_stored,
+            path,
+        })
     }
 
     /// What lies in the directory now; none if there is none.

@@ -1,5 +1,5 @@
-//! What an apply does with one path: a three-way rule over base, checkout and worktree. Pure; the merging of text itself
-//! is git's.
+//! What an apply does with one path: a three-way rule over base, checkout and worktree. Pure; the merging of
+//! text itself is git's.
 
 /// A file as git stores it.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -60,7 +60,8 @@ pub(super) fn decide(base: Option<&Side>, here: &Here, work: Option<&Side>) -> S
             if !(base.is_file() && here.is_file() && work.is_file()) {
                 return Step::Conflict("both sides changed it, and it is not text in all of them");
             }
-            // Of two sides and a base at least one side agrees with one of the others, for there are only two modes.
+            // Of two sides and a base at least one side agrees with one of the others, for there are only two
+            // modes.
             let mode = if here.mode == base.mode { work.mode } else { here.mode };
             Step::Merge(mode)
         }
@@ -120,7 +121,8 @@ mod tests {
 
     #[test]
     fn everything_else_is_a_conflict() {
-        for (base, here, work) in [("", "1", "2"), ("1", "", "2"), ("1", "2", ""), ("1", "@2", "3"), ("@1", "@2", "@3")]
+        for (base, here, work) in
+            [("", "1", "2"), ("1", "", "2"), ("1", "2", ""), ("1", "@2", "3"), ("@1", "@2", "@3")]
         {
             let here = side(here).map_or(Here::Missing, Here::There);
             let step = decide(side(base).as_ref(), &here, side(work).as_ref());

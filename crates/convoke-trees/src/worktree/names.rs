@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use crate::error::Error;
 use crate::places::checked_name;
 
-/// The directories of one worktree tell how far its life has come, so that no record beside them can disagree:
-/// `making-*` is being made and holds nothing of an agent, `tree` is complete and verified, `removing` holds nothing
-/// that is not stored elsewhere.
+/// The directories of one worktree tell how far its life has come, so that no record beside them can
+/// disagree: `making-*` is being made and holds nothing of an agent, `tree` is complete and verified,
+/// `removing` holds nothing that is not stored elsewhere.
 #[derive(Debug, Clone)]
 pub(super) struct Site {
     pub(super) run: String,
@@ -24,7 +24,8 @@ impl Site {
     pub(super) fn new(state: &Path, common: &Path, run: &str, agent: &str) -> Result<Self, Error> {
         checked_name(run)?;
         checked_name(agent)?;
-        // The keeper's own refs lie at this level, and git cannot hold both a ref and a directory of that name.
+        // The keeper's own refs lie at this level, and git cannot hold both a ref and a directory of that
+        // name.
         if matches!(agent, "before" | "after") {
             return Err(Error::BadName { name: agent.to_owned() });
         }
@@ -63,7 +64,8 @@ impl Site {
         format!("refs/heads/{}", self.branch())
     }
 
-    /// The first line of a base snapshot's message. It names the worktree, so that no other commit is taken for one.
+    /// The first line of a base snapshot's message. It names the worktree, so that no other commit is taken
+    /// for one.
     pub(super) fn snapshot_title(&self) -> String {
         format!("convoke: the checkout before {} {}", self.run, self.agent)
     }

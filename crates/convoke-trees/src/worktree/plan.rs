@@ -1,5 +1,5 @@
-//! The plan of an apply: every file with what it was and what it is to be. It is written down before the first file is
-//! touched, so that an interrupted apply is known and can go on.
+//! The plan of an apply: every file with what it was and what it is to be. It is written down before the
+//! first file is touched, so that an interrupted apply is known and can go on.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
-//! Looks over a directory that model-written commands have filled, before git does: finds what git must not be led into
-//! (nested repositories, whose configuration names programs) and what it cannot store. Follows no link, opens nothing
-//! but directories and files whose mode makes it doubtful that they can be read.
+//! Looks over a directory that model-written commands have filled, before git does: finds what git must not
+//! be led into (nested repositories, whose configuration names programs) and what it cannot store. Follows no
+//! link, opens nothing but directories and files whose mode makes it doubtful that they can be read.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

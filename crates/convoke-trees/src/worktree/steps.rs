@@ -1,5 +1,5 @@
-//! The places where a process can die: one before every call of git and every change on disk. In a test the work can be
-//! stopped for good at any of them; otherwise they are nothing.
+//! The places where a process can die: one before every call of git and every change on disk. In a test the
+//! work can be stopped for good at any of them; otherwise they are nothing.
 
 #[cfg(test)]
 use std::sync::{
@@ -42,7 +42,8 @@ pub(super) struct Stop {
 
 #[cfg(test)]
 impl Steps {
-    /// Runs `work` up to step `at` and drops it there, as a dying process would; its outcome if it ended before.
+    /// Runs `work` up to step `at` and drops it there, as a dying process would; its outcome if it ended
+    /// before.
     pub(super) async fn stopped_at<F: Future>(at: usize, work: impl FnOnce(Self) -> F) -> Option<F::Output> {
         let stop = Arc::new(Stop { at, taken: AtomicUsize::new(0), reached: tokio::sync::Notify::new() });
         let steps = Self { stop: Some(Arc::clone(&stop)) };

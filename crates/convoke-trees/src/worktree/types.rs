@@ -11,7 +11,8 @@ pub enum Base {
         /// The commit HEAD pointed to.
         commit: String,
     },
-    /// The checkout had changes (tracked or untracked, not ignored): they were committed on top of HEAD, beside every branch.
+    /// The checkout had changes (tracked or untracked, not ignored): they were committed on top of HEAD,
+    /// beside every branch.
     Snapshot {
         /// The commit that holds the changes.
         commit: String,
@@ -40,7 +41,8 @@ impl fmt::Display for Base {
         match self {
             Self::Head { commit } => write!(f, "HEAD ({})", short(commit)),
             Self::Snapshot { commit, head, .. } => {
-                let (commit, head) = (short(commit), short(head));
+                let commit = short(commit);
+                let head = short(head);
                 write!(f, "a snapshot of the uncommitted changes ({commit}), on top of HEAD ({head})")
             }
         }
@@ -60,7 +62,8 @@ pub struct Worktree {
     pub top: PathBuf,
     /// What it was cut from.
     pub base: Base,
-    /// What a person should know: submodules that are not checked out, files of the checkout that are not in it.
+    /// What a person should know: submodules that are not checked out, files of the checkout that are not in
+    /// it.
     pub remarks: Vec<String>,
 }
 
@@ -69,7 +72,8 @@ pub struct Worktree {
 pub enum Finished {
     /// Nothing was changed and nothing was left in it: it is gone.
     Removed,
-    /// Nothing was changed, but files that git ignores (or cannot store) lie in it: it stays until it is dropped.
+    /// Nothing was changed, but files that git ignores (or cannot store) lie in it: it stays until it is
+    /// dropped.
     Unchanged {
         /// What lies there, relative to the top; a directory ends in a slash.
         ignored: Vec<PathBuf>,
@@ -80,11 +84,13 @@ pub enum Finished {
     Kept {
         /// `convoke/<run>/<agent>`; none if that branch could not be set, and then a remark says why.
         branch: Option<String>,
-        /// The commit that holds every tracked and untracked file; `refs/convoke/<run>/<agent>/work` points to it.
+        /// The commit that holds every tracked and untracked file; `refs/convoke/<run>/<agent>/work` points
+        /// to it.
         commit: String,
         /// The changed files.
         files: Vec<String>,
-        /// What is not in the commit, because git ignores it or cannot store it; it lies in the worktree until that is dropped.
+        /// What is not in the commit, because git ignores it or cannot store it; it lies in the worktree
+        /// until that is dropped.
         ignored: Vec<PathBuf>,
         /// Where the worktree is; none if everything is in the commit, for then the directory is gone.
         path: Option<PathBuf>,
@@ -100,7 +106,10 @@ impl Finished {
         match self {
             Self::Removed => format!("was cut from {base}, is unchanged and was removed"),
             Self::Unchanged { path, .. } => {
-                format!("was cut from {base} and is unchanged but for files that git ignores: {}", path.display())
+                format!(
+                    "was cut from {base} and is unchanged but for files that git ignores: {}",
+                    path.display()
+                )
             }
             Self::Kept { branch, commit, files, remarks, .. } => {
                 let place = match branch {
@@ -121,7 +130,7 @@ impl Finished {
 /// How a worktree stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorktreeState {
-    /// Its creation was interrupted; nobody worked in it. Creating it again goes on.
+    /// Its creation was interrupted, and no agent worked in it. Creating it again goes on.
     Unfinished,
     /// Its directory is there and nothing has been stored.
     Working,
@@ -159,7 +168,7 @@ pub struct WorktreeEntry {
     pub files: Vec<String>,
     /// What lies in it that git ignores or cannot store.
     pub ignored: Vec<PathBuf>,
-    /// Those of them that git does not ignore: no commit holds them, and nobody meant them to be lost.
+    /// Those of them that git does not ignore: no commit holds them, and they may be work.
     pub not_stored: Vec<PathBuf>,
     /// Where its directory is, if it is there.
     pub path: Option<PathBuf>,
@@ -179,7 +188,8 @@ pub struct Applied {
 /// What a drop took away.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dropped {
-    /// The commit that held the work, if there was any: git keeps it for a while, `git branch NAME COMMIT` brings it back.
+    /// The commit that held the work, if there was any: git keeps it for a while, `git branch NAME COMMIT`
+    /// brings it back.
     pub commit: Option<String>,
     /// Ignored files that went with the directory.
     pub ignored: Vec<PathBuf>,

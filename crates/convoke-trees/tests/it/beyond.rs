@@ -1,5 +1,5 @@
-//! What undo cannot do, or could do wrong: what it removes can be brought back, what was never kept is named, and what is too
-//! large is not copied.
+//! What undo cannot do, or could do wrong: what it removes can be brought back, what was never kept is named,
+//! and what is too large is not copied.
 
 use std::fs::{self, File};
 use std::process::Command;
@@ -51,7 +51,7 @@ async fn what_background_jobs_wrote_between_two_windows_is_their_agents() {
     world.write("made", "a job's\n");
     keeper.claim("a_1").await.unwrap();
     keeper.open_window("a_2").await.unwrap();
-    // Within a window it is known whose the changes are.
+    // Within a window it is known which agent makes the changes.
     world.write("b", "1\n");
     keeper.claim("a_1").await.unwrap();
     keeper.close_window("a_2", "").await.unwrap();

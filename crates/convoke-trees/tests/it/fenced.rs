@@ -1,8 +1,7 @@
-//! Several processes keep one run's changes: a living one is waited for, what a fenced one has open is closed for it, and what it does
-//! when it continues is refused.
+//! Several processes keep one run's changes: a living one is waited for, what a fenced one has open is closed
+//! for it, and what it does when it continues is refused.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -10,16 +9,26 @@ use convoke_trees::{Actor, Answer, Error, Fence, Holder, Keeper};
 
 use crate::world::{World, changes};
 
-/// Tokens that are fenced, and how often a wait was told.
+/// Tokens that are fenced, and the holders for which a wait was told.
 #[derive(Debug, Default)]
 struct Gate {
     fenced: Mutex<BTreeSet<String>>,
-    told: AtomicUsize,
+    told: Mutex<Vec<(String, String)>>,
 }
 
 impl Gate {
     fn fence(&self, token: &str) {
         self.fenced.lock().unwrap().insert(token.to_owned());
+    }
+
+    /// How often a wait was told, each time for the first one: no other holds anything for long.
+    fn told(&self) -> usize {
+        let told = self.told.lock().unwrap();
+        assert!(
+            told.iter().all(|(name, token)| (name.as_str(), token.as_str()) == ("agent a_1", "p_1")),
+            "{told:?}"
+        );
+        told.len()
     }
 }
 
@@ -30,8 +39,7 @@ impl Fence for Gate {
     }
 
     fn waits_for(&self, holder: &Holder) {
-        assert_eq!((holder.name.as_str(), holder.token.as_str()), ("agent a_1", "p_1"));
-        self.told.fetch_add(1, Ordering::Relaxed);
+        self.told.lock().unwrap().push((holder.name.clone(), holder.token.clone()));
     }
 }
 
@@ -55,7 +63,7 @@ async fn a_window_of_a_living_process_is_waited_for_and_the_wait_is_told() {
         let second = Arc::clone(&second);
         async move { second.open_window(SECOND).await }
     });
-    while gate.told.load(Ordering::Relaxed) == 0 {
+    while gate.told() == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert!(!waits.is_finished());
@@ -63,7 +71,7 @@ async fn a_window_of_a_living_process_is_waited_for_and_the_wait_is_told() {
     waits.await.unwrap().unwrap();
     world.write("b", "1\n");
     second.close_window(SECOND, "").await.unwrap();
-    assert_eq!(gate.told.load(Ordering::Relaxed), 1);
+    assert_eq!(gate.told(), 1);
     assert_eq!(changes(&second).await, ["Modified a a_1", "Added b a_2"]);
 }
 
@@ -123,7 +131,9 @@ async fn many_that_find_one_holder_fenced_take_turns() {
     let mut work = tokio::task::JoinSet::new();
     for number in 0..6 {
         let keeper = world.keeper("s_1").await.fenced(Arc::clone(&gate) as Arc<dyn Fence>);
-        let (dir, agent, token) = (world.dir.clone(), format!("a_{}", number + 10), format!("p_{}", number + 10));
+        let dir = world.dir.clone();
+        let agent = format!("a_{}", number + 10);
+        let token = format!("p_{}", number + 10);
         work.spawn(async move {
             let actor = Actor { agent: &agent, token: &token };
             keeper.open_window(actor).await.unwrap();

@@ -1,5 +1,5 @@
-//! Hooks that a repository's configuration names, which git 2.54 and newer run whatever `core.hooksPath` says. In CI the git is a
-//! stand-in that does so; `CONVOKE_NEW_GIT` names a real one (`scripts/soak`).
+//! Hooks that a repository's configuration names, which git 2.54 and newer run whatever `core.hooksPath`
+//! says. In CI the git is a stand-in that does so; `CONVOKE_NEW_GIT` names a real one (`scripts/soak`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,8 @@ use crate::world::{World, like_commands};
 fn only(world: &World, git: &Path) -> String {
     let bin = world.beside("bin");
     fs::create_dir_all(&bin).unwrap();
-    // Copied by another process: a child of another test could inherit our handle, and then the copy could not be run.
+    // Copied by another process: a child of another test could inherit our handle, and then the copy could
+    // not be run.
     assert!(Command::new("cp").arg(git).arg(bin.join("git")).status().unwrap().success());
     bin.to_str().unwrap().to_owned()
 }
@@ -23,7 +24,8 @@ fn planted() -> (World, PathBuf) {
     let world = World::repository(&[("a", "1\n")]);
     let ran = world.beside("ran");
     for event in ["reference-transaction", "post-index-change", "post-checkout"] {
-        let (name, command) = (format!("hook.{event}-x"), format!("echo {event} >> '{}'", ran.display()));
+        let name = format!("hook.{event}-x");
+        let command = format!("echo {event} >> '{}'", ran.display());
         world.git(["config", &format!("{name}.command"), &command]);
         world.git(["config", &format!("{name}.event"), event]);
     }
@@ -43,7 +45,8 @@ async fn keep(git: &Path, sight: Sight) -> (Result<(), String>, bool) {
 #[tokio::test]
 async fn a_hook_that_the_configuration_names_is_not_run_by_a_git_that_would() {
     let git = Path::new(env!("CARGO_BIN_EXE_convoke-trees-hooking-git"));
-    // The stand-in has no switch for events, as git 2.54: without walls it runs the hook, and with them it cannot start it.
+    // The stand-in has no switch for events, as git 2.54: without walls it runs the hook, and with them it
+    // cannot start it.
     let (kept, ran) = keep(git, Sight::Everything).await;
     assert!(kept.is_ok() && ran, "the stand-in runs hooks: {kept:?}");
     let (kept, ran) = keep(git, like_commands()).await;
@@ -55,7 +58,8 @@ async fn a_hook_that_the_configuration_names_is_not_run_by_a_git_that_would() {
 async fn a_git_that_runs_hooks_of_the_configuration_keeps_trees_and_runs_none() {
     let Some(git) = std::env::var_os("CONVOKE_NEW_GIT").map(PathBuf::from) else { return };
     let (world, ran) = planted();
-    let said = Command::new(&git).args(["update-ref", "refs/x", "HEAD"]).current_dir(&world.dir).output().unwrap();
+    let said =
+        Command::new(&git).args(["update-ref", "refs/x", "HEAD"]).current_dir(&world.dir).output().unwrap();
     assert!(said.status.success() && ran.exists(), "{} runs such hooks: {said:?}", git.display());
     for sight in [like_commands(), Sight::Everything] {
         let (kept, ran) = keep(&git, sight.clone()).await;

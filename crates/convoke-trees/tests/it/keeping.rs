@@ -1,4 +1,4 @@
-//! Windows and steps: who changed what, while a person works in the same tree.
+//! Windows and steps: which agent changed what, while a person works in the same tree.
 
 use std::fs;
 
@@ -6,12 +6,14 @@ use convoke_trees::{DiffForm, Error, Keeper, forget};
 
 use crate::world::{World, changes, command, names, undo};
 
-/// Twelve files, a person with staged, unstaged and untracked changes of their own, and a run that edits the twelve.
+/// Twelve files, a person with staged, unstaged and untracked changes of their own, and a run that edits the
+/// twelve.
 #[tokio::test]
 async fn a_run_that_edits_twelve_files_is_shown_and_taken_back_exactly() {
     let files: Vec<(String, String)> =
         (0..12).map(|n| (format!("src/f{n}.txt"), format!("line one\nline {n}\n"))).collect();
-    let mut all: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let mut all: Vec<(&str, &str)> =
+        files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
     all.extend([
         ("mine/staged", "s\n"),
         ("mine/unstaged", "u\n"),
@@ -35,12 +37,14 @@ async fn a_run_that_edits_twelve_files_is_shown_and_taken_back_exactly() {
     world.write("src/f0.txt", "line one\nline 0\nthe person's line\n");
     world.write("src/f1.txt", "line one, staged\nline 1\n");
     world.git(["add", "src/f1.txt"]);
-    let (tree, index) = (world.tree(), world.read(".git/index"));
+    let tree = world.tree();
+    let index = world.read(".git/index");
     let refs = || {
         let lines = String::from_utf8(world.git(["for-each-ref"])).unwrap();
         lines.lines().filter(|line| !line.contains("refs/convoke/")).map(str::to_owned).collect::<Vec<_>>()
     };
-    let (own_refs, status) = (refs(), world.git(["status", "--porcelain", "-z"]));
+    let own_refs = refs();
+    let status = world.git(["status", "--porcelain", "-z"]);
 
     let keeper = world.keeper("s_1").await;
     assert!(keeper.before().await.unwrap().first);
@@ -59,8 +63,9 @@ async fn a_run_that_edits_twelve_files_is_shown_and_taken_back_exactly() {
         }
     }
 
-    let mut expected: Vec<String> =
-        (0..12).map(|n| format!("Modified src/f{n}.txt {}", if n % 2 == 0 { "a_even" } else { "a_odd" })).collect();
+    let mut expected: Vec<String> = (0..12)
+        .map(|n| format!("Modified src/f{n}.txt {}", if n % 2 == 0 { "a_even" } else { "a_odd" }))
+        .collect();
     expected.sort();
     assert_eq!(changes(&keeper).await, expected);
     let patch = String::from_utf8(keeper.diff(DiffForm::Patch).await.unwrap()).unwrap();
@@ -144,7 +149,8 @@ async fn what_a_crash_cut_off_is_the_agents_and_not_the_persons() {
 async fn marks_that_a_stop_cut_off_at_any_moment_lose_nothing_and_blame_nobody_else() {
     let world = World::repository(&[("a", "0\n"), ("mine", "mine\n")]);
     let before = world.tree();
-    let (mut keeper, mut cut) = (world.keeper("s_1").await, 0);
+    let mut keeper = world.keeper("s_1").await;
+    let mut cut = 0;
     for round in 0_u64..40 {
         let moment = std::time::Duration::from_millis(round * 7 % 41);
         // What is dropped half-way is what a stop does to it; a command runs only after a whole mark.
@@ -195,7 +201,8 @@ async fn many_runs_in_one_repository_do_not_disturb_each_other() {
     let world = World::repository(&[("shared", "1\n")]);
     let mut work = tokio::task::JoinSet::new();
     for run in 0..8 {
-        let (places, dir) = (world.places.clone(), world.dir.clone());
+        let places = world.places.clone();
+        let dir = world.dir.clone();
         work.spawn(async move {
             let keeper = Keeper::open(&places, &dir, &format!("s_{run}")).await.unwrap();
             for turn in 0..3 {
@@ -203,12 +210,19 @@ async fn many_runs_in_one_repository_do_not_disturb_each_other() {
                 fs::write(dir.join(format!("of_{run}_{turn}")), "x").unwrap();
                 keeper.close_window("a_1", "").await.unwrap();
             }
-            keeper.changes().await.unwrap().into_iter().map(|file| file.path.display().to_string()).collect::<Vec<_>>()
+            keeper
+                .changes()
+                .await
+                .unwrap()
+                .into_iter()
+                .map(|file| file.path.display().to_string())
+                .collect::<Vec<_>>()
         });
     }
     let found = work.join_all().await;
     for run in 0..8 {
-        // What another run writes during a window cannot be told from the window's own; but nothing of one's own is missed.
+        // What another run writes during a window cannot be told from the window's own; but nothing of one's
+        // own is missed.
         let own = |names: &&Vec<String>| (0..3).all(|turn| names.contains(&format!("of_{run}_{turn}")));
         assert!(found.iter().any(|names| own(&names)), "run {run}: {found:?}");
     }
@@ -267,7 +281,10 @@ async fn a_run_without_git_is_forgotten_without_harm_to_another() {
 async fn names_that_could_lead_elsewhere_are_refused() {
     let world = World::repository(&[("a", "1\n")]);
     for name in ["", "..", "a/b", "-x", "a b", "a\n"] {
-        assert!(matches!(Keeper::open(&world.places, &world.dir, name).await, Err(Error::BadName { .. })), "{name:?}");
+        assert!(
+            matches!(Keeper::open(&world.places, &world.dir, name).await, Err(Error::BadName { .. })),
+            "{name:?}"
+        );
         let keeper = world.keeper("s_1").await;
         assert!(matches!(keeper.open_window(name).await, Err(Error::BadName { .. })), "{name:?}");
     }
@@ -275,8 +292,12 @@ async fn names_that_could_lead_elsewhere_are_refused() {
 
 #[tokio::test]
 async fn a_patch_is_taken_by_git_apply() {
-    let world =
-        World::repository(&[("text", "one\ntwo\n"), ("gone", "x\n"), ("run.sh", "#!/bin/sh\n"), ("d/e", "deep\n")]);
+    let world = World::repository(&[
+        ("text", "one\ntwo\n"),
+        ("gone", "x\n"),
+        ("run.sh", "#!/bin/sh\n"),
+        ("d/e", "deep\n"),
+    ]);
     world.write("binary", [0, 1, 2, 255]);
     world.commit("second");
     let copy = world.beside("copy");
@@ -293,7 +314,10 @@ async fn a_patch_is_taken_by_git_apply() {
     })
     .await;
     let stat = String::from_utf8(keeper.diff(DiffForm::Stat).await.unwrap()).unwrap();
-    assert!(stat.contains("7 files changed") && stat.contains("mode change 100644 => 100755 run.sh"), "{stat}");
+    assert!(
+        stat.contains("7 files changed") && stat.contains("mode change 100644 => 100755 run.sh"),
+        "{stat}"
+    );
     let patch = world.beside("patch");
     fs::write(&patch, keeper.diff(DiffForm::Patch).await.unwrap()).unwrap();
     world.git_in(&copy, [std::ffi::OsStr::new("apply"), patch.as_os_str()]);
@@ -301,5 +325,8 @@ async fn a_patch_is_taken_by_git_apply() {
     let tree = copied.tree();
     let work = copied.beside("work");
     let original = copied.at(work);
-    assert_eq!(original.tree().into_iter().filter(|(_, kind, _)| kind != "directory").collect::<Vec<_>>(), tree);
+    assert_eq!(
+        original.tree().into_iter().filter(|(_, kind, _)| kind != "directory").collect::<Vec<_>>(),
+        tree
+    );
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use convoke_trees::{How, Keeper, Later, LaterKind, RunsLater};
+use convoke_trees::{ChangeKind, Keeper, Later, LaterKind, RunsLater};
 
 use crate::world::{World, command};
 
@@ -29,9 +29,9 @@ async fn later(keeper: &Keeper) -> Vec<String> {
     assert!(whole);
     let line = |Later { path, how, count, kept, kind }: &Later| {
         let how = match how {
-            How::Added => 'A',
-            How::Deleted => 'D',
-            How::Modified | How::ModeChanged => 'M',
+            ChangeKind::Added => 'A',
+            ChangeKind::Deleted => 'D',
+            ChangeKind::Modified | ChangeKind::ModeChanged => 'M',
         };
         let signs = [
             (*count > 1).then(|| format!(" x{count}")),
@@ -73,7 +73,10 @@ async fn hooks_and_programs_that_git_ignores_are_listed_and_taken_back() {
     let dry = keeper.undo(true).await.unwrap();
     assert_eq!((dry.restored.len(), dry.removed.len(), dry.kept.len()), (6, 3, 0));
     let undone = keeper.undo(false).await.unwrap();
-    assert_eq!((&undone.restored, &undone.removed, &undone.runs_later), (&dry.restored, &dry.removed, &Vec::new()));
+    assert_eq!(
+        (&undone.restored, &undone.removed, &undone.runs_later),
+        (&dry.restored, &dry.removed, &Vec::new())
+    );
     world.remove("target/data");
     fs::remove_dir(world.path("target")).unwrap();
     assert_eq!(world.tree(), tree);
@@ -115,8 +118,15 @@ async fn what_was_there_before_and_what_a_person_changed_since_is_left_alone() {
     world.write(".envrc", "of the person\n");
     let undone = keeper.undo(false).await.unwrap();
     assert_eq!(undone.restored, [PathBuf::from(".husky/_/pre-commit")]);
-    assert_eq!(undone.kept, [(PathBuf::from(".envrc"), "it was changed after the run's last change".to_owned())]);
-    assert_eq!(fs::read(world.path("local/plain")).unwrap(), b"text\n", "it was no program before, and is not removed");
+    assert_eq!(
+        undone.kept,
+        [(PathBuf::from(".envrc"), "it was changed after the run's last change".to_owned())]
+    );
+    assert_eq!(
+        fs::read(world.path("local/plain")).unwrap(),
+        b"text\n",
+        "it was no program before, and is not removed"
+    );
 }
 
 #[tokio::test]
@@ -148,7 +158,10 @@ async fn settings_and_hooks_of_the_repository_are_compared_and_only_told_of() {
             .iter()
             .any(|later| later.kind == LaterKind::Metadata && later.path == Path::new(".git/config"))
     );
-    assert!(fs::read_to_string(world.path(".git/config")).unwrap().contains("steal"), "a person decides about it");
+    assert!(
+        fs::read_to_string(world.path(".git/config")).unwrap().contains("steal"),
+        "a person decides about it"
+    );
 }
 
 #[tokio::test]

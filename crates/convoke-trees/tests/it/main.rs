@@ -1,5 +1,10 @@
 //! The tests of this crate, in one binary.
-#![expect(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "all of this crate is tests")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "all of this crate is tests"
+)]
 
 mod beyond;
 mod fenced;

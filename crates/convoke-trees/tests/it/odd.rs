@@ -52,13 +52,17 @@ async fn any_name_can_be_kept_and_restored() {
         let closed = command(&keeper, "a_1", || {
             for name in names {
                 world.write(OsStr::from_bytes(name), "new\n");
-                world
-                    .remove(PathBuf::from(OsStr::from_bytes(name)).with_extension("dir").join(OsStr::from_bytes(name)));
+                world.remove(
+                    PathBuf::from(OsStr::from_bytes(name))
+                        .with_extension("dir")
+                        .join(OsStr::from_bytes(name)),
+                );
             }
         })
         .await;
         assert_eq!(closed.left_out, []);
-        let mut found: Vec<PathBuf> = keeper.changes().await.unwrap().into_iter().map(|file| file.path).collect();
+        let mut found: Vec<PathBuf> =
+            keeper.changes().await.unwrap().into_iter().map(|file| file.path).collect();
         found.retain(|path| path.parent() == Some(std::path::Path::new("")));
         let mut expected = names.map(|name| PathBuf::from(OsStr::from_bytes(name)));
         expected.sort();
@@ -91,7 +95,10 @@ async fn a_thousand_files_are_kept_and_restored() {
 async fn bytes_are_kept_as_they_lie_on_disk() {
     let world = World::empty_repository();
     world.git(["config", "core.autocrlf", "true"]);
-    world.write(".gitattributes", "*.txt text eol=crlf\n*.id ident\n*.u16 working-tree-encoding=UTF-16\n*.bin -diff\n");
+    world.write(
+        ".gitattributes",
+        "*.txt text eol=crlf\n*.id ident\n*.u16 working-tree-encoding=UTF-16\n*.bin -diff\n",
+    );
     world.write("crlf.txt", "one\r\ntwo\r\n");
     world.write("mixed.txt", "one\r\ntwo\n");
     world.write("keyword.id", "$Id: not a real one $\n");
@@ -118,7 +125,8 @@ async fn bytes_are_kept_as_they_lie_on_disk() {
 
 #[tokio::test]
 async fn a_subdirectory_is_all_that_is_looked_at() {
-    let outer = World::repository(&[(".gitignore", "*.o\n"), ("a", "1\n"), ("sub/b", "1\n"), ("sub/deep/c", "1\n")]);
+    let outer =
+        World::repository(&[(".gitignore", "*.o\n"), ("a", "1\n"), ("sub/b", "1\n"), ("sub/deep/c", "1\n")]);
     let sub = outer.path("sub");
     let world = outer.at(sub);
     world.write("x.o", "ignored from above\n");
@@ -135,7 +143,10 @@ async fn a_subdirectory_is_all_that_is_looked_at() {
     fs::write(&patch, keeper.diff(DiffForm::Patch).await.unwrap()).unwrap();
     world.git([OsStr::new("apply"), OsStr::new("--check"), OsStr::new("-R"), patch.as_os_str()]);
     assert_eq!(undo(&keeper).await.0, ["b", "new"]);
-    assert_eq!((world.read("../a"), world.read("y.o")), (b"out of sight\n".to_vec(), b"ignored from above\n".to_vec()));
+    assert_eq!(
+        (world.read("../a"), world.read("y.o")),
+        (b"out of sight\n".to_vec(), b"ignored from above\n".to_vec())
+    );
     let top = Keeper::open(&world.places, &world.beside("work"), "s_1").await.unwrap();
     assert!(matches!(top.before().await, Err(Error::OtherDirectory { .. })));
 }
@@ -209,10 +220,16 @@ async fn repositories_in_any_state_can_be_kept() {
     world.write("a", "2\n");
     world.commit("second");
     let shallow = world.beside("shallow");
-    world.git(["clone", "-q", "--depth=1", &format!("file://{}", world.dir.display()), shallow.to_str().unwrap()]);
+    world.git([
+        "clone",
+        "-q",
+        "--depth=1",
+        &format!("file://{}", world.dir.display()),
+        shallow.to_str().unwrap(),
+    ]);
     check(&world.at(shallow), "a").await;
 
-    // A merge with conflicts, and an index that somebody has locked.
+    // A merge with conflicts, and an index that is locked.
     let world = World::repository(&[("a", "1\n"), ("b", "1\n")]);
     world.git(["checkout", "-q", "-b", "other"]);
     world.write("a", "theirs\n");
@@ -271,12 +288,15 @@ async fn what_cannot_be_kept_is_named() {
     large("large");
     world.write("x/.GIT/config", "git would not take it\n");
     let keeper = world.keeper("s_1").await;
-    let left_out: Vec<String> = keeper.before().await.unwrap().left_out.iter().map(ToString::to_string).collect();
+    let left_out: Vec<String> =
+        keeper.before().await.unwrap().left_out.iter().map(ToString::to_string).collect();
     assert_eq!(left_out, ["large: larger than 100 MiB", "x/.GIT/config: git keeps nothing of this name"]);
     let closed = command(&keeper, "a_1", || {
         large("grows");
         world.remove("becomes_pipe");
-        assert!(std::process::Command::new("mkfifo").arg(world.path("becomes_pipe")).status().unwrap().success());
+        assert!(
+            std::process::Command::new("mkfifo").arg(world.path("becomes_pipe")).status().unwrap().success()
+        );
     })
     .await;
     assert_eq!(closed.left_out.len(), 4, "{:?}", closed.left_out);
@@ -296,7 +316,8 @@ async fn what_cannot_be_read_is_named_or_kept() {
     let closed = command(&keeper, "a_1", || world.chmod("tracked", 0)).await;
     world.chmod("tracked", 0o755);
     let shown: Vec<String> = left_out.iter().chain(&closed.left_out).map(ToString::to_string).collect();
-    let expected = ["secret: it cannot be read", "secret: it cannot be read", "tracked/x: it cannot be looked at"];
+    let expected =
+        ["secret: it cannot be read", "secret: it cannot be read", "tracked/x: it cannot be looked at"];
     assert_eq!(
         shown.iter().filter(|line| !line.ends_with("looked into")).collect::<Vec<_>>(),
         if readable { &[][..] } else { &expected[..] }

@@ -1,7 +1,9 @@
-//! Git sees no more than commands do. An opponent exchanges a directory of the tree with a link to a directory outside, over and
-//! over, while snapshots are taken and worktrees are cut; the same is tried against a git that sees everything, which must lose.
+//! Git sees no more than commands do. An opponent exchanges a directory of the tree with a link to a
+//! directory outside, over and over, while snapshots are taken and worktrees are cut; the same is tried
+//! against a git that sees everything, which must lose.
 //!
-//! The seed and both counts are printed. `CONVOKE_SOAK_SIGHT` is the number of tries, `CONVOKE_SEED` the first seed.
+//! The seed and both counts are printed. `CONVOKE_SOAK_SIGHT` is the number of tries, `CONVOKE_SEED` the
+//! first seed.
 
 use std::fs;
 use std::os::fd::AsRawFd;
@@ -35,15 +37,18 @@ struct Exchanger {
 impl Exchanger {
     fn start(dir: &Path, seed: u64) -> Self {
         let over = Arc::new(AtomicBool::new(false));
-        let (dir, seen) = (dir.to_owned(), Arc::clone(&over));
+        let dir = dir.to_owned();
+        let seen = Arc::clone(&over);
         let thread = std::thread::spawn(move || {
             let (mut random, mut count) = (seed | 1, 0);
             while !seen.load(Ordering::Relaxed) {
-                let (d, way) = (dir.join("d"), dir.join("way"));
+                let d = dir.join("d");
+                let way = dir.join("way");
                 let flags = rustix::fs::RenameFlags::EXCHANGE;
                 rustix::fs::renameat_with(rustix::fs::CWD, &d, rustix::fs::CWD, &way, flags).unwrap();
                 count += 1;
-                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                random =
+                    random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 std::thread::sleep(Duration::from_micros(200 + (random >> 33) % 4_000));
             }
             count
@@ -76,7 +81,8 @@ impl Bait {
         Self { world, secret, plain }
     }
 
-    /// A new secret, and new files beside its double in the tree, which keep git busy; returns the name that its content would have among the repository's objects.
+    /// A new secret, and new files beside its double in the tree, which keep git busy; returns the name that
+    /// its content would have among the repository's objects.
     fn change(&self, number: u64) -> String {
         let text = format!("a secret of the person's, the {number}th of {:?}\n", self.secret);
         fs::write(self.secret.join("key"), &text).unwrap();
@@ -99,7 +105,8 @@ impl Bait {
     }
 }
 
-/// How often something was tried, and how often it was won. Where nothing holds it is tried until it is won once, if need be.
+/// How often something was tried, and how often it was won. Where nothing holds it is tried until it is won
+/// once, if need be.
 struct Tally {
     tries: u64,
     won: u64,
@@ -150,7 +157,8 @@ async fn worktrees(tries: u64, seed: u64, sight: &Sight) -> Tally {
 }
 
 async fn race(who: &str) {
-    let (tries, seed) = (number("CONVOKE_SOAK_SIGHT", 12), number("CONVOKE_SEED", 1));
+    let tries = number("CONVOKE_SOAK_SIGHT", 12);
+    let seed = number("CONVOKE_SEED", 1);
     let told = |what: &str, held: &Tally, open: &Tally| {
         let Tally { tries, won } = held;
         println!("{who}, seed {seed}: {what}: {won} of {tries} confined, {} of {} not", open.won, open.tries);
@@ -175,8 +183,11 @@ async fn no_snapshot_and_no_worktree_holds_what_a_link_that_comes_and_goes_leads
     }
     let place = tempfile::tempdir().unwrap();
     let program = place.path().join("test");
-    // Copied by another process: a child of another test could inherit our handle, and then the copy could not be run.
-    assert!(Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&program).status().unwrap().success());
+    // Copied by another process: a child of another test could inherit our handle, and then the copy could
+    // not be run.
+    assert!(
+        Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&program).status().unwrap().success()
+    );
     assert!(Command::new("chmod").args(["-R", "777"]).arg(place.path()).status().unwrap().success());
     let name = "sight::no_snapshot_and_no_worktree_holds_what_a_link_that_comes_and_goes_leads_to";
     let mut again = Command::new(program);
@@ -189,17 +200,31 @@ async fn no_snapshot_and_no_worktree_holds_what_a_link_that_comes_and_goes_leads
     let said = String::from_utf8_lossy(&seen.stdout);
     print!(
         "{}",
-        said.lines().filter(|line| line.starts_with("as a user")).map(|line| format!("{line}\n")).collect::<String>()
+        said.lines()
+            .filter(|line| line.starts_with("as a user"))
+            .map(|line| format!("{line}\n"))
+            .collect::<String>()
     );
-    assert!(seen.status.success() && said.contains("1 passed"), "{said}{}", String::from_utf8_lossy(&seen.stderr));
+    assert!(
+        seen.status.success() && said.contains("1 passed"),
+        "{said}{}",
+        String::from_utf8_lossy(&seen.stderr)
+    );
 }
 
 #[tokio::test]
 async fn what_is_hidden_from_commands_within_the_tree_is_left_out_and_named() {
-    let mut world =
-        World::repository(&[("a", "1\n"), (".env", "TOKEN=1\n"), ("home/.ssh/key", "secret\n"), ("home/b", "1\n")]);
-    let unseen =
-        Unseen { hidden: vec![world.path("home/.ssh")], readable: Vec::new(), masked: vec![world.path(".env")] };
+    let mut world = World::repository(&[
+        ("a", "1\n"),
+        (".env", "TOKEN=1\n"),
+        ("home/.ssh/key", "secret\n"),
+        ("home/b", "1\n"),
+    ]);
+    let unseen = Unseen {
+        hidden: vec![world.path("home/.ssh")],
+        readable: Vec::new(),
+        masked: vec![world.path(".env")],
+    };
     world.places.sight = Sight::LikeCommands(unseen);
     let keeper = world.keeper("s_1").await;
     let kept = keeper.before().await.unwrap();
@@ -223,7 +248,8 @@ async fn below_a_hidden_home_the_tree_is_kept_and_nothing_around_it() {
     fs::create_dir_all(home.join("work")).unwrap();
     fs::write(home.join("work/a"), "1\n").unwrap();
     let unseen = Unseen { hidden: vec![home.clone()], ..Unseen::default() };
-    let places = Places { path: path_variable(), state: home.join(".state"), sight: Sight::LikeCommands(unseen) };
+    let places =
+        Places { path: path_variable(), state: home.join(".state"), sight: Sight::LikeCommands(unseen) };
     let keeper = Keeper::open(&places, &home.join("work"), "s_1").await.unwrap();
     keeper.open_window("a_1").await.unwrap();
     fs::write(home.join("work/a"), "2\n").unwrap();

@@ -112,7 +112,8 @@ fn plant_git(world: &World, place: &std::path::Path) -> std::path::PathBuf {
     let ran = world.beside("ran");
     fs::create_dir_all(place).unwrap();
     let program = place.join("git");
-    fs::write(&program, format!("#!/bin/sh\necho ran >> {}\nexec /usr/bin/git \"$@\"\n", ran.display())).unwrap();
+    fs::write(&program, format!("#!/bin/sh\necho ran >> {}\nexec /usr/bin/git \"$@\"\n", ran.display()))
+        .unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     ran
 }
@@ -190,7 +191,8 @@ fn listed(place: &std::path::Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     if !place.is_dir() {
         return vec![(place.to_owned(), fs::read(place).unwrap())];
     }
-    let mut all: Vec<_> = fs::read_dir(place).unwrap().flat_map(|entry| listed(&entry.unwrap().path())).collect();
+    let mut all: Vec<_> =
+        fs::read_dir(place).unwrap().flat_map(|entry| listed(&entry.unwrap().path())).collect();
     all.sort();
     all
 }

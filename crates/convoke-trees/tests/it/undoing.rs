@@ -133,7 +133,8 @@ async fn an_undo_that_was_cut_off_is_repeated() {
     })
     .await;
     drop(keeper);
-    // As a crash leaves it: one file is restored, the next is written and has not got its name, and the mark stands.
+    // As a crash leaves it: one file is restored, the next is written and has not got its name, and the mark
+    // stands.
     world.write("a", "0\n");
     world.write(".convoke-undo-s_1", "0\n");
     let runs = world.places.state.join("trees/runs/s_1");
@@ -174,7 +175,10 @@ async fn files_that_were_ignored_are_never_removed() {
         world.write("new", "the run's\n");
     })
     .await;
-    assert_eq!(changes(&keeper).await, ["Modified .gitignore a_1", "Added new a_1", "Deleted sub/.gitignore a_1"]);
+    assert_eq!(
+        changes(&keeper).await,
+        ["Modified .gitignore a_1", "Added new a_1", "Deleted sub/.gitignore a_1"]
+    );
     command(&keeper, "a_1", || world.write(".env", "changed\n")).await;
     assert_eq!(undo(&keeper).await.0, [".gitignore", "new", "sub/.gitignore"]);
     for name in [".env", "build/out", "sub/notes", "sub/my.key", "sub/:(glob)*\n\u{e4}.key"] {
@@ -232,10 +236,11 @@ async fn a_deleted_file_comes_back_with_the_permissions_that_it_had() {
     world.chmod("tool", 0o700);
     let keeper = world.keeper("s_1").await;
     command(&keeper, "a_1", || world.write("other", "1\n")).await;
-    // Somebody else makes one while the run goes on.
+    // A file is made from outside of the run while the run goes on.
     world.write("late", "secret too\n");
     world.chmod("late", 0o640);
-    command(&keeper, "a_1", || ["key", "tool", "open", "late"].iter().for_each(|name| world.remove(name))).await;
+    command(&keeper, "a_1", || ["key", "tool", "open", "late"].iter().for_each(|name| world.remove(name)))
+        .await;
     assert_eq!(undo(&keeper).await.1, Vec::<String>::new());
     let modes = ["key", "tool", "late"].map(|name| world.mode(name));
     assert_eq!(modes, [0o600, 0o700, 0o640]);

@@ -1,4 +1,4 @@
-//! A repository that this user cannot write: trees are kept apart from it, and nobody gets a worktree there.
+//! A repository that this user cannot write: trees are kept apart from it, and no worktree is made there.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -50,7 +50,8 @@ async fn in_a_repository_that_cannot_be_written_trees_are_kept_apart() {
     fs::create_dir(root.join("state")).unwrap();
     let name = "unwritable::in_a_repository_that_cannot_be_written_trees_are_kept_apart";
     let program = root.join("test");
-    // Copied by another process: a child of another test could inherit our handle, and then the copy could not be run.
+    // Copied by another process: a child of another test could inherit our handle, and then the copy could
+    // not be run.
     let copied = Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&program).status().unwrap();
     assert!(copied.success());
     chmod_all(&root, 0o777, 0o777);
@@ -63,13 +64,17 @@ async fn in_a_repository_that_cannot_be_written_trees_are_kept_apart() {
     let seen = again.output().unwrap();
     chmod_all(&world.path(".git"), 0o755, 0o644);
     let said = String::from_utf8_lossy(&seen.stdout);
-    assert!(seen.status.success() && said.contains("1 passed"), "{said}{}", String::from_utf8_lossy(&seen.stderr));
+    assert!(
+        seen.status.success() && said.contains("1 passed"),
+        "{said}{}",
+        String::from_utf8_lossy(&seen.stderr)
+    );
 }
 
 /// What the user who cannot write the repository sees.
 async fn check(root: &Path) {
-    let (dir, places) =
-        (root.join("work"), Places { path: path_variable(), state: root.join("state"), sight: like_commands() });
+    let dir = root.join("work");
+    let places = Places { path: path_variable(), state: root.join("state"), sight: like_commands() };
     let before = listed(&dir.join(".git"));
     let keeper = Keeper::open(&places, &dir, "s_1").await.unwrap();
     assert!(keeper.apart().is_some_and(|place| place.starts_with(&places.state)));

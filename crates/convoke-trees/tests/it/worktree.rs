@@ -37,8 +37,10 @@ async fn a_dirty_checkout_is_cut_at_a_snapshot_of_everything_but_ignored_files()
     let person = repo.person();
     let made = repo.create("a_1").await;
     assert!(matches!(made.base, Base::Snapshot { .. }), "{:?}", made.base);
-    let (commit, head) = (&made.base.commit()[..12], repo.git(&["rev-parse", "HEAD"]));
-    let expected = format!("a snapshot of the uncommitted changes ({commit}), on top of HEAD ({})", &head[..12]);
+    let commit = &made.base.commit()[..12];
+    let head = repo.git(&["rev-parse", "HEAD"]);
+    let expected =
+        format!("a snapshot of the uncommitted changes ({commit}), on top of HEAD ({})", &head[..12]);
     assert_eq!(made.base.to_string(), expected);
     let mut wanted = files(&repo.top);
     wanted.remove(Path::new("target/built"));
@@ -125,7 +127,10 @@ async fn ignored_files_are_listed_and_kept_until_dropped() {
     assert_eq!((names(&ignored), path), (vec!["sub/x.o".to_owned(), "target/".to_owned()], made.top.clone()));
     write(&made.top, "a", "changed\n");
     let Finished::Kept { ignored, path, files, .. } = repo.finish("a_1").await else { panic!() };
-    assert_eq!((names(&ignored), path), (vec!["sub/x.o".to_owned(), "target/".to_owned()], Some(made.top.clone())));
+    assert_eq!(
+        (names(&ignored), path),
+        (vec!["sub/x.o".to_owned(), "target/".to_owned()], Some(made.top.clone()))
+    );
     assert_eq!(files, ["a"]);
     assert_eq!(fs::read(made.top.join("target/debug/big")).unwrap(), b"built");
     let dropped = repo.worktrees().await.drop(RUN, "a_1", true).await.unwrap();
@@ -143,7 +148,10 @@ async fn list_diff_and_drop_tell_what_there_is() {
     write(&made.top, "a", "changed\n");
     write(&made.top, "bin", [0, 1, 2]);
     let entry = &all.list(None).await.unwrap()[0];
-    assert_eq!((entry.state, entry.applied, &entry.path), (WorktreeState::Working, false, &Some(made.top.clone())));
+    assert_eq!(
+        (entry.state, entry.applied, &entry.path),
+        (WorktreeState::Working, false, &Some(made.top.clone()))
+    );
     assert_eq!(entry.files, ["a", "bin"]);
     let patch = all.diff(RUN, "a_1").await.unwrap();
     repo.finish("a_1").await;
@@ -155,7 +163,10 @@ async fn list_diff_and_drop_tell_what_there_is() {
     repo.git(&["apply", "--check", "../patch"]);
 
     let refused = all.drop(RUN, "a_1", false).await;
-    assert!(matches!(&refused, Err(WorktreeError::NotApplied { files, .. }) if files.len() == 2), "{refused:?}");
+    assert!(
+        matches!(&refused, Err(WorktreeError::NotApplied { files, .. }) if files.len() == 2),
+        "{refused:?}"
+    );
     repo.git(&["checkout", "-q", "convoke/wf_1/a_1"]);
     let refused = all.drop(RUN, "a_1", true).await;
     assert!(matches!(&refused, Err(WorktreeError::BranchInUse { .. })), "{refused:?}");
@@ -213,9 +224,11 @@ async fn where_no_worktree_can_be_cut_an_error_says_what_to_do() {
     assert!(repo.root.join("state/worktrees/wf_1/a_1/tree/foreign").exists());
 }
 
-/// A worktree is cut, has the files of the checkout, is changed, and the change is stored; the person's things stay.
+/// A worktree is cut, has the files of the checkout, is changed, and the change is stored; the person's
+/// things stay.
 async fn check_round(repo: &Repo, top: &Path) {
-    let (files_before, all) = (files(top), Worktrees::open(repo.places(), top).await.unwrap());
+    let files_before = files(top);
+    let all = Worktrees::open(repo.places(), top).await.unwrap();
     let head = fs::read(top.join(".git")).unwrap_or_default();
     let made = all.create(RUN, "a_1").await.unwrap();
     assert_eq!(files(&made.top), files_before);
@@ -246,7 +259,13 @@ async fn repositories_of_every_kind_work() {
     repo.write("b", "2\n");
     repo.commit("second");
     let shallow = repo.root.join("shallow");
-    repo.git(&["clone", "-q", "--depth=1", &format!("file://{}", repo.top.display()), shallow.to_str().unwrap()]);
+    repo.git(&[
+        "clone",
+        "-q",
+        "--depth=1",
+        &format!("file://{}", repo.top.display()),
+        shallow.to_str().unwrap(),
+    ]);
     check_round(&repo, &shallow).await;
 
     // A linked worktree of the person's own.
@@ -254,7 +273,7 @@ async fn repositories_of_every_kind_work() {
     repo.git(&["worktree", "add", "-q", "-b", "other", linked.to_str().unwrap(), "HEAD~1"]);
     check_round(&repo, &linked).await;
 
-    // In the middle of a merge, with the index locked by somebody.
+    // In the middle of a merge, with a locked index.
     let repo = Repo::new();
     repo.git(&["checkout", "-q", "-b", "side"]);
     repo.write("a", "side\n");
@@ -262,8 +281,11 @@ async fn repositories_of_every_kind_work() {
     repo.git(&["checkout", "-q", "main"]);
     repo.write("a", "main\n");
     repo.commit("main");
-    let merge =
-        std::process::Command::new("git").args(["merge", "-q", "side"]).current_dir(&repo.top).output().unwrap();
+    let merge = std::process::Command::new("git")
+        .args(["merge", "-q", "side"])
+        .current_dir(&repo.top)
+        .output()
+        .unwrap();
     assert!(!merge.status.success());
     fs::write(repo.top.join(".git/index.lock"), "").unwrap();
     let index = fs::read(repo.top.join(".git/index")).unwrap();

@@ -23,7 +23,8 @@ async fn everything_an_agent_did_arrives_and_the_index_stays() {
     fs::set_permissions(made.top.join("a"), fs::Permissions::from_mode(0o755)).unwrap();
     symlink("b", made.top.join("link")).unwrap();
     write(&made.top, "target/x", "ignored");
-    let (mut wanted, index) = (files(&made.top), fs::read(repo.top.join(".git/index")).unwrap());
+    let mut wanted = files(&made.top);
+    let index = fs::read(repo.top.join(".git/index")).unwrap();
     wanted.remove(std::path::Path::new("target/x"));
     let applied = apply(&repo).await.unwrap();
     assert_eq!(applied.files, ["a", "b", "link", "new/deep/file", "sub/c"]);

@@ -1,5 +1,5 @@
-//! Git itself fails: at every call in turn, before it did anything or after it did its part. Nothing is lost, nothing is
-//! handed out that was not checked, and doing it again succeeds.
+//! Git itself fails: at every call in turn, before it did anything or after it did its part. Nothing is lost,
+//! nothing is handed out that was not checked, and doing it again succeeds.
 
 use std::fs;
 use std::path::PathBuf;
@@ -18,13 +18,14 @@ fn faulty(repo: &Repo, script: &str) -> Places {
     fs::create_dir_all(&bin).unwrap();
     let counter = repo.root.join("calls");
     let text = format!(
-        "#!/bin/sh\nreal='{}'\necho >> '{counter}'\ncount=$(wc -l < '{counter}')\n{script}\nexec \"$real\" \"$@\"\n",
+        "#!/bin/sh\nreal='{}'\necho >> '{counter}'\ncount=$(wc -l < '{counter}')\n{script}\nexec \"$real\" \
+         \"$@\"\n",
         real.display(),
         counter = counter.display()
     );
     let _ = fs::remove_file(&counter);
-    // Written by another process: while a file of ours is open for writing, a child started by another test at the same
-    // moment has it open too, and then it cannot be run.
+    // Written by another process: while a file of ours is open for writing, a child started by another test
+    // at the same moment has it open too, and then it cannot be run.
     let write = "printf %s \"$1\" > \"$2.new\" && chmod 755 \"$2.new\" && mv \"$2.new\" \"$2\"";
     let mut shell = Command::new("sh");
     shell.args(["-c", write, "sh", &text]).arg(bin.join("git"));
@@ -60,7 +61,8 @@ async fn git_failing_at_every_call_of_finish_loses_nothing() {
     repo.write("untracked", "of the person\n");
     let person = repo.person();
     for call in 1.. {
-        let (agent, what) = (format!("a_{call}"), format!("call {call}"));
+        let agent = format!("a_{call}");
+        let what = format!("call {call}");
         let made = repo.create(&agent).await;
         write(&made.top, "a", "changed\n");
         write(&made.top, "new/file", "work\n");
@@ -89,7 +91,8 @@ async fn git_failing_at_every_call_of_finish_loses_nothing() {
 async fn git_failing_at_every_call_of_create_hands_out_nothing_wrong() {
     let repo = Repo::new();
     repo.write("untracked", "of the person\n");
-    let (person, wanted) = (repo.person(), files(&repo.top));
+    let person = repo.person();
+    let wanted = files(&repo.top);
     for call in 1.. {
         let places = faulty(&repo, &failing(call, call % 2 == 0));
         let agent = format!("a_{call}");
@@ -112,7 +115,8 @@ async fn git_failing_at_every_call_of_create_hands_out_nothing_wrong() {
 async fn a_checkout_that_is_not_its_base_is_not_handed_out() {
     let repo = Repo::new();
     for damage in ["echo rot >> a", "rm sub/c", "chmod +x b", "echo > extra", "rm b; ln -s a b"] {
-        let script = format!("case \"$*\" in *'read-tree --reset -u'*) \"$real\" \"$@\"; {damage}; exit 0;; esac");
+        let script =
+            format!("case \"$*\" in *'read-tree --reset -u'*) \"$real\" \"$@\"; {damage}; exit 0;; esac");
         let all = Worktrees::open(faulty(&repo, &script), &repo.top).await.unwrap();
         let made = all.create(RUN, "a_1").await;
         assert!(matches!(made, Err(WorktreeError::NotItsBase { .. })), "{damage}: {made:?}");

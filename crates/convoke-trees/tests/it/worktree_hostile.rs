@@ -1,5 +1,5 @@
-//! What a model-written command can plant in a worktree, or a repository can carry, to have the host run a program or
-//! touch what is not the worktree's: none of it works.
+//! What a model-written command can plant in a worktree, or a repository can carry, to have the host run a
+//! program or touch what is not the worktree's: none of it works.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -17,7 +17,8 @@ struct Trap {
 
 impl Trap {
     fn new(repo: &Repo) -> Self {
-        let (program, mark) = (repo.root.join("trap"), repo.root.join("sprung"));
+        let program = repo.root.join("trap");
+        let mark = repo.root.join("sprung");
         fs::write(&program, format!("#!/bin/sh\necho \"$0 $*\" >> '{}'\ncat\n", mark.display())).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
         Self { program, mark }
@@ -26,18 +27,26 @@ impl Trap {
     /// Fills a git dir with everything that could have a program run.
     fn arm(&self, git_dir: &Path) {
         let program = self.program.display();
-        let mut config = fs::OpenOptions::new().append(true).create(true).open(git_dir.join("config")).unwrap();
+        let mut config =
+            fs::OpenOptions::new().append(true).create(true).open(git_dir.join("config")).unwrap();
         let text = format!(
-            "\n[core]\n\tfsmonitor = {program}\n\tpager = {program}\n\teditor = {program}\n\tsshCommand = {program}\n\
-             [filter \"x\"]\n\tclean = {program}\n\tsmudge = {program}\n\trequired = true\n[filter \"y\"]\n\tprocess = {program}\n\
+            "\n[core]\n\tfsmonitor = {program}\n\tpager = {program}\n\teditor = {program}\n\tsshCommand = \
+                {program}\n\
+             [filter \"x\"]\n\tclean = {program}\n\tsmudge = {program}\n\trequired = \
+             true\n[filter \"y\"]\n\tprocess = {program}\n\
              [diff]\n\texternal = {program}\n[diff \"x\"]\n\ttextconv = {program}\n\tcommand = {program}\n\
              [merge \"x\"]\n\tdriver = {program}\n[alias]\n\tadd = !{program}\n[gpg]\n\tprogram = {program}\n"
         );
         std::io::Write::write_all(&mut config, text.as_bytes()).unwrap();
         fs::create_dir_all(git_dir.join("hooks")).unwrap();
-        for hook in
-            ["post-checkout", "pre-commit", "post-index-change", "reference-transaction", "post-commit", "pre-auto-gc"]
-        {
+        for hook in [
+            "post-checkout",
+            "pre-commit",
+            "post-index-change",
+            "reference-transaction",
+            "post-commit",
+            "pre-auto-gc",
+        ] {
             let _ = fs::remove_file(git_dir.join("hooks").join(hook));
             symlink(&self.program, git_dir.join("hooks").join(hook)).unwrap();
         }
@@ -97,7 +106,9 @@ async fn a_git_file_that_an_agent_replaced_is_not_believed() {
         trap.arm(&evil.join(".git"));
         match replaced {
             "a repository" => fs::rename(evil.join(".git"), &mark).unwrap(),
-            "a pointer elsewhere" => fs::write(&mark, format!("gitdir: {}\n", evil.join(".git").display())).unwrap(),
+            "a pointer elsewhere" => {
+                fs::write(&mark, format!("gitdir: {}\n", evil.join(".git").display())).unwrap()
+            }
             "a link" => symlink(evil.join(".git"), &mark).unwrap(),
             _ => {}
         }
@@ -143,9 +154,14 @@ async fn a_repository_planted_in_a_worktree_runs_nothing_and_is_kept() {
         trap.arm(&dir.join(".git"));
     }
     let done = repo.finish("a_1").await;
-    let (Finished::Kept { ignored, .. } | Finished::Unchanged { ignored, .. }) = &done else { panic!("{done:?}") };
+    let (Finished::Kept { ignored, .. } | Finished::Unchanged { ignored, .. }) = &done else {
+        panic!("{done:?}")
+    };
     for place in ["module", "fresh"] {
-        assert!(names(ignored).iter().any(|name| name.trim_end_matches('/') == place), "{place}: {ignored:?}");
+        assert!(
+            names(ignored).iter().any(|name| name.trim_end_matches('/') == place),
+            "{place}: {ignored:?}"
+        );
     }
     for place in ["module", "sub", "fresh"] {
         assert_eq!(fs::read(made.top.join(place).join("inner")).unwrap(), b"more\n");
@@ -192,7 +208,9 @@ async fn what_cannot_be_stored_is_listed_and_kept_and_not_taken_for_removed() {
     }
     write(&made.top, "fine", "work\n");
     write(&made.top, ".GIT/config", "git stores no spelling of this\n");
-    let shut = |name: &str, mode| fs::set_permissions(made.top.join(name), fs::Permissions::from_mode(mode)).unwrap();
+    let shut = |name: &str, mode| {
+        fs::set_permissions(made.top.join(name), fs::Permissions::from_mode(mode)).unwrap()
+    };
     shut("closed", 0o000);
     shut("a", 0o000);
     // Root reads these all the same.
@@ -230,7 +248,10 @@ async fn what_no_commit_can_hold_is_dropped_only_by_force_and_named_by_apply() {
     assert_eq!(all.list(None).await.unwrap()[0].not_stored, expected);
     assert_eq!(all.apply(RUN, "a_1").await.unwrap().not_stored, expected);
     let refused = all.drop(RUN, "a_1", false).await;
-    assert!(matches!(&refused, Err(WorktreeError::NotStored { files, .. }) if files.len() == 2), "{refused:?}");
+    assert!(
+        matches!(&refused, Err(WorktreeError::NotStored { files, .. }) if files.len() == 2),
+        "{refused:?}"
+    );
     assert!(made.top.join("inner/file").exists());
 
     // What git ignores goes with the worktree, as it always did.

@@ -1,4 +1,5 @@
-//! A repository of a person's, for the tests of worktrees: made afresh, with its own state directory beside it.
+//! A repository of a person's, for the tests of worktrees: made afresh, with its own state directory beside
+//! it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -11,7 +12,8 @@ use convoke_trees::{Finished, Places, Worktree, Worktrees};
 
 use crate::world::like_commands;
 
-/// Every file below a directory, but what git keeps there: its content, or the target of a link, and whether it runs.
+/// Every file below a directory, but what git keeps there: its content, or the target of a link, and whether
+/// it runs.
 pub(crate) type Files = BTreeMap<PathBuf, (Vec<u8>, bool)>;
 
 pub(crate) const RUN: &str = "wf_1";
@@ -30,9 +32,12 @@ impl Repo {
 
     pub(crate) fn with(init: &[&str]) -> Self {
         let repo = Self::empty(init);
-        for (name, text) in
-            [("a", "1\n2\n3\n4\n5\n6\n7\n8\n9\n"), ("b", "b\n"), ("sub/c", "c\n"), (".gitignore", "target/\n*.o\n")]
-        {
+        for (name, text) in [
+            ("a", "1\n2\n3\n4\n5\n6\n7\n8\n9\n"),
+            ("b", "b\n"),
+            ("sub/c", "c\n"),
+            (".gitignore", "target/\n*.o\n"),
+        ] {
             repo.write(name, text);
         }
         repo.commit("first");
@@ -93,9 +98,11 @@ impl Repo {
 pub(crate) fn git_in<S: AsRef<OsStr>>(dir: &Path, args: &[S]) -> String {
     let mut git = Command::new("git");
     for name in ["AUTHOR", "COMMITTER"] {
-        git.env(format!("GIT_{name}_NAME"), "person").env(format!("GIT_{name}_EMAIL"), "person@example.invalid");
+        git.env(format!("GIT_{name}_NAME"), "person")
+            .env(format!("GIT_{name}_EMAIL"), "person@example.invalid");
     }
-    let git = git.args(args).current_dir(dir).env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+    let git =
+        git.args(args).current_dir(dir).env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
     let output = git.output().unwrap();
     let args: Vec<_> = args.iter().map(AsRef::as_ref).collect();
     assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -113,7 +120,8 @@ pub(crate) fn files(top: &Path) -> Files {
     let mut open = vec![top.to_owned()];
     while let Some(dir) = open.pop() {
         for entry in fs::read_dir(dir).into_iter().flatten().map(Result::unwrap) {
-            let (path, kind) = (entry.path(), entry.file_type().unwrap());
+            let path = entry.path();
+            let kind = entry.file_type().unwrap();
             if entry.file_name() == ".git" {
                 continue;
             }

@@ -32,7 +32,8 @@ impl World {
         let root = TempDir::new().unwrap();
         let dir = root.path().canonicalize().unwrap().join("work");
         fs::create_dir(&dir).unwrap();
-        let places = Places { path: path_variable(), state: root.path().join("state"), sight: like_commands() };
+        let places =
+            Places { path: path_variable(), state: root.path().join("state"), sight: like_commands() };
         Self { root, dir, places }
     }
 
@@ -77,7 +78,14 @@ impl World {
     pub(crate) fn git_in<I: IntoIterator<Item: AsRef<OsStr>>>(&self, dir: &Path, args: I) -> Vec<u8> {
         let args: Vec<OsString> = args.into_iter().map(|arg| arg.as_ref().to_owned()).collect();
         let output = Command::new("git")
-            .args(["-c", "user.name=person", "-c", "user.email=person@localhost", "-c", "protocol.file.allow=always"])
+            .args([
+                "-c",
+                "user.name=person",
+                "-c",
+                "user.email=person@localhost",
+                "-c",
+                "protocol.file.allow=always",
+            ])
             .args(&args)
             .current_dir(dir)
             .env("GIT_CONFIG_GLOBAL", "/dev/null")
@@ -130,7 +138,8 @@ impl World {
         Keeper::open(&self.places, &self.dir, run).await.unwrap()
     }
 
-    /// Everything in the directory but git's own: each path with its kind, whether it is executable, and its content.
+    /// Everything in the directory but git's own: each path with its kind, whether it is executable, and its
+    /// content.
     pub(crate) fn tree(&self) -> Vec<(PathBuf, String, Vec<u8>)> {
         let mut found = Vec::new();
         walk(&self.dir, &self.dir, &mut found);
@@ -151,7 +160,11 @@ fn walk(top: &Path, dir: &Path, found: &mut Vec<(PathBuf, String, Vec<u8>)>) {
             found.push((name, "directory".to_owned(), Vec::new()));
             walk(top, &path, found);
         } else if meta.is_symlink() {
-            found.push((name, "link".to_owned(), fs::read_link(&path).unwrap().as_os_str().as_bytes().to_vec()));
+            found.push((
+                name,
+                "link".to_owned(),
+                fs::read_link(&path).unwrap().as_os_str().as_bytes().to_vec(),
+            ));
         } else {
             let executable = meta.permissions().mode() & 0o100 != 0;
             found.push((name, format!("file {executable}"), fs::read(&path).unwrap()));

@@ -1,68 +1,9 @@
-//! The real binary, driven from outside with an empty home and a cleared environment.
+//! The library as an embedder uses it: sessions against the built-in model, the examples' text, the public
+//! surface.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed, and says where")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
-mod admin;
-mod approvals;
-mod control;
-mod doc_test;
-mod envelope;
-mod escapes;
-mod fan_out;
-mod faults;
-mod fork;
-mod honest_ends;
-mod host_side;
-mod inspection;
-mod journal_ends;
-mod kill;
-mod kill_fan_out;
-mod kill_offline;
-mod later;
-mod manual;
-mod newcomer;
-mod offline;
-mod oracle;
-mod orphans;
-mod output;
-mod pane;
-mod pty;
-mod refused_at_start;
-mod repo;
-mod reports;
-mod resume;
-mod resume_programs;
-mod resume_told;
-mod rules;
-mod run;
-mod sandbox;
-mod session;
-mod session_ends;
-mod session_raw;
-mod settings;
-mod shells;
-mod signals;
-mod sim;
-mod stage;
-mod store_blips;
-mod support;
-mod team;
-mod team_claims;
-mod team_cli;
-mod team_fire;
-mod team_mail;
-mod team_memory;
-mod team_prompts;
-mod team_stopped;
-mod terminal;
-mod tree;
-mod undo;
-mod workflow;
-mod workflow_edited;
-mod workflow_envelope;
-mod workflow_findings;
-mod workflow_plan;
-mod workflow_run;
-mod workflow_shipped;
-mod workflow_told;
-mod worktrees;
+mod page;
+mod sessions;
+mod surface;
+mod tools;

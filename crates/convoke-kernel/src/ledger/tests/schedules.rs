@@ -1,5 +1,5 @@
-//! A thousand random sessions: many agents, random prices, replies that use anything up to their bound, lost replies,
-//! crashes and new grants. What must hold at every step is checked at every step.
+//! A thousand random sessions: many agents, random prices, replies that use anything up to their bound, lost
+//! replies, crashes and new grants. What must hold at every step is checked at every step.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,8 @@ const SCHEDULES: u64 = 1_000;
 const FIRST_SEED: u64 = 20_261_116;
 const FLOOR: u32 = 8_000;
 
-/// A small generator (an additive counter and a mixing step), so that a seed is all there is to know of a schedule.
+/// A small generator (an additive counter and a mixing step), so that a seed is all there is to know of a
+/// schedule.
 pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
@@ -58,7 +59,7 @@ struct World {
     book: Book,
     players: Vec<Player>,
     window: u64,
-    /// The spent share of the cap, in percent, when somebody was last told that tokens or money are short.
+    /// The spent share of the cap, in percent, when an agent was last told that tokens or money are short.
     share: Option<u64>,
     refusals: u64,
     /// Whether time ended it; what is left over then says nothing about money.
@@ -79,12 +80,20 @@ impl World {
             let prompt = dice.roll(500, window / 4);
             let wanted = if dice.chance(50) { 64_000 } else { dice.roll(1_000, 64_000) as u32 };
             let agent = if n == 0 { "lead".to_owned() } else { format!("a{n:02}") };
-            let ask = Ask { wanted, floor: FLOOR, rates: Some(rates), input_tokens: prompt, ..ask(&agent, n) };
+            let ask =
+                Ask { wanted, floor: FLOOR, rates: Some(rates), input_tokens: prompt, ..ask(&agent, n) };
             let turns = if n == 0 { turns } else { dice.roll(1, turns) };
             players.push(Player { ask, state: State::Waiting, turns, prompt });
         }
-        let mut world =
-            World { dice, book: Book::default(), players, window, share: None, refusals: 0, out_of_time: false };
+        let mut world = World {
+            dice,
+            book: Book::default(),
+            players,
+            window,
+            share: None,
+            refusals: 0,
+            out_of_time: false,
+        };
         let caps = world.random_caps();
         world.book.keep(world.book.ledger.grant(caps, "person"));
         world.book.keep(world.book.ledger.hold("p0"));
@@ -93,10 +102,13 @@ impl World {
 
     /// At least twenty times the dearest floor request there can be.
     fn random_caps(&mut self) -> Caps {
-        let (window, dice) = (self.window, &mut self.dice);
+        let window = self.window;
+        let dice = &mut self.dice;
         let bound = |rates: &Rates| rates.bound(window, FLOOR);
-        let dearest = self.players.iter().filter_map(|player| player.ask.rates.as_ref().map(bound)).max().unwrap();
-        let overhead = self.players.iter().filter_map(|p| p.ask.rates.as_ref()).map(|r| r.overhead_tokens).max();
+        let dearest =
+            self.players.iter().filter_map(|player| player.ask.rates.as_ref().map(bound)).max().unwrap();
+        let overhead =
+            self.players.iter().filter_map(|p| p.ask.rates.as_ref()).map(|r| r.overhead_tokens).max();
         let largest = window + overhead.unwrap() + u64::from(FLOOR);
         let nano = dearest * dice.roll(20, 100);
         let tokens = largest * dice.roll(20, 100);
@@ -116,7 +128,8 @@ impl World {
     fn keep(&mut self, events: Vec<LedgerEvent>) {
         let before = self.used();
         self.book.keep(events);
-        let (after, caps) = (self.used(), self.book.ledger.caps());
+        let after = self.used();
+        let caps = self.book.ledger.caps();
         let check = |before: u64, after: u64, cap: Option<u64>| {
             // A person may lower a cap below what is used; from there on it only shrinks.
             assert!(cap.is_none_or(|cap| after <= cap.max(before)), "{before} -> {after} of {cap:?}");
@@ -148,7 +161,8 @@ impl World {
 
     /// The lead goes on when all its workers are over.
     fn unblock(&mut self) {
-        if self.players[0].state == State::Blocked && self.players[1..].iter().all(|p| p.state == State::Over) {
+        if self.players[0].state == State::Blocked && self.players[1..].iter().all(|p| p.state == State::Over)
+        {
             self.players[0].state = State::Waiting;
         }
     }
@@ -165,7 +179,8 @@ impl World {
             "nothing is under way and nobody is answered"
         );
         for (index, answer) in answers {
-            let (n, ask) = (waiting[index], &asks[index]);
+            let n = waiting[index];
+            let ask = &asks[index];
             if let Answer::HandBack(_, short) | Answer::Refused(short) = answer {
                 self.note(short, n);
             }
@@ -183,7 +198,8 @@ impl World {
                     room
                 }
             };
-            let decided = self.book.ledger.reserve(&ask.agent, ask.call, ask.attempt, room.request, room.hand_back);
+            let decided =
+                self.book.ledger.reserve(&ask.agent, ask.call, ask.attempt, room.request, room.hand_back);
             self.keep(decided.expect("what was granted can be reserved"));
             self.players[n].ask.started = true;
             self.players[n].state = State::InFlight(room);
@@ -201,9 +217,11 @@ impl World {
         if short.what == Cap::Minutes {
             self.out_of_time = true;
         } else {
-            let (caps, spent) = (self.book.ledger.caps(), self.book.ledger.spent());
-            let part =
-                |cap: Option<u64>, spent: u64| cap.map_or(0, |cap| (u128::from(spent) * 100 / u128::from(cap)) as u64);
+            let caps = self.book.ledger.caps();
+            let spent = self.book.ledger.spent();
+            let part = |cap: Option<u64>, spent: u64| {
+                cap.map_or(0, |cap| (u128::from(spent) * 100 / u128::from(cap)) as u64)
+            };
             self.share = Some(part(caps.tokens, spent.tokens).max(part(caps.nano, spent.nano)));
         }
     }
@@ -271,13 +289,16 @@ impl World {
         let reached = rates.tiers.iter().filter(|tier| tier.above == 0 || tier.above < prompt);
         let tier = reached.max_by_key(|tier| tier.above).unwrap();
         let output = self.dice.roll(0, u64::from(room.max_tokens));
-        let billed =
-            amount(prompt + output, prompt * self.dice.roll(tier.input / 10, tier.input) + output * tier.output);
+        let billed = amount(
+            prompt + output,
+            prompt * self.dice.roll(tier.input / 10, tier.input) + output * tier.output,
+        );
         assert!(billed.fits_in(room.request), "{billed:?} of {room:?}");
         billed
     }
 
-    /// The process dies: what was in flight is lost, the state comes back from its row, which the journal agrees with.
+    /// The process dies: what was in flight is lost, the state comes back from its row, which the journal
+    /// agrees with.
     fn crash(&mut self) {
         self.check_rebuilt();
         let row = serde_json::to_string(&self.book.ledger).unwrap();
@@ -313,7 +334,9 @@ fn random_rates(dice: &mut Dice, window: u64) -> Rates {
 
 #[test]
 fn over_a_thousand_schedules_no_cap_is_passed_nobody_waits_for_ever_and_little_is_left_over() {
-    let (mut lowest, mut short, mut refusals) = ((u64::MAX, 0), 0, 0);
+    let mut lowest = (u64::MAX, 0);
+    let mut short = 0;
+    let mut refusals = 0;
     let mut shares: BTreeMap<u64, u32> = BTreeMap::new();
     for seed in FIRST_SEED..FIRST_SEED + SCHEDULES {
         // On failure the harness shows the last seed.
@@ -327,7 +350,9 @@ fn over_a_thousand_schedules_no_cap_is_passed_nobody_waits_for_ever_and_little_i
             lowest = lowest.min((share, seed));
         }
     }
-    println!("{short} of {SCHEDULES} ran short, {refusals} gave way; shares of the cap spent by then: {shares:?}");
+    println!(
+        "{short} of {SCHEDULES} ran short, {refusals} gave way; shares of the cap spent by then: {shares:?}"
+    );
     println!("lowest share {} % (seed {})", lowest.0, lowest.1);
     assert!(short > SCHEDULES / 3, "only {short} schedules needed more than their cap");
     assert!(lowest.0 >= 80, "{lowest:?}");

@@ -1,4 +1,5 @@
-//! A request whose reply was cut is asked for again with all the room there is, not with its share among others.
+//! A request whose reply was cut is asked for again with all the room there is, not with its share among
+//! others.
 
 use super::*;
 
@@ -16,7 +17,7 @@ fn rooms(book: &Book, asks: &[Ask]) -> Vec<(usize, u32)> {
 }
 
 #[test]
-fn what_was_cut_waits_for_all_the_room_it_wants_and_gets_less_only_where_the_envelope_never_had_it() {
+fn what_was_cut_waits_for_all_the_room_it_wants_and_gets_less_only_where_the_budget_never_had_it() {
     // Two rooms of 32,000 with their hand-backs take 93 cents.
     let mut book = Book::with(usd(100));
     let asks = [cut_before("a", 1), cut_before("b", 2), cut_before("c", 3)];
@@ -31,7 +32,7 @@ fn what_was_cut_waits_for_all_the_room_it_wants_and_gets_less_only_where_the_env
     assert_eq!(rooms(&book, &asks[2..]), [], "what one holds for its hand-back is missing");
     book.keep(book.ledger.release("a"));
     assert_eq!(rooms(&book, &asks[2..]), [(0, 32_000)]);
-    // No end of anybody makes room for all of it here.
+    // However many other agents end, there is no room for all of it here.
     let book = Book::with(usd(40));
     let [(0, room)] = rooms(&book, &asks[..1])[..] else { panic!() };
     assert!((16_000..32_000).contains(&room), "{room}");

@@ -12,7 +12,7 @@ impl Board {
             BoardEvent::TaskCreated(event) => self.created(event, at),
             BoardEvent::TaskEdited(event) => self.with(&event.task, |task| {
                 task.change(&event.edit);
-                // Somebody else has made another task of it, which may be worth another try.
+                // Another member has edited the task, which may be worth another try now.
                 task.given_up.take_if(|giver| *giver != event.by);
             }),
             BoardEvent::TaskClaimed(event) => self.claimed(event),
@@ -78,7 +78,8 @@ impl Board {
 
     fn claimed(&mut self, event: &TaskClaimed) {
         self.tokens = self.tokens.max(event.token);
-        let (name, agent) = (event.name.clone(), event.agent.clone());
+        let name = event.name.clone();
+        let agent = event.agent.clone();
         let state = TaskState::Claimed { name, agent, token: event.token, until: event.until };
         self.with(&event.task, |task| {
             task.stands(state);
@@ -88,13 +89,14 @@ impl Board {
 }
 
 impl Task {
-    /// It stands somewhere else from now on, and whatever was asked of its last holder is over.
+    /// The task changes its state, and the offers to its last holder are over.
     fn stands(&mut self, state: TaskState) {
         self.state = state;
         self.offers = 0;
     }
 
-    /// Changes what an edit names. What is added comes after what is removed, so that naming a task in both puts it last.
+    /// Changes what an edit names. What is added comes after what is removed, so that naming a task in both
+    /// puts it last.
     pub(super) fn change(&mut self, edit: &TaskEdit) {
         let unblank = |text: &String| Some(text.clone()).filter(|text| !text.trim().is_empty());
         if let Some(subject) = &edit.subject {

@@ -1,14 +1,17 @@
-//! The board's decisions: who may have a task, and whose word about it counts. Each is to be taken inside the transaction that appends
-//! its events, against the newest state; a refusal changes nothing and says what to do next.
+//! The board's decisions: which claimant gets a task, and which one may write to it. Each is to be
+//! taken inside the transaction that appends its events, against the newest state; a refusal
+//! changes nothing and says what to do next.
 
-use super::events::{TaskClaimed, TaskFailed, TaskFinished, TaskOffered, TaskReleased, TaskRenewed, TaskRetried};
+use super::events::{
+    TaskClaimed, TaskFailed, TaskFinished, TaskOffered, TaskReleased, TaskRenewed, TaskRetried,
+};
 use super::find::{fits, holder, holds, is_free, is_live, lease};
-use super::words::{clip, label, list, refuse};
+use super::refusals::{clip, label, list, refuse};
 use super::write::fitting;
 use super::{ATTEMPTS, Board, BoardEntry, BoardEvent, BoardRefusal, Claimant, Task, TaskState};
 use crate::ids::{AgentId, TaskId};
 
-/// Why a claim is given back that nobody renewed.
+/// The reason recorded for giving back a claim that its holder did not renew.
 const LAPSED: &str = "the lease of its claim ran out";
 
 impl Board {
@@ -25,12 +28,14 @@ impl Board {
             BoardEntry::Finish { task, holder, token, result } => {
                 self.finish(self.there(task)?, holder, *token, result)
             }
-            BoardEntry::Fail { task, holder, token, why } => self.fail(self.there(task)?, holder, *token, why),
+            BoardEntry::Fail { task, holder, token, why } => {
+                self.fail(self.there(task)?, holder, *token, why)
+            }
             BoardEntry::Release { task, holder, token, why } => {
                 fitting("reason", why)?;
                 let task = self.there(task)?;
                 own(task, holder, *token)?;
-                // Members that hand a task to each other come to an end, too.
+                // Handing a task from member to member comes to an end, too.
                 Ok(given_back(task, why, true).into_iter().collect())
             }
             BoardEntry::ReleaseAll { agent, why } => {
@@ -51,7 +56,13 @@ impl Board {
         self.tasks.get(id).ok_or_else(|| self.unknown(id.as_str()))
     }
 
-    fn claim(&self, task: &Task, claimant: &Claimant, ttl: u64, at: u64) -> Result<Vec<BoardEvent>, BoardRefusal> {
+    fn claim(
+        &self,
+        task: &Task,
+        claimant: &Claimant,
+        ttl: u64,
+        at: u64,
+    ) -> Result<Vec<BoardEvent>, BoardRefusal> {
         let until = at.saturating_add(ttl);
         if holds(task, claimant) {
             return Ok(renewed(&[task], until));
@@ -61,12 +72,17 @@ impl Board {
         }
         if !self.is_ready(task) {
             let open = self.open_dependencies(task);
-            let open = if open.is_empty() { "something that is not on the board".to_owned() } else { list(&open) };
-            return refuse(format!("{} waits for {open}. Take another task until that is done.", label(task)));
+            let open =
+                if open.is_empty() { "something that is not on the board".to_owned() } else { list(&open) };
+            return refuse(format!(
+                "{} waits for {open}. Take another task until that is done.",
+                label(task)
+            ));
         }
         if let Some(wanted) = task.role.as_ref().filter(|_| !fits(task, &claimant.role)) {
             return refuse(format!(
-                "{} is for the role '{wanted}', and {} has the role '{}'. Leave it to somebody with that role.",
+                "{} is for the role '{wanted}', and {} has the role '{}'. Leave it to somebody with that \
+                    role.",
                 label(task),
                 claimant.name,
                 clip(&claimant.role)
@@ -80,9 +96,12 @@ impl Board {
                 label(other)
             ));
         }
-        // What the claimant let run out goes back now; else a renewal later could put two tasks into its hands.
-        let mut events: Vec<BoardEvent> = held.into_iter().filter_map(|task| given_back(task, LAPSED, false)).collect();
-        let (name, agent) = (claimant.name.clone(), claimant.agent.clone());
+        // A claim that the claimant let run out goes back now; else a
+        // renewal later could leave it with two tasks.
+        let mut events: Vec<BoardEvent> =
+            held.into_iter().filter_map(|task| given_back(task, LAPSED, false)).collect();
+        let name = claimant.name.clone();
+        let agent = claimant.agent.clone();
         events.push(TaskClaimed { task: task.id.clone(), name, agent, token: self.tokens + 1, until }.into());
         Ok(events)
     }
@@ -101,7 +120,8 @@ impl Board {
         }
         own(task, holder, token)?;
         fitting("result", result)?;
-        let (task, name) = (task.id.clone(), holder.name.clone());
+        let task = task.id.clone();
+        let name = holder.name.clone();
         Ok(vec![TaskFinished { task, name, result: result.to_owned() }.into()])
     }
 
@@ -112,7 +132,10 @@ impl Board {
         token: Option<u64>,
         why: &str,
     ) -> Result<Vec<BoardEvent>, BoardRefusal> {
-        if matches!(&task.state, TaskState::Failed { name, why: said, .. } if *name == holder.name && said == why) {
+        if let TaskState::Failed { name, why: said, .. } = &task.state
+            && *name == holder.name
+            && said == why
+        {
             return Ok(Vec::new());
         }
         own(task, holder, token)?;
@@ -122,7 +145,10 @@ impl Board {
 
     fn offer(&self, task: &Task, agent: &AgentId) -> Result<Vec<BoardEvent>, BoardRefusal> {
         if holder(task) != Some(agent) {
-            return refuse(format!("{agent} does not hold {} any more: there is nothing to go on with.", label(task)));
+            return refuse(format!(
+                "{agent} does not hold {} any more: there is nothing to go on with.",
+                label(task)
+            ));
         }
         Ok(vec![TaskOffered { task: task.id.clone() }.into()])
     }
@@ -130,7 +156,8 @@ impl Board {
     fn cancel(&self, task: &Task, by: &str) -> Result<Vec<BoardEvent>, BoardRefusal> {
         match &task.state {
             TaskState::Done { name, .. } => refuse(format!(
-                "{} is done already (by {name}) and cannot be cancelled: create a task that undoes it, if need be.",
+                "{} is done already (by {name}) and cannot be cancelled: create a task that undoes it, if \
+                    need be.",
                 label(task)
             )),
             TaskState::Failed { .. } => Ok(Vec::new()),
@@ -150,7 +177,7 @@ impl Board {
                 "{} is done (by {name}): only a failed task is tried again. Create another task instead.",
                 label(task)
             )),
-            // It has failed, only nobody has written that down yet.
+            // It has failed, but no event says so yet.
             TaskState::Claimed { until, .. } if *until <= at && task.attempts >= ATTEMPTS => {
                 Ok(given_back(task, LAPSED, false).into_iter().chain([again]).collect())
             }
@@ -169,10 +196,12 @@ fn renewed(held: &[&Task], until: u64) -> Vec<BoardEvent> {
     if tasks.is_empty() { Vec::new() } else { vec![TaskRenewed { tasks, until }.into()] }
 }
 
-/// The runtime takes a task out of its holder's hands. One that never comes to an end would go round for ever, so it fails at last.
+/// The runtime takes a task from its holder. A task that is never finished
+/// would go round for ever, so it fails at last.
 fn given_back(task: &Task, why: &str, given_up: bool) -> Option<BoardEvent> {
     let TaskState::Claimed { name, .. } = &task.state else { return None };
-    let (id, name) = (task.id.clone(), name.clone());
+    let id = task.id.clone();
+    let name = name.clone();
     Some(if task.attempts >= ATTEMPTS {
         let why = format!("{why}; it was claimed {} times and never finished", task.attempts);
         TaskFailed { task: id, name, why }.into()
@@ -181,12 +210,14 @@ fn given_back(task: &Task, why: &str, given_up: bool) -> Option<BoardEvent> {
     })
 }
 
-/// Whether this holder's word about a task counts. A claim that ran out but that nobody took does: its work is not lost.
+/// Whether this holder may write to a task. It still may after its claim ran out, if no
+/// other one took it: its work is not lost.
 fn own(task: &Task, who: &Claimant, token: Option<u64>) -> Result<(), BoardRefusal> {
     match &task.state {
         TaskState::Claimed { token: now, .. } if holds(task, who) => match token {
             Some(token) if token != *now => refuse(format!(
-                "Claim {token} of {} is over, and {} holds it under claim {now}: drop this, and use the newer claim.",
+                "Claim {token} of {} is over, and {} holds it under claim {now}: drop this, and use the \
+                    newer claim.",
                 label(task),
                 who.name
             )),
@@ -222,13 +253,16 @@ fn taken(task: &Task, at: u64) -> Option<String> {
             Some(format!("{named} is held by {name}: take another task, or write to {name} about it."))
         }
         TaskState::Claimed { .. } => Some(format!(
-            "{named} was claimed {} times and never finished: take another task; this one can be claimed when somebody wants \
-             it tried again.",
+            "{named} was claimed {} times and never finished: take another task; this one can be claimed \
+             when somebody wants it tried again.",
             task.attempts
         )),
-        TaskState::Done { name, .. } => Some(format!("{named} is done already (by {name}): take another task.")),
+        TaskState::Done { name, .. } => {
+            Some(format!("{named} is done already (by {name}): take another task."))
+        }
         TaskState::Failed { why, .. } => Some(format!(
-            "{named} has failed ({}): take another task; this one can be claimed when somebody wants it tried again.",
+            "{named} has failed ({}): take another task; this one can be claimed when somebody wants it \
+                tried again.",
             clip(why)
         )),
     }

@@ -1,5 +1,5 @@
-//! What has happened to a board: the text of its shared stream in the journal, and the history of each task. Events are for ever:
-//! variants are never removed, new members are optional.
+//! What has happened to a board: the text of its shared stream in the journal, and the history of each task.
+//! Events are for ever: variants are never removed, new members are optional.
 
 use crate::event::events;
 use crate::ids::{AgentId, TaskId};
@@ -30,7 +30,7 @@ events! {
         /// The greater, the sooner.
         #[serde(default)]
         priority: i32,
-        /// By whom.
+        /// The name of its author.
         by: String,
     }
     /// A task was changed.
@@ -39,14 +39,14 @@ events! {
         task: TaskId,
         /// What.
         edit: TaskEdit,
-        /// By whom.
+        /// The name of the editor.
         by: String,
     }
     /// A task was claimed.
     TaskClaimed = "task_claimed" {
         /// Which.
         task: TaskId,
-        /// By whom.
+        /// The claimant's name.
         name: String,
         /// Its agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -68,11 +68,11 @@ events! {
         /// Which.
         task: TaskId,
     }
-    /// A task is nobody's again.
+    /// A task is pending again.
     TaskReleased = "task_released" {
         /// Which.
         task: TaskId,
-        /// Who held it.
+        /// The name of its last holder.
         name: String,
         /// Why.
         why: String,
@@ -84,7 +84,7 @@ events! {
     TaskFinished = "task_finished" {
         /// Which.
         task: TaskId,
-        /// By whom.
+        /// The holder that finished it.
         name: String,
         /// What it came to.
         #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -94,7 +94,7 @@ events! {
     TaskFailed = "task_failed" {
         /// Which.
         task: TaskId,
-        /// By whom, or in whose hands.
+        /// The holder, or the one that cancelled it, by name.
         name: String,
         /// Why.
         why: String,
@@ -103,7 +103,7 @@ events! {
     TaskRetried = "task_retried" {
         /// Which.
         task: TaskId,
-        /// Who wants it.
+        /// The name of the one that asks for it.
         by: String,
     }
 }

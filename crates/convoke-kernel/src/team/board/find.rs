@@ -1,9 +1,9 @@
-//! What can be asked of a board: which task somebody means, what is open, who holds what, and what is for whom to claim. It
-//! changes nothing.
+//! Questions to a board: which task a text names, what is open, what each agent holds, and what a claimant
+//! could claim. It changes nothing.
 
 use std::collections::BTreeSet;
 
-use super::words::{clip, label, list, refuse, standing};
+use super::refusals::{clip, label, list, refuse, standing};
 use super::{ATTEMPTS, Board, BoardRefusal, Claimant, Task, TaskState};
 use crate::capsule::TaskBrief;
 use crate::ids::{AgentId, TaskId};
@@ -12,8 +12,8 @@ use crate::ids::{AgentId, TaskId};
 const SHORTEST: usize = 3;
 
 impl Board {
-    /// The task that somebody means by an id, by a unique beginning of one, or by `#` and its number. The refusal says what there
-    /// is; for a subject it names the task that has it.
+    /// The task that a text names: by an id, by a unique beginning of one, or by `#` and its number. The
+    /// refusal says what there is; for a subject it names the task that has it.
     pub fn find(&self, said: &str) -> Result<&Task, BoardRefusal> {
         let said = said.trim();
         if let Some(task) = said.parse().ok().and_then(|id: TaskId| self.tasks.get(&id)) {
@@ -56,7 +56,8 @@ impl Board {
         known.filter(|needed| !is_done(needed)).collect()
     }
 
-    /// What a claimant could claim at this time, best first: priority, then age. Empty for one that holds a task.
+    /// What a claimant could claim at this time, best first: priority, then age. Empty for one that holds a
+    /// task.
     pub fn claimable(&self, claimant: &Claimant, at: u64) -> Vec<&Task> {
         if self.tasks.values().any(|task| holds(task, claimant) && is_live(task, at)) {
             return Vec::new();
@@ -86,9 +87,9 @@ impl Board {
         self.those(|task| matches!(task.state, TaskState::Pending | TaskState::Claimed { .. }))
     }
 
-    /// Why nobody can claim a pending task, for those that can go on by nobody's work: a dependency failed, or none of these roles
-    /// is the one it wants. `None` if it can be claimed now or later. What is true of a dependency that is still pending is true of
-    /// whatever waits for it.
+    /// Why a pending task can never be claimed as things stand: a dependency failed or is missing, or no
+    /// member has the role it wants (`roles` are those of the team). `None` if it can be claimed now or
+    /// later. The reason of a pending dependency is the reason of every task that waits for it.
     pub fn stuck(&self, task: &Task, roles: &[&str]) -> Option<String> {
         if task.state != TaskState::Pending {
             return None;
@@ -129,7 +130,9 @@ impl Board {
             Some(needed) if is_done(needed) => {
                 (id.to_string(), needed.subject.clone(), needed.result.clone().unwrap_or_default())
             }
-            Some(needed) => (id.to_string(), needed.subject.clone(), format!("not done: {}", standing(&needed.state))),
+            Some(needed) => {
+                (id.to_string(), needed.subject.clone(), format!("not done: {}", standing(&needed.state)))
+            }
             None => (id.to_string(), String::new(), "not on the board".to_owned()),
         };
         TaskBrief { task: task.clone(), after: task.blocked_by.iter().map(each).collect() }
@@ -143,13 +146,19 @@ impl Board {
                 clip(said)
             ));
         }
-        BoardRefusal(format!("There is no task '{}'. Name one by its id. {}", clip(said), self.what_there_is()))
+        BoardRefusal(format!(
+            "There is no task '{}'. Name one by its id. {}",
+            clip(said),
+            self.what_there_is()
+        ))
     }
 
     /// The tasks there are; those that are still to be done first, because they are what is mostly meant.
     pub(super) fn what_there_is(&self) -> String {
         let mut tasks = self.unfinished();
-        tasks.extend(self.those(|task| matches!(task.state, TaskState::Done { .. } | TaskState::Failed { .. })));
+        tasks.extend(
+            self.those(|task| matches!(task.state, TaskState::Done { .. } | TaskState::Failed { .. })),
+        );
         format!("There are: {}.", list(&tasks))
     }
 
@@ -178,7 +187,7 @@ pub(super) fn holder(task: &Task) -> Option<&AgentId> {
     }
 }
 
-/// Until when somebody is sure of a task.
+/// Until when the holder is sure of a task.
 pub(super) fn lease(task: &Task) -> Option<u64> {
     match task.state {
         TaskState::Claimed { until, .. } => Some(until),
@@ -186,12 +195,13 @@ pub(super) fn lease(task: &Task) -> Option<u64> {
     }
 }
 
-/// Whether somebody holds a task under a lease that has not run out.
+/// Whether a task is held under a lease that has not run out.
 pub(super) fn is_live(task: &Task, at: u64) -> bool {
     lease(task).is_some_and(|until| until > at)
 }
 
-/// Whether a task is this claimant's: by its agent if the claim has one, else by its name, which no agent can have for it.
+/// Whether a task is this claimant's: by its agent if the claim has one, else by
+/// the name of a claimant without an agent.
 pub(super) fn holds(task: &Task, who: &Claimant) -> bool {
     match &task.state {
         TaskState::Claimed { agent: Some(agent), .. } => who.agent.as_ref() == Some(agent),
@@ -200,7 +210,8 @@ pub(super) fn holds(task: &Task, who: &Claimant) -> bool {
     }
 }
 
-/// Whether nobody holds a task any more and it may be given to somebody. One that ran out once too often is on its way to failed.
+/// Whether a task may be claimed: it has no holder, or the holder's lease ran out. After [`ATTEMPTS`] claims
+/// it may not; it is about to fail.
 pub(super) fn is_free(task: &Task, at: u64) -> bool {
     match task.state {
         TaskState::Pending => true,

@@ -1,4 +1,5 @@
-//! The board as its users meet it: what is allowed, what is refused and in which words. The walk at random is beside it.
+//! The board as its users meet it: what is allowed, what is refused and in which words. The walk at random is
+//! beside it.
 
 mod claims;
 mod walk;
@@ -61,12 +62,12 @@ fn release(number: u64, holder: &Claimant, token: Option<u64>) -> BoardEntry {
 
 /// A board with a clock that the test turns.
 #[derive(Default)]
-struct Desk {
+struct TestBoard {
     board: Board,
     at: u64,
 }
 
-impl Desk {
+impl TestBoard {
     /// A board with these tasks; the first is number 1.
     fn with(tasks: impl IntoIterator<Item = NewTask>) -> Self {
         let mut desk = Self { at: 1_000, ..Self::default() };
@@ -83,7 +84,8 @@ impl Desk {
 
     /// The entry is accepted; these are the kinds of its events.
     fn does(&mut self, entry: &BoardEntry) -> Vec<&'static str> {
-        let events = self.board.decide(entry, self.at).unwrap_or_else(|refusal| panic!("{entry:?}: {refusal}"));
+        let events =
+            self.board.decide(entry, self.at).unwrap_or_else(|refusal| panic!("{entry:?}: {refusal}"));
         for event in &events {
             self.board.apply(event, self.at);
         }
@@ -102,7 +104,7 @@ impl Desk {
         self.board.task(&id(number)).unwrap()
     }
 
-    /// Who holds a task, under which claim, until when.
+    /// The holder of a task, its claim and until when.
     fn held(&self, number: u64) -> Option<(&str, u64, u64)> {
         match &self.task(number).state {
             TaskState::Claimed { name, token, until, .. } => Some((name, *token, *until)),
@@ -129,7 +131,7 @@ fn for_role(subject: &str, role: &str) -> NewTask {
 
 #[test]
 fn a_board_is_the_same_after_its_row_was_written_and_read() {
-    let mut desk = Desk::with([new("one"), after("two", &[1]), for_role("three", "tester")]);
+    let mut desk = TestBoard::with([new("one"), after("two", &[1]), for_role("three", "tester")]);
     desk.does(&claim(1, &member("alice")));
     desk.does(&finish(1, &member("alice"), None, "fine"));
     desk.does(&claim(2, &script("ci")));
@@ -141,8 +143,8 @@ fn a_board_is_the_same_after_its_row_was_written_and_read() {
 
 #[test]
 fn events_that_name_no_task_change_nothing_but_the_count() {
-    let known = Desk::with([new("one")]).board;
-    let foreign = Desk::plain(9);
+    let known = TestBoard::with([new("one")]).board;
+    let foreign = TestBoard::plain(9);
     let mut events = foreign.board.decide(&claim(9, &member("alice")), 0).unwrap();
     events.push(super::TaskOffered { task: id(9) }.into());
     events.push(super::TaskRenewed { tasks: vec![id(9)], until: 7 }.into());

@@ -1,10 +1,10 @@
-//! Writing tasks and changing them: what a text must be like, and that dependencies exist and never run in a circle. It decides and
-//! changes nothing.
+//! Writing tasks and changing them: what a text must be like, and that dependencies exist and never run in a
+//! circle. It decides and changes nothing.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::events::{TaskCreated, TaskEdited};
-use super::words::{label, names, refuse, standing};
+use super::refusals::{label, names, refuse, standing};
 use super::{Board, BoardEvent, BoardRefusal, NewTask, TASKS, Task, TaskEdit, TaskState};
 use crate::ids::TaskId;
 
@@ -16,7 +16,12 @@ const TEXT: usize = 32 * 1024;
 const SPELLED: usize = 12;
 
 impl Board {
-    pub(super) fn create(&self, id: &TaskId, new: &NewTask, by: &str) -> Result<Vec<BoardEvent>, BoardRefusal> {
+    pub(super) fn create(
+        &self,
+        id: &TaskId,
+        new: &NewTask,
+        by: &str,
+    ) -> Result<Vec<BoardEvent>, BoardRefusal> {
         let new = usable(new)?;
         if let Some(there) = self.tasks.get(id) {
             // The same call once more, after a crash between its decision and its outcome.
@@ -31,16 +36,23 @@ impl Board {
         }
         if self.tasks.len() >= TASKS {
             return refuse(format!(
-                "The board has {TASKS} tasks, which is as many as it takes: put more of the work into one task, or start another session."
+                "The board has {TASKS} tasks, which is as many as it takes: put more of the work into one \
+                    task, or start another session."
             ));
         }
         self.known(&new.blocked_by)?;
         let NewTask { subject, description, criteria, blocked_by, role, priority } = new;
-        let (task, by) = (id.clone(), by.to_owned());
+        let task = id.clone();
+        let by = by.to_owned();
         Ok(vec![TaskCreated { task, subject, description, criteria, blocked_by, role, priority, by }.into()])
     }
 
-    pub(super) fn edit(&self, task: &Task, edit: &TaskEdit, by: &str) -> Result<Vec<BoardEvent>, BoardRefusal> {
+    pub(super) fn edit(
+        &self,
+        task: &Task,
+        edit: &TaskEdit,
+        by: &str,
+    ) -> Result<Vec<BoardEvent>, BoardRefusal> {
         if let TaskState::Done { name, .. } = &task.state {
             return refuse(format!(
                 "{} is done (by {name}) and stays as it is: create another task for what is missing.",
@@ -58,7 +70,8 @@ impl Board {
         let relinked = !edit.add_blocked_by.is_empty() || !edit.remove_blocked_by.is_empty();
         if relinked && task.state != TaskState::Pending {
             return refuse(format!(
-                "What {} waits for can be changed only while it is pending, and it is {}: do that when it is pending again.",
+                "What {} waits for can be changed only while it is pending, and it is {}: do that when it is \
+                    pending again.",
                 label(task),
                 standing(&task.state)
             ));
@@ -76,7 +89,8 @@ impl Board {
 
     /// Refuses ids that are not on the board.
     fn known(&self, ids: &[TaskId]) -> Result<(), BoardRefusal> {
-        let missing: Vec<&str> = ids.iter().filter(|id| !self.tasks.contains_key(id)).map(TaskId::as_str).collect();
+        let missing: Vec<&str> =
+            ids.iter().filter(|id| !self.tasks.contains_key(id)).map(TaskId::as_str).collect();
         if missing.is_empty() {
             return Ok(());
         }
@@ -89,7 +103,8 @@ impl Board {
         refuse(format!("Not on the board: {missing}. {}", self.what_there_is()))
     }
 
-    /// The circle there would be if a task waited for another one, spelled out: the shortest way from that one back to the task.
+    /// The circle that would arise if a task waited for another one, spelled out: the
+    /// shortest way from that one back to the task.
     fn circle(&self, task: &Task, added: &TaskId) -> Option<String> {
         let mut reached_from: BTreeMap<&TaskId, &TaskId> = BTreeMap::new();
         let mut left = VecDeque::from([added]);
@@ -119,7 +134,7 @@ impl Board {
     }
 }
 
-/// Refuses a text that is more than a board takes. Nothing is cut, so whoever wrote it says where the rest is.
+/// Refuses a text that is longer than a board takes. Nothing is cut: the author has to say where the rest is.
 pub(super) fn fitting(what: &str, text: &str) -> Result<(), BoardRefusal> {
     if text.len() > TEXT {
         return refuse(format!(
@@ -133,7 +148,9 @@ pub(super) fn fitting(what: &str, text: &str) -> Result<(), BoardRefusal> {
 fn line(what: &str, text: &str) -> Result<String, BoardRefusal> {
     let text = text.trim();
     if text.chars().any(|c| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')) {
-        return refuse(format!("The {what} has to be one line of plain text: put the rest into the description."));
+        return refuse(format!(
+            "The {what} has to be one line of plain text: put the rest into the description."
+        ));
     }
     let length = text.chars().count();
     if length > LINE {
@@ -146,12 +163,14 @@ fn line(what: &str, text: &str) -> Result<String, BoardRefusal> {
 
 fn subject(text: &str) -> Result<String, BoardRefusal> {
     match line("subject", text)? {
-        blank if blank.is_empty() => refuse("A task needs a subject: say in one line what it is about.".to_owned()),
+        blank if blank.is_empty() => {
+            refuse("A task needs a subject: say in one line what it is about.".to_owned())
+        }
         subject => Ok(subject),
     }
 }
 
-/// A text that is there, or nothing.
+/// The text, or `None` if it is blank.
 fn said(text: String) -> Option<String> {
     Some(text).filter(|text| !text.trim().is_empty())
 }

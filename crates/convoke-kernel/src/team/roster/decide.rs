@@ -1,9 +1,10 @@
 //! What follows from an entry: every rule of the roster. It reads the roster and writes nothing.
 
 use super::{
-    LetterPosted, LettersPutBack, LettersTaken, Member, MemberAsleep, MemberAwake, MemberFailed, MemberRecovered,
-    MemberSpawned, MemberStopped, Postmark, QUEUE, Request, RequestAnswered, RequestAsked, RequestKind, RequestState,
-    RestsTold, Roster, RosterEntry, RosterEvent, RosterOpened, RosterRefusal, Standing, words,
+    LetterHeader, LetterPosted, LettersPutBack, LettersTaken, Member, MemberAsleep, MemberAwake,
+    MemberFailed, MemberRecovered, MemberSpawned, MemberStopped, QUEUE, Request, RequestAnswered,
+    RequestAsked, RequestKind, RequestState, RestsTold, Roster, RosterEntry, RosterEvent, RosterOpened,
+    RosterRefusal, Standing, refusals,
 };
 use crate::ids::MessageId;
 use crate::team::{CONVOKE, LEAD, LetterKind, PERSON};
@@ -19,15 +20,15 @@ type Decided = Result<Vec<RosterEvent>, RosterRefusal>;
 pub(super) fn decide(roster: &Roster, entry: &RosterEntry, at: u64) -> Decided {
     let opened = roster.member(LEAD).is_some();
     if !opened && !matches!(entry, RosterEntry::Open { .. }) {
-        let text =
-            "this session has no team yet, which is a fault of convoke: a team is opened before anything is done to it";
+        let text = "this session has no team yet, which is a fault of convoke: a team is opened before \
+            anything is done to it";
         return Err(RosterRefusal::Impossible(text.to_owned()));
     }
     match entry {
         RosterEntry::Open { .. } if opened => Ok(Vec::new()),
         RosterEntry::Open { lead } => Ok(vec![RosterOpened { lead: lead.clone() }.into()]),
         RosterEntry::Spawn { .. } => spawn(roster, entry),
-        RosterEntry::Post(postmark) => post(roster, postmark),
+        RosterEntry::Post(header) => post(roster, header),
         RosterEntry::Take { name, letters } => {
             let member = named(roster, name)?;
             let event = LettersTaken { name: member.name.clone(), letters: letters.clone() };
@@ -42,9 +43,13 @@ pub(super) fn decide(roster: &Roster, entry: &RosterEntry, at: u64) -> Decided {
             let member = teammate(roster, from, "the lead needs nobody's approval for a plan")?;
             unused(roster, request)?;
             let mut events = expired_plans(roster, &member.name, &member.name);
-            let (from, task) = (member.name.clone(), task.clone());
-            let (request, to) = (request.clone(), LEAD.to_owned());
-            events.push(RequestAsked { request, kind: RequestKind::Plan, from, to, task, deadline: None }.into());
+            let from = member.name.clone();
+            let task = task.clone();
+            let request = request.clone();
+            let to = LEAD.to_owned();
+            events.push(
+                RequestAsked { request, kind: RequestKind::Plan, from, to, task, deadline: None }.into(),
+            );
             Ok(events)
         }
         RosterEntry::AnswerPlan { request, by, approve } => {
@@ -58,26 +63,33 @@ pub(super) fn decide(roster: &Roster, entry: &RosterEntry, at: u64) -> Decided {
         RosterEntry::AskShutdown { request, from, to, deadline } => {
             let member = teammate(roster, to, "the lead stops with its session, not on request")?;
             if let Standing::Stopping { request: open, .. } = &member.standing {
-                let text = format!("{to} has been asked to stop already, by the request {open}: wait for its answer");
+                let text = format!(
+                    "{to} has been asked to stop already, by the request {open}: wait for its answer"
+                );
                 return Err(RosterRefusal::Impossible(text));
             }
             unused(roster, request)?;
-            let (request, from, to) = (request.clone(), from.clone(), to.clone());
-            let (kind, deadline) = (RequestKind::Shutdown, Some(*deadline));
+            let request = request.clone();
+            let from = from.clone();
+            let to = to.clone();
+            let kind = RequestKind::Shutdown;
+            let deadline = Some(*deadline);
             Ok(vec![RequestAsked { request, kind, from, to, task: None, deadline }.into()])
         }
         RosterEntry::AnswerShutdown { request, by, approve } => {
             let asked = pending(roster, request, RequestKind::Shutdown)?;
             if asked.to != *by {
-                let text = format!("the request {request} asks {} to stop, so {by} cannot answer it", asked.to);
+                let text =
+                    format!("the request {request} asks {} to stop, so {by} cannot answer it", asked.to);
                 return Err(RosterRefusal::NoRequest(text));
             }
             Ok(vec![answered(request, *approve, by)])
         }
         RosterEntry::Stop { name, why } => stop(roster, name, why, at),
         RosterEntry::Fail { name, why } => {
-            // One that is stopping goes on stopping: a failure must not make it work again.
-            let ends = matches!(named(roster, name)?.standing, Standing::Stopping { .. } | Standing::Stopped { .. });
+            // A member that is stopping goes on stopping: a failure must not make it work again.
+            let ends =
+                matches!(named(roster, name)?.standing, Standing::Stopping { .. } | Standing::Stopped { .. });
             Ok(unless(ends, MemberFailed { name: name.clone(), why: why.clone() }))
         }
         RosterEntry::Recover { name } => {
@@ -93,10 +105,14 @@ pub(super) fn decide(roster: &Roster, entry: &RosterEntry, at: u64) -> Decided {
             Ok(unless(member.asleep.is_none(), MemberAwake { name: name.clone() }))
         }
         RosterEntry::TellRests { names } => {
-            // Whoever woke between the look and this entry is left out: the lead is told when it sleeps again.
+            // A member that woke before this entry is left out: the lead is told when it sleeps again.
             let untold = roster.untold_rests();
-            let names: Vec<String> =
-                untold.iter().map(|member| &member.name).filter(|name| names.contains(name)).cloned().collect();
+            let names: Vec<String> = untold
+                .iter()
+                .map(|member| &member.name)
+                .filter(|name| names.contains(name))
+                .cloned()
+                .collect();
             Ok(unless(names.is_empty(), RestsTold { names }))
         }
     }
@@ -118,39 +134,50 @@ fn spawn(roster: &Roster, entry: &RosterEntry) -> Decided {
     }
     let role = role.trim();
     if role.is_empty() || role.chars().count() > ROLE || role.chars().any(char::is_control) {
-        let text =
-            format!("a role is one line of 1 to {ROLE} characters: say in a word or two what {name} is there for");
+        let text = format!(
+            "a role is one line of 1 to {ROLE} characters: say in a word or two what {name} is there for"
+        );
         return Err(RosterRefusal::Impossible(text));
     }
     let teammates = roster.members().filter(|member| member.name != LEAD && !has_stopped(member)).count();
     if teammates >= TEAMMATES {
-        let text = format!("the team has {TEAMMATES} teammates, which is as many as it may have: let one stop first");
+        let text = format!(
+            "the team has {TEAMMATES} teammates, which is as many as it may have: let one stop first"
+        );
         return Err(RosterRefusal::Impossible(text));
     }
-    let (name, role, agent, by) = (name.to_string(), role.to_owned(), agent.clone(), by.clone());
+    let name = name.to_string();
+    let role = role.to_owned();
+    let agent = agent.clone();
+    let by = by.clone();
     Ok(vec![MemberSpawned { name, role, agent, requires_plan: *requires_plan, by }.into()])
 }
 
-fn post(roster: &Roster, postmark: &Postmark) -> Decided {
-    let Postmark { id, from, to, kind, urgent } = postmark;
+fn post(roster: &Roster, header: &LetterHeader) -> Decided {
+    let LetterHeader { id, from, to, kind, urgent } = header;
     let reader = roster.recipient(to)?;
     if *from == reader.name {
-        let text = format!("{from} cannot write to itself: name another member, or keep it in your todo list");
+        let text =
+            format!("{from} cannot write to itself: name another member, or keep it in your todo list");
         return Err(RosterRefusal::Impossible(text));
     }
-    // The other kinds are bounded by what causes them, and losing one would leave somebody waiting for ever.
+    // The other kinds are bounded by what causes them, and losing one would leave a member waiting for ever.
     let bounded = matches!(kind, LetterKind::Message | LetterKind::Broadcast);
     if bounded && reader.waiting >= QUEUE {
         return Err(RosterRefusal::Full { name: reader.name.clone() });
     }
-    let (id, from, to) = (id.clone(), from.clone(), reader.name.clone());
+    let id = id.clone();
+    let from = from.clone();
+    let to = reader.name.clone();
     Ok(vec![LetterPosted { id, from, to, kind: *kind, urgent: *urgent }.into()])
 }
 
 fn stop(roster: &Roster, name: &str, why: &str, at: u64) -> Decided {
     let member = named(roster, name)?;
     if member.name == LEAD {
-        return Err(RosterRefusal::Impossible("the lead stops with its session and not by itself".to_owned()));
+        return Err(RosterRefusal::Impossible(
+            "the lead stops with its session and not by itself".to_owned(),
+        ));
     }
     if has_stopped(member) {
         return Ok(Vec::new());
@@ -172,10 +199,10 @@ fn stop(roster: &Roster, name: &str, why: &str, at: u64) -> Decided {
 
 /// A member, stopped or not.
 fn named<'a>(roster: &'a Roster, name: &str) -> Result<&'a Member, RosterRefusal> {
-    roster.member(name).ok_or_else(|| RosterRefusal::Unknown(words::unknown(roster, name)))
+    roster.member(name).ok_or_else(|| RosterRefusal::Unknown(refusals::unknown(roster, name)))
 }
 
-/// A member that can still be reached and is not the lead, of whom this is said.
+/// A member that can still be reached and is not the lead; `of_the_lead` is the refusal if it is.
 fn teammate<'a>(roster: &'a Roster, name: &str, of_the_lead: &str) -> Result<&'a Member, RosterRefusal> {
     let member = roster.recipient(name)?;
     match member.name == LEAD {
@@ -189,7 +216,7 @@ fn pending<'a>(roster: &'a Roster, id: &MessageId, kind: RequestKind) -> Result<
     roster
         .request(id)
         .filter(|request| request.kind == kind && request.state == RequestState::Pending)
-        .ok_or_else(|| RosterRefusal::NoRequest(words::no_request(roster, id, kind)))
+        .ok_or_else(|| RosterRefusal::NoRequest(refusals::no_request(roster, id, kind)))
 }
 
 /// An answer is bound to the request it was given to, so that one id never means two requests.

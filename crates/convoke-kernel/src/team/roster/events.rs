@@ -1,5 +1,5 @@
-//! What has happened to a roster: the text of its shared stream in the journal. Events are for ever: variants are never removed, new
-//! members are optional.
+//! What has happened to a roster: the text of its shared stream in the journal. Events are for ever: variants
+//! are never removed, new members are optional.
 
 use crate::event::events;
 use crate::ids::{AgentId, MessageId, TaskId};
@@ -25,16 +25,16 @@ events! {
         /// Whether it needs an approved plan.
         #[serde(default)]
         requires_plan: bool,
-        /// Who wanted it.
+        /// The name of the one that wanted it.
         by: String,
     }
     /// A letter is on its way.
     LetterPosted = "letter_posted" {
         /// Which.
         id: MessageId,
-        /// From whom.
+        /// The sender.
         from: String,
-        /// For whom.
+        /// The reader.
         to: String,
         /// What it is.
         kind: LetterKind,
@@ -44,14 +44,14 @@ events! {
     }
     /// Letters are in their reader's history.
     LettersTaken = "letters_taken" {
-        /// Whose.
+        /// The reader.
         name: String,
         /// Which, and whether urgent.
         letters: Vec<(MessageId, bool)>,
     }
     /// Letters left it again and wait once more.
     LettersPutBack = "letters_put_back" {
-        /// Whose.
+        /// The reader.
         name: String,
         /// Which, and whether urgent.
         letters: Vec<(MessageId, bool)>,
@@ -62,9 +62,9 @@ events! {
         request: MessageId,
         /// What for.
         kind: RequestKind,
-        /// Who asks.
+        /// The name of the one that asks.
         from: String,
-        /// Who is to answer.
+        /// The name of the one that is to answer.
         to: String,
         /// The task it is about.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -79,41 +79,41 @@ events! {
         request: MessageId,
         /// The answer.
         state: RequestState,
-        /// Whose.
+        /// The name of the one that answered.
         by: String,
     }
     /// A member has stopped.
     MemberStopped = "member_stopped" {
-        /// Who.
+        /// The member.
         name: String,
         /// Why.
         why: String,
     }
     /// A member's work failed.
     MemberFailed = "member_failed" {
-        /// Who.
+        /// The member.
         name: String,
         /// Why.
         why: String,
     }
     /// A member works again after a failure.
     MemberRecovered = "member_recovered" {
-        /// Who.
+        /// The member.
         name: String,
     }
     /// A member uses no resources any more, because there was nothing for it to do.
     MemberAsleep = "member_asleep" {
-        /// Who.
+        /// The member.
         name: String,
     }
     /// It is awake again.
     MemberAwake = "member_awake" {
-        /// Who.
+        /// The member.
         name: String,
     }
-    /// The lead has been told who sleeps.
+    /// The lead has been told which members sleep.
     RestsTold = "rests_told" {
-        /// Of whom.
+        /// The members.
         names: Vec<String>,
     }
 }

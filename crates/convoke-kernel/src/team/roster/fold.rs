@@ -1,4 +1,5 @@
-//! Takes what has happened into a roster. It checks nothing: what was decided once is taken in as it stands, in every process alike.
+//! Folds events into a roster. It checks nothing: what was decided once is taken
+//! in as it stands, in every process alike.
 
 use super::{Member, Request, RequestKind, RequestState, Roster, RosterEvent, Standing};
 use crate::ids::{AgentId, MessageId};
@@ -15,7 +16,8 @@ pub(super) fn apply(roster: &mut Roster, event: &RosterEvent, at: u64) {
         RosterEvent::MemberSpawned(event) => {
             let member = joined(&event.name, &event.role, &event.agent, &event.by, at);
             let member = Member { requires_plan: event.requires_plan, ..member };
-            // Whoever had the name before keeps its letters in its own stream; the new bearer begins with none.
+            // The member that had the name before keeps its letters in its
+            // own stream; the new one begins with none.
             roster.members.insert(event.name.clone(), member);
             *roster.generations.entry(event.name.clone()).or_default() += 1;
         }
@@ -43,7 +45,8 @@ pub(super) fn apply(roster: &mut Roster, event: &RosterEvent, at: u64) {
             };
             roster.requests.insert(event.request.clone(), request);
             if event.kind == RequestKind::Shutdown {
-                let (request, deadline) = (event.request.clone(), event.deadline.unwrap_or(at));
+                let request = event.request.clone();
+                let deadline = event.deadline.unwrap_or(at);
                 with(roster, &event.to, |member| member.standing = Standing::Stopping { request, deadline });
             }
         }
@@ -63,7 +66,9 @@ pub(super) fn apply(roster: &mut Roster, event: &RosterEvent, at: u64) {
         RosterEvent::MemberFailed(event) => with(roster, &event.name, |member| {
             member.standing = Standing::Failed { why: event.why.clone(), at };
         }),
-        RosterEvent::MemberRecovered(event) => with(roster, &event.name, |member| member.standing = Standing::Live),
+        RosterEvent::MemberRecovered(event) => {
+            with(roster, &event.name, |member| member.standing = Standing::Live)
+        }
         RosterEvent::MemberAsleep(event) => with(roster, &event.name, |member| {
             member.asleep = Some(at);
             member.told = false;

@@ -1,5 +1,5 @@
-//! What a member is doing, as people are told: derived from who drives its stream and from where its agent stands, never read from
-//! a record that a dead process left behind.
+//! What a member is doing, as people are told: derived from the process that drives its stream and from where
+//! its agent stands, never read from a record that a dead process left behind.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,11 +10,11 @@ use crate::team::{Member, Standing};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemberState {
-    /// It was spawned and nobody has driven it yet.
+    /// It was spawned and no process has driven it yet.
     Starting,
     /// It has an exchange open, and a process drives it.
     Working,
-    /// It waits for somebody: a person's answer, the answer to its plan, or a process to drive it.
+    /// It waits: for a person's answer, for the answer to its plan, or for a process to drive it.
     Waiting,
     /// It has nothing to do, and wakes for letters and work.
     Idle,
@@ -44,13 +44,13 @@ impl MemberState {
 /// What is known of a member's agent at this moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemberView {
-    /// Where its agent stands; absent before anybody has driven it.
+    /// Where its agent stands; absent before a process has driven it.
     pub status: Option<Status>,
     /// Whether a live process drives it.
     pub driven: bool,
     /// Whether it waits for a person's answer.
     pub asks: bool,
-    /// Whether a plan of its waits for approval.
+    /// Whether a plan of its own waits for approval.
     pub plan_pending: bool,
 }
 

@@ -73,8 +73,9 @@ pub(super) fn spawn(roster: &Roster, name: &str, role: &str) -> RosterEntry {
 }
 
 pub(super) fn post(from: &str, to: &str, kind: LetterKind) -> RosterEntry {
-    let (from, to) = (from.to_owned(), to.to_owned());
-    RosterEntry::Post(Postmark { id: id(&format!("{from}{to}")), from, to, kind, urgent: false })
+    let from = from.to_owned();
+    let to = to.to_owned();
+    RosterEntry::Post(LetterHeader { id: id(&format!("{from}{to}")), from, to, kind, urgent: false })
 }
 
 pub(super) fn ask_stop(request: &str, to: &str, deadline: u64) -> RosterEntry {
@@ -86,7 +87,11 @@ pub(super) fn answer_stop(request: &str, by: &str, approve: bool) -> RosterEntry
 }
 
 pub(super) fn ask_plan(request: &str, from: &str) -> RosterEntry {
-    RosterEntry::AskPlan { request: id(request), from: from.to_owned(), task: Some(TaskId::derived(&["task"])) }
+    RosterEntry::AskPlan {
+        request: id(request),
+        from: from.to_owned(),
+        task: Some(TaskId::derived(&["task"])),
+    }
 }
 
 pub(super) fn answer_plan(request: &str, by: &str, approve: bool) -> RosterEntry {

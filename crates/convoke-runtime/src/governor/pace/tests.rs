@@ -63,7 +63,8 @@ fn after(wait: u64) -> Fate {
 
 #[test]
 fn refusals_shrink_the_window_once_an_episode_and_hold_up_nobody_until_a_whole_round_is_refused() {
-    // Refusals in one burst of ten; the window after them, how many more may go at once, and whether all pause.
+    // Refusals in one burst of ten; the window after them, how many more may go at once, and whether all
+    // pause.
     let check = |fates: &[Fate], window: usize, more: usize, pauses: bool| {
         let mut pace = Pace::new(10, 0);
         ask(&mut pace, 20);
@@ -91,7 +92,8 @@ fn refusals_shrink_the_window_once_an_episode_and_hold_up_nobody_until_a_whole_r
 #[test]
 fn several_go_on_trying_however_often_an_overloaded_server_refuses() {
     for most in [1, 2, 3, 10] {
-        let (mut pace, mut now) = (Pace::new(most, 0), 0);
+        let mut pace = Pace::new(most, 0);
+        let mut now = 0;
         ask(&mut pace, 100);
         let mut tries = Vec::new();
         for _ in 0..8 {
@@ -108,11 +110,13 @@ fn several_go_on_trying_however_often_an_overloaded_server_refuses() {
 
 #[test]
 fn whoever_waits_when_the_server_is_given_up_is_told_so_and_whoever_comes_after_may_try_once() {
-    let (mut pace, mut now) = (Pace::new(3, 0), 0);
+    let mut pace = Pace::new(3, 0);
+    let mut now = 0;
     ask(&mut pace, 100);
     let given_up = loop {
         let flying = pace.step(now).admitted;
-        if let Some(given_up) = flying.into_iter().find_map(|ticket| pace.end(ticket, Some(OVERLOADED), now)) {
+        if let Some(given_up) = flying.into_iter().find_map(|ticket| pace.end(ticket, Some(OVERLOADED), now))
+        {
             break given_up;
         }
         now += 10_000;
@@ -200,7 +204,8 @@ fn a_failed_try_costs_one_place_and_the_next_waits_longer() {
     flying[..5].iter().for_each(|ticket| pace.began(*ticket, 0));
     pace.end(flying[5], Some(LIMITED), 0);
     assert_eq!((pace.window, pace.ceiling, pace.probe_at), (5, Some(5), 60_000));
-    let mut pace = Pace { window: 6, ceiling: Some(5), careful: true, probe_wait: 120_000, ..Pace::new(10, 0) };
+    let mut pace =
+        Pace { window: 6, ceiling: Some(5), careful: true, probe_wait: 120_000, ..Pace::new(10, 0) };
     ask(&mut pace, 6);
     let flying = pace.step(7).admitted;
     flying.iter().for_each(|ticket| pace.began(*ticket, 7));
@@ -243,7 +248,8 @@ fn a_limit_that_is_no_longer_told_no_longer_holds_but_a_refusal_need_not_tell_it
 fn the_lead_goes_first_and_one_beyond_the_window_unless_that_is_known_to_be_refused() {
     let first = || Ask { first: true, ..Ask::default() };
     let (mut pace, _) = busy(3, 5);
-    let (lead, other) = (pace.ask(first()), pace.ask(first()));
+    let lead = pace.ask(first());
+    let other = pace.ask(first());
     assert_eq!(pace.step(0).admitted, [lead]);
     pace.end(0, None, 0);
     assert_eq!(pace.step(0).admitted, [other], "before the workers that asked earlier");

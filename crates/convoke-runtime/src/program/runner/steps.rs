@@ -1,12 +1,13 @@
-//! From the program's answers to its next calls: the interpreter is brought to where the journal is, given what it has not had, and
-//! what it wants is admitted and recorded step by step.
+//! From the program's answers to its next calls: the interpreter is brought to where the journal is, given
+//! what it has not had, and what it wants is admitted and recorded step by step.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use convoke_kernel::{
-    CallAnswer, CallKind, CallResult, ItemStatus, MadeCall, ProgramEnd, ProgramInput, ProgramSaid, Segment, StepTaken,
+    CallAnswer, CallKind, CallResult, ItemStatus, MadeCall, ProgramEnd, ProgramInput, ProgramSaid, Segment,
+    StepTaken,
 };
-use convoke_script::{Answer, Ask, Call, Said, Start, State, Step, Told, Want};
+use convoke_script::{Answer, Call, GuestMessage, HostMessage, Said, Start, State, Step, Want};
 use serde_json::Value;
 
 use super::Runner;
@@ -14,7 +15,7 @@ use crate::error::Error;
 use crate::interpreter::{Interpreter, InterpreterError};
 use crate::program::calls::{missing_votes, remembered, result_key};
 use crate::program::prepare::prepare;
-use crate::purse::Entry;
+use crate::session_ledger::Entry;
 
 impl Runner {
     pub(super) async fn restart_interpreter(&mut self) {
@@ -23,19 +24,21 @@ impl Runner {
         }
     }
 
-    async fn ask(&mut self, ask: &Ask) -> Result<Told, InterpreterError> {
+    async fn ask(&mut self, ask: &HostMessage) -> Result<GuestMessage, InterpreterError> {
         if self.interpreter.is_none() {
-            let (config, wall) = (&self.parent.config, self.parent.config.programs.wall());
+            let config = &self.parent.config;
+            let wall = self.parent.config.programs.wall();
             self.interpreter = Some(Interpreter::start(&config.helper, wall).await?);
         }
         match &mut self.interpreter {
             Some(interpreter) => interpreter.ask(ask).await,
-            None => Ok(Told::Confused { why: "there is no interpreter".to_owned() }),
+            None => Ok(GuestMessage::Confused { why: "there is no interpreter".to_owned() }),
         }
     }
 
-    /// The question that leads to this step: the first one starts the program, every other one answers a call.
-    fn question(&self, step: usize) -> Result<Option<(Option<u32>, Ask)>, Error> {
+    /// The question that leads to this step: the first one starts the program, every other one answers a
+    /// call.
+    fn question(&self, step: usize) -> Result<Option<(Option<u32>, HostMessage)>, Error> {
         let parse = |text: &Segment| serde_json::from_str::<Value>(text.as_str());
         let Some(spec) = self.program.spec() else { return Ok(None) };
         let Some(before) = step.checked_sub(1) else {
@@ -46,19 +49,24 @@ impl Runner {
                 spent: spec.spent_before,
                 limits: self.parent.config.programs.limits,
             };
-            return Ok(Some((None, Ask::Start(Box::new(start)))));
+            return Ok(Some((None, HostMessage::Start(Box::new(start)))));
         };
         let Some((call, spent)) = self.program.answers().get(before).copied() else { return Ok(None) };
-        let Some(result) = self.program.call(call).and_then(|state| state.result.as_ref()) else { return Ok(None) };
+        let Some(result) = self.program.call(call).and_then(|state| state.result.as_ref()) else {
+            return Ok(None);
+        };
         let answer = match &result.answer {
             CallAnswer::Value(value) => Answer::Value { value: parse(value)? },
             CallAnswer::Throw(message) => Answer::Throw { message: message.clone() },
-            CallAnswer::Program { name, source } => Answer::Program { name: name.clone(), source: source.clone() },
+            CallAnswer::Program { name, source } => {
+                Answer::Program { name: name.clone(), source: source.clone() }
+            }
         };
-        Ok(Some((Some(call), Ask::Answer { call, answer, spent })))
+        Ok(Some((Some(call), HostMessage::Answer { call, answer, spent })))
     }
 
-    /// Brings the interpreter to where the journal is. False when the program does not make the same calls any more.
+    /// Brings the interpreter to where the journal is. False when the program does not make the same calls
+    /// any more.
     pub(super) async fn replay(&mut self) -> Result<bool, Error> {
         if self.program.end().is_some() {
             // Nothing is asked of a program that has ended.
@@ -68,12 +76,15 @@ impl Runner {
         for step in 0..self.program.steps() as usize {
             let Some((_, ask)) = self.question(step)? else { return Ok(false) };
             let told = match self.ask(&ask).await {
-                Ok(Told::Stepped(told)) => told,
-                Ok(_) | Err(InterpreterError::Deadline { .. } | InterpreterError::Died { .. }) => return Ok(false),
+                Ok(GuestMessage::Stepped(told)) => told,
+                Ok(_) | Err(InterpreterError::Deadline { .. } | InterpreterError::Died { .. }) => {
+                    return Ok(false);
+                }
                 Err(error) => return Err(Error::Interpreter(error)),
             };
-            let recorded =
-                |call: &Call| self.program.call(call.call).is_some_and(|state| state.made.want == want_text(call));
+            let recorded = |call: &Call| {
+                self.program.call(call.call).is_some_and(|state| state.made.want == want_text(call))
+            };
             if told.state != State::Waiting || !told.calls.iter().all(recorded) {
                 return Ok(false);
             }
@@ -88,7 +99,7 @@ impl Runner {
             let Some((fed, ask)) = self.question(self.program.steps() as usize)? else { break };
             let mut told = self.ask(&ask).await;
             if matches!(told, Err(InterpreterError::Died { .. })) {
-                // Somebody may have killed it who had nothing to do with the program: it is brought back once.
+                // It may have been killed for a reason outside of the program: it is brought back once.
                 self.restart_interpreter().await;
                 if self.replay().await? {
                     told = self.ask(&ask).await;
@@ -96,13 +107,13 @@ impl Runner {
             }
             let failed = |kind: &str, message: String| ProgramEnd::Failed { kind: kind.to_owned(), message };
             let (step, end) = match told {
-                Ok(Told::Stepped(step)) => (*step, None),
-                Ok(Told::Unsound { problems }) => {
+                Ok(GuestMessage::Stepped(step)) => (*step, None),
+                Ok(GuestMessage::Unsound { problems }) => {
                     let first = problems.first().map(|problem| problem.message.clone()).unwrap_or_default();
                     (Step::default(), Some(failed("unsound", first)))
                 }
-                Ok(Told::Confused { why }) => (Step::default(), Some(failed("confused", why))),
-                Ok(Told::Sound { .. }) => {
+                Ok(GuestMessage::Confused { why }) => (Step::default(), Some(failed("confused", why))),
+                Ok(GuestMessage::Sound { .. }) => {
                     (Step::default(), Some(failed("confused", "it was checked and not run".to_owned())))
                 }
                 Err(error @ InterpreterError::Deadline { .. }) => {
@@ -120,9 +131,16 @@ impl Runner {
         self.save(Vec::new()).await.map(drop)
     }
 
-    /// Takes one step of the program in: what it wants is admitted whole, or none of it begins. False when it does not fit.
-    async fn step(&mut self, fed: Option<u32>, step: Step, failed: Option<ProgramEnd>) -> Result<bool, Error> {
-        let (base, voters) = self.program.spec().map(|spec| (spec.base.clone(), spec.voters)).unwrap_or_default();
+    /// Takes one step of the program in: what it wants is admitted whole, or none of it begins. False when it
+    /// does not fit.
+    async fn step(
+        &mut self,
+        fed: Option<u32>,
+        step: Step,
+        failed: Option<ProgramEnd>,
+    ) -> Result<bool, Error> {
+        let (base, voters) =
+            self.program.spec().map(|spec| (spec.base.clone(), spec.voters)).unwrap_or_default();
         let mut taken = StepTaken {
             fed,
             calls: Vec::new(),
@@ -131,10 +149,12 @@ impl Runner {
             end: failed.or_else(|| end(step.state)),
         };
         let mut beside: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
-        let (mut at_once, mut agents) = (Vec::new(), 0u32);
+        let mut at_once = Vec::new();
+        let mut agents = 0u32;
         let fresh = self.fresh();
         // Only what wants agents can be declined and taken back.
-        let wants_agents = step.calls.iter().any(|call| matches!(call.want, Want::Agent(_) | Want::Verify { .. }));
+        let wants_agents =
+            step.calls.iter().any(|call| matches!(call.want, Want::Agent(_) | Want::Verify { .. }));
         let before = wants_agents.then(|| self.program.clone());
         for call in step.calls {
             let want = want_text(&call);
@@ -163,7 +183,8 @@ impl Runner {
                 match self.served(&made, stand.served, fresh).await? {
                     Some(result) => at_once.push((made.call, result)),
                     None if made.kind == CallKind::Verify && !fresh => {
-                        made.agents = missing_votes(&self.parent, &made.key, made.occurrence, made.agents).await?;
+                        made.agents =
+                            missing_votes(&self.parent, &made.key, made.occurrence, made.agents).await?;
                         agents = agents.saturating_add(made.agents);
                     }
                     None => agents = agents.saturating_add(made.agents),
@@ -181,7 +202,7 @@ impl Runner {
         }
         let admit = Entry::Admit { run: self.id.to_string(), count: agents };
         let Some(reason) = self.save(vec![admit]).await? else { return Ok(true) };
-        // What stood before the step is recorded, the step is not: whoever takes the run up comes to it again.
+        // What stood before the step is recorded, the step is not: the next drive comes to it again.
         self.program = before.unwrap_or_default();
         self.unsaved.truncate(unsaved);
         self.hear(ProgramInput::Declined { agents, reason })?;
@@ -189,8 +210,8 @@ impl Runner {
         Ok(false)
     }
 
-    /// A result that stands for this call, so that nobody has to be asked: of an earlier pass or of the run that is resumed, or of
-    /// anybody who did the same over the same directory.
+    /// A result that stands for this call, so that no agent has to be asked: of an earlier pass, of the run
+    /// that is resumed, or of an equal call over the same directory.
     async fn served(
         &self,
         made: &MadeCall,
@@ -240,9 +261,11 @@ fn end(state: State) -> Option<ProgramEnd> {
             Some(ProgramEnd::Returned { value: Segment::encode(&value.unwrap_or(Value::Null)), replaced })
         }
         State::Failed { fault } => {
-            let kind = serde_json::to_value(fault.kind).ok().and_then(|kind| kind.as_str().map(str::to_owned));
-            let place =
-                fault.place.map(|place| format!("\nline {}, column {}: {}", place.line, place.column, place.text));
+            let kind =
+                serde_json::to_value(fault.kind).ok().and_then(|kind| kind.as_str().map(str::to_owned));
+            let place = fault
+                .place
+                .map(|place| format!("\nline {}, column {}: {}", place.line, place.column, place.text));
             let message = format!("{}{}", fault.message, place.unwrap_or_default());
             Some(ProgramEnd::Failed { kind: kind.unwrap_or_default(), message })
         }

@@ -1,17 +1,18 @@
-//! What members do with the board. Who may do what beside the board's own rules: the lead writes, changes, cancels and retries; a
-//! teammate decides about what it holds, and changes the words of what it wrote or holds.
+//! What members do with the board. Their rights beside the board's own rules: the lead
+//! writes, changes, cancels and retries; a teammate decides about what it holds, and changes
+//! the words of what it wrote or holds.
 
 use convoke_kernel::{
-    Board, BoardEntry, NewTask, Task, TaskCreateCall, TaskEdit, TaskId, TaskState, TaskStatusCall, TaskUpdateCall,
-    claimed_text,
+    Board, BoardEntry, NewTask, Task, TaskCreateCall, TaskEdit, TaskId, TaskState, TaskStatusCall,
+    TaskUpdateCall, claimed_text,
 };
 
-use super::{Act, Done, Scene, words};
+use super::{Act, ActContext, Done, describe};
 use crate::error::Error;
-use crate::team::desk;
+use crate::team::client;
 
 /// A new task.
-pub(super) fn create(scene: &Scene<'_>, wanted: &TaskCreateCall) -> Done {
+pub(super) fn create(scene: &ActContext<'_>, wanted: &TaskCreateCall) -> Done {
     let id = TaskId::derived(&["task", scene.parent.id.as_str(), scene.call]);
     let task = NewTask {
         subject: wanted.subject.clone(),
@@ -33,12 +34,12 @@ pub(super) fn create(scene: &Scene<'_>, wanted: &TaskCreateCall) -> Done {
         (true, Some(role)) => format!("A teammate without work whose role is '{role}' claims it by itself."),
         (false, _) => format!("It can be claimed when {} is done.", waits.join(", ")),
     };
-    let said = format!("Created {id}: {}. {then}", words::one_line(&task.subject));
+    let said = format!("Created {id}: {}. {then}", describe::one_line(&task.subject));
     Ok(Act { board: act.board, ..Act::says(said) })
 }
 
 /// A change of a task.
-pub(super) fn update(scene: &Scene<'_>, wanted: &TaskUpdateCall) -> Done {
+pub(super) fn update(scene: &ActContext<'_>, wanted: &TaskUpdateCall) -> Done {
     let task = scene.board.find(&wanted.task).map_err(|refusal| refusal.to_string())?;
     let edit = TaskEdit {
         subject: wanted.subject.clone(),
@@ -67,24 +68,27 @@ pub(super) fn update(scene: &Scene<'_>, wanted: &TaskUpdateCall) -> Done {
     }
     let act = Act { board: entries, ..Act::says("") };
     let (_, after) = scene.after(&act)?;
-    let now = after.task(&task.id).map_or_else(String::new, |task| words::task_state(&task.state));
-    let freed: Vec<String> = freed(&scene.board, &after, &task.id).iter().map(|task| words::task_name(task)).collect();
-    let freed = if freed.is_empty() { String::new() } else { format!(" It can go on now: {}.", freed.join(", ")) };
-    let said = format!("Changed {}: it is {now}.{freed}", words::task_name(task));
+    let now = after.task(&task.id).map_or_else(String::new, |task| describe::task_state(&task.state));
+    let freed: Vec<String> =
+        freed(&scene.board, &after, &task.id).iter().map(|task| describe::task_name(task)).collect();
+    let freed =
+        if freed.is_empty() { String::new() } else { format!(" It can go on now: {}.", freed.join(", ")) };
+    let said = format!("Changed {}: it is {now}.{freed}", describe::task_name(task));
     Ok(Act { board: act.board, ..Act::says(said) })
 }
 
 /// Whether a teammate may change this of a task.
-fn may_edit(scene: &Scene<'_>, task: &Task, edit: &TaskEdit) -> Result<(), String> {
+fn may_edit(scene: &ActContext<'_>, task: &Task, edit: &TaskEdit) -> Result<(), String> {
     let words_only = TaskEdit { description: None, criteria: None, ..edit.clone() } == TaskEdit::default();
     if !words_only {
         return Err(
-            "Not changed: of a task you can change description and criteria; ask the lead for the rest.".to_owned()
+            "Not changed: of a task you can change description and criteria; ask the lead for the rest."
+                .to_owned(),
         );
     }
     let holds = scene.board.held_by(&scene.parent.id).is_some_and(|held| held.id == task.id);
     if !holds && task.by != scene.me.name {
-        let by = words::one_line(&task.by);
+        let by = describe::one_line(&task.by);
         return Err(format!(
             "Not changed: you neither hold {} nor wrote it ({by} did). Send a message instead.",
             task.id
@@ -94,15 +98,27 @@ fn may_edit(scene: &Scene<'_>, task: &Task, edit: &TaskEdit) -> Result<(), Strin
 }
 
 /// The entry that moves a task to where it is to stand.
-fn moved(scene: &Scene<'_>, task: &Task, status: TaskStatusCall, said: String) -> Result<BoardEntry, String> {
-    let (id, by, holder, token) = (task.id.clone(), scene.me.name.clone(), scene.claimant(), None);
+fn moved(
+    scene: &ActContext<'_>,
+    task: &Task,
+    status: TaskStatusCall,
+    said: String,
+) -> Result<BoardEntry, String> {
+    let id = task.id.clone();
+    let by = scene.me.name.clone();
+    let holder = scene.claimant();
+    let token = None;
     let why = |otherwise: &str| if said.trim().is_empty() { otherwise.to_owned() } else { said.clone() };
     Ok(match (status, scene.leads(), &task.state) {
         (TaskStatusCall::Done, ..) => BoardEntry::Finish { task: id, holder, token, result: said },
-        (TaskStatusCall::Failed, ..) => BoardEntry::Fail { task: id, holder, token, why: why("it gave no reason") },
+        (TaskStatusCall::Failed, ..) => {
+            BoardEntry::Fail { task: id, holder, token, why: why("it gave no reason") }
+        }
         (TaskStatusCall::Cancelled, true, _) => BoardEntry::Cancel { task: id, by },
         (TaskStatusCall::Cancelled, false, _) => {
-            return Err("Not changed: only the lead cancels tasks. Set yours to failed and say why.".to_owned());
+            return Err(
+                "Not changed: only the lead cancels tasks. Set yours to failed and say why.".to_owned()
+            );
         }
         (TaskStatusCall::Pending, true, TaskState::Claimed { name, .. }) => {
             return Err(format!("Not changed: {name} holds {id}. Ask {name} to give it back, or cancel it."));
@@ -130,15 +146,17 @@ fn found(board: &Board, said: &[String]) -> Result<Vec<TaskId>, String> {
 }
 
 /// A task whole, with what has happened to it.
-pub(super) async fn get(scene: &Scene<'_>, said: &str) -> Result<Done, Error> {
+pub(super) async fn get(scene: &ActContext<'_>, said: &str) -> Result<Done, Error> {
     let task = match scene.board.find(said) {
         Ok(task) => task,
         Err(refusal) => return Ok(Err(refusal.to_string())),
     };
-    let (journal, session) = (&scene.parent.config.journal, &scene.parent.spec.session);
-    let history = desk::history(journal, session, &task.id).await?;
-    let lines: Vec<String> = history.iter().map(|(at, event)| words::happened(event, *at, scene.at)).collect();
-    let whole = words::whole_task(&scene.board, task);
+    let journal = &scene.parent.config.journal;
+    let session = &scene.parent.spec.session;
+    let history = client::history(journal, session, &task.id).await?;
+    let lines: Vec<String> =
+        history.iter().map(|(at, event)| describe::happened(event, *at, scene.at)).collect();
+    let whole = describe::whole_task(&scene.board, task);
     Ok(Ok(Act::says(format!("{whole}\nhistory:\n{}", lines.join("\n")))))
 }
 
@@ -146,7 +164,7 @@ pub(super) async fn get(scene: &Scene<'_>, said: &str) -> Result<Done, Error> {
 const LISTED: usize = 200;
 
 /// The board, a line for each task.
-pub(super) fn list(scene: &Scene<'_>) -> Act {
+pub(super) fn list(scene: &ActContext<'_>) -> Act {
     let tasks = scene.board.tasks();
     if tasks.is_empty() {
         return Act::says("The board is empty.");
@@ -170,24 +188,26 @@ pub(super) fn list(scene: &Scene<'_>) -> Act {
         }
     }
     shown.sort_by_key(|task| task.number);
-    let lines: Vec<String> = shown.iter().map(|task| words::task_line(&scene.board, task)).collect();
+    let lines: Vec<String> = shown.iter().map(|task| describe::task_line(&scene.board, task)).collect();
     let hidden = tasks.len() - shown.len();
     let more = match hidden {
         0 => String::new(),
         _ => format!("\n({hidden} more are not shown here; task_get shows each by id or #number)"),
     };
-    let head = format!("{}, {unfinished} of them unfinished:", words::count(tasks.len(), "task", "tasks"));
+    let head = format!("{}, {unfinished} of them unfinished:", describe::count(tasks.len(), "task", "tasks"));
     Act::says(format!("{head}\n{}{more}", lines.join("\n")))
 }
 
 /// A task for the caller's own hands.
-pub(super) fn claim(scene: &Scene<'_>, said: &str) -> Done {
+pub(super) fn claim(scene: &ActContext<'_>, said: &str) -> Done {
     let id = scene.board.find(said).map_err(|refusal| refusal.to_string())?.id.clone();
     let ttl = u64::try_from(scene.parent.config.team.claim_ttl.as_millis()).unwrap_or(u64::MAX);
     let entry = BoardEntry::Claim { task: id.clone(), claimant: scene.claimant(), ttl };
     let mut act = Act { board: vec![entry], ..Act::says("") };
     let (_, after) = scene.after(&act)?;
-    let Some(task) = after.task(&id) else { return Err(format!("{id} is gone; this is a fault of convoke.")) };
+    let Some(task) = after.task(&id) else {
+        return Err(format!("{id} is gone; this is a fault of convoke."));
+    };
     act.result.text = claimed_text(&after.brief(task));
     act.result.claimed = Some(id);
     Ok(act)

@@ -1,28 +1,31 @@
 //! Making teammates, looking at them, and the two requests that are answered: to stop, and to approve a plan.
 
 use convoke_kernel::{
-    AgentId, Isolation, LEAD, LetterKind, MemberName, RequestKind, RosterEntry, SpawnCall, Teammate, Tools, known_tools,
+    AgentId, Isolation, LEAD, LetterKind, MemberName, RequestKind, RosterEntry, SpawnCall, Teammate, Tools,
+    known_tools,
 };
 
-use super::{Act, Done, Scene, Starts, words};
+use super::{Act, ActContext, Done, Starts, describe};
+use crate::change_recorder::AgentWorktree;
 use crate::error::Error;
-use crate::keep::Place;
-use crate::team::desk;
+use crate::team::client;
 
 /// A new teammate.
-pub(super) async fn spawn(scene: &Scene<'_>, wanted: &SpawnCall) -> Done {
+pub(super) async fn spawn(scene: &ActContext<'_>, wanted: &SpawnCall) -> Done {
     let refuse = |why: String| format!("Not spawned: {why}");
     let name: MemberName =
         wanted.name.trim().parse().map_err(|bad: convoke_kernel::BadName| refuse(bad.to_string()))?;
     if wanted.prompt.trim().is_empty() {
         return Err(refuse(format!("say in the prompt what {name} is to do first")));
     }
-    let unknown = wanted.tools.as_ref().map(|names| known_tools(names).1).unwrap_or_default();
+    let mut unknown = wanted.tools.as_ref().map(|names| known_tools(names).1).unwrap_or_default();
+    unknown.retain(|name| scene.parent.spec.given().iter().all(|tool| tool.name != *name));
     if !unknown.is_empty() {
         let known = Tools::all().names().join(", ");
         return Err(refuse(format!("there is no tool {}; there are {known}", unknown.join(", "))));
     }
-    let (role, session) = (wanted.role.trim().to_owned(), &scene.parent.spec.session);
+    let role = wanted.role.trim().to_owned();
+    let session = &scene.parent.spec.session;
     let generation = scene.roster.generation(name.as_str()).to_string();
     let agent = AgentId::derived(&["teammate", session.as_str(), name.as_str(), &generation]);
     let settings = Teammate {
@@ -36,52 +39,57 @@ pub(super) async fn spawn(scene: &Scene<'_>, wanted: &SpawnCall) -> Done {
         return Err(refuse("only the lead of a team makes teammates".to_owned()));
     };
     let said = format!(
-        "Spawned '{name}' (role: {role}). It begins with its prompt now and then claims tasks from the board by itself. What it comes to \
-         and what it writes is delivered to you by itself, so do not wait for it or look after it: go on, or end your turn."
+        "Spawned '{name}' (role: {role}). It begins with its prompt now and then claims tasks from the \
+         board by itself. What it comes to and what it writes is delivered to you by itself, so do not wait \
+         for it or look after it: go on, or end your turn."
     );
-    let (agent_id, requires_plan, by) = (agent.clone(), wanted.require_plan, scene.me.name.clone());
+    let agent_id = agent.clone();
+    let requires_plan = wanted.require_plan;
+    let by = scene.me.name.clone();
     let entry = RosterEntry::Spawn { name, role, agent: agent_id, requires_plan, by };
     let act = Act { roster: vec![entry], ..Act::says(said) };
-    // Before anything is made for somebody whom the team does not take.
+    // Before anything is made for a teammate that the team does not take.
     scene.after(&act).map_err(refuse)?;
     if wanted.isolation == Isolation::Worktree {
         // Never the main checkout in its stead: the lead decides what to do without one.
-        let made = Place::make(scene.parent, &agent).await;
+        let made = AgentWorktree::make(scene.parent, &agent).await;
         spec.dir = made.map_err(|why| refuse(format!("no worktree could be made: {why}")))?.dir();
     }
     Ok(Act { starts: vec![Starts { agent, spec, prompt: wanted.prompt.clone() }], ..act })
 }
 
-/// Who there is, and what they do.
-pub(super) async fn list(scene: &Scene<'_>) -> Result<Done, Error> {
-    let rows = desk::rows(&scene.parent.config.journal, &scene.roster, &scene.board).await?;
+/// The members, and what they do.
+pub(super) async fn list(scene: &ActContext<'_>) -> Result<Done, Error> {
+    let rows = client::rows(&scene.parent.config.journal, &scene.roster, &scene.board).await?;
     let mut lines: Vec<String> = Vec::new();
     for row in &rows {
         let member = &row.member;
         let you = if member.name == scene.me.name { ", you" } else { "" };
-        let mut line = format!("- {} ({}{you}): {}", member.name, words::one_line(&member.role), row.state.word());
+        let mut line =
+            format!("- {} ({}{you}): {}", member.name, describe::one_line(&member.role), row.state.word());
         if let Some(why) = &row.why {
-            line.push_str(&format!(" ({})", words::one_line(why)));
+            line.push_str(&format!(" ({})", describe::one_line(why)));
         }
         if let Some(task) = &row.task {
-            line.push_str(&format!(", holds {} '{}'", task.id, words::one_line(&task.subject)));
+            line.push_str(&format!(", holds {} '{}'", task.id, describe::one_line(&task.subject)));
         }
         if member.waiting > 0 {
             line.push_str(&format!(", {} unread", member.waiting));
         }
         lines.push(line);
     }
-    let team = words::one_line(&scene.me.team);
+    let team = describe::one_line(&scene.me.team);
     let empty = if rows.len() < 2 { "\nThere are no teammates yet." } else { "" };
     Ok(Ok(Act::says(format!("Team {team}:\n{}{empty}", lines.join("\n")))))
 }
 
 /// The wish that a teammate stops.
-pub(super) fn request_shutdown(scene: &Scene<'_>, name: &str, reason: &str) -> Done {
+pub(super) fn request_shutdown(scene: &ActContext<'_>, name: &str, reason: &str) -> Done {
     let patience = scene.parent.config.team.shutdown;
     let deadline = scene.at.saturating_add(u64::try_from(patience.as_millis()).unwrap_or(u64::MAX));
     let member = scene.roster.recipient(name.trim()).map_err(|refusal| refusal.to_string())?;
-    let (to, request) = (member.name.clone(), scene.letter_id(&member.name));
+    let to = member.name.clone();
+    let request = scene.letter_id(&member.name);
     let text = match reason.trim() {
         "" => format!("{} asks you to stop.", scene.me.name),
         reason => reason.to_owned(),
@@ -89,8 +97,8 @@ pub(super) fn request_shutdown(scene: &Scene<'_>, name: &str, reason: &str) -> D
     let mut letter = scene.letter(&to, 0, LetterKind::ShutdownRequest, &text)?;
     letter.request = Some(request.clone());
     let said = format!(
-        "Asked {to} to stop ({request}). Its answer is delivered to you; if there is none within {} s it is stopped. Either way a task in \
-         its hands goes back to the board.",
+        "Asked {to} to stop ({request}). Its answer is delivered to you; if there is none within {} s it is \
+         stopped. Either way a task in its hands goes back to the board.",
         patience.as_secs()
     );
     let entry = RosterEntry::AskShutdown { request, from: scene.me.name.clone(), to, deadline };
@@ -98,7 +106,12 @@ pub(super) fn request_shutdown(scene: &Scene<'_>, name: &str, reason: &str) -> D
 }
 
 /// The answer to it.
-pub(super) fn answer_shutdown(scene: &Scene<'_>, said: Option<&str>, approve: bool, reason: &str) -> Done {
+pub(super) fn answer_shutdown(
+    scene: &ActContext<'_>,
+    said: Option<&str>,
+    approve: bool,
+    reason: &str,
+) -> Done {
     let name = &scene.me.name;
     let (request, asked) = scene.request(RequestKind::Shutdown, said.unwrap_or_default(), name)?;
     let entry = RosterEntry::AnswerShutdown { request: request.clone(), by: name.clone(), approve };
@@ -116,7 +129,8 @@ pub(super) fn answer_shutdown(scene: &Scene<'_>, said: Option<&str>, approve: bo
     }
     let said = match approve {
         true => {
-            "Agreed. End your turn now, with a last word on what is done and what is left; you are stopped after it."
+            "Agreed. End your turn now, with a last word on what is done and what is left; you are stopped \
+                after it."
         }
         false => "Refused. You stay in the team: go on with your work.",
     };
@@ -124,25 +138,26 @@ pub(super) fn answer_shutdown(scene: &Scene<'_>, said: Option<&str>, approve: bo
 }
 
 /// A plan that is to be approved, for the task in the caller's hands.
-pub(super) fn submit_plan(scene: &Scene<'_>, plan: &str) -> Done {
+pub(super) fn submit_plan(scene: &ActContext<'_>, plan: &str) -> Done {
     if plan.trim().is_empty() {
         return Err("Not handed in: the plan is empty.".to_owned());
     }
-    let (request, from) = (scene.letter_id(LEAD), scene.me.name.clone());
+    let request = scene.letter_id(LEAD);
+    let from = scene.me.name.clone();
     let task = scene.board.held_by(&scene.parent.id).map(|task| task.id.clone());
     let mut letter = scene.letter(LEAD, 0, LetterKind::PlanRequest, plan)?;
     (letter.request, letter.task) = (Some(request.clone()), task.clone());
     let about = task.as_ref().map_or(String::new(), |task| format!(" for {task}"));
     let said = format!(
-        "Handed in your plan{about} ({request}). The answer is delivered to you; until it is approved you can look and change nothing. End \
-         your turn if there is nothing left to look at."
+        "Handed in your plan{about} ({request}). The answer is delivered to you; until it is approved you \
+         can look and change nothing. End your turn if there is nothing left to look at."
     );
     let entry = RosterEntry::AskPlan { request, from, task };
     Ok(Act { roster: vec![entry], letters: vec![letter], ..Act::says(said) })
 }
 
 /// The answer to a plan.
-pub(super) fn review_plan(scene: &Scene<'_>, said: &str, approve: bool, feedback: &str) -> Done {
+pub(super) fn review_plan(scene: &ActContext<'_>, said: &str, approve: bool, feedback: &str) -> Done {
     let (request, plan) = scene.request(RequestKind::Plan, said, LEAD)?;
     let text = match (feedback.trim(), approve) {
         ("", true) => "Your plan is approved.".to_owned(),

@@ -3,19 +3,22 @@
 use convoke_journal::StreamId;
 use convoke_kernel::{Event, ToolResult};
 
-use super::{Act, Done, Scene};
+use super::{Act, ActContext, Done};
 use crate::error::Error;
 
 /// Characters of one page.
 const PAGE: usize = 8_000;
 
 /// A page of what an earlier call of the caller's own came to.
-pub(super) async fn recall(scene: &Scene<'_>, reference: &str, from: usize) -> Result<Done, Error> {
-    let (agent, reference) = (&scene.parent.id, reference.trim());
+pub(super) async fn recall(scene: &ActContext<'_>, reference: &str, from: usize) -> Result<Done, Error> {
+    let agent = &scene.parent.id;
+    let reference = reference.trim();
     let mut found: Vec<(String, ToolResult)> = Vec::new();
     for record in scene.parent.config.journal.load(&StreamId::from(agent), 0).await? {
-        let (id, seq) = (agent.clone(), record.seq);
-        let event = Event::decode(&record.event).map_err(|cause| Error::BadEvent { agent: id, seq, cause })?;
+        let id = agent.clone();
+        let seq = record.seq;
+        let event =
+            Event::decode(&record.event).map_err(|cause| Error::BadEvent { agent: id, seq, cause })?;
         match event {
             Event::ToolFinished(e) if !reference.is_empty() && e.id.starts_with(reference) => {
                 found.retain(|(id, _)| *id != e.id);
@@ -33,7 +36,9 @@ pub(super) async fn recall(scene: &Scene<'_>, reference: &str, from: usize) -> R
         [] => Err(format!(
             "There is no earlier result '{reference}'. Use a reference as the start of your history names it."
         )),
-        several => Err(format!("'{reference}' is the beginning of {} references: use a whole one.", several.len())),
+        several => {
+            Err(format!("'{reference}' is the beginning of {} references: use a whole one.", several.len()))
+        }
     })
 }
 
@@ -45,7 +50,8 @@ fn page(id: &str, result: &ToolResult, from: usize) -> Done {
     let text: String = result.text.chars().skip(from).take(PAGE).collect();
     let to = from + text.chars().count();
     let rest = if to < total { format!("; recall it with from: {to} for more") } else { String::new() };
-    let file = result.full_output.as_ref().map_or(String::new(), |path| format!("; its whole output is in {path}"));
+    let file =
+        result.full_output.as_ref().map_or(String::new(), |path| format!("; its whole output is in {path}"));
     let failed = if result.is_error { ", flagged as an error" } else { "" };
     Ok(Act::says(format!("{text}\n\n(characters {from} to {to} of {total} of {id}{failed}{rest}{file})")))
 }

@@ -1,4 +1,5 @@
-//! What calls come to, without a driver: each act is committed as a driver would, and its refusals are looked at.
+//! What calls come to, without a driver: each act is committed as a driver would, and its refusals are looked
+//! at.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,8 +9,8 @@ use std::time::Duration;
 use convoke_claude::{Client, ClientConfig, Models};
 use convoke_journal::{Batch, Journal, Location, Options, Process, StreamId};
 use convoke_kernel::{
-    Approvals, Capabilities, Confinement, Event, Isolation, LeadSettings, Limits, SessionId, SpawnCall, TaskCreateCall,
-    TaskId, TaskState, TaskStatusCall, TaskUpdateCall, Thinking, ToolFinished,
+    Approvals, Capabilities, Confinement, Event, Isolation, LeadSettings, Limits, SessionId, SpawnCall,
+    TaskCreateCall, TaskId, TaskState, TaskStatusCall, TaskUpdateCall, Thinking, ToolFinished,
 };
 use convoke_sandbox::HelperPath;
 
@@ -34,7 +35,8 @@ struct Stage {
 impl Stage {
     async fn new() -> Self {
         let journal = Journal::open(Location::Memory, Options::new(Process::current([9; 10]))).await.unwrap();
-        let (clock, nowhere) = (Clock::stepped(1_000_000), PathBuf::from("/nonexistent"));
+        let clock = Clock::stepped(1_000_000);
+        let nowhere = PathBuf::from("/nonexistent");
         let helper = HelperPath::new(nowhere.clone());
         let config = Arc::new(Config {
             journal,
@@ -55,6 +57,7 @@ impl Stage {
             trees: None,
             team: TeamConfig::default(),
             asker: None,
+            tools: Default::default(),
             crash: None,
         });
         let capabilities = Capabilities {
@@ -122,7 +125,9 @@ impl Stage {
     async fn done(&mut self, name: &str, call: TeamCall) -> Act {
         let act = self.act(name, call).await;
         assert!(!act.result.is_error, "{}", act.result.text);
-        let (journal, session, at) = (&self.lead.config.journal, &self.lead.spec.session, self.lead.config.clock.now());
+        let journal = &self.lead.config.journal;
+        let session = &self.lead.spec.session;
+        let at = self.lead.config.clock.now();
         let entries = act.roster.iter().cloned().chain(act.letters.iter().map(shared::post)).collect();
         for update in [
             shared::letters_update(session, Vec::new(), entries, at),
@@ -149,7 +154,8 @@ impl Stage {
     async fn refuses(&mut self, name: &str, call: TeamCall, parts: &[&str]) {
         let act = self.act(name, call).await;
         assert!(act.result.is_error, "{}", act.result.text);
-        let nothing = act.roster.is_empty() && act.board.is_empty() && act.letters.is_empty() && act.starts.is_empty();
+        let nothing =
+            act.roster.is_empty() && act.board.is_empty() && act.letters.is_empty() && act.starts.is_empty();
         assert!(nothing, "{act:?}");
         check(&act.result.text, parts);
     }
@@ -216,7 +222,10 @@ async fn w6_w17_a_spawn_that_cannot_be_is_refused_and_makes_nothing() {
         (spawning("lead"), &["'lead' is reserved"]),
         (spawning("alice"), &["alice is already a member of the team (coder)"]),
         (SpawnCall { prompt: " ".to_owned(), ..spawning("bob") }, &["what bob is to do"]),
-        (SpawnCall { tools: Some(vec!["Read".into(), "Teleport".into()]), ..spawning("bob") }, &["no tool Teleport"]),
+        (
+            SpawnCall { tools: Some(vec!["Read".into(), "Teleport".into()]), ..spawning("bob") },
+            &["no tool Teleport"],
+        ),
         (SpawnCall { isolation: Isolation::Worktree, ..spawning("bob") }, &["no worktree could be made"]),
     ];
     for (wanted, parts) in cases {
@@ -231,8 +240,10 @@ async fn b16_a_letter_goes_to_one_and_a_broadcast_to_everybody_else() {
     let act = stage.says("alice", send("bob", "hello"), &["Sent message to bob (m_"]).await;
     let [letter] = &act.letters[..] else { panic!("{act:?}") };
     assert_eq!((letter.from.as_str(), letter.to.as_str(), letter.order), ("alice", "bob", stage.calls * 100));
-    let act = stage.says("alice", TeamCall::Broadcast { text: "news".into() }, &["to 3 (lead, bob, carol)"]).await;
-    let sent: Vec<(&str, u64)> = act.letters.iter().map(|l| (l.to.as_str(), l.order - stage.calls * 100)).collect();
+    let act =
+        stage.says("alice", TeamCall::Broadcast { text: "news".into() }, &["to 3 (lead, bob, carol)"]).await;
+    let sent: Vec<(&str, u64)> =
+        act.letters.iter().map(|l| (l.to.as_str(), l.order - stage.calls * 100)).collect();
     assert_eq!(sent, [("lead", 0), ("bob", 1), ("carol", 2)]);
     for number in 1..convoke_kernel::QUEUE - 1 {
         stage.done("carol", send("bob", &number.to_string())).await;
@@ -308,7 +319,9 @@ async fn w27_only_a_holder_finishes_and_only_the_lead_cancels() {
     stage.refuses("alice", status(&task, TaskStatusCall::Cancelled, ""), &["only the lead cancels"]).await;
     stage.says("alice", status(&task, TaskStatusCall::Pending, "too hard"), &["it is pending"]).await;
     stage.done("alice", claim).await;
-    stage.says(LEAD, status(&task, TaskStatusCall::Cancelled, ""), &["failed @lead (cancelled by lead)"]).await;
+    stage
+        .says(LEAD, status(&task, TaskStatusCall::Cancelled, ""), &["failed @lead (cancelled by lead)"])
+        .await;
     stage.says(LEAD, status(&task, TaskStatusCall::Pending, ""), &["it is pending"]).await;
     assert_eq!(stage.board().await.task(&task).unwrap().state, TaskState::Pending);
 }
@@ -316,9 +329,11 @@ async fn w27_only_a_holder_finishes_and_only_the_lead_cancels() {
 #[tokio::test]
 async fn a_teammate_changes_the_words_of_what_it_wrote_or_holds_and_nothing_else() {
     let mut stage = Stage::with(&["alice", "bob"]).await;
-    let (foreign, own) = (stage.task(LEAD, "foreign").await, stage.task("alice", "own").await);
-    let worded =
-        |task: &TaskId| TeamCall::TaskUpdate(TaskUpdateCall { description: Some("better".into()), ..changing(task) });
+    let foreign = stage.task(LEAD, "foreign").await;
+    let own = stage.task("alice", "own").await;
+    let worded = |task: &TaskId| {
+        TeamCall::TaskUpdate(TaskUpdateCall { description: Some("better".into()), ..changing(task) })
+    };
     stage.says("alice", worded(&own), &["Changed"]).await;
     stage.refuses("alice", worded(&foreign), &["neither hold", "lead did"]).await;
     stage.done("alice", TeamCall::ClaimTask { task: foreign.to_string() }).await;
@@ -345,7 +360,10 @@ async fn w24_a_request_to_stop_is_answered_once_by_whom_it_asks_and_the_lead_is_
     stage.refuses("bob", answer(true), &["there is no request to stop", "Waiting: none"]).await;
     let act = stage.says("alice", answer(false), &["Refused"]).await;
     let [letter] = &act.letters[..] else { panic!("{act:?}") };
-    assert_eq!((letter.to.as_str(), letter.approve, letter.kind), (LEAD, Some(false), LetterKind::ShutdownAnswer));
+    assert_eq!(
+        (letter.to.as_str(), letter.approve, letter.kind),
+        (LEAD, Some(false), LetterKind::ShutdownAnswer)
+    );
     assert_eq!(letter.request.as_ref(), Some(request));
     stage.refuses("alice", answer(true), &["there is no request to stop"]).await;
     let lead = TeamCall::RequestShutdown { name: "lead".into(), reason: String::new() };
@@ -372,10 +390,14 @@ async fn a_plan_is_bound_to_the_task_in_hand_and_answered_by_a_beginning_of_its_
     stage.refuses(LEAD, review("m_2222222222", true, ""), &["there is no plan"]).await;
     stage.refuses(LEAD, review("alice", true, ""), &["there is no plan", "(from alice)"]).await;
     stage.refuses(LEAD, review(request.as_str(), false, ""), &["say in feedback"]).await;
-    let act =
-        stage.says(LEAD, review(&request.as_str()[..12], false, "smaller"), &["Sent back the plan of alice"]).await;
+    let act = stage
+        .says(LEAD, review(&request.as_str()[..12], false, "smaller"), &["Sent back the plan of alice"])
+        .await;
     let [letter] = &act.letters[..] else { panic!("{act:?}") };
-    assert_eq!((letter.to.as_str(), letter.approve, letter.task.as_ref()), ("alice", Some(false), Some(&task)));
+    assert_eq!(
+        (letter.to.as_str(), letter.approve, letter.task.as_ref()),
+        ("alice", Some(false), Some(&task))
+    );
     stage.says(LEAD, review(others.as_str(), true, ""), &["Approved the plan of bob"]).await;
     stage.refuses(LEAD, review(others.as_str(), true, ""), &["Waiting: none"]).await;
 }
@@ -394,7 +416,8 @@ async fn a_result_that_a_new_history_left_out_is_read_again_page_by_page() {
     let recall = |reference: &str, from| TeamCall::Recall { reference: reference.to_owned(), from };
     let act = stage.says(LEAD, recall("toolu_1", 0), &["characters 0 to 8000 of 9000", "from: 8000"]).await;
     assert!(act.result.text.starts_with(&long[..8_000]));
-    let act = stage.says(LEAD, recall("toolu_1", 8_000), &["characters 8000 to 9000 of 9000 of toolu_1)"]).await;
+    let act =
+        stage.says(LEAD, recall("toolu_1", 8_000), &["characters 8000 to 9000 of 9000 of toolu_1)"]).await;
     assert!(act.result.text.starts_with(&long[8_000..]));
     stage.says(LEAD, recall("toolu_10", 0), &["short"]).await;
     stage.refuses(LEAD, recall("toolu_1", 9_000), &["has 9000 characters"]).await;

@@ -1,10 +1,10 @@
-//! Kills and money: what is booked for requests that were cut off covers the bill, is within the cap, and stays near the bill
-//! where the server writes as fast as the model's table says. Once with the ledger alone, in hundreds of schedules, and once
-//! with the whole runtime over HTTP.
+//! Kills and money: what is booked for requests that were cut off covers the bill, is within the cap, and
+//! stays near the bill where the server writes as fast as the model's table says. Once with the ledger alone,
+//! in hundreds of schedules, and once with the whole runtime over HTTP.
 
 use std::sync::atomic::AtomicBool;
 
-use convoke_kernel::{Fate, LedgerEvent, RateTier, Rates, Sending};
+use convoke_kernel::{Fate, LedgerEvent, RateTier, Rates, Said, Sending};
 
 use super::*;
 use crate::storm::Injected;
@@ -70,6 +70,8 @@ struct Flight {
     max_tokens: u32,
     /// Before its first token.
     thinks: u64,
+    /// What a token of the prompt costs: read from the cache, or written to it.
+    rate: u64,
 }
 
 impl Flight {
@@ -83,7 +85,17 @@ impl Flight {
     }
 }
 
+/// What all agents of one make begin their requests with: tokens of ours, and those that the server adds to
+/// them.
+#[derive(Clone, Copy)]
+struct Beginning {
+    ours: u64,
+    added: u64,
+}
+
 struct Player {
+    /// Which beginning its requests have.
+    make: usize,
     call: u32,
     attempt: u32,
     prompt: u64,
@@ -96,6 +108,7 @@ struct Player {
 struct World {
     dice: Dice,
     book: Book,
+    makes: Vec<Beginning>,
     players: Vec<Player>,
     bill: Amount,
     /// The part of it for requests that were cut off.
@@ -109,17 +122,20 @@ impl World {
     fn new(seed: u64, dollars: (u64, u64)) -> World {
         let mut dice = Dice(seed);
         let count = dice.roll(2, 10);
-        let players = (0..count).map(|_| Player {
-            call: 1,
-            attempt: 1,
-            prompt: dice.roll(2_000, 9_000),
-            flight: None,
-            open: (0, 0),
+        let kinds = dice.roll(1, 3);
+        let makes = (0..kinds)
+            .map(|_| Beginning { ours: dice.roll(1_500, 6_000), added: dice.roll(0, ADDED - ADDED_LATER) });
+        let makes: Vec<Beginning> = makes.collect();
+        let players = (0..count).map(|_| {
+            let make = dice.roll(0, kinds - 1) as usize;
+            let prompt = makes[make].ours + dice.roll(500, 3_000);
+            Player { make, call: 1, attempt: 1, prompt, flight: None, open: (0, 0) }
         });
         let players = players.collect();
         let cap = dice.roll(dollars.0 * 100, dollars.1 * 100) * DOLLAR / 100;
-        let (bill, cut) = (Amount::ZERO, Amount::ZERO);
-        World { dice, book: Book::with(cap), players, bill, cut, process: 0, beat: 0, lost: 0 }
+        let bill = Amount::ZERO;
+        let cut = Amount::ZERO;
+        World { dice, book: Book::with(cap), makes, players, bill, cut, process: 0, beat: 0, lost: 0 }
     }
 
     fn name(&self) -> String {
@@ -127,9 +143,7 @@ impl World {
     }
 
     fn charge(&mut self, flight: Flight, output: u64) -> Amount {
-        // Read from the cache, or written to it.
-        let rate = self.dice.roll(500, 6_250);
-        let cost = amount(flight.prompt + output, flight.prompt * rate + output * 25_000);
+        let cost = amount(flight.prompt + output, flight.prompt * flight.rate + output * 25_000);
         self.bill = self.bill.plus(cost);
         cost
     }
@@ -144,31 +158,59 @@ impl World {
         assert!(used.nano <= self.book.ledger.caps().nano.unwrap(), "{used:?}");
     }
 
-    /// Every agent that has nothing in flight sends, if there is money for it; says whether anything is in flight.
+    /// Every agent that has nothing in flight sends, if there is money for it; says whether anything is in
+    /// flight.
     fn send(&mut self) -> bool {
         for n in 0..self.players.len() {
-            let Player { call, attempt, prompt, ref flight, .. } = self.players[n];
+            let Player { make, call, attempt, prompt, ref flight, .. } = self.players[n];
             if flight.is_some() {
                 continue;
             }
-            // A first request is bounded by its bytes.
-            let input = if call == 1 { prompt * 4 } else { prompt + self.dice.roll(0, 3_000) };
+            let Beginning { ours, added } = self.makes[make];
+            let prefix = format!("make {make}");
+            // A first request is bounded by its bytes, or by what was said of one that began alike and the
+            // bytes behind that.
+            let behind = (call == 1).then_some((prompt - ours) * 4);
+            let alike = behind.and_then(|behind| Some(self.book.ledger.prefix_tokens(&prefix)? + behind));
+            let input = match behind {
+                Some(_) => alike.unwrap_or(prompt * 4),
+                None => prompt + self.dice.roll(0, 3_000),
+            };
             let max_tokens = self.dice.roll(2_000, 16_000) as u32;
-            let (output, thinks) = (self.dice.roll(200, 4_000.min(max_tokens.into())), self.dice.roll(0, 3_000));
-            let rates = rates(if call == 1 { ADDED } else { ADDED_LATER });
+            let output = self.dice.roll(200, 4_000.min(max_tokens.into()));
+            let thinks = self.dice.roll(0, 3_000);
+            let rates = rates(if call == 1 && alike.is_none() { ADDED } else { ADDED_LATER });
             let tokens = input + rates.overhead_tokens + u64::from(max_tokens);
             let request = (amount(tokens, rates.bound(input, max_tokens)), Amount::ZERO);
-            let (process, kind, prefix) = (self.name(), String::new(), String::new());
-            let sending = Sending { process, input_tokens: input, max_tokens, rates, kind, prefix };
+            let process = self.name();
+            let kind = String::new();
+            // The ledger itself knows by how much a beginning that was counted can differ.
+            let rates = Rates { overhead_tokens: ADDED, ..rates };
+            let sending = Sending { process, input_tokens: input, max_tokens, rates, kind, prefix, behind };
             let agent = format!("a{n}");
             if let Ok(events) = self.book.ledger.send(&agent, call, attempt, request, Some(sending)) {
                 self.book.keep(events);
-                let prompt = prompt + self.dice.roll(0, if call == 1 { ADDED } else { ADDED_LATER });
-                self.players[n].flight = Some(Flight { at: self.book.at, prompt, output, max_tokens, thinks });
+                let prompt = prompt + if call == 1 { added } else { 0 } + self.dice.roll(0, ADDED_LATER);
+                let at = self.book.at;
+                let rate = self.dice.roll(500, 6_250);
+                self.players[n].flight = Some(Flight { at, prompt, output, max_tokens, thinks, rate });
             }
         }
         self.check();
         self.players.iter().any(|player| player.flight.is_some())
+    }
+
+    /// What the server has said of prompts by then goes into the journal with the next append of any agent,
+    /// at once where nothing but bytes bounds a prompt.
+    fn count(&mut self, by: u64, all: bool) {
+        for n in 0..self.players.len() {
+            let Player { call, attempt, flight: Some(flight), .. } = self.players[n] else { continue };
+            let agent = format!("a{n}");
+            if flight.at + flight.thinks <= by && (all || self.book.ledger.is_unmeasured(&agent)) {
+                let prompt = amount(flight.prompt, flight.prompt * flight.rate);
+                self.book.keep(self.book.ledger.counted(&agent, (call, attempt), prompt));
+            }
+        }
     }
 
     /// The next reply comes, unless the process is killed before; says whether it lives.
@@ -182,13 +224,19 @@ impl World {
         }
         self.book.at = flight.ends();
         self.beat = self.beat.max(self.book.at / BEAT * BEAT);
+        self.count(self.book.at, true);
         let cost = self.charge(flight, flight.output);
-        let (agent, call) = (format!("a{n}"), self.players[n].call);
-        self.book.keep(self.book.ledger.settle(&agent, call, self.players[n].attempt, Some(cost)).unwrap());
+        let agent = format!("a{n}");
+        let call = self.players[n].call;
+        let said = Some(Said { prompt_tokens: flight.prompt, output_tokens: flight.output });
+        let attempt = self.players[n].attempt;
+        self.book.keep(self.book.ledger.settle_as_said(&agent, call, attempt, Some(cost), said).unwrap());
         self.book.keep(self.book.ledger.confirm_prompt(&agent, call, flight.prompt));
-        let grown = self.players[n].prompt + flight.output + self.dice.roll(100, 3_000);
-        let prompt = if grown > 60_000 { 5_000 } else { grown };
-        self.players[n] = Player { call: call + 1, attempt: 1, prompt, flight: None, open: (0, 0) };
+        let grown = flight.prompt + flight.output + self.dice.roll(100, 3_000);
+        let make = self.players[n].make;
+        let Beginning { ours, added } = self.makes[make];
+        let prompt = if grown > 60_000 { ours + added + 2_000 } else { grown };
+        self.players[n] = Player { make, call: call + 1, attempt: 1, prompt, flight: None, open: (0, 0) };
         self.check();
         true
     }
@@ -196,6 +244,7 @@ impl World {
     /// The process dies; the server writes on until it notices; another process takes the session up.
     fn kill(&mut self, at: u64) {
         self.beat = self.beat.max(at / BEAT * BEAT);
+        self.count(at, false);
         for n in 0..self.players.len() {
             let Some(flight) = self.players[n].flight.take() else { continue };
             let noticed = at + self.dice.roll(0, NOTICED);
@@ -207,7 +256,8 @@ impl World {
             self.lost += 1;
         }
         self.check();
-        let pause = if self.dice.chance(10) { self.dice.roll(0, 86_400_000) } else { self.dice.roll(100, 2_000) };
+        let pause =
+            if self.dice.chance(10) { self.dice.roll(0, 86_400_000) } else { self.dice.roll(100, 2_000) };
         self.book.at = at + pause;
         let by = self.book.at.min(self.beat + LEASE);
         self.process += 1;
@@ -227,7 +277,8 @@ impl World {
 struct Played {
     /// The ledger over the bill, in percent.
     percent: u64,
-    /// The same without requests that were cut off and never answered afterwards, because the cap was used up.
+    /// The same without requests that were cut off and never answered afterwards, because the cap was used
+    /// up.
     repeated: u64,
     seed: u64,
     lost: u32,
@@ -243,10 +294,12 @@ fn play(seed: u64, dollars: (u64, u64)) -> Played {
         world.kill(killed_at);
     }
     while world.send() && world.step(u64::MAX) {}
-    let (ledger, bill) = (&world.book.ledger, world.bill.nano);
+    let ledger = &world.book.ledger;
+    let bill = world.bill.nano;
     assert_eq!(world.book.rebuilt(), *ledger);
     let open = |of: fn(&Player) -> u64| world.players.iter().map(of).sum::<u64>();
-    let (booked_open, billed_open) = (open(|player| player.open.0), open(|player| player.open.1));
+    let booked_open = open(|player| player.open.0);
+    let billed_open = open(|player| player.open.1);
     Played {
         percent: ledger.spent().nano * 100 / bill,
         repeated: (ledger.spent().nano - booked_open) * 100 / (bill - billed_open),
@@ -256,16 +309,15 @@ fn play(seed: u64, dollars: (u64, u64)) -> Played {
     }
 }
 
-/// The ledger is at most 1.5 times the bill under one condition: a request that was cut off is sent again and answered, which
-/// says how long its prompt was. Under a small cap the money can be used up before that. Then the attempt stays booked at the bound
-/// of its prompt, for a first request four times of what it was, because nothing tells the ledger more and the cap has to hold.
-/// Seed 918 comes to 172 % that way under a cap of $2 to $20;
-/// without the requests that could not be paid for again, no seed of a thousand is above 132 %. What stays can be written off with `resume --forgive`.
+/// What the prompt of a request that was cut off cost is told by the server before it writes, by the repeat
+/// of the request, or by a first request of another agent that began alike. So the ledger stays within 1.5
+/// times the bill also under a small cap, where the money may be used up before a request is sent again: of a
+/// thousand seeds none is above 132 %.
 #[test]
 fn over_schedules_of_ten_kills_the_books_cover_the_bill_and_stay_near_it() {
     let (first, count) = sizes("CONVOKE_SOAK_MONEY", 100);
     println!("seeds {first} to {}", first + count - 1);
-    for (dollars, whole) in [((10, 100), 150), ((2, 20), 250)] {
+    for dollars in [(10, 100), (2, 20)] {
         let mut played: Vec<Played> = Vec::new();
         for seed in first..first + count {
             // On failure the harness shows the last seed.
@@ -276,7 +328,8 @@ fn over_schedules_of_ten_kills_the_books_cover_the_bill_and_stay_near_it() {
         let repeated = played.iter().map(|played| (played.repeated, played.seed)).max().unwrap();
         let cut = played.iter().map(|played| played.cut).max().unwrap();
         played.sort_unstable_by_key(|played| played.percent);
-        let (middle, worst) = (&played[played.len() / 2], &played[played.len() - 1]);
+        let middle = &played[played.len() / 2];
+        let worst = &played[played.len() - 1];
         println!(
             "{count} schedules, caps of ${} to ${}, {lost} requests cut off, at most {cut} % of a bill",
             dollars.0, dollars.1
@@ -287,7 +340,7 @@ fn over_schedules_of_ten_kills_the_books_cover_the_bill_and_stay_near_it() {
         );
         println!("where those cut off were answered later: at most {} % (seed {})", repeated.0, repeated.1);
         assert!(lost > 0 && repeated.0 <= 150, "{repeated:?}");
-        assert!(worst.percent <= whole, "{} % (seed {})", worst.percent, worst.seed);
+        assert!(worst.percent <= 150, "{} % (seed {})", worst.percent, worst.seed);
     }
 }
 
@@ -306,7 +359,8 @@ struct Pump {
 impl Pump {
     fn new(clock: Clock) -> Pump {
         let pump = Pump { over: Arc::default(), paused: Arc::default() };
-        let (over, paused) = (pump.over.clone(), pump.paused.clone());
+        let over = pump.over.clone();
+        let paused = pump.paused.clone();
         std::thread::spawn(move || {
             while !over.load(Ordering::SeqCst) {
                 std::thread::sleep(STEP);
@@ -318,10 +372,12 @@ impl Pump {
         pump
     }
 
-    /// Dies once, around the nth commit, and stays dead. Time stands still from then on until the next life commits
-    /// something: how long a test needs for a new life, at so fast a clock, says nothing about a real one.
+    /// Dies once, around the nth commit, and stays dead. Time stands still from then on until the next life
+    /// commits something: how long a test needs for a new life, at so fast a clock, says nothing about a real
+    /// one.
     fn dies_at(&self, commit: usize, moment: Moment) -> Crash {
-        let (commits, paused) = (AtomicUsize::new(0), self.paused.clone());
+        let commits = AtomicUsize::new(0);
+        let paused = self.paused.clone();
         Crash::when(move |now, _| {
             let seen = commits.load(Ordering::SeqCst);
             let dead = seen > commit || (seen == commit && now == moment);
@@ -338,14 +394,15 @@ impl Drop for Pump {
     }
 }
 
-/// A review by fifty workers that is killed ten times; what is booked over the bill in percent, and how fast the server really
-/// wrote, in percent of the stated rate.
+/// A review by fifty workers that is killed ten times; what is booked over the bill in percent, and how fast
+/// the server really wrote, in percent of the stated rate.
 async fn reviewed(seed: u64) -> (u64, u64) {
     let mut dice = Dice(seed);
     let clock = Clock::stepped(1_000_000);
     let pump = Pump::new(clock.clone());
-    let sim = SimConfig::new(caps::Review { subtasks: 50, prose: 1_200, long: None });
-    let mut rig = Rig::new(SimConfig { clock: SimClock::Injected(Arc::new(Injected(clock.clone()))), ..sim }).await;
+    let sim = SimConfig::new(caps::Review::of_fifty(None));
+    let mut rig =
+        Rig::new(SimConfig { clock: SimClock::Injected(Arc::new(Injected(clock.clone()))), ..sim }).await;
     caps::write_part(&rig);
     let fastest = Models::builtin().get(MODEL).output_per_second.unwrap();
     let pace = FaultKind::Drip(PIECE * 1_000 / u64::from(fastest));
@@ -365,7 +422,7 @@ async fn reviewed(seed: u64) -> (u64, u64) {
         let moment = dice.of(&[Moment::BeforeCommit, Moment::AfterCommit]);
         let commit = if kills < 10 { dice.roll(10, 80) as usize } else { usize::MAX };
         let runtime = rig.life(Some(pump.dies_at(commit, moment))).await;
-        let take = if kills == 0 { Take::New } else { Take::Resume { changed: vec![] } };
+        let take = if kills == 0 { DriveMode::New } else { DriveMode::Resume { changed: vec![] } };
         let driven = within(runtime.drive(&agent, take, Stop::never(), None)).await;
         let ledger = runtime.ledger(&session(&rig, &agent).await).await.unwrap();
         check_books(&rig, &ledger, cap);
@@ -380,11 +437,13 @@ async fn reviewed(seed: u64) -> (u64, u64) {
     };
     assert_eq!(ledger.held(), Amount::ZERO);
     let bill = rig.sim.bill();
-    let cut: Vec<u64> = bill.lines.iter().filter(|line| !line.completed).map(|line| line.nano_dollars).collect();
+    let cut: Vec<u64> =
+        bill.lines.iter().filter(|line| !line.completed).map(|line| line.nano_dollars).collect();
     let dollars = |nano: u64| nano as f64 / DOLLAR as f64;
     let percent = ledger.spent().nano * 100 / bill.total_nano;
     println!(
-        "seed {seed}: ${} cap, {kills} kills, {} requests, {} cut off (${:.3} of the bill); bill ${:.3}, booked ${:.3} (${:.3} unconfirmed): {percent} %",
+        "seed {seed}: ${} cap, {kills} kills, {} requests, {} cut off (${:.3} of the bill); bill ${:.3}, \
+            booked ${:.3} (${:.3} unconfirmed): {percent} %",
         cap / DOLLAR,
         rig.sim.requests().len(),
         cut.len(),
@@ -404,9 +463,9 @@ async fn reviewed(seed: u64) -> (u64, u64) {
     (percent, pace)
 }
 
-/// A machine that is too busy to stream at the stated rate makes requests last longer, and what they can have cost grows with that:
-/// the ratio is judged only where the server wrote at least this part of the stated rate, in percent. The cap and the bill are
-/// always judged.
+/// A machine that is too busy to stream at the stated rate makes requests last longer, and what they can have
+/// cost grows with that: the ratio is judged only where the server wrote at least this part of the stated
+/// rate, in percent. The cap and the bill are always judged.
 const JUDGED: u64 = 50;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

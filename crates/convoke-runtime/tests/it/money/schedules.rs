@@ -1,17 +1,19 @@
-//! Random schedules through kernel and journal, without HTTP: a lead and its workers, a server that bills by arithmetic
-//! of its own, replies that are lost, cut or turned away, and crashes around every append. After every append the bill is
-//! within the caps and the ledger covers it.
+//! Random schedules through kernel and journal, without HTTP: a lead and its workers, a server that bills by
+//! arithmetic of its own, replies that are lost, cut or turned away, and crashes around every append. After
+//! every append the bill is within the caps and the ledger covers it.
 
 mod server;
 
 use std::collections::BTreeMap;
 
 use convoke_claude::{Endpoint, Model, Models, capabilities, ceilings};
-use convoke_journal::{Batch, Change, Changed, Error, Journal, Lease, Location, Options, Process, StreamId, Update};
+use convoke_journal::{
+    Batch, Change, Changed, Error, Journal, Lease, Location, Options, Process, StreamId, Update,
+};
 use convoke_kernel::{
-    Agent, AgentId, AgentSpec, Amount, Answer, Ask, Caps, Child, Effect, Event, FanOut, HAND_BACK_TOKENS, Input,
-    LEAST_MAX_TOKENS, LeadSettings, Ledger, LedgerEvent, Limits, Pace, Role, Room, RoomAnswer, SessionId, ToolRequest,
-    ToolResult, answer,
+    Agent, AgentId, AgentSpec, Amount, Answer, Ask, Caps, Child, Effect, Event, FanOut, HAND_BACK_TOKENS,
+    Input, LEAST_MAX_TOKENS, LeadSettings, Ledger, LedgerEvent, Limits, Pace, Role, Room, RoomAnswer,
+    SessionId, ToolRequest, ToolResult, answer,
 };
 use convoke_runtime::Ids;
 
@@ -57,7 +59,9 @@ impl Booking {
             Booking::Reserve(call, attempt, room) => ledger
                 .reserve(agent, *call, *attempt, room.request, room.hand_back)
                 .map_err(|short| short.to_string())?,
-            Booking::Settle(call, attempt, usage) => ledger.settle(agent, *call, *attempt, *usage).unwrap_or_default(),
+            Booking::Settle(call, attempt, usage) => {
+                ledger.settle(agent, *call, *attempt, *usage).unwrap_or_default()
+            }
             Booking::Release => ledger.release(agent),
         })
     }
@@ -65,7 +69,8 @@ impl Booking {
 
 fn book(bookings: Vec<Booking>, agent: String, at: u64) -> Change {
     Change::new(move |state| {
-        let mut ledger: Ledger = state.map_or_else(Ledger::default, |state| serde_json::from_str(state).unwrap());
+        let mut ledger: Ledger =
+            state.map_or_else(Ledger::default, |state| serde_json::from_str(state).unwrap());
         let mut texts = Vec::new();
         for booking in &bookings {
             for event in booking.events(&ledger, &agent)? {
@@ -160,7 +165,8 @@ impl World {
         // Now and then there is enough for all of them to be asked at once.
         let most = if dice.chance(25) { 800 } else { 100 };
         let nano = rates.bound(USUAL_PROMPT, LEAST_MAX_TOKENS) * dice.roll(20, most);
-        let tokens = (USUAL_PROMPT + rates.overhead_tokens + u64::from(LEAST_MAX_TOKENS)) * dice.roll(20, most);
+        let tokens =
+            (USUAL_PROMPT + rates.overhead_tokens + u64::from(LEAST_MAX_TOKENS)) * dice.roll(20, most);
         let caps = match dice.roll(1, 4) {
             1 => Caps { tokens: Some(tokens), ..Caps::default() },
             2 => Caps { tokens: Some(tokens), nano: Some(nano), ..Caps::default() },
@@ -177,11 +183,26 @@ impl World {
         let state = journal.update(&shared, 0, &grant).await.unwrap();
         let ledger: Ledger = serde_json::from_str(&state).unwrap();
         let stale = ledger.clone();
-        let (at, bill, seen) = (1_000, Amount::ZERO, Seen { endless, ..Seen::default() });
-        Self { dice, journal, shared, ledger, stale, model, players, at, bill, endless, forgetful: false, seen }
+        let at = 1_000;
+        let bill = Amount::ZERO;
+        let seen = Seen { endless, ..Seen::default() };
+        Self {
+            dice,
+            journal,
+            shared,
+            ledger,
+            stale,
+            model,
+            players,
+            at,
+            bill,
+            endless,
+            forgetful: false,
+            seen,
+        }
     }
 
-    /// Goes on until everybody is done, or until the process dies.
+    /// Goes on until every agent is done, or until the process dies.
     async fn live(&mut self) -> Result<(), Crashed> {
         if !self.players[0].agent.is_started() {
             self.start(0).await?;
@@ -199,14 +220,19 @@ impl World {
             }
             let answered = self.answer().await?;
             let running = self.running();
-            self.seen.peak = self.seen.peak.max(self.players.iter().filter(|player| player.flight.is_some()).count());
+            self.seen.peak =
+                self.seen.peak.max(self.players.iter().filter(|player| player.flight.is_some()).count());
             if self.dice.chance(10) {
                 self.stale = self.ledger.clone();
             }
             if running.is_empty() {
                 let times = self.players.iter().filter_map(|player| not_before(&player.agent));
                 let next = times.filter(|time| *time > self.at).min();
-                assert!(answered || next.is_some(), "nothing is under way and nobody is answered: {:?}", self.ledger);
+                assert!(
+                    answered || next.is_some(),
+                    "nothing is under way and nobody is answered: {:?}",
+                    self.ledger
+                );
                 self.at = next.unwrap_or(self.at);
                 continue;
             }
@@ -228,7 +254,7 @@ impl World {
         )
     }
 
-    /// Those of whom something can end: a request in flight, a command, or the workflow when its workers are done.
+    /// Players with something that can end: a request, a command, or a workflow whose workers are done.
     fn running(&self) -> Vec<usize> {
         let idle = self.players[1..].iter().all(|player| player.agent.is_idle());
         let runs = |n: &usize| {
@@ -241,10 +267,11 @@ impl World {
 
     async fn start(&mut self, n: usize) -> Result<(), Crashed> {
         let spec = Box::new(self.players[n].spec.clone());
-        self.input(n, Input::Start { spec, key: "start".into(), text: "look at a part of it".into() }, None).await
+        self.input(n, Input::Start { spec, key: "start".into(), text: "look at a part of it".into() }, None)
+            .await
     }
 
-    /// Answers whoever waits for room; says whether there was anybody to answer.
+    /// Answers the agents that wait for room; says whether one was answered, or may be by a newer ledger.
     async fn answer(&mut self) -> Result<bool, Crashed> {
         let waits = |n: &usize| not_before(&self.players[*n].agent).is_some_and(|until| until <= self.at);
         let waiting: Vec<usize> = (0..self.players.len()).filter(waits).collect();
@@ -301,7 +328,7 @@ impl World {
         }
     }
 
-    /// Money is short; what counts is how much is spent when somebody is told so for the last time.
+    /// Money is short; what counts is how much is spent when an agent is told so for the last time.
     fn note_short(&mut self) {
         let caps = self.ledger.caps();
         let part = |amount: Amount| {
@@ -324,7 +351,8 @@ impl World {
 
     /// One round of the circle for one agent, with the ledger in the same append.
     async fn input(&mut self, n: usize, input: Input, room: Option<Room>) -> Result<(), Crashed> {
-        let (at, player) = (self.at, &self.players[n]);
+        let at = self.at;
+        let player = &self.players[n];
         let attempt = match player.agent.pending().as_slice() {
             [Effect::CallModel { attempt, .. }] => *attempt,
             _ => 0,
@@ -337,8 +365,10 @@ impl World {
         let bookings: Vec<Booking> = events.iter().filter_map(booking).collect();
         let mut batch = Batch::events(at, events.iter().map(|event| event.encode().unwrap()));
         if !bookings.is_empty() {
-            batch.updates =
-                vec![Update { stream: self.shared.clone(), change: book(bookings, player.id.to_string(), at) }];
+            batch.updates = vec![Update {
+                stream: self.shared.clone(),
+                change: book(bookings, player.id.to_string(), at),
+            }];
         }
         if self.dice.roll(1, 1_000) <= 2 {
             return Err(Crashed);
@@ -368,14 +398,17 @@ impl World {
     }
 
     fn check(&self) {
-        let (used, caps) = (self.ledger.spent().plus(self.ledger.held()), self.ledger.caps());
+        let used = self.ledger.spent().plus(self.ledger.held());
+        let caps = self.ledger.caps();
         assert!(self.bill.fits_in(used), "the bill {:?} is above what is booked {used:?}", self.bill);
-        let within = |cap: Option<u64>, used: u64| assert!(cap.is_none_or(|cap| used <= cap), "{used} of {cap:?}");
+        let within =
+            |cap: Option<u64>, used: u64| assert!(cap.is_none_or(|cap| used <= cap), "{used} of {cap:?}");
         within(caps.tokens, used.tokens);
         within(caps.nano, used.nano);
     }
 
-    /// The process is gone with all it knew; what was in flight may have been billed in whole, in part or not at all.
+    /// The process is gone with all it knew; what was in flight may have been billed in whole, in part or not
+    /// at all.
     async fn again(&mut self) -> Result<(), Crashed> {
         self.at += self.dice.roll(0, 60_000);
         for n in 0..self.players.len() {
@@ -461,9 +494,18 @@ fn not_before(agent: &Agent) -> Option<u64> {
 fn lead_spec(model: &Model, session: &SessionId) -> AgentSpec {
     let capabilities = capabilities(model, &Endpoint::anthropic(), None).unwrap();
     let limits = Limits { max_turns: u32::MAX, ..Limits::default() };
-    let child = Child { model: model.id.clone(), capabilities: capabilities.clone(), limits, rates: ceilings(model) };
-    let fan_out =
-        FanOut { mode: true, consent: false, voters: 1, max_subtasks: 200, quoted: false, fresh: false, child };
+    let child =
+        Child { model: model.id.clone(), capabilities: capabilities.clone(), limits, rates: ceilings(model) };
+    let fan_out = FanOut {
+        mode: true,
+        consent: false,
+        voters: 1,
+        max_subtasks: 200,
+        quoted: false,
+        fresh: false,
+        child,
+        callees: Default::default(),
+    };
     AgentSpec::lead(LeadSettings {
         session: session.clone(),
         dir: "/work".into(),

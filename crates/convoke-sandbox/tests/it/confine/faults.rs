@@ -1,5 +1,5 @@
-//! What once did not hold, or did not work although it was allowed: git metadata besides the one at the top, programs that
-//! commands left where the helper looks, and rules that took away more than they were meant to.
+//! What once did not hold, or did not work although it was allowed: git metadata besides the one at the top,
+//! programs that commands left where the helper looks, and rules that took away more than they were meant to.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -18,15 +18,21 @@ in_both_sets! {
 fn repository(at: &Path) {
     std::fs::create_dir_all(at).unwrap();
     let mut git = Command::new("git");
-    git.args(["-c", "init.defaultBranch=main", "init", "-q"]).env("GIT_CONFIG_GLOBAL", "/dev/null").current_dir(at);
+    git.args(["-c", "init.defaultBranch=main", "init", "-q"])
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .current_dir(at);
     assert!(git.status().unwrap().success());
 }
 
 async fn a_home_can_be_written_and_the_root_listed_whatever_is_missing(set: LayerSet) {
     let world = World::new();
     let mut policy = world.policy(Access::Workspace, "a");
-    // Run's directory of nobody, a configuration that nobody has written, a home that is only a name.
-    policy.hidden.extend(["/run/user/4294967290".into(), world.at("home/.config/us"), "/nonexistent-home".into()]);
+    // The `/run` directory of no user, a configuration that was never written, a home that is only a name.
+    policy.hidden.extend([
+        "/run/user/4294967290".into(),
+        world.at("home/.config/us"),
+        "/nonexistent-home".into(),
+    ]);
     let mut inside = world.shell(set, policy).await;
     inside.check("touch ~/x && mkdir -p ~/.config/mine && ls ~ | grep -x x", "x\n").await;
     inside.check("git config --global user.name me && git config --global user.name", "me\n").await;
@@ -42,7 +48,12 @@ async fn what_is_readable_in_the_workspace_takes_nothing_away_from_it(set: Layer
     let mut policy = world.policy(Access::Workspace, "a");
     policy.readable.extend([world.at("home/project/venv"), world.at("home/project/venv/bin")]);
     let mut inside = world.shell(set, policy).await;
-    inside.check("touch new && mkdir d && touch venv/bin/tool && ls && ls venv/bin", "d\nnew\nsrc\nvenv\ntool\n").await;
+    inside
+        .check(
+            "touch new && mkdir d && touch venv/bin/tool && ls && ls venv/bin",
+            "d\nnew\nsrc\nvenv\ntool\n",
+        )
+        .await;
 }
 
 async fn no_git_is_taken_from_the_workspace_before_the_door_is_shut(set: LayerSet) {
@@ -52,7 +63,8 @@ async fn no_git_is_taken_from_the_workspace_before_the_door_is_shut(set: LayerSe
     std::fs::create_dir(project.join("bin")).unwrap();
     let trap = project.join("bin/git");
     let sprung = world.at("elsewhere/sprung");
-    std::fs::write(&trap, format!("#!/bin/sh\ntouch {}\nexec /usr/bin/git \"$@\"\n", sprung.display())).unwrap();
+    std::fs::write(&trap, format!("#!/bin/sh\ntouch {}\nexec /usr/bin/git \"$@\"\n", sprung.display()))
+        .unwrap();
     std::fs::set_permissions(&trap, PermissionsExt::from_mode(0o755)).unwrap();
     let mut config = world.config(set, world.policy(Access::ReadOnly, "a"), None);
     config.env.insert("PATH".into(), format!("{}:/usr/bin:/bin", project.join("bin").display()));
@@ -92,7 +104,9 @@ async fn nested_git_metadata_is_protected_with_the_way_to_it() {
     ] {
         inside.refused(command).await;
     }
-    inside.check("echo x > sub/inner/f && mv sub/inner/f g && cat g && git -C sub/inner status --short", "x\n").await;
+    inside
+        .check("echo x > sub/inner/f && mv sub/inner/f g && cat g && git -C sub/inner status --short", "x\n")
+        .await;
     assert_eq!(["sub/inner/.git/config", "meta/config", "apart/.git"].map(config), before);
     assert!(!project.join("sub/inner/.git/hooks/pre-commit").exists());
 }
@@ -107,7 +121,8 @@ async fn a_workspace_whose_git_is_a_link_is_refused_in_words() {
     repository(&project);
     std::fs::rename(project.join(".git"), project.join("real")).unwrap();
     std::os::unix::fs::symlink("real", project.join(".git")).unwrap();
-    let error = Shell::start(world.config(LayerSet::Namespaces, world.policy(Access::Workspace, "a"), None)).await;
+    let error =
+        Shell::start(world.config(LayerSet::Namespaces, world.policy(Access::Workspace, "a"), None)).await;
     let error = error.unwrap_err().to_string();
     assert!(error.contains("is a symbolic link") && error.contains("gitdir: PATH"), "{error}");
     let reading = world.config(LayerSet::Namespaces, world.policy(Access::ReadOnly, "b"), None);
@@ -125,8 +140,8 @@ async fn refused_hosts_are_told_with_the_command_that_asked_for_them() {
     let mut inside = world.shell(LayerSet::Namespaces, policy).await;
     let ask = |host: &str| {
         format!(
-            "exec 3<>/dev/tcp/127.0.0.1/${{http_proxy##*:}}; \
-             printf 'CONNECT {host} HTTP/1.1\\r\\nHost: {host}\\r\\n\\r\\n' >&3; head -n1 <&3 | cut -d' ' -f2; exec 3>&-"
+            "exec 3<>/dev/tcp/127.0.0.1/${{http_proxy##*:}}; printf 'CONNECT {host} HTTP/1.1\\r\\nHost: \
+             {host}\\r\\n\\r\\n' >&3; head -n1 <&3 | cut -d' ' -f2; exec 3>&-"
         )
     };
     let both = format!("{}; {}", ask("refused.example:443"), ask("other.example:8443"));

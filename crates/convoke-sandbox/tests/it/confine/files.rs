@@ -30,7 +30,8 @@ async fn writes_land_only_where_the_policy_says(set: LayerSet) {
         inside.check("pwd; cat src/main", &format!("{}\ncode\n", inside.shell.tree().display())).await;
         inside
             .check(
-                "echo new > new && echo more >> src/main && mkdir -p d/e && mv new d/e/ && cat d/e/new src/main",
+                "echo new > new && echo more >> src/main && mkdir -p d/e && mv new d/e/ && cat d/e/new \
+                    src/main",
                 "new\ncode\nmore\n",
             )
             .await;
@@ -39,7 +40,10 @@ async fn writes_land_only_where_the_policy_says(set: LayerSet) {
         assert_eq!(read(&world.at("home/project/d/e/new")).is_some(), landed);
         assert_eq!(read(&world.at("home/project/src/main")).is_none(), landed);
         inside
-            .check("echo t > \"$TMPDIR/t\" && cat \"$TMPDIR/t\" && rm \"$TMPDIR/t\" && f=$(mktemp) && rm \"$f\"", "t\n")
+            .check(
+                "echo t > \"$TMPDIR/t\" && cat \"$TMPDIR/t\" && rm \"$TMPDIR/t\" && f=$(mktemp) && rm \"$f\"",
+                "t\n",
+            )
             .await;
         for outside in ["elsewhere/new", "elsewhere/file", "journal/new", "home/out/new"] {
             inside.refused(&format!("echo x >> {}", world.at(outside).display())).await;
@@ -47,12 +51,15 @@ async fn writes_land_only_where_the_policy_says(set: LayerSet) {
         for outside in ["/etc/x", "/x", "/usr/bin/x", "/dev/x", "/run/x"] {
             inside.refused(&format!("echo x > {outside}")).await;
         }
-        let _ =
-            inside.run(&format!("echo x > {}; echo x > /tmp/convoke-escaped", world.at("home/new").display())).await;
+        let _ = inside
+            .run(&format!("echo x > {}; echo x > /tmp/convoke-escaped", world.at("home/new").display()))
+            .await;
         assert_eq!(read(&world.at("home/new")), None);
         assert_eq!(read(Path::new("/tmp/convoke-escaped")), None);
         assert_eq!(read(&world.at("elsewhere/file")).as_deref(), Some("public\n"));
-        inside.check("echo mine > ~/.settings && cat ~/.settings && cat ~/.cache/tool/thing", "mine\ncached\n").await;
+        inside
+            .check("echo mine > ~/.settings && cat ~/.settings && cat ~/.cache/tool/thing", "mine\ncached\n")
+            .await;
         assert_eq!(read(&world.at("home/.settings")), None);
         inside.refused(&format!("ln {} stolen", world.at("home/.ssh/key").display())).await;
         let link = format!("ln -s {0} link && echo x > link/by-link", world.at("elsewhere").display());
@@ -73,8 +80,8 @@ async fn what_is_hidden_cannot_be_read_and_exceptions_can(set: LayerSet) {
         inside.check(&format!("cat {}", world.at("home/.cache/tool/thing").display()), "cached\n").await;
         let thing = world.at("home/.cache/tool/thing");
         let wrote = inside.run(&format!("echo mine > {0} && cat {0}", thing.display())).await;
-        let layered =
-            set == LayerSet::Namespaces && probe(&helper(), None, Path::new("/nowhere")).await.unwrap().overlay.works;
+        let layered = set == LayerSet::Namespaces
+            && probe(&helper(), None, Path::new("/nowhere")).await.unwrap().overlay.works;
         assert_eq!(wrote.ending == Ending::Exited(0), layered, "{wrote:?}");
         assert_eq!(read(&thing).as_deref(), Some("cached\n"));
         if root() {
@@ -101,9 +108,14 @@ async fn git_metadata_is_protected_and_git_works(set: LayerSet) {
         let config = read(&project.join(".git/config")).unwrap();
         let mut inside = world.shell(set, world.policy(access, "a")).await;
         // A copy made file by file belongs to the same user, and so does everything else here.
-        inside.check("echo more >> src/main; git status --short; git log --format=%s", " M src/main\nfirst\n").await;
+        inside
+            .check("echo more >> src/main; git status --short; git log --format=%s", " M src/main\nfirst\n")
+            .await;
         let _ = inside
-            .run("echo '[core] fsmonitor = /bin/false' >> .git/config; echo x > .git/hooks/pre-commit; mv .git .gitt")
+            .run(
+                "echo '[core] fsmonitor = /bin/false' >> .git/config; echo x > .git/hooks/pre-commit; mv \
+                .git .gitt",
+            )
             .await;
         let weaker = set == LayerSet::Landlock && access == Access::Workspace;
         if !weaker {
@@ -117,7 +129,11 @@ async fn a_throwaway_copy_shows_writes_inside_and_survives_a_restart(set: LayerS
     let world = World::new();
     let mut inside = world.shell(set, world.policy(Access::ReadOnly, "a")).await;
     inside
-        .check("mkdir made && cd made && echo kept > kept && rm ../src/main && export MARK=here && pwd > /dev/null", "")
+        .check(
+            "mkdir made && cd made && echo kept > kept && rm ../src/main && export MARK=here && pwd > \
+            /dev/null",
+            "",
+        )
         .await;
     let state = inside.shell.state().clone();
     assert_eq!(
@@ -183,7 +199,10 @@ async fn secrets_in_the_workspace_stay_covered_whatever_is_renamed(set: LayerSet
         };
         let mut inside = world.shell(set, policy()).await;
         let _ = inside
-            .run("mv .config/tool moved; mv .config moved2; ln -s .config link; rm -f .git; ln -s ../.ssh .git")
+            .run(
+                "mv .config/tool moved; mv .config moved2; ln -s .config link; rm -f .git; ln -s ../.ssh \
+                .git",
+            )
             .await;
         inside.shell.stop().await.unwrap();
         let mut again = world.shell(set, policy()).await;

@@ -1,5 +1,5 @@
 //! What of a workspace reaches further than the workspace: files that are linked to places outside, what is
-//! run later by whoever uses the tree, and places that are seen twice.
+//! run later when the tree is used, and places that are seen twice.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -41,7 +41,11 @@ async fn a_file_that_is_linked_to_a_place_outside_is_written_for_this_tree_alone
         assert_eq!(linked, stays, "only where commands write the tree itself its names are parted");
         let said = inside.shell.notes().join("\n");
         assert_eq!(said.contains("2 are now private copies"), stays, "{said}");
-        assert_eq!(world.at("home/project/inside").metadata().unwrap().nlink(), 2, "links within the tree stay");
+        assert_eq!(
+            world.at("home/project/inside").metadata().unwrap().nlink(),
+            2,
+            "links within the tree stay"
+        );
         inside.shell.stop().await.unwrap();
         let again = world.shell(set, world.policy(access, "a")).await;
         assert!(again.shell.notes().is_empty(), "told once");
@@ -51,9 +55,11 @@ async fn a_file_that_is_linked_to_a_place_outside_is_written_for_this_tree_alone
 async fn a_link_to_a_file_outside_cannot_be_made_by_a_command(set: LayerSet) {
     let world = World::new();
     let mut inside = world.shell(set, world.policy(Access::Workspace, "a")).await;
-    for (name, text) in
-        [("elsewhere/file", "public\n"), ("home/.cache/tool/thing", "cached\n"), ("home/out/full", "output\n")]
-    {
+    for (name, text) in [
+        ("elsewhere/file", "public\n"),
+        ("home/.cache/tool/thing", "cached\n"),
+        ("home/out/full", "output\n"),
+    ] {
         let at = world.at(name);
         inside.refused(&format!("ln {} link", at.display())).await;
         let _ = inside.run("test -e link && echo x >> link; rm -f link").await;
@@ -78,8 +84,14 @@ async fn what_git_and_others_run_later_cannot_be_written_where_there_are_mounts(
     for directory in [".husky/_", "nested/.husky/_", ".hg", "deep/.svn"] {
         std::fs::create_dir_all(project.join(directory)).unwrap();
     }
-    let files =
-        [".husky/_/pre-commit", "nested/.husky/_/pre-commit", "included", "further", ".hg/hgrc", "deep/.svn/entries"];
+    let files = [
+        ".husky/_/pre-commit",
+        "nested/.husky/_/pre-commit",
+        "included",
+        "further",
+        ".hg/hgrc",
+        "deep/.svn/entries",
+    ];
     for file in files {
         std::fs::write(project.join(file), "\n").unwrap();
     }
@@ -90,7 +102,8 @@ async fn what_git_and_others_run_later_cannot_be_written_where_there_are_mounts(
         let above = Path::new(file).parent().unwrap().display();
         let _ = inside
             .run(&format!(
-                "echo x >> {file}; rm -rf {file}; [ {above} ] && mv {above} gone; mkdir -p {above}; echo x > {file}"
+                "echo x >> {file}; rm -rf {file}; [ {above} ] && mv {above} gone; mkdir -p {above}; echo x > \
+                    {file}"
             ))
             .await;
     }
@@ -101,7 +114,11 @@ async fn what_git_and_others_run_later_cannot_be_written_where_there_are_mounts(
         inside.check("echo y > .husky/other && cat .husky/other && ls .husky/_", "y\npre-commit\n").await;
     }
     let named: Vec<PathBuf> = inside.shell.named_by_git().to_vec();
-    assert_eq!(named, [".husky/_", "further", "included"].map(|name| project.join(name)), "the file tools go by this");
+    assert_eq!(
+        named,
+        [".husky/_", "further", "included"].map(|name| project.join(name)),
+        "the file tools go by this"
+    );
 }
 
 async fn a_person_is_known_by_name_and_their_tokens_stay_with_them(set: LayerSet) {
@@ -137,13 +154,20 @@ async fn what_is_hidden_is_hidden_at_a_second_mount_too() {
     for set in [LayerSet::Namespaces, LayerSet::Landlock] {
         for access in [Access::ReadOnly, Access::Workspace] {
             let world = World::new();
-            let rest = world.at("home").strip_prefix(std::env::temp_dir().canonicalize().unwrap()).unwrap().to_owned();
+            let rest = world
+                .at("home")
+                .strip_prefix(std::env::temp_dir().canonicalize().unwrap())
+                .unwrap()
+                .to_owned();
             let second = again.join(rest);
             assert_eq!(read(&second.join(".ssh/key")), "secret\n", "without a sandbox it can be read");
             let mut inside = world.shell(set, world.policy(access, "a")).await;
             for secret in [".ssh/key", ".cache/tool/credentials", "../journal/db"] {
                 let finished = inside.run(&format!("cat {}", second.join(secret).display())).await;
-                assert!(!finished.output.text.contains("secret"), "{set:?} {access:?} {secret}: {finished:?}");
+                assert!(
+                    !finished.output.text.contains("secret"),
+                    "{set:?} {access:?} {secret}: {finished:?}"
+                );
             }
             inside.check("cat src/main", "code\n").await;
         }
@@ -165,10 +189,13 @@ mod outside {
         let twice = tempfile::Builder::new().prefix("twice").tempdir_in("/var/lib").unwrap();
         std::fs::set_permissions(twice.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let dir = open_directory();
-        let (from, to) = (dir.path().display(), twice.path().display());
-        let script = format!("mount --bind {from} {to} && {AGAIN_VARIABLE}={to} && export {AGAIN_VARIABLE} && \"$@\"");
+        let from = dir.path().display();
+        let to = twice.path().display();
+        let script =
+            format!("mount --bind {from} {to} && {AGAIN_VARIABLE}={to} && export {AGAIN_VARIABLE} && \"$@\"");
         for user in [&[][..], &AS_NOBODY[..]] {
-            let wrapper: Vec<&str> = ["unshare", "-m", "sh", "-c", &script, "sh"].iter().chain(user).copied().collect();
+            let wrapper: Vec<&str> =
+                ["unshare", "-m", "sh", "-c", &script, "sh"].iter().chain(user).copied().collect();
             again(&wrapper, dir.path(), &["what_is_hidden_is_hidden_at_a_second_mount_too"]);
         }
     }

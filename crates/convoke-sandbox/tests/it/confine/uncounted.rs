@@ -1,5 +1,6 @@
-//! What is in no process's own memory, or is used when no command runs: files in memory, socket buffers, watchers for
-//! files, and what background jobs store. Real attempts with small limits, where no control group counts for us.
+//! What is in no process's own memory, or is used when no command runs: files in memory, socket buffers,
+//! watchers for files, and what background jobs store. Real attempts with small limits, where no control
+//! group counts for us.
 
 use std::path::Path;
 
@@ -20,16 +21,17 @@ in_both_sets! {
 const LIMITS: Limits = Limits { memory: 256 << 20, processes: 40, file_size: 64 << 20, open_files: 4096 };
 
 /// Half a gibibyte in files without a name, a megabyte at a time, none of it mapped.
-const FILES: &str = "perl -e 'my $name = \"x\"; for (1..32) { my $fd = syscall(319, $name, 0); open(my $h, \"+>&=\", $fd) or die; \
-     push @all, $h; syswrite($h, \"a\" x (1 << 20)) for 1..16; select(undef, undef, undef, 0.02) } print \"kept\\n\"; sleep 60'";
+const FILES: &str = "perl -e 'my $name = \"x\"; for (1..32) { my $fd = syscall(319, $name, 0); open(my $h, \
+    \"+>&=\", $fd) or die; push @all, $h; syswrite($h, \"a\" x (1 << 20)) for 1..16; select(undef, undef, \
+    undef, 0.02) } print \"kept\\n\"; sleep 60'";
 
 /// Pairs of sockets, each written to until it takes no more: 200 kilobytes at least.
-const SOCKETS: &str = "perl -MSocket -MIO::Handle -e 'for (1..1500) { socketpair(my $a, my $b, AF_UNIX, SOCK_STREAM, 0) or die $!; \
-     push @all, $a, $b; for my $s ($a, $b) { $s->blocking(0); 1 while defined syswrite($s, \"a\" x 65536) } } \
-     print \"kept\\n\"; sleep 60'";
+const SOCKETS: &str = "perl -MSocket -MIO::Handle -e 'for (1..1500) { socketpair(my $a, my $b, AF_UNIX, \
+    SOCK_STREAM, 0) or die $!; push @all, $a, $b; for my $s ($a, $b) { $s->blocking(0); 1 while defined \
+    syswrite($s, \"a\" x 65536) } } print \"kept\\n\"; sleep 60'";
 
-const WATCHERS: &str =
-    "perl -e 'for (1..100) { my $fd = syscall(294, 0); last if $fd < 0; $n++ } print \"kept $n\\n\"; sleep 60'";
+const WATCHERS: &str = "perl -e 'for (1..100) { my $fd = syscall(294, 0); last if $fd < 0; $n++ } \
+    print \"kept $n\\n\"; sleep 60'";
 
 async fn inside(world: &World, set: LayerSet, limits: Limits) -> Inside {
     let mut policy = world.policy(Access::Workspace, "a");
@@ -92,8 +94,10 @@ async fn moderate_use_is_nothing_to_end_a_command_for(set: LayerSet) {
     let mut inside = inside(&world, set, LIMITS).await;
     let files = FILES.replace("1..32", "1..8").replace("sleep 60", "select(undef, undef, undef, 0.5)");
     inside.check(&files, "kept\n").await;
-    let sockets = SOCKETS.replace("1..1500", "1..100").replace("sleep 60", "select(undef, undef, undef, 0.5)");
+    let sockets =
+        SOCKETS.replace("1..1500", "1..100").replace("sleep 60", "select(undef, undef, undef, 0.5)");
     inside.check(&sockets, "kept\n").await;
-    let watchers = WATCHERS.replace("1..100", "1..20").replace("sleep 60", "select(undef, undef, undef, 0.5)");
+    let watchers =
+        WATCHERS.replace("1..100", "1..20").replace("sleep 60", "select(undef, undef, undef, 0.5)");
     inside.check(&watchers, "kept 20\n").await;
 }

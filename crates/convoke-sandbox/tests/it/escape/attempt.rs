@@ -1,5 +1,6 @@
-//! One attempt, and one try of it: in a fresh world, under one policy, held by one set of layers. What came of it is looked up
-//! in the world, never believed of the command, but where it is the command that must not learn a secret.
+//! One attempt, and one try of it: in a fresh world, under one policy, held by one set of layers. What came
+//! of it is looked up in the world, never believed of the command, but where it is the command that must not
+//! learn a secret.
 
 use std::time::Duration;
 
@@ -42,7 +43,8 @@ pub(super) struct Attempt {
     when: When,
     /// The policy under which alone it means something.
     only: Option<Access>,
-    /// Without a sandbox it is tried in a plain bash that is killed, because our own helper catches it even then.
+    /// Without a sandbox it is tried in a plain bash that is killed, because our own helper catches it even
+    /// then.
     plain: bool,
     /// A second command for a new shell that goes on where the first left off.
     again: Option<&'static str>,
@@ -160,7 +162,8 @@ impl Attempt {
         }
         let mut shell = start(&world, cell, None).await;
         let before = world.outside();
-        let (mut text, mut ending) = (String::new(), None);
+        let mut text = String::new();
+        let mut ending = None;
         for command in [Some(self.command), self.again].into_iter().flatten() {
             if ending.is_some() {
                 let state = shell.state().clone();
@@ -186,7 +189,7 @@ impl Attempt {
             let more = run(&mut shell, &world, "echo alive", DEADLINE).await;
             alive = more.is_some_and(|more| more.output.text.contains("alive\n"));
         } else if let Some(pid) = shell.helper_pid() {
-            // Whoever aimed at the helper may have stopped it.
+            // An attempt that aimed at the helper may have stopped it.
             world.host(&format!("kill -CONT {pid}"));
         }
         let stopped = shell.stop().await;
@@ -218,10 +221,12 @@ impl Attempt {
 }
 
 impl Attempt {
-    /// The host, or a plain bash where nothing is confined, runs in a terminal that `script` makes and writes down. When it is
-    /// over, whatever was typed meanwhile is read by the next in the same terminal.
+    /// The host, or a plain bash where nothing is confined, runs in a terminal that `script` makes and writes
+    /// down. When it is over, whatever was typed meanwhile is read by the next in the same terminal.
     fn attempt_in_terminal(&self, world: &World, cell: Cell) -> Came {
-        let (log, text, given) = (world.at("log"), world.at("text"), world.at("given"));
+        let log = world.at("log");
+        let text = world.at("text");
+        let given = world.at("given");
         std::fs::write(&given, world.fill(self.command)).unwrap();
         std::fs::create_dir(world.at("private")).unwrap();
         std::fs::create_dir(world.at("workspace")).unwrap();
@@ -233,13 +238,15 @@ impl Attempt {
         };
         let more = if cell.access == Access::Workspace { "-workspace" } else { "" };
         let program = helper().program.display().to_string();
-        let [world_at, text_at, given_at] = [&world.at(""), &text, &given].map(|path| path.display().to_string());
+        let [world_at, text_at, given_at] =
+            [&world.at(""), &text, &given].map(|path| path.display().to_string());
         let run = match word {
             None => format!("bash {text_at} >/dev/null 2>&1"),
             Some(word) => format!("{program} once {word}{more} {world_at} {text_at}"),
         };
         let all = format!(
-            "sed \"s,TERMINAL,$(tty),\" {given_at} > {text_at}; {run}; read -t 0.3 typed; echo \"typed=$typed\""
+            "sed \"s,TERMINAL,$(tty),\" {given_at} > {text_at}; {run}; read -t 0.3 typed; \
+                echo \"typed=$typed\""
         );
         let script = std::process::Command::new("script")
             .args(["-qec", &all])

@@ -1,5 +1,6 @@
-//! The kernel and the machine: its settings, its namespaces, its rarer calls. What would do harm without a sandbox is stood in
-//! for by something harmless that needs the same right, such as opening for writing without writing.
+//! The kernel and the machine: its settings, its namespaces, its rarer calls. What would do harm without a
+//! sandbox is stood in for by something harmless that needs the same right, such as opening for writing
+//! without writing.
 
 use super::attempt::{Attempt, Tried};
 use super::world::World;
@@ -11,8 +12,11 @@ const fn hold(name: &'static str, command: &'static str, escaped: fn(&World, &Tr
 
 /// Whether the attempt's processes are in more than one namespace of a kind; one of them was started plainly.
 fn parted(world: &World, kind: &str) -> bool {
-    let mut seen: Vec<_> =
-        world.marked().iter().filter_map(|path| std::fs::read_link(path.join("ns").join(kind)).ok()).collect();
+    let mut seen: Vec<_> = world
+        .marked()
+        .iter()
+        .filter_map(|path| std::fs::read_link(path.join("ns").join(kind)).ok())
+        .collect();
     seen.sort();
     seen.dedup();
     seen.len() > 1
@@ -28,22 +32,26 @@ pub(super) const ALL: &[Attempt] = &[
     })
     .laid(|world| {
         let now = std::fs::read_to_string("/proc/sys/kernel/printk_ratelimit_burst").unwrap_or_default();
-        world.undo(&format!("[ $(cat /proc/sys/kernel/printk_ratelimit_burst) != {{number}} ] || echo {} > /proc/sys/kernel/printk_ratelimit_burst", now.trim()));
+        world.undo(&format!("[ $(cat /proc/sys/kernel/printk_ratelimit_burst) != {{number}} ] || echo {} > \
+            /proc/sys/kernel/printk_ratelimit_burst", now.trim()));
     }),
     hold("sysfs", "echo {number} > /sys/kernel/mm/ksm/sleep_millisecs", |world, _| {
         file_is_number(world, "/sys/kernel/mm/ksm/sleep_millisecs")
     })
     .laid(|world| {
         let now = std::fs::read_to_string("/sys/kernel/mm/ksm/sleep_millisecs").unwrap_or_default();
-        world.undo(&format!("[ $(cat /sys/kernel/mm/ksm/sleep_millisecs) != {{number}} ] || echo {} > /sys/kernel/mm/ksm/sleep_millisecs", now.trim()));
+        world.undo(&format!("[ $(cat /sys/kernel/mm/ksm/sleep_millisecs) != {{number}} ] || echo {} > \
+            /sys/kernel/mm/ksm/sleep_millisecs", now.trim()));
     }),
     hold("core-pattern", r#"perl -e '{begin} open(F, "+<", "/proc/sys/kernel/core_pattern"); {stay}' {mark}"#, |world, _| world.holds("core_pattern")),
     hold("module-loader", r#"perl -e '{begin} open(F, "+<", "/proc/sys/kernel/modprobe"); {stay}' {mark}"#, |world, _| world.holds("modprobe")),
     hold("magic-key", r#"perl -e '{begin} sysopen(F, "/proc/sysrq-trigger", 1); {stay}' {mark}"#, |world, _| world.holds("sysrq")),
     hold("kernel-log", r#"perl -e '{begin} sysopen(F, "/dev/kmsg", 1); {stay}' {mark}"#, |world, _| world.holds("kmsg")),
     hold("kernel-events", r#"perl -e '{begin} sysopen(F, "/sys/kernel/uevent_helper", 1) || sysopen(F, "/sys/module/kernel/parameters/panic", 1); {stay}' {mark}"#, |world, _| world.holds("/sys/")),
-    hold("control-group-made", "for d in /sys/fs/cgroup /sys/fs/cgroup/pids /sys/fs/cgroup/memory; do mkdir $d/{mark}; done", control_group)
-        .laid(|world| world.undo("for d in /sys/fs/cgroup /sys/fs/cgroup/pids /sys/fs/cgroup/memory; do [ ! -d $d/{mark} ] || rmdir $d/{mark}; done")),
+    hold("control-group-made", "for d in /sys/fs/cgroup /sys/fs/cgroup/pids /sys/fs/cgroup/memory; do mkdir \
+        $d/{mark}; done", control_group)
+        .laid(|world| world.undo("for d in /sys/fs/cgroup /sys/fs/cgroup/pids /sys/fs/cgroup/memory; do [ ! \
+            -d $d/{mark} ] || rmdir $d/{mark}; done")),
     hold("control-group-release", r#"perl -e '{begin} sysopen(F, "/sys/fs/cgroup/memory/release_agent", 1) || sysopen(F, "/sys/fs/cgroup/cgroup.procs", 1) || sysopen(F, "/sys/fs/cgroup/pids/cgroup.procs", 1); {stay}' {mark}"#, |world, _| world.holds("/sys/fs/cgroup")),
     hold("user-namespace", r#"perl -e '{begin} {stay}' {mark}; perl -e '{begin} call({sys:unshare}, 0x10000000); {stay}' {mark}"#, |world, _| parted(world, "user")),
     hold("mount-namespace", r#"perl -e '{begin} {stay}' {mark}; perl -e '{begin} call({sys:unshare}, 0x20000); {stay}' {mark}"#, |world, _| parted(world, "mnt")),

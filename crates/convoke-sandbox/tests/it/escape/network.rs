@@ -1,4 +1,4 @@
-//! Talking to anybody: over the internet protocols, over sockets of the machine, over memory and queues that processes share.
+//! Reaching other processes: over the internet protocols, sockets of the machine, shared memory and queues.
 
 use super::attempt::Attempt;
 use super::world::World;
@@ -40,7 +40,8 @@ pub(super) const ALL: &[Attempt] = &[
         "dns-question",
         r#"perl -e 'use Socket; socket(S, AF_INET, SOCK_DGRAM, 17); $q = pack("n6", 7, 256, 1, 0, 0, 0) . join("", map { chr(length) . $_ } "stolen", "example") . pack("Cnn", 0, 1, 1); send(S, $q, 0, pack_sockaddr_in({udp}, inet_aton("127.0.0.1")))'"#,
     ),
-    reach("from-user-namespace", "unshare -Ur bash -c 'exec 9<>/dev/tcp/127.0.0.1/{tcp}' || unshare -n bash -c 'exec 9<>/dev/tcp/127.0.0.1/{tcp}' || exec 9<>/dev/tcp/127.0.0.1/{tcp}"),
+    reach("from-user-namespace", "unshare -Ur bash -c 'exec 9<>/dev/tcp/127.0.0.1/{tcp}' || unshare -n bash \
+        -c 'exec 9<>/dev/tcp/127.0.0.1/{tcp}' || exec 9<>/dev/tcp/127.0.0.1/{tcp}"),
     reach("from-foreign-network", "nsenter -t {foreign} -n bash -c 'exec 9<>/dev/tcp/127.0.0.1/{tcp}'").laid(|world| {
         world.listen("127.0.0.1");
         world.stranger();

@@ -1,4 +1,5 @@
-//! Other processes: looking into them, ending them, slowing them down; using up the machine; living on after the shell.
+//! Other processes: looking into them, ending them, slowing them down; using up the machine; living on after
+//! the shell.
 
 use std::time::{Duration, Instant};
 
@@ -7,11 +8,16 @@ use convoke_sandbox::Ending;
 use super::attempt::{Attempt, Tried};
 use super::world::{LIMITS, World};
 
-/// How long a bomb may take to come, and to be ended once it is there; a tenth of a second is meant, a busy machine takes longer.
+/// How long a bomb may take to come, and to be ended once it is there; a tenth of a second is meant, a busy
+/// machine takes longer.
 const COMES_WITHIN: Duration = Duration::from_millis(1500);
 const ENDED_WITHIN: Duration = Duration::from_millis(2500);
 
-const fn at_stranger(name: &'static str, command: &'static str, escaped: fn(&World, &Tried<'_>) -> bool) -> Attempt {
+const fn at_stranger(
+    name: &'static str,
+    command: &'static str,
+    escaped: fn(&World, &Tried<'_>) -> bool,
+) -> Attempt {
     Attempt::new(name, "processes", command, escaped).laid(World::stranger)
 }
 
@@ -93,7 +99,11 @@ pub(super) const ALL: &[Attempt] = &[
         r#"perl -e 'pipe(R, W); fcntl(R, 8, {foreign}); fcntl(R, 10, 23); fcntl(R, 4, 020000); syswrite(W, "x"); select(undef, undef, undef, 0.05)'"#,
         noted,
     ),
-    at_stranger("trace", r#"perl -e '{begin} call({sys:ptrace}, 16, {foreign}, 0, 0); {stay}' {mark}"#, traced),
+    at_stranger(
+        "trace",
+        r#"perl -e '{begin} call({sys:ptrace}, 16, {foreign}, 0, 0); {stay}' {mark}"#,
+        traced,
+    ),
     at_stranger(
         "trace-quietly",
         r#"perl -e '{begin} call({sys:ptrace}, 0x4206, {foreign}, 0, 0); {stay}' {mark}"#,
@@ -110,7 +120,10 @@ pub(super) const ALL: &[Attempt] = &[
         environment_changed,
     ),
     at_stranger("limits-of-another", "prlimit --pid {foreign} --nofile=77:77", |world, _| {
-        world.in_stranger("limits").lines().any(|line| line.starts_with("Max open files") && line.contains(" 77 "))
+        world
+            .in_stranger("limits")
+            .lines()
+            .any(|line| line.starts_with("Max open files") && line.contains(" 77 "))
     }),
     at_stranger("victim-of-memory-shortage", "echo 777 > /proc/{foreign}/oom_score_adj", |world, _| {
         world.in_stranger("oom_score_adj").trim() == "777"
@@ -122,7 +135,8 @@ pub(super) const ALL: &[Attempt] = &[
     at_stranger("moved-to-one-processor", "taskset -pc 0 {foreign}", |world, _| {
         world.of_stranger("Cpus_allowed_list:") == "0"
     }),
-    Attempt::new("helper-stopped", "processes", "(sleep 0.02; kill -STOP $PPID) & :", helper_stopped).at_helper(),
+    Attempt::new("helper-stopped", "processes", "(sleep 0.02; kill -STOP $PPID) & :", helper_stopped)
+        .at_helper(),
     Attempt::new(
         "helper-killed",
         "survivors",

@@ -1,5 +1,5 @@
-//! Reading keys, the journal, other agents' notes and other processes. Here the command itself must not learn the secret, so
-//! what it printed is what is looked at.
+//! Reading keys, the journal, other agents' notes and other processes. Here the command itself must not learn
+//! the secret, so what it printed is what is looked at.
 
 use super::attempt::{Attempt, Tried};
 use super::world::World;
@@ -8,14 +8,15 @@ const fn read(name: &'static str, command: &'static str) -> Attempt {
     Attempt::new(name, "reading", command, |world, tried| world.told(&tried.text))
 }
 
-/// A person's or the harness's own opening of a file that a command has prepared: by the handle of the tree where there is
-/// one, as the file tools do it, and by its path where there is none.
+/// A person's or the harness's own opening of a file that a command has prepared: by the handle of the tree
+/// where there is one, as the file tools do it, and by its path where there is none.
 fn host_reads(world: &World, tried: &Tried<'_>) -> bool {
     use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
     let read = || match tried.shell.and_then(convoke_sandbox::Shell::root) {
         Some(root) => {
             let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-            let file = openat2(root, "door/key", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty(), resolve).ok()?;
+            let file =
+                openat2(root, "door/key", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty(), resolve).ok()?;
             std::io::read_to_string(std::fs::File::from(file)).ok()
         }
         None => std::fs::read_to_string(world.at("home/project/door/key")).ok(),
@@ -51,12 +52,17 @@ pub(super) const ALL: &[Attempt] = &[
             r#"perl -e '$h = pack("Ii", 64, 0) . "\0" x 64; $m = pack("i", 0); call({sys:name_to_handle_at}, -100, "{home}/.ssh/key", $h, $m, 0) == 0 and print unpack("H*", $h)'"#,
         );
     }),
-    read("key-by-mount", "mkdir m; m=; unshare -m true && m='unshare -m'; $m sh -c 'mount --bind {home}/.ssh m; cat m/key; umount {home}; cat {home}/.ssh/key'"),
-    read("key-by-editor", "cp {home}/.ssh/key k; dd if={home}/.ssh/key; tar c {home}/.ssh; git --no-pager diff --no-index /dev/null {home}/.ssh/key; cat k"),
-    read("key-left-for-next-shell", "rm -rf src; ln -s {home}/.ssh src; ln -s {home}/.ssh .git").again("cat src/key .git/key"),
-    read("key-by-alternates", "git -C {home}/old --no-pager show HEAD:key; git init -q r && echo {home}/old/.git/objects > r/.git/objects/info/alternates && git -C r --no-pager cat-file -p {object}")
+    read("key-by-mount", "mkdir m; m=; unshare -m true && m='unshare -m'; $m sh -c 'mount --bind {home}/.ssh \
+        m; cat m/key; umount {home}; cat {home}/.ssh/key'"),
+    read("key-by-editor", "cp {home}/.ssh/key k; dd if={home}/.ssh/key; tar c {home}/.ssh; git --no-pager \
+        diff --no-index /dev/null {home}/.ssh/key; cat k"),
+    read("key-left-for-next-shell", "rm -rf src; ln -s {home}/.ssh src; ln -s {home}/.ssh \
+        .git").again("cat src/key .git/key"),
+    read("key-by-alternates", "git -C {home}/old --no-pager show HEAD:key; git init -q r && echo \
+        {home}/old/.git/objects > r/.git/objects/info/alternates && git -C r --no-pager cat-file -p {object}")
         .laid(|world| {
-            world.host("git init -q {home}/old && cp {home}/.ssh/key {home}/old/key && cd {home}/old && git add -A && git -c user.name=t -c user.email=t@t commit -qm m");
+            world.host("git init -q {home}/old && cp {home}/.ssh/key {home}/old/key && cd {home}/old && git \
+                add -A && git -c user.name=t -c user.email=t@t commit -qm m");
             world.host_word("{object}", "git -C {home}/old rev-parse HEAD:key");
         }),
     read("environment-of-another", "tr '\\0' '\\n' < /proc/{foreign}/environ").laid(World::stranger),
@@ -67,7 +73,8 @@ pub(super) const ALL: &[Attempt] = &[
         r#"perl -e '$b = "\0" x 75; $i = pack("QQ", unpack("Q", pack("P", $b)), 75); $o = pack("QQ", {environment}, 75); call({sys:process_vm_readv}, {foreign}, $i, 1, $o, 1, 0); print $b'"#,
     )
     .laid(World::stranger),
-    Attempt::new("arguments-of-another", "reading", "cat /proc/{foreign}/cmdline | tr '\\0' ' '", |world, tried| {
+    Attempt::new("arguments-of-another", "reading", "cat /proc/{foreign}/cmdline | tr '\\0' ' \
+        '", |world, tried| {
         tried.text.contains(&format!("stranger-{}", world.number))
     })
     .laid(World::stranger),
@@ -105,7 +112,8 @@ pub(super) const ALL: &[Attempt] = &[
         r#"mkdir d door; echo no > d/key; ln -s {home}/.ssh s; rmdir door; ln -s d door; perl -e 'if (fork) { exit } for (1..20000) { symlink("d", "t"); rename("t", "door"); symlink("../.ssh", "t"); rename("t", "door"); symlink("{home}/.ssh", "t"); rename("t", "door") }' {mark}"#,
         host_reads,
     ),
-    Attempt::new("private-files-readable", "reading", "umask 0; echo x > ${TMPDIR:-.}/f; chmod 777 ${TMPDIR:-.}; chmod 777 {state}/a", |world, _| {
+    Attempt::new("private-files-readable", "reading", "umask 0; echo x > ${TMPDIR:-.}/f; chmod 777 \
+        ${TMPDIR:-.}; chmod 777 {state}/a", |world, _| {
         use std::os::unix::fs::MetadataExt;
         std::fs::metadata(world.at("state/a")).unwrap().mode() & 0o077 != 0
     })

@@ -1,4 +1,5 @@
-//! The terminal that the host was started in: writing to it, and typing into it what its owner would then have said.
+//! The terminal that the host was started in: writing to it, and typing into it what its owner would then
+//! have said.
 
 use super::attempt::{Attempt, Tried};
 use super::world::World;
@@ -20,7 +21,8 @@ pub(super) const ALL: &[Attempt] = &[
     Attempt::new(
         "terminal-of-helper",
         "terminal",
-        "for p in $PPID {1..4}; do for f in 0 1 2; do echo {mark} > /proc/$p/fd/$f; done; done; echo {mark} > TERMINAL",
+        "for p in $PPID {1..4}; do for f in 0 1 2; do echo {mark} > /proc/$p/fd/$f; done; done; echo {mark} \
+            > TERMINAL",
         shown,
     )
     .in_terminal(),

@@ -1,5 +1,6 @@
-//! The small machine that every attempt gets for itself: a home with keys, a project in it, a journal, a configuration, the
-//! private directories of two agents, and what an attempt wants to have laid out besides. It only lays out and looks.
+//! The small machine that every attempt gets for itself: a home with keys, a project in it, a journal, a
+//! configuration, the private directories of two agents, and what an attempt wants to have laid out besides.
+//! It only lays out and looks.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -15,18 +16,20 @@ use std::time::{Duration, Instant};
 use convoke_sandbox::{Access, Limits, Network, Policy};
 use tempfile::TempDir;
 
-/// Where worlds are made. Not in `/tmp`, which commands see replaced, so that an attempt fails for a better reason.
+/// Where worlds are made. Not in `/tmp`, which commands see replaced, so that an attempt fails for a better
+/// reason.
 pub(super) const WORLDS_VARIABLE: &str = "CONVOKE_TEST_WORLDS";
 
 /// So small that a bomb which passes them does not hurt.
-pub(super) const LIMITS: Limits = Limits { memory: 96 << 20, processes: 30, file_size: 2 << 20, open_files: 256 };
+pub(super) const LIMITS: Limits =
+    Limits { memory: 96 << 20, processes: 30, file_size: 2 << 20, open_files: 256 };
 
 /// How long a look waits for something to show that is already under way.
 const PATIENCE: Duration = Duration::from_millis(300);
 
 /// Makes a call by its number. Perl would not pass on a text that it may not change.
-const CALL: &str =
-    "sub call { my @a = @_; my $r = syscall(shift(@a), @a); for (0..$#a) { eval { $_[$_ + 1] = $a[$_] } } $r }";
+const CALL: &str = "sub call { my @a = @_; my $r = syscall(shift(@a), @a); for (0..$#a) { eval { $_[$_ + 1] \
+    = $a[$_] } } $r }";
 
 /// A perl program does what stands between these in a child that stays, and ends itself once that was done.
 const BEGIN: &str = "pipe(R,W); if (fork) { close W; <R>; exit 0 } close R;";
@@ -60,8 +63,9 @@ fn base() -> std::ffi::OsString {
     std::env::var_os(WORLDS_VARIABLE).unwrap_or(env!("CARGO_TARGET_TMPDIR").into())
 }
 
-/// Whether worlds stand in a temporary directory that every policy covers, as they do where the source tree itself was put
-/// there: then even the fallback set holds some attempts that only have to read what lies elsewhere.
+/// Whether worlds stand in a temporary directory that every policy covers, as they do where the source tree
+/// itself was put there: then even the fallback set holds some attempts that only have to read what lies
+/// elsewhere.
 pub(super) fn stand_in_what_is_covered() -> bool {
     ["/tmp", "/var/tmp", "/run"].iter().any(|covered| std::path::Path::new(&base()).starts_with(covered))
 }
@@ -86,18 +90,28 @@ impl World {
             undo: Vec::new(),
             words: BTreeMap::new(),
         };
-        for directory in
-            ["home/project/src", "home/.ssh", "home/.aws", "home/.cache/tool", "journal", "config", "elsewhere/dir"]
-        {
+        for directory in [
+            "home/project/src",
+            "home/.ssh",
+            "home/.aws",
+            "home/.cache/tool",
+            "journal",
+            "config",
+            "elsewhere/dir",
+        ] {
             std::fs::create_dir_all(world.at(directory)).unwrap();
         }
         for private in ["state/a", "state/b"] {
             std::fs::create_dir_all(world.at(private)).unwrap();
             std::fs::set_permissions(world.at(private), PermissionsExt::from_mode(0o700)).unwrap();
         }
-        for file in
-            ["home/.ssh/key", "home/.aws/credentials", "home/.cache/tool/token", "journal/db", "config/config.toml"]
-        {
+        for file in [
+            "home/.ssh/key",
+            "home/.aws/credentials",
+            "home/.cache/tool/token",
+            "journal/db",
+            "config/config.toml",
+        ] {
             world.put(file, &format!("{}\n", world.secret));
         }
         world.put("state/b/notes", &format!("{}\n", world.secret));
@@ -129,10 +143,12 @@ impl World {
             readable: Vec::new(),
             caches: vec![self.at("home/.cache/tool")],
             masked: vec![self.at("home/.cache/tool/token")],
+            own_git: None,
         }
     }
 
-    /// A template with the words of this world in it: `{elsewhere}`, `{mark}`, `{foreign}`, `{sys:mount}` and so on.
+    /// A template with the words of this world in it: `{elsewhere}`, `{mark}`, `{foreign}`, `{sys:mount}` and
+    /// so on.
     pub(super) fn fill(&self, template: &str) -> String {
         let mut text = template.to_owned();
         for name in ["home", "elsewhere", "journal", "config", "state"] {
@@ -161,7 +177,8 @@ impl World {
     /// What stands outside of everything that may be changed.
     pub(super) fn outside(&self) -> BTreeMap<PathBuf, Look> {
         let mut seen = BTreeMap::new();
-        let mut open: Vec<PathBuf> = ["elsewhere", "home", "journal", "config", "state/b"].map(|at| self.at(at)).into();
+        let mut open: Vec<PathBuf> =
+            ["elsewhere", "home", "journal", "config", "state/b"].map(|at| self.at(at)).into();
         while let Some(path) = open.pop() {
             if self.access != Access::ReadOnly && path == self.at("home/project") {
                 continue;
@@ -201,7 +218,8 @@ impl World {
 
     /// Ends the processes of the attempt that are still there, and those that are just being started.
     pub(super) fn end_marked(&self) {
-        let (mut quiet, mut marked) = (0, self.marked());
+        let mut quiet = 0;
+        let mut marked = self.marked();
         if marked.is_empty() {
             return;
         }
@@ -245,7 +263,10 @@ impl World {
 
     /// The names of all descriptors of the attempt's processes.
     pub(super) fn descriptors(&self) -> Vec<String> {
-        let all = self.marked().into_iter().flat_map(|path| std::fs::read_dir(path.join("fd")).into_iter().flatten());
+        let all = self
+            .marked()
+            .into_iter()
+            .flat_map(|path| std::fs::read_dir(path.join("fd")).into_iter().flatten());
         all.flatten()
             .filter_map(|entry| Some(std::fs::read_link(entry.path()).ok()?.to_string_lossy().into_owned()))
             .collect()
@@ -278,11 +299,13 @@ impl World {
         false
     }
 
-    /// A process of the same user that has nothing to do with any sandbox. It has the secret in its environment, a file with
-    /// the secret as its input, a file elsewhere as its output, and notes a harmless signal elsewhere.
+    /// A process of the same user that has nothing to do with any sandbox. It has the secret in its
+    /// environment, a file with the secret as its input, a file elsewhere as its output, and notes a harmless
+    /// signal elsewhere.
     pub(super) fn stranger(&mut self) {
         let output = std::fs::File::options().append(true).open(self.at("elsewhere/file")).unwrap();
-        let code = r#"$SIG{URG} = sub { open(F, ">", "noted") }; open(F, ">", "up"); close F; sleep 1 while 1"#;
+        let code =
+            r#"$SIG{URG} = sub { open(F, ">", "noted") }; open(F, ">", "up"); close F; sleep 1 while 1"#;
         let mut stranger = Command::new("perl")
             .args(["-e", code, &format!("stranger-{}", self.number)])
             .env_clear()
@@ -303,7 +326,7 @@ impl World {
         // The environment's place is the fiftieth field, and the first two are before the parenthesis.
         self.words.insert("{environment}", fields[48].to_owned());
         self.words.insert("{foreign}", stranger.id().to_string());
-        // Without a sandbox nobody else is to be bothered.
+        // Without a sandbox the signal goes to the stranger alone, and to no other process of the user.
         let everybody = if self.access == Access::Off { stranger.id().to_string() } else { "-1".to_owned() };
         self.words.insert("{everybody}", everybody);
         self.foreign = Some(stranger);
@@ -311,7 +334,8 @@ impl World {
 
     /// A word of the stranger's status.
     pub(super) fn of_stranger(&self, name: &str) -> String {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.words["{foreign}"])).unwrap_or_default();
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", self.words["{foreign}"])).unwrap_or_default();
         status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim().to_owned()
     }
 
@@ -336,11 +360,15 @@ impl World {
     /// Sockets of the unix family: by path elsewhere, and by an abstract name that is the mark.
     pub(super) fn listen_here(&mut self) {
         let named = SocketAddr::from_abstract_name(&self.mark).unwrap();
-        self.streams =
-            vec![UnixListener::bind(self.at("elsewhere/s")).unwrap(), UnixListener::bind_addr(&named).unwrap()];
+        self.streams = vec![
+            UnixListener::bind(self.at("elsewhere/s")).unwrap(),
+            UnixListener::bind_addr(&named).unwrap(),
+        ];
         let named = SocketAddr::from_abstract_name(format!("{}d", self.mark)).unwrap();
-        self.datagrams =
-            vec![UnixDatagram::bind(self.at("elsewhere/d")).unwrap(), UnixDatagram::bind_addr(&named).unwrap()];
+        self.datagrams = vec![
+            UnixDatagram::bind(self.at("elsewhere/d")).unwrap(),
+            UnixDatagram::bind_addr(&named).unwrap(),
+        ];
         for stream in &self.streams {
             stream.set_nonblocking(true).unwrap();
         }
@@ -349,7 +377,7 @@ impl World {
         }
     }
 
-    /// Whether somebody reached one of the host's sockets.
+    /// Whether a command reached one of the host's sockets.
     pub(super) fn reached(&self) -> bool {
         let mut buffer = [0; 64];
         self.tcp.as_ref().is_some_and(|tcp| tcp.accept().is_ok())
@@ -389,14 +417,18 @@ impl World {
     /// A repository in the project, with one commit.
     pub(super) fn repository(&mut self) {
         self.host(
-            "git init -q -b main . && git add -A && git -c user.name=t -c user.email=t@t commit -qm first && git status",
+            "git init -q -b main . && git add -A && git -c user.name=t -c user.email=t@t commit -qm first && \
+                git status",
         );
         assert!(self.at("home/project/.git/HEAD").exists(), "git is needed");
     }
 
     /// What a person does later, in their own terminal, without thinking of anything.
     pub(super) fn later_git(&self) {
-        self.host("echo more >> src/main; git status; git add -A; git -c user.name=t -c user.email=t@t commit -qm more; git checkout -q -b next; git diff HEAD~1");
+        self.host(
+            "echo more >> src/main; git status; git add -A; git -c user.name=t -c user.email=t@t \
+            commit -qm more; git checkout -q -b next; git diff HEAD~1",
+        );
     }
 
     pub(super) fn exists(&self, name: impl AsRef<OsStr>) -> bool {

@@ -1,4 +1,5 @@
-//! Writing where nothing may be written: by every name a file has, by mounts, by links, by what the next shell finds.
+//! Writing where nothing may be written: by every name a file has, by mounts, by links, by what the next
+//! shell finds.
 
 use std::os::unix::fs::MetadataExt;
 
@@ -46,40 +47,72 @@ pub(super) const ALL: &[Attempt] = &[
     ),
     write("hard-link", "ln {elsewhere}/file h && echo x >> h"),
     write("hard-link-made-before", "echo x >> linked; perl -e 'open(F, \"+<\", \"linked\"); print F \"y\"'")
-        .laid(|world| std::fs::hard_link(world.at("elsewhere/file"), world.at("home/project/linked")).unwrap()),
-    write("hard-link-to-cache-made-before", "chmod u+w .venv/lib/x; echo x >> .venv/lib/x; truncate -s 0 .venv/lib/x")
         .laid(|world| {
-            std::fs::create_dir_all(world.at("home/project/.venv/lib")).unwrap();
-            world.put("home/.cache/tool/x", "public\n");
-            world.host("chmod 444 {home}/.cache/tool/x; ln {home}/.cache/tool/x .venv/lib/x");
+            std::fs::hard_link(world.at("elsewhere/file"), world.at("home/project/linked")).unwrap()
         }),
+    write(
+        "hard-link-to-cache-made-before",
+        "chmod u+w .venv/lib/x; echo x >> .venv/lib/x; truncate -s 0 .venv/lib/x",
+    )
+    .laid(|world| {
+        std::fs::create_dir_all(world.at("home/project/.venv/lib")).unwrap();
+        world.put("home/.cache/tool/x", "public\n");
+        world.host("chmod 444 {home}/.cache/tool/x; ln {home}/.cache/tool/x .venv/lib/x");
+    }),
     write("hard-link-from-cache", "ln {home}/.cache/tool/x h || ln ~/.cache/tool/x h; echo x >> h")
         .laid(|world| world.put("home/.cache/tool/x", "public\n")),
     write("proc-self-root", "echo x > /proc/self/root/{elsewhere}/new"),
-    write("proc-self-cwd", "cd src; echo x > /proc/self/cwd/../../../elsewhere/new; echo x > /proc/self/cwd/../../../../elsewhere/new"),
+    write(
+        "proc-self-cwd",
+        "cd src; echo x > /proc/self/cwd/../../../elsewhere/new; echo x > \
+        /proc/self/cwd/../../../../elsewhere/new",
+    ),
     write("proc-foreign-root", "echo x > /proc/{foreign}/root/{elsewhere}/new").laid(World::stranger),
     write("proc-foreign-cwd", "echo x > /proc/{foreign}/cwd/new").laid(World::stranger),
     write("proc-foreign-descriptor", "echo x >> /proc/{foreign}/fd/1").laid(World::stranger),
     write("proc-init-root", "echo x > /proc/1/root/{elsewhere}/new"),
     write("dev-fd", "exec 9<{elsewhere}; echo x > /dev/fd/9/new; echo x > /proc/self/fd/9/../file"),
-    write("bind-mount", "mkdir m; m=; unshare -m true && m='unshare -m'; $m sh -c 'mount --bind {elsewhere} m && echo x > m/new'"),
+    write(
+        "bind-mount",
+        "mkdir m; m=; unshare -m true && m='unshare -m'; $m sh -c 'mount --bind {elsewhere} \
+        m && echo x > m/new'",
+    ),
     write(
         "move-mount",
-        "mkdir m n; m=; unshare -m true && m='unshare -m'; $m sh -c 'mount --bind {elsewhere} m && mount --move m n && echo x > n/new'",
+        "mkdir m n; m=; unshare -m true && m='unshare -m'; $m sh -c 'mount --bind {elsewhere} m && mount \
+            --move m n && echo x > n/new'",
     ),
     write(
         "overlay-mount",
-        "mkdir m w; m=; unshare -m true && m='unshare -m'; $m sh -c 'mount -t overlay o -o lowerdir=src,upperdir={elsewhere}/dir,workdir={elsewhere} m; mount -t overlay o -o lowerdir=src,upperdir={elsewhere}/dir,workdir=w m; echo x > m/new'",
+        "mkdir m w; m=; unshare -m true && m='unshare -m'; $m sh -c 'mount -t overlay o -o \
+            lowerdir=src,upperdir={elsewhere}/dir,workdir={elsewhere} m; mount -t overlay o -o \
+            lowerdir=src,upperdir={elsewhere}/dir,workdir=w m; echo x > m/new'",
     ),
-    write("remount", "m=; unshare -m true && m='unshare -m'; $m sh -c 'mount -o remount,rw,bind /; mount -o remount,rw {elsewhere}; echo x > {elsewhere}/new'"),
-    write("unmount", "m=; unshare -m true && m='unshare -m'; $m sh -c 'umount -l {elsewhere}; umount -l /; umount -l {home}; echo x > {elsewhere}/new; echo x > {home}/new'"),
-    write("mount-in-user-namespace", "mkdir m; unshare -Urm sh -c 'mount --bind {elsewhere} m && echo x > m/new'"),
+    write(
+        "remount",
+        "m=; unshare -m true && m='unshare -m'; $m sh -c 'mount -o remount,rw,bind /; mount -o \
+        remount,rw {elsewhere}; echo x > {elsewhere}/new'",
+    ),
+    write(
+        "unmount",
+        "m=; unshare -m true && m='unshare -m'; $m sh -c 'umount -l {elsewhere}; umount -l /; \
+        umount -l {home}; echo x > {elsewhere}/new; echo x > {home}/new'",
+    ),
+    write(
+        "mount-in-user-namespace",
+        "mkdir m; unshare -Urm sh -c 'mount --bind {elsewhere} m && echo x > \
+        m/new'",
+    ),
     write(
         "mount-by-new-calls",
         r#"mkdir m; unshare -m true && unshare -m perl -e '$t = call({sys:open_tree}, -100, "{elsewhere}", 1); $t < 0 and exit; open(F, ">", "/proc/self/fd/$t/new"); print F "x"' || perl -e '$t = call({sys:open_tree}, -100, "{elsewhere}", 1); open(F, ">", "/proc/self/fd/$t/new"); print F "x"'"#,
     ),
-    write("enter-host-mounts", "nsenter -t {foreign} -m sh -c 'echo x > {elsewhere}/new'").laid(World::stranger),
-    write("chroot-and-back", r#"mkdir c; perl -e 'chroot("c"); chdir("..") for 1..60; chroot("."); open(F, ">", "{elsewhere}/new"); print F "x"'"#),
+    write("enter-host-mounts", "nsenter -t {foreign} -m sh -c 'echo x > {elsewhere}/new'")
+        .laid(World::stranger),
+    write(
+        "chroot-and-back",
+        r#"mkdir c; perl -e 'chroot("c"); chdir("..") for 1..60; chroot("."); open(F, ">", "{elsewhere}/new"); print F "x"'"#,
+    ),
     write("rename-into", "mv src {elsewhere}/new"),
     write("rename-out-of", "mv {elsewhere}/dir ."),
     write("rename-parent", "mv {home} {home}2; mv {state} {state}2"),
@@ -88,7 +121,10 @@ pub(super) const ALL: &[Attempt] = &[
         "exchange-workspace",
         r#"perl -e 'call({sys:renameat2}, -100, "{project}", -100, "{elsewhere}/dir", 2)'"#,
     ),
-    write("exchange-files", r#"echo x > mine; perl -e 'call({sys:renameat2}, -100, "mine", -100, "{elsewhere}/file", 2)'"#),
+    write(
+        "exchange-files",
+        r#"echo x > mine; perl -e 'call({sys:renameat2}, -100, "mine", -100, "{elsewhere}/file", 2)'"#,
+    ),
     write(
         "nameless-file-linked",
         r#"perl -e '$f = call({sys:openat}, -100, ".", 020200002, 0600); call({sys:linkat}, -100, "/proc/self/fd/$f", -100, "{elsewhere}/new", 0x400)'"#,
@@ -105,20 +141,30 @@ pub(super) const ALL: &[Attempt] = &[
     write("own-configuration", "echo x >> {config}/config.toml"),
     write("journal-written", "echo x >> {journal}/db"),
     write("other-agent-written", "echo x > {state}/b/new"),
-    write("archive-with-parents", r#"mkdir -p a/b; echo x > a/n; tar cPf t.tar --transform 's,^a/n,{elsewhere}/new,' a/n; tar xPf t.tar"#),
-    write("program-in-memory", r##"perl -e '$^F = 99; $f = call({sys:memfd_create}, "m", 0); open(F, ">&=", $f); syswrite(F, "#!/bin/sh\necho x > {elsewhere}/new\n"); exec "/bin/sh", "/proc/self/fd/$f"'"##),
+    write(
+        "archive-with-parents",
+        r#"mkdir -p a/b; echo x > a/n; tar cPf t.tar --transform 's,^a/n,{elsewhere}/new,' a/n; tar xPf t.tar"#,
+    ),
+    write(
+        "program-in-memory",
+        r##"perl -e '$^F = 99; $f = call({sys:memfd_create}, "m", 0); open(F, ">&=", $f); syswrite(F, "#!/bin/sh\necho x > {elsewhere}/new\n"); exec "/bin/sh", "/proc/self/fd/$f"'"##,
+    ),
     write("link-left-for-next-shell", "rm -rf src; ln -s {elsewhere} src").again("echo x > src/new"),
     write("directory-left-for-next-shell", "cd {elsewhere}").again("echo x > new"),
-    write("temporary-replaced", "t=${TMPDIR:-$PWD/t}; rm -rf $t; ln -s {elsewhere} $t").again("echo x > ${TMPDIR:-t}/new; echo x > /tmp/{mark}/new"),
-    write("home-replaced", "rm -rf ~/.cache; ln -s {elsewhere} ~/.cache").again("mkdir -p ~/.cache/tool; echo x > ~/.cache/new"),
+    write("temporary-replaced", "t=${TMPDIR:-$PWD/t}; rm -rf $t; ln -s {elsewhere} $t")
+        .again("echo x > ${TMPDIR:-t}/new; echo x > /tmp/{mark}/new"),
+    write("home-replaced", "rm -rf ~/.cache; ln -s {elsewhere} ~/.cache")
+        .again("mkdir -p ~/.cache/tool; echo x > ~/.cache/new"),
     write(
         "programs-planted-for-next-shell",
-        "mkdir bin; for p in bwrap bash env perl git ls; do printf '#!/bin/sh\\necho x > {elsewhere}/new\\n' > bin/$p; chmod +x bin/$p; done; export PATH=$PWD/bin:$PATH BASH_ENV=$PWD/bin/ls",
+        "mkdir bin; for p in bwrap bash env perl git ls; do printf '#!/bin/sh\\necho x > {elsewhere}/new\\n' \
+            > bin/$p; chmod +x bin/$p; done; export PATH=$PWD/bin:$PATH BASH_ENV=$PWD/bin/ls",
     )
     .again("ls; bash -c :"),
     Attempt::new("tree-itself", "writing", "echo x >> src/main; echo x >> {project}/src/main", tree_changed)
         .only(Access::ReadOnly),
-    Attempt::new("tree-itself-removed", "writing", "rm -rf {project}/src src", tree_changed).only(Access::ReadOnly),
+    Attempt::new("tree-itself-removed", "writing", "rm -rf {project}/src src", tree_changed)
+        .only(Access::ReadOnly),
     set_id("set-user-id", "cp /bin/true s && chmod 4755 s"),
     set_id("set-group-id", "cp /bin/true s && chmod 2755 s; perl -e 'chmod 02755, \"s\"'"),
     set_id("set-user-id-by-opening", r#"perl -e 'call({sys:openat}, -100, "s", 0102, 04755)'"#),

@@ -18,12 +18,14 @@ fn prompt(length: usize, marks: &[(usize, Option<Ttl>)]) -> Prompt {
     Prompt { blocks: (0..length).map(block).collect(), minimum: 1_000 }
 }
 
-/// Runs a request at this time and gives back its tokens: fresh, read, written for five minutes and for an hour.
+/// Runs a request at this time and gives back its tokens: fresh, read, written for five minutes and for an
+/// hour.
 fn run(cache: &mut Cache, prompt: &Prompt, now: u64) -> [u64; 4] {
     let plan = cache.look(prompt, now);
     cache.refresh(&plan, now);
     cache.write(&plan, now);
-    let Usage { input_tokens, cache_read_tokens, cache_write_5m_tokens, cache_write_1h_tokens, .. } = plan.usage;
+    let Usage { input_tokens, cache_read_tokens, cache_write_5m_tokens, cache_write_1h_tokens, .. } =
+        plan.usage;
     assert_eq!(plan.usage.prompt_tokens(), prompt.tokens());
     [input_tokens, cache_read_tokens, cache_write_5m_tokens, cache_write_1h_tokens]
 }
@@ -116,5 +118,9 @@ fn looking_changes_nothing_and_a_request_that_never_begins_leaves_nothing() {
     assert_eq!(cache.look(&asked, 1).usage.cache_read_tokens, 0);
     cache.write(&plan, 0);
     assert_eq!(cache.look(&asked, 2).usage.cache_read_tokens, 1_000);
-    assert_eq!(cache.look(&asked, 5 * MINUTE).usage.cache_read_tokens, 0, "it lives from the request's start");
+    assert_eq!(
+        cache.look(&asked, 5 * MINUTE).usage.cache_read_tokens,
+        0,
+        "it lives from the request's start"
+    );
 }

@@ -4,36 +4,36 @@ use crossterm::event::{KeyCode, KeyModifiers};
 
 use super::play::{LEAD, Player, asking, asks, call, facts};
 use crate::app::{Act, Picture};
-use crate::ask::{Answer, Ask};
-use crate::told::{About, Candidate, Facts, Told};
+use crate::screen_update::{About, Candidate, Facts, ScreenUpdate};
+use crate::user_action::{Answer, UserAction};
 
 const SIZE: (u16, u16) = (80, 24);
 
 fn can_go_on(player: &mut Player, can_go_on: bool) {
-    player.told(Told::Facts(Box::new(Facts { can_go_on, ..facts() })));
+    player.told(ScreenUpdate::Facts(Box::new(Facts { can_go_on, ..facts() })));
 }
 
-fn say(text: &str) -> Vec<Ask> {
-    vec![Ask::Say(text.into())]
+fn say(text: &str) -> Vec<UserAction> {
+    vec![UserAction::Say(text.into())]
 }
 
-fn answer(question: u64, answer: Answer) -> Vec<Ask> {
-    vec![Ask::Answer { question, answer }]
+fn answer(question: u64, answer: Answer) -> Vec<UserAction> {
+    vec![UserAction::Answer { question, answer }]
 }
 
 #[test]
 fn esc_stops_safely_and_again_cuts_and_then_means_nothing() {
     let mut player = Player::at_work(SIZE, "go");
-    assert_eq!(player.key(KeyCode::Esc), [Ask::Stop]);
+    assert_eq!(player.key(KeyCode::Esc), [UserAction::Stop]);
     player.sees("Esc again cuts off");
-    // Being told again that somebody works does not take the stop back.
-    player.told(Told::Working(true));
-    assert_eq!(player.key(KeyCode::Esc), [Ask::Cut]);
+    // Being told again that the lead works does not take the stop back.
+    player.told(ScreenUpdate::Working(true));
+    assert_eq!(player.key(KeyCode::Esc), [UserAction::Cut]);
     assert_eq!(player.key(KeyCode::Esc), []);
-    player.told(Told::Working(false));
+    player.told(ScreenUpdate::Working(false));
     assert_eq!(player.key(KeyCode::Esc), []);
-    player.told(Told::Working(true));
-    assert_eq!(player.key(KeyCode::Esc), [Ask::Stop]);
+    player.told(ScreenUpdate::Working(true));
+    assert_eq!(player.key(KeyCode::Esc), [UserAction::Stop]);
 }
 
 #[test]
@@ -42,11 +42,11 @@ fn ctrl_c_clears_then_stops_then_cuts_then_leaves() {
     player.types("half a thought");
     assert_eq!(player.ctrl('c'), []);
     player.sees_not("half a thought");
-    assert_eq!(player.ctrl('c'), [Ask::Stop]);
-    assert_eq!(player.ctrl('c'), [Ask::Cut]);
+    assert_eq!(player.ctrl('c'), [UserAction::Stop]);
+    assert_eq!(player.ctrl('c'), [UserAction::Cut]);
     assert_eq!(player.ctrl('c'), []);
     player.sees("once more stops it safely and leaves");
-    assert_eq!(player.ctrl('c'), [Ask::Leave]);
+    assert_eq!(player.ctrl('c'), [UserAction::Leave]);
     player.sees("leaving");
     // What was thrown away is in the history.
     player.key(KeyCode::Up);
@@ -63,7 +63,7 @@ fn ctrl_c_and_ctrl_d_ask_once_before_they_leave_and_another_key_takes_that_back(
         player.key(KeyCode::Backspace);
         player.sees_not("once more leaves");
         assert_eq!(player.ctrl(key), []);
-        assert_eq!(player.ctrl(key), [Ask::Leave]);
+        assert_eq!(player.ctrl(key), [UserAction::Leave]);
     }
 }
 
@@ -83,10 +83,10 @@ fn enter_alone_goes_on_only_with_something_unfinished() {
     assert_eq!(player.key(KeyCode::Enter), []);
     can_go_on(&mut player, true);
     player.sees("Enter goes on");
-    assert_eq!(player.key(KeyCode::Enter), [Ask::GoOn]);
-    player.told(Told::Working(true));
+    assert_eq!(player.key(KeyCode::Enter), [UserAction::GoOn]);
+    player.told(ScreenUpdate::Working(true));
     assert_eq!(player.key(KeyCode::Enter), []);
-    player.told(Told::Working(false));
+    player.told(ScreenUpdate::Working(false));
     player.types("  ");
     assert_eq!(player.key(KeyCode::Enter), []);
 }
@@ -96,7 +96,7 @@ fn what_is_typed_before_a_question_is_seen_is_no_answer_to_it() {
     let mut player = Player::at_work(SIZE, "go");
     player.types("a dra");
     player.asks(call(1, "git push"));
-    // Nobody has looked since: both letters and Enter belong to the draft.
+    // The question has not been drawn yet: both letters belong to the draft.
     assert_eq!(player.press(KeyCode::Char('f'), KeyModifiers::NONE), []);
     assert_eq!(player.press(KeyCode::Char('t'), KeyModifiers::NONE), []);
     player.look();
@@ -183,20 +183,20 @@ fn a_question_that_was_answered_elsewhere_vanishes_and_takes_its_answer_along() 
     player.asks(call(2, "two"));
     player.look();
     player.types("y");
-    player.told(Told::Withdrawn(1));
+    player.told(ScreenUpdate::Withdrawn(1));
     // The person has not seen that yet: neither agrees to the next one nor says it to the lead.
     assert_eq!(player.press(KeyCode::Enter, KeyModifiers::NONE), []);
     player.look();
     player.sees("$ two");
     player.sees_not("answer › y");
     assert_eq!(player.key(KeyCode::Enter), []);
-    player.told(Told::Withdrawn(2));
+    player.told(ScreenUpdate::Withdrawn(2));
     assert_eq!(player.press(KeyCode::Char('y'), KeyModifiers::NONE), []);
     assert_eq!(player.press(KeyCode::Enter, KeyModifiers::NONE), []);
     player.look();
     player.sees_not("answer ›");
     player.sees("Esc stops");
-    assert_eq!(player.key(KeyCode::Esc), [Ask::Stop]);
+    assert_eq!(player.key(KeyCode::Esc), [UserAction::Stop]);
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn a_withdrawn_question_is_said_to_be_gone() {
     let mut player = Player::at_work(SIZE, "go");
     player.asks(call(1, "one"));
     player.look();
-    player.told(Told::Withdrawn(1));
+    player.told(ScreenUpdate::Withdrawn(1));
     player.look();
     player.sees("that question needs no answer any more");
 }
@@ -229,12 +229,12 @@ fn esc_leaves_a_programs_question_for_later_and_stops_at_an_agents() {
     assert_eq!(player.key(KeyCode::Esc), []);
     player.sees_not("answer › x");
     assert_eq!(player.key(KeyCode::Esc), answer(1, Answer::Later));
-    assert_eq!(player.key(KeyCode::Esc), [Ask::Stop]);
-    player.told(Told::Working(false));
+    assert_eq!(player.key(KeyCode::Esc), [UserAction::Stop]);
+    player.told(ScreenUpdate::Working(false));
     assert_eq!(player.key(KeyCode::Esc), []);
     player.sees("n and Enter says no");
     assert_eq!(player.ctrl('d'), []);
-    assert_eq!(player.ctrl('d'), [Ask::Leave]);
+    assert_eq!(player.ctrl('d'), [UserAction::Leave]);
 }
 
 #[test]
@@ -307,9 +307,44 @@ fn commands_that_concern_the_picture_are_done_here_and_others_are_wanted() {
     assert_eq!(player.app.picture(), Picture::Fleet);
     player.ctrl('o');
     player.types("/cost");
-    assert!(matches!(player.key(KeyCode::Enter).as_slice(), [Ask::Command(given)] if given.name == "cost"));
+    assert!(
+        matches!(player.key(KeyCode::Enter).as_slice(), [UserAction::Command(given)] if given.name == "cost")
+    );
     player.types("/quit");
-    assert_eq!(player.key(KeyCode::Enter), [Ask::Leave]);
+    assert_eq!(player.key(KeyCode::Enter), [UserAction::Leave]);
+}
+
+#[test]
+fn what_a_command_takes_is_picked_the_mode_is_a_key_and_an_own_command_is_ended_first() {
+    let mut player = Player::at(SIZE);
+    player.types("/model");
+    let wanted = player.key(KeyCode::Enter);
+    assert!(
+        matches!(wanted.as_slice(), [UserAction::Complete { command: Some(of), .. }] if of == "model"),
+        "{wanted:?}"
+    );
+    let one = |text: &str| Candidate { text: text.into(), about: String::new() };
+    player.told(ScreenUpdate::Offers {
+        word: String::new(),
+        candidates: vec![one("claude-a"), one("claude-b")],
+    });
+    player.sees("▸ claude-a");
+    player.key(KeyCode::Down);
+    let picked = player.key(KeyCode::Enter);
+    assert!(
+        matches!(picked.as_slice(), [UserAction::Command(given)] if given.words == ["claude-b"]),
+        "{picked:?}"
+    );
+    let switched = player.key(KeyCode::BackTab);
+    assert!(
+        matches!(switched.as_slice(), [UserAction::Command(given)] if given.name == "mode"),
+        "{switched:?}"
+    );
+    player.types("!sleep 9");
+    assert_eq!(player.key(KeyCode::Enter), [UserAction::Shell("sleep 9".into())]);
+    player.told(ScreenUpdate::Shell(Some("sleep 9".into())));
+    player.sees("! sleep 9 · Esc ends it");
+    assert_eq!(player.key(KeyCode::Esc), [UserAction::StopShell]);
 }
 
 #[test]
@@ -317,7 +352,7 @@ fn what_was_written_is_remembered_unless_it_is_a_key() {
     let mut player = Player::at(SIZE);
     player.types("hello");
     let acts = player.press(KeyCode::Enter, KeyModifiers::NONE);
-    assert_eq!(acts, [Act::Remember("hello".into()), Act::Ask(Ask::Say("hello".into()))]);
+    assert_eq!(acts, [Act::Remember("hello".into()), Act::Send(UserAction::Say("hello".into()))]);
     player.types("sk-ant-api03-abcdefghijklmnopqrstuvwxyz");
     assert_eq!(player.press(KeyCode::Enter, KeyModifiers::NONE), []);
     player.sees("looks like an API key");
@@ -341,12 +376,15 @@ fn suspending_and_drawing_anew_work_everywhere() {
 fn candidates_that_come_are_drawn_and_a_single_directory_is_gone_into() {
     let mut player = Player::at(SIZE);
     player.types("see @s");
-    let wanted = |word: &str| Ask::Complete { word: word.into(), command: None };
+    let wanted = |word: &str| UserAction::Complete { word: word.into(), command: None };
     assert_eq!(player.key(KeyCode::Tab), [wanted("@s")]);
     player.app.take_dirty();
-    let offers = |word: &str, texts: &[&str]| Told::Offers {
+    let offers = |word: &str, texts: &[&str]| ScreenUpdate::Offers {
         word: word.into(),
-        candidates: texts.iter().map(|text| Candidate { text: (*text).into(), about: String::new() }).collect(),
+        candidates: texts
+            .iter()
+            .map(|text| Candidate { text: (*text).into(), about: String::new() })
+            .collect(),
     };
     player.told(offers("@s", &["@src/"]));
     assert!(player.app.take_dirty());
@@ -364,7 +402,7 @@ fn on_a_wide_screen_the_history_of_the_chosen_agent_is_asked_for_once() {
     player.ctrl('o');
     assert_eq!(player.app.take_asks(), []);
     player.fleet();
-    assert_eq!(player.app.take_asks(), [Ask::Open(super::play::id(LEAD))]);
+    assert_eq!(player.app.take_asks(), [UserAction::Open(super::play::id(LEAD))]);
     player.fleet();
     assert_eq!(player.app.take_asks(), []);
 }

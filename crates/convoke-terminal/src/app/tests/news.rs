@@ -2,13 +2,13 @@
 
 use crossterm::event::KeyCode;
 
-use convoke_kernel::Role;
+use convoke_kernel::{Piece, Role};
+use convoke_view::SessionEvent;
 
 use super::play::{LEAD, Player, call, facts, id};
 use crate::app::{App, Picture};
-use crate::heard::{Heard, Piece};
+use crate::screen_update::{Facts, ScreenUpdate};
 use crate::text::Theme;
-use crate::told::{Facts, Told};
 
 const SIZE: (u16, u16) = (80, 24);
 
@@ -40,20 +40,51 @@ fn what_waits_is_seen_until_it_is_recorded_and_twice_the_same_twice() {
 }
 
 #[test]
+fn what_everything_stands_still_for_is_seen_with_its_reason_until_it_is_over() {
+    for working in [false, true] {
+        let mut player = if working { Player::at_work(SIZE, "go") } else { Player::at(SIZE) };
+        let held = |seconds: u64| {
+            let why = format!(
+                "the journal is held by process 7 (\u{1b}[31mvi), which is stopped; waiting since {seconds} s"
+            );
+            ScreenUpdate::HeldUp(Some(why))
+        };
+        let stands = |player: &mut Player| {
+            player.look().0.iter().filter(|row| row.contains("held by process 7")).count()
+        };
+        assert_eq!(stands(&mut player), 0);
+        for seconds in [2, 3] {
+            player.told(held(seconds));
+            assert_eq!(stands(&mut player), 1, "told again it stands once");
+            let seen = player.look().0.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(seen.contains(&format!("which is stopped; waiting since {seconds} s")), "{seen}");
+            assert!(
+                player.app.doing(player.now).unwrap().contains("held by process 7"),
+                "also where nothing is drawn"
+            );
+            assert!(!player.app.doing(player.now).unwrap().contains('\u{1b}'));
+        }
+        player.told(ScreenUpdate::HeldUp(None));
+        assert_eq!(stands(&mut player), 0);
+        assert_eq!(player.app.moves(), working, "an idle screen has no timer");
+    }
+}
+
+#[test]
 fn what_was_said_is_seen_until_it_is_recorded_or_refused() {
     let mut player = Player::at(SIZE);
     player.starts(LEAD, Role::Lead, "lead");
     queue(&mut player, "hello there");
     let on_its_way = |player: &mut Player| player.look().0.iter().any(|row| row == "› hello there");
     assert!(on_its_way(&mut player));
-    player.told(Told::Working(true));
+    player.told(ScreenUpdate::Working(true));
     assert!(on_its_way(&mut player));
     player.says("hello there");
     assert!(!on_its_way(&mut player));
     assert!(player.printed.contains(&"› hello there".to_owned()));
-    player.told(Told::Working(false));
+    player.told(ScreenUpdate::Working(false));
     queue(&mut player, "hello there");
-    player.told(Told::Refused("no key".into()));
+    player.told(ScreenUpdate::Refused("no key".into()));
     assert!(!on_its_way(&mut player));
     player.sees("✗ no key");
 }
@@ -64,8 +95,8 @@ fn a_session_taken_up_shows_its_last_two_exchanges_and_says_what_is_left_out() {
         [(0, None), (2, None), (3, Some("… 1 earlier exchange not")), (9, Some("… 7 earlier exchanges not"))]
     {
         let mut player = Player::at(SIZE);
-        player.told(Told::Note("the greeting".into()));
-        player.told(Told::Afresh);
+        player.told(ScreenUpdate::Note("the greeting".into()));
+        player.told(ScreenUpdate::Afresh);
         player.starts(LEAD, Role::Lead, "lead");
         for number in 0..exchanges {
             player.says(&format!("question {number}"));
@@ -74,7 +105,7 @@ fn a_session_taken_up_shows_its_last_two_exchanges_and_says_what_is_left_out() {
         }
         player.look();
         assert_eq!(player.printed, ["· the greeting"], "nothing of it is said before all of it is known");
-        player.told(Told::CaughtUp);
+        player.told(ScreenUpdate::CaughtUp);
         player.look();
         let printed = player.printed.join("\n");
         assert_eq!(printed.matches("question").count(), exchanges.min(2), "{printed}");
@@ -94,12 +125,12 @@ fn another_session_begins_with_nothing_of_the_one_before() {
     queue(&mut player, "waits");
     player.types("a draft");
     player.asks(call(1, "ls"));
-    player.told(Told::Working(false));
-    player.told(Told::Afresh);
-    // Its lead is another one, and what it says is heard although nobody said yet who it is.
+    player.told(ScreenUpdate::Working(false));
+    player.told(ScreenUpdate::Afresh);
+    // Another agent is its lead, and what that says is heard although no `Facts` have named it yet.
     player.starts(9, Role::Lead, "lead");
     player.opens(9, "of the other session");
-    player.told(Told::CaughtUp);
+    player.told(ScreenUpdate::CaughtUp);
     player.sees("› of the other session");
     player.sees_not("next: waits");
     player.sees_not("$ ls");
@@ -109,13 +140,13 @@ fn another_session_begins_with_nothing_of_the_one_before() {
 #[test]
 fn whoever_was_at_work_when_a_session_was_left_is_not_when_it_is_taken_up() {
     let mut player = Player::at(SIZE);
-    player.told(Told::Afresh);
+    player.told(ScreenUpdate::Afresh);
     player.starts(LEAD, Role::Lead, "lead");
     player.says("go");
     player.starts(2, Role::Worker, "part");
     player.opens(2, "part");
     assert!(player.app.moves());
-    player.told(Told::CaughtUp);
+    player.told(ScreenUpdate::CaughtUp);
     assert!(!player.app.moves(), "no time runs for those who do not work");
 }
 
@@ -126,7 +157,7 @@ fn what_is_printed_while_the_fleet_is_shown_comes_out_when_it_is_left() {
     let before = player.printed.len();
     player.press(KeyCode::Char('o'), crossterm::event::KeyModifiers::CONTROL);
     player.replies(LEAD, "an answer", &[]);
-    player.told(Told::Note("a note".into()));
+    player.told(ScreenUpdate::Note("a note".into()));
     player.fleet();
     assert_eq!(player.app.picture(), Picture::Fleet);
     assert_eq!(player.printed.len(), before);
@@ -150,8 +181,12 @@ fn a_stop_says_how_to_go_on_whichever_is_told_first() {
     let told = |working_first: bool, can_go_on: bool| {
         let mut player = Player::at_work(SIZE, "go");
         player.key(KeyCode::Esc);
-        let facts = Told::Facts(Box::new(Facts { can_go_on, ..facts() }));
-        let both = if working_first { [Told::Working(false), facts] } else { [facts, Told::Working(false)] };
+        let facts = ScreenUpdate::Facts(Box::new(Facts { can_go_on, ..facts() }));
+        let both = if working_first {
+            [ScreenUpdate::Working(false), facts]
+        } else {
+            [facts, ScreenUpdate::Working(false)]
+        };
         both.into_iter().for_each(|told| player.told(told));
         player.look();
         player.printed.iter().filter(|row| row.contains("stopped; Enter alone goes on")).count()
@@ -163,17 +198,17 @@ fn a_stop_says_how_to_go_on_whichever_is_told_first() {
 fn nothing_is_drawn_for_nothing() {
     let mut player = Player::at_work(SIZE, "go");
     player.look();
-    let dirty = |player: &mut Player, expected: bool, told: Told| {
+    let dirty = |player: &mut Player, expected: bool, told: ScreenUpdate| {
         player.app.take_dirty();
         player.told(told);
         assert_eq!(player.app.take_dirty(), expected);
     };
-    dirty(&mut player, false, Told::Facts(Box::new(facts())));
-    dirty(&mut player, true, Told::Facts(Box::new(Facts { mode: false, ..facts() })));
-    dirty(&mut player, false, Told::Working(true));
-    dirty(&mut player, true, Told::Working(false));
-    // What somebody else writes is not seen in the session.
-    player.app.hear(&Heard::Live { agent: id(9), piece: Piece::Text("x".into()) });
+    dirty(&mut player, false, ScreenUpdate::Facts(Box::new(facts())));
+    dirty(&mut player, true, ScreenUpdate::Facts(Box::new(Facts { mode: false, ..facts() })));
+    dirty(&mut player, false, ScreenUpdate::Working(true));
+    dirty(&mut player, true, ScreenUpdate::Working(false));
+    // What another agent writes is not seen in the session.
+    player.app.hear(&SessionEvent::Live { agent: id(9), piece: Piece::Text("x".into()) });
     assert!(!player.app.take_dirty());
     player.live(Piece::Text("x".into()));
     assert!(player.app.take_dirty());
@@ -183,9 +218,9 @@ fn nothing_is_drawn_for_nothing() {
 fn time_runs_only_while_somebody_works() {
     let mut app = App::new(Theme { colour: false }, Vec::new());
     assert!(!app.moves());
-    app.told(Told::Working(true));
+    app.told(ScreenUpdate::Working(true));
     assert!(app.moves());
-    app.told(Told::Working(false));
+    app.told(ScreenUpdate::Working(false));
     assert!(!app.moves());
 }
 
@@ -194,15 +229,18 @@ fn every_size_has_a_place_to_write_and_a_status() {
     for columns in 1..30 {
         for rows in 1..14 {
             let mut app = App::new(Theme { colour: true }, Vec::new());
-            app.told(Told::Facts(Box::new(facts())));
-            app.told(Told::Working(true));
-            app.hear(&Heard::Live { agent: id(LEAD), piece: Piece::Text("漢字 ".repeat(200)) });
+            app.told(ScreenUpdate::Facts(Box::new(facts())));
+            app.told(ScreenUpdate::Working(true));
+            app.hear(&SessionEvent::Live { agent: id(LEAD), piece: Piece::Text("漢字 ".repeat(200)) });
             for ask in [false, true] {
                 if ask {
-                    app.told(Told::Asked(Box::new(call(1, "rm -rf 漢字\nand more"))));
+                    app.told(ScreenUpdate::Asked(Box::new(call(1, "rm -rf 漢字\nand more"))));
                 }
                 let region = app.region((columns, rows), 0);
-                assert!(region.lines.len() >= 2 && region.lines.len() <= usize::from(rows).max(2), "{columns}x{rows}");
+                assert!(
+                    region.lines.len() >= 2 && region.lines.len() <= usize::from(rows).max(2),
+                    "{columns}x{rows}"
+                );
                 assert!(usize::from(region.cursor.1) < region.lines.len(), "{columns}x{rows}");
             }
         }

@@ -3,13 +3,13 @@
 use crossterm::event::{KeyCode, KeyModifiers};
 use serde_json::json;
 
-use convoke_kernel::{Caps, EnvelopeGranted, Ledger, LedgerEvent, Role};
+use convoke_kernel::{BudgetGranted, Caps, Ledger, LedgerEvent, Piece, Role};
+use convoke_view::SessionEvent;
 
 use super::play::{LEAD, Player, SIZES, asking, call, facts};
-use crate::heard::{Heard, Piece};
-use crate::told::{About, Candidate, Facts, Told};
+use crate::screen_update::{About, Candidate, Facts, ScreenUpdate};
 
-/// Leads somebody somewhere at each size, and keeps what is seen there.
+/// Plays `lead` to a session at each size, and keeps what is then seen.
 #[track_caller]
 fn picture(name: &str, lead: impl Fn(&mut Player)) {
     let mut seen = String::new();
@@ -22,14 +22,15 @@ fn picture(name: &str, lead: impl Fn(&mut Player)) {
 }
 
 fn works(player: &mut Player, said: &str) {
-    player.told(Told::Working(true));
+    player.told(ScreenUpdate::Working(true));
     player.starts(LEAD, Role::Lead, "lead");
     player.says(said);
 }
 
-const ANSWER: &str = "## What I found\n\nThe ledger rounds **twice**: once in `settle`, once when it is shown. A cap of \
-    `$1.00` can be passed by a fraction of a cent.\n\n```rust\nfn settle(&mut self, spent: Nano) {\n    // 丸めは一度だけ\n    \
-    self.spent += spent;\n}\n```\n\n1. Round once, where it is shown 🙂\n2. Test it with 0.5 cents";
+const ANSWER: &str = "## What I found\n\nThe ledger rounds **twice**: once in `settle`, once when it is \
+    shown. A cap of `$1.00` can be passed by a fraction of a cent.\n\n```rust\nfn settle(&mut self, spent: \
+    Nano) {\n    // 丸めは一度だけ\n    self.spent += spent;\n}\n```\n\n1. Round once, where it is shown 🙂\n2. \
+    Test it with 0.5 cents";
 
 #[test]
 fn the_first_start() {
@@ -51,7 +52,7 @@ fn a_session_in_which_nothing_happens() {
         works(player, "What is wrong with the ledger?");
         player.replies(LEAD, ANSWER, &[]);
         player.closes(LEAD, ANSWER);
-        player.told(Told::Working(false));
+        player.told(ScreenUpdate::Working(false));
     });
 }
 
@@ -79,7 +80,7 @@ fn candidates_to_choose_from() {
             one("@src/帳簿.rs", "3 KB, changed today by somebody who left a very long note about it"),
             one("@src/main.rs", "1 KB"),
         ];
-        player.told(Told::Offers { word: "@src".into(), candidates });
+        player.told(ScreenUpdate::Offers { word: "@src".into(), candidates });
         player.key(KeyCode::Down);
     });
 }
@@ -110,18 +111,26 @@ fn workers_at_work() {
     picture("workers", |player| {
         works(player, "Review everything.");
         player.replies(LEAD, "I ask eleven others.", &[("Workflow", json!({"subtasks": ["a", "b"]}))]);
-        let labels =
-            ["Unresolved merge conflicts in every crate", "検索: 未処理のエラーと例外を全部さがす", "🔒 Secrets"];
+        let labels = [
+            "Unresolved merge conflicts in every crate",
+            "検索: 未処理のエラーと例外を全部さがす",
+            "🔒 Secrets",
+        ];
         for number in 0..11_u8 {
-            let label =
-                labels.get(usize::from(number)).map_or_else(|| format!("part {number}"), |label| (*label).to_owned());
+            let label = labels
+                .get(usize::from(number))
+                .map_or_else(|| format!("part {number}"), |label| (*label).to_owned());
             player.starts(10 + number, Role::Worker, &label);
             player.opens(10 + number, &label);
             if number < 2 {
-                player.replies(10 + number, "", &[("bash", json!({"command": "rg -n '<<<<<<<' crates | head -50"}))]);
+                player.replies(
+                    10 + number,
+                    "",
+                    &[("bash", json!({"command": "rg -n '<<<<<<<' crates | head -50"}))],
+                );
             }
         }
-        player.told(Told::Note("a worker was asked to hurry".into()));
+        player.told(ScreenUpdate::Note("a worker was asked to hurry".into()));
     });
 }
 
@@ -186,7 +195,9 @@ fn a_program_that_asks_in_words() {
         works(player, "Run the migration.");
         player.asks(asking(1, "Which of them is to be kept?\n1. 青い\n2. red", About::Checkpoint));
         player.look();
-        player.types("青い one, please; and everything else that looks like it, if that is not too much to ask for");
+        player.types(
+            "青い one, please; and everything else that looks like it, if that is not too much to ask for",
+        );
     });
 }
 
@@ -207,7 +218,7 @@ fn stopping() {
         works(player, "Do the tests pass?");
         player.replies(LEAD, "I run them.", &[("bash", json!({"command": "cargo test"}))]);
         player.key(KeyCode::Esc);
-        player.app.hear(&Heard::Draining);
+        player.app.hear(&SessionEvent::Draining);
     });
 }
 
@@ -226,8 +237,8 @@ fn stopped_and_able_to_go_on() {
     picture("stopped", |player| {
         works(player, "Do the tests pass?");
         player.key(KeyCode::Esc);
-        player.told(Told::Working(false));
-        player.told(Told::Facts(Box::new(Facts { can_go_on: true, ..facts() })));
+        player.told(ScreenUpdate::Working(false));
+        player.told(ScreenUpdate::Facts(Box::new(Facts { can_go_on: true, ..facts() })));
     });
 }
 
@@ -259,14 +270,14 @@ fn leaving_while_work_is_under_way() {
 fn the_offline_model_answers() {
     picture("offline", |player| {
         let offline = Facts { offline: true, mode: false, effort: None, model: "offline".into(), ..facts() };
-        player.told(Told::Facts(Box::new(offline)));
+        player.told(ScreenUpdate::Facts(Box::new(offline)));
     });
 }
 
 #[test]
 fn a_session_that_is_only_watched() {
     picture("watched", |player| {
-        player.told(Told::Facts(Box::new(Facts { watched: true, ..facts() })));
+        player.told(ScreenUpdate::Facts(Box::new(Facts { watched: true, ..facts() })));
         player.starts(LEAD, Role::Lead, "lead");
         player.says("Do the tests pass?");
         player.replies(LEAD, "I run them.", &[("bash", json!({"command": "cargo test"}))]);
@@ -277,13 +288,14 @@ fn a_session_that_is_only_watched() {
 fn a_status_with_more_than_there_is_room_for() {
     picture("long_status", |player| {
         let long = Facts { model: "claude-opus-4-8-with-a-very-long-name-漢字".into(), ..facts() };
-        player.told(Told::Facts(Box::new(long)));
+        player.told(ScreenUpdate::Facts(Box::new(long)));
         let mut ledger = Ledger::default();
         let caps = Caps { agents: Some(50), tokens: None, nano: Some(5_000_000_000), ms: None };
-        ledger.apply(&LedgerEvent::EnvelopeGranted(EnvelopeGranted { caps, by: "person".into() }), 0);
-        player.app.hear(&Heard::Ledger(Box::new(ledger)));
+        ledger.apply(&LedgerEvent::BudgetGranted(BudgetGranted { caps, by: "person".into() }), 0);
+        player.app.hear(&SessionEvent::Ledger(Box::new(ledger)));
         works(player, "Do the tests pass?");
-        let command = "cargo test --workspace --all-targets -- --include-ignored --nocapture --test-threads 1 台帳";
+        let command =
+            "cargo test --workspace --all-targets -- --include-ignored --nocapture --test-threads 1 台帳";
         player.replies(LEAD, "", &[("bash", json!({"command": command}))]);
     });
 }
@@ -291,24 +303,27 @@ fn a_status_with_more_than_there_is_room_for() {
 #[test]
 fn what_a_command_printed_and_what_was_refused() {
     picture("printed", |player| {
-        let text = "id          task                      cost\ns_4k2q      台帳を調べる              $0.42\n  run wf_1  6 subtasks: 5 done, 1 failed";
-        player.told(Told::Text { title: "/runs".into(), text: text.into() });
-        player.told(Told::Refused("the model \"clude\" is not known\n/model lists those that are".into()));
+        let text = "id          task                      cost\ns_4k2q      台帳を調べる              $0.42\n  run \
+            wf_1  6 subtasks: 5 done, 1 failed";
+        player.told(ScreenUpdate::Text { title: "/runs".into(), text: text.into() });
+        player.told(ScreenUpdate::Refused(
+            "the model \"clude\" is not known\n/model lists those that are".into(),
+        ));
     });
 }
 
 #[test]
 fn a_session_that_is_taken_up_again() {
     picture("taken_up", |player| {
-        player.told(Told::Note("session s_4k2q goes on".into()));
-        player.told(Told::Afresh);
+        player.told(ScreenUpdate::Note("session s_4k2q goes on".into()));
+        player.told(ScreenUpdate::Afresh);
         player.starts(LEAD, Role::Lead, "lead");
         for number in 1..=4 {
             player.says(&format!("question {number}"));
             player.replies(LEAD, &format!("answer {number}"), &[]);
             player.closes(LEAD, &format!("answer {number}"));
         }
-        player.told(Told::CaughtUp);
-        player.told(Told::Facts(Box::new(facts())));
+        player.told(ScreenUpdate::CaughtUp);
+        player.told(ScreenUpdate::Facts(Box::new(facts())));
     });
 }

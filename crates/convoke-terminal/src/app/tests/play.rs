@@ -1,4 +1,4 @@
-//! Somebody in front of a session: events are played to it, keys are pressed, and what stands on the terminal is read.
+//! A person in front of a session: plays events, presses keys and reads what stands on the terminal.
 
 use std::collections::HashMap;
 
@@ -9,16 +9,16 @@ use ratatui::text::Line;
 use serde_json::{Value, json};
 
 use convoke_kernel::{
-    AgentId, AgentSpec, AgentStarted, Event, ExchangeClosed, ExchangeOpened, Kept, ModelCalled, ModelReplied, Outcome,
-    Purpose, Reply, Role, Segment, SessionId, StopReason, ToolCall, ToolFinished, ToolResult, ToolStarted, Usage,
+    AgentId, AgentSpec, AgentStarted, Event, ExchangeClosed, ExchangeOpened, Kept, ModelCalled, ModelReplied,
+    Outcome, Piece, Purpose, Reply, Role, Segment, SessionId, StopReason, ToolCall, ToolFinished, ToolResult,
+    ToolStarted, Usage,
 };
+use convoke_view::{SessionEvent, sample};
 
 use crate::app::{Act, App};
-use crate::ask::Ask;
-use crate::heard::{Heard, Piece};
-use crate::sample;
+use crate::screen_update::{About, Asking, Facts, ScreenUpdate};
 use crate::text::{Theme, text_columns};
-use crate::told::{About, Asking, Facts, Told};
+use crate::user_action::UserAction;
 
 pub(super) const SIZES: [(u16, u16); 3] = [(80, 24), (200, 60), (40, 10)];
 /// The lead among the agents.
@@ -51,7 +51,15 @@ pub(super) fn facts() -> Facts {
 
 pub(super) fn asking(id: u64, wanted: &str, about: About) -> Asking {
     let why = "no rule allows this command".to_owned();
-    Asking { id, agent: None, who: "agent \"tidy\"".into(), wanted: wanted.into(), why, details: Vec::new(), about }
+    Asking {
+        id,
+        agent: None,
+        who: "agent \"tidy\"".into(),
+        wanted: wanted.into(),
+        why,
+        details: Vec::new(),
+        about,
+    }
 }
 
 pub(super) fn call(id: u64, command: &str) -> Asking {
@@ -68,37 +76,38 @@ impl Player {
     pub(super) fn at(size: (u16, u16)) -> Self {
         let app = App::new(Theme { colour: false }, vec!["an earlier message".into()]);
         let mut player = Self { app, size, printed: Vec::new(), seqs: HashMap::new(), now: 1_000_000 };
-        player.told(Told::Facts(Box::new(facts())));
+        player.told(ScreenUpdate::Facts(Box::new(facts())));
         player
     }
 
     /// In front of a session whose lead is at work on what was said.
     pub(super) fn at_work(size: (u16, u16), said: &str) -> Self {
         let mut player = Self::at(size);
-        player.told(Told::Working(true));
+        player.told(ScreenUpdate::Working(true));
         player.starts(LEAD, Role::Lead, "lead");
         player.says(said);
         player
     }
 
-    pub(super) fn told(&mut self, told: Told) {
+    pub(super) fn told(&mut self, told: ScreenUpdate) {
         self.app.told(told);
     }
 
     pub(super) fn asks(&mut self, asking: Asking) {
-        self.told(Told::Asked(Box::new(asking)));
+        self.told(ScreenUpdate::Asked(Box::new(asking)));
     }
 
     pub(super) fn hears(&mut self, agent: u8, event: impl Into<Event>) {
         let seq = self.seqs.entry(agent).or_default();
         *seq += 1;
         self.now += 1_000;
-        let heard = Heard::Agent { agent: id(agent), seq: *seq, at: self.now, event: Box::new(event.into()) };
+        let heard =
+            SessionEvent::Agent { agent: id(agent), seq: *seq, at: self.now, event: Box::new(event.into()) };
         self.app.hear(&heard);
     }
 
     pub(super) fn live(&mut self, piece: Piece) {
-        self.app.hear(&Heard::Live { agent: id(LEAD), piece });
+        self.app.hear(&SessionEvent::Live { agent: id(LEAD), piece });
     }
 
     pub(super) fn starts(&mut self, agent: u8, role: Role, label: &str) {
@@ -146,14 +155,20 @@ impl Player {
             calls: calls.iter().enumerate().map(call).collect(),
             stop: StopReason::EndTurn,
             stop_detail: None,
-            usage: Usage { input_tokens: 700, cache_read_tokens: 6_200, output_tokens: 100, ..Usage::default() },
+            usage: Usage {
+                input_tokens: 700,
+                cache_read_tokens: 6_200,
+                output_tokens: 100,
+                ..Usage::default()
+            },
             cost_nano: Some(14_000_000),
             model: "m".into(),
             request_id: None,
         };
         self.hears(agent, ModelReplied { call: 1, reply, kept: Kept::Yes });
         for (number, (name, input)) in calls.iter().enumerate() {
-            let (id, input) = (format!("t{number}"), Segment::encode(input));
+            let id = format!("t{number}");
+            let input = Segment::encode(input);
             self.hears(agent, ToolStarted { id, name: (*name).into(), input });
         }
     }
@@ -184,13 +199,13 @@ impl Player {
     }
 
     /// Presses a key, says what is wanted, and looks.
-    pub(super) fn key(&mut self, code: KeyCode) -> Vec<Ask> {
+    pub(super) fn key(&mut self, code: KeyCode) -> Vec<UserAction> {
         let acts = self.press(code, KeyModifiers::NONE);
         self.look();
         asks(acts)
     }
 
-    pub(super) fn ctrl(&mut self, c: char) -> Vec<Ask> {
+    pub(super) fn ctrl(&mut self, c: char) -> Vec<UserAction> {
         let acts = self.press(KeyCode::Char(c), KeyModifiers::CONTROL);
         self.look();
         asks(acts)
@@ -208,7 +223,8 @@ impl Player {
         self.printed.extend(text(&rows));
         let region = self.app.region(self.size, self.now);
         let rows = text(&region.lines);
-        let (columns, most) = (usize::from(self.size.0), usize::from(self.size.1));
+        let columns = usize::from(self.size.0);
+        let most = usize::from(self.size.1);
         assert!(rows.len() <= most, "{} rows of {most}: {rows:#?}", rows.len());
         for row in rows.iter().chain(&self.printed) {
             assert!(text_columns(row) < columns, "{row:?} is wider than {columns}");
@@ -224,7 +240,8 @@ impl Player {
     /// The picture as text: what was printed, a line, the region, and where the cursor stands in it.
     pub(super) fn picture(&mut self) -> String {
         let (rows, (column, row)) = self.look();
-        let (printed, region) = (self.printed.join("\n"), rows.join("\n"));
+        let printed = self.printed.join("\n");
+        let region = rows.join("\n");
         format!("{printed}\n~~~~\n{region}\n~~~~ cursor in column {column} of row {row}\n")
     }
 
@@ -249,8 +266,8 @@ impl Player {
     }
 }
 
-pub(super) fn asks(acts: Vec<Act>) -> Vec<Ask> {
-    let ask = |act| if let Act::Ask(ask) = act { Some(ask) } else { None };
+pub(super) fn asks(acts: Vec<Act>) -> Vec<UserAction> {
+    let ask = |act| if let Act::Send(ask) = act { Some(ask) } else { None };
     acts.into_iter().filter_map(ask).collect()
 }
 

@@ -1,14 +1,13 @@
-//! Nothing from outside reaches the terminal raw: whatever stands in a text, no row and no cell holds a character that a terminal obeys or
-//! that turns the direction of writing around.
+//! Nothing from outside reaches the terminal raw: whatever stands in a text, no row and no cell holds a
+//! character that a terminal obeys or that turns the direction of writing around.
 
 use crossterm::event::{KeyCode, KeyModifiers};
 use serde_json::json;
 
-use convoke_kernel::{Role, ToolFinished, ToolResult};
+use convoke_kernel::{Piece, Role, ToolFinished, ToolResult};
 
 use super::play::{LEAD, Player, facts, id};
-use crate::heard::Piece;
-use crate::told::{About, Asking, Candidate, Facts, Told};
+use crate::screen_update::{About, Asking, Candidate, Facts, ScreenUpdate};
 
 /// Every control character, and every mark that reorders or hides.
 fn nasty() -> Vec<char> {
@@ -43,13 +42,13 @@ fn fleet_seen(player: &mut Player, all: bool) {
 fn play(text: &str, size: (u16, u16)) {
     let all = |name: &str| format!("{name} {text} {text}x");
     let mut player = Player::at(size);
-    player.told(Told::Facts(Box::new(Facts {
+    player.told(ScreenUpdate::Facts(Box::new(Facts {
         dir: all("dir"),
         model: all("model"),
         effort: Some(all("effort")),
         ..facts()
     })));
-    player.told(Told::Working(true));
+    player.told(ScreenUpdate::Working(true));
     player.starts(LEAD, Role::Lead, "lead");
     player.says(&all("said"));
     player.replies(
@@ -65,15 +64,18 @@ fn play(text: &str, size: (u16, u16)) {
     player.replies(2, &all("worker"), &[("bash", json!({"command": all("command")}))]);
     player.live(Piece::Text(all("live")));
     player.live(Piece::Tool { name: all("tool") });
-    player.told(Told::Note(all("note")));
-    player.told(Told::Refused(all("refused")));
-    player.told(Told::Text { title: all("title"), text: all("text") });
+    player.told(ScreenUpdate::Note(all("note")));
+    player.told(ScreenUpdate::Refused(all("refused")));
+    player.told(ScreenUpdate::Text { title: all("title"), text: all("text") });
     player.app.paste(&all("queued"));
     player.press(KeyCode::Enter, KeyModifiers::NONE);
     player.app.paste("@s");
     player.press(KeyCode::Tab, KeyModifiers::NONE);
     let candidate = |name: &str| Candidate { text: all(name), about: all("about") };
-    player.told(Told::Offers { word: "@s".into(), candidates: vec![candidate("one"), candidate("two")] });
+    player.told(ScreenUpdate::Offers {
+        word: "@s".into(),
+        candidates: vec![candidate("one"), candidate("two")],
+    });
     let seen = |player: &mut Player, what: &str| {
         // Not the helper that reads it for people: every span of every row, as it would be drawn.
         let mut rows = player.app.printed(usize::from(player.size.0) - 1);
@@ -87,28 +89,41 @@ fn play(text: &str, size: (u16, u16)) {
     seen(&mut player, "the session");
     player.app.paste(&format!("{text}{}", all("draft").repeat(20)));
     seen(&mut player, "what is written");
-    for (number, about) in
-        [About::Call { always: Some(all("always")) }, About::Workflow, About::Checkpoint].into_iter().enumerate()
+    for (number, about) in [About::Call { always: Some(all("always")) }, About::Workflow, About::Checkpoint]
+        .into_iter()
+        .enumerate()
     {
         let details = vec![all("detail")];
-        let (who, why) = (all("who"), all("why"));
+        let who = all("who");
+        let why = all("why");
         for wanted in [format!("run: {text}{}", all("wanted")), all("wanted")] {
             let (id, about, agent) = (number as u64, about.clone(), Some(id(2)));
-            let (who, why, details) = (who.clone(), why.clone(), details.clone());
-            player.told(Told::Asked(Box::new(Asking { id, agent, who, wanted, why, details, about })));
+            let who = who.clone();
+            let why = why.clone();
+            let details = details.clone();
+            player.told(ScreenUpdate::Asked(Box::new(Asking {
+                id,
+                agent,
+                who,
+                wanted,
+                why,
+                details,
+                about,
+            })));
             seen(&mut player, "a question");
             player.app.paste(&all("answer"));
             seen(&mut player, "an answer");
         }
         fleet_seen(&mut player, number == 0);
-        player.told(Told::Withdrawn(number as u64));
+        player.told(ScreenUpdate::Withdrawn(number as u64));
     }
     seen(&mut player, "in the end");
 }
 
 #[test]
 fn whatever_a_model_a_file_name_or_a_command_holds_nothing_is_obeyed() {
-    let (nasty, sizes) = (nasty(), [(80, 24), (40, 10)]);
+    let nasty = nasty();
+    let sizes = [(80, 24), (40, 10)];
     for (chars, size) in nasty.chunks(4).zip(sizes.into_iter().cycle()) {
         let [apart, together] =
             ["a", ""].map(|between| chars.iter().map(|c| format!("{between}{c}")).collect::<String>());

@@ -1,5 +1,5 @@
-//! Tables: columns as wide as they need to be, narrower ones where there is not enough room, and where there is far too little, one cell
-//! below the other. Every cell is drawn whole.
+//! Tables: columns as wide as they need to be, narrower ones where there is not enough room, and where there
+//! is far too little, one cell below the other. Every cell is drawn whole.
 
 use pulldown_cmark::Alignment;
 use ratatui::text::{Line, Span};
@@ -52,7 +52,11 @@ impl Table {
     /// The columns that the widest line of any cell of a column takes.
     fn natural(&self, column: usize) -> usize {
         let cells = self.rows.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| text_of(cell).split('\n').map(text_columns).max().unwrap_or(0)).max().unwrap_or(0).max(1)
+        cells
+            .map(|cell| text_of(cell).split('\n').map(text_columns).max().unwrap_or(0))
+            .max()
+            .unwrap_or(0)
+            .max(1)
     }
 
     fn side_by_side(&self, widths: &[usize], theme: Theme) -> Vec<Line<'static>> {
@@ -60,8 +64,10 @@ impl Table {
         let mut lines = Vec::new();
         for (number, row) in self.rows.iter().enumerate() {
             let empty = Vec::new();
-            let cells =
-                widths.iter().enumerate().map(|(column, width)| flow(row.get(column).unwrap_or(&empty), *width));
+            let cells = widths
+                .iter()
+                .enumerate()
+                .map(|(column, width)| flow(row.get(column).unwrap_or(&empty), *width));
             let cells: Vec<Vec<Line<'static>>> = cells.collect();
             let height = cells.iter().map(Vec::len).max().unwrap_or(0);
             for at in 0..height {
@@ -71,7 +77,8 @@ impl Table {
                         spans.push(Span::styled(" │ ", dim));
                     }
                     let said = cell.get(at).map(|line| line.spans.clone()).unwrap_or_default();
-                    let blank = width.saturating_sub(said.iter().map(|span| text_columns(&span.content)).sum());
+                    let blank =
+                        width.saturating_sub(said.iter().map(|span| text_columns(&span.content)).sum());
                     let before = match self.alignments.get(column) {
                         Some(Alignment::Right) => blank,
                         Some(Alignment::Center) => blank / 2,
@@ -96,7 +103,8 @@ impl Table {
 
     fn one_below_the_other(&self, width: usize, theme: Theme) -> Vec<Line<'static>> {
         let Some((head, body)) = self.rows.split_first() else { return Vec::new() };
-        let (none, indent) = (Span::raw(""), Span::raw("  "));
+        let none = Span::raw("");
+        let indent = Span::raw("  ");
         let mut lines = Vec::new();
         if body.is_empty() {
             lines.extend(head.iter().flat_map(|cell| hung(cell, width, &none, &indent)));
@@ -120,8 +128,8 @@ fn text_of(cell: &Cell) -> String {
     cell.iter().map(|span| span.content.as_ref()).collect()
 }
 
-/// How wide the columns are in this much room: as wide as they need to be, or the widest of them equally less. `None` if that leaves
-/// too little to read.
+/// How wide the columns are in this much room: as wide as they need to be, or the widest of them equally
+/// less. `None` if that leaves too little to read.
 fn fitted(natural: &[usize], room: usize) -> Option<Vec<usize>> {
     if natural.iter().sum::<usize>() <= room {
         return Some(natural.to_vec());

@@ -17,7 +17,11 @@ fn check(text: &str, width: usize, expected: &[&str]) {
 
 #[test]
 fn headings_paragraphs_and_rules_stand_apart() {
-    check("# One\ntwo three\nfour\n\n---\nfive", 9, &["One", "", "two three", "four", "", "─────────", "", "five"]);
+    check(
+        "# One\ntwo three\nfour\n\n---\nfive",
+        9,
+        &["One", "", "two three", "four", "", "─────────", "", "five"],
+    );
     check("one  \ntwo\\\nthree", 20, &["one", "two", "three"]);
     check("", 20, &[]);
 }
@@ -25,7 +29,11 @@ fn headings_paragraphs_and_rules_stand_apart() {
 #[test]
 fn lists_are_nested_and_their_rows_hang() {
     let text = "Text:\n- one two three\n  - deeper\n- [x] done\n- [ ] open\n\nend";
-    check(text, 12, &["Text:", "", "- one two", "  three", "  - deeper", "- [x] done", "- [ ] open", "", "end"]);
+    check(
+        text,
+        12,
+        &["Text:", "", "- one two", "  three", "  - deeper", "- [x] done", "- [ ] open", "", "end"],
+    );
     check("9. a\n10. b\n    - c", 20, &["9. a", "10. b", "    - c"]);
     check("- a\n\n- b", 20, &["- a", "", "- b"]);
     check("-\n- b", 20, &["- ", "- b"]);
@@ -33,12 +41,20 @@ fn lists_are_nested_and_their_rows_hang() {
 
 #[test]
 fn quotes_have_a_bar_and_can_hold_anything() {
-    check("> one\n>\n> - two\n>> three\n\nfour", 20, &["│ one", "│", "│ - two", "│", "│ │ three", "", "four"]);
+    check(
+        "> one\n>\n> - two\n>> three\n\nfour",
+        20,
+        &["│ one", "│", "│ - two", "│", "│ │ three", "", "four"],
+    );
 }
 
 #[test]
 fn code_is_indented_and_named_and_keeps_its_blanks() {
-    check("```rust\nfn a() {\n    b();\n}\n```\nend", 20, &["  ── rust", "  fn a() {", "      b();", "  }", "", "end"]);
+    check(
+        "```rust\nfn a() {\n    b();\n}\n```\nend",
+        20,
+        &["  ── rust", "  fn a() {", "      b();", "  }", "", "end"],
+    );
     check("    indented\n", 20, &["  indented"]);
     check("```\nabcdefghij\n```", 8, &["  abcdef", "  ghij"]);
 }
@@ -68,7 +84,11 @@ fn words_are_marked_and_links_say_where_they_lead() {
 #[test]
 fn tables_fit_their_columns_and_fall_apart_only_where_they_must() {
     let table = "| name | what it does |\n|:--|--:|\n| a | one two three |\n| 漢字 | x |";
-    check(table, 40, &["name │  what it does", "─────┼──────────────", "a    │ one two three", "漢字 │             x"]);
+    check(
+        table,
+        40,
+        &["name │  what it does", "─────┼──────────────", "a    │ one two three", "漢字 │             x"],
+    );
     check(
         table,
         16,
@@ -90,7 +110,8 @@ fn tables_fit_their_columns_and_fall_apart_only_where_they_must() {
 
 #[test]
 fn nothing_is_obeyed_however_it_is_spelled() {
-    let nasty = "\u{1b}[2J &#27;[31m &#x9b;1m &#x202e;abc `\u{7}` [\u{1b}]8;;](http://&#27;) &#13;x\n\n```&#27;\n\u{1b}[0m&#27;\n```\n<b \u{1b}>\n";
+    let nasty = "\u{1b}[2J &#27;[31m &#x9b;1m &#x202e;abc `\u{7}` [\u{1b}]8;;](http://&#27;) \
+        &#13;x\n\n```&#27;\n\u{1b}[0m&#27;\n```\n<b \u{1b}>\n";
     for width in [1, 10, 80] {
         for row in rows(nasty, width) {
             assert!(!row.contains(|c: char| c.is_control() || c == '\u{202e}'), "{row:?}");
@@ -103,11 +124,16 @@ fn nothing_is_obeyed_however_it_is_spelled() {
 fn no_row_is_wider_than_it_may_be() {
     let corpus = [
         include_str!("../markdown.rs"),
-        "# 見出し\n\n漢字漢字漢字漢字。漢字 mixed with words 👨\u{200d}👩\u{200d}👧 and 🇩🇪🇫🇷, e\u{301}e\u{301}\n\n> > > deep quote with words\n",
-        "- a\n  - b\n    - c\n      - d\n        - e\n          1000000. a long item with words and verylongwordsthatmustbebrokensomewhere\n",
-        "| 漢字 | b | c | d | e |\n|--|:-:|--:|--|--|\n| words in a cell | 👨\u{200d}👩\u{200d}👧 | 1 | `code` | **b** *i* [x](http://example.invalid/y) |\n|||\n",
-        "```python\ndef f(x):\n    return '漢字漢字漢字' + \"👍🏽👍🏽\"  # comment that goes on and on\n```\n~~~\nunclosed",
-        "&nbsp;&#0;\u{0}<script>\n</script>\n\n***\n1) x\n\n   y\n\n\tcode\n\n[ref]: http://x\n[ref] ![]() [](x)",
+        "# 見出し\n\n漢字漢字漢字漢字。漢字 mixed with words 👨\u{200d}👩\u{200d}👧 and 🇩🇪🇫🇷, e\u{301}e\u{301}\n\n> > > deep \
+            quote with words\n",
+        "- a\n  - b\n    - c\n      - d\n        - e\n          1000000. a long item with words and \
+            verylongwordsthatmustbebrokensomewhere\n",
+        "| 漢字 | b | c | d | e |\n|--|:-:|--:|--|--|\n| words in a cell | 👨\u{200d}👩\u{200d}👧 | 1 | `code` | \
+            **b** *i* [x](http://example.invalid/y) |\n|||\n",
+        "```python\ndef f(x):\n    return '漢字漢字漢字' + \"👍🏽👍🏽\"  # comment that goes on and \
+            on\n```\n~~~\nunclosed",
+        "&nbsp;&#0;\u{0}<script>\n</script>\n\n***\n1) x\n\n   y\n\n\tcode\n\n[ref]: http://x\n[ref] ![]() \
+            [](x)",
     ];
     // A small generator of our own, so that a failure can be had again.
     let mut state = 7_u64;
@@ -116,9 +142,11 @@ fn no_row_is_wider_than_it_may_be() {
         (state >> 33) % most
     };
     for text in corpus {
-        let widths: Vec<usize> = (0..12).map(|_| 10 + random(190) as usize).chain([1, 2, 3, 5, 10, 200]).collect();
+        let widths: Vec<usize> =
+            (0..12).map(|_| 10 + random(190) as usize).chain([1, 2, 3, 5, 10, 200]).collect();
         // The whole text, and as it stands somewhere in the middle of being written.
-        let half = text.char_indices().nth(random(text.chars().count() as u64) as usize).map_or(0, |(at, _)| at);
+        let half =
+            text.char_indices().nth(random(text.chars().count() as u64) as usize).map_or(0, |(at, _)| at);
         for (width, text) in widths.into_iter().flat_map(|width| [(width, text), (width, &text[..half])]) {
             // Colours take long and change no width; without a language there are none.
             let text = text.replace("```python", "```");
@@ -139,4 +167,24 @@ fn any_nesting_at_any_width_is_drawn() {
             assert!(widest.unwrap_or(0) <= width, "{mark:?} at {width}");
         }
     }
+}
+
+#[test]
+fn for_a_terminal_that_is_only_written_to_it_is_lines_with_no_word_broken_and_nothing_obeyed() {
+    let text = "# Head\n\nSome *words* about `src/main.rs` and \u{1b}[2Jmore of them, &#27;[2J too.\n\n- one \
+        item of several words\n";
+    for width in 12..100 {
+        let plain = rendered(text, width, false);
+        assert!(!plain.contains(|c: char| c.is_control() && c != '\n'), "{plain:?}");
+        assert!(plain.lines().all(|line| text_columns(line) <= width), "{plain}");
+        let words: Vec<&str> = plain.split_whitespace().collect();
+        for word in ["Some", "words", "about", "several", "item"] {
+            assert!(words.contains(&word), "{word} at {width}: {plain}");
+        }
+    }
+    let coloured = rendered(text, 80, true);
+    assert!(
+        coloured.contains("\u{1b}[0;1;4mHead\u{1b}[0m\n") && !coloured.contains("\u{1b}[2J"),
+        "{coloured:?}"
+    );
 }

@@ -1,14 +1,14 @@
-//! Nobody says yes to what was not seen, and nobody answers one question for another.
+//! A question is agreed to only after all of it was seen, and an answer never goes to another question.
 
 use crossterm::event::KeyCode;
 
 use super::sample::{Person, asking};
-use crate::ask::{Answer, Ask};
-use crate::told::About;
+use crate::screen_update::About;
+use crate::user_action::{Answer, UserAction};
 use crate::view::{Did, Pane};
 
 fn answered(question: u64, answer: Answer) -> Did {
-    Did::Wants(Ask::Answer { question, answer })
+    Did::Wants(UserAction::Answer { question, answer })
 }
 
 fn call() -> About {

@@ -3,10 +3,10 @@
 use crossterm::event::{KeyCode, KeyModifiers};
 
 use convoke_kernel::{Event, ExchangeStopped, TaskId};
+use convoke_view::{AgentState, FilePosition, Fleet};
 
 use super::sample::{Person, agent, agent_id, agents, findings, letters, run_id, runs, tasks};
-use crate::ask::{Ask, Place};
-use crate::fleet::{AgentState, Fleet};
+use crate::user_action::UserAction;
 use crate::view::{Did, Pane};
 
 fn stopped(by: &str) -> Event {
@@ -19,7 +19,7 @@ fn one_drills_from_a_run_to_an_agent_to_its_turns_to_an_output_and_back() {
     assert_eq!(person.types("g"), Did::Changed);
     person.sees("6 subtasks");
     person.sees_not("scout");
-    assert_eq!(person.press(KeyCode::Enter), Did::Wants(Ask::Open(agent_id(2))));
+    assert_eq!(person.press(KeyCode::Enter), Did::Wants(UserAction::Open(agent_id(2))));
     person.sees("reading…");
     person.reads();
     person.sees("turn 2");
@@ -51,18 +51,20 @@ fn an_agent_that_was_read_is_not_asked_for_again() {
 #[test]
 fn a_large_screen_reads_the_chosen_agent_by_itself_and_one_at_a_time() {
     let mut person = Person::at(200, 60);
-    assert_eq!(person.wants(), Some(Ask::Open(agent_id(1))));
+    assert_eq!(person.wants(), Some(UserAction::Open(agent_id(1))));
     assert_eq!(person.wants(), None, "it is being read");
     person.reads();
     person.sees("turn 2");
-    assert_eq!(person.types("j"), Did::Wants(Ask::Open(agent_id(2))));
+    assert_eq!(person.types("j"), Did::Wants(UserAction::Open(agent_id(2))));
     assert_eq!(Person::at(80, 24).wants(), None, "a small one has no room for it");
 }
 
 #[test]
 fn every_list_has_its_number_and_tab_goes_through_them() {
     let mut person = Person::at(80, 24);
-    for (key, title) in [("2", "[2 Tasks 5]"), ("3", "[3 Mail 2]"), ("4", "[4 Findings 3]"), ("5", "[5 Questions 1]")] {
+    for (key, title) in
+        [("2", "[2 Tasks 5]"), ("3", "[3 Mail 2]"), ("4", "[4 Findings 3]"), ("5", "[5 Questions 1]")]
+    {
         person.types(key);
         person.sees(title);
     }
@@ -89,8 +91,9 @@ fn the_choice_stays_on_its_row_when_rows_move() {
 #[test]
 fn a_list_longer_than_the_screen_is_scrolled_by_the_choice() {
     let mut person = Person::at(40, 10);
-    let rows =
-        (0..200).map(|number| agent(number, &format!("number {number}"), "working", AgentState::Running)).collect();
+    let rows = (0..200)
+        .map(|number| agent(number, &format!("number {number}"), "working", AgentState::Running))
+        .collect();
     person.fleet = Fleet::of_rows(rows, Vec::new(), Vec::new(), Vec::new(), Vec::new());
     person.press(KeyCode::End);
     assert!(person.chosen().contains("number 199"));
@@ -214,7 +217,7 @@ fn an_agent_is_stopped_only_after_a_yes() {
     person.types("s");
     assert_eq!(person.press(KeyCode::Enter), Did::Changed);
     person.types("s");
-    assert_eq!(person.types("y"), Did::Wants(Ask::StopAgent(agent_id(2))));
+    assert_eq!(person.types("y"), Did::Wants(UserAction::StopAgent(agent_id(2))));
     person.types("jjjj");
     person.types("s");
     person.sees("is not at work: it is done");
@@ -226,15 +229,15 @@ fn what_failed_is_tried_again() {
     person.types("r");
     person.sees("only what failed or was stopped is tried again");
     person.types("jjj");
-    assert_eq!(person.types("r"), Did::Wants(Ask::RetryAgent(agent_id(4))));
+    assert_eq!(person.types("r"), Did::Wants(UserAction::RetryAgent(agent_id(4))));
     person.types("R");
     person.sees("try again what failed in \"6 subtasks\"? y/n");
-    assert_eq!(person.types("y"), Did::Wants(Ask::RetryRun(run_id(1))));
+    assert_eq!(person.types("y"), Did::Wants(UserAction::RetryRun(run_id(1))));
     person.types("2");
     person.types("r");
     person.sees("This task is claimed");
     person.types("jjj");
-    assert_eq!(person.types("r"), Did::Wants(Ask::RetryTask(TaskId::from_bits([4; 10]))));
+    assert_eq!(person.types("r"), Did::Wants(UserAction::RetryTask(TaskId::from_bits([4; 10]))));
 }
 
 #[test]
@@ -248,7 +251,7 @@ fn a_message_goes_to_those_who_read_mail() {
     person.view.paste(" here\nand there");
     person.sees("look here⏎and there");
     let text = "look here\nand there".to_owned();
-    assert_eq!(person.press(KeyCode::Enter), Did::Wants(Ask::Message { to: agent_id(1), text }));
+    assert_eq!(person.press(KeyCode::Enter), Did::Wants(UserAction::Message { to: agent_id(1), text }));
     person.types("m");
     assert_eq!(person.press(KeyCode::Enter), Did::Changed);
     person.sees("nothing is sent");
@@ -284,7 +287,9 @@ fn an_output_that_grows_is_seen_to_its_end_by_who_stands_there() {
 
 #[test]
 fn a_place_is_opened_at_its_line_and_of_several_one_is_chosen() {
-    let place = |path: &str, line| Did::Wants(Ask::Edit(Place { path: path.to_owned(), line: Some(line) }));
+    let place = |path: &str, line| {
+        Did::Wants(UserAction::Edit(FilePosition { path: path.to_owned(), line: Some(line) }))
+    };
     let mut person = Person::at(120, 24);
     person.types("4");
     person.types("o");

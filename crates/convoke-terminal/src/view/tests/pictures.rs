@@ -2,12 +2,13 @@
 
 use crossterm::event::KeyCode;
 
+use convoke_view::Fleet;
+
 use super::sample::{Person, text};
-use crate::fleet::Fleet;
 
 const SIZES: [(u16, u16); 3] = [(80, 24), (200, 60), (40, 10)];
 
-/// Leads somebody somewhere at each size, and keeps what is seen there.
+/// Plays `lead` to a person at each size, and keeps what is then seen.
 #[track_caller]
 fn picture(name: &str, lead: impl Fn(&mut Person)) {
     for (width, height) in SIZES {

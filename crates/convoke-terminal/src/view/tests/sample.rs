@@ -1,25 +1,25 @@
-//! A fleet with some of everything, and somebody at the keys who sees what is drawn.
+//! A fleet with some of everything, and a person at the keys who sees what is drawn.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::buffer::{Buffer, CellWidth};
 use ratatui::layout::Rect;
 
 use convoke_kernel::{
-    AgentId, AgentsAdmitted, Amount, AttemptSettled, Caps, EnvelopeGranted, Ledger, LedgerEvent, MessageId, Role,
-    RunId, SessionId, Severity, TaskId,
+    AgentId, AgentsAdmitted, Amount, AttemptSettled, BudgetGranted, Caps, Ledger, LedgerEvent, MessageId,
+    Role, RunId, SessionId, Severity, TaskId,
+};
+use convoke_view::{
+    AgentRow, AgentState, Entry, EntryKind, FilePosition, FindingRow, Fleet, LetterRow, Page, RunRow,
+    TaskRow, VerdictWord,
 };
 
-use crate::ask::Place;
-use crate::fleet::{
-    AgentRow, AgentState, Entry, EntryKind, FindingRow, Fleet, LetterRow, Page, RunRow, TaskRow, VerdictWord,
-};
+use crate::screen_update::{About, Asking, Facts};
 use crate::text::Theme;
-use crate::told::{About, Asking, Facts};
 use crate::view::{Did, FleetView, Pane, Seen};
 
 pub(super) const NOW: u64 = 1_000_000;
 
-/// Somebody who looks at a fleet.
+/// A person who looks at a fleet.
 pub(super) struct Person {
     pub(super) view: FleetView,
     pub(super) fleet: Fleet,
@@ -57,7 +57,9 @@ impl Person {
         let area = Rect::new(0, 0, self.size.0, self.size.1);
         let mut buffer = Buffer::empty(area);
         let theme = Theme { colour: self.colour };
-        let (fleet, facts, questions) = (&self.fleet, &self.facts, &self.questions);
+        let fleet = &self.fleet;
+        let facts = &self.facts;
+        let questions = &self.questions;
         self.cursor = self.view.draw(&Seen { fleet, facts, questions, now: NOW, theme }, area, &mut buffer);
         buffer
     }
@@ -74,7 +76,9 @@ impl Person {
 
     pub(super) fn press_with(&mut self, code: KeyCode, modifiers: KeyModifiers) -> Did {
         let theme = Theme { colour: self.colour };
-        let (fleet, facts, questions) = (&self.fleet, &self.facts, &self.questions);
+        let fleet = &self.fleet;
+        let facts = &self.facts;
+        let questions = &self.questions;
         let seen = Seen { fleet, facts, questions, now: NOW, theme };
         let did = self.view.key(KeyEvent::new(code, modifiers), &seen);
         self.look();
@@ -87,7 +91,7 @@ impl Person {
     }
 
     /// What should be read for the picture.
-    pub(super) fn wants(&mut self) -> Option<crate::ask::Ask> {
+    pub(super) fn wants(&mut self) -> Option<crate::user_action::UserAction> {
         self.look();
         self.view.wants()
     }
@@ -126,7 +130,8 @@ pub(super) fn text(buffer: &Buffer) -> String {
     let area = buffer.area;
     let mut rows = Vec::new();
     for y in area.top()..area.bottom() {
-        let (mut row, mut x) = (String::new(), area.left());
+        let mut row = String::new();
+        let mut x = area.left();
         while x < area.right() {
             let cell = &buffer[(x, y)];
             row.push_str(cell.symbol());
@@ -265,7 +270,10 @@ pub(super) fn findings() -> Vec<FindingRow> {
         claim: claim.to_owned(),
         evidence: "line 41: let _ = send(letter);\nThe result is dropped.".to_owned(),
         reason: "Two of two verifiers saw the same line.".to_owned(),
-        places: places.iter().map(|(path, line)| Place { path: (*path).to_owned(), line: Some(*line) }).collect(),
+        places: places
+            .iter()
+            .map(|(path, line)| FilePosition { path: (*path).to_owned(), line: Some(*line) })
+            .collect(),
     };
     vec![
         finding(
@@ -317,7 +325,7 @@ pub(super) fn page(agent: AgentId) -> Page {
         is_bad: came_to.starts_with("exit 1"),
         body: body.to_owned(),
         place: (kind == EntryKind::Call && title.starts_with("edit"))
-            .then(|| Place { path: "src/letters.rs".to_owned(), line: Some(41) }),
+            .then(|| FilePosition { path: "src/letters.rs".to_owned(), line: Some(41) }),
     };
     let output: String = (1..=60).map(|number| format!("test part_{number} ... ok\n")).collect();
     let output = format!("$ cargo test\n{output}test the_last_of_all ... FAILED\n試験が一つ失敗しました\n");
@@ -347,7 +355,13 @@ pub(super) fn page(agent: AgentId) -> Page {
         entry(2, EntryKind::Call, "$ cargo test", "exit 101 · 12 s · 63 lines", &output),
         entry(2, EntryKind::Call, "edit src/letters.rs", "2 lines changed", "- let _ = send();\n+ send()?;"),
         entry(3, EntryKind::Mail, "mail from lead", "", "Look at the ledger first."),
-        entry(3, EntryKind::Failure, "the model is overloaded; asked again in 4 s", "", "529 overloaded_error"),
+        entry(
+            3,
+            EntryKind::Failure,
+            "the model is overloaded; asked again in 4 s",
+            "",
+            "529 overloaded_error",
+        ),
         entry(4, EntryKind::Call, "$ cargo test --workspace", "", "$ cargo test --workspace"),
     ];
     page
@@ -358,7 +372,7 @@ fn ledger() -> Ledger {
     let caps = Caps { agents: Some(50), tokens: None, nano: Some(5_000_000_000), ms: None };
     let spent = Amount { tokens: 190_900, nano: 421_000_000 };
     let events = [
-        LedgerEvent::EnvelopeGranted(EnvelopeGranted { caps, by: "person".to_owned() }),
+        LedgerEvent::BudgetGranted(BudgetGranted { caps, by: "person".to_owned() }),
         LedgerEvent::AgentsAdmitted(AgentsAdmitted { run: "wf".to_owned(), count: 12 }),
         LedgerEvent::AttemptSettled(AttemptSettled {
             agent: agent_id(1).to_string(),

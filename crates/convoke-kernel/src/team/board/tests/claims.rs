@@ -21,7 +21,7 @@ fn renew(names: &[&str]) -> BoardEntry {
 
 #[test]
 fn c13_a_claim_writes_down_who_holds_the_task_and_until_when() {
-    let mut desk = Desk::plain(2);
+    let mut desk = TestBoard::plain(2);
     assert_eq!(desk.does(&claim(1, &member("alice"))), ["task_claimed"]);
     assert_eq!(desk.held(1), Some(("alice", 1, 1_100)));
     assert_eq!(desk.task(1).attempts, 1);
@@ -36,21 +36,25 @@ fn c13_a_claim_writes_down_who_holds_the_task_and_until_when() {
 
 #[test]
 fn w31_everything_is_checked_again_by_the_claim_itself() {
-    let mut desk = Desk::plain(3);
+    let mut desk = TestBoard::plain(3);
     // Both looked, and both saw the same.
     assert_eq!(desk.claimable(&member("alice")), desk.claimable(&member("bob")));
     desk.does(&claim(1, &member("alice")));
     desk.refuses(&claim(1, &member("bob")), &[id(1).as_str(), "task 1", "held by alice", "take another"]);
     // One that holds a task is given no second one.
-    desk.refuses(&claim(2, &member("alice")), &["already holds", id(1).as_str(), "finish it or give it back"]);
+    desk.refuses(
+        &claim(2, &member("alice")),
+        &["already holds", id(1).as_str(), "finish it or give it back"],
+    );
     assert!(desk.claimable(&member("alice")).is_empty());
     assert_eq!(desk.claimable(&member("bob")), [2, 3]);
 }
 
 #[test]
 fn w33_nothing_but_a_free_task_can_be_claimed() {
-    let mut desk = Desk::plain(4);
-    let (alice, bob) = (member("alice"), member("bob"));
+    let mut desk = TestBoard::plain(4);
+    let alice = member("alice");
+    let bob = member("bob");
     desk.refuses(&claim(9, &bob), &["no task", id(9).as_str(), "task 1"]);
     desk.does(&claim(1, &alice));
     desk.does(&finish(1, &alice, None, "fine"));
@@ -65,11 +69,15 @@ fn w33_nothing_but_a_free_task_can_be_claimed() {
 
 #[test]
 fn c11_c20_what_waits_for_open_tasks_is_not_claimed_and_finishing_them_frees_it_at_once() {
-    let mut desk = Desk::with([new("one"), new("two"), after("three", &[1, 2])]);
-    let (alice, bob) = (member("alice"), member("bob"));
+    let mut desk = TestBoard::with([new("one"), new("two"), after("three", &[1, 2])]);
+    let alice = member("alice");
+    let bob = member("bob");
     desk.does(&claim(1, &alice));
     assert_eq!(desk.claimable(&bob), [2]);
-    desk.refuses(&claim(3, &bob), &[id(1).as_str(), "held by alice", id(2).as_str(), "pending", "another task"]);
+    desk.refuses(
+        &claim(3, &bob),
+        &[id(1).as_str(), "held by alice", id(2).as_str(), "pending", "another task"],
+    );
     desk.does(&claim(2, &bob));
     desk.does(&finish(2, &bob, None, "two is done"));
     desk.refuses(&claim(3, &bob), &[id(1).as_str()]);
@@ -83,7 +91,7 @@ fn c11_c20_what_waits_for_open_tasks_is_not_claimed_and_finishing_them_frees_it_
 
 #[test]
 fn w37_a_failed_dependency_keeps_a_task_waiting_until_it_is_done_or_no_dependency_any_more() {
-    let mut desk = Desk::with([new("one"), after("two", &[1])]);
+    let mut desk = TestBoard::with([new("one"), after("two", &[1])]);
     desk.does(&cancel(1));
     desk.refuses(&claim(2, &member("alice")), &[id(1).as_str(), "failed"]);
     let without = TaskEdit { remove_blocked_by: vec![id(1)], ..TaskEdit::default() };
@@ -98,13 +106,13 @@ fn c12_w36_tasks_are_offered_by_priority_and_then_in_the_order_they_were_written
     tasks[4] = urgent("soon", 1);
     tasks[7] = urgent("later", -1);
     tasks[10] = urgent("now", 9);
-    let desk = Desk::with(tasks);
+    let desk = TestBoard::with(tasks);
     assert_eq!(desk.claimable(&member("alice")), [11, 5, 1, 2, 3, 4, 6, 7, 9, 10, 12, 8]);
 }
 
 #[test]
 fn w41_a_task_that_wants_a_role_goes_to_nobody_else() {
-    let mut desk = Desk::with([for_role("draw", "Artist"), new("anything")]);
+    let mut desk = TestBoard::with([for_role("draw", "Artist"), new("anything")]);
     desk.refuses(&claim(1, &member("alice")), &["for the role 'Artist'", "alice has the role 'coder'"]);
     desk.refuses(&claim(1, &script("ci")), &["'Artist'"]);
     assert_eq!(desk.claimable(&member("alice")), [2]);
@@ -115,14 +123,14 @@ fn w41_a_task_that_wants_a_role_goes_to_nobody_else() {
 
 #[test]
 fn claiming_what_one_holds_renews_it_and_keeps_its_token() {
-    let mut desk = Desk::plain(1);
+    let mut desk = TestBoard::plain(1);
     let alice = member("alice");
     desk.does(&claim(1, &alice));
     assert!(desk.does(&claim(1, &alice)).is_empty(), "not a moment longer");
     desk.at += 50;
     assert_eq!(desk.does(&claim(1, &alice)), ["task_renewed"]);
     assert_eq!(desk.held(1), Some(("alice", 1, 1_150)));
-    // It ran out, but nobody took it.
+    // It ran out, but no other member took it.
     desk.at = 5_000;
     assert_eq!(desk.does(&claim(1, &alice)), ["task_renewed"]);
     assert_eq!((desk.held(1), desk.task(1).attempts), (Some(("alice", 1, 5_100)), 1));
@@ -130,8 +138,9 @@ fn claiming_what_one_holds_renews_it_and_keeps_its_token() {
 
 #[test]
 fn w35_a_claim_that_ran_out_can_be_taken_over_and_the_late_holder_writes_nothing() {
-    let mut desk = Desk::plain(1);
-    let (alice, bob) = (member("alice"), member("bob"));
+    let mut desk = TestBoard::plain(1);
+    let alice = member("alice");
+    let bob = member("bob");
     desk.does(&claim(1, &alice));
     desk.at = 1_099;
     desk.refuses(&claim(1, &bob), &["held by alice"]);
@@ -152,7 +161,7 @@ fn w35_a_claim_that_ran_out_can_be_taken_over_and_the_late_holder_writes_nothing
 
 #[test]
 fn w35_a_token_of_an_earlier_claim_of_ones_own_is_refused() {
-    let mut desk = Desk::plain(1);
+    let mut desk = TestBoard::plain(1);
     let alice = member("alice");
     desk.does(&claim(1, &alice));
     desk.does(&release(1, &alice, Some(1)));
@@ -165,7 +174,7 @@ fn w35_a_token_of_an_earlier_claim_of_ones_own_is_refused() {
 
 #[test]
 fn w35_work_that_was_finished_after_the_lease_ran_out_counts_if_nobody_took_the_task() {
-    let mut desk = Desk::plain(1);
+    let mut desk = TestBoard::plain(1);
     desk.does(&claim(1, &member("alice")));
     desk.at = 9_000;
     assert_eq!(desk.does(&finish(1, &member("alice"), Some(1), "slow but done")), ["task_finished"]);
@@ -174,7 +183,7 @@ fn w35_work_that_was_finished_after_the_lease_ran_out_counts_if_nobody_took_the_
 
 #[test]
 fn a_namesake_with_another_agent_is_somebody_else_and_a_script_is_known_by_its_name() {
-    let mut desk = Desk::plain(2);
+    let mut desk = TestBoard::plain(2);
     let alice = member("alice");
     let second = Claimant { agent: Some(agent("alice, the second")), ..alice.clone() };
     desk.does(&claim(1, &alice));
@@ -188,7 +197,7 @@ fn a_namesake_with_another_agent_is_somebody_else_and_a_script_is_known_by_its_n
 
 #[test]
 fn finishing_or_failing_twice_in_the_same_words_changes_nothing() {
-    let mut desk = Desk::plain(2);
+    let mut desk = TestBoard::plain(2);
     let alice = member("alice");
     desk.does(&claim(1, &alice));
     desk.does(&finish(1, &alice, Some(1), "fine"));
@@ -202,7 +211,7 @@ fn finishing_or_failing_twice_in_the_same_words_changes_nothing() {
 
 #[test]
 fn a_result_that_is_too_long_is_refused_and_not_cut() {
-    let mut desk = Desk::plain(1);
+    let mut desk = TestBoard::plain(1);
     desk.does(&claim(1, &member("alice")));
     desk.refuses(&finish(1, &member("alice"), None, &"x".repeat(40_000)), &["result", "40000 bytes", "file"]);
     assert!(desk.held(1).is_some());
@@ -210,7 +219,7 @@ fn a_result_that_is_too_long_is_refused_and_not_cut() {
 
 #[test]
 fn w40_a_task_keeps_its_result_its_attempts_and_why_it_failed() {
-    let mut desk = Desk::plain(1);
+    let mut desk = TestBoard::plain(1);
     let alice = member("alice");
     desk.does(&claim(1, &alice));
     desk.does(&release(1, &alice, None));
@@ -233,7 +242,7 @@ fn w40_a_task_keeps_its_result_its_attempts_and_why_it_failed() {
 
 #[test]
 fn whoever_cancels_a_task_takes_it_from_its_holder() {
-    let mut desk = Desk::plain(1);
+    let mut desk = TestBoard::plain(1);
     desk.does(&claim(1, &member("alice")));
     assert_eq!(desk.does(&cancel(1)), ["task_failed"]);
     assert!(desk.does(&cancel(1)).is_empty());
@@ -244,7 +253,7 @@ fn whoever_cancels_a_task_takes_it_from_its_holder() {
 
 #[test]
 fn w35_a_living_holder_keeps_its_task_and_one_event_renews_for_all() {
-    let mut desk = Desk::plain(3);
+    let mut desk = TestBoard::plain(3);
     desk.does(&claim(1, &member("alice")));
     desk.does(&claim(2, &member("bob")));
     desk.does(&claim(3, &member("carol")));
@@ -261,8 +270,8 @@ fn w35_a_living_holder_keeps_its_task_and_one_event_renews_for_all() {
 
 #[test]
 fn w35_what_a_dead_or_stopped_holder_had_goes_back_and_fails_after_too_many_claims() {
-    fn check(gives_back: impl Fn(&mut Desk) -> Vec<&'static str>) {
-        let mut desk = Desk::plain(1);
+    fn check(gives_back: impl Fn(&mut TestBoard) -> Vec<&'static str>) {
+        let mut desk = TestBoard::plain(1);
         for attempt in 1..=ATTEMPTS {
             desk.does(&claim(1, &member("alice")));
             let last = attempt == ATTEMPTS;
@@ -281,7 +290,7 @@ fn w35_what_a_dead_or_stopped_holder_had_goes_back_and_fails_after_too_many_clai
 
 #[test]
 fn a_task_that_ran_out_too_often_is_given_to_nobody_even_before_that_is_written_down() {
-    let mut desk = Desk::plain(1);
+    let mut desk = TestBoard::plain(1);
     for _ in 0..ATTEMPTS {
         desk.does(&claim(1, &member("alice")));
         desk.refuses(&claim(1, &member("bob")), &["held by alice"]);
@@ -298,7 +307,7 @@ fn a_task_that_ran_out_too_often_is_given_to_nobody_even_before_that_is_written_
 
 #[test]
 fn w27_a_task_that_everybody_gives_up_fails_at_last_and_can_be_tried_again() {
-    let mut desk = Desk::plain(1);
+    let mut desk = TestBoard::plain(1);
     for attempt in 1..=ATTEMPTS {
         let who = member(if attempt % 2 == 0 { "alice" } else { "bob" });
         desk.does(&claim(1, &who));
@@ -314,7 +323,7 @@ fn w27_a_task_that_everybody_gives_up_fails_at_last_and_can_be_tried_again() {
 
 #[test]
 fn whoever_claims_anew_gives_back_what_it_let_run_out() {
-    let mut desk = Desk::plain(2);
+    let mut desk = TestBoard::plain(2);
     let alice = member("alice");
     desk.does(&claim(1, &alice));
     desk.at += TTL;
@@ -326,7 +335,7 @@ fn whoever_claims_anew_gives_back_what_it_let_run_out() {
 
 #[test]
 fn offers_are_counted_for_the_present_holder() {
-    let mut desk = Desk::plain(1);
+    let mut desk = TestBoard::plain(1);
     let offer = BoardEntry::Offer { task: id(1), agent: agent("alice") };
     desk.refuses(&offer, &["does not hold"]);
     desk.does(&claim(1, &member("alice")));

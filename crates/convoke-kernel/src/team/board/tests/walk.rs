@@ -1,5 +1,5 @@
-//! A walk at random over everything that can be done to a board, by twenty claimants at two hundred tasks, with leases that run out and
-//! writes that come late. After every step what must always hold is checked.
+//! A walk at random over everything that can be done to a board, by twenty claimants at two hundred tasks,
+//! with leases that run out and writes that come late. After every step what must always hold is checked.
 
 use std::collections::BTreeMap;
 
@@ -74,7 +74,8 @@ impl Walk {
         walk
     }
 
-    /// Decides, checks each event against the state it is decided on, folds it both ways and checks what must always hold.
+    /// Decides, checks each event against the state it is decided on, folds it both ways and checks what must
+    /// always hold.
     fn does(&mut self, entry: &BoardEntry) -> bool {
         let Ok(events) = self.board.decide(entry, self.at) else {
             self.refused += 1;
@@ -107,9 +108,15 @@ impl Walk {
                     state => panic!("claimed although {state:?}"),
                 }
                 for needed in &task.blocked_by {
-                    assert!(matches!(self.board.task(needed).unwrap().state, TaskState::Done { .. }), "{task:?}");
+                    assert!(
+                        matches!(self.board.task(needed).unwrap().state, TaskState::Done { .. }),
+                        "{task:?}"
+                    );
                 }
-                assert!(task.role.as_ref().is_none_or(|role| role.eq_ignore_ascii_case(&claimant.role)), "{task:?}");
+                assert!(
+                    task.role.as_ref().is_none_or(|role| role.eq_ignore_ascii_case(&claimant.role)),
+                    "{task:?}"
+                );
                 assert!(claimed.token > self.token, "tokens grow");
                 self.token = claimed.token;
                 self.claims.push((task.number, claimant.clone(), claimed.token));
@@ -117,7 +124,9 @@ impl Walk {
             BoardEvent::TaskFinished(finished) => {
                 let BoardEntry::Finish { holder, token, .. } = entry else { panic!("{entry:?} finishes") };
                 let task = self.board.task(&finished.task).unwrap();
-                let TaskState::Claimed { name, agent, token: now, .. } = &task.state else { panic!("{task:?}") };
+                let TaskState::Claimed { name, agent, token: now, .. } = &task.state else {
+                    panic!("{task:?}")
+                };
                 assert_eq!((name, agent), (&holder.name, &holder.agent));
                 assert!(token.is_none_or(|token| token == *now), "fenced");
                 let times = self.done.entry(finished.task.clone()).or_default();
@@ -163,11 +172,10 @@ impl Walk {
     fn step(&mut self) {
         let claimant = self.dice.of(&self.claimants.clone()).clone();
         let number = 1 + self.dice.below(TASKS);
-        let held = self
-            .board
-            .tasks()
-            .into_iter()
-            .find(|task| matches!(&task.state, TaskState::Claimed { name, .. } if *name == claimant.name));
+        let held =
+            self.board.tasks().into_iter().find(
+                |task| matches!(&task.state, TaskState::Claimed { name, .. } if *name == claimant.name),
+            );
         let own = held.map_or(number, |task| task.number);
         match self.dice.below(24) {
             0..=4 => {
@@ -196,7 +204,10 @@ impl Walk {
                 self.does(&BoardEntry::Expire);
             }
             16 => {
-                self.does(&BoardEntry::ReleaseAll { agent: agent(&claimant.name), why: "stopped".to_owned() });
+                self.does(&BoardEntry::ReleaseAll {
+                    agent: agent(&claimant.name),
+                    why: "stopped".to_owned(),
+                });
             }
             17 => {
                 self.does(&BoardEntry::Offer { task: id(own), agent: agent(&claimant.name) });
@@ -220,7 +231,7 @@ impl Walk {
         }
     }
 
-    /// Somebody writes under a claim that may be long over.
+    /// A claimant writes under a claim that may be long over.
     fn late_write(&mut self) {
         let recent = self.claims.len().saturating_sub(40);
         if self.claims.is_empty() {
@@ -240,7 +251,7 @@ impl Walk {
         self.late += u32::from(!accepted);
     }
 
-    /// Everybody works on until nothing is left.
+    /// All claimants work on until nothing is left.
     fn works_off(&mut self) {
         for _ in 0..TASKS {
             self.at += TTL;
@@ -249,7 +260,8 @@ impl Walk {
                 self.does(&BoardEntry::Retry { task: id(number), by: "person".to_owned() });
             }
             for claimant in self.claimants.clone() {
-                let Some(number) = self.board.claimable(&claimant, self.at).first().map(|task| task.number) else {
+                let Some(number) = self.board.claimable(&claimant, self.at).first().map(|task| task.number)
+                else {
                     continue;
                 };
                 assert!(self.does(&claim(number, &claimant)));
@@ -263,7 +275,8 @@ impl Walk {
 }
 
 #[test]
-fn w31_w33_w35_w37_w41_a_long_walk_never_gives_a_task_twice_nor_to_the_wrong_one_and_every_task_is_done_once() {
+fn w31_w33_w35_w37_w41_a_long_walk_never_gives_a_task_twice_nor_to_the_wrong_one_and_every_task_is_done_once()
+{
     for seed in [1, 2] {
         let mut walk = Walk::new(seed);
         for step in 0..STEPS {
@@ -275,7 +288,9 @@ fn w31_w33_w35_w37_w41_a_long_walk_never_gives_a_task_twice_nor_to_the_wrong_one
                 assert_eq!(serde_json::from_str::<Board>(&row).unwrap(), walk.board);
             }
         }
-        let (accepted, refused, late) = (walk.accepted.clone(), walk.refused, walk.late);
+        let accepted = walk.accepted.clone();
+        let refused = walk.refused;
+        let late = walk.late;
         assert_eq!(accepted.len(), 9, "every kind of event happened: {accepted:?}");
         assert!(refused > 500 && late > 100, "seed {seed}: {refused} refused, {late} late writes");
         walk.works_off();

@@ -1,11 +1,14 @@
-//! Letters on their way: who can be written to, how many may wait, and how they are counted.
+//! Letters on their way: which members can be written to, how many may wait, and how they are counted.
 
 use super::*;
 
 #[track_caller]
 fn check_unknown(team: &mut Team, said: &str, expected: &str) {
     let refused = team.refuses(post(LEAD, said, LetterKind::Message));
-    assert_eq!(refused, format!("there is no '{said}'{expected} The team: lead, alice (coder), bob (tester)"));
+    assert_eq!(
+        refused,
+        format!("there is no '{said}'{expected} The team: lead, alice (coder), bob (tester)")
+    );
     assert!(matches!(team.roster.recipient(said), Err(RosterRefusal::Unknown(text)) if text == refused));
 }
 
@@ -37,7 +40,8 @@ fn w5_a_role_that_several_have_names_them_all() {
 #[test]
 fn w6_a_name_that_is_no_name_is_repeated_without_what_could_do_harm() {
     let team = Team::of(&[]);
-    let refused = team.roster.recipient(&format!("../\n\u{1b}[2J{}", "x".repeat(10_000))).unwrap_err().to_string();
+    let refused =
+        team.roster.recipient(&format!("../\n\u{1b}[2J{}", "x".repeat(10_000))).unwrap_err().to_string();
     assert!(refused.starts_with("there is no '../[2Jxxx"), "{refused}");
     assert!(refused.len() < 200 && !refused.contains(char::is_control), "{refused}");
 }
@@ -61,7 +65,8 @@ fn nobody_writes_to_a_member_that_has_stopped() {
     team.does(stop("alice"));
     for kind in [LetterKind::Message, LetterKind::PlanAnswer, LetterKind::Notice] {
         let refused = team.refuses(post(LEAD, "alice", kind));
-        let expected = "alice has stopped (asked to) and reads nothing any more; spawn it again if it is needed";
+        let expected =
+            "alice has stopped (asked to) and reads nothing any more; spawn it again if it is needed";
         assert_eq!(refused, expected);
     }
 }
@@ -99,11 +104,14 @@ fn w10_a_full_queue_is_told_to_the_sender_and_holds_up_no_result_request_or_answ
 fn b4_w1_a_letter_waits_until_it_is_taken_and_again_when_it_is_put_back() {
     let mut team = Team::of(&[("alice", "coder"), ("bob", "tester")]);
     let urgent = |from: &str, urgent| {
-        let (from, to) = (from.to_owned(), "alice".to_owned());
-        RosterEntry::Post(Postmark { id: id(&from), from, to, kind: LetterKind::Message, urgent })
+        let from = from.to_owned();
+        let to = "alice".to_owned();
+        RosterEntry::Post(LetterHeader { id: id(&from), from, to, kind: LetterKind::Message, urgent })
     };
-    let take = |letters: &[(&str, bool)]| RosterEntry::Take { name: "alice".to_owned(), letters: named(letters) };
-    let put = |letters: &[(&str, bool)]| RosterEntry::PutBack { name: "alice".to_owned(), letters: named(letters) };
+    let take =
+        |letters: &[(&str, bool)]| RosterEntry::Take { name: "alice".to_owned(), letters: named(letters) };
+    let put =
+        |letters: &[(&str, bool)]| RosterEntry::PutBack { name: "alice".to_owned(), letters: named(letters) };
     let check = |team: &Team, expected: (u32, u32)| {
         assert_eq!((team.member("alice").waiting, team.member("alice").urgent), expected);
     };

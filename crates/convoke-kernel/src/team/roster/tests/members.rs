@@ -1,4 +1,4 @@
-//! Who belongs to a team, who sleeps, who failed, and what each is doing.
+//! The members of a team: which ones sleep, which ones failed, and what each is doing.
 
 use super::super::decide::{ROLE, TEAMMATES};
 use super::*;
@@ -99,7 +99,10 @@ fn b2_a_failed_teammate_is_taken_up_again_and_a_stopped_one_is_not() {
     let mut team = Team::of(&[("alice", "coder")]);
     assert_eq!(team.does(recover("alice")), [""; 0]);
     assert_eq!(team.does(fail("alice")), ["member_failed"]);
-    assert_eq!(team.member("alice").standing, Standing::Failed { why: "the model refused".to_owned(), at: team.at });
+    assert_eq!(
+        team.member("alice").standing,
+        Standing::Failed { why: "the model refused".to_owned(), at: team.at }
+    );
     assert!(team.roster.recipient("alice").is_ok());
     assert_eq!(team.does(recover("alice")), ["member_recovered"]);
     assert_eq!(team.member("alice").standing, Standing::Live);
@@ -128,10 +131,13 @@ fn w25_a_member_that_sleeps_stays_a_member_and_the_lead_is_told_once() {
     assert_eq!(team.does(sleep("alice")), [""; 0]);
     team.does(sleep("bob"));
     team.does(sleep(LEAD));
-    assert_eq!((team.member("alice").asleep, team.member("alice").standing.clone()), (Some(since), Standing::Live));
+    assert_eq!(
+        (team.member("alice").asleep, team.member("alice").standing.clone()),
+        (Some(since), Standing::Live)
+    );
     assert_eq!(untold(&team), ["alice", "bob"]);
 
-    // Bob wakes between the look and the entry: it is told of when it sleeps again.
+    // Bob wakes between the look and the entry: the lead is told when bob sleeps again.
     assert_eq!(team.does(wake("bob")), ["member_awake"]);
     assert_eq!(team.does(wake("bob")), [""; 0]);
     assert_eq!(team.does(tell(&["alice", "bob", "nobody"])), ["rests_told"]);

@@ -1,4 +1,4 @@
-//! Requests: each is answered once, by whoever was asked, and ends with whoever asked.
+//! Requests: each is answered once, by the member that was asked, and ends with the member that asked.
 
 use super::*;
 use crate::team::PERSON;
@@ -28,7 +28,9 @@ fn a_teammate_that_refuses_to_stop_is_live_again_and_can_be_asked_once_more() {
     assert!(again.contains("asked to stop already") && again.contains(id("r").as_str()), "{again}");
     team.does(answer_stop("r", "alice", false));
     assert_eq!((&team.member("alice").standing, team.state("r")), (&Standing::Live, RequestState::Rejected));
-    assert!(team.refuses(answer_stop("r", "alice", true)).contains("was rejected by alice and is answered once"));
+    assert!(
+        team.refuses(answer_stop("r", "alice", true)).contains("was rejected by alice and is answered once")
+    );
     team.does(ask_stop("s", "alice", 6_000));
     assert_eq!(team.member("alice").standing, Standing::Stopping { request: id("s"), deadline: 6_000 });
 }
@@ -60,7 +62,10 @@ fn a_request_to_stop_is_answered_by_whom_it_asks_and_by_nobody_else() {
     }
     let other = team.refuses(answer_stop("x", "alice", true));
     assert!(other.ends_with(&format!("what waits for an answer: {} (for alice)", id("r"))), "{other}");
-    assert!(team.refuses(answer_plan("r", LEAD, true)).contains("there is no plan"), "the kinds are kept apart");
+    assert!(
+        team.refuses(answer_plan("r", LEAD, true)).contains("there is no plan"),
+        "the kinds are kept apart"
+    );
 }
 
 #[test]
@@ -80,8 +85,12 @@ fn a_plan_is_answered_once_by_the_lead_or_a_person() {
     team.does(ask_plan("p", "alice"));
     team.does(ask_plan("q", "bob"));
     let asked = team.roster.request(&id("p")).unwrap();
-    let expected = (RequestKind::Plan, "alice", LEAD, RequestState::Pending, Some(TaskId::derived(&["task"])));
-    assert_eq!((asked.kind, asked.from.as_str(), asked.to.as_str(), asked.state, asked.task.clone()), expected);
+    let expected =
+        (RequestKind::Plan, "alice", LEAD, RequestState::Pending, Some(TaskId::derived(&["task"])));
+    assert_eq!(
+        (asked.kind, asked.from.as_str(), asked.to.as_str(), asked.state, asked.task.clone()),
+        expected
+    );
     let open: Vec<_> = team.roster.open_requests().iter().map(|(id, _)| (*id).clone()).collect();
     assert_eq!(open, [id("p"), id("q")], "oldest first");
 
@@ -91,8 +100,12 @@ fn a_plan_is_answered_once_by_the_lead_or_a_person() {
     team.does(answer_plan("p", LEAD, false));
     team.does(answer_plan("q", PERSON, true));
     assert_eq!((team.state("p"), team.state("q")), (RequestState::Rejected, RequestState::Approved));
-    assert!(team.refuses(answer_plan("p", PERSON, true)).contains("was rejected by lead and is answered once"));
-    assert!(team.refuses(answer_plan("q", LEAD, true)).contains("was approved by person and is answered once"));
+    assert!(
+        team.refuses(answer_plan("p", PERSON, true)).contains("was rejected by lead and is answered once")
+    );
+    assert!(
+        team.refuses(answer_plan("q", LEAD, true)).contains("was approved by person and is answered once")
+    );
     assert!(team.roster.open_requests().is_empty());
 }
 
@@ -119,7 +132,7 @@ fn plans_of_a_member_that_stops_expire_with_it() {
     assert_eq!(team.does(stop("alice")), expected);
     let states = ["p", "q", "r"].map(|word| team.state(word));
     assert_eq!(states, [RequestState::Expired, RequestState::Pending, RequestState::Approved]);
-    // Whoever is given the name next has nothing to do with the old plan.
+    // The next member with the name has nothing to do with the old plan.
     team.does(spawn(&team.roster, "alice", "coder"));
     assert!(team.refuses(answer_plan("p", LEAD, true)).contains("has expired"));
     assert!(team.refuses(ask_plan("x", "nobody")).starts_with("there is no 'nobody'"));

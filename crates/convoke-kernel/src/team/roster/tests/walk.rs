@@ -1,4 +1,4 @@
-//! Many entries in an order nobody thought of: the state is always what its events say, and what has to hold holds.
+//! Many entries in random order: the state is always what its events say, and what has to hold holds.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,8 @@ fn entry(team: &Team, numbers: &mut Numbers, step: usize) -> RosterEntry {
         false => open[numbers.below(open.len())].clone(),
     };
     let approve = numbers.below(2) == 0;
-    let letters = (0..numbers.below(4)).map(|number| (id(&number.to_string()), numbers.below(3) == 0)).collect();
+    let letters =
+        (0..numbers.below(4)).map(|number| (id(&number.to_string()), numbers.below(3) == 0)).collect();
     let name_of = |name: &str| name.to_owned();
     match numbers.below(16) {
         0..=2 => spawn(&team.roster, numbers.one(&NAMES[..4]), numbers.one(&["coder", "tester"])),
@@ -50,8 +51,9 @@ fn entry(team: &Team, numbers: &mut Numbers, step: usize) -> RosterEntry {
         },
         _ => {
             let kind = if approve { LetterKind::Message } else { LetterKind::Result };
-            let (from, to) = (name_of(numbers.one(&NAMES)), name_of(name));
-            RosterEntry::Post(Postmark { id: id(&fresh), from, to, kind, urgent: numbers.below(4) == 0 })
+            let from = name_of(numbers.one(&NAMES));
+            let to = name_of(name);
+            RosterEntry::Post(LetterHeader { id: id(&fresh), from, to, kind, urgent: numbers.below(4) == 0 })
         }
     }
 }
@@ -59,11 +61,15 @@ fn entry(team: &Team, numbers: &mut Numbers, step: usize) -> RosterEntry {
 fn check_what_has_to_hold(team: &Team) {
     for member in team.roster.members() {
         assert!(
-            member.name != LEAD || !matches!(member.standing, Standing::Stopped { .. } | Standing::Stopping { .. })
+            member.name != LEAD
+                || !matches!(member.standing, Standing::Stopped { .. } | Standing::Stopping { .. })
         );
         if let Standing::Stopping { request, .. } = &member.standing {
             let asked = team.roster.request(request).expect("the request it stops for");
-            assert!(matches!(asked.state, RequestState::Pending | RequestState::Approved), "{member:?} {asked:?}");
+            assert!(
+                matches!(asked.state, RequestState::Pending | RequestState::Approved),
+                "{member:?} {asked:?}"
+            );
         }
         assert!(!member.told || member.asleep.is_some(), "{member:?}");
     }
@@ -83,7 +89,8 @@ fn the_state_is_the_fold_of_its_events_however_they_came_about() {
     for seed in 1..=20 {
         let mut numbers = Numbers(seed);
         let mut team = Team::of(&[("alice", "coder"), ("bob", "tester")]);
-        let (mut made, mut refused) = (0, 0);
+        let mut made = 0;
+        let mut refused = 0;
         for step in 0..500 {
             let entry = entry(&team, &mut numbers, step);
             match team.tries(&entry) {

@@ -1,5 +1,5 @@
-//! The server of the schedules: what becomes of a request, what it says, and what it is billed at, by arithmetic that
-//! shares nothing with the ledger's.
+//! The server of the schedules: what becomes of a request, what it says, and what it is billed at, by
+//! arithmetic that shares nothing with the ledger's.
 
 use convoke_claude::cost;
 use convoke_kernel::{
@@ -21,16 +21,25 @@ pub(super) struct Flight {
 impl World {
     pub(super) async fn attempt_ends(&mut self, n: usize) -> Result<(), Crashed> {
         let flight = self.players[n].flight.take().unwrap();
-        let (call, attempt) = (flight.call, flight.attempt);
+        let call = flight.call;
+        let attempt = flight.attempt;
         let failed = |kind, retry, unbilled| Input::Failed {
             call,
             attempt,
-            failure: Failure { kind, message: "failed on demand".into(), retry, request_id: None, unbilled },
+            failure: Failure {
+                kind,
+                message: "failed on demand".into(),
+                retry,
+                request_id: None,
+                unbilled,
+                refused: None,
+            },
         };
         let all = u64::from(flight.max_tokens);
         let input = match self.dice.roll(1, 1_000) {
             1..=60 => {
-                let retry = if self.dice.chance(50) { Retry::Soon } else { Retry::After(self.dice.roll(0, 3_000)) };
+                let retry =
+                    if self.dice.chance(50) { Retry::Soon } else { Retry::After(self.dice.roll(0, 3_000)) };
                 failed(FailureKind::RateLimited, retry, true)
             }
             61..=65 => failed(FailureKind::Api, Retry::Never, true),
@@ -114,7 +123,8 @@ impl World {
         };
         let text = if calls.is_empty() { "That is all." } else { "" };
         let cost_nano = cost(&self.model, &usage);
-        let (content, model) = (Segment::encode(&content), self.model.id.clone());
+        let content = Segment::encode(&content);
+        let model = self.model.id.clone();
         let text = text.to_owned();
         Reply { content, text, calls, stop, stop_detail: None, usage, cost_nano, model, request_id: None }
     }
@@ -123,7 +133,9 @@ impl World {
         let added = self.dice.roll(0, self.model.overhead_tokens);
         let player = &mut self.players[n];
         let request = player.agent.request().unwrap();
-        let [Effect::CallModel { call, attempt }] = player.agent.pending()[..] else { panic!("nothing to send") };
+        let [Effect::CallModel { call, attempt }] = player.agent.pending()[..] else {
+            panic!("nothing to send")
+        };
         let wrapped = r#"{"role":"assistant","content":}"#.len();
         let weigh = |segment: &Segment| {
             let text = segment.as_str();
@@ -133,7 +145,8 @@ impl World {
             + request.spec.system.as_str().len()
             + request.spec.tools.as_str().len();
         let prompt = (bytes as u64 * 1_000).div_ceil(player.milli_bytes) + added;
-        let last_turn = request.messages.last().is_some_and(|last| last.as_str().contains("this is the last reply"));
+        let last_turn =
+            request.messages.last().is_some_and(|last| last.as_str().contains("this is the last reply"));
         player.flight = Some(Flight { call, attempt, max_tokens: request.max_tokens, prompt, last_turn });
         self.seen.requests += 1;
     }

@@ -1,0 +1,132 @@
+//! Which run a resume goes on with: the one that is named, or the newest unfinished one of this directory.
+
+use std::collections::HashMap;
+
+use convoke_journal::{LiveOwner, Process};
+use convoke_kernel::SessionId;
+
+use crate::catalog::{Catalog, Run};
+use crate::failure::Failure;
+use crate::keeping::Checkout;
+use crate::render::first_line;
+use crate::settings::Settings;
+
+/// How many other runs an error names.
+const MOST_NAMED: usize = 5;
+
+/// The run that is meant. A person may name one that has ended; by itself only an unfinished one is taken.
+pub(super) fn pick<'a>(
+    settings: &Settings,
+    catalog: &'a Catalog,
+    given: Option<&str>,
+    left: &HashMap<SessionId, String>,
+    here: &Process,
+    more: bool,
+) -> Result<&'a Run, Failure> {
+    match given {
+        Some(id) => not_running(catalog.find(id)?, here),
+        None => newest(settings, catalog, left, here, more),
+    }
+}
+
+/// Refuses a run that another process drives.
+fn not_running<'a>(run: &'a Run, here: &Process) -> Result<&'a Run, Failure> {
+    let session = &run.session;
+    if let Some(owner) = &run.lead().owner {
+        let silent = owner.silent_for.as_secs();
+        let holder = holder(owner, here);
+        let take_over = match is_here(&owner.process, here) {
+            true => format!("to take it over, end that process first: `kill {}`", owner.process.pid),
+            false => "to take it over, end that process where it runs".to_owned(),
+        };
+        return Err(Failure::failed(format!(
+            "{session} is running: {holder} holds it, last heard of {silent} s ago"
+        ))
+        .hint(format!("to watch it: `convoke sessions watch {session}`"))
+        .hint(format!("to have it finish what is under way and end: `convoke sessions pause {session}`"))
+        .hint(take_over));
+    }
+    Ok(run)
+}
+
+/// The process that holds a run. A pid means something only where it was given.
+fn holder(owner: &LiveOwner, here: &Process) -> String {
+    match is_here(&owner.process, here) {
+        true => owner.to_string(),
+        false => format!("process {} on another machine or in another container", owner.process.id),
+    }
+}
+
+/// Whether a process's pid names it here too: on this boot and in this pid namespace, as far as they are
+/// known.
+fn is_here(process: &Process, here: &Process) -> bool {
+    let known = !here.boot.is_empty() && !here.pid_namespace.is_empty();
+    known && process.boot == here.boot && process.pid_namespace == here.pid_namespace
+}
+
+/// The newest unfinished run of this directory that no process works on. One whose lead has ended is
+/// unfinished too if something is left to do for its team, or if there is `more` room for what had none.
+fn newest<'a>(
+    settings: &Settings,
+    catalog: &'a Catalog,
+    left: &HashMap<SessionId, String>,
+    this: &Process,
+    more: bool,
+) -> Result<&'a Run, Failure> {
+    let dir = &settings.dir;
+    let here = || catalog.runs.iter().filter(|run| Checkout::of_run(settings, run) == *dir);
+    let goes_on = |run: &Run| {
+        let lost = run.own_program().is_none() && run.losses.to_retry(more).next().is_some();
+        run.lead().summary.can_go_on
+            || left.contains_key(&run.session)
+            || lost
+            || (more && run.losses.is_short())
+    };
+    let waits = |run: &&Run| goes_on(run) && run.lead().owner.is_none();
+    if let Some(run) = here().find(waits) {
+        return Ok(run);
+    }
+    let failure = Failure::usage(format!("no unfinished session of {} waits to be resumed", dir.display()));
+    if here().next().is_some() {
+        return Err(list(failure, here(), this));
+    }
+    let failure = failure.hint(
+        "no session was ever started here; `convoke sessions list --all` shows those of other directories",
+    );
+    Err(list(failure, catalog.runs.iter().filter(waits), this))
+}
+
+fn list<'a>(failure: Failure, runs: impl Iterator<Item = &'a Run>, here: &Process) -> Failure {
+    runs.take(MOST_NAMED).fold(failure, |failure, run| failure.hint(line(run, here)))
+}
+
+fn line(run: &Run, here: &Process) -> String {
+    let owner = run.lead().owner.as_ref();
+    let holder = owner.map(|owner| format!(" in {}", holder(owner, here))).unwrap_or_default();
+    let task = first_line(&run.lead().summary.task, 60);
+    format!("{} ({}{holder}): {task}", run.session, run.state().words())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_pid_is_named_only_where_it_was_given() {
+        let here = Process::current([1; 10]);
+        let check = |process: Process, expected: bool| {
+            let owner = LiveOwner { process, silent_for: Duration::ZERO };
+            let said = holder(&owner, &here);
+            assert_eq!(is_here(&owner.process, &here), expected, "{said}");
+            assert_eq!(said.contains("pid "), expected, "{said}");
+            assert_eq!(said.contains("on another machine or in another container"), !expected, "{said}");
+        };
+        check(Process { id: "p_2".into(), ..here.clone() }, true);
+        check(Process { boot: "another".into(), ..here.clone() }, false);
+        check(Process { pid_namespace: "pid:[1]".into(), ..here.clone() }, false);
+        let unknown = Process { pid_namespace: String::new(), ..here.clone() };
+        assert!(!is_here(&unknown, &unknown), "what is not known is not the same");
+    }
+}

@@ -1,0 +1,173 @@
+//! `convoke sessions list`: one line per session, newest first.
+
+use convoke_kernel::EndStatus;
+use serde_json::{Value, json};
+
+use crate::again::Naming;
+use crate::args::{ListArgs, OutputFormat};
+use crate::catalog::{self, Catalog, Run, State};
+use crate::commands::cost::Bill;
+use crate::commands::table::{Column, Table};
+use crate::failure::{Exit, Failure};
+use crate::keeping::Checkout;
+use crate::render::tokens;
+use crate::report::LostItem;
+use crate::settings::Settings;
+use crate::{stdio, utc, work};
+
+/// Lists runs.
+pub(super) async fn run(settings: &Settings, args: &ListArgs) -> Result<Exit, Failure> {
+    let journal = catalog::open_existing(settings).await?;
+    let mut catalog = Catalog::load(settings, journal.as_ref()).await?;
+    let dir = match &args.dir {
+        Some(dir) => {
+            let dir = settings.dir.join(dir);
+            dir.canonicalize().unwrap_or(dir)
+        }
+        None => settings.dir.clone(),
+    };
+    let here = |run: &Run| args.all || Checkout::of_run(settings, run) == dir;
+    if let Some(journal) = &journal {
+        catalog.look_for_questions(journal, here).await;
+        catalog.look_for_unconfirmed(journal, here).await;
+    }
+    let (shown, others): (Vec<&Run>, Vec<&Run>) = catalog.runs.iter().partition(|run| here(run));
+    let naming = Some(Naming::of(settings));
+    match settings.output {
+        OutputFormat::Text => {
+            text(settings, &catalog, &shown)?;
+            tell(settings, &catalog, &shown, others.len(), &dir.display().to_string());
+        }
+        OutputFormat::Json => {
+            let runs: Vec<Value> = shown.iter().map(|run| object(run, naming.as_ref())).collect();
+            let unreadable: Vec<&str> = catalog.unreadable.iter().map(|stream| stream.as_str()).collect();
+            let others = others.len();
+            let object =
+                json!({"schema_version": 1, "runs": runs, "elsewhere": others, "unreadable": unreadable});
+            stdio::put_json(&format!("{object:#}\n"))?;
+        }
+        OutputFormat::Jsonl => {
+            stdio::put_json(
+                &shown.iter().map(|run| format!("{}\n", object(run, naming.as_ref()))).collect::<String>(),
+            )?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// A run for programs.
+pub(super) fn object(run: &Run, naming: Option<&Naming>) -> Value {
+    let summary = &run.lead().summary;
+    let state = run.state();
+    let end = state.ending();
+    let failure = end.filter(|end| end.status != EndStatus::Done).map(|end| end.reason.word());
+    let lost: Vec<LostItem> = run.losses.lost.iter().map(LostItem::from).collect();
+    let bill = Bill::of_run(run);
+    let used = work::used(run);
+    json!({
+        "run": run.session.as_str(),
+        "agents_started": run.started(),
+        "agents": run.agents.iter().map(|entry| entry.agent.as_str()).collect::<Vec<_>>(),
+        "workflows": run.workflows,
+        "programs": run.programs,
+        "status": state.word(),
+        "failure": failure,
+        "exit_code": end.map(|end| end.code),
+        "lost": lost,
+        "refused": run.losses.refused,
+        "can_go_on": run.can_go_on(),
+        "resume": naming.and_then(|naming| run.way_on(naming)),
+        "questions": run.questions,
+        "started_at": summary.started_at,
+        "updated_at": run.updated_at(),
+        "dir": summary.dir,
+        "model": summary.model,
+        "task": summary.task,
+        "forked_from": summary.forked_from,
+        "turns": used.turns,
+        "commands": used.commands,
+        "usage": bill.object()["usage"],
+        "cost_nano": bill.nano(),
+        "unconfirmed_nano": run.unconfirmed_nano,
+    })
+}
+
+fn text(settings: &Settings, catalog: &Catalog, shown: &[&Run]) -> Result<(), Failure> {
+    if shown.is_empty() {
+        return Ok(());
+    }
+    let columns = vec![
+        Column::kept("SESSION"),
+        Column::dropped("WHEN (UTC)", 5),
+        Column::kept("STATUS"),
+        Column::dropped("AGENTS", 1).right(),
+        Column::dropped("TURNS", 2).right(),
+        Column::dropped("TOKENS", 3).right(),
+        Column::dropped("DOLLARS", 4).right(),
+        Column::dropped("MODEL", 0),
+        Column::cut("TASK"),
+    ];
+    let mut table = Table::new(columns);
+    let length = catalog.id_length();
+    for run in shown {
+        let summary = &run.lead().summary;
+        let bill = Bill::of_run(run);
+        table.row(vec![
+            run.session.as_str().chars().take(length).collect(),
+            utc::minute(summary.started_at),
+            run.words(),
+            // As everywhere, the lead is not among those that were started.
+            run.started().to_string(),
+            work::used(run).turns.to_string(),
+            tokens(bill.tokens()),
+            bill.dollars(),
+            summary.model.clone(),
+            summary.task.clone(),
+        ]);
+    }
+    let width = stdio::width();
+    stdio::put(&table.render(width))?;
+    // A fork to which nothing was said yet is open, too, and there is nothing to go on with.
+    let goes_on = |run: &&&Run| run.state() == State::Open && run.lead().summary.can_go_on;
+    let newest = shown.iter().find(goes_on).filter(|_| !settings.quiet);
+    if let Some(command) = newest.and_then(|run| Naming::of(settings).resume(run.session.as_str())) {
+        stdio::tell(&format!("open: no process drives it; go on with `{command}`\n"));
+    }
+    let not_whole = |run: &&&Run| run.state().ending().is_some_and(|end| end.status == EndStatus::Partial);
+    for run in shown.iter().filter(not_whole).take(MOST_WAYS).filter(|_| !settings.quiet) {
+        if let Some(command) = run.way_on(&Naming::of(settings)) {
+            stdio::tell(&format!("{}: {}; go on with `{command}`\n", run.session, run.not_done()));
+        }
+    }
+    if let Some(run) = shown.iter().find(|run| run.state() == State::Waiting).filter(|_| !settings.quiet) {
+        stdio::tell(&format!(
+            "waits for an answer: `convoke approvals list {}` shows the questions\n",
+            run.session
+        ));
+    }
+    Ok(())
+}
+
+/// How many ways to go on are told of at once.
+const MOST_WAYS: usize = 3;
+
+fn tell(settings: &Settings, catalog: &Catalog, shown: &[&Run], others: usize, dir: &str) {
+    if shown.is_empty() {
+        let place = if others > 0 || settings.quiet {
+            String::new()
+        } else {
+            format!(" (journal {})", settings.journal)
+        };
+        stdio::tell(&format!("no sessions of {dir}{place}\n"));
+    }
+    if others > 0 && !settings.quiet {
+        let (noun, verb) = if others == 1 { ("session", "is") } else { ("sessions", "are") };
+        stdio::tell(&format!(
+            "{others} {noun} of other directories {verb} not shown; `convoke sessions list --all` shows all\n"
+        ));
+    }
+    if !catalog.unreadable.is_empty() {
+        let number = catalog.unreadable.len();
+        stdio::tell(&format!("{number} in this journal cannot be read by this version of convoke\n"));
+    }
+}

@@ -1,0 +1,272 @@
+//! `convoke sessions show`: the agents of a session and what happened to its lead, in order; with AGENT the
+//! same of another agent, with `--follow` as it happens. For programs: the events of all agents.
+
+use std::time::Duration;
+
+use convoke_journal::{Journal, Record, StreamId};
+use convoke_kernel::{Confinement, Sandbox};
+use serde_json::{Value, json};
+
+use super::event_printer::EventPrinter;
+use super::overview::overview;
+use super::{line, list, no_journal, program};
+use crate::again::Naming;
+use crate::args::{OutputFormat, ShowArgs};
+use crate::catalog::{self, Catalog, Entry, Run, State};
+use crate::commands::cost::Bill;
+use crate::commands::resume;
+use crate::confine::{layers_words, network_words};
+use crate::failure::{Exit, Failure};
+use crate::lead::Lead;
+use crate::render::{Look, Report, clean, count, flat, tokens};
+use crate::report::{Confined, LostItem, lost_words};
+use crate::settings::Settings;
+use crate::stdio::{self, Reader};
+use crate::utc;
+use crate::work;
+
+/// How long a follower waits for an event before it looks whether a process still drives the run.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// The whole report of a run that has ended, as it was told at its end.
+async fn report(settings: &Settings, journal: &Journal, run: &Run) -> Result<Exit, Failure> {
+    let state = run.state();
+    if state.ending().is_none() {
+        return Err(Failure::usage(format!(
+            "{} has not ended ({}), so there is no report yet",
+            run.session,
+            state.words()
+        ))
+        .hint(format!("`convoke sessions show {}` tells what has happened so far", run.session)));
+    }
+    let told = Lead::read(journal, &run.lead().agent).await?;
+    let end = resume::ended(settings, journal, run, told).await?;
+    Report::new(end).show(Look::of(settings))?;
+    Ok(Exit::Done)
+}
+
+/// Shows a run.
+pub(super) async fn run(settings: &Settings, args: &ShowArgs) -> Result<Exit, Failure> {
+    let Some(journal) = catalog::open_existing(settings).await? else {
+        return Err(no_journal(settings, &args.run));
+    };
+    let mut catalog = Catalog::load(settings, Some(&journal)).await?;
+    let session = catalog.find(&args.run)?.session.clone();
+    catalog.look_for_questions(&journal, |run| run.session == session).await;
+    catalog.look_for_unconfirmed(&journal, |run| run.session == session).await;
+    let run = catalog.find(session.as_str())?;
+    if args.report {
+        return report(settings, &journal, run).await;
+    }
+    if args.value {
+        return program::value(settings, &journal, run, &args.run).await;
+    }
+    if args.log {
+        return program::log(settings, &journal, run, &args.run).await;
+    }
+    if let Some(call) = args.call {
+        return program::call(settings, &journal, run, (&args.run, call)).await;
+    }
+    let agents: Vec<&Entry> = match &args.agent {
+        Some(given) => vec![run.agent(given)?],
+        // The lead says what the others do; all of it at once would be too much to read.
+        None if args.follow || settings.output == OutputFormat::Text => vec![run.lead()],
+        None => run.agents.iter().collect(),
+    };
+    if settings.output == OutputFormat::Json {
+        if args.follow {
+            return Err(Failure::usage("--follow prints events as they happen, and JSON is one document")
+                .hint("use --output jsonl"));
+        }
+        stdio::put_json(&format!("{:#}\n", object(settings, &journal, run, &agents).await?))?;
+        return Ok(Exit::Done);
+    }
+    if settings.output == OutputFormat::Text {
+        let spec = Lead::read(&journal, &run.lead().agent).await?.spec;
+        let programs = program::overview(&journal, run, stdio::width()).await?;
+        stdio::put(
+            &(head(run, spec.map(|spec| spec.confinement)) + &programs + &overview(run, stdio::width())),
+        )?;
+    }
+    for entry in &agents {
+        let mut shown = Shown::new(settings, &entry.agent.to_string());
+        let stream = StreamId::from(&entry.agent);
+        let mut reader = shown.put(&journal.load(&stream, 0).await?)?;
+        if args.follow && reader == Reader::There {
+            reader = follow(settings, &journal, &stream, run.session.as_str(), &mut shown).await?;
+        }
+        if reader == Reader::Gone {
+            return Ok(Exit::Done);
+        }
+    }
+    if settings.output == OutputFormat::Jsonl && args.agent.is_none() && !args.follow {
+        for stream in run.streams().iter().skip(run.agents.len()) {
+            stdio::put_json(&journal.load(stream, 0).await?.iter().map(line).collect::<String>())?;
+        }
+    }
+    let mut now = Catalog::load(settings, Some(&journal)).await?;
+    now.look_for_unconfirmed(&journal, |other| other.session == session).await;
+    now.look_for_questions(&journal, |run| run.session == session).await;
+    let run = now.find(run.session.as_str())?;
+    if settings.output == OutputFormat::Text {
+        stdio::put(&(lost(run) + &foot(run)))?;
+        let waits = !matches!(run.state(), State::Running | State::Waiting) && !settings.quiet;
+        if let (true, Some(command)) = (waits, run.way_on(&Naming::of(settings))) {
+            stdio::tell(&format!("no process drives it; go on with `{command}`\n"));
+        }
+        if run.state() == State::Waiting && !settings.quiet {
+            stdio::tell(&format!(
+                "it waits for an answer: `convoke approvals list {}` shows the questions\n",
+                run.session
+            ));
+        }
+        if run.agents.len() > 1 && args.agent.is_none() && !settings.quiet {
+            stdio::tell(&format!(
+                "to see what another agent did: `convoke sessions show {} AGENT`\n",
+                run.session
+            ));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// What has been shown of one agent.
+struct Shown {
+    printer: EventPrinter,
+    output: OutputFormat,
+    seq: u64,
+}
+
+impl Shown {
+    fn new(settings: &Settings, agent: &str) -> Self {
+        Self { printer: EventPrinter::new(agent), output: settings.output, seq: 0 }
+    }
+
+    fn put(&mut self, records: &[Record]) -> Result<Reader, Failure> {
+        let mut text = String::new();
+        for record in records {
+            match self.output {
+                OutputFormat::Text | OutputFormat::Json => text.push_str(&self.printer.tell(record)),
+                OutputFormat::Jsonl => text.push_str(&line(record)),
+            }
+            self.seq = record.seq;
+        }
+        match self.output {
+            OutputFormat::Text => stdio::put_more(&text),
+            OutputFormat::Json | OutputFormat::Jsonl => stdio::put_json(&text),
+        }
+    }
+}
+
+/// Shows what happens until no process drives the run any more, or stdout has no reader.
+async fn follow(
+    settings: &Settings,
+    journal: &Journal,
+    stream: &StreamId,
+    run: &str,
+    shown: &mut Shown,
+) -> Result<Reader, Failure> {
+    loop {
+        match tokio::time::timeout(LOOK_AGAIN, journal.tail(stream, shown.seq)).await {
+            Ok(records) => match shown.put(&records?)? {
+                Reader::There => {}
+                Reader::Gone => return Ok(Reader::Gone),
+            },
+            Err(_) => {
+                let catalog = Catalog::load(settings, Some(journal)).await?;
+                if catalog.find(run)?.state() != State::Running {
+                    // What was written between the last look and the end is shown too.
+                    return shown.put(&journal.load(stream, shown.seq).await?);
+                }
+            }
+        }
+    }
+}
+
+async fn object(
+    settings: &Settings,
+    journal: &Journal,
+    run: &Run,
+    agents: &[&Entry],
+) -> Result<Value, Failure> {
+    let mut told = Vec::new();
+    for entry in agents {
+        let events = events(journal, &StreamId::from(&entry.agent)).await?;
+        told.push(
+            json!({"agent": entry.agent.as_str(), "role": entry.summary.role.word(), "events": events}),
+        );
+    }
+    let mut workflows = Vec::new();
+    for summary in &run.workflows {
+        let events = events(journal, &StreamId::new(summary.run.as_str())?).await?;
+        workflows.push(json!({"workflow": summary.run, "events": events}));
+    }
+    let mut programs = Vec::new();
+    for summary in &run.programs {
+        let events = events(journal, &StreamId::new(summary.run.as_str())?).await?;
+        programs.push(json!({"program": summary, "events": events}));
+    }
+    let spec = Lead::read(journal, &run.lead().agent).await?.spec;
+    let confinement = spec.map(|spec| Confined::from(spec.confinement));
+    Ok(json!({
+        "schema_version": 1,
+        "run": list::object(run, Some(&Naming::of(settings))),
+        "confinement": confinement,
+        "agents": told,
+        "workflows": workflows,
+        "programs": programs,
+    }))
+}
+
+async fn events(journal: &Journal, stream: &StreamId) -> Result<Vec<Value>, Failure> {
+    let records = journal.load(stream, 0).await?;
+    Ok(records.iter().filter_map(|record| serde_json::from_str(&line(record)).ok()).collect())
+}
+
+fn head(run: &Run, confinement: Option<Confinement>) -> String {
+    let summary = &run.lead().summary;
+    let when = utc::minute(summary.started_at);
+    let dir = clean(&summary.dir);
+    let model = clean(&summary.model);
+    let held = match confinement {
+        None => String::new(),
+        Some(held) if held.sandbox == Sandbox::Off => "commands UNCONFINED (--sandbox off)\n".to_owned(),
+        Some(held) => {
+            let network = network_words(&held);
+            let layers = layers_words(&held);
+            clean(&format!("sandbox {} · {network} · {layers}\n", held.sandbox.name()))
+        }
+    };
+    format!("session {} · {} · {when} UTC\n{model} in {dir}\n{held}", run.session, run.words())
+}
+
+/// What was lost, one line each.
+fn lost(run: &Run) -> String {
+    let lost: Vec<LostItem> = run.losses.lost.iter().map(LostItem::from).collect();
+    let mut lines: Vec<String> =
+        lost.iter().map(|item| format!("  {}", flat(&item.line(), LOST_CHARS).0)).collect();
+    if !lines.is_empty() {
+        lines.insert(0, format!("\nlost: {}", lost_words(&lost.iter().collect::<Vec<_>>())));
+    }
+    lines.extend(run.losses.refused.iter().map(|why| format!("refused whole: {}", flat(why, LOST_CHARS).0)));
+    lines.into_iter().map(|line| line + "\n").collect()
+}
+
+/// Characters of one thing that was lost.
+const LOST_CHARS: usize = 400;
+
+fn foot(run: &Run) -> String {
+    let summary = &run.lead().summary;
+    let bill = Bill::of_run(run);
+    let used = work::used(run);
+    let turns = count(used.turns, "turn");
+    let commands = count(used.commands, "command");
+    let time = Duration::from_millis(run.updated_at().saturating_sub(summary.started_at));
+    format!(
+        "\n{} · {turns} · {commands} · {} tokens · {} · {}\n",
+        run.words(),
+        tokens(bill.tokens()),
+        bill.dollars(),
+        crate::render::seconds(time)
+    )
+}

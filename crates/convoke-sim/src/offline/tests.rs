@@ -1,9 +1,0 @@
-//! Plays the offline model against real directories: its commands are run, its answer is checked against the files.
-
-mod cut;
-mod harness;
-mod intents;
-mod languages;
-mod reviews;
-mod robust;
-mod unread;

@@ -1,8 +1,0 @@
-//! The workflows that come with Convoke, as pairs of a name and a source. Data alone: who finds and runs them is elsewhere.
-
-/// Every shipped workflow. A project or a person may have one of the same name, which is then nearer.
-pub(crate) const WORKFLOWS: &[(&str, &str)] = &[
-    ("audit", include_str!("../workflows/audit.js")),
-    ("migrate", include_str!("../workflows/migrate.js")),
-    ("review", include_str!("../workflows/review.js")),
-];
