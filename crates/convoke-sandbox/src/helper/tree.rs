@@ -1,6 +1,12 @@
 //! The processes below the helper, read from `/proc`, and their certain end. It touches nothing that is not
 //! below.
+//!
+//! Without a pid namespace `/proc` shows every process of the machine, and with many shells at once each
+//! helper would read what all the others started. So the helper walks down from itself by the lists of
+//! children, which the kernel keeps. Such a list can miss a process while a sibling of it is being reaped:
+//! what is counted is walked twice, and nothing is taken for gone before all of `/proc` has been read.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
@@ -18,8 +24,18 @@ pub(crate) struct Identity {
 /// Everything below the helper.
 pub(crate) struct Tree {
     root: Pid,
-    /// In its own pid namespace all that can be seen is below, also what was moved in from outside.
-    sees_only_below: bool,
+    reach: Reach,
+}
+
+/// What of `/proc` is below the helper.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// All of it, also what was moved in from outside: the helper has a pid namespace of its own.
+    Everything,
+    /// What descends from the helper, as the lists of children say.
+    Children,
+    /// What descends from the helper, as the parents of all processes say: this kernel keeps no such lists.
+    Parents,
 }
 
 struct Process {
@@ -56,20 +72,32 @@ impl Tree {
     /// The tree below the calling process.
     pub(crate) fn below_here(hold: &Hold) -> Self {
         let root = Pid::try_from(std::process::id()).unwrap_or(1);
-        Self { root, sees_only_below: *hold == Hold::PidNamespace }
+        let reach = match hold {
+            Hold::PidNamespace => Reach::Everything,
+            _ if children(root, root).is_some() => Reach::Children,
+            _ => Reach::Parents,
+        };
+        Self { root, reach }
     }
 
     /// All living processes below, but for `shell`.
     pub(crate) fn living(&self, shell: Option<Pid>) -> HashSet<Identity> {
-        let all = processes();
-        let below = self.below(&all);
-        let shell = |process: &&&Process| Some(process.identity.pid) != shell;
-        below.iter().filter(shell).filter(|process| !process.dead).map(|process| process.identity).collect()
+        let living = || -> HashSet<Identity> {
+            let all = self.look();
+            let below = self.below(&all).into_iter();
+            let wanted = below.filter(|process| !process.dead && Some(process.identity.pid) != shell);
+            wanted.map(|process| process.identity).collect()
+        };
+        let mut seen = living();
+        if self.reach == Reach::Children {
+            seen.extend(living());
+        }
+        seen
     }
 
     /// How much everything below uses; the shell itself is no process of a command, but its memory counts.
     pub(crate) fn usage(&self, shell: Option<Pid>) -> Usage {
-        let all = processes();
+        let all = self.look();
         let below = self.below(&all);
         let living = below.iter().filter(|process| !process.dead && Some(process.identity.pid) != shell);
         let memory = below.iter().map(|process| process.pages.saturating_mul(PAGE)).sum();
@@ -79,7 +107,7 @@ impl Tree {
     /// Bytes of memory below, in which what processes share is divided among them, together with files in
     /// memory. Slow. Which part of such a file is mapped is not known, so that the larger of both counts.
     pub(crate) fn shared_fairly(&self, memory_files: u64) -> u64 {
-        let all = processes();
+        let all = self.look();
         let mut own = 0_u64;
         let mut shared = 0_u64;
         for process in self.below(&all) {
@@ -102,30 +130,8 @@ impl Tree {
 
     /// What everything below holds by descriptor.
     pub(crate) fn held(&self) -> Held {
-        let all = processes();
-        let mut held = Held::default();
-        let mut files = HashSet::new();
-        let mut sockets = HashSet::new();
-        for process in self.below(&all) {
-            let entries = std::fs::read_dir(format!("/proc/{}/fd", process.identity.pid));
-            for path in entries.into_iter().flatten().flatten().map(|entry| entry.path()) {
-                let Ok(link) = std::fs::read_link(&path) else { continue };
-                match link.as_os_str().as_encoded_bytes() {
-                    name if name.starts_with(b"/memfd:") => {
-                        let Ok(file) = std::fs::metadata(&path) else { continue };
-                        if files.insert((file.dev(), file.ino())) {
-                            held.memory_files =
-                                held.memory_files.saturating_add(file.blocks().saturating_mul(512));
-                        }
-                    }
-                    name if name.starts_with(b"socket:") => drop(sockets.insert(link)),
-                    b"anon_inode:inotify" => held.watchers += 1,
-                    _ => {}
-                }
-            }
-        }
-        held.sockets = sockets.len() as u64;
-        held
+        let all = self.look();
+        held_by(self.below(&all).into_iter().map(|process| process.identity.pid))
     }
 
     /// Kills everything below except the shell, what is in `keep`, and what descends from that other than
@@ -136,8 +142,10 @@ impl Tree {
     pub(crate) fn kill_except(&self, keep: &HashSet<Identity>, shell: Option<Pid>) -> usize {
         const ROUNDS: usize = 50;
         let mut held = HashMap::new();
+        let mut thorough = self.reach != Reach::Children;
         for _ in 0..ROUNDS {
-            let found = self.targets(&processes(), keep, shell).into_iter();
+            let all = if thorough { processes() } else { self.look() };
+            let found = self.targets(&all, keep, shell).into_iter();
             let fresh: Vec<Identity> = found.filter(|identity| !held.contains_key(identity)).collect();
             let before = held.len();
             held.extend(fresh.into_iter().filter_map(|identity| {
@@ -146,7 +154,10 @@ impl Tree {
                 Some((identity, process))
             }));
             if held.len() == before {
-                break;
+                if thorough {
+                    break;
+                }
+                thorough = true;
             }
         }
         for process in held.values() {
@@ -179,11 +190,19 @@ impl Tree {
         self.below(all).iter().filter(wanted).map(|process| process.identity).collect()
     }
 
+    /// The processes below; where that is cheaper than to find out, others too.
+    fn look(&self) -> HashMap<Pid, Process> {
+        match self.reach {
+            Reach::Everything | Reach::Parents => processes(),
+            Reach::Children => descendants(self.root),
+        }
+    }
+
     fn below<'a>(&self, all: &'a HashMap<Pid, Process>) -> Vec<&'a Process> {
         all.values()
             .filter(|process| process.identity.pid != self.root)
             .filter(|process| {
-                self.sees_only_below
+                self.reach == Reach::Everything
                     || self.line(all, process).last().is_some_and(|top| top.parent == self.root)
             })
             .collect()
@@ -203,6 +222,33 @@ impl Tree {
     }
 }
 
+/// What these processes hold by descriptor.
+fn held_by(processes: impl Iterator<Item = Pid>) -> Held {
+    let mut held = Held::default();
+    let mut files = HashSet::new();
+    let mut sockets = HashSet::new();
+    for pid in processes {
+        let entries = std::fs::read_dir(format!("/proc/{pid}/fd"));
+        for path in entries.into_iter().flatten().flatten().map(|entry| entry.path()) {
+            let Ok(link) = std::fs::read_link(&path) else { continue };
+            match link.as_os_str().as_encoded_bytes() {
+                name if name.starts_with(b"/memfd:") => {
+                    let Ok(file) = std::fs::metadata(&path) else { continue };
+                    if files.insert((file.dev(), file.ino())) {
+                        held.memory_files =
+                            held.memory_files.saturating_add(file.blocks().saturating_mul(512));
+                    }
+                }
+                name if name.starts_with(b"socket:") => drop(sockets.insert(link)),
+                b"anon_inode:inotify" => held.watchers += 1,
+                _ => {}
+            }
+        }
+    }
+    held.sockets = sockets.len() as u64;
+    held
+}
+
 /// Holds the process if it is still the one that was seen.
 fn hold(identity: Identity) -> Option<sys::Held> {
     let held = sys::hold_process(identity.pid)?;
@@ -215,6 +261,32 @@ fn processes() -> HashMap<Pid, Process> {
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .filter_map(|pid| Some((pid, read(pid)?)))
         .collect()
+}
+
+/// Every process that descends from `root`, by the lists of children.
+fn descendants(root: Pid) -> HashMap<Pid, Process> {
+    let mut found = HashMap::new();
+    let mut parents = vec![root];
+    while let Some(parent) = parents.pop() {
+        let threads = std::fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
+        for thread in threads.filter_map(|entry| entry.file_name().to_str()?.parse().ok()) {
+            for pid in children(parent, thread).unwrap_or_default() {
+                if let Entry::Vacant(place) = found.entry(pid)
+                    && let Some(process) = read(pid)
+                {
+                    place.insert(process);
+                    parents.push(pid);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The children that a thread of a process has started; `None` where the kernel does not list them.
+fn children(pid: Pid, thread: Pid) -> Option<Vec<Pid>> {
+    let list = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/children")).ok()?;
+    Some(list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect())
 }
 
 fn read(pid: Pid) -> Option<Process> {
@@ -243,7 +315,7 @@ mod tests {
         (pid, Process { identity: Identity { pid, started: 1 }, parent, dead: false, pages: 1 })
     }
 
-    fn check(sees_only_below: bool, keep: &[Pid], expected: &[Pid]) {
+    fn check(reach: Reach, keep: &[Pid], expected: &[Pid]) {
         // 10 is the helper, 11 the shell, 12 an older job with a child 13, 14 a new child of the shell with a
         // child 15, 16 an orphan, 20 a process that is not below the helper.
         let all = HashMap::from([
@@ -258,7 +330,7 @@ mod tests {
             process(20, 1),
         ]);
         let keep = keep.iter().map(|&pid| Identity { pid, started: 1 }).collect();
-        let tree = Tree { root: if sees_only_below { 1 } else { 10 }, sees_only_below };
+        let tree = Tree { root: if reach == Reach::Everything { 1 } else { 10 }, reach };
         let mut found: Vec<Pid> =
             tree.targets(&all, &keep, Some(11)).iter().map(|identity| identity.pid).collect();
         found.sort_unstable();
@@ -267,29 +339,54 @@ mod tests {
 
     #[test]
     fn children_of_kept_jobs_are_kept_and_strangers_are_not_below() {
-        check(false, &[12], &[14, 15, 16]);
-        check(false, &[], &[12, 13, 14, 15, 16]);
+        check(Reach::Parents, &[12], &[14, 15, 16]);
+        check(Reach::Children, &[12], &[14, 15, 16]);
+        check(Reach::Parents, &[], &[12, 13, 14, 15, 16]);
     }
 
     #[test]
     fn in_its_own_namespace_everything_is_below() {
-        check(true, &[10, 12], &[14, 15, 20]);
+        check(Reach::Everything, &[10, 12], &[14, 15, 20]);
     }
 
     #[test]
     fn what_is_held_by_descriptor_is_counted_once() {
         let here = Pid::try_from(std::process::id()).unwrap();
-        // The tree below another root in a namespace of its own has this process in it.
-        let tree = Tree { root: -1, sees_only_below: true };
-        assert!(processes().contains_key(&here));
-        let before = tree.held();
+        let before = held_by([here].into_iter());
         let mut file = crate::sys::memory_file().map(std::fs::File::from).unwrap();
         std::io::Write::write_all(&mut file, &vec![1; 64 << 20]).unwrap();
         let _copy = file.try_clone().unwrap();
         let _pair = std::os::unix::net::UnixStream::pair().unwrap();
-        let after = tree.held();
+        let after = held_by([here, here].into_iter());
         let grown = after.memory_files.saturating_sub(before.memory_files);
         assert!((64 << 20..128 << 20).contains(&grown), "{before:?} {after:?}");
+    }
+
+    #[test]
+    fn a_walk_by_children_finds_what_all_of_proc_says_is_below() {
+        let here = Pid::try_from(std::process::id()).unwrap();
+        let script = "sleep 600 & (sleep 601 & exec sleep 602) & echo ready; wait";
+        let mut shell = std::process::Command::new("bash")
+            .args(["-c", script])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut ready = [0; 6];
+        std::io::Read::read_exact(shell.stdout.as_mut().unwrap(), &mut ready).unwrap();
+        let root = Pid::try_from(shell.id()).unwrap();
+        let below = |reach| Tree { root, reach }.living(None);
+        // The second shell may still be about to start its own.
+        while below(Reach::Parents).len() < 3 {
+            std::thread::yield_now();
+        }
+        assert_eq!(below(Reach::Children), below(Reach::Parents));
+        assert!(descendants(here).len() >= 4);
+        let walked = Tree { root, reach: Reach::Children };
+        assert_eq!(walked.kill_except(&HashSet::new(), None), 3);
+        walked.kill_until_gone(&HashSet::new(), None, Duration::from_secs(10));
+        assert!(below(Reach::Parents).is_empty());
+        shell.kill().unwrap();
+        shell.wait().unwrap();
     }
 
     #[test]
