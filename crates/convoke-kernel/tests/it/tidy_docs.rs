@@ -231,6 +231,47 @@ fn the_readme_is_short_and_leads_to_every_page() {
     no_complaints(complaints);
 }
 
+/// The files and folders that the map names in the section of a crate: the crate, and how the path ends.
+fn named_in_the_map(map: &str) -> Vec<(&str, &str)> {
+    let sections = map.split("\n### `").skip(1).filter_map(|section| section.split_once('`'));
+    sections
+        .flat_map(|(name, text)| {
+            let text = text.split("\n## ").next().unwrap_or_default();
+            let words = text.split('`').skip(1).step_by(2);
+            words.filter(|word| word.ends_with(".rs") || word.ends_with('/')).map(move |word| (name, word))
+        })
+        .collect()
+}
+
+/// Every path below a folder, from that folder.
+fn paths_below(dir: &Path) -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    let mut dirs = vec![dir.to_owned()];
+    while let Some(dir) = dirs.pop() {
+        let entries: Vec<PathBuf> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+        dirs.extend(entries.iter().filter(|path| path.is_dir()).cloned());
+        paths.extend(entries);
+    }
+    paths
+}
+
+#[test]
+fn the_files_that_the_map_names_are_in_their_crates() {
+    let sample = "# A\n`x.rs`\n### `one` does\n`a.rs`, `b/`, `Word`\n### `two`\n`c/d.rs`\n## B\n`e.rs`\n";
+    assert_eq!(named_in_the_map(sample), [("one", "a.rs"), ("one", "b/"), ("two", "c/d.rs")]);
+    let map = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let named = named_in_the_map(&map);
+    assert!(named.len() > 100, "{} names", named.len());
+    let mut complaints = Vec::new();
+    for (name, file) in named {
+        let of_another = root().join("crates").join(file).exists();
+        if !of_another && !paths_below(&root().join("crates").join(name)).iter().any(|p| p.ends_with(file)) {
+            complaints.push(format!("{name} has no {file}"));
+        }
+    }
+    no_complaints(complaints);
+}
+
 #[test]
 fn wide_lines_links_and_anchors_are_read_off_a_page() {
     let long = "word ".repeat(21);
