@@ -7,11 +7,14 @@
 //! reaches neither the journal nor the runtime.
 
 mod act;
+mod at_work;
+mod callees;
 mod fleet;
 mod found;
 mod jsonl;
 mod losses;
 mod place;
+mod progress;
 mod reading;
 #[cfg(any(test, feature = "samples"))]
 pub mod sample;
@@ -21,6 +24,7 @@ mod used;
 mod waits;
 
 pub use act::{Act, came_to};
+pub use at_work::{AgentsAtWork, OwnProgram, PhaseCounts, SpentSoFar, WorkPhase, WorkState, WorkingAgent};
 pub use fleet::{
     AgentRow, AgentState, Entry, FindingRow, Fleet, LetterRow, Page, PhaseRow, RowFilter, RunRow, TaskRow,
     VerdictWord, is_quiet,
@@ -29,6 +33,7 @@ pub use found::{Found, found};
 pub use jsonl::{end_line, event_line};
 pub use losses::{Losses, is_want_of_room};
 pub use place::FilePosition;
+pub use progress::{CallUnderWay, Doing, Progress};
 pub use reading::{Account, EntryKind, Step, kept_words, reply_figures};
 pub use session_event::SessionEvent;
 pub use text::{

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use convoke_kernel::{AgentId, EndpointLearnt, Event};
 use convoke_runtime::{Clock, Notice, Runtime, Watcher, Why};
-use convoke_view::{Hold, event_line};
+use convoke_view::{AgentsAtWork, Hold, Progress, event_line};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -15,9 +15,8 @@ use super::flows::Flows;
 use super::live::{Live, Shown, TerminalLock};
 use super::look::{Look, Talk, terminal_size};
 use super::program_log::ProgramLog;
-use super::progress::Progress;
+use super::progress::under_way;
 use super::team_log::TeamLog;
-use super::tree::Tree;
 use crate::open::DRAIN;
 use crate::settings::OutputFormat;
 use crate::signals::Caught;
@@ -54,8 +53,8 @@ impl Screen {
         lead: AgentId,
         progress: Progress,
     ) -> Self {
-        let (tree, program_log) = known(runtime, &lead, &progress).await;
-        Self::begin(look, terminal, clock, Shown { lead, progress, tree }, program_log)
+        let (work, program_log) = known(runtime, &lead, &progress).await;
+        Self::begin(look, terminal, clock, Shown { lead, progress, work }, program_log)
     }
 
     /// Starts to show a session of which nothing is known: everything about it is sent as notices, from its
@@ -68,8 +67,8 @@ impl Screen {
         model: &str,
     ) -> Self {
         let progress = Progress::new(model);
-        let tree = Tree::new(lead.clone());
-        Self::begin(look, terminal, clock, Shown { lead, progress, tree }, ProgramLog::default())
+        let work = AgentsAtWork::new(lead.clone());
+        Self::begin(look, terminal, clock, Shown { lead, progress, work }, ProgramLog::default())
     }
 
     fn begin(
@@ -121,15 +120,15 @@ pub(crate) fn seen(hold: convoke_runtime::Hold) -> Hold {
 
 /// The agents and programs of the session so far. A journal that cannot be read now says so where that
 /// matters.
-async fn known(runtime: &Runtime, lead: &AgentId, progress: &Progress) -> (Tree, ProgramLog) {
-    let nobody = || (Tree::new(lead.clone()), ProgramLog::default());
+async fn known(runtime: &Runtime, lead: &AgentId, progress: &Progress) -> (AgentsAtWork, ProgramLog) {
+    let nobody = || (AgentsAtWork::new(lead.clone()), ProgramLog::default());
     let Some(session) = &progress.session else { return nobody() };
     let agents = runtime.agents(session).await;
     let runs = runtime.runs(session).await;
     match (agents, runs, runtime.programs(session).await, runtime.ledger(session).await) {
         (Ok(agents), Ok(runs), Ok(programs), Ok(ledger)) => {
             let program_log = ProgramLog::knowing(&programs);
-            (Tree::known(lead.clone(), &agents, runs, programs, ledger), program_log)
+            (AgentsAtWork::known(lead.clone(), &agents, runs, programs, ledger), program_log)
         }
         _ => nobody(),
     }
@@ -203,12 +202,11 @@ impl Shower {
                 self.put_event(agent.as_str(), seq, at, || event.encode());
             }
             Notice::Run { run, seq, at, event } => {
-                for line in
-                    self.flows.heard(&run, &event, at).iter().filter(|_| self.look.talk == Talk::Sparse)
-                {
+                self.live.run(run.as_str(), at, &event);
+                let said = self.flows.heard(&run, &event, at, self.live.work.run_of(&run));
+                for line in said.iter().filter(|_| self.look.talk == Talk::Sparse) {
                     self.live.line(line);
                 }
-                self.live.run(run.as_str(), at, &event);
                 self.put_event(run.as_str(), seq, at, || event.encode());
             }
             Notice::Program { run, seq, at, event } => {
@@ -272,9 +270,9 @@ impl Shower {
             return;
         }
         let signal = self.signalled.take().map_or("stopping", |(signal, _)| signal);
-        self.live.tree.drains();
-        let agents = self.live.tree.running();
-        let waits = match (agents, self.live.progress.under_way()) {
+        self.live.work.drains();
+        let agents = self.live.work.running();
+        let waits = match (agents, under_way(&self.live.progress)) {
             (1, _) => format!("waiting up to {} s for the agent at work", DRAIN.as_secs()),
             (2.., _) => format!("waiting up to {} s for what {agents} agents are doing", DRAIN.as_secs()),
             (0, Some(what)) => format!("waiting up to {} s for {what}", DRAIN.as_secs()),

@@ -7,6 +7,7 @@ use convoke_kernel::{Event, Kept, Member, Piece, Purpose, Role, Standing};
 use super::labels::{came_to, line, said, senders};
 use super::rows::{AgentRow, AgentState};
 use crate::act::Act;
+use crate::callees::own_label;
 use crate::reading::Step;
 use crate::text::revealed;
 
@@ -57,9 +58,7 @@ impl Track {
                 row.role = e.spec.role;
                 row.model = line(&e.spec.model);
                 row.started_at = at;
-                let label = &e.spec.label;
-                let own =
-                    label.strip_prefix("verify: ").filter(|_| row.role == Role::Verifier).unwrap_or(label);
+                let own = own_label(row.role, &e.spec.label);
                 if row.role == Role::Lead {
                     row.label = "lead".to_owned();
                 } else if !own.trim().is_empty() {
