@@ -29,7 +29,7 @@ pub use fleet::{
     AgentRow, AgentState, Entry, FindingRow, Fleet, LetterRow, Page, PhaseRow, RowFilter, RunRow, TaskRow,
     VerdictWord, is_quiet,
 };
-pub use found::{Found, found};
+pub use found::{Claims, FindingNews, Found, found};
 pub use jsonl::{end_line, event_line};
 pub use losses::{Losses, is_want_of_room};
 pub use place::FilePosition;
