@@ -5,13 +5,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use convoke_kernel::{AgentId, EndpointLearnt, Event};
-use convoke_runtime::{Clock, Notice, Runtime, Watcher, Why};
-use convoke_view::{AgentsAtWork, Hold, Progress, event_line};
+use convoke_runtime::{Clock, Notice, Runtime, Watcher};
+use convoke_view::{AgentsAtWork, Progress, SessionEvent, event_line};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::clean;
 use super::flows::Flows;
+use super::heard::heard;
 use super::live::{Live, Shown, TerminalLock};
 use super::look::{Look, Talk, terminal_size};
 use super::program_log::ProgramLog;
@@ -112,12 +113,6 @@ impl Screen {
     }
 }
 
-/// A wait of all, as it is drawn.
-pub(crate) fn seen(hold: convoke_runtime::Hold) -> Hold {
-    let convoke_runtime::Hold { why, until, waiting } = hold;
-    Hold { overloaded: why == Why::Overloaded, until, waiting }
-}
-
 /// The agents and programs of the session so far. A journal that cannot be read now says so where that
 /// matters.
 async fn known(runtime: &Runtime, lead: &AgentId, progress: &Progress) -> (AgentsAtWork, ProgramLog) {
@@ -193,65 +188,84 @@ impl Shower {
     }
 
     fn notice(&mut self, notice: Notice) {
-        match notice {
-            Notice::Recorded { agent, seq, at, event } => {
+        match &notice {
+            Notice::Controlled { control } => {
+                self.signalled = Some((Caught::from(*control).name(), Instant::now()));
+            }
+            Notice::Waiting { .. } => {
+                wait_line(&notice).iter().for_each(|line| self.live.say(line));
+            }
+            Notice::StoreAway { .. } | Notice::StoreBack { .. } => {
+                wait_line(&notice).iter().for_each(|line| self.live.line(&self.look.fit(line)));
+            }
+            _ => {}
+        }
+        let line = self.line(&notice);
+        if let Some(heard) = heard(notice) {
+            self.hear(heard);
+        }
+        if let Some(line) = line {
+            // A reader that has gone away is no reason to stop a run that is paid for.
+            let _ = put_json(&line);
+        }
+    }
+
+    fn hear(&mut self, heard: SessionEvent) {
+        match heard {
+            SessionEvent::Agent { agent, at, event, .. } => {
                 self.live.recorded(&agent, at, &event);
                 if let Event::EndpointLearnt(learnt) = &*event {
                     self.learnt(learnt);
                 }
-                self.put_event(agent.as_str(), seq, at, || event.encode());
             }
-            Notice::Run { run, seq, at, event } => {
+            SessionEvent::Run { run, at, event, .. } => {
                 self.live.run(run.as_str(), at, &event);
                 let said = self.flows.heard(&run, &event, at, self.live.work.run_of(&run));
                 for line in said.iter().filter(|_| self.look.talk == Talk::Sparse) {
                     self.live.line(line);
                 }
-                self.put_event(run.as_str(), seq, at, || event.encode());
             }
-            Notice::Program { run, seq, at, event } => {
+            SessionEvent::Program { run, at, event, .. } => {
                 for said in self.program_log.heard(&run, &event) {
                     if self.look.talk == Talk::Sparse || said.stays {
                         self.live.say(&said.line);
                     }
                 }
                 self.live.program(run.as_str(), at, &event);
-                self.put_event(run.as_str(), seq, at, || event.encode());
             }
-            Notice::Team { stream, seq, at, event } => {
-                if let Some(line) = self.team_log.heard(&event) {
-                    self.live.say(&line);
-                }
-                self.put_event(&stream, seq, at, || event.encode());
+            SessionEvent::Roster { event, .. } => self.say(TeamLog::roster(&event)),
+            SessionEvent::Board { event, .. } => {
+                let said = self.team_log.board(&event);
+                self.say(said);
             }
-            Notice::Ledger { ledger, .. } => self.live.ledger(ledger),
-            Notice::Held { hold } => self.live.held(hold.map(seen)),
-            Notice::Live { agent, piece } => self.live.piece(&agent, &piece),
-            Notice::Controlled { control } => {
-                self.signalled = Some((Caught::from(control).name(), Instant::now()))
-            }
-            Notice::Draining { .. } => self.draining(),
-            Notice::Waiting { .. } => {
-                if let Some(line) = wait_line(&notice) {
-                    self.live.say(&line);
-                }
-            }
-            Notice::StoreAway { .. } | Notice::StoreBack { .. } => {
-                if let Some(line) = wait_line(&notice) {
-                    self.live.line(&self.look.fit(&line));
-                }
-            }
+            SessionEvent::Ledger(ledger) => self.live.ledger(ledger),
+            SessionEvent::Held(hold) => self.live.held(hold),
+            SessionEvent::Live { agent, piece } => self.live.piece(&agent, &piece),
+            SessionEvent::Draining => self.draining(),
         }
     }
 
-    /// Writes an event as a line of its own, if that is the output.
-    fn put_event<E>(&self, stream: &str, seq: u64, at: u64, encode: impl FnOnce() -> Result<String, E>) {
-        if self.look.output == OutputFormat::Jsonl
-            && let Ok(text) = encode()
-        {
-            // A reader that has gone away is no reason to stop a run that is paid for.
-            let _ = put_json(&format!("{}\n", event_line(stream, seq, at, &text)));
+    fn say(&mut self, line: Option<String>) {
+        line.iter().for_each(|line| self.live.say(line));
+    }
+
+    /// An event as a line of its own, if that is the output.
+    fn line(&self, notice: &Notice) -> Option<String> {
+        if self.look.output != OutputFormat::Jsonl {
+            return None;
         }
+        let line = match notice {
+            Notice::Recorded { agent, seq, at, event } => {
+                event_line(agent.as_str(), *seq, *at, &event.encode().ok()?)
+            }
+            Notice::Run { run, seq, at, event } => event_line(run.as_str(), *seq, *at, &event.encode().ok()?),
+            Notice::Program { run, seq, at, event } => {
+                event_line(run.as_str(), *seq, *at, &event.encode().ok()?)
+            }
+            Notice::Team { stream, seq, at, event } => event_line(stream, *seq, *at, &event.encode().ok()?),
+            _ => return None,
+        };
+        Some(line + "\n")
     }
 
     /// Says what was found out about the server, once however many agents find it out.
