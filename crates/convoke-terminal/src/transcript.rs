@@ -16,9 +16,9 @@ use std::time::Duration;
 use ratatui::text::Line;
 
 use convoke_kernel::{
-    AgentId, Event, ExchangeClosed, ExchangeOpened, Kept, ModelReplied, Outcome, Purpose, ToolFinished, Usage,
+    AgentId, Event, ExchangeClosed, ExchangeOpened, Kept, ModelReplied, Outcome, Purpose, ToolFinished,
 };
-use convoke_view::{SessionEvent, Waits};
+use convoke_view::{SessionEvent, Step, Used, Waits};
 
 use crate::text::{Theme, count, dollars, seconds, tokens};
 pub(crate) use block::Block;
@@ -64,39 +64,22 @@ enum LeadActivity {
     Asked { what: String },
 }
 
-/// What an exchange takes, all agents together.
-#[derive(Debug)]
+/// What an exchange takes: the turns of the lead alone, the rest of all agents together.
+#[derive(Debug, Default)]
 struct Took {
     since: u64,
-    /// Of the lead alone.
-    turns: u32,
-    usage: Usage,
-    /// `None` once a reply of unknown price was paid for.
-    cost_nano: Option<u64>,
-}
-
-impl Default for Took {
-    fn default() -> Self {
-        Self { since: 0, turns: 0, usage: Usage::default(), cost_nano: Some(0) }
-    }
+    used: Used,
 }
 
 impl Took {
-    fn count(&mut self, event: &ModelReplied) {
-        self.usage.add(&event.reply.usage);
-        self.cost_nano =
-            self.cost_nano.zip(event.reply.cost_nano).map(|(sum, cost)| sum.saturating_add(cost));
-    }
-
     /// `3 turns · 12.1k tokens · $0.04 · 12 s`.
     fn words(&self, at: u64) -> String {
-        let all = self.usage.prompt_tokens().saturating_add(self.usage.output_tokens);
         let time = seconds(Duration::from_millis(at.saturating_sub(self.since)));
         format!(
             "{} · {} tokens · {} · {time}",
-            count(self.turns, "turn"),
-            tokens(all),
-            dollars(self.cost_nano)
+            count(self.used.turns, "turn"),
+            tokens(self.used.tokens()),
+            dollars(self.used.cost_nano)
         )
     }
 }
@@ -131,8 +114,10 @@ impl Transcript {
         match heard {
             SessionEvent::Agent { agent, at, event, .. } if agent == lead => self.lead(*at, event),
             SessionEvent::Agent { event, .. } => match event.as_ref() {
-                Event::ModelReplied(e) => {
-                    self.took.count(e);
+                Event::ModelReplied(_) => {
+                    let turns = self.took.used.turns;
+                    self.took.used.heard(event);
+                    self.took.used.turns = turns;
                     Vec::new()
                 }
                 // It is about the server that all of them talk to.
@@ -194,63 +179,54 @@ impl Transcript {
     }
 
     fn lead(&mut self, at: u64, event: &Event) -> Vec<Block> {
-        match event {
-            Event::ExchangeOpened(e) => return self.opened(at, e),
-            Event::CallMade(e) => {
+        match Step::of(event) {
+            Step::Opened(e) => return self.opened(at, e),
+            Step::CallMade(e) => {
                 self.begin(at);
                 return vec![Block::Said(e.text.clone())];
             }
-            Event::ExchangeReopened(_) => {
+            Step::Reopened => {
                 // What the exchange took before still counts; the time between the stop and now does not.
                 self.took.since = at;
                 self.draining = false;
                 return vec![Block::Note("goes on where it stood".to_owned())];
             }
-            Event::ModelCalled(e) => {
+            Step::Requested(e) => {
                 self.reply.forget();
                 self.at =
                     if e.purpose == Purpose::Summary { LeadActivity::Summing } else { LeadActivity::Asking };
             }
-            Event::ModelReplied(e) => return self.replied(at, e),
-            Event::ModelFailed(e) => {
+            Step::Replied(e) => {
+                self.took.used.heard(event);
+                return self.replied(at, e);
+            }
+            Step::RequestFailed(e) => {
                 self.reply.forget();
                 self.at = match e.retry_at {
                     Some(until) => LeadActivity::Waiting { until, why: brief(&e.failure.message, SHORT) },
                     None => LeadActivity::Nothing,
                 };
             }
-            Event::ApprovalAsked(e) => self.at = LeadActivity::Asked { what: brief(&e.what, SHORT) },
-            Event::ApprovalGiven(_) => self.at = LeadActivity::Nothing,
-            Event::ToolStarted(e) => self.calls.push(Call::of(&e.id, &e.name, e.input.as_str(), at)),
-            Event::ToolFinished(e) => return self.finished(at, e),
-            Event::ExchangeClosed(e) => return self.closed(at, e),
-            Event::Resumed(e) => {
+            Step::Asked(e) => self.at = LeadActivity::Asked { what: brief(&e.what, SHORT) },
+            Step::Answered(_) => self.at = LeadActivity::Nothing,
+            Step::CallStarted(e) => self.calls.push(Call::of(&e.id, &e.name, e.input.as_str(), at)),
+            Step::CallEnded(e) => return self.finished(at, e),
+            Step::Closed(e) => return self.closed(at, e),
+            Step::Resumed(e) => {
                 // The process that drove the lead is gone. What it began is told with its recorded outcome.
                 self.reply.forget();
                 self.at = LeadActivity::Nothing;
                 self.draining = false;
                 return event_text::resumed(e).into_iter().collect();
             }
-            Event::NoteAppended(_)
-            | Event::MailDelivered(_)
-            | Event::HistoryCompacted(_)
-            | Event::HistoryForked(_)
-            | Event::InputRejected(_)
-            | Event::ModeSet(_)
-            | Event::EndpointLearnt(_)
-            | Event::Retuned(_) => return event_text::happened(event).into_iter().collect(),
-            // The events that follow these say enough.
-            Event::AgentStarted(_)
-            | Event::CompactionAsked(_)
-            | Event::RoomRefused(_)
-            | Event::ResultsAppended(_)
-            | Event::ExchangeStopped(_) => {}
+            Step::Started(_) => {}
+            Step::Aside(event) => return event_text::happened(event).into_iter().collect(),
         }
         Vec::new()
     }
 
     fn begin(&mut self, at: u64) {
-        self.took = Took { since: at, ..Took::default() };
+        self.took = Took { since: at, used: Used::default() };
         self.wrote.clear();
         self.draining = false;
     }
@@ -273,14 +249,10 @@ impl Transcript {
     fn replied(&mut self, at: u64, event: &ModelReplied) -> Vec<Block> {
         let was_seen = self.reply.forget();
         self.at = LeadActivity::Nothing;
-        self.took.count(event);
         let calls = event.reply.calls.iter();
         self.wanted = calls.map(|call| Call::of(&call.id, &call.name, call.input.as_str(), at)).collect();
         match event.kept {
-            Kept::Yes => {
-                self.took.turns += 1;
-                self.write(&event.reply.text)
-            }
+            Kept::Yes => self.write(&event.reply.text),
             kept => event_text::not_kept(kept, was_seen).into_iter().collect(),
         }
     }

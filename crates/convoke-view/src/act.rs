@@ -3,6 +3,7 @@
 
 use convoke_kernel::{Event, ExchangeClosed, Outcome, Piece, Vote};
 
+use crate::reading::Step;
 use crate::text::{count, kind_word};
 
 /// What an agent that is at work is at.
@@ -40,34 +41,22 @@ impl Act {
     /// Takes in an event of the agent. One that opens or closes an exchange changes nothing here: whether an
     /// agent is at work at all is not known here.
     pub fn heard(&mut self, at: u64, event: &Event) {
-        *self = match event {
-            Event::ModelCalled(_) => Self::Asking,
-            Event::ModelReplied(_) | Event::ApprovalGiven(_) | Event::ToolFinished(_) => Self::Between,
-            Event::ModelFailed(e) => match e.retry_at {
+        *self = match Step::of(event) {
+            Step::Requested(_) => Self::Asking,
+            Step::Replied(_) | Step::Answered(_) | Step::CallEnded(_) => Self::Between,
+            Step::RequestFailed(e) => match e.retry_at {
                 Some(until) => Self::Retry { until, why: e.failure.message.clone() },
                 None => Self::Between,
             },
-            Event::ToolStarted(_) => Self::Calling { since: at },
-            Event::ApprovalAsked(e) => Self::Asked { what: e.what.clone() },
-            // A new kind of event has to be thought of here, and in no view that asks what an agent is at.
-            Event::AgentStarted(_)
-            | Event::ModeSet(_)
-            | Event::RoomRefused(_)
-            | Event::ExchangeOpened(_)
-            | Event::ExchangeReopened(_)
-            | Event::ExchangeStopped(_)
-            | Event::ExchangeClosed(_)
-            | Event::CallMade(_)
-            | Event::NoteAppended(_)
-            | Event::MailDelivered(_)
-            | Event::CompactionAsked(_)
-            | Event::HistoryCompacted(_)
-            | Event::HistoryForked(_)
-            | Event::Retuned(_)
-            | Event::EndpointLearnt(_)
-            | Event::InputRejected(_)
-            | Event::ResultsAppended(_)
-            | Event::Resumed(_) => return,
+            Step::CallStarted(_) => Self::Calling { since: at },
+            Step::Asked(e) => Self::Asked { what: e.what.clone() },
+            Step::Started(_)
+            | Step::Opened(_)
+            | Step::CallMade(_)
+            | Step::Reopened
+            | Step::Resumed(_)
+            | Step::Closed(_)
+            | Step::Aside(_) => return,
         };
     }
 

@@ -1,21 +1,17 @@
-//! Folds what the runtime tells into the library's events. It remembers only what a later event needs: which
-//! claims wait for a verdict.
+//! Turns what the runtime tells into the library's events. Which claims wait for a verdict is folded in
+//! `convoke-view`.
 
-use std::collections::HashMap;
-
-use convoke_kernel::{self as kernel, AgentId, Piece, ProgramEvent, RunEvent};
+use convoke_kernel::{self as kernel, AgentId, Piece};
 use convoke_runtime::Notice;
+use convoke_view::{Claims, FindingNews};
 
 use crate::event::Event;
 use crate::findings::{finding, said, severity};
 
-/// What waits for a verdict.
+/// What later events refer to.
 #[derive(Default)]
 pub(crate) struct Fold {
-    /// The findings of an item of a run.
-    items: HashMap<(String, u32), Vec<kernel::Finding>>,
-    /// The finding that a call of a program wants judged.
-    calls: HashMap<(String, u32), kernel::Finding>,
+    claims: Claims,
 }
 
 impl Fold {
@@ -26,8 +22,10 @@ impl Fold {
             Notice::Live { agent, piece: Piece::Text(text) } => {
                 vec![Event::Text { agent: agent.to_string(), text }]
             }
-            Notice::Run { run, event, .. } => self.of_run(run.to_string(), *event),
-            Notice::Program { run, event, .. } => self.of_program(run.to_string(), *event),
+            Notice::Run { run, event, .. } => self.claims.run(&run, &event).iter().map(told).collect(),
+            Notice::Program { run, event, .. } => {
+                self.claims.program(&run, &event).iter().map(told).collect()
+            }
             Notice::Ledger { ledger, .. } => {
                 let spent = ledger.spent();
                 vec![Event::Spent { nano_usd: spent.nano, tokens: spent.tokens }]
@@ -35,51 +33,16 @@ impl Fold {
             _ => Vec::new(),
         }
     }
-
-    fn of_run(&mut self, run: String, event: RunEvent) -> Vec<Event> {
-        match event {
-            RunEvent::ItemEnded(ended) => {
-                let found = ended.result.report.map(|report| report.findings).unwrap_or_default();
-                let events =
-                    found.iter().map(|found| Event::Found { finding: finding(found, None) }).collect();
-                self.items.insert((run, ended.item), found);
-                events
-            }
-            RunEvent::ItemJudged(item) => {
-                let found = self.items.remove(&(run, item.item)).unwrap_or_default();
-                found.iter().zip(&item.verdicts).map(|(found, verdict)| verdict_on(found, verdict)).collect()
-            }
-            _ => Vec::new(),
-        }
-    }
-
-    fn of_program(&mut self, run: String, event: ProgramEvent) -> Vec<Event> {
-        match event {
-            ProgramEvent::StepTaken(step) => {
-                let mut events = Vec::new();
-                for call in &step.calls {
-                    let Some(found) = call.claim() else { continue };
-                    events.push(Event::Found { finding: finding(&found, None) });
-                    self.calls.insert((run.clone(), call.call), found);
-                }
-                events
-            }
-            ProgramEvent::CallEnded(ended) => {
-                let found = self.calls.remove(&(run, ended.call));
-                found
-                    .zip(ended.result.answer.verdict())
-                    .iter()
-                    .map(|(found, verdict)| verdict_on(found, verdict))
-                    .collect()
-            }
-            _ => Vec::new(),
-        }
-    }
 }
 
-fn verdict_on(found: &kernel::Finding, verdict: &kernel::Verdict) -> Event {
-    let (verdict, reason) = said(verdict);
-    Event::Judged { claim: found.claim.clone(), severity: severity(found.severity), verdict, reason }
+fn told(news: &FindingNews) -> Event {
+    match news {
+        FindingNews::Reported(found) => Event::Found { finding: finding(found, None) },
+        FindingNews::Judged(found, verdict) => {
+            let (verdict, reason) = said(verdict);
+            Event::Judged { claim: found.claim.clone(), severity: severity(found.severity), verdict, reason }
+        }
+    }
 }
 
 fn recorded(agent: &AgentId, event: kernel::Event) -> Option<Event> {

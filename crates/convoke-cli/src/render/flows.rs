@@ -3,48 +3,33 @@
 
 use std::collections::HashMap;
 
-use convoke_kernel::{Reused, RunEvent, RunId};
+use convoke_kernel::{ItemResult, Reused, Run, RunEvent, RunId, RunSpec};
 
 use crate::reuse::reuse_line;
 
-/// The workflows that were seen to begin.
+/// The workflows that were seen to begin, and how many of their items have ended.
 #[derive(Debug, Default)]
-pub(super) struct Flows(HashMap<RunId, Flow>);
-
-#[derive(Debug)]
-struct Flow {
-    session: String,
-    items: usize,
-    voters: u32,
-    ended: usize,
-    /// Results that verifiers look into.
-    looked_into: usize,
-    reused: Vec<Reused>,
-}
+pub(super) struct Flows(HashMap<RunId, usize>);
 
 impl Flows {
-    /// What there is to say about this event. Of a run that another process began nothing is said: it was
-    /// said then.
-    pub(super) fn heard(&mut self, run: &RunId, event: &RunEvent, at: u64) -> Vec<String> {
+    /// What there is to say about this event of a run that has taken it in already. Of a run that another
+    /// process began nothing is said: it was said then.
+    pub(super) fn heard(&mut self, id: &RunId, event: &RunEvent, at: u64, run: Option<&Run>) -> Vec<String> {
         match event {
             RunEvent::RunStarted(e) => {
-                let items = e.spec.subtasks.len();
-                let voters = e.spec.voters;
-                let session = e.spec.session.to_string();
-                let flow = Flow { session, items, voters, ended: 0, looked_into: 0, reused: Vec::new() };
-                self.0.insert(run.clone(), flow);
-                vec![format!("[workflow] fanning out {}", counted(items, "agent"))]
+                self.0.insert(id.clone(), 0);
+                vec![format!("[workflow] fanning out {}", counted(e.spec.subtasks.len(), "agent"))]
             }
-            RunEvent::ItemEnded(e) => {
-                let Some(flow) = self.0.get_mut(run) else { return Vec::new() };
-                flow.ended += 1;
-                flow.looked_into +=
-                    usize::from(flow.voters > 0 && e.result.is_sound() && e.result.findings() > 0);
-                flow.reused.extend(e.result.reused.clone());
-                if flow.ended == flow.items { flow.worked(at) } else { Vec::new() }
+            RunEvent::ItemEnded(_) => {
+                let Some(ended) = self.0.get_mut(id) else { return Vec::new() };
+                *ended += 1;
+                let Some((run, spec)) = run.and_then(|run| Some((run, run.spec()?))) else {
+                    return Vec::new();
+                };
+                if *ended == spec.subtasks.len() { worked(run, spec, at) } else { Vec::new() }
             }
             RunEvent::RunClosed(_) => {
-                self.0.remove(run);
+                self.0.remove(id);
                 Vec::new()
             }
             _ => Vec::new(),
@@ -52,18 +37,20 @@ impl Flows {
     }
 }
 
-impl Flow {
-    fn worked(&self, at: u64) -> Vec<String> {
-        let reused: Vec<&Reused> = self.reused.iter().collect();
-        let mut lines = Vec::new();
-        if let Some(line) = reuse_line("results", &reused, self.items, &self.session, at) {
-            lines.push(format!("[workflow] {line}"));
-        }
-        if self.looked_into > 0 {
-            lines.push(format!("[workflow] verifying {}", counted(self.looked_into, "result")));
-        }
-        lines
+/// What is said once all items of a run have ended.
+fn worked(run: &Run, spec: &RunSpec, at: u64) -> Vec<String> {
+    let results: Vec<&ItemResult> =
+        (1..).take(spec.subtasks.len()).filter_map(|item| run.result(item)).collect();
+    let reused: Vec<&Reused> = results.iter().filter_map(|result| result.reused.as_ref()).collect();
+    let is_looked_into = |result: &&&ItemResult| result.is_sound() && result.findings() > 0;
+    let looked_into = results.iter().filter(is_looked_into).count();
+    let mut lines = Vec::new();
+    let line = reuse_line("results", &reused, spec.subtasks.len(), spec.session.as_str(), at);
+    lines.extend(line.map(|line| format!("[workflow] {line}")));
+    if spec.voters > 0 && looked_into > 0 {
+        lines.push(format!("[workflow] verifying {}", counted(looked_into, "result")));
     }
+    lines
 }
 
 fn counted(number: usize, noun: &str) -> String {
@@ -74,8 +61,7 @@ fn counted(number: usize, noun: &str) -> String {
 mod tests {
     use super::*;
     use convoke_kernel::{
-        AgentId, Finding, ItemEnded, ItemResult, ItemStatus, Report, RunClosed, RunSpec, RunStarted,
-        SessionId, Severity,
+        AgentId, Finding, ItemEnded, ItemStatus, Report, RunClosed, RunStarted, SessionId, Severity,
     };
 
     fn spec(items: usize, voters: u32) -> RunSpec {
@@ -120,8 +106,12 @@ mod tests {
                 ended(3, 2, Some(0)),
                 RunClosed {}.into(),
             ];
-            let said: Vec<String> =
-                events.iter().flat_map(|event| flows.heard(&run, event, 7_200_000)).collect();
+            let mut state = Run::new();
+            let mut said = Vec::new();
+            for event in &events {
+                let _ = state.apply(event, 7_200_000);
+                said.extend(flows.heard(&run, event, 7_200_000, Some(&state)));
+            }
             assert_eq!(said, expected);
         };
         let begun = "[workflow] fanning out 3 agents";
@@ -133,6 +123,6 @@ mod tests {
     #[test]
     fn nothing_is_said_of_a_run_that_began_elsewhere() {
         let run = RunId::derived(&["x"]);
-        assert!(Flows::default().heard(&run, &ended(1, 1, None), 0).is_empty());
+        assert!(Flows::default().heard(&run, &ended(1, 1, None), 0, None).is_empty());
     }
 }

@@ -25,10 +25,9 @@ use sparse::{LINE, STEADY};
 pub(crate) use terminal_hold::{TerminalHold, TerminalLock};
 
 use super::look::{Look, Talk};
-use super::progress::{Call, Progress};
-use super::tree::{Line, Tone, Tree};
+use super::tree::{self, Line, Tone};
 use convoke_terminal::{rendered, wrapped};
-use convoke_view::{Hold, clean, first_line, seconds};
+use convoke_view::{AgentsAtWork, CallUnderWay, Hold, Progress, clean, first_line, seconds};
 
 /// A terminal is drawn at most this often.
 const FRAME: Duration = Duration::from_millis(80);
@@ -46,7 +45,7 @@ const MOST_COMMAND_LINES: usize = 4;
 pub(crate) struct Shown {
     pub(crate) lead: AgentId,
     pub(crate) progress: Progress,
-    pub(crate) tree: Tree,
+    pub(crate) work: AgentsAtWork,
 }
 
 /// The showing side of progress.
@@ -64,7 +63,7 @@ pub(crate) struct Live<W: Write> {
     /// Where the lead stands.
     pub(crate) progress: Progress,
     /// The agents that work for it, and what all of them have spent.
-    pub(crate) tree: Tree,
+    pub(crate) work: AgentsAtWork,
     /// What the lead has written of the reply under way, cleaned.
     text: String,
     thinking: bool,
@@ -91,7 +90,7 @@ impl<W: Write> Live<W> {
         shown: Shown,
         now: Instant,
     ) -> Self {
-        let Shown { lead, progress, tree } = shown;
+        let Shown { lead, progress, work } = shown;
         Self {
             out,
             look,
@@ -101,7 +100,7 @@ impl<W: Write> Live<W> {
             held: String::new(),
             lead,
             progress,
-            tree,
+            work,
             text: String::new(),
             thinking: false,
             drawn: Vec::new(),
@@ -126,9 +125,9 @@ impl<W: Write> Live<W> {
 
     /// A piece of a reply that is being written.
     pub(crate) fn piece(&mut self, agent: &AgentId, piece: &Piece) {
-        self.tree.waits.reached();
+        self.work.waits.reached();
         if *agent != self.lead {
-            self.dirty |= self.tree.piece(agent, piece);
+            self.dirty |= self.work.piece(agent, piece);
             return;
         }
         match piece {
@@ -147,13 +146,13 @@ impl<W: Write> Live<W> {
 
     /// Something has happened to a workflow.
     pub(crate) fn run(&mut self, run: &str, at: u64, event: &RunEvent) {
-        self.tree.run(run, at, event);
+        self.work.run(run, at, event);
         self.dirty = true;
     }
 
     /// Something has happened to a program's run.
     pub(crate) fn program(&mut self, run: &str, at: u64, event: &ProgramEvent) {
-        self.tree.program(run, at, event);
+        self.work.program(run, at, event);
         self.dirty = true;
     }
 
@@ -167,13 +166,13 @@ impl<W: Write> Live<W> {
 
     /// The ledger has moved.
     pub(crate) fn ledger(&mut self, ledger: Box<Ledger>) {
-        self.tree.ledger(ledger);
-        self.dirty |= self.tree.is_at_work();
+        self.work.ledger(ledger);
+        self.dirty |= self.work.is_at_work();
     }
 
     /// All agents that want to ask the model wait for this, or no longer.
     pub(crate) fn held(&mut self, hold: Option<Hold>) {
-        self.tree.waits.held(hold);
+        self.work.waits.held(hold);
         self.dirty = true;
     }
 
@@ -183,7 +182,7 @@ impl<W: Write> Live<W> {
         self.dirty = true;
         if *agent != self.lead {
             self.progress.count(event);
-            self.tree.recorded(agent, at, event);
+            self.work.recorded(agent, at, event);
             return;
         }
         let call = match event {
@@ -191,7 +190,7 @@ impl<W: Write> Live<W> {
             _ => None,
         };
         self.progress.apply(at, event);
-        self.tree.recorded(agent, at, event);
+        self.work.recorded(agent, at, event);
         if self.look.talk != Talk::Live {
             return;
         }
@@ -277,7 +276,7 @@ impl<W: Write> Live<W> {
         self.remark(&format!("… ({what}{note})"));
     }
 
-    fn finished(&mut self, at: u64, call: Option<&Call>, event: &ToolFinished) {
+    fn finished(&mut self, at: u64, call: Option<&CallUnderWay>, event: &ToolFinished) {
         // A person's own program has the whole of the report to itself.
         if event.id.starts_with(OWN_CALL) {
             return;
@@ -285,8 +284,8 @@ impl<W: Write> Live<W> {
         let result = &event.result;
         let output = result.text.strip_prefix("(exit code ").and_then(|rest| rest.split_once('\n'));
         let first = || first_line(output.map_or(result.text.as_str(), |(_, rest)| rest), MOST_CHARS);
-        let workflow = self.tree.came_to(&event.id);
-        let said = |call: &Call| {
+        let workflow = tree::came_to(&self.work, &event.id);
+        let said = |call: &CallUnderWay| {
             if call.is_command { prompt(&clean(&call.text)) } else { first_line(&call.text, MOST_CHARS) }
         };
         let refused = self.progress.wanted(&event.id).filter(|_| result.ran == Ran::Refused);

@@ -2,6 +2,7 @@
 //! events; none of them decides anything.
 
 mod flows;
+mod heard;
 mod live;
 mod look;
 mod names;
@@ -15,14 +16,14 @@ mod tree;
 
 pub(crate) use convoke_terminal::{hanging, text_columns};
 pub(crate) use convoke_view::{
-    clean, count, dollars, escaped, first_line, flat, kind_word, revealed, seconds, tokens,
+    Progress, clean, count, dollars, escaped, first_line, flat, kind_word, revealed, seconds, tokens,
 };
+pub(crate) use heard::heard;
 pub(crate) use live::{TerminalHold, TerminalLock};
 #[cfg(test)]
 pub(crate) use look::Talk;
 pub(crate) use look::{Look, terminal_size};
 pub(crate) use names::{file_name, quoted_name};
-pub(crate) use progress::Progress;
 pub(crate) use question::{call_rows, is_whole};
 pub(crate) use report::{Asked, End, Report, raised};
-pub(crate) use screen::{Message, Screen, seen, wait_line};
+pub(crate) use screen::{Message, Screen, wait_line};

@@ -11,8 +11,8 @@ use convoke_view::{Used, clean, count, dollars, end_line, tokens};
 use judge::{Case, Judged, judge_outcome};
 pub(crate) use raise::raised;
 
+use super::Progress;
 use super::look::{Look, Talk, WIDE};
-use super::progress::Progress;
 use super::question::{checkpoints, questions};
 use crate::again::Naming;
 use crate::args::EndArgs;

@@ -5,19 +5,19 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use convoke_kernel::{AgentId, EndpointLearnt, Event};
-use convoke_runtime::{Clock, Notice, Runtime, Watcher, Why};
-use convoke_view::{Hold, event_line};
+use convoke_runtime::{Clock, Notice, Runtime, Watcher};
+use convoke_view::{AgentsAtWork, Progress, SessionEvent, event_line};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::clean;
 use super::flows::Flows;
+use super::heard::heard;
 use super::live::{Live, Shown, TerminalLock};
 use super::look::{Look, Talk, terminal_size};
 use super::program_log::ProgramLog;
-use super::progress::Progress;
+use super::progress::under_way;
 use super::team_log::TeamLog;
-use super::tree::Tree;
 use crate::open::DRAIN;
 use crate::settings::OutputFormat;
 use crate::signals::Caught;
@@ -54,8 +54,8 @@ impl Screen {
         lead: AgentId,
         progress: Progress,
     ) -> Self {
-        let (tree, program_log) = known(runtime, &lead, &progress).await;
-        Self::begin(look, terminal, clock, Shown { lead, progress, tree }, program_log)
+        let (work, program_log) = known(runtime, &lead, &progress).await;
+        Self::begin(look, terminal, clock, Shown { lead, progress, work }, program_log)
     }
 
     /// Starts to show a session of which nothing is known: everything about it is sent as notices, from its
@@ -68,8 +68,8 @@ impl Screen {
         model: &str,
     ) -> Self {
         let progress = Progress::new(model);
-        let tree = Tree::new(lead.clone());
-        Self::begin(look, terminal, clock, Shown { lead, progress, tree }, ProgramLog::default())
+        let work = AgentsAtWork::new(lead.clone());
+        Self::begin(look, terminal, clock, Shown { lead, progress, work }, ProgramLog::default())
     }
 
     fn begin(
@@ -113,23 +113,17 @@ impl Screen {
     }
 }
 
-/// A wait of all, as it is drawn.
-pub(crate) fn seen(hold: convoke_runtime::Hold) -> Hold {
-    let convoke_runtime::Hold { why, until, waiting } = hold;
-    Hold { overloaded: why == Why::Overloaded, until, waiting }
-}
-
 /// The agents and programs of the session so far. A journal that cannot be read now says so where that
 /// matters.
-async fn known(runtime: &Runtime, lead: &AgentId, progress: &Progress) -> (Tree, ProgramLog) {
-    let nobody = || (Tree::new(lead.clone()), ProgramLog::default());
+async fn known(runtime: &Runtime, lead: &AgentId, progress: &Progress) -> (AgentsAtWork, ProgramLog) {
+    let nobody = || (AgentsAtWork::new(lead.clone()), ProgramLog::default());
     let Some(session) = &progress.session else { return nobody() };
     let agents = runtime.agents(session).await;
     let runs = runtime.runs(session).await;
     match (agents, runs, runtime.programs(session).await, runtime.ledger(session).await) {
         (Ok(agents), Ok(runs), Ok(programs), Ok(ledger)) => {
             let program_log = ProgramLog::knowing(&programs);
-            (Tree::known(lead.clone(), &agents, runs, programs, ledger), program_log)
+            (AgentsAtWork::known(lead.clone(), &agents, runs, programs, ledger), program_log)
         }
         _ => nobody(),
     }
@@ -194,66 +188,84 @@ impl Shower {
     }
 
     fn notice(&mut self, notice: Notice) {
-        match notice {
-            Notice::Recorded { agent, seq, at, event } => {
+        match &notice {
+            Notice::Controlled { control } => {
+                self.signalled = Some((Caught::from(*control).name(), Instant::now()));
+            }
+            Notice::Waiting { .. } => {
+                wait_line(&notice).iter().for_each(|line| self.live.say(line));
+            }
+            Notice::StoreAway { .. } | Notice::StoreBack { .. } => {
+                wait_line(&notice).iter().for_each(|line| self.live.line(&self.look.fit(line)));
+            }
+            _ => {}
+        }
+        let line = self.line(&notice);
+        if let Some(heard) = heard(notice) {
+            self.hear(heard);
+        }
+        if let Some(line) = line {
+            // A reader that has gone away is no reason to stop a run that is paid for.
+            let _ = put_json(&line);
+        }
+    }
+
+    fn hear(&mut self, heard: SessionEvent) {
+        match heard {
+            SessionEvent::Agent { agent, at, event, .. } => {
                 self.live.recorded(&agent, at, &event);
                 if let Event::EndpointLearnt(learnt) = &*event {
                     self.learnt(learnt);
                 }
-                self.put_event(agent.as_str(), seq, at, || event.encode());
             }
-            Notice::Run { run, seq, at, event } => {
-                for line in
-                    self.flows.heard(&run, &event, at).iter().filter(|_| self.look.talk == Talk::Sparse)
-                {
+            SessionEvent::Run { run, at, event, .. } => {
+                self.live.run(run.as_str(), at, &event);
+                let said = self.flows.heard(&run, &event, at, self.live.work.run_of(&run));
+                for line in said.iter().filter(|_| self.look.talk == Talk::Sparse) {
                     self.live.line(line);
                 }
-                self.live.run(run.as_str(), at, &event);
-                self.put_event(run.as_str(), seq, at, || event.encode());
             }
-            Notice::Program { run, seq, at, event } => {
+            SessionEvent::Program { run, at, event, .. } => {
                 for said in self.program_log.heard(&run, &event) {
                     if self.look.talk == Talk::Sparse || said.stays {
                         self.live.say(&said.line);
                     }
                 }
                 self.live.program(run.as_str(), at, &event);
-                self.put_event(run.as_str(), seq, at, || event.encode());
             }
-            Notice::Team { stream, seq, at, event } => {
-                if let Some(line) = self.team_log.heard(&event) {
-                    self.live.say(&line);
-                }
-                self.put_event(&stream, seq, at, || event.encode());
+            SessionEvent::Roster { event, .. } => self.say(TeamLog::roster(&event)),
+            SessionEvent::Board { event, .. } => {
+                let said = self.team_log.board(&event);
+                self.say(said);
             }
-            Notice::Ledger { ledger, .. } => self.live.ledger(ledger),
-            Notice::Held { hold } => self.live.held(hold.map(seen)),
-            Notice::Live { agent, piece } => self.live.piece(&agent, &piece),
-            Notice::Controlled { control } => {
-                self.signalled = Some((Caught::from(control).name(), Instant::now()))
-            }
-            Notice::Draining { .. } => self.draining(),
-            Notice::Waiting { .. } => {
-                if let Some(line) = wait_line(&notice) {
-                    self.live.say(&line);
-                }
-            }
-            Notice::StoreAway { .. } | Notice::StoreBack { .. } => {
-                if let Some(line) = wait_line(&notice) {
-                    self.live.line(&self.look.fit(&line));
-                }
-            }
+            SessionEvent::Ledger(ledger) => self.live.ledger(ledger),
+            SessionEvent::Held(hold) => self.live.held(hold),
+            SessionEvent::Live { agent, piece } => self.live.piece(&agent, &piece),
+            SessionEvent::Draining => self.draining(),
         }
     }
 
-    /// Writes an event as a line of its own, if that is the output.
-    fn put_event<E>(&self, stream: &str, seq: u64, at: u64, encode: impl FnOnce() -> Result<String, E>) {
-        if self.look.output == OutputFormat::Jsonl
-            && let Ok(text) = encode()
-        {
-            // A reader that has gone away is no reason to stop a run that is paid for.
-            let _ = put_json(&format!("{}\n", event_line(stream, seq, at, &text)));
+    fn say(&mut self, line: Option<String>) {
+        line.iter().for_each(|line| self.live.say(line));
+    }
+
+    /// An event as a line of its own, if that is the output.
+    fn line(&self, notice: &Notice) -> Option<String> {
+        if self.look.output != OutputFormat::Jsonl {
+            return None;
         }
+        let line = match notice {
+            Notice::Recorded { agent, seq, at, event } => {
+                event_line(agent.as_str(), *seq, *at, &event.encode().ok()?)
+            }
+            Notice::Run { run, seq, at, event } => event_line(run.as_str(), *seq, *at, &event.encode().ok()?),
+            Notice::Program { run, seq, at, event } => {
+                event_line(run.as_str(), *seq, *at, &event.encode().ok()?)
+            }
+            Notice::Team { stream, seq, at, event } => event_line(stream, *seq, *at, &event.encode().ok()?),
+            _ => return None,
+        };
+        Some(line + "\n")
     }
 
     /// Says what was found out about the server, once however many agents find it out.
@@ -272,9 +284,9 @@ impl Shower {
             return;
         }
         let signal = self.signalled.take().map_or("stopping", |(signal, _)| signal);
-        self.live.tree.drains();
-        let agents = self.live.tree.running();
-        let waits = match (agents, self.live.progress.under_way()) {
+        self.live.work.drains();
+        let agents = self.live.work.running();
+        let waits = match (agents, under_way(&self.live.progress)) {
             (1, _) => format!("waiting up to {} s for the agent at work", DRAIN.as_secs()),
             (2.., _) => format!("waiting up to {} s for what {agents} agents are doing", DRAIN.as_secs()),
             (0, Some(what)) => format!("waiting up to {} s for {what}", DRAIN.as_secs()),

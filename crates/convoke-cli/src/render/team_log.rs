@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use convoke_kernel::{
     BoardEvent, CONVOKE, LEAD, LetterKind, PERSON, RequestKind, RequestState, RosterEvent, TaskId,
 };
-use convoke_runtime::TeamEvent;
 
 use convoke_view::flat;
 
@@ -21,16 +20,17 @@ pub(super) struct TeamLog {
 }
 
 impl TeamLog {
-    /// What there is to say about this event.
-    pub(super) fn heard(&mut self, event: &TeamEvent) -> Option<String> {
-        let said = match event {
-            TeamEvent::Roster(event) => roster(event),
-            TeamEvent::Board(event) => self.board(event),
-        };
-        said.map(|said| format!("[team] {}", flat(&said, 300).0))
+    /// What there is to say about this event of the roster.
+    pub(super) fn roster(event: &RosterEvent) -> Option<String> {
+        of_roster(event).map(|said| line(&said))
     }
 
-    fn board(&mut self, event: &BoardEvent) -> Option<String> {
+    /// What there is to say about this event of the board.
+    pub(super) fn board(&mut self, event: &BoardEvent) -> Option<String> {
+        self.of_board(event).map(|said| line(&said))
+    }
+
+    fn of_board(&mut self, event: &BoardEvent) -> Option<String> {
         if let BoardEvent::TaskCreated(e) = event {
             self.subjects.insert(e.task.clone(), e.subject.clone());
             let after = match e.blocked_by.len() {
@@ -73,7 +73,11 @@ fn short(text: &str) -> String {
     flat(text, MOST_CHARS).0
 }
 
-fn roster(event: &RosterEvent) -> Option<String> {
+fn line(said: &str) -> String {
+    format!("[team] {}", flat(said, 300).0)
+}
+
+fn of_roster(event: &RosterEvent) -> Option<String> {
     Some(match event {
         RosterEvent::MemberSpawned(e) => format!("{} joins ({})", e.name, e.role),
         RosterEvent::LetterPosted(e) => match e.kind {
@@ -139,13 +143,13 @@ mod tests {
         let done = TaskFinished { task, name: "alice".into(), result: String::new() };
         let mut team_log = TeamLog::default();
         let said: Vec<String> = [
-            TeamEvent::Board(created.into()),
-            TeamEvent::Roster(spawned.into()),
-            TeamEvent::Board(claimed.into()),
-            TeamEvent::Board(done.into()),
+            team_log.board(&created.into()),
+            TeamLog::roster(&spawned.into()),
+            team_log.board(&claimed.into()),
+            team_log.board(&done.into()),
         ]
-        .iter()
-        .filter_map(|event| team_log.heard(event))
+        .into_iter()
+        .flatten()
         .collect();
         let expected = [
             "[team] new task: count lines",

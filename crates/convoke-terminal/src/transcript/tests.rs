@@ -4,7 +4,7 @@ use convoke_kernel::{
     CallMade, Failure, FailureKind, ItemEnded, ItemJudged, ItemResult, ItemStatus, Letter, LetterKind,
     MailDelivered, MemberSpawned, MessageId, ModeSet, ModelCalled, ModelFailed, Piece, Purpose, Ran, Resumed,
     Retry, RunClosed, RunEvent, RunId, RunSpec, RunStarted, Segment, SessionId, StopReason, TaskCreated,
-    TaskFinished, TaskId, ToolCall, ToolResult, ToolStarted, Verdict,
+    TaskFinished, TaskId, ToolCall, ToolResult, ToolStarted, Usage, Verdict,
 };
 use serde_json::json;
 

@@ -7,6 +7,8 @@ use convoke_kernel::{Event, Kept, Member, Piece, Purpose, Role, Standing};
 use super::labels::{came_to, line, said, senders};
 use super::rows::{AgentRow, AgentState};
 use crate::act::Act;
+use crate::callees::own_label;
+use crate::reading::Step;
 use crate::text::revealed;
 
 /// How the last action of an agent begins whose failed request is to be sent again.
@@ -51,21 +53,19 @@ impl Track {
     pub(super) fn fold(&mut self, row: &mut AgentRow, at: u64, event: &Event) {
         self.is_left = false;
         self.act.heard(at, event);
-        match event {
-            Event::AgentStarted(e) => {
+        match Step::of(event) {
+            Step::Started(e) => {
                 row.role = e.spec.role;
                 row.model = line(&e.spec.model);
                 row.started_at = at;
-                let label = &e.spec.label;
-                let own =
-                    label.strip_prefix("verify: ").filter(|_| row.role == Role::Verifier).unwrap_or(label);
+                let own = own_label(row.role, &e.spec.label);
                 if row.role == Role::Lead {
                     row.label = "lead".to_owned();
                 } else if !own.trim().is_empty() {
                     row.label = line(own);
                 }
             }
-            Event::ExchangeOpened(e) => {
+            Step::Opened(e) => {
                 self.open();
                 // What Convoke itself wrote around a subtask says nothing that the label does not say.
                 row.last = match (e.letters.is_empty(), row.role) {
@@ -74,19 +74,18 @@ impl Track {
                     (true, _) => line(&e.text),
                 };
             }
-            Event::CallMade(e) => {
+            Step::CallMade(e) => {
                 self.open();
                 row.last = line(&e.text);
             }
-            Event::ExchangeReopened(_) => self.open(),
-            Event::MailDelivered(e) => row.last = format!("mail from {}", senders(&e.letters)),
-            Event::ModelCalled(e) => {
+            Step::Reopened => self.open(),
+            Step::Requested(e) => {
                 if e.purpose == Purpose::Summary && self.life != Progress::Open {
                     self.back_to = Some(self.life);
                 }
                 (self.life, self.ended) = (Progress::Open, None);
             }
-            Event::ModelReplied(e) => {
+            Step::Replied(e) => {
                 let usage = &e.reply.usage;
                 row.turns = row.turns.saturating_add(u32::from(e.kept == Kept::Yes));
                 row.tokens =
@@ -97,16 +96,12 @@ impl Track {
                     row.last = line(&e.reply.text);
                 }
             }
-            Event::ModelFailed(e) => {
+            Step::RequestFailed(e) => {
                 let begin = if e.retry_at.is_some() { format!("{ASKS_AGAIN}: ") } else { String::new() };
                 row.last = format!("{begin}{}", line(&e.failure.message));
                 self.return_unless(e.retry_at.is_some());
             }
-            Event::RoomRefused(e) => {
-                row.last = line(&e.failure.message);
-                self.return_unless(false);
-            }
-            Event::ToolStarted(e) => {
+            Step::CallStarted(e) => {
                 let said = said(&e.name, e.input.as_str());
                 row.commands = row.commands.saturating_add(u32::from(said.is_command));
                 row.last = said.title;
@@ -114,17 +109,16 @@ impl Track {
                 self.asked.retain(|id| *id != e.id);
                 self.calls.push((e.id.clone(), said.act));
             }
-            Event::ToolFinished(e) => {
+            Step::CallEnded(e) => {
                 self.calls.retain(|(id, _)| *id != e.id);
                 self.asked.retain(|id| *id != e.id);
             }
-            Event::ApprovalAsked(e) => {
+            Step::Asked(e) => {
                 row.last = line(&revealed(&e.what));
                 self.asked.push(e.id.clone());
             }
-            Event::ApprovalGiven(e) => self.asked.retain(|id| *id != e.id),
-            Event::ExchangeStopped(_) => self.is_stopped = true,
-            Event::ExchangeClosed(e) => {
+            Step::Answered(e) => self.asked.retain(|id| *id != e.id),
+            Step::Closed(e) => {
                 let is_cancelled = e.outcome.failure() == Some(convoke_kernel::FailureKind::Cancelled);
                 let life = match e.outcome.failure() {
                     None => Progress::Done,
@@ -137,19 +131,26 @@ impl Track {
                 }
                 self.close(life);
             }
+            Step::Resumed(_) => {}
+            Step::Aside(event) => self.fold_aside(row, event),
+        }
+    }
+
+    /// Folds what is no step of its work; most of it stands on its page alone.
+    fn fold_aside(&mut self, row: &mut AgentRow, event: &Event) {
+        match event {
+            Event::MailDelivered(e) => row.last = format!("mail from {}", senders(&e.letters)),
+            Event::RoomRefused(e) => {
+                row.last = line(&e.failure.message);
+                self.return_unless(false);
+            }
+            Event::ExchangeStopped(_) => self.is_stopped = true,
             Event::HistoryCompacted(_) => {
                 self.act = Act::Between;
                 self.return_unless(false);
             }
             Event::Retuned(e) => row.model = line(&e.model),
-            Event::ModeSet(_)
-            | Event::NoteAppended(_)
-            | Event::CompactionAsked(_)
-            | Event::HistoryForked(_)
-            | Event::EndpointLearnt(_)
-            | Event::InputRejected(_)
-            | Event::ResultsAppended(_)
-            | Event::Resumed(_) => {}
+            _ => {}
         }
     }
 

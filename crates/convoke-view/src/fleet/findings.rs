@@ -4,20 +4,19 @@
 use std::collections::{BTreeMap, HashMap};
 
 use convoke_kernel::{
-    AgentId, CallState, Checked, Citation, Finding, ItemResult, RunId, Severity, Verdict, Vote, VoterResult,
+    AgentId, CallState, Checked, Citation, Finding, ItemResult, RunId, Verdict, Vote, VoterResult,
 };
 use serde_json::Value;
 
 use super::labels::{body, line, name, place};
 use super::rows::{FindingRow, VerdictWord};
+use crate::found::{own_name, reported};
 use crate::place::FilePosition;
 
 /// What is said of a finding that waits.
 const PENDING: &str = "not judged yet";
 /// What is said of a finding that will not be judged any more.
 const LEFT: &str = "the run stopped before it was judged";
-/// What stands before a claim where a call has no name of its own.
-const UNNAMED: &str = "verify: ";
 
 /// Where findings came from: the number of the run, and the item or call in it.
 pub(super) type Source = (usize, u32);
@@ -53,7 +52,7 @@ impl Findings {
         for old in self.sources.get(subtask).into_iter().flatten().filter(|old| old.0 < last) {
             self.rows.remove(old);
         }
-        let found = result.report.as_ref().map(|report| report.findings.as_slice()).unwrap_or_default();
+        let found = reported(result);
         if found.is_empty() || source.0 < last {
             return;
         }
@@ -187,26 +186,15 @@ fn vote_word(vote: Vote) -> &'static str {
     }
 }
 
-/// What a program claims: a sentence, or an object of which one member is the claim. `None` if there is none.
+/// What a program claims, with the place that it names as it is opened; `None` if it claims nothing.
 fn claimed(run: &RunId, call: &CallState) -> Option<FindingRow> {
+    let mut finding = call.made.claim()?;
     let want: Value = serde_json::from_str(call.made.want.as_str()).ok()?;
     let told = want.get("finding")?;
     let text = |names: &[&str]| names.iter().find_map(|name| told.get(*name)?.as_str());
-    let claim = told.as_str().or_else(|| text(&["claim", "title", "summary", "description"]));
-    let claim = claim.filter(|claim| !claim.trim().is_empty())?;
-    let grave = told.get("severity").and_then(|word| serde_json::from_value(word.clone()).ok());
-    let cited = told.get("citations").and_then(Value::as_array).into_iter().flatten();
-    let citations = cited.filter_map(|citation| serde_json::from_value(citation.clone()).ok()).collect();
-    let finding = Finding {
-        claim: claim.to_owned(),
-        evidence: text(&["evidence", "detail", "details", "why"]).unwrap_or_default().to_owned(),
-        severity: grave.unwrap_or(Severity::Info),
-        citations,
-    };
-    // The claim itself is no name.
-    let label =
-        Some(call.made.label.as_str()).filter(|label| !label.starts_with(UNNAMED)).unwrap_or_default();
-    let mut row = row(run, &name(label), None, &finding);
+    // A verifier reads in the evidence what cannot be looked up; here places are places.
+    finding.evidence = text(&["evidence", "detail", "details", "why"]).unwrap_or_default().to_owned();
+    let mut row = row(run, &name(own_name(&call.made)), None, &finding);
     if row.places.is_empty() {
         let at = told.get("line").and_then(Value::as_u64);
         row.places.extend(text(&["path", "file"]).and_then(|path| place(path, at)));

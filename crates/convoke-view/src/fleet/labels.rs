@@ -5,6 +5,7 @@ use convoke_kernel::{ExchangeClosed, Letter, LetterKind, Reused};
 
 use crate::act;
 use crate::place::FilePosition;
+use crate::reading;
 use crate::text::{age, count, first_line, shown};
 
 /// How much of a label, a command or a reason is kept; more than any row shows.
@@ -49,10 +50,7 @@ pub(super) fn came_to(event: &ExchangeClosed) -> String {
 
 /// The senders of letters, each once.
 pub(super) fn senders(letters: &[Letter]) -> String {
-    let mut names: Vec<&str> = letters.iter().map(|letter| letter.from.as_str()).collect();
-    names.sort_unstable();
-    names.dedup();
-    line(&names.join(", "))
+    line(&reading::senders(letters))
 }
 
 /// What a letter is, in one word.

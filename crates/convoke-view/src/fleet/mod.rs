@@ -28,7 +28,7 @@ use crate::used::Used;
 use crate::waits::Waits;
 use agents::{ASKS_AGAIN, Track};
 use lists::Lists;
-pub use page::{Entry, EntryKind, Page};
+pub use page::{Entry, Page};
 use programs::Programs;
 pub use rows::{
     AgentRow, AgentState, FindingRow, LetterRow, PhaseRow, RowFilter, RunRow, TaskRow, VerdictWord,

@@ -5,33 +5,14 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use convoke_kernel::{
-    AgentId, Event, ExchangeClosed, Kept, ModelFailed, ModelReplied, Outcome, Purpose, Ran, ToolFinished,
+    AgentId, ApprovalGiven, Event, ExchangeClosed, Kept, ModelFailed, ModelReplied, Ran, ToolFinished,
+    ToolStarted,
 };
 
-use super::labels::{Said, body, counted, line, said, senders};
+use super::labels::{Said, body, counted, line, said};
 use crate::place::FilePosition;
-use crate::text::{blocks_text, dollars, kind_word, message_text, revealed, seconds, tokens};
-
-/// What an entry is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EntryKind {
-    /// What it was asked.
-    Prompt,
-    /// What it wrote.
-    Text,
-    /// A call, with what it came to once it has.
-    Call,
-    /// Letters.
-    Mail,
-    /// A question to a person.
-    Question,
-    /// Something went wrong.
-    Failure,
-    /// Something else that happened.
-    Note,
-    /// How it ended.
-    End,
-}
+use crate::reading::{Account, EntryKind, Step, kept_words, reply_figures};
+use crate::text::seconds;
 
 /// One thing that happened to an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,136 +73,60 @@ impl Page {
     }
 
     fn take(&mut self, at: u64, event: &Event) {
-        match event {
-            Event::AgentStarted(e) => {
-                let effort =
-                    e.spec.capabilities.effort.as_deref().map(|effort| format!(" · effort {effort}"));
-                let model = &e.spec.model;
-                let effort = effort.unwrap_or_default();
-                let turns = e.spec.limits.max_turns;
-                let system = blocks_text(e.spec.system.as_str());
-                self.note(at, &format!("{model}{effort} · at most {turns} turns"), &system);
-            }
-            Event::ExchangeOpened(e) if e.letters.is_empty() => {
-                self.add(at, EntryKind::Prompt, &e.text, &e.text)
-            }
-            Event::ExchangeOpened(e) => {
-                self.add(at, EntryKind::Mail, &format!("mail from {}", senders(&e.letters)), &e.text);
-            }
-            Event::MailDelivered(e) => {
-                let title = format!("mail from {}", senders(&e.letters));
-                self.add(at, EntryKind::Mail, &title, &message_text(e.message.as_str()));
-            }
-            Event::CallMade(e) => {
-                self.add(at, EntryKind::Prompt, &e.text, &e.text);
-                self.call(at, &e.call.id, &e.call.name, e.call.input.as_str());
-            }
-            Event::ExchangeReopened(e) => self.note(at, &format!("exchange {} goes on", e.exchange), ""),
-            Event::ExchangeStopped(e) => self.note(at, &format!("stopped by {}", e.by), ""),
-            Event::ModelCalled(e) => {
-                self.known.called_at = at;
-                match (e.attempt, e.purpose) {
-                    (1, Purpose::Turn) => {}
-                    (1, Purpose::HandBack) => self.note(at, "the agent is to hand back what it has", ""),
-                    (1, Purpose::Summary) => self.note(at, "a summary for a new history is asked for", ""),
-                    (attempt, _) => {
-                        self.note(at, &format!("request {} again, attempt {attempt}", e.call), "")
-                    }
-                }
-            }
-            Event::ModelReplied(e) => self.replied(at, e),
-            Event::ModelFailed(e) => self.failed(at, e),
-            Event::RoomRefused(e) => {
-                self.add(at, EntryKind::Failure, "no room for another request", &e.failure.message);
-            }
-            Event::NoteAppended(e) => self.note(at, "note to the agent", &message_text(e.message.as_str())),
-            Event::ApprovalAsked(e) => {
-                self.known.questions.insert(e.id.clone(), self.entries.len());
-                let whole = revealed(&format!("{}\nbecause {}", e.what, e.why));
-                self.add(at, EntryKind::Question, &revealed(&e.what), &whole);
-            }
-            Event::ApprovalGiven(e) => {
-                let came_to = line(&format!("{} by {}", if e.allow { "allowed" } else { "refused" }, e.by));
-                let asked = self.known.questions.remove(&e.id);
-                if let Some(entry) = asked.and_then(|place| self.entries.get_mut(place)) {
-                    (entry.came_to, entry.is_bad) = (came_to, !e.allow);
-                }
-            }
-            Event::ToolStarted(e) => {
-                let place = self.known.calls.get(&e.id).map(|(place, _)| *place);
-                let place = place.unwrap_or_else(|| self.call(at, &e.id, &e.name, e.input.as_str()));
-                self.known.calls.insert(e.id.clone(), (place, Some(at)));
-                if let Some(entry) = self.entries.get_mut(place) {
-                    entry.at = at;
-                }
-            }
-            Event::ToolFinished(e) => self.finished(at, e),
-            Event::ResultsAppended(e) => match (e.hand_back, e.stuck) {
-                (true, true) => self.note(at, "goes in circles: one turn is left to hand back", ""),
-                (true, false) => self.note(at, "turn limit reached: one turn is left to hand back", ""),
-                (false, true) => self.note(at, "told that it makes the same call again and again", ""),
-                (false, false) => {}
-            },
-            Event::ModeSet(e) => {
-                self.note(at, &format!("orchestration mode {}", if e.on { "on" } else { "off" }), "")
-            }
-            Event::CompactionAsked(e) => self.note(at, "a new history is asked for", &e.focus),
-            Event::HistoryCompacted(e) => {
-                self.note(
-                    at,
-                    &format!("new history; {} tokens were left behind", tokens(e.tokens)),
-                    &e.summary,
-                );
-            }
-            Event::HistoryForked(e) => {
-                let of = format!("begins with the history of {} up to exchange {}", e.session, e.exchange);
-                self.note(at, &of, &e.task);
-            }
-            Event::Retuned(e) => {
-                let effort = e.capabilities.effort.as_deref().map(|effort| format!(" · effort {effort}"));
-                self.note(at, &format!("from now on: {}{}", e.model, effort.unwrap_or_default()), "");
-            }
-            Event::EndpointLearnt(e) => {
-                let heard = || "others of the session have told it what the server does not take".to_owned();
-                self.note(at, &e.line().unwrap_or_else(heard), &e.said);
-            }
-            Event::InputRejected(e) => {
-                let title = format!("set aside: {}", e.input);
-                self.add(at, EntryKind::Failure, &title, &e.why);
-            }
-            Event::Resumed(e) if e.changed.is_empty() => self.note(at, "resumed", ""),
-            Event::Resumed(e) => self.note(at, "resumed; changed meanwhile:", &e.changed.join("\n")),
-            Event::ExchangeClosed(e) => self.closed(at, e),
+        let step = Step::of(event);
+        match step {
+            Step::CallStarted(e) => self.started(at, e),
+            Step::CallEnded(e) => self.finished(at, e),
+            Step::Asked(e) => drop(self.known.questions.insert(e.id.clone(), self.entries.len())),
+            Step::Requested(_) => self.known.called_at = at,
+            Step::Replied(e) => self.known.turn += u32::from(e.kept == Kept::Yes),
+            Step::Started(_)
+            | Step::Opened(_)
+            | Step::CallMade(_)
+            | Step::Reopened
+            | Step::RequestFailed(_)
+            | Step::Answered(_)
+            | Step::Resumed(_)
+            | Step::Closed(_)
+            | Step::Aside(_) => {}
+        }
+        let Some(account) = Account::of(event) else { return };
+        if let Step::Answered(e) = step {
+            // It is told in the entry of what was asked.
+            return self.answered(e, &account.title);
+        }
+        self.add(at, &account);
+        match step {
+            Step::CallMade(e) => drop(self.call(at, &e.call.id, &e.call.name, e.call.input.as_str())),
+            Step::Replied(e) => self.replied(at, e),
+            Step::RequestFailed(e) => self.failed(at, &account.title, e),
+            Step::Closed(e) => self.closed(e),
+            _ => {}
+        }
+    }
+
+    fn answered(&mut self, event: &ApprovalGiven, title: &str) {
+        let asked = self.known.questions.remove(&event.id);
+        if let Some(entry) = asked.and_then(|place| self.entries.get_mut(place)) {
+            (entry.came_to, entry.is_bad) = (line(title), !event.allow);
+        }
+    }
+
+    fn started(&mut self, at: u64, event: &ToolStarted) {
+        let place = self.known.calls.get(&event.id).map(|(place, _)| *place);
+        let place = place.unwrap_or_else(|| self.call(at, &event.id, &event.name, event.input.as_str()));
+        self.known.calls.insert(event.id.clone(), (place, Some(at)));
+        if let Some(entry) = self.entries.get_mut(place) {
+            entry.at = at;
         }
     }
 
     fn replied(&mut self, at: u64, event: &ModelReplied) {
-        let ModelReplied { call, reply, kept } = event;
-        self.known.turn += u32::from(*kept == Kept::Yes);
-        let dropped = match kept {
-            Kept::Yes => "",
-            Kept::Cut => " · not kept: cut at max_tokens",
-            Kept::Empty => " · not kept: empty",
-            Kept::Refused => " · not kept: refused",
-            Kept::WindowFull => " · not kept: the window was full",
-            Kept::Unusable => " · not kept: its tool calls reuse ids",
-            Kept::Summary => " · the summary of a new history",
-        };
-        let usage = &reply.usage;
-        let came_to = format!(
-            "{} · {} in ({} from cache), {} out · {}{dropped}",
-            span(self.known.called_at, at),
-            tokens(usage.prompt_tokens()),
-            tokens(usage.cache_read_tokens),
-            tokens(usage.output_tokens),
-            dollars(reply.cost_nano),
-        );
-        let detail = reply.stop_detail.as_deref().map(|detail| format!("\n{detail}")).unwrap_or_default();
-        let silent = format!("reply {call}");
-        let title = if reply.text.trim().is_empty() { &silent } else { &reply.text };
-        self.add(at, EntryKind::Text, title, &format!("{}{detail}", reply.text));
+        let ModelReplied { reply, kept, .. } = event;
+        let took = span(self.known.called_at, at);
         if let Some(entry) = self.entries.last_mut() {
-            (entry.came_to, entry.is_bad) = (came_to, !matches!(kept, Kept::Yes | Kept::Summary));
+            entry.came_to = format!("{took} · {}{}", reply_figures(reply), kept_words(*kept));
+            entry.is_bad = !matches!(kept, Kept::Yes | Kept::Summary);
         }
         if *kept == Kept::Yes {
             for tool in &reply.calls {
@@ -230,31 +135,17 @@ impl Page {
         }
     }
 
-    fn failed(&mut self, at: u64, event: &ModelFailed) {
-        let ModelFailed { call, attempt, failure, retry_at } = event;
+    fn failed(&mut self, at: u64, title: &str, event: &ModelFailed) {
         let took = span(self.known.called_at, at);
-        let title =
-            format!("request {call}, attempt {attempt} failed ({}) after {took}", kind_word(failure.kind));
-        let id = failure.request_id.as_ref().map(|id| format!("\nrequest id {id}")).unwrap_or_default();
-        self.add(at, EntryKind::Failure, &title, &format!("{}{id}", failure.message));
-        if let (Some(entry), Some(until)) = (self.entries.last_mut(), retry_at) {
-            entry.came_to = format!("sent again in {}", span(at, *until));
+        if let Some(entry) = self.entries.last_mut() {
+            entry.title = line(&format!("{title} after {took}"));
+            if let Some(until) = event.retry_at {
+                entry.came_to = format!("sent again in {}", span(at, until));
+            }
         }
     }
 
-    fn closed(&mut self, at: u64, event: &ExchangeClosed) {
-        match &event.outcome {
-            Outcome::Ok { text } => {
-                let why = event.degraded.as_deref().unwrap_or_default();
-                self.add(at, EntryKind::End, "answered", &apart(why, text));
-            }
-            Outcome::Failed { kind, message, text } => {
-                let back =
-                    if event.taken_back { "; the prompt was taken back and can be given again" } else { "" };
-                let title = format!("failed ({}){back}", kind_word(*kind));
-                self.add(at, EntryKind::End, &title, &apart(message, text));
-            }
-        }
+    fn closed(&mut self, event: &ExchangeClosed) {
         if let Some(entry) = self.entries.last_mut() {
             entry.is_bad = event.outcome.failure().is_some();
             if let Some(why) = &event.degraded {
@@ -314,24 +205,15 @@ impl Page {
         self.known.questions.remove(&event.id);
     }
 
-    fn note(&mut self, at: u64, title: &str, text: &str) {
-        self.add(at, EntryKind::Note, title, text);
-    }
-
-    fn add(&mut self, at: u64, kind: EntryKind, title: &str, text: &str) {
+    fn add(&mut self, at: u64, account: &Account) {
+        let Account { kind, title, body: text } = account;
         let turn = self.known.turn;
-        let is_bad = kind == EntryKind::Failure;
+        let is_bad = *kind == EntryKind::Failure;
         let title = line(title);
         let body = body(text);
         let came_to = String::new();
-        self.entries.push(Entry { at, kind, turn, title, came_to, is_bad, body, place: None });
+        self.entries.push(Entry { at, kind: *kind, turn, title, came_to, is_bad, body, place: None });
     }
-}
-
-/// What was said of an end, and what was answered, with a blank line between them.
-fn apart(said: &str, answer: &str) -> String {
-    let parts = [said, answer].into_iter().map(str::trim_end).filter(|part| !part.trim().is_empty());
-    parts.collect::<Vec<_>>().join("\n\n")
 }
 
 fn span(from: u64, to: u64) -> String {

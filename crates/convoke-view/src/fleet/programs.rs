@@ -4,16 +4,14 @@
 use std::collections::HashMap;
 
 use convoke_kernel::{
-    AgentId, CallEnded, CallKind, ItemStatus, MadeCall, Program, ProgramEvent, ProgramSpec, Role, RunId,
+    CallEnded, CallKind, ItemStatus, MadeCall, Program, ProgramEvent, ProgramSpec, Role, RunId,
 };
 
 use super::labels::line;
 use super::lists::Other;
 use super::rows::RunRow;
 use super::{AgentOrigin, Fleet};
-
-/// Verifiers of one finding that are looked for, whatever the program says.
-const VOTERS: u32 = 9;
+use crate::callees::{agents_of, phase_title};
 
 /// The programs' runs of a session.
 pub(super) type Programs = HashMap<RunId, Shown>;
@@ -104,11 +102,8 @@ impl Fleet {
         let phase = title(spec, made.within.as_deref(), made.phase.as_deref());
         let origin = shown.program.origin().to_owned();
         let number = shown.number;
-        let (role, voters) = match made.kind {
-            CallKind::Verify => (Role::Verifier, 1..=made.agents.max(VOTERS)),
-            _ => (Role::Callee, 0..=0),
-        };
-        let agents: Vec<AgentId> = voters.map(|voter| made.agent(&origin, voter)).collect();
+        let role = if made.kind == CallKind::Verify { Role::Verifier } else { Role::Callee };
+        let agents = agents_of(made, &origin);
         // An agent that goes on where it stood in an earlier pass is counted as the agent it is.
         let known = agents.iter().filter(|agent| self.tracks.contains_key(*agent)).count();
         let wanted = usize::try_from(made.agents.max(1)).unwrap_or(1).min(agents.len());
@@ -183,8 +178,6 @@ impl Fleet {
 
 /// What a phase of a program is called.
 fn title(spec: &ProgramSpec, within: Option<&str>, phase: Option<&str>) -> String {
-    let phase = phase.unwrap_or("agents");
-    let own = within.map_or_else(|| phase.to_owned(), |within| format!("▸ {within}: {phase}"));
-    // Several programs may have phases of the same name; the one that a person runs is alone.
-    line(&if spec.background { format!("{} · {own}", spec.name) } else { own })
+    let program = spec.background.then_some(spec.name.as_str());
+    line(&phase_title(program, within, phase.unwrap_or("agents")))
 }

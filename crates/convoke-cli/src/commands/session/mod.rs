@@ -6,7 +6,6 @@ mod after;
 mod agents;
 mod export;
 mod front;
-mod heard;
 mod offers;
 mod ready;
 mod said;

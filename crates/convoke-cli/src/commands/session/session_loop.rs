@@ -15,7 +15,6 @@ use tokio::task::JoinHandle;
 
 use super::after::{After, after};
 use super::front::QuestionFront;
-use super::heard::heard;
 use super::ready::Ready;
 use super::said::{Flow, agreed};
 use super::{offers, said, shell, slash, whole};
@@ -23,7 +22,7 @@ use crate::confine::sight;
 use crate::failure::{Exit, Failure};
 use crate::feed::Feed;
 use crate::open::DRAIN;
-use crate::render::wait_line;
+use crate::render::{heard, wait_line};
 use crate::settings::Settings;
 use crate::signals::{Caught, Sources};
 

@@ -4,11 +4,11 @@
 use convoke_journal::{Filter, LiveOwner, StreamId};
 use convoke_terminal::{Screen, ScreenUpdate};
 
-use super::heard::heard;
 use super::session_loop::SessionLoop;
 use crate::catalog::Catalog;
 use crate::failure::Failure;
 use crate::feed;
+use crate::render::heard;
 
 impl SessionLoop {
     /// Tells the screen what is new in the journal. What it has heard already changes nothing there.

@@ -5,13 +5,10 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use convoke_journal::Record;
-use convoke_kernel::{
-    AgentSpec, Event, Kept, Letter, ModelFailed, ModelReplied, Outcome, Purpose, Ran, ToolFinished,
-    ToolStarted, shown,
-};
-use convoke_view::{blocks_text, message_text};
+use convoke_kernel::{Event, ModelReplied, Outcome, Purpose, Ran, ToolFinished, ToolStarted, shown};
+use convoke_view::{Account, Step, kept_words, reply_figures};
 
-use crate::render::{clean, dollars, kind_word, revealed, seconds, tokens};
+use crate::render::{clean, seconds};
 use crate::utc;
 
 /// Tells events in order, remembering what the later ones refer to.
@@ -39,140 +36,61 @@ impl EventPrinter {
     }
 
     fn event(&mut self, at: u64, event: &Event) -> String {
-        match event {
-            Event::AgentStarted(e) => self.started(at, &e.spec),
-            Event::ExchangeOpened(e) if e.letters.is_empty() => {
-                block(at, &format!("prompt {}", e.exchange), &e.text)
+        match Step::of(event) {
+            Step::CallStarted(e) => return self.tool_started(at, e),
+            Step::CallEnded(e) => return self.tool_finished(at, e),
+            Step::Requested(_) => self.called_at = at,
+            Step::Replied(e) => {
+                for tool in &e.reply.calls {
+                    let text = shown(&tool.name, tool.input.as_str()).record();
+                    self.calls.insert(tool.id.clone(), (text, None));
+                }
             }
-            Event::ExchangeOpened(e) => {
-                block(at, &format!("prompt {}: mail from {}", e.exchange, senders(&e.letters)), &e.text)
+            _ => {}
+        }
+        let Some(Account { title, body, .. }) = Account::of(event) else { return String::new() };
+        match Step::of(event) {
+            Step::Started(_) => {
+                let agent = &self.agent;
+                block(at, &format!("agent {agent} · {title}"), "") + &block(at, "system", &body)
             }
-            Event::MailDelivered(e) => {
-                block(at, &format!("mail from {}", senders(&e.letters)), &message_text(e.message.as_str()))
-            }
-            Event::CompactionAsked(e) => block(at, "a new history is asked for", &e.focus),
-            Event::HistoryCompacted(e) => {
-                block(at, &format!("new history; {} tokens were left behind", tokens(e.tokens)), &e.summary)
-            }
-            Event::HistoryForked(e) => {
-                let of = format!("begins with the history of {} up to exchange {}", e.session, e.exchange);
-                block(at, &of, &e.task)
-            }
-            Event::ExchangeStopped(e) => block(at, &format!("stopped by {}", e.by), ""),
-            Event::Retuned(e) => {
-                let effort = e
-                    .capabilities
-                    .effort
-                    .as_ref()
-                    .map(|effort| format!(" · effort {effort}"))
+            Step::Opened(e) if e.letters.is_empty() => block(at, &format!("prompt {}", e.exchange), &body),
+            Step::Opened(e) => block(at, &format!("prompt {}: {title}", e.exchange), &body),
+            Step::CallMade(e) => block(at, &format!("call {}", e.exchange), &body),
+            Step::Requested(e) => match (e.attempt, e.purpose) {
+                (1, Purpose::Summary) => {
+                    block(at, &format!("request {}: a summary for a new history", e.call), "")
+                }
+                (1, _) => block(at, &format!("request {}: {title}", e.call), ""),
+                _ => block(at, &title, ""),
+            },
+            Step::Replied(e) => block(at, &self.reply_title(at, e), &body),
+            Step::RequestFailed(e) => {
+                let next = e
+                    .retry_at
+                    .map(|until| format!("; sent again at {}", utc::second(until)))
                     .unwrap_or_default();
-                block(at, &format!("from now on: {}{effort}", e.model), "")
+                block(at, &format!("{title} after {}{next}", self.took(at)), &body)
             }
-            Event::EndpointLearnt(e) => match e.line() {
+            Step::Asked(_) => block(at, "waits for a person's answer", &body),
+            // The last reply has told the answer already.
+            Step::Closed(e) => match &e.outcome {
+                Outcome::Ok { .. } => block(at, &title, ""),
+                Outcome::Failed { message, .. } => block(at, &title, message),
+            },
+            Step::Aside(Event::EndpointLearnt(e)) => match e.line() {
                 Some(line) => block(at, "learnt about the server", &line),
                 None => block(at, "told by others of the session what the server does not take", ""),
             },
-            Event::InputRejected(e) => block(at, &format!("set aside: {}", e.input), &e.why),
-            Event::CallMade(e) => block(at, &format!("call {}", e.exchange), &e.text),
-            Event::ExchangeReopened(e) => block(at, &format!("exchange {} goes on", e.exchange), ""),
-            Event::ModelCalled(e) => {
-                self.called_at = at;
-                match (e.attempt, e.purpose) {
-                    (1, Purpose::Turn) => String::new(),
-                    (1, Purpose::HandBack) => {
-                        block(at, &format!("request {}: the agent is to hand back what it has", e.call), "")
-                    }
-                    (1, Purpose::Summary) => {
-                        block(at, &format!("request {}: a summary for a new history", e.call), "")
-                    }
-                    (attempt, _) => block(at, &format!("request {} again, attempt {attempt}", e.call), ""),
-                }
-            }
-            Event::ModelReplied(e) => self.replied(at, e),
-            Event::ModelFailed(e) => self.failed(at, e),
-            Event::NoteAppended(e) => block(at, "note to the agent", &message_text(e.message.as_str())),
-            Event::ApprovalAsked(e) => {
-                block(at, "waits for a person's answer", &revealed(&format!("{}\nbecause {}", e.what, e.why)))
-            }
-            Event::ApprovalGiven(e) => {
-                block(at, &format!("{} by {}", if e.allow { "allowed" } else { "refused" }, e.by), "")
-            }
-            Event::ToolStarted(e) => self.tool_started(at, e),
-            Event::ToolFinished(e) => self.tool_finished(at, e),
-            Event::ResultsAppended(e) => match (e.hand_back, e.stuck) {
-                (true, true) => block(at, "goes in circles: one turn is left to hand back", ""),
-                (true, false) => block(at, "turn limit reached: one turn is left to hand back", ""),
-                (false, true) => block(at, "told that it makes the same call again and again", ""),
-                (false, false) => String::new(),
-            },
-            Event::ModeSet(e) => {
-                block(at, &format!("orchestration mode {}", if e.on { "on" } else { "off" }), "")
-            }
-            Event::RoomRefused(e) => block(at, "no room for another request", &e.failure.message),
-            Event::ExchangeClosed(e) => match &e.outcome {
-                Outcome::Ok { .. } => block(at, "answered", ""),
-                Outcome::Failed { kind, message, .. } => {
-                    let back =
-                        if e.taken_back { "; the prompt was taken back and can be given again" } else { "" };
-                    block(at, &format!("failed ({}){back}", kind_word(*kind)), message)
-                }
-            },
-            Event::Resumed(e) if e.changed.is_empty() => block(at, "resumed", ""),
-            Event::Resumed(e) => block(at, "resumed; changed meanwhile:", &e.changed.join("\n")),
+            _ => block(at, &title, &body),
         }
     }
 
-    fn started(&self, at: u64, spec: &AgentSpec) -> String {
-        let effort =
-            spec.capabilities.effort.as_ref().map(|effort| format!(" · effort {effort}")).unwrap_or_default();
-        let agent = &self.agent;
-        let model = &spec.model;
-        let turns = spec.limits.max_turns;
-        let title = format!("agent {agent} · {model}{effort} · at most {turns} turns");
-        block(at, &title, "") + &block(at, "system", &blocks_text(spec.system.as_str()))
-    }
-
-    fn replied(&mut self, at: u64, event: &ModelReplied) -> String {
+    fn reply_title(&self, at: u64, event: &ModelReplied) -> String {
         let ModelReplied { call, reply, kept } = event;
-        for tool in &reply.calls {
-            self.calls.insert(tool.id.clone(), (shown(&tool.name, tool.input.as_str()).record(), None));
-        }
-        let usage = &reply.usage;
         let stop = String::from(reply.stop.clone());
-        let dropped = match kept {
-            Kept::Yes => "",
-            Kept::Cut => " · not kept: cut at max_tokens",
-            Kept::Empty => " · not kept: empty",
-            Kept::Refused => " · not kept: refused",
-            Kept::WindowFull => " · not kept: the window was full",
-            Kept::Unusable => " · not kept: its tool calls reuse ids",
-            Kept::Summary => " · the summary of a new history",
-        };
-        let title = format!(
-            "reply {call} · {} · {} in ({} from cache), {} out · {} · {}{dropped}",
-            self.took(at),
-            tokens(usage.prompt_tokens()),
-            tokens(usage.cache_read_tokens),
-            tokens(usage.output_tokens),
-            dollars(reply.cost_nano),
-            stop,
-        );
-        let detail = reply.stop_detail.as_deref().unwrap_or_default();
-        let body = if detail.is_empty() { reply.text.clone() } else { format!("{}\n{detail}", reply.text) };
-        block(at, &title, &body)
-    }
-
-    fn failed(&self, at: u64, event: &ModelFailed) -> String {
-        let ModelFailed { call, attempt, failure, retry_at } = event;
-        let next = match retry_at {
-            Some(until) => format!("; sent again at {}", utc::second(*until)),
-            None => String::new(),
-        };
-        let kind = kind_word(failure.kind);
-        let title =
-            format!("request {call}, attempt {attempt} failed ({kind}) after {}{next}", self.took(at));
-        let id = failure.request_id.as_ref().map(|id| format!("\nrequest id {id}")).unwrap_or_default();
-        block(at, &title, &format!("{}{id}", failure.message))
+        let figures = reply_figures(reply);
+        format!("reply {call} · {} · {figures} · {stop}{}", self.took(at), kept_words(*kept))
     }
 
     fn tool_started(&mut self, at: u64, event: &ToolStarted) -> String {
@@ -200,14 +118,6 @@ impl EventPrinter {
     fn took(&self, at: u64) -> String {
         span(self.called_at, at)
     }
-}
-
-/// The senders of letters, each once.
-fn senders(letters: &[Letter]) -> String {
-    let mut names: Vec<&str> = letters.iter().map(|letter| letter.from.as_str()).collect();
-    names.sort_unstable();
-    names.dedup();
-    names.join(", ")
 }
 
 fn span(from: u64, to: u64) -> String {

@@ -24,8 +24,8 @@ const MOST_OF_A_WAIT: usize = 400;
 impl<W: Write> Live<W> {
     pub(super) fn say_sparsely(&mut self, now: Instant, at: u64) {
         let since = now.duration_since(self.last);
-        let why = self.tree.waits.why(at);
-        let spell = self.tree.waits.spell();
+        let why = self.work.waits.why(at);
+        let spell = self.work.waits.spell();
         if spell.is_none() && self.said_spell.take().is_some() {
             // The server is reached again, or given up: what follows begins its own silence.
             self.last = now;
@@ -42,7 +42,7 @@ impl<W: Write> Live<W> {
         if since < pause || (!self.dirty && since < repeat) {
             return;
         }
-        let away = self.tree.waits.away(at);
+        let away = self.work.waits.away(at);
         let is_away = away.is_some();
         let line = match away {
             Some(away) => format!("[wait] {}", first_line(&away, MOST_OF_A_WAIT)),
@@ -63,7 +63,7 @@ impl<W: Write> Live<W> {
     /// The lead got no reply. That the server cannot be reached stands there once; the region counts down to
     /// the next try.
     pub(super) fn failed(&mut self, at: u64, event: &ModelFailed) {
-        let spell = self.tree.waits.spell();
+        let spell = self.work.waits.spell();
         if spell.is_some() && spell == std::mem::replace(&mut self.said_spell, spell) {
             return self.forget();
         }

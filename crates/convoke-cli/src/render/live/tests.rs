@@ -86,7 +86,7 @@ impl Watched {
         };
         let now = Instant::now();
         let lead = lead();
-        let shown = Shown { lead: lead.clone(), progress: Progress::new("m"), tree: Tree::new(lead) };
+        let shown = Shown { lead: lead.clone(), progress: Progress::new("m"), work: AgentsAtWork::new(lead) };
         let live = Live::new(Vec::new(), look, TerminalLock::default(), || (40, 10), shown, now);
         Self { live, terminal: Terminal::default(), now }
     }

@@ -1,19 +1,22 @@
 //! What the tree looks like, from no agent to two hundred, on small and on large terminals.
 
 use convoke_kernel::{
-    AgentSpec, AgentStarted, AgentsAdmitted, BudgetGranted, Capabilities, Caps, Child, ExchangeClosed,
-    FailureKind, FanOut, Finding, ItemEnded, ItemJudged, ItemResult, ItemStatus, LeadSettings, LedgerEvent,
-    Limits, ModelCalled, ModelReplied, Outcome, Purpose, Reply, Report, RunSpec, RunStarted, Segment,
-    SessionId, Severity, StopReason, Thinking, ToolStarted, Usage, Verdict, WorkerStarted,
+    AgentId, AgentSpec, AgentStarted, AgentsAdmitted, BudgetGranted, Capabilities, Caps, Child,
+    ExchangeClosed, FailureKind, FanOut, Finding, ItemEnded, ItemJudged, ItemResult, ItemStatus,
+    LeadSettings, LedgerEvent, Limits, ModelCalled, ModelReplied, Outcome, Purpose, Reply, Report, RunSpec,
+    RunStarted, Segment, SessionId, Severity, StopReason, Thinking, ToolStarted, Usage, Verdict,
+    WorkerStarted,
 };
 use convoke_kernel::{
     CallAnswer, CallEnded, CallKind, CallResult, MadeCall, ProgramClosed, ProgramSpec, ProgramStarted,
     ProgramStatus, StepTaken,
 };
-use convoke_kernel::{Kept, ResultsAppended};
+use convoke_kernel::{Event, Kept, Ledger, ResultsAppended, Role, RunEvent, Status, Summary};
+
+use convoke_terminal::text_columns;
+use convoke_view::WorkState;
 
 use super::*;
-use convoke_terminal::text_columns;
 
 fn id(number: u32) -> AgentId {
     AgentId::derived(&["agent", &number.to_string()])
@@ -62,11 +65,11 @@ pub(in crate::render) fn worker(label: &str) -> AgentSpec {
 }
 
 /// A session that is played to a tree.
-struct Stage(Tree);
+struct Stage(AgentsAtWork);
 
 impl Stage {
     fn new() -> Self {
-        Self(Tree::new(id(0)))
+        Self(AgentsAtWork::new(id(0)))
     }
 
     fn agent(&mut self, number: u32, event: impl Into<Event>) {
@@ -160,7 +163,7 @@ impl Stage {
 
     /// The picture as text, with a ruler that shows where it has to end.
     fn picture(&self, (width, height): (usize, usize)) -> String {
-        let lines = self.0.lines("lead · Workflow, 12 s · turn 2 · 1 command", (width, height), 15_000);
+        let lines = lines(&self.0, "lead · Workflow, 12 s · turn 2 · 1 command", (width, height), 15_000);
         assert!(lines.len() <= height, "{} rows in {height}", lines.len());
         for line in &lines {
             assert!(text_columns(&line.text) <= width, "{} columns: {}", text_columns(&line.text), line.text);
@@ -242,7 +245,7 @@ fn a_lead_alone_has_no_tree() {
     for size in [(40, 10), (80, 24), (200, 60)] {
         assert_eq!(stage.picture(size), "");
     }
-    assert_eq!(stage.0.spent(), None);
+    assert_eq!(spent(&stage.0), None);
 }
 
 #[test]
@@ -280,19 +283,19 @@ fn when_the_lead_goes_on_those_who_worked_for_it_are_counted_and_no_longer_shown
     let mut result = ItemResult::bare(ItemStatus::Ok);
     result.report = Some(report(1));
     stage.run(ItemEnded { item: 1, result });
-    assert_eq!(stage.0.came_to("call"), None, "it has not ended");
+    assert_eq!(came_to(&stage.0, "call"), None, "it has not ended");
     let verdict = Verdict::Confirmed { evidence: "e".into() };
     for event in closing(verdict) {
         stage.0.run("wf_1", 2_000, &event);
     }
-    assert_eq!(stage.0.came_to("call").unwrap(), "1 subtask: 1 ok · 1 finding: 1 confirmed");
+    assert_eq!(came_to(&stage.0, "call").unwrap(), "1 subtask: 1 ok · 1 finding: 1 confirmed");
     assert!(stage.0.is_at_work());
     let message = Segment::from_json("{}").unwrap();
     stage.agent(0, ResultsAppended { message, hand_back: false, reminded: false, stuck: false });
     assert!(!stage.0.is_at_work());
     assert_eq!(stage.picture((80, 24)), "");
-    assert_eq!(stage.0.spent().unwrap(), ["$2.00 of $10.00", "2 of 500 agents", "2.0M tokens"]);
-    assert_eq!(stage.0.past.confirmed, 1, "what was found is remembered");
+    assert_eq!(spent(&stage.0).unwrap(), ["$2.00 of $10.00", "2 of 500 agents", "2.0M tokens"]);
+    assert_eq!(stage.0.findings().confirmed, 1, "what was found is remembered");
 }
 
 /// What is left of a run whose only item has its result.
@@ -320,8 +323,8 @@ fn a_session_that_is_taken_up_again_shows_who_is_still_at_it() {
         (id(1), summary(Role::Worker, Status::Done, "ended long ago")),
         (id(2), summary(Role::Worker, Status::Open, "cut off")),
     ];
-    let mut stage = Stage(Tree::known(id(0), &agents, Vec::new(), Vec::new(), Ledger::default()));
-    assert_eq!((stage.0.done, stage.0.running()), (1, 0));
+    let mut stage = Stage(AgentsAtWork::known(id(0), &agents, Vec::new(), Vec::new(), Ledger::default()));
+    assert_eq!((stage.0.done(), stage.0.running()), (1, 0));
     assert!(
         stage.picture((80, 24)).contains("· cut off waiting   turn 2     500"),
         "{}",
@@ -329,7 +332,7 @@ fn a_session_that_is_taken_up_again_shows_who_is_still_at_it() {
     );
     stage.agent(2, convoke_kernel::Resumed { changed: Vec::new(), facts: None });
     assert_eq!(stage.0.running(), 1);
-    assert_eq!(stage.0.spent().unwrap()[2], "1.5k tokens");
+    assert_eq!(spent(&stage.0).unwrap()[2], "1.5k tokens");
 }
 
 #[test]
@@ -346,11 +349,17 @@ fn while_the_session_drains_those_who_have_nothing_under_way_have_stopped() {
 #[test]
 fn a_thousand_events_of_five_hundred_agents_cost_no_more_than_their_own() {
     let mut stage = team(500);
-    let before = stage.0.stamp;
+    let latest = |stage: &Stage| {
+        let all = stage.0.phases().flat_map(|phase| WorkState::ALL.map(|state| (phase, state)));
+        all.filter_map(|(phase, state)| stage.0.agents(phase, state).next_back())
+            .map(|agent| agent.order())
+            .max()
+    };
+    let before = latest(&stage);
     for round in 0..1_000 {
         stage.replies(494 + round % 4, 1);
     }
-    assert_eq!(stage.0.stamp, before, "an agent that goes on is not sorted anew");
+    assert_eq!(latest(&stage), before, "an agent that goes on is not sorted anew");
     let started = std::time::Instant::now();
     for _ in 0..100 {
         stage.picture((80, 24));
@@ -411,16 +420,17 @@ fn the_agents_of_a_program_stand_in_their_phases_and_never_among_tasks() {
     let dead = ItemStatus::Failed { kind: FailureKind::Api, message: "no".into() };
     let ended = CallEnded { call: 3, result: CallResult::bare(dead, CallAnswer::null()), spent_total: 0 };
     stage.0.program("wf_p", 1_000, &ended.into());
-    let lines: Vec<String> = stage.0.lines("", (60, 20), 61_000).into_iter().map(|line| line.text).collect();
+    let lines: Vec<String> =
+        lines(&stage.0, "", (60, 20), 61_000).into_iter().map(|line| line.text).collect();
     assert_eq!(lines[1], "├ Look: 0 of 3 done, 1 running, 1 failed, 1 waiting", "{lines:#?}");
     assert!(lines[2].starts_with("│ ▸ call 1"), "{lines:#?}");
     assert_eq!(lines[3], "└ ▸ child: Check: 0 of 1 done, 1 waiting for you, 1 running", "{lines:#?}");
     assert!(lines[4].starts_with("  ▸ call 4"), "{lines:#?}");
-    assert_eq!(stage.0.own_program(61_000).unwrap(), "workflow tidy · Check · 1 min 0 s");
+    assert_eq!(own_program(&stage.0, 61_000).unwrap(), "workflow tidy · Check · 1 min 0 s");
     let alone = program(false, vec![made(1, CallKind::Sh, "Look", None)]);
-    assert_eq!(alone.0.lines("lead", (60, 20), 0)[1].text, "└ Look · 1 command");
+    assert_eq!(super::lines(&alone.0, "lead", (60, 20), 0)[1].text, "└ Look · 1 command");
     for width in [20, 40, 80, 120] {
-        let wide = stage.0.lines("lead", (width, 20), 61_000);
+        let wide = super::lines(&stage.0, "lead", (width, 20), 61_000);
         assert!(wide.iter().all(|line| text_columns(&line.text) <= width), "{wide:#?}");
     }
 }
@@ -428,7 +438,7 @@ fn the_agents_of_a_program_stand_in_their_phases_and_never_among_tasks() {
 #[test]
 fn timers_and_commands_stand_behind_a_dot_and_are_no_agents() {
     let check = |calls: Vec<MadeCall>, expected: &str| {
-        let lines = program(false, calls).0.lines("lead", (60, 20), 0);
+        let lines = lines(&program(false, calls).0, "lead", (60, 20), 0);
         assert_eq!(lines[1].text, format!("└ {expected}"));
     };
     let timers = || (1..=14).map(|call| MadeCall { phase: None, ..made(call, CallKind::Timer, "", None) });
@@ -444,11 +454,11 @@ fn a_leads_program_is_named_with_its_phases_and_leaves_when_it_is_over() {
     let look = made(1, CallKind::Agent, "Look", None);
     let mut stage = program(true, vec![look.clone()]);
     callee(&mut stage, &look, Role::Task, 0);
-    let lines = stage.0.lines("lead", (60, 20), 0);
+    let lines = lines(&stage.0, "lead", (60, 20), 0);
     assert_eq!(lines[1].text, "└ tidy · Look: 0 of 1 done, 1 running");
-    assert_eq!(stage.0.own_program(0), None);
+    assert_eq!(own_program(&stage.0, 0), None);
     stage.0.program("wf_p", 1_000, &ProgramClosed { status: ProgramStatus::Complete }.into());
-    assert!(!stage.0.programs.are_open());
+    assert!(!stage.0.has_programs());
 }
 
 #[test]
@@ -461,7 +471,7 @@ fn phases_that_are_over_make_room_for_those_that_are_not() {
         stage.0.program("wf_p", 1_000, &CallEnded { call, result, spent_total: 0 }.into());
     }
     callee(&mut stage, &calls[11], Role::Task, 0);
-    let lines: Vec<String> = stage.0.lines("lead", (60, 10), 0).into_iter().map(|line| line.text).collect();
+    let lines: Vec<String> = lines(&stage.0, "lead", (60, 10), 0).into_iter().map(|line| line.text).collect();
     assert!(lines.len() <= 10 && lines.iter().any(|line| line.contains("call 12")), "{lines:#?}");
     assert!(!lines.iter().any(|line| line.contains("P1:")), "{lines:#?}");
 }

@@ -1,12 +1,12 @@
-//! What a runtime tells its watchers, as the terminal hears it.
+//! What a runtime tells its watchers, as every way of looking hears it. This is the one place where one
+//! becomes the other: `convoke-view` does not know the runtime, so that a fleet is made of events that were
+//! read from a file as well, and the runtime does not know who looks.
 
-use convoke_runtime::{Notice, TeamEvent};
-use convoke_view::SessionEvent;
+use convoke_runtime::{Notice, TeamEvent, Why};
+use convoke_view::{Hold, SessionEvent};
 
-use crate::render::seen;
-
-/// A notice as the screen takes it; `None` for one that reaches the screen in another way.
-pub(super) fn heard(notice: Notice) -> Option<SessionEvent> {
+/// A notice as it is shown; `None` for what only the process that drives the session is told.
+pub(crate) fn heard(notice: Notice) -> Option<SessionEvent> {
     Some(match notice {
         Notice::Recorded { agent, seq, at, event } => SessionEvent::Agent { agent, seq, at, event },
         Notice::Run { run, seq, at, event } => SessionEvent::Run { run, seq, at, event },
@@ -17,9 +17,14 @@ pub(super) fn heard(notice: Notice) -> Option<SessionEvent> {
         },
         Notice::Ledger { ledger, .. } => SessionEvent::Ledger(ledger),
         Notice::Live { agent, piece } => SessionEvent::Live { agent, piece },
-        Notice::Held { hold } => SessionEvent::Held(hold.map(seen)),
+        Notice::Held { hold } => SessionEvent::Held(hold.map(held)),
         Notice::Draining { .. } => SessionEvent::Draining,
         Notice::Controlled { .. } | Notice::Waiting { .. } => return None,
         Notice::StoreAway { .. } | Notice::StoreBack { .. } => return None,
     })
+}
+
+fn held(hold: convoke_runtime::Hold) -> Hold {
+    let convoke_runtime::Hold { why, until, waiting } = hold;
+    Hold { overloaded: why == Why::Overloaded, until, waiting }
 }

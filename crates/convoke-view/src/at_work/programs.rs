@@ -1,16 +1,14 @@
-//! The programs' runs of a session, folded for the tree: which agent stands in which phase, and how the
-//! phases stand in numbers.
+//! The programs' runs of a session, folded for the agents at work: which agent stands in which phase, and how
+//! the phases stand in numbers.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use convoke_kernel::{AgentId, CallKind, CallState, ItemStatus, Program, ProgramEvent};
 
-use super::node::Phase;
-use convoke_view::{count, flat, seconds};
+use super::agent::WorkPhase;
+use crate::callees::{agents_of, phase_title};
+use crate::text::flat;
 
-/// Verifiers of one finding that are looked for, whatever the program says.
-const VOTERS: u32 = 9;
 /// How much of a name is kept; more than any line shows.
 const MOST_CHARS: usize = 80;
 
@@ -18,9 +16,9 @@ const MOST_CHARS: usize = 80;
 #[derive(Debug, Default)]
 pub(super) struct Programs {
     open: Vec<Open>,
-    /// Every phase there has been, in the order of the tree; they keep their places.
+    /// Every phase there has been, in their order; they keep their places.
     groups: Vec<Group>,
-    callees: HashMap<AgentId, Phase>,
+    callees: HashMap<AgentId, WorkPhase>,
     /// Whether the session is a person's own program.
     by_person: bool,
 }
@@ -39,6 +37,38 @@ struct Group {
     run: String,
     within: Option<String>,
     phase: Option<String>,
+}
+
+/// How a phase of a program stands: its calls for agents in numbers, and what else it did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PhaseCounts {
+    /// Calls for agents.
+    pub all: u32,
+    /// Those that ended well.
+    pub done: u32,
+    /// Those that failed.
+    pub failed: u32,
+    /// Those that a person left out.
+    pub skipped: u32,
+    /// Those that could not be done, or were never started.
+    pub not_done: u32,
+    /// Those that were served with a result from before.
+    pub served: u32,
+    /// Questions that wait for a person.
+    pub asked: u32,
+    /// What was done without agents: how many calls of each kind, in the order the kinds came.
+    pub others: Vec<(CallKind, u32)>,
+}
+
+/// A person's own program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnProgram {
+    /// What it is called.
+    pub name: String,
+    /// The phase it is in, if it is in any.
+    pub phase: Option<String>,
+    /// When it began.
+    pub since: u64,
 }
 
 impl Programs {
@@ -103,21 +133,19 @@ impl Programs {
     fn place(&mut self, run: &str, call: &CallState) {
         let phase = self.group(run, call.made.within.clone(), call.made.phase.clone());
         if call.made.kind.is_agents() {
-            let voters = call.made.agents.max(VOTERS);
-            // An agent keeps the name it was given in the run where it began.
             let open = self.open.iter().find(|open| open.run == run);
             let origin = open.map_or(run, |open| open.program.origin()).to_owned();
-            self.callees.extend((0..=voters).map(|voter| (call.made.agent(&origin, voter), phase)));
+            self.callees.extend(agents_of(&call.made, &origin).into_iter().map(|agent| (agent, phase)));
         }
     }
 
-    fn group(&mut self, run: &str, within: Option<String>, phase: Option<String>) -> Phase {
+    fn group(&mut self, run: &str, within: Option<String>, phase: Option<String>) -> WorkPhase {
         let group = Group { run: run.to_owned(), within, phase };
         let index = self.groups.iter().position(|known| *known == group).unwrap_or_else(|| {
             self.groups.push(group);
             self.groups.len() - 1
         });
-        Phase(Phase::PROGRAMS + index)
+        WorkPhase(WorkPhase::PROGRAMS + index)
     }
 
     pub(super) fn groups(&self) -> usize {
@@ -128,22 +156,21 @@ impl Programs {
         !self.open.is_empty()
     }
 
-    /// Whether the session is a person's own program, and has no lead that does anything.
     pub(super) fn by_person(&self) -> bool {
         self.by_person
     }
 
     /// Where an agent of a program stands.
-    pub(super) fn phase_of(&self, agent: &AgentId) -> Option<Phase> {
+    pub(super) fn phase_of(&self, agent: &AgentId) -> Option<WorkPhase> {
         self.callees.get(agent).copied()
     }
 
-    fn of(&self, phase: Phase) -> Option<(&Open, &Group)> {
-        let group = self.groups.get(phase.0.checked_sub(Phase::PROGRAMS)?)?;
+    fn of(&self, phase: WorkPhase) -> Option<(&Open, &Group)> {
+        let group = self.groups.get(phase.0.checked_sub(WorkPhase::PROGRAMS)?)?;
         Some((self.open.iter().find(|open| open.run == group.run)?, group))
     }
 
-    fn calls(&self, phase: Phase) -> impl Iterator<Item = &CallState> {
+    fn calls(&self, phase: WorkPhase) -> impl Iterator<Item = &CallState> {
         let found = self.of(phase);
         let calls = found.into_iter().flat_map(|(open, _)| open.program.calls());
         calls.filter(move |call| {
@@ -152,105 +179,63 @@ impl Programs {
     }
 
     /// Whether a phase of an open run has had anything to do.
-    pub(super) fn shows(&self, phase: Phase) -> bool {
+    pub(super) fn shows(&self, phase: WorkPhase) -> bool {
         self.calls(phase).next().is_some()
     }
 
     /// Whether every call of a phase has its answer.
-    pub(super) fn is_over(&self, phase: Phase) -> bool {
+    pub(super) fn is_over(&self, phase: WorkPhase) -> bool {
         self.calls(phase).all(|call| call.result.is_some() || call.cleared)
     }
 
-    /// A phase in numbers: its head, what may follow, and what was done without agents, behind a dot.
-    pub(super) fn heading(&self, phase: Phase, running: u32) -> (String, Vec<(u32, &'static str)>, String) {
-        let mut all = 0u32;
-        let mut done = 0u32;
-        let mut failed = 0u32;
-        let mut served = 0u32;
-        let mut asked = 0u32;
-        let mut skipped = 0u32;
-        let mut not_done = 0u32;
+    /// A phase in numbers.
+    pub(super) fn counts(&self, phase: WorkPhase) -> PhaseCounts {
+        let mut counts = PhaseCounts::default();
         for call in self.calls(phase) {
-            if !call.made.kind.is_agents() {
-                asked += u32::from(waits(call));
+            if waits(call) {
+                counts.asked += 1;
                 continue;
             }
-            all += 1;
+            if !call.made.kind.is_agents() {
+                match counts.others.iter_mut().find(|(kind, _)| *kind == call.made.kind) {
+                    Some((_, many)) => *many += 1,
+                    None => counts.others.push((call.made.kind, 1)),
+                }
+                continue;
+            }
+            counts.all += 1;
             let Some(result) = &call.result else { continue };
-            served += u32::from(result.reused.is_some() || result.kept.is_some());
+            counts.served += u32::from(result.reused.is_some() || result.kept.is_some());
             match &result.status {
-                ItemStatus::Ok => done += 1,
-                ItemStatus::Failed { .. } => failed += 1,
-                ItemStatus::Skipped { .. } if result.by_person => skipped += 1,
-                ItemStatus::Skipped { .. } => not_done += 1,
+                ItemStatus::Ok => counts.done += 1,
+                ItemStatus::Failed { .. } => counts.failed += 1,
+                ItemStatus::Skipped { .. } if result.by_person => counts.skipped += 1,
+                ItemStatus::Skipped { .. } => counts.not_done += 1,
             }
         }
-        let rest = self.without_agents(phase);
-        if all == 0 {
-            let asks = if asked > 0 { format!(": {asked} waiting for you") } else { String::new() };
-            return (format!("{}{asks}", self.title(phase, "workflow")), Vec::new(), rest);
-        }
-        let waiting = all.saturating_sub(done + failed + skipped + not_done).saturating_sub(running);
-        let others = vec![
-            (asked, "waiting for you"),
-            (running, "running"),
-            (failed, "failed"),
-            (waiting, "waiting"),
-            (not_done, "not done"),
-            (skipped, "skipped"),
-            (served, "served from before"),
-        ];
-        (format!("{}: {done} of {all} done", self.title(phase, "agents")), others, rest)
-    }
-
-    /// What a phase did without agents: ` · 14 timers · 2 commands`.
-    fn without_agents(&self, phase: Phase) -> String {
-        let mut kinds: Vec<(u32, &str)> = Vec::new();
-        let others = self.calls(phase).filter(|call| !call.made.kind.is_agents() && !waits(call));
-        for noun in others.map(|call| noun(call.made.kind)) {
-            match kinds.iter_mut().find(|(_, known)| *known == noun) {
-                Some((many, _)) => *many += 1,
-                None => kinds.push((1, noun)),
-            }
-        }
-        kinds.into_iter().map(|(many, noun)| format!(" · {}", count(many, noun))).collect()
+        counts
     }
 
     /// What a phase is called; `unnamed` where the program gave no name.
-    fn title(&self, phase: Phase, unnamed: &str) -> String {
+    pub(super) fn title(&self, phase: WorkPhase, unnamed: &str) -> String {
         let Some((open, group)) = self.of(phase) else { return unnamed.to_owned() };
+        let program = (!open.by_person).then_some(open.name.as_str());
         let phase = group.phase.as_deref().unwrap_or(unnamed);
-        let own =
-            group.within.as_ref().map_or_else(|| phase.to_owned(), |within| format!("▸ {within}: {phase}"));
-        // Several programs may have phases of the same name.
-        let named = if open.by_person { own } else { format!("{} · {own}", open.name) };
-        flat(&named, MOST_CHARS).0
+        flat(&phase_title(program, group.within.as_deref(), phase), MOST_CHARS).0
     }
 
-    /// A person's own program in a line.
-    pub(super) fn own(&self, now: u64) -> Option<String> {
+    /// A person's own program.
+    pub(super) fn own(&self) -> Option<OwnProgram> {
         let open = self.open.iter().find(|open| open.by_person)?;
         // Agents may be asked for in a phase that the program never said it began.
         let latest = open.program.calls().filter(|call| call.made.kind.is_agents()).last();
         let phase = latest.and_then(|call| call.made.phase.as_deref()).or_else(|| open.program.phase());
-        let phase = phase.map(|phase| format!(" · {}", flat(phase, MOST_CHARS).0)).unwrap_or_default();
-        let took = seconds(Duration::from_millis(now.saturating_sub(open.since)));
-        Some(format!("workflow {}{phase} · {took}", open.name))
+        let phase = phase.map(|phase| flat(phase, MOST_CHARS).0);
+        Some(OwnProgram { name: open.name.clone(), phase, since: open.since })
     }
 }
 
 /// Whether it is a question that waits for a person.
 fn waits(call: &CallState) -> bool {
     call.made.kind == CallKind::Checkpoint && call.result.is_none() && !call.cleared
-}
-
-/// What people call a call of this kind.
-fn noun(kind: CallKind) -> &'static str {
-    match kind {
-        CallKind::Agent | CallKind::Verify => "agent",
-        CallKind::Sh => "command",
-        CallKind::Checkpoint => "question",
-        CallKind::Workflow => "workflow",
-        CallKind::Timer => "timer",
-    }
 }
