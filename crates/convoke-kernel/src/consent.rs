@@ -205,6 +205,8 @@ mod tests {
             "avoid workflows",
             "no-workflow run",
             "--no-workflow",
+            "A workflow is what I mean. No, no-workflow",
+            "A workflow is what I mean. No, no-workflows",
             "a workflow is not needed",
             "a workflow isn't wanted",
             "workflow not required",
