@@ -10,7 +10,6 @@ mod runs_and_tasks;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use ratatui::text::Line;
@@ -18,7 +17,7 @@ use ratatui::text::Line;
 use convoke_kernel::{
     AgentId, Event, ExchangeClosed, ExchangeOpened, Kept, ModelReplied, Outcome, Purpose, ToolFinished,
 };
-use convoke_view::{SessionEvent, Step, Used, Waits};
+use convoke_view::{SessionEvent, Step, Streams, Used, Waits};
 
 use crate::text::{Theme, count, dollars, seconds, tokens};
 pub(crate) use block::Block;
@@ -33,8 +32,7 @@ const SHORT: usize = 60;
 /// Folds events into blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Transcript {
-    /// The number of the last event that was heard of each stream.
-    heard: HashMap<String, u64>,
+    streams: Streams,
     at: LeadActivity,
     /// The calls under way, the latest last: commands run one at a time, agents do not.
     calls: Vec<Call>,
@@ -88,27 +86,7 @@ impl Transcript {
     /// Takes in what has happened, and gives what is to be printed: nothing before the lead is known.
     pub(crate) fn hear(&mut self, lead: Option<&AgentId>, heard: &SessionEvent) -> Vec<Block> {
         let Some(lead) = lead else { return Vec::new() };
-        let (stream, seq) = match heard {
-            SessionEvent::Agent { agent, seq, .. } => (agent.as_str(), *seq),
-            SessionEvent::Run { run, seq, .. } | SessionEvent::Program { run, seq, .. } => {
-                (run.as_str(), *seq)
-            }
-            SessionEvent::Roster { seq, .. } => ("roster", *seq),
-            SessionEvent::Board { seq, .. } => ("board", *seq),
-            SessionEvent::Live { agent, piece } => {
-                // A summary is for the lead itself; it answers no question.
-                if agent == lead && self.at != LeadActivity::Summing {
-                    self.reply.take(piece);
-                }
-                return Vec::new();
-            }
-            SessionEvent::Draining => {
-                self.draining = true;
-                return Vec::new();
-            }
-            SessionEvent::Ledger(_) | SessionEvent::Held(_) => return Vec::new(),
-        };
-        if !self.is_new(stream, seq) {
+        if heard.source().is_some_and(|(stream, seq)| !self.streams.is_new(stream, seq)) {
             return Vec::new();
         }
         match heard {
@@ -128,10 +106,18 @@ impl Transcript {
             SessionEvent::Program { run, at, event, .. } => self.tales.program(run, *at, event),
             SessionEvent::Roster { event, .. } => self.tales.roster(event).into_iter().collect(),
             SessionEvent::Board { event, .. } => self.tales.board(event).into_iter().collect(),
-            SessionEvent::Ledger(_)
-            | SessionEvent::Live { .. }
-            | SessionEvent::Held(_)
-            | SessionEvent::Draining => Vec::new(),
+            SessionEvent::Live { agent, piece } => {
+                // A summary is for the lead itself; it answers no question.
+                if agent == lead && self.at != LeadActivity::Summing {
+                    self.reply.take(piece);
+                }
+                Vec::new()
+            }
+            SessionEvent::Draining => {
+                self.draining = true;
+                Vec::new()
+            }
+            SessionEvent::Ledger(_) | SessionEvent::Held(_) => Vec::new(),
         }
     }
 
@@ -161,21 +147,6 @@ impl Transcript {
             (LeadActivity::Nothing, None) => return None,
         };
         Some(if self.draining { format!("stopping · {doing}") } else { doing })
-    }
-
-    /// Whether an event of this number is new in its stream.
-    fn is_new(&mut self, stream: &str, seq: u64) -> bool {
-        match self.heard.get_mut(stream) {
-            Some(last) if seq <= *last => false,
-            Some(last) => {
-                *last = seq;
-                true
-            }
-            None => {
-                self.heard.insert(stream.to_owned(), seq);
-                true
-            }
-        }
     }
 
     fn lead(&mut self, at: u64, event: &Event) -> Vec<Block> {

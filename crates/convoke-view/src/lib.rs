@@ -26,8 +26,8 @@ mod waits;
 pub use act::{Act, came_to};
 pub use at_work::{AgentsAtWork, OwnProgram, PhaseCounts, SpentSoFar, WorkPhase, WorkState, WorkingAgent};
 pub use fleet::{
-    AgentRow, AgentState, Entry, FindingRow, Fleet, LetterRow, Page, PhaseRow, RowFilter, RunRow, TaskRow,
-    VerdictWord, is_quiet,
+    AgentRow, AgentState, Entry, FindingRow, Fleet, LetterRow, Page, PhaseRow, RowFilter, RunRow, Streams,
+    TaskRow, VerdictWord, is_quiet,
 };
 pub use found::{Claims, FindingNews, Found, found};
 pub use jsonl::{end_line, event_line};

@@ -87,6 +87,17 @@ struct Envelope {
 }
 
 impl SessionEvent {
+    /// The stream in which it was recorded, and its number there; `None` for what is no recorded event.
+    pub fn source(&self) -> Option<(&str, u64)> {
+        Some(match self {
+            Self::Agent { agent, seq, .. } => (agent.as_str(), *seq),
+            Self::Run { run, seq, .. } | Self::Program { run, seq, .. } => (run.as_str(), *seq),
+            Self::Roster { seq, .. } => ("roster", *seq),
+            Self::Board { seq, .. } => ("board", *seq),
+            Self::Ledger(_) | Self::Live { .. } | Self::Held(_) | Self::Draining => return None,
+        })
+    }
+
     /// Reads a line of `--output jsonl`; `None` if it is no event, or one of a newer version.
     pub fn read_line(line: &str) -> Option<Self> {
         let Envelope { v, stream, seq, at } = serde_json::from_str(line).ok()?;

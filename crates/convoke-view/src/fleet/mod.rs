@@ -34,7 +34,7 @@ pub use rows::{
     AgentRow, AgentState, FindingRow, LetterRow, PhaseRow, RowFilter, RunRow, TaskRow, VerdictWord,
 };
 use runs::Flows;
-use streams::Streams;
+pub use streams::Streams;
 use team::Team;
 
 /// All agents of a session, and all that they do.
@@ -86,19 +86,7 @@ impl Fleet {
 
     /// Takes in what has happened; says whether anything looks different now.
     pub fn hear(&mut self, heard: &SessionEvent) -> bool {
-        let is_new = match heard {
-            SessionEvent::Agent { agent, seq, .. } => self.streams.is_new(agent.as_str(), *seq),
-            SessionEvent::Run { run, seq, .. } | SessionEvent::Program { run, seq, .. } => {
-                self.streams.is_new(run.as_str(), *seq)
-            }
-            SessionEvent::Roster { seq, .. } => self.streams.is_new("roster", *seq),
-            SessionEvent::Board { seq, .. } => self.streams.is_new("board", *seq),
-            SessionEvent::Ledger(_)
-            | SessionEvent::Live { .. }
-            | SessionEvent::Held(_)
-            | SessionEvent::Draining => true,
-        };
-        if !is_new {
+        if heard.source().is_some_and(|(stream, seq)| !self.streams.is_new(stream, seq)) {
             return false;
         }
         match heard {

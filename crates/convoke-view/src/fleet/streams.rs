@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 /// The streams that were heard of.
 #[derive(Debug, Default)]
-pub(super) struct Streams {
+pub struct Streams {
     last: HashMap<String, u64>,
     /// Those of which something was not heard.
     marked: HashSet<String>,
@@ -14,7 +14,7 @@ pub(super) struct Streams {
 impl Streams {
     /// Whether the event with this number was not heard before. A number that does not follow the last one
     /// marks the stream.
-    pub(super) fn is_new(&mut self, stream: &str, seq: u64) -> bool {
+    pub fn is_new(&mut self, stream: &str, seq: u64) -> bool {
         let due = match self.last.get_mut(stream) {
             Some(last) if seq <= *last => return false,
             Some(last) => std::mem::replace(last, seq).saturating_add(1),
