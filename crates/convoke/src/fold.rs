@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use convoke_kernel::{self as kernel, AgentId, Piece, ProgramEvent, RunEvent};
 use convoke_runtime::Notice;
 
+use crate::answer::dollars;
 use crate::event::Event;
 use crate::findings::{finding, said, severity};
 
@@ -30,7 +31,7 @@ impl Fold {
             Notice::Program { run, event, .. } => self.of_program(run.to_string(), *event),
             Notice::Ledger { ledger, .. } => {
                 let spent = ledger.spent();
-                vec![Event::Spent { nano_usd: spent.nano, tokens: spent.tokens }]
+                vec![Event::Spent { usd: dollars(spent.nano), nano_usd: spent.nano, tokens: spent.tokens }]
             }
             _ => Vec::new(),
         }
@@ -40,8 +41,10 @@ impl Fold {
         match event {
             RunEvent::ItemEnded(ended) => {
                 let found = ended.result.report.map(|report| report.findings).unwrap_or_default();
-                let events =
-                    found.iter().map(|found| Event::Found { finding: finding(found, None) }).collect();
+                let events = found
+                    .iter()
+                    .map(|found| Event::FindingReported { finding: finding(found, None) })
+                    .collect();
                 self.items.insert((run, ended.item), found);
                 events
             }
@@ -59,7 +62,7 @@ impl Fold {
                 let mut events = Vec::new();
                 for call in &step.calls {
                     let Some(found) = call.claim() else { continue };
-                    events.push(Event::Found { finding: finding(&found, None) });
+                    events.push(Event::FindingReported { finding: finding(&found, None) });
                     self.calls.insert((run.clone(), call.call), found);
                 }
                 events
@@ -79,7 +82,7 @@ impl Fold {
 
 fn verdict_on(found: &kernel::Finding, verdict: &kernel::Verdict) -> Event {
     let (verdict, reason) = said(verdict);
-    Event::Judged { claim: found.claim.clone(), severity: severity(found.severity), verdict, reason }
+    Event::FindingVerified { claim: found.claim.clone(), severity: severity(found.severity), verdict, reason }
 }
 
 fn recorded(agent: &AgentId, event: kernel::Event) -> Option<Event> {
