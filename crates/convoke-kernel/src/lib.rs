@@ -105,8 +105,8 @@ pub use team::{
 pub use teammate::{Membership, TEAMMATE_TURNS, Teammate};
 pub use todo::{TodoItem, TodoStatus};
 pub use tools::{
-    AfterCrash, COMMANDS, FileCall, FileEdit, GivenTool, GivenTools, GlobCall, GrepCall, Part, ProgramCall,
-    Shown, SpawnCall, TaskCreateCall, TaskStatusCall, TaskUpdateCall, TeamCall, ToolRequest, Tools, WORKFLOW,
+    AfterCrash, COMMANDS, FileCall, FileEdit, FileWork, GivenTool, GivenTools, Part, ProgramCall, Shown,
+    SpawnCall, TaskCreateCall, TaskStatusCall, TaskUpdateCall, TeamCall, ToolRequest, Tools, WORKFLOW,
     WorkflowCall, bash_without_schema, is_command, known_tools, parts, shown,
 };
 pub use wire::{
