@@ -7,6 +7,7 @@
 //! * [`Segment`] is a piece of history, encoded once.
 //! * The rest are the words for what a model call or a tool call came to.
 
+mod after;
 mod agent;
 mod approval;
 mod callee;
@@ -40,9 +41,11 @@ mod todo;
 mod tools;
 mod wire;
 
+pub use after::AfterDrive;
 pub use agent::{
-    Agent, Effect, IllegalEvent, Input, ModelRequest, Pace, RETRY_KEY, RetuneRefused, RoomAnswer, RoomAsk,
-    Status, Summary, Unexpected, backoff_left,
+    Agent, Deaf, Effect, Heard, IllegalEvent, Input, LettersHeard, ModelRequest, Opening, Pace, Queued,
+    QueuedInput, RETRY_KEY, RetuneRefused, RoomAnswer, RoomAsk, Status, Summary, Unexpected, backoff_left,
+    letters_heard, stop_asked,
 };
 pub use approval::{Approvals, AskWhen, Decision, NOBODY_TO_ASK, Rule, is_simple_command};
 pub use callee::{CALLEE_TURNS, Callee};
@@ -105,8 +108,8 @@ pub use team::{
 pub use teammate::{Membership, TEAMMATE_TURNS, Teammate};
 pub use todo::{TodoItem, TodoStatus};
 pub use tools::{
-    AfterCrash, COMMANDS, FileCall, FileEdit, GivenTool, GivenTools, GlobCall, GrepCall, Part, ProgramCall,
-    Shown, SpawnCall, TaskCreateCall, TaskStatusCall, TaskUpdateCall, TeamCall, ToolRequest, Tools, WORKFLOW,
+    AfterCrash, COMMANDS, FileCall, FileEdit, FileWork, GivenTool, GivenTools, Part, ProgramCall, Shown,
+    SpawnCall, TaskCreateCall, TaskStatusCall, TaskUpdateCall, TeamCall, ToolRequest, Tools, WORKFLOW,
     WorkflowCall, bash_without_schema, is_command, known_tools, parts, shown,
 };
 pub use wire::{

@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use super::again::Whole;
+use super::given;
 use super::intent::{Ask, Intent, Wanted, classify};
 use super::module::Module;
 use super::probes::{Probe, Quote, View};
@@ -39,7 +40,11 @@ pub(super) struct Answer {
 pub(super) fn answer(request: &Value) -> Answer {
     let whole = Whole::of(request);
     let request = &whole.request;
-    let answer = whole.again().or_else(|| team::answer(request)).unwrap_or_else(|| alone(request));
+    let answer = whole
+        .again()
+        .or_else(|| given::answer(request))
+        .or_else(|| team::answer(request))
+        .unwrap_or_else(|| alone(request));
     whole.renumbered(team::finish(request, answer))
 }
 

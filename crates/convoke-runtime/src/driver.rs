@@ -12,7 +12,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use convoke_journal::{Lease, StreamId};
-use convoke_kernel::{Agent, AgentId, Event, Input, Pace};
+use convoke_kernel::{Agent, AgentId, Deaf, Event, Heard, Input, Pace};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -295,23 +295,18 @@ impl Driver {
     /// Takes the next input that waits in the journal, if the agent can hear it now; says whether it took
     /// one. With `switches` it takes a turn of the switch and nothing else.
     async fn take_input(&mut self, switches: bool) -> Result<bool, Error> {
-        if !inputs::can_hear(&self.agent) {
+        if !self.agent.can_hear() {
             return Ok(false);
         }
-        let mut waiting = self.writer.inputs().await?;
-        if waiting.is_empty() && !self.agent.is_started() {
+        let queue = inputs::queue(self.writer.inputs().await?);
+        if queue.is_empty() && !self.agent.is_started() {
             return Err(Error::NoSuchAgent(self.id.clone()));
         }
         // One that was stopped before it existed is stopped as soon as it does.
-        let stopped = Halting::among(&waiting).filter(|_| !self.agent.is_started());
-        if self.gave_up {
-            // Letters would fail again; after a stop the agent waits for a person's words.
-            waiting.retain(|input| !inputs::is_letter(input));
-        }
-        if self.words_wait {
-            waiting.retain(|input| !inputs::is_words(input));
-        }
-        let Some((input, keys)) = inputs::next(&self.agent, waiting, switches) else { return Ok(false) };
+        let stopped = Halting::among(&queue).filter(|_| !self.agent.is_started());
+        let deaf =
+            Deaf { to_all_but_switches: switches, to_letters: self.gave_up, to_words: self.words_wait };
+        let Some(Heard { input, keys }) = self.agent.hears(&queue, deaf) else { return Ok(false) };
         let input = match input {
             Input::StopExchange { by } => {
                 self.halting = Some(Halting { by, acks: keys });

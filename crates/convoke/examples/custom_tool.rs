@@ -1,13 +1,11 @@
 //! A tool of your own: the lead is given `ticket`, which looks something up in your program.
 //!
-//! A scripted model plays the lead here, so that the example runs without a key: it calls the tool
-//! and then answers. A real one decides by itself when to call it.
+//! The built-in model calls a tool of yours only when the task says it word for word, as here. A real one
+//! decides by itself when to call it.
 
 #![expect(clippy::print_stdout, reason = "an example prints its answer")]
 
-use convoke::{AfterCrash, Error, Event, Role, Session, Tool, ToolContext};
-use convoke_sim::{Script, SimConfig, Simulator, calls, says};
-use serde_json::{Value, json};
+use convoke::{AfterCrash, Error, Event, Role, Session, Tool, ToolContext, Value, json};
 
 struct Ticket {
     open: Vec<u64>,
@@ -48,17 +46,13 @@ impl Tool for Ticket {
 
 #[tokio::main]
 async fn work(dir: String) -> Result<(), Error> {
-    let script = [calls("ticket", json!({"id": 7})), says("Ticket 7 is still open.")];
-    let script = Script::new().conversation("*", script);
-    let model = Simulator::start(SimConfig::new(script)).await.map_err(|e| Error::Run(e.into()))?;
     let session = Session::builder(dir)
-        .base_url(model.url())
-        .api_key("the scripted model takes any")
+        .offline()
         .tool(Ticket { open: vec![7] }, [Role::Lead, Role::Worker])
         .build()
         .await?;
     let mut events = session.events();
-    let answer = session.run("Is ticket 7 done?").await?;
+    let answer = session.run(r#"Call the tool ticket with {"id": 7}"#).await?;
     while let Some(event) = events.try_next() {
         match event {
             Event::ToolStarted { tool, input, .. } => println!("{tool} {input}"),

@@ -15,8 +15,8 @@ async fn work(dir: String) -> Result<(), Error> {
             match event {
                 Event::AgentStarted { role, label, .. } => println!("{role} started: {label}"),
                 Event::ToolStarted { tool, input, .. } => println!("{tool}: {input}"),
-                Event::Found { finding } => println!("found: {}", finding.claim),
-                Event::Judged { claim, verdict, .. } => println!("{verdict:?}: {claim}"),
+                Event::FindingReported { finding } => println!("found: {}", finding.claim),
+                Event::FindingVerified { claim, verdict, .. } => println!("{verdict:?}: {claim}"),
                 Event::Finished { status } => {
                     println!("finished: {status:?}");
                     break;

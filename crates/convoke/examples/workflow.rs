@@ -2,8 +2,7 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints its answer")]
 
-use convoke::{Error, Session, Workflow};
-use serde_json::json;
+use convoke::{Error, Session, Workflow, json};
 
 const LOOK: &str = r#"
 export const meta = {

@@ -44,17 +44,19 @@ pub enum Status {
     Partial,
     /// It failed.
     Failed,
-    /// It was stopped before its end; [`Session::proceed`](crate::Session::proceed) goes on with it.
+    /// It was stopped before its end; [`Session::go_on`](crate::Session::go_on) goes on with it.
     Stopped,
     /// It waits for an answer to a question.
     Waiting,
 }
 
 /// What a session has used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Spend {
-    /// What replies cost, in billionths of a dollar; `None` where a price is not known.
+    /// What replies cost, in dollars; `None` where a price is not known.
+    pub usd: Option<f64>,
+    /// The same in billionths of a dollar, for sums without rounding.
     pub nano_usd: Option<u64>,
     /// Tokens, in and out.
     pub tokens: u64,
@@ -62,11 +64,9 @@ pub struct Spend {
     pub agents: u32,
 }
 
-impl Spend {
-    /// What replies cost, in dollars; `None` where a price is not known.
-    pub fn usd(&self) -> Option<f64> {
-        self.nano_usd.map(|nano| nano as f64 / 1e9)
-    }
+/// Billionths of a dollar as dollars.
+pub(crate) fn dollars(nano: u64) -> f64 {
+    nano as f64 / 1e9
 }
 
 /// A file that a session changed.
@@ -192,9 +192,9 @@ fn problem(reason: EndReason, ended: &DriveOutcome, program: Option<&Program>) -
             Some(Outcome::Failed { message, .. }) => Some(message.clone()),
             _ => None,
         },
-        EndReason::Stopped(_) => told("it was stopped before its end; proceed() goes on with it"),
+        EndReason::Stopped(_) => told("it was stopped before its end; go_on() goes on with it"),
         EndReason::Approval => {
-            told("it waits for an answer: give an on_question callback, and proceed() goes on with it")
+            told("it waits for an answer: give an on_question callback, and go_on() goes on with it")
         }
         EndReason::Budget => told("the budget had no room for a part of the work: resume with a larger one"),
         EndReason::Lost => told("the work of some agents was lost"),
@@ -224,7 +224,8 @@ fn value(program: &Program) -> String {
 
 fn spend(rows: &[(AgentId, Summary)], agents: u32) -> Spend {
     let used = Used::of(rows.iter().map(|(_, summary)| summary));
-    Spend { nano_usd: used.cost_nano, tokens: used.tokens(), agents }
+    let nano_usd = used.cost_nano;
+    Spend { usd: nano_usd.map(dollars), nano_usd, tokens: used.tokens(), agents }
 }
 
 /// What is kept of changes; nothing where there is no git to keep it with, and where nothing was changed.

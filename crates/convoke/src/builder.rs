@@ -69,7 +69,7 @@ pub(crate) struct Options {
     pub(crate) team: bool,
     pub(crate) sandbox: Option<Sandbox>,
     pub(crate) network: Network,
-    pub(crate) concurrency: u32,
+    pub(crate) max_concurrent: u32,
     pub(crate) max_turns: Option<u32>,
     pub(crate) system: Option<String>,
     pub(crate) rules: Vec<Rule>,
@@ -81,14 +81,16 @@ pub(crate) struct Options {
 
 /// Builds a [`Session`]. Every choice has a default, the one of the program `convoke`.
 #[derive(Clone)]
-pub struct SessionBuilder(Options);
+pub struct SessionBuilder {
+    options: Options,
+}
 
 /// The most dollars, agents and minutes that a session uses unless the embedder says otherwise.
 const USUAL: Caps = Caps { agents: Some(500), tokens: None, nano: Some(10_000_000_000), ms: Some(7_200_000) };
 
 impl SessionBuilder {
     pub(crate) fn new(at: At) -> Self {
-        Self(Options {
+        let options = Options {
             at,
             journal: None,
             state_dir: None,
@@ -107,7 +109,7 @@ impl SessionBuilder {
             team: true,
             sandbox: None,
             network: Network::Off,
-            concurrency: 10,
+            max_concurrent: 10,
             max_turns: None,
             system: None,
             rules: Vec::new(),
@@ -115,7 +117,8 @@ impl SessionBuilder {
             workflows: Vec::new(),
             asker: None,
             tools: Vec::new(),
-        })
+        };
+        Self { options }
     }
 
     /// Where everything is recorded: the path of a SQLite file, a `postgres://` URL, or `memory` for a
@@ -123,7 +126,7 @@ impl SessionBuilder {
     /// `ORCH_JOURNAL`, else `journal.db` in the state directory.
     #[must_use]
     pub fn journal(mut self, place: impl AsRef<Path>) -> Self {
-        self.0.journal = Some(place.as_ref().to_owned());
+        self.options.journal = Some(place.as_ref().to_owned());
         self
     }
 
@@ -131,7 +134,7 @@ impl SessionBuilder {
     /// in `XDG_STATE_HOME`, else in `~/.local/state`. It must not lie in the directory that is worked in.
     #[must_use]
     pub fn state_dir(mut self, dir: impl Into<PathBuf>) -> Self {
-        self.0.state_dir = Some(dir.into());
+        self.options.state_dir = Some(dir.into());
         self
     }
 
@@ -139,42 +142,42 @@ impl SessionBuilder {
     /// that cannot: tests, plugins. The default is this executable.
     #[must_use]
     pub fn helper(mut self, executable: impl Into<PathBuf>) -> Self {
-        self.0.helper = Some(executable.into());
+        self.options.helper = Some(executable.into());
         self
     }
 
     /// The model of the lead. The default is `ANTHROPIC_MODEL`, else `claude-opus-4-8`.
     #[must_use]
     pub fn model(mut self, model: impl Into<String>) -> Self {
-        self.0.model = Some(model.into());
+        self.options.model = Some(model.into());
         self
     }
 
     /// The effort that models are asked for: `low`, `medium`, `high`, `xhigh`, as far as a model has it.
     #[must_use]
     pub fn effort(mut self, effort: impl Into<String>) -> Self {
-        self.0.effort = Some(effort.into());
+        self.options.effort = Some(effort.into());
         self
     }
 
     /// The model of workers and verifiers. The default is the lead's.
     #[must_use]
     pub fn worker_model(mut self, model: impl Into<String>) -> Self {
-        self.0.worker_model = Some(model.into());
+        self.options.worker_model = Some(model.into());
         self
     }
 
     /// The API key. The default is `ANTHROPIC_API_KEY`, or the token in `ANTHROPIC_AUTH_TOKEN`.
     #[must_use]
     pub fn api_key(mut self, key: impl AsRef<str>) -> Self {
-        self.0.api_key = Some(Secret::new(key));
+        self.options.api_key = Some(Secret::new(key));
         self
     }
 
     /// A server that speaks the Messages API. The default is `ANTHROPIC_BASE_URL`, else Anthropic's.
     #[must_use]
     pub fn base_url(mut self, url: impl Into<String>) -> Self {
-        self.0.base_url = Some(url.into());
+        self.options.base_url = Some(url.into());
         self
     }
 
@@ -182,7 +185,7 @@ impl SessionBuilder {
     /// tests and first tries.
     #[must_use]
     pub fn offline(mut self) -> Self {
-        self.0.offline = true;
+        self.options.offline = true;
         self
     }
 
@@ -190,61 +193,62 @@ impl SessionBuilder {
     #[must_use]
     pub fn budget_usd(mut self, dollars: impl Into<Option<f64>>) -> Self {
         const NANO: f64 = 1e9;
-        self.0.caps.nano = match dollars.into() {
+        self.options.caps.nano = match dollars.into() {
             None => None,
             Some(dollars) if (0.0..1e9).contains(&dollars) => Some((dollars * NANO).round() as u64),
             Some(dollars) => {
-                self.0.bad = Some(format!("budget_usd({dollars}): say a number of dollars from 0 on"));
+                self.options.bad = Some(format!("budget_usd({dollars}): say a number of dollars from 0 on"));
                 Some(0)
             }
         };
-        self.0.granted = true;
+        self.options.granted = true;
         self
     }
 
     /// The most tokens, in and out, that the session may use; `None` is no limit, and the default.
     #[must_use]
     pub fn budget_tokens(mut self, tokens: impl Into<Option<u64>>) -> Self {
-        self.0.caps.tokens = tokens.into();
-        self.0.granted = true;
+        self.options.caps.tokens = tokens.into();
+        self.options.granted = true;
         self
     }
 
     /// The most agents below the lead that the session may start; `None` is no limit. The default is 500.
     #[must_use]
     pub fn budget_agents(mut self, agents: impl Into<Option<u32>>) -> Self {
-        self.0.caps.agents = agents.into();
-        self.0.granted = true;
+        self.options.caps.agents = agents.into();
+        self.options.granted = true;
         self
     }
 
     /// The most minutes that the session may take; `None` is no limit. The default is 120.
     #[must_use]
     pub fn budget_minutes(mut self, minutes: impl Into<Option<u64>>) -> Self {
-        self.0.caps.ms = minutes.into().map(|minutes| minutes.saturating_mul(60_000));
-        self.0.granted = true;
+        self.options.caps.ms = minutes.into().map(|minutes| minutes.saturating_mul(60_000));
+        self.options.granted = true;
         self
     }
 
     /// Whether the lead may split its task among workers without asking, and have their findings verified.
-    /// The default is yes. Without it a workflow needs an answer of [`on_question`](Self::on_question).
+    /// The default is yes. Without it a workflow needs an answer of [`on_question`](Self::on_question). It is
+    /// what `--mode on` and `--mode off` are on the command line.
     #[must_use]
     pub fn orchestration(mut self, on: bool) -> Self {
-        self.0.orchestration = on;
+        self.options.orchestration = on;
         self
     }
 
     /// How many verifiers look at the findings of each worker; 0 switches verification off. The default is 1.
     #[must_use]
     pub fn verifiers(mut self, verifiers: u32) -> Self {
-        self.0.verifiers = verifiers;
+        self.options.verifiers = verifiers;
         self
     }
 
     /// Whether the lead can make a team of agents that live on and write to each other. The default is yes.
     #[must_use]
     pub fn team(mut self, on: bool) -> Self {
-        self.0.team = on;
+        self.options.team = on;
         self
     }
 
@@ -252,35 +256,35 @@ impl SessionBuilder {
     /// cannot be held, [`build`](Self::build) fails, and nothing runs less confined.
     #[must_use]
     pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
-        self.0.sandbox = Some(sandbox);
+        self.options.sandbox = Some(sandbox);
         self
     }
 
     /// What commands may reach over the network. The default is nothing.
     #[must_use]
     pub fn network(mut self, network: Network) -> Self {
-        self.0.network = network;
+        self.options.network = network;
         self
     }
 
-    /// How many requests to the model may be under way at once. The default is 10.
+    /// The most requests to the model that may be under way at once. The default is 10.
     #[must_use]
-    pub fn concurrency(mut self, requests: u32) -> Self {
-        self.0.concurrency = requests;
+    pub fn max_concurrent(mut self, requests: u32) -> Self {
+        self.options.max_concurrent = requests;
         self
     }
 
     /// How many turns the lead has for one answer. The default is 30.
     #[must_use]
     pub fn max_turns(mut self, turns: u32) -> Self {
-        self.0.max_turns = Some(turns);
+        self.options.max_turns = Some(turns);
         self
     }
 
     /// A text that is added to the lead's system prompt.
     #[must_use]
     pub fn system(mut self, text: impl Into<String>) -> Self {
-        self.0.system = Some(text.into());
+        self.options.system = Some(text.into());
         self
     }
 
@@ -288,32 +292,32 @@ impl SessionBuilder {
     /// session.
     #[must_use]
     pub fn rule(mut self, rule: Rule) -> Self {
-        self.0.rules.push(rule);
+        self.options.rules.push(rule);
         self
     }
 
     /// Asks before every command and every change that no rule allows.
     #[must_use]
     pub fn ask_always(mut self) -> Self {
-        self.0.ask_always = true;
+        self.options.ask_always = true;
         self
     }
 
     /// A directory of workflows that can be called by name, by [`Session::run_workflow`] and by the lead.
     #[must_use]
     pub fn workflows(mut self, dir: impl Into<PathBuf>) -> Self {
-        self.0.workflows.push(dir.into());
+        self.options.workflows.push(dir.into());
         self
     }
 
     /// Answers questions: about calls that a rule asks about, about workflows where orchestration is off, and
-    /// those that workflows ask in words. Without it they are refused, and questions for words wait.
+    /// those that workflows ask, which want a text. Without it they are refused, and questions for a text wait.
     #[must_use]
     pub fn on_question<F>(mut self, callback: impl Fn(Question) -> F + Clone + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Reply> + Send + 'static,
     {
-        self.0.asker = Some(asker(callback));
+        self.options.asker = Some(asker(callback));
         self
     }
 
@@ -321,19 +325,19 @@ impl SessionBuilder {
     /// with it.
     #[must_use]
     pub fn tool(mut self, tool: impl Tool, roles: impl IntoIterator<Item = Role>) -> Self {
-        self.0.tools.push(custom(tool, roles));
+        self.options.tools.push(custom(tool, roles));
         self
     }
 
     /// Opens the session: the journal, the sandbox, the way to the model. No model is asked and nothing is
     /// spent yet.
     pub async fn build(self) -> Result<Session, Error> {
-        open::session(self.0).await
+        open::session(self.options).await
     }
 }
 
 impl std::fmt::Debug for SessionBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SessionBuilder").field("at", &self.0.at).finish_non_exhaustive()
+        f.debug_struct("SessionBuilder").field("at", &self.options.at).finish_non_exhaustive()
     }
 }

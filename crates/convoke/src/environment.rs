@@ -8,23 +8,25 @@ use crate::error::Error;
 
 /// The environment of this process. Empty variables and those that are not UTF-8 count as not set.
 #[derive(Debug, Clone)]
-pub(crate) struct Environment(BTreeMap<String, String>);
+pub(crate) struct Environment {
+    variables: BTreeMap<String, String>,
+}
 
 impl Environment {
     pub(crate) fn of_this_process() -> Self {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok().filter(|value| !value.is_empty())?))
         };
-        Self(std::env::vars_os().filter_map(text).collect())
+        Self { variables: std::env::vars_os().filter_map(text).collect() }
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
+        self.variables.get(name).map(String::as_str)
     }
 
     /// What commands get.
     pub(crate) fn of_commands(&self) -> BTreeMap<String, String> {
-        convoke_runtime::command_env(&self.0)
+        convoke_runtime::command_env(&self.variables)
     }
 
     /// What says where people keep their things.

@@ -31,7 +31,8 @@ pub enum Event {
     AgentStarted {
         /// The agent.
         agent: String,
-        /// What it is there for: `lead`, `worker`, `verifier`, `task`, `callee`, `teammate`.
+        /// What it is there for: `lead`, `worker`, `verifier`, `task`, `teammate`, or `callee`, which is one that
+        /// a workflow's `agent()` started.
         role: &'static str,
         /// What people call it; empty for the lead.
         label: String,
@@ -68,12 +69,12 @@ pub enum Event {
         text: String,
     },
     /// A worker reported a finding; no verifier has looked at it yet.
-    Found {
+    FindingReported {
         /// The finding.
         finding: Finding,
     },
-    /// A finding has its verdict.
-    Judged {
+    /// A finding has its verdict: of verifiers, or without them.
+    FindingVerified {
         /// What was claimed.
         claim: String,
         /// How much it matters.
@@ -85,7 +86,9 @@ pub enum Event {
     },
     /// The session has spent so much so far.
     Spent {
-        /// In billionths of a dollar.
+        /// In dollars.
+        usd: f64,
+        /// In billionths of a dollar, for sums without rounding.
         nano_usd: u64,
         /// Tokens, in and out.
         tokens: u64,
@@ -110,17 +113,19 @@ pub enum Event {
 ///
 /// It is a [`Stream`] of the crate `futures`; [`next`](Self::next) needs no such crate.
 #[derive(Debug)]
-pub struct Events(pub(crate) UnboundedReceiver<Event>);
+pub struct Events {
+    pub(crate) receiver: UnboundedReceiver<Event>,
+}
 
 impl Events {
     /// The next event; `None` when the session is gone.
     pub async fn next(&mut self) -> Option<Event> {
-        self.0.recv().await
+        self.receiver.recv().await
     }
 
     /// The next event if there is one already.
     pub fn try_next(&mut self) -> Option<Event> {
-        self.0.try_recv().ok()
+        self.receiver.try_recv().ok()
     }
 }
 
@@ -128,6 +133,6 @@ impl Stream for Events {
     type Item = Event;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Event>> {
-        self.0.poll_recv(context)
+        self.receiver.poll_recv(context)
     }
 }

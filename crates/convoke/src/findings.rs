@@ -42,7 +42,7 @@ pub enum Verdict {
     Confirmed,
     /// They looked, and it does not hold.
     Refuted,
-    /// They looked, and could not tell.
+    /// They looked, and it is not settled: the votes are tied, or a citation does not hold.
     Uncertain,
     /// No verifier looked at it.
     Unverified,

@@ -5,6 +5,7 @@ use convoke_kernel::{self as kernel, AgentId, Piece};
 use convoke_runtime::Notice;
 use convoke_view::{Claims, FindingNews};
 
+use crate::answer::dollars;
 use crate::event::Event;
 use crate::findings::{finding, said, severity};
 
@@ -28,7 +29,7 @@ impl Fold {
             }
             Notice::Ledger { ledger, .. } => {
                 let spent = ledger.spent();
-                vec![Event::Spent { nano_usd: spent.nano, tokens: spent.tokens }]
+                vec![Event::Spent { usd: dollars(spent.nano), nano_usd: spent.nano, tokens: spent.tokens }]
             }
             _ => Vec::new(),
         }
@@ -37,10 +38,15 @@ impl Fold {
 
 fn told(news: &FindingNews) -> Event {
     match news {
-        FindingNews::Reported(found) => Event::Found { finding: finding(found, None) },
+        FindingNews::Reported(found) => Event::FindingReported { finding: finding(found, None) },
         FindingNews::Judged(found, verdict) => {
             let (verdict, reason) = said(verdict);
-            Event::Judged { claim: found.claim.clone(), severity: severity(found.severity), verdict, reason }
+            Event::FindingVerified {
+                claim: found.claim.clone(),
+                severity: severity(found.severity),
+                verdict,
+                reason,
+            }
         }
     }
 }

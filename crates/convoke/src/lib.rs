@@ -57,6 +57,9 @@ pub use findings::{Citation, Finding, Severity, Verdict};
 pub use helper::helper_entry;
 pub use question::{Question, Reply};
 pub use rule::Rule;
+/// JSON, as the input of a [`Tool`] and the arguments of a [`Workflow`] are given: the one of the crate
+/// `serde_json`, so that a program needs no dependency of its own for it.
+pub use serde_json::{Value, json};
 pub use session::Session;
 pub use team::{Member, MemberStatus, Task, TaskStatus, Team};
 pub use tool::{AfterCrash, Role, Tool, ToolContext};

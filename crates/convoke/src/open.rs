@@ -113,7 +113,7 @@ pub(crate) async fn session(options: Options) -> Result<Session, Error> {
     let folder = |dir: &PathBuf| LibraryFolder { dir: dir.clone(), origin: Origin::User };
     let workflows = options.workflows.iter().map(folder).collect();
     let library = Library::new(workflows, Vec::new(), SHIPPED_WORKFLOWS, Checker::of(helper.clone()));
-    let requests = options.concurrency.max(1) as usize;
+    let requests = options.max_concurrent.max(1) as usize;
     let start = start(&options, &env, &source, offline, dir.clone(), confinement, approvals)?;
     let config = Config {
         journal: journal.clone(),
@@ -179,13 +179,9 @@ fn location(options: &Options, env: &Environment, state: &Path) -> Result<Locati
         }
         None => Location::Sqlite(given),
     };
-    match location {
-        Location::Sqlite(path) => {
-            let path = std::path::absolute(path).map_err(|error| Error::Setting(error.to_string()))?;
-            Ok(Location::Sqlite(path))
-        }
-        other => Ok(other),
-    }
+    let Some(file) = location.file() else { return Ok(location) };
+    let file = std::path::absolute(file).map_err(|error| Error::Setting(error.to_string()))?;
+    Ok(location.with_file(|_| file))
 }
 
 async fn open_journal(location: Location) -> Result<Journal, Error> {
@@ -365,7 +361,7 @@ fn approvals(options: &Options) -> Approvals {
         (Some(_), false) => AskWhen::WhenNeeded,
         (None, false) => AskWhen::Never,
     };
-    Approvals { ask, rules: options.rules.iter().map(|rule| rule.0.clone()).collect(), park: false }
+    Approvals { ask, rules: options.rules.iter().map(|rule| rule.rule.clone()).collect(), park: false }
 }
 
 /// What a new lead is made of.

@@ -24,8 +24,8 @@ pub enum Question {
         /// What it would start, line by line.
         details: Vec<String>,
     },
-    /// A workflow asks for words; [`Reply::Say`] answers it.
-    Words {
+    /// A workflow's `checkpoint()` asks for a text; [`Reply::Text`] answers it.
+    Text {
         /// The run of the workflow.
         run: String,
         /// What it asks.
@@ -37,12 +37,12 @@ pub enum Question {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reply {
-    /// Yes, this once. To a question for words it says nothing, and the question waits.
+    /// Yes, this once. To a question for a text it says nothing, and the question waits.
     Allow,
-    /// No. To a question for words it says nothing, and the question waits.
+    /// No. To a question for a text it says nothing, and the question waits.
     Refuse,
-    /// These words. To a question about a call or a workflow they are no consent.
-    Say(String),
+    /// This text. To a question about a call or a workflow it is no consent.
+    Text(String),
 }
 
 /// An asker of the runtime that asks this callback.
@@ -50,16 +50,16 @@ pub(crate) fn asker<F>(callback: impl Fn(Question) -> F + Clone + Send + Sync + 
 where
     F: Future<Output = Reply> + Send + 'static,
 {
-    let words = callback.clone();
+    let for_text = callback.clone();
     let asker = Asker::new(move |question| {
         let asked = callback(read(question));
         async move { asked.await == Reply::Allow }
     });
     asker.answering(move |Checkpoint { run, question, .. }| {
-        let asked = words(Question::Words { run, question });
+        let asked = for_text(Question::Text { run, question });
         async move {
             match asked.await {
-                Reply::Say(text) => Some(text),
+                Reply::Text(text) => Some(text),
                 Reply::Allow | Reply::Refuse => None,
             }
         }

@@ -13,7 +13,9 @@ use convoke_kernel::Decision;
 /// # let _ = rules;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rule(pub(crate) convoke_kernel::Rule);
+pub struct Rule {
+    pub(crate) rule: convoke_kernel::Rule,
+}
 
 impl Rule {
     /// Allows calls without asking.
@@ -35,25 +37,25 @@ impl Rule {
     /// Only calls of this tool: `bash`, `edit`, `view`, `glob`, `grep`, or one of your own.
     #[must_use]
     pub fn tool(mut self, name: impl Into<String>) -> Self {
-        self.0.tool = Some(name.into());
+        self.rule.tool = Some(name.into());
         self
     }
 
     /// Only commands that begin with these words.
     #[must_use]
     pub fn command(mut self, words: impl Into<String>) -> Self {
-        self.0.command = Some(words.into());
+        self.rule.command = Some(words.into());
         self
     }
 
     /// Only files that this pattern names, relative to the directory.
     #[must_use]
     pub fn path(mut self, pattern: impl Into<String>) -> Self {
-        self.0.path = Some(pattern.into());
+        self.rule.path = Some(pattern.into());
         self
     }
 
     fn of(decision: Decision) -> Self {
-        Self(convoke_kernel::Rule { tool: None, command: None, path: None, decision })
+        Self { rule: convoke_kernel::Rule { tool: None, command: None, path: None, decision } }
     }
 }

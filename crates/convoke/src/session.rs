@@ -25,7 +25,9 @@ use crate::workflow::{Workflow, WorkflowSource};
 /// A conversation with a lead that works in a directory. Clones are the same session, so that one task can
 /// wait for an answer while another one [stops](Self::stop) it.
 #[derive(Clone)]
-pub struct Session(pub(crate) Arc<Inner>);
+pub struct Session {
+    pub(crate) inner: Arc<Inner>,
+}
 
 /// What a session stands on.
 pub(crate) struct Inner {
@@ -50,11 +52,13 @@ pub(crate) struct Inner {
 }
 
 /// Stops a drive at once when the future that waits for it is dropped.
-struct CutOnDrop<'a>(&'a Stopper);
+struct CutOnDrop<'a> {
+    stopper: &'a Stopper,
+}
 
 impl Drop for CutOnDrop<'_> {
     fn drop(&mut self) {
-        self.0.ask(StopLevel::Cut);
+        self.stopper.ask(StopLevel::Cut);
     }
 }
 
@@ -78,31 +82,31 @@ impl Session {
     }
 
     /// A session that was begun before, here or in another process, by the id that [`Answer::session`] has.
-    /// It works in the directory it was begun in. [`proceed`](Self::proceed) ends what was left open,
-    /// [`run`](Self::run) says something new.
+    /// It works in the directory it was begun in. This opens the session and does nothing in it yet:
+    /// [`go_on`](Self::go_on) ends what was left open, [`run`](Self::run) says something new.
     pub fn resume(id: impl Into<String>) -> SessionBuilder {
         SessionBuilder::new(At::Recorded(id.into()))
     }
 
     pub(crate) fn new(inner: Inner) -> Self {
-        Self(Arc::new(inner))
+        Self { inner: Arc::new(inner) }
     }
 
     /// Gives the lead a task and waits for the answer. The first call begins the conversation, a later one
     /// goes on with it.
     ///
     /// Dropping the future stops the work at once, as [`stop_now`](Self::stop_now) does: it is recorded up to
-    /// there, and [`proceed`](Self::proceed) goes on with it. [`stop`](Self::stop) ends it in good order.
+    /// there, and [`go_on`](Self::go_on) goes on with it. [`stop`](Self::stop) ends it in good order.
     pub async fn run(&self, task: &str) -> Result<Answer, Error> {
-        let mut lead = self.0.lead.lock().await;
+        let mut lead = self.inner.lead.lock().await;
         match &mut *lead {
             Some(lead) => {
-                self.0.runtime.say(&lead.agent, &self.key("say"), task).await?;
+                self.inner.runtime.say(&lead.agent, &self.key("say"), task).await?;
                 lead.own = false;
                 self.drive(lead).await
             }
             none => {
-                let agent = self.0.runtime.start(self.0.start.clone(), task).await?;
+                let agent = self.inner.runtime.start(self.inner.start.clone(), task).await?;
                 let begun = self.begun(agent, false).await?;
                 self.drive(none.insert(begun)).await
             }
@@ -111,16 +115,18 @@ impl Session {
 
     /// Says something more to the lead, which knows what was said before, and waits for the answer.
     pub async fn follow_up(&self, text: &str) -> Result<Answer, Error> {
-        if self.0.lead.lock().await.is_none() {
+        if self.inner.lead.lock().await.is_none() {
             return Err(Error::NotBegun);
         }
         self.run(text).await
     }
 
-    /// Goes on with what was stopped, cut off or left waiting, and waits for the answer. Where nothing is
-    /// left open it says again what the last task came to.
-    pub async fn proceed(&self) -> Result<Answer, Error> {
-        let mut lead = self.0.lead.lock().await;
+    /// Goes on with what was stopped, cut off or left waiting, and waits for the answer. The lead is told
+    /// nothing new, as it is by [`follow_up`](Self::follow_up); and the session is this one, where
+    /// [`resume`](Self::resume) opens one of an earlier process, to be gone on with by this method. Where
+    /// nothing is left open it says again what the last task came to.
+    pub async fn go_on(&self) -> Result<Answer, Error> {
+        let mut lead = self.inner.lead.lock().await;
         match &mut *lead {
             Some(lead) => self.drive(lead).await,
             None => Err(Error::NotBegun),
@@ -138,20 +144,20 @@ impl Session {
         if let Some(args) = args {
             input["args"] = args;
         }
-        let mut lead = self.0.lead.lock().await;
+        let mut lead = self.inner.lead.lock().await;
         match &mut *lead {
             Some(lead) => {
-                self.0.runtime.call(&lead.agent, &self.key("script"), &text, &input).await?;
+                self.inner.runtime.call(&lead.agent, &self.key("script"), &text, &input).await?;
                 lead.own = true;
                 self.drive(lead).await
             }
             none => {
-                let mut start = self.0.start.clone();
+                let mut start = self.inner.start.clone();
                 // Nothing that stands in a program or its arguments is consent to more than this run.
                 if let Some(fan_out) = &mut start.fan_out {
                     fan_out.quoted = true;
                 }
-                let agent = self.0.runtime.start_call(start, &text, &input).await?;
+                let agent = self.inner.runtime.start_call(start, &text, &input).await?;
                 let begun = self.begun(agent, true).await?;
                 self.drive(none.insert(begun)).await
             }
@@ -175,30 +181,30 @@ impl Session {
     pub fn events(&self) -> Events {
         let (sender, events) = unbounded_channel();
         self.listeners().push(sender);
-        Events(events)
+        Events { receiver: events }
     }
 
     /// The session's id; `None` until the first task.
     pub async fn id(&self) -> Option<String> {
-        self.0.lead.lock().await.as_ref().map(|lead| lead.session.to_string())
+        self.inner.lead.lock().await.as_ref().map(|lead| lead.session.to_string())
     }
 
     /// Closes the journal, so that another process can go on at once. Dropping the last clone does the same
     /// after a while.
     pub async fn close(self) -> Result<(), Error> {
-        let _idle = self.0.lead.lock().await;
-        let _ended = self.0.driving.lock().await;
-        Ok(self.0.journal.close().await?)
+        let _idle = self.inner.lead.lock().await;
+        let _ended = self.inner.driving.lock().await;
+        Ok(self.inner.journal.close().await?)
     }
 
     fn ask(&self, level: StopLevel) {
-        if let Some(stopper) = &*self.0.stopper.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(stopper) = &*self.inner.stopper.lock().unwrap_or_else(PoisonError::into_inner) {
             stopper.ask(level);
         }
     }
 
     fn listeners(&self) -> std::sync::MutexGuard<'_, Vec<UnboundedSender<Event>>> {
-        self.0.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.listeners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn tell(&self, event: &Event) {
@@ -206,20 +212,20 @@ impl Session {
     }
 
     fn key(&self, what: &str) -> String {
-        format!("{what}-{}-{}", self.0.clock.now(), self.0.said.fetch_add(1, Ordering::Relaxed))
+        format!("{what}-{}-{}", self.inner.clock.now(), self.inner.said.fetch_add(1, Ordering::Relaxed))
     }
 
     async fn begun(&self, agent: AgentId, own: bool) -> Result<Lead, Error> {
-        let session = self.0.runtime.session_of(&agent).await?;
+        let session = self.inner.runtime.session_of(&agent).await?;
         Ok(Lead { agent, session, can_go_on: false, left_at: None, own })
     }
 
     /// The name and the source of a workflow.
     async fn find(&self, workflow: Workflow) -> Result<(String, String), Error> {
         let refused = |error: convoke_runtime::LibraryError| Error::Workflow(error.to_string());
-        match workflow.0 {
+        match workflow.source {
             WorkflowSource::Source(source) => {
-                match self.0.library.checker().check(&source).await.map_err(refused)? {
+                match self.inner.library.checker().check(&source).await.map_err(refused)? {
                     Checked::Sound { meta, .. } => Ok((meta.name, source)),
                     Checked::Unsound { problems } => {
                         let problems = problems
@@ -231,11 +237,17 @@ impl Session {
                     }
                 }
             }
-            WorkflowSource::Named(name) => match self.0.library.find(&name).await.map_err(refused)? {
+            WorkflowSource::Named(name) => match self.inner.library.find(&name).await.map_err(refused)? {
                 Some(found) => Ok((found.name, found.source)),
                 None => {
-                    let known =
-                        self.0.library.list().await.into_iter().map(|entry| entry.name).collect::<Vec<_>>();
+                    let known = self
+                        .inner
+                        .library
+                        .list()
+                        .await
+                        .into_iter()
+                        .map(|entry| entry.name)
+                        .collect::<Vec<_>>();
                     Err(Error::Workflow(format!(
                         "there is no workflow {name}; there are: {}",
                         known.join(", ")
@@ -255,10 +267,10 @@ impl Session {
         // on with.
         lead.can_go_on = true;
         let (stopper, stop) = Stopper::new();
-        *self.0.stopper.lock().unwrap_or_else(PoisonError::into_inner) = Some(stopper.clone());
+        *self.inner.stopper.lock().unwrap_or_else(PoisonError::into_inner) = Some(stopper.clone());
         let driven = self.watch(&lead.agent, take, stop, &stopper).await;
         let stopped = self
-            .0
+            .inner
             .stopper
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -266,7 +278,7 @@ impl Session {
             .is_some_and(|it| it.is_asked());
         let ended = driven?;
         lead.can_go_on = ended.summary.as_ref().is_some_and(|summary| summary.can_go_on);
-        let answer = Answer::of(&self.0, &lead.agent, ended, lead.own, stopped).await;
+        let answer = Answer::of(&self.inner, &lead.agent, ended, lead.own, stopped).await;
         let status = match &answer {
             Ok(answer) => answer.status,
             Err(_) => Status::Failed,
@@ -284,16 +296,16 @@ impl Session {
     ) -> Result<DriveOutcome, Error> {
         let (watcher, mut notices) = unbounded_channel();
         let mut fold = Fold::default();
-        let runtime = self.0.runtime.clone();
+        let runtime = self.inner.runtime.clone();
         let agent = agent.clone();
         // A task of its own: a drive that is dropped half-way would leave tasks behind that hold the lead's
         // stream for a moment, and the next drive would find it taken.
-        let turn = Arc::clone(&self.0.driving).lock_owned().await;
+        let turn = Arc::clone(&self.inner.driving).lock_owned().await;
         let mut drive = tokio::spawn(async move {
             let _turn = turn;
             runtime.drive(&agent, take, stop, Some(watcher)).await
         });
-        let _cut = CutOnDrop(stopper);
+        let _cut = CutOnDrop { stopper };
         let ended = loop {
             tokio::select! {
                 ended = &mut drive => break ended,
@@ -312,8 +324,8 @@ impl Session {
 
     /// The files that changed while no process drove the session.
     async fn changed(&self, since: Option<u64>) -> Vec<String> {
-        match (since, &self.0.trees) {
-            (Some(since), Some(trees)) => changed_since(&trees.sight, &self.0.dir, since).await,
+        match (since, &self.inner.trees) {
+            (Some(since), Some(trees)) => changed_since(&trees.sight, &self.inner.dir, since).await,
             _ => Vec::new(),
         }
     }
@@ -321,6 +333,6 @@ impl Session {
 
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Session").field("dir", &self.0.dir).finish_non_exhaustive()
+        f.debug_struct("Session").field("dir", &self.inner.dir).finish_non_exhaustive()
     }
 }

@@ -8,7 +8,7 @@ use crate::session::{Lead, Session};
 
 /// The team of a session: teammates that its lead has spawned, their tasks and their mail. What is sent here
 /// is worked on while the session is driven: by [`Session::run`], [`Session::follow_up`] or
-/// [`Session::proceed`].
+/// [`Session::go_on`].
 #[derive(Debug)]
 pub struct Team {
     session: Session,
@@ -92,7 +92,7 @@ impl Session {
     /// The team of this session, once the first task was given. It has the lead alone until the lead spawns
     /// teammates.
     pub async fn team(&self) -> Result<Team, Error> {
-        match &*self.0.lead.lock().await {
+        match &*self.inner.lead.lock().await {
             Some(lead) => Ok(Team { session: self.clone(), lead: lead.clone() }),
             None => Err(Error::NotBegun),
         }
@@ -151,7 +151,7 @@ impl Team {
     }
 
     fn client(&self) -> TeamClient {
-        TeamClient::new(self.session.0.journal.clone(), self.session.0.clock.clone(), Ids::random())
+        TeamClient::new(self.session.inner.journal.clone(), self.session.inner.clock.clone(), Ids::random())
     }
 }
 

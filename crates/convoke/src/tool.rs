@@ -16,8 +16,7 @@ use serde_json::Value;
 /// on with the same bytes; it goes on only in a program that has the tool.
 ///
 /// ```
-/// use convoke::{AfterCrash, Tool, ToolContext};
-/// use serde_json::{Value, json};
+/// use convoke::{AfterCrash, Tool, ToolContext, Value, json};
 ///
 /// struct Ticket;
 ///
@@ -94,8 +93,8 @@ pub enum Role {
     Verifier,
     /// One task that the lead hands over.
     Task,
-    /// One agent that a workflow starts.
-    Callee,
+    /// One agent that a workflow's `agent()` starts.
+    WorkflowAgent,
     /// One agent of a team.
     Teammate,
 }
@@ -103,37 +102,39 @@ pub enum Role {
 impl Role {
     /// All of them.
     pub const ALL: [Role; 6] =
-        [Role::Lead, Role::Worker, Role::Verifier, Role::Task, Role::Callee, Role::Teammate];
+        [Role::Lead, Role::Worker, Role::Verifier, Role::Task, Role::WorkflowAgent, Role::Teammate];
 }
 
 /// What a call of a tool is told.
 #[derive(Debug, Clone)]
-pub struct ToolContext(CallContext);
+pub struct ToolContext {
+    call: CallContext,
+}
 
 impl ToolContext {
     /// The id of the agent that calls.
     pub fn agent(&self) -> &str {
-        self.0.agent.as_str()
+        self.call.agent.as_str()
     }
 
     /// The directory the agent works in.
     pub fn dir(&self) -> &Path {
-        &self.0.dir
+        &self.call.dir
     }
 
     /// The same for every time this call is made, after a crash too, and for no other call.
     pub fn idempotency_key(&self) -> &str {
-        &self.0.idempotency_key
+        &self.call.idempotency_key
     }
 
     /// Whether the work was stopped. A call that goes on for two more seconds is cut off.
     pub fn is_cancelled(&self) -> bool {
-        self.0.cancelled.is_cancelled()
+        self.call.cancelled.is_cancelled()
     }
 
     /// Waits until the work is stopped.
     pub async fn cancelled(&self) {
-        self.0.cancelled.cancelled().await;
+        self.call.cancelled.cancelled().await;
     }
 }
 
@@ -154,7 +155,7 @@ pub(crate) fn custom(tool: impl Tool, roles: impl IntoIterator<Item = Role>) -> 
     let tool = Arc::new(tool);
     CustomTool::new(definition, move |input, context| {
         let tool = Arc::clone(&tool);
-        async move { tool.call(input, ToolContext(context)).await }
+        async move { tool.call(input, ToolContext { call: context }).await }
     })
 }
 
@@ -164,7 +165,7 @@ fn role(role: Role) -> convoke_kernel::Role {
         Role::Worker => convoke_kernel::Role::Worker,
         Role::Verifier => convoke_kernel::Role::Verifier,
         Role::Task => convoke_kernel::Role::Task,
-        Role::Callee => convoke_kernel::Role::Callee,
+        Role::WorkflowAgent => convoke_kernel::Role::Callee,
         Role::Teammate => convoke_kernel::Role::Teammate,
     }
 }

@@ -2,7 +2,9 @@
 
 /// A workflow program: one by its name, or a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Workflow(pub(crate) WorkflowSource);
+pub struct Workflow {
+    pub(crate) source: WorkflowSource,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum WorkflowSource {
@@ -14,11 +16,11 @@ impl Workflow {
     /// One that comes with Convoke (`review`, `audit`, `migrate`), or one in a directory that
     /// [`SessionBuilder::workflows`](crate::SessionBuilder::workflows) names.
     pub fn named(name: impl Into<String>) -> Self {
-        Self(WorkflowSource::Named(name.into()))
+        Self { source: WorkflowSource::Named(name.into()) }
     }
 
     /// A JavaScript source. `docs/workflows.md` says what it may hold.
     pub fn source(source: impl Into<String>) -> Self {
-        Self(WorkflowSource::Source(source.into()))
+        Self { source: WorkflowSource::Source(source.into()) }
     }
 }

@@ -12,6 +12,7 @@ mod judge;
 mod lasting;
 mod lessons;
 mod mail;
+mod queue;
 mod reply;
 mod retry;
 mod rounds;
@@ -41,6 +42,8 @@ mod tests_life;
 mod tests_mail;
 #[cfg(test)]
 mod tests_output;
+#[cfg(test)]
+mod tests_queue;
 #[cfg(test)]
 mod tests_retune;
 #[cfg(test)]
@@ -87,6 +90,7 @@ pub use background::RETRY_KEY;
 pub use control::IllegalEvent;
 pub use input::{Effect, Input, ModelRequest, Pace, RoomAnswer, RoomAsk, Unexpected};
 pub(crate) use lasting::SUMMARY_TOKENS;
+pub use queue::{Deaf, Heard, LettersHeard, Opening, Queued, QueuedInput, letters_heard, stop_asked};
 pub use retry::backoff_left;
 pub(crate) use state::Mark;
 pub use summary::{Status, Summary};

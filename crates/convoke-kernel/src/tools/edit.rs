@@ -3,20 +3,18 @@
 
 use serde_json::{Value, json};
 
-use super::files::{AboutFile, FileCall, read_path};
+use super::FileWork;
+use super::files::{FileCall, read_path};
 use super::narrow::Part;
 use super::shown::{CallInput, Words};
 use super::table::{Audience, Offer, Reading, Tool};
-use super::{ToolRequest, Wanted};
 
 pub(super) static TOOL: Tool = Tool {
     name: "str_replace_based_edit_tool",
     audience: Audience::All,
     parts: &[&VIEW, &EDIT],
     declare,
-    read: Reading::Input(|input, _| {
-        read(input).map(|edit| Wanted::Run(ToolRequest::File(FileCall::Edit(edit))))
-    }),
+    read: Reading::Input(|input, _| read(input).map(FileCall::wanted)),
     words,
     starts: None,
 };
@@ -43,27 +41,21 @@ pub(crate) static EDIT: Part = Part {
     is_lean: true,
 };
 
-/// What the text editor is asked to do.
+/// What the text editor is asked to do with the file or the directory that the call is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileEdit {
     /// Show a file or list a directory.
     View {
-        /// Which.
-        path: String,
         /// First and last line, from 1; -1 is the end.
         range: Option<(i64, i64)>,
     },
     /// Write a file.
     Create {
-        /// Which.
-        path: String,
         /// What it holds.
         text: String,
     },
     /// Replace the one place where a text stands.
     Replace {
-        /// In which file.
-        path: String,
         /// What stands there.
         old: String,
         /// What is to stand there.
@@ -71,8 +63,6 @@ pub enum FileEdit {
     },
     /// Insert lines.
     Insert {
-        /// In which file.
-        path: String,
         /// Behind this line; 0 is the top.
         line: u64,
         /// What.
@@ -80,33 +70,10 @@ pub enum FileEdit {
     },
 }
 
-impl FileEdit {
-    /// The file it is about.
-    pub fn path(&self) -> &str {
-        match self {
-            FileEdit::View { path, .. }
-            | FileEdit::Create { path, .. }
-            | FileEdit::Replace { path, .. }
-            | FileEdit::Insert { path, .. } => path,
-        }
-    }
-}
-
-impl AboutFile for FileEdit {
-    fn part(&self) -> &'static Part {
-        if matches!(self, FileEdit::View { .. }) { &VIEW } else { &EDIT }
-    }
-
-    fn path(&self) -> Option<&str> {
-        Some(self.path())
-    }
-
-    fn set_path(&mut self, to: String) {
-        let (FileEdit::View { path, .. }
-        | FileEdit::Create { path, .. }
-        | FileEdit::Replace { path, .. }
-        | FileEdit::Insert { path, .. }) = self;
-        *path = to;
+impl FileCall {
+    /// The call that shows a file or a directory.
+    pub fn view(path: String) -> Self {
+        Self::new(&VIEW, Some(path), FileWork::Edit(FileEdit::View { range: None }))
     }
 }
 
@@ -171,14 +138,14 @@ fn view() -> Value {
     })
 }
 
-fn read(input: &Value) -> Result<FileEdit, String> {
+fn read(input: &Value) -> Result<FileCall, String> {
     let text = |name: &str| input.get(name).and_then(Value::as_str).map(str::to_owned);
     let needed = |name: &str| text(name).ok_or_else(|| format!("edit error: {name} is missing."));
     let command = needed("command")?;
     let path = read_path(text("path"), "edit")?;
-    match command.as_str() {
-        "view" => Ok(FileEdit::View { path, range: read_range(input.get("view_range"))? }),
-        "create" => Ok(FileEdit::Create { path, text: needed("file_text")? }),
+    let edit = match command.as_str() {
+        "view" => FileEdit::View { range: read_range(input.get("view_range"))? },
+        "create" => FileEdit::Create { text: needed("file_text")? },
         "str_replace" => {
             let old = needed("old_str")?;
             if old.is_empty() {
@@ -187,7 +154,7 @@ fn read(input: &Value) -> Result<FileEdit, String> {
                 );
             }
             // A model that means to delete leaves the new text out.
-            Ok(FileEdit::Replace { path, old, new: text("new_str").unwrap_or_default() })
+            FileEdit::Replace { old, new: text("new_str").unwrap_or_default() }
         }
         "insert" => {
             let line = input.get("insert_line").and_then(Value::as_u64);
@@ -196,15 +163,21 @@ fn read(input: &Value) -> Result<FileEdit, String> {
             let text = text("insert_text")
                 .or_else(|| text("new_str"))
                 .ok_or("edit error: insert_text is missing.")?;
-            Ok(FileEdit::Insert { path, line, text })
+            FileEdit::Insert { line, text }
         }
         "undo_edit" => {
-            Err("edit error: there is no undo_edit; write the earlier text back with str_replace.".to_owned())
+            return Err(
+                "edit error: there is no undo_edit; write the earlier text back with str_replace.".to_owned()
+            );
         }
-        other => Err(format!(
-            "edit error: unknown command {other:?}; there are view, create, str_replace and insert."
-        )),
-    }
+        other => {
+            return Err(format!(
+                "edit error: unknown command {other:?}; there are view, create, str_replace and insert."
+            ));
+        }
+    };
+    let part = if matches!(edit, FileEdit::View { .. }) { &VIEW } else { &EDIT };
+    Ok(FileCall::new(part, Some(path), FileWork::Edit(edit)))
 }
 
 fn read_range(range: Option<&Value>) -> Result<Option<(i64, i64)>, String> {
@@ -276,7 +249,10 @@ mod tests {
 
     fn check(input: Value, expected: Result<FileEdit, &str>) {
         match (read(&input), expected) {
-            (Ok(got), Ok(want)) => assert_eq!(got, want),
+            (Ok(got), Ok(want)) => {
+                assert_eq!(got.writes(), !matches!(want, FileEdit::View { .. }));
+                assert_eq!((got.path(), &got.work), (Some("a"), &FileWork::Edit(want)));
+            }
             (Err(got), Err(want)) => assert!(got.contains(want), "{got:?} does not contain {want:?}"),
             (got, want) => panic!("{input}: got {got:?}, wanted {want:?}"),
         }
@@ -284,15 +260,14 @@ mod tests {
 
     #[test]
     fn the_four_commands_of_the_editor_are_read() {
-        let path = || "a".to_owned();
-        check(json!({"command": "view", "path": "a"}), Ok(FileEdit::View { path: path(), range: None }));
-        let ranged = FileEdit::View { path: path(), range: Some((2, -1)) };
+        check(json!({"command": "view", "path": "a"}), Ok(FileEdit::View { range: None }));
+        let ranged = FileEdit::View { range: Some((2, -1)) };
         check(json!({"command": "view", "path": "a", "view_range": [2, -1]}), Ok(ranged));
-        let created = FileEdit::Create { path: path(), text: String::new() };
+        let created = FileEdit::Create { text: String::new() };
         check(json!({"command": "create", "path": "a", "file_text": ""}), Ok(created));
-        let deleted = FileEdit::Replace { path: path(), old: "x".into(), new: String::new() };
+        let deleted = FileEdit::Replace { old: "x".into(), new: String::new() };
         check(json!({"command": "str_replace", "path": "a", "old_str": "x"}), Ok(deleted));
-        let inserted = FileEdit::Insert { path: path(), line: 0, text: "t".into() };
+        let inserted = FileEdit::Insert { line: 0, text: "t".into() };
         check(json!({"command": "insert", "path": "a", "insert_line": 0, "insert_text": "t"}), Ok(inserted));
     }
 

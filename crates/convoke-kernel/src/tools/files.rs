@@ -1,71 +1,51 @@
-//! The calls of the file tools, and what the rest has to know of each: which part of a tool it uses, and
-//! which path it is about.
+//! What is the same for the calls of all file tools: which part of a tool a call uses, and which path it is
+//! about. What is done there is in the file of the tool.
 
 use serde_json::Value;
 
 use super::narrow::Part;
-use super::{FileEdit, GlobCall, GrepCall};
+use super::{FileWork, ToolRequest, Wanted};
 
 /// A call of a file tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FileCall {
-    /// Show or change a file.
-    Edit(FileEdit),
-    /// Look for files.
-    Glob(GlobCall),
-    /// Look into files.
-    Grep(GrepCall),
-}
-
-/// What the call of a file tool says about itself, in the file of the tool.
-pub(super) trait AboutFile {
+pub struct FileCall {
     /// The part of the tool that it uses; whether it writes follows from that.
-    fn part(&self) -> &'static Part;
-
-    /// The path it is about; `None` is the working directory.
-    fn path(&self) -> Option<&str>;
-
-    /// Makes it about another path.
-    fn set_path(&mut self, path: String);
+    part: &'static Part,
+    /// The path it is about, as it was written; `None` is the working directory. Of the editor it always
+    /// names a file or a directory.
+    pub path: Option<String>,
+    /// What is done there.
+    pub work: FileWork,
 }
 
 impl FileCall {
-    fn about(&self) -> &dyn AboutFile {
-        match self {
-            FileCall::Edit(edit) => edit,
-            FileCall::Glob(glob) => glob,
-            FileCall::Grep(grep) => grep,
-        }
+    pub(super) fn new(part: &'static Part, path: Option<String>, work: FileWork) -> Self {
+        Self { part, path, work }
     }
 
-    fn about_mut(&mut self) -> &mut dyn AboutFile {
-        match self {
-            FileCall::Edit(edit) => edit,
-            FileCall::Glob(glob) => glob,
-            FileCall::Grep(grep) => grep,
-        }
+    /// What a call asks for that was read as this.
+    pub(super) fn wanted(self) -> Wanted {
+        Wanted::Run(ToolRequest::File(self))
     }
 
     pub(crate) fn part(&self) -> &'static Part {
-        self.about().part()
+        self.part
     }
 
     /// The path it is about, as it was written; `None` is the working directory.
     pub fn path(&self) -> Option<&str> {
-        self.about().path()
+        self.path.as_deref()
     }
 
     /// The same call about another path.
     #[must_use]
     pub fn at(&self, path: &str) -> Self {
-        let mut call = self.clone();
-        call.about_mut().set_path(path.to_owned());
-        call
+        Self { path: Some(path.to_owned()), ..self.clone() }
     }
 
     /// Whether it changes something.
     pub fn writes(&self) -> bool {
-        self.part().writes
+        self.part.writes
     }
 }
 

@@ -2,19 +2,17 @@
 
 use serde_json::{Value, json};
 
-use super::files::{AboutFile, FileCall, flag, pattern, place};
+use super::files::{FileCall, flag, pattern, place};
 use super::narrow::Part;
 use super::table::{Audience, Reading, Tool};
-use super::{ToolRequest, Wanted, shown};
+use super::{FileWork, shown};
 
 pub(super) static TOOL: Tool = Tool {
     name: "glob",
     audience: Audience::All,
     parts: &[&PART],
     declare: |offer| offer.hands.has(&PART).then(declaration),
-    read: Reading::Input(|input, _| {
-        read(input).map(|glob| Wanted::Run(ToolRequest::File(FileCall::Glob(glob))))
-    }),
+    read: Reading::Input(|input, _| read(input).map(FileCall::wanted)),
     words: shown::search,
     starts: None,
 };
@@ -34,24 +32,8 @@ static PART: Part = Part {
 pub struct GlobCall {
     /// The pattern.
     pub pattern: String,
-    /// Below this directory.
-    pub path: Option<String>,
     /// Whether hidden and ignored files count.
     pub all: bool,
-}
-
-impl AboutFile for GlobCall {
-    fn part(&self) -> &'static Part {
-        &PART
-    }
-
-    fn path(&self) -> Option<&str> {
-        self.path.as_deref()
-    }
-
-    fn set_path(&mut self, path: String) {
-        self.path = Some(path);
-    }
 }
 
 fn declaration() -> Value {
@@ -73,9 +55,10 @@ fn declaration() -> Value {
     })
 }
 
-fn read(input: &Value) -> Result<GlobCall, String> {
+fn read(input: &Value) -> Result<FileCall, String> {
     let pattern = pattern(input, TOOL.name)?;
-    Ok(GlobCall { pattern, path: place(input, TOOL.name)?, all: flag(input, "all") })
+    let work = GlobCall { pattern, all: flag(input, "all") };
+    Ok(FileCall::new(&PART, place(input, TOOL.name)?, FileWork::Glob(work)))
 }
 
 #[cfg(test)]

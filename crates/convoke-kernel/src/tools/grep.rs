@@ -2,19 +2,17 @@
 
 use serde_json::{Value, json};
 
-use super::files::{AboutFile, FileCall, flag, pattern, place};
+use super::files::{FileCall, flag, pattern, place};
 use super::narrow::Part;
 use super::table::{Audience, Reading, Tool};
-use super::{ToolRequest, Wanted, shown};
+use super::{FileWork, shown};
 
 pub(super) static TOOL: Tool = Tool {
     name: "grep",
     audience: Audience::All,
     parts: &[&PART],
     declare: |offer| offer.hands.has(&PART).then(declaration),
-    read: Reading::Input(|input, _| {
-        read(input).map(|grep| Wanted::Run(ToolRequest::File(FileCall::Grep(grep))))
-    }),
+    read: Reading::Input(|input, _| read(input).map(FileCall::wanted)),
     words: shown::search,
     starts: None,
 };
@@ -34,8 +32,6 @@ static PART: Part = Part {
 pub struct GrepCall {
     /// The regular expression.
     pub pattern: String,
-    /// Below this directory, or in this file.
-    pub path: Option<String>,
     /// Only in files whose path fits this glob.
     pub glob: Option<String>,
     /// Whether case does not matter.
@@ -46,20 +42,6 @@ pub struct GrepCall {
     pub files_only: bool,
     /// Whether hidden and ignored files count.
     pub all: bool,
-}
-
-impl AboutFile for GrepCall {
-    fn part(&self) -> &'static Part {
-        &PART
-    }
-
-    fn path(&self) -> Option<&str> {
-        self.path.as_deref()
-    }
-
-    fn set_path(&mut self, path: String) {
-        self.path = Some(path);
-    }
 }
 
 fn declaration() -> Value {
@@ -86,17 +68,17 @@ fn declaration() -> Value {
     })
 }
 
-fn read(input: &Value) -> Result<GrepCall, String> {
+fn read(input: &Value) -> Result<FileCall, String> {
     let glob = input.get("glob").and_then(Value::as_str).filter(|glob| !glob.is_empty());
-    Ok(GrepCall {
+    let work = GrepCall {
         pattern: pattern(input, TOOL.name)?,
-        path: place(input, TOOL.name)?,
         glob: glob.map(str::to_owned),
         ignore_case: flag(input, "ignore_case"),
         context: input.get("context").and_then(Value::as_u64).unwrap_or(0),
         files_only: flag(input, "files_only"),
         all: flag(input, "all"),
-    })
+    };
+    Ok(FileCall::new(&PART, place(input, TOOL.name)?, FileWork::Grep(work)))
 }
 
 #[cfg(test)]
@@ -106,7 +88,8 @@ mod tests {
     #[test]
     fn a_search_in_files_needs_a_pattern() {
         assert!(read(&json!({"pattern": ""})).unwrap_err().contains("pattern is missing"));
-        let grep = read(&json!({"pattern": "a", "path": " ", "context": 2, "files_only": true})).unwrap();
-        assert_eq!((grep.path, grep.context, grep.files_only, grep.ignore_case), (None, 2, true, false));
+        let call = read(&json!({"pattern": "a", "path": " ", "context": 2, "files_only": true})).unwrap();
+        let FileWork::Grep(grep) = call.work else { panic!("{call:?}") };
+        assert_eq!((call.path, grep.context, grep.files_only, grep.ignore_case), (None, 2, true, false));
     }
 }

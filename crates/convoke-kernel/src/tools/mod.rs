@@ -35,8 +35,8 @@ pub(crate) use edit::EDIT;
 pub use edit::FileEdit;
 pub use files::FileCall;
 pub use given::{AfterCrash, GivenTool, GivenTools};
-pub use glob::GlobCall;
-pub use grep::GrepCall;
+use glob::GlobCall;
+use grep::GrepCall;
 pub use narrow::{Part, Tools, known_tools, parts};
 pub(crate) use report_findings::REPORT_FINDINGS;
 pub(crate) use report_verdicts::REPORT_VERDICTS;
@@ -83,6 +83,18 @@ static TABLE: &[&Tool] = &[
     &team::own::COMPACT,
     &team::own::RECALL,
 ];
+
+/// What a call of a file tool does. A tool's own type holds what it is told beside the path; the runtime, which
+/// does the work, has one arm for each.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileWork {
+    /// Show or change a file.
+    Edit(FileEdit),
+    /// Look for files.
+    Glob(GlobCall),
+    /// Look into files.
+    Grep(GrepCall),
+}
 
 /// What a call asks for, before consent and rules are looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -130,3 +130,34 @@ fn mode_is_on(request: &Value) -> bool {
     }
     on
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The reminders about the mode, as the kernel writes them.
+    const REMINDERS: &str = include_str!("../../../convoke-kernel/tests/it/snapshots/mode.txt");
+
+    #[test]
+    fn the_mode_is_told_from_the_kernels_own_reminders() {
+        let reminders: Vec<&str> = REMINDERS.split("\n\n").collect();
+        let [on, still_on, off] = reminders[..] else { panic!("{} reminders", reminders.len()) };
+        let check = |said: &[&str], expected: bool| {
+            let turn = |text: &&str| json!({"role": "user", "content": [{"type": "text", "text": text}]});
+            let as_user: Vec<Value> = said.iter().map(turn).collect();
+            assert_eq!(mode_is_on(&json!({"messages": as_user})), expected, "{said:?}");
+            // Where the endpoint takes them, the same words are system messages.
+            let bare = |text: &str| {
+                text.replace("<system-reminder>", "").replace("</system-reminder>", "").trim().to_owned()
+            };
+            let as_system: Vec<Value> =
+                said.iter().map(|text| json!({"role": "system", "content": bare(text)})).collect();
+            assert_eq!(mode_is_on(&json!({"messages": as_system})), expected, "{said:?}");
+        };
+        check(&[], false);
+        check(&[on], true);
+        check(&[still_on], true);
+        check(&[on, off], false);
+        check(&[on, off, still_on], true);
+    }
+}

@@ -2,8 +2,9 @@
 //! recorded, and then that it was stopped. What a process before this one left behind ends in the same way.
 //! Nothing new is begun here.
 
-use convoke_journal::KeyedInput;
-use convoke_kernel::{Effect, FailureKind, Input, Pace, Ran, ToolRequest, ToolResult};
+use convoke_kernel::{
+    Effect, FailureKind, Input, Pace, QueuedInput, Ran, ToolRequest, ToolResult, stop_asked,
+};
 use tokio::sync::watch;
 
 use super::Driver;
@@ -23,8 +24,8 @@ pub(super) struct Halting {
 
 impl Halting {
     /// The request to stop among these inputs, if there is one.
-    pub(super) fn among(inputs: &[KeyedInput]) -> Option<Self> {
-        inputs::stops(inputs).map(|(by, acks)| Self { by, acks })
+    pub(super) fn among(queue: &[QueuedInput]) -> Option<Self> {
+        stop_asked(queue).map(|(by, acks)| Self { by, acks })
     }
 }
 
@@ -56,7 +57,7 @@ impl Driver {
             Some(by) => Some(Halting { by, acks: Vec::new() }),
             // What waits for one that does not exist is heard when it does.
             None if !self.agent.is_started() => None,
-            None => Halting::among(&self.writer.inputs().await?),
+            None => Halting::among(&inputs::queue(self.writer.inputs().await?)),
         };
         Ok(())
     }

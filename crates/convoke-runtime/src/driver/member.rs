@@ -5,7 +5,7 @@
 use convoke_journal::KeyedInput;
 use convoke_kernel::{
     AgentId, BoardEntry, Claimant, Effect, Event, ExchangeClosed, Facts, Failure, FailureKind, Input, LEAD,
-    Letter, LetterKind, MessageId, Outcome, Ran, Reply, Role, RosterEntry, Task, ToolResult,
+    Letter, LetterKind, MessageId, Outcome, Ran, Reply, Role, RosterEntry, Task, ToolResult, letters_heard,
 };
 
 use tokio::sync::watch;
@@ -52,9 +52,8 @@ impl Driver {
         if !self.agent.takes_mail() || self.agent.is_idle() {
             return Ok(None);
         }
-        let waiting = self.writer.inputs().await?;
-        let letters = inputs::letters(waiting);
-        Ok(letters.map(|(key, letters, acks)| (self.mail(key, letters), CommitExtras::acks(acks))))
+        let heard = letters_heard(&inputs::queue(self.writer.inputs().await?));
+        Ok(heard.map(|heard| (self.mail(heard.key(), heard.letters), CommitExtras::acks(heard.keys))))
     }
 
     /// Letters as an input, with what else there is to tell.

@@ -8,7 +8,6 @@ use super::{CommitExtras, Driver};
 use crate::children::Parent;
 use crate::effects::{self, Done, Key};
 use crate::error::Error;
-use crate::inputs;
 use crate::local_tools::LocalTools;
 
 impl Driver {
@@ -150,7 +149,7 @@ impl Driver {
                 self.running.remove(&Key::Person(id.clone()));
                 // It may have been answered elsewhere meanwhile.
                 match allow {
-                    Some(allow) if inputs::asks(&self.agent).any(|asked| asked == id) => {
+                    Some(allow) if self.agent.asks().any(|asked| asked == id) => {
                         Input::Answered { id, allow, by }
                     }
                     Some(_) | None => return Ok(()),

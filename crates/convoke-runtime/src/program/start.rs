@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use convoke_journal::StreamId;
 use convoke_kernel::{
-    CALLEE_TURNS, Consent, ConsentBasis, FailureKind, FileCall, FileEdit, Program, ProgramCall, ProgramInput,
+    CALLEE_TURNS, Consent, ConsentBasis, FailureKind, FileCall, Program, ProgramCall, ProgramInput,
     ProgramSpec, ProgramStatus, RunId, Segment, ToolRequest, ToolResult,
 };
 use convoke_script::{GuestMessage, Meta};
@@ -337,8 +337,7 @@ pub(super) fn may_read(parent: &Parent) -> impl Fn(&Path) -> Result<(), String> 
     let approvals = parent.spec.approvals.clone();
     let forbidden = parent.config.forbidden.clone();
     move |path| {
-        let view = FileEdit::View { path: path.to_string_lossy().into_owned(), range: None };
-        let request = ToolRequest::File(FileCall::Edit(view));
+        let request = ToolRequest::File(FileCall::view(path.to_string_lossy().into_owned()));
         if let Some(why) = forbidden.forbids(&request, &dir).or_else(|| approvals.forbids(&request, &dir)) {
             return Err(why);
         }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use convoke_kernel::{
-    AfterCrash, Approvals, Decision, Event, GivenTool, Outcome, Ran, Role, Rule, Segment, ToolResult,
+    AfterCrash, AgentId, Approvals, Decision, Event, GivenTool, Outcome, Ran, Role, Rule, Segment, ToolResult,
 };
 use convoke_runtime::{
     CallContext, Crash, CustomTool, CustomTools, DriveMode, Error, Moment, Stop, StopLevel, Stopper,
@@ -13,6 +13,7 @@ use convoke_sim::{Reply, Script, calls, says};
 use serde_json::{Value, json};
 
 use crate::support::{Rig, within};
+use crate::team::{Team, report, workflow};
 
 /// What a tool was called with: its input and the key of the call.
 type Calls = Arc<Mutex<Vec<(Value, String)>>>;
@@ -132,29 +133,53 @@ async fn a_rule_denies_it_and_input_that_does_not_fit_is_sent_back() {
 }
 
 /// Kills the process when the tool has run and its outcome is not recorded, and goes on in another one.
-async fn crashed(after_crash: AfterCrash) -> (Rig, Vec<String>, Ran) {
-    let (tools, made) = tools(after_crash, &[Role::Lead]);
-    let rig = rig(tools).await;
+async fn crashed(rig: Rig, made: Calls) -> (Rig, Vec<String>, Ran) {
     let dies = |moment: Moment, events: &[Event]| {
         moment == Moment::BeforeCommit && events.iter().any(|event| matches!(event, Event::ToolFinished(_)))
     };
     let runtime = rig.life(Some(Crash::when(dies))).await;
-    let agent = runtime.start(rig.start(), "look at ticket 7").await.unwrap();
-    let died = within(runtime.drive(&agent, DriveMode::New, Stop::never(), None)).await;
+    let lead = runtime.start(rig.start(), "look at ticket 7").await.unwrap();
+    let died = within(runtime.drive(&lead, DriveMode::New, Stop::never(), None)).await;
     assert!(matches!(died, Err(Error::Crashed)), "{died:?}");
-    let ended = rig.resume(&agent).await.unwrap();
+    assert_eq!(made.lock().unwrap().len(), 1);
+    let ended = rig.resume(&lead).await.unwrap();
     assert_eq!(ended.outcome, Some(Outcome::Ok { text: "seen".into() }));
-    let keys = made.lock().unwrap().iter().map(|(_, key)| key.clone()).collect();
-    let events = rig.events(&agent).await;
-    let results = results(&events);
-    assert_eq!(results.len(), 1, "one call, one outcome");
-    let ran = results[0].ran;
+    let keys: Vec<String> = made.lock().unwrap().iter().map(|(_, key)| key.clone()).collect();
+    // The key says which agent it was, and which call.
+    let (agent, call) = keys[0].split_once(':').unwrap();
+    let events = rig.events(&agent.parse::<AgentId>().unwrap()).await;
+    let ends = events.iter().filter_map(|event| match event {
+        Event::ToolFinished(finished) if finished.id == call => Some(finished.result.ran),
+        _ => None,
+    });
+    let ends: Vec<Ran> = ends.collect();
+    assert_eq!(ends.len(), 1, "one call, one outcome");
+    let ran = ends[0];
     (rig, keys, ran)
+}
+
+/// The tool in the hands of the lead.
+async fn crashed_lead(after_crash: AfterCrash) -> (Rig, Vec<String>, Ran) {
+    let (tools, made) = tools(after_crash, &[Role::Lead]);
+    crashed(rig(tools).await, made).await
+}
+
+/// The tool in the hands of a worker: the lead's call of `Workflow` is under way when the process dies.
+async fn crashed_worker(after_crash: AfterCrash) -> (Rig, Vec<String>, Ran) {
+    let (tools, made) = tools(after_crash, &[Role::Worker]);
+    let team = Team::new([workflow(&["look"]), says("seen")]).workers(|_| {
+        let look = calls("bash", json!({"command": "echo looked"}));
+        vec![calls("ticket", json!({"id": 7})), look, report("looked", vec![])]
+    });
+    let mut rig = Rig::new(convoke_sim::SimConfig::new(team)).await;
+    rig.fan_out = Some(Rig::fanning_out());
+    rig.tools = tools;
+    crashed(rig, made).await
 }
 
 #[tokio::test]
 async fn after_a_crash_a_call_is_made_again_or_its_outcome_is_unknown_as_the_tool_says() {
-    let (rig, keys, ran) = crashed(AfterCrash::Repeat).await;
+    let (rig, keys, ran) = crashed_lead(AfterCrash::Repeat).await;
     assert_eq!((keys.len(), ran), (2, Ran::Done));
     // What is sent after the crash begins with what was sent before it, byte for byte.
     let requests = rig.sim.requests();
@@ -162,11 +187,26 @@ async fn after_a_crash_a_call_is_made_again_or_its_outcome_is_unknown_as_the_too
     let after = &requests[1].body;
     assert_eq!((&before["tools"], &before["system"]), (&after["tools"], &after["system"]));
     assert_eq!(before["messages"][0], after["messages"][0]);
-    let (_, keys, ran) = crashed(AfterCrash::RepeatWithKey).await;
+    let (_, keys, ran) = crashed_lead(AfterCrash::RepeatWithKey).await;
     assert_eq!((keys.len(), ran), (2, Ran::Done));
     assert_eq!(keys[0], keys[1], "the tool can tell that it is the same call");
-    let (_, keys, ran) = crashed(AfterCrash::Unknown).await;
+    let (_, keys, ran) = crashed_lead(AfterCrash::Unknown).await;
     assert_eq!((keys.len(), ran), (1, Ran::Interrupted));
+}
+
+#[tokio::test]
+async fn after_a_crash_a_workers_call_is_made_again_or_its_outcome_is_unknown_as_the_tool_says() {
+    let (_, keys, ran) = crashed_worker(AfterCrash::Repeat).await;
+    assert_eq!((keys.len(), ran), (2, Ran::Done));
+    let (_, keys, ran) = crashed_worker(AfterCrash::RepeatWithKey).await;
+    assert_eq!((keys.len(), ran), (2, Ran::Done));
+    assert_eq!(keys[0], keys[1], "the tool can tell that it is the same call");
+    let (rig, keys, ran) = crashed_worker(AfterCrash::Unknown).await;
+    assert_eq!((keys.len(), ran), (1, Ran::Interrupted));
+    let told = rig.sim.requests().iter().any(|request| {
+        crate::team::role(&request.body) == "worker" && request.body.to_string().contains("unknown")
+    });
+    assert!(told, "the worker's model is told that the outcome is unknown");
 }
 
 #[tokio::test]

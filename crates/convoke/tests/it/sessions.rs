@@ -3,9 +3,8 @@
 use std::path::Path;
 
 use convoke::{
-    Change, Error, Event, Question, Reply, Rule, Session, SessionBuilder, Status, TaskStatus, Workflow,
+    Change, Error, Event, Question, Reply, Rule, Session, SessionBuilder, Status, TaskStatus, Workflow, json,
 };
-use serde_json::json;
 use tempfile::TempDir;
 
 /// A small project and a state directory beside it.
@@ -39,7 +38,7 @@ impl Project {
             .state_dir(self.root.path().join("state"))
             .journal(self.root.path().join("state/journal.db"))
             .helper(Path::new(env!("CARGO_BIN_EXE_convoke-library-helper")))
-            .concurrency(4)
+            .max_concurrent(4)
     }
 
     fn builder(&self) -> SessionBuilder {
@@ -58,7 +57,7 @@ async fn a_task_comes_to_an_answer_with_findings_spend_and_an_id() {
     assert!(!answer.text.trim().is_empty());
     assert!(!answer.findings.is_empty(), "{answer:?}");
     assert!(answer.spend.agents > 0 && answer.spend.tokens > 0, "{:?}", answer.spend);
-    assert_eq!(answer.spend.usd(), Some(0.0), "the built-in model costs nothing");
+    assert_eq!(answer.spend.usd, Some(0.0), "the built-in model costs nothing");
     assert_eq!(session.id().await, Some(answer.session));
 }
 
@@ -67,12 +66,12 @@ async fn a_follow_up_is_the_same_conversation_and_another_process_can_go_on_with
     let place = Project::new();
     let session = place.builder().build().await.unwrap();
     assert!(matches!(session.follow_up("more").await, Err(Error::NotBegun)));
-    assert!(matches!(session.proceed().await, Err(Error::NotBegun)));
+    assert!(matches!(session.go_on().await, Err(Error::NotBegun)));
     let first = session.run("How many files and lines are there?").await.unwrap();
     let second = session.follow_up("Where are TODO comments?").await.unwrap();
     assert_eq!(first.session, second.session);
     assert!(second.spend.tokens > first.spend.tokens);
-    let same = session.proceed().await.unwrap();
+    let same = session.go_on().await.unwrap();
     assert_eq!(same, second, "nothing was left open, and nothing was asked again");
     session.close().await.unwrap();
     // The builder says nothing of a model: the session was begun with the built-in one.
@@ -97,8 +96,8 @@ async fn events_come_in_order_and_the_end_is_the_last() {
     assert!(matches!(seen.first(), Some(Event::AgentStarted { role: "lead", .. })), "{:?}", seen.first());
     assert_eq!(seen.last(), Some(&Event::Finished { status: Status::Done }));
     let count = |is: fn(&Event) -> bool| seen.iter().filter(|event| is(event)).count();
-    assert_eq!(count(|event| matches!(event, Event::Found { .. })), answer.findings.len());
-    assert_eq!(count(|event| matches!(event, Event::Judged { .. })), answer.findings.len());
+    assert_eq!(count(|event| matches!(event, Event::FindingReported { .. })), answer.findings.len());
+    assert_eq!(count(|event| matches!(event, Event::FindingVerified { .. })), answer.findings.len());
     assert!(count(|event| matches!(event, Event::AgentStarted { role: "worker", .. })) > 0);
     let started = count(|event| matches!(event, Event::ToolStarted { .. }));
     assert!(started > 0 && started <= count(|event| matches!(event, Event::ToolEnded { .. })));
@@ -188,7 +187,7 @@ async fn a_stopped_task_goes_on_later() {
     let answer = session.run("Review this directory").await.unwrap();
     stopping.await.unwrap();
     assert_eq!(answer.status, Status::Stopped, "{answer:?}");
-    let answer = session.proceed().await.unwrap();
+    let answer = session.go_on().await.unwrap();
     assert_eq!(answer.status, Status::Done, "{answer:?}");
     assert!(!answer.findings.is_empty());
 }
@@ -209,7 +208,7 @@ async fn a_task_whose_future_was_dropped_goes_on_later() {
         answer = session.run("Review this directory") => panic!("{answer:?}"),
         () = begun => {}
     }
-    let answer = session.proceed().await.unwrap();
+    let answer = session.go_on().await.unwrap();
     assert_eq!(answer.status, Status::Done, "{answer:?}");
     assert!(!answer.findings.is_empty());
 }
@@ -277,7 +276,7 @@ async fn a_team_takes_tasks_and_letters_from_the_embedder() {
     let none = team.send("carol", "Hello.").await.unwrap_err().to_string();
     assert!(none.contains("carol"), "{none}");
     assert!(team.retry_task("seven").await.unwrap_err().to_string().contains("Team::tasks"));
-    session.proceed().await.unwrap();
+    session.go_on().await.unwrap();
     let tasks = team.tasks().await.unwrap();
     let find = |id: &str| tasks.iter().find(|task| task.id == id).cloned().unwrap();
     for id in [&listed.id, &counted.id] {

@@ -1,6 +1,7 @@
 //! The public surface, one line for each public item, as `public-api.txt` has it: a change of it is seen in a
-//! review. The list is read from the source: every `pub` item of a module whose name `lib.rs` makes public,
-//! every public method and field of it, and the variants of public enums.
+//! review. The list is read from the source, from every file of it: every `pub` item that `lib.rs` makes public,
+//! every public method and field of it wherever it stands, the variants of public enums, what is derived, and
+//! `#[non_exhaustive]`; and what is handed on from another crate.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -30,30 +31,57 @@ fn the_public_surface_is_the_one_that_is_listed() {
 }
 
 fn surface(here: &Path) -> Vec<String> {
+    // What belongs to an item may stand in any file of the crate: `Session::team` is in `team.rs`.
+    let sources = sources(&here.join("src"));
     let lib = fs::read_to_string(here.join("src/lib.rs")).unwrap();
     let mut lines = Vec::new();
-    for exported in statements(&lib).iter().filter_map(|line| line.strip_prefix("pub use ")) {
+    let exports: Vec<String> = statements(&lib).into_iter().map(|statement| statement.text).collect();
+    for exported in exports.iter().filter_map(|line| line.strip_prefix("pub use ")) {
         let (module, names) = exported.trim_end_matches(';').split_once("::").unwrap();
         let names: Vec<&str> = names.trim_matches(['{', '}']).split(',').map(str::trim).collect();
-        let source = fs::read_to_string(here.join(format!("src/{module}.rs"))).unwrap_or_default();
+        let ours = here.join(format!("src/{module}.rs")).exists();
         for name in names.into_iter().filter(|name| !name.is_empty()) {
-            lines.extend(item(&source, name));
+            match ours {
+                true => lines.extend(sources.iter().flat_map(|source| item(source, name))),
+                false => lines.push(format!("use {module}::{name}")),
+            }
         }
     }
     lines.sort();
     lines
 }
 
-/// The lines of a source without comments and attributes; a declaration over several lines is one.
-fn statements(source: &str) -> Vec<String> {
+/// The text of every file of the library; the program that the tests start is none of it.
+fn sources(dir: &Path) -> Vec<String> {
+    let mut sources = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.ends_with("src/bin") {
+            sources.extend(self::sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            sources.push(fs::read_to_string(&path).unwrap());
+        }
+    }
+    sources
+}
+
+/// A line of a source, or a declaration over several lines, with the attributes before it.
+struct Statement {
+    text: String,
+    attributes: Vec<String>,
+}
+
+/// The lines of a source without comments; a declaration over several lines is one.
+fn statements(source: &str) -> Vec<Statement> {
     let mut statements = Vec::new();
     let mut open = String::new();
     let mut attribute = String::new();
+    let mut attributes = Vec::new();
     for line in source.lines().map(str::trim).filter(|line| !line.starts_with("//")) {
         if line.starts_with("#[") || !attribute.is_empty() {
             attribute.push_str(line);
             if attribute.matches('[').count() == attribute.matches(']').count() {
-                attribute.clear();
+                attributes.push(std::mem::take(&mut attribute));
             }
             continue;
         }
@@ -67,7 +95,8 @@ fn statements(source: &str) -> Vec<String> {
         let continues = line.ends_with("where") || (open.contains(" where ") && !line.ends_with('{'));
         let use_list = open.starts_with("pub use") && !line.ends_with(';');
         if whole && !continues && !use_list {
-            statements.push(std::mem::take(&mut open));
+            let text = std::mem::take(&mut open);
+            statements.push(Statement { text, attributes: std::mem::take(&mut attributes) });
         }
     }
     statements
@@ -80,7 +109,7 @@ fn item(source: &str, name: &str) -> Vec<String> {
     let mut within: Option<(&str, usize)> = None;
     let mut depth: usize = 0;
     let mut variant = String::new();
-    for statement in statements(source) {
+    for Statement { text: statement, attributes } in statements(source) {
         let opens = statement.matches('{').count();
         let closes = statement.matches('}').count();
         if let Some((kind, at)) = within.filter(|(_, at)| depth == at + 1) {
@@ -119,6 +148,10 @@ fn item(source: &str, name: &str) -> Vec<String> {
                 let opaque = kind == "struct" && !whole.contains("(pub ");
                 let head = if opaque { whole.split('(').next().unwrap_or_default() } else { whole };
                 lines.push(head.trim_start_matches("pub ").to_owned());
+                // What may be done with a value of it, and whether it may grow.
+                let said =
+                    attributes.into_iter().filter(|it| it == "#[non_exhaustive]" || it.contains("derive("));
+                lines.extend(said.map(|attribute| format!("{name}: {attribute}")));
                 let inside = if ["enum", "trait"].contains(&kind) { kind } else { "struct" };
                 within = (opens > closes && kind != "fn").then_some((inside, depth));
             } else if implements {

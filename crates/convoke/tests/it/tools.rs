@@ -1,8 +1,7 @@
 //! A tool of the embedding program, through the front door.
 
-use convoke::{AfterCrash, Error, Role, Session, SessionBuilder, Tool, ToolContext};
+use convoke::{AfterCrash, Error, Role, Session, SessionBuilder, Tool, ToolContext, Value, json};
 use convoke_sim::{Script, SimConfig, Simulator, calls, says};
-use serde_json::{Value, json};
 
 /// Says with which key it was called.
 struct Note;
@@ -56,7 +55,7 @@ async fn a_tool_is_called_through_the_front_and_a_resume_without_it_says_what_to
     assert!(refused.to_string().contains("the tool note"), "{refused}");
     without.close().await.unwrap();
     let again = with(Session::resume(&answer.session)).tool(Note, [Role::Lead]).build().await.unwrap();
-    assert_eq!(again.proceed().await.unwrap().text, "again");
+    assert_eq!(again.go_on().await.unwrap().text, "again");
     let first = &model.requests()[0].body;
     let last = &model.requests()[2].body;
     assert_eq!((&first["tools"], &first["system"]), (&last["tools"], &last["system"]));

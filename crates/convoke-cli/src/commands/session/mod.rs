@@ -2,7 +2,6 @@
 //! thread of its own, because a terminal may stand still for as long as it likes, and does what the person
 //! asks for until the person leaves.
 
-mod after;
 mod agents;
 mod export;
 mod front;

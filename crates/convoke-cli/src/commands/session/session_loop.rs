@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use convoke_journal::Journal;
-use convoke_kernel::{AgentId, Outcome, SessionId};
+use convoke_kernel::{AfterDrive, AgentId, Outcome, SessionId};
 use convoke_runtime::{
     Clock, DriveMode, DriveOutcome, Error, Ids, Notice, StopLevel, Stopper, TeamClient, changed_since,
 };
@@ -13,7 +13,6 @@ use convoke_terminal::{Screen, ScreenUpdate, UserAction};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
-use super::after::{After, after};
 use super::front::QuestionFront;
 use super::ready::Ready;
 use super::said::{Flow, agreed};
@@ -405,10 +404,11 @@ impl SessionLoop {
                 let failure = ended.outcome.as_ref().and_then(Outcome::failure);
                 let left = ended.outcome.is_none() || ended.summary.as_ref().is_some_and(|row| row.can_go_on);
                 let words = self.words().await;
-                let next = after(&ended, words.len(), stopped, instead);
+                let next = AfterDrive::of(ended.outcome.as_ref(), words.len(), stopped, instead);
                 // All that waits is seen, also what was said in the moment of a stop.
                 self.tell(ScreenUpdate::Waits(words));
-                self.ready.facts.can_go_on = next != After::Instead && (left || next == After::Waits);
+                self.ready.facts.can_go_on =
+                    next != AfterDrive::Instead && (left || next == AfterDrive::Waits);
                 for line in &ended.left {
                     self.note(&format!("left of the team's work: {line}"));
                 }
@@ -430,12 +430,12 @@ impl SessionLoop {
                 }
                 let done = match next {
                     _ if self.leaving => Ok(()),
-                    After::Nothing => Ok(()),
-                    After::Instead => self.say_instead().await,
-                    After::Said => self.drive(DriveMode::New).await,
+                    AfterDrive::Nothing => Ok(()),
+                    AfterDrive::Instead => self.say_instead().await,
+                    AfterDrive::Said => self.drive(DriveMode::New).await,
                     // After a stop the screen says it.
-                    After::Waits if stopped && !self.settings.plain => Ok(()),
-                    After::Waits => {
+                    AfterDrive::Waits if stopped && !self.settings.plain => Ok(()),
+                    AfterDrive::Waits => {
                         let again = if failure.is_some() { "tries again, and then says" } else { "says" };
                         self.note(&format!("what you said meanwhile waits: Enter alone {again} it"));
                         Ok(())
