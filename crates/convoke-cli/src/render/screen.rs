@@ -114,8 +114,8 @@ impl Screen {
 }
 
 /// A wait of all, as it is drawn.
-pub(crate) fn seen(hold: convoke_runtime::Hold) -> Hold {
-    let convoke_runtime::Hold { why, until, waiting } = hold;
+pub(crate) fn seen(hold: convoke_runtime::GovernorHold) -> Hold {
+    let convoke_runtime::GovernorHold { why, until, waiting } = hold;
     Hold { overloaded: why == Why::Overloaded, until, waiting }
 }
 
