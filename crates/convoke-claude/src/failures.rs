@@ -48,17 +48,17 @@ pub(crate) fn from_response(
     asked: &Asked<'_>,
     carries: impl Fn(Feature) -> bool,
 ) -> Failure {
-    let told = Told::from_body(body);
-    let name = told.kind.as_deref().unwrap_or("no error type");
-    let what = format!("the API answered {status} ({name}): {}", told.message);
-    let verdict = judge(status, &told, asked);
+    let answer = ErrorBody::from_body(body);
+    let name = answer.kind.as_deref().unwrap_or("no error type");
+    let what = format!("the API answered {status} ({name}): {}", answer.message);
+    let verdict = judge(status, &answer, asked);
     let retry = match (verdict.last_word, header(headers, "x-should-retry")) {
         (true, _) | (false, Some("false")) => Retry::Never,
         (false, Some("true")) => wait(headers),
         (false, _) if verdict.retry => wait(headers),
         (false, _) => Retry::Never,
     };
-    let request_id = header(headers, "request-id").map(str::to_owned).or(told.request_id);
+    let request_id = header(headers, "request-id").map(str::to_owned).or(answer.request_id);
     Failure {
         kind: verdict.kind,
         message: advised(what, verdict.advice),
@@ -116,9 +116,9 @@ fn may_be_billed(status: u16) -> bool {
 
 /// An `error` event after a status of 200.
 pub(crate) fn from_event(data: &str, asked: &Asked<'_>) -> Failure {
-    let told = Told::from_body(data);
-    let name = told.kind.as_deref().unwrap_or("no error type");
-    let what = format!("the API broke its reply off ({name}): {}", told.message);
+    let answer = ErrorBody::from_body(data);
+    let name = answer.kind.as_deref().unwrap_or("no error type");
+    let what = format!("the API broke its reply off ({name}): {}", answer.message);
     // The status of a stream is always 200; its error types mean what they mean elsewhere.
     let status = match name {
         "invalid_request_error" => 400,
@@ -132,14 +132,14 @@ pub(crate) fn from_event(data: &str, asked: &Asked<'_>) -> Failure {
         "overloaded_error" => 529,
         _ => 500,
     };
-    let verdict = judge(status, &told, asked);
+    let verdict = judge(status, &answer, asked);
     let (retry, advice) = match verdict.retry {
         true => (Retry::Soon, AGAIN.to_owned()),
         false => (Retry::Never, verdict.advice),
     };
     let kind = verdict.kind;
     let message = advised(what, advice);
-    let request_id = told.request_id;
+    let request_id = answer.request_id;
     Failure { kind, message, retry, request_id, unbilled: false, refused: None }
 }
 
@@ -153,27 +153,27 @@ struct Verdict {
     advice: String,
 }
 
-fn judge(status: u16, told: &Told, asked: &Asked<'_>) -> Verdict {
+fn judge(status: u16, answer: &ErrorBody, asked: &Asked<'_>) -> Verdict {
     let verdict =
         |kind, retry, last_word, advice: &str| Verdict { kind, retry, last_word, advice: advice.to_owned() };
     let never = |advice: &str| verdict(FailureKind::Api, false, false, advice);
     let Asked { model, base_url, .. } = asked;
-    if told.code.as_deref() == Some("enforced_spend_limit_reached") {
+    if answer.code.as_deref() == Some("enforced_spend_limit_reached") {
         let advice = "the account's monthly spend limit is reached, waiting does not help before the month \
             ends; raise the limit in the Console";
         return verdict(FailureKind::Api, false, true, advice);
     }
-    if told.message.starts_with("You have reached your specified API usage limits") {
+    if answer.message.starts_with("You have reached your specified API usage limits") {
         let advice = "the spend limit set for this account is reached; raise it in the Console or wait for \
             the date named";
         return verdict(FailureKind::Api, false, true, advice);
     }
-    if let Some(window) = stated_window(&told.message) {
+    if let Some(window) = stated_window(&answer.message) {
         let advice =
             format!("the server reads {window} tokens at once: say --window {window}, or start it with more");
         return verdict(FailureKind::ContextFull, false, true, &advice);
     }
-    if OVERLONG.iter().any(|words| told.message.contains(words)) {
+    if OVERLONG.iter().any(|words| answer.message.contains(words)) {
         let advice = "the history no longer fits the model's window; start again with less, or use a model \
             with a larger window";
         return verdict(FailureKind::ContextFull, false, true, advice);
@@ -263,14 +263,14 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 }
 
 /// What the body of an error says.
-struct Told {
+struct ErrorBody {
     kind: Option<String>,
     message: String,
     code: Option<String>,
     request_id: Option<String>,
 }
 
-impl Told {
+impl ErrorBody {
     /// Reads the API's form, the forms of other servers, or a page a proxy made up.
     fn from_body(body: &str) -> Self {
         let Ok(value) = serde_json::from_str::<Value>(body) else {

@@ -11,8 +11,8 @@ use convoke_offline::Offline;
 use convoke_runtime::{
     Asker, Clock, Config, Confine, Governor, HelperPath, Ids, Library, Programs, Runtime, Start, TeamConfig,
 };
-use convoke_sim::{Keep, SimConfig, Simulator};
-use convoke_trees::Places;
+use convoke_sim::{Retention, SimConfig, Simulator};
+use convoke_trees::HostPlaces;
 
 use crate::failure::{Exit, Failure};
 use crate::paths;
@@ -52,7 +52,7 @@ pub(crate) async fn journal(settings: &Settings) -> Result<Journal, Failure> {
 /// How often a wait that lasts is told again.
 const TOLD_AGAIN: Duration = Duration::from_secs(10);
 
-async fn tell_waits(mut waits: tokio::sync::watch::Receiver<Option<convoke_journal::Waiting>>) {
+async fn tell_waits(mut waits: tokio::sync::watch::Receiver<Option<convoke_journal::AwaitedProcess>>) {
     let mut last: Option<tokio::time::Instant> = None;
     // Ends with the journal.
     while waits.changed().await.is_ok() {
@@ -151,7 +151,7 @@ pub(crate) async fn runtime(
     source: &ModelSource,
     asker: Option<Asker>,
     confine: Confine,
-    trees: Option<Places>,
+    trees: Option<HostPlaces>,
     library: Library,
 ) -> Result<Opened, Failure> {
     A_RUN_TELLS.store(true, Ordering::Relaxed);
@@ -335,7 +335,7 @@ pub(crate) fn nobody_answers() -> Failure {
 }
 
 async fn offline_model() -> Result<Simulator, Failure> {
-    let config = SimConfig { keep: Keep::Summaries, ..SimConfig::new(Offline) };
+    let config = SimConfig { keep: Retention::Summaries, ..SimConfig::new(Offline) };
     Simulator::start(config)
         .await
         .map_err(|error| Failure::failed(format!("the offline model found no port on this machine: {error}")))

@@ -33,7 +33,8 @@ pub(crate) fn directory(root: &Root, named: &Named, directory: OwnedFd, caps: &C
             if left_below > 0 {
                 lines.push(more(left_below));
             }
-            (below, left_below) = (0, 0);
+            below = 0;
+            left_below = 0;
         } else {
             below += 1;
             if below > MOST_BELOW {

@@ -145,8 +145,8 @@ pub enum Refused {
     },
     /// Something else changed the file or its directory while it was being edited.
     #[error(
-        "`{path}` was changed by somebody else at the same moment. It was left as they made it: view it \
-            again and repeat the edit."
+        "`{path}` was changed by another process at the same moment. It was left as that process made it: \
+            view it again and repeat the edit."
     )]
     Changed {
         /// What was said.

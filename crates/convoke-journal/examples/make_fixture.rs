@@ -19,7 +19,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let place = std::env::temp_dir().join(format!("convoke-fixture-{}", std::process::id()));
     let file = place.join("journal.db");
     let mut who = Process::current([7; 10]);
-    (who.boot, who.pid_namespace) = ("a machine of long ago".to_owned(), "pid:[1]".to_owned());
+    who.boot = "a machine of long ago".to_owned();
+    who.pid_namespace = "pid:[1]".to_owned();
     let journal = Journal::open(Location::Sqlite(file.clone()), Options::new(who)).await?;
 
     let agent = StreamId::new("a_fixture")?;

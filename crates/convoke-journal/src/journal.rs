@@ -11,8 +11,9 @@ use crate::postgres::Postgres;
 use crate::sqlite::Embedded;
 use crate::wake::Wakers;
 use crate::{
-    Appended, Batch, Change, Checked, Error, Filter, Flight, KeyedInput, Lease, Listing, LiveOwner, Location,
-    Options, Outage, Pruned, Record, SignOfLife, StreamId, Submitted, Update, Waiting, flight, text,
+    Appended, AwaitedProcess, Batch, Change, Checked, Error, Filter, Flight, KeyedInput, Lease, Listing,
+    LiveOwner, Location, Options, Outage, Pruned, Record, SignOfLife, StreamId, Submitted, Update, flight,
+    text,
 };
 
 /// A journal: streams of events, each written by one owner at a time, with the inputs that wait for that
@@ -24,8 +25,8 @@ use crate::{
 ///
 /// * **One transaction.** Each method that changes something changes all of it or none, and what it changed
 ///   is durable when it returns `Ok`. What it returns as an error changed nothing, with one exception: after
-///   [`Error::Unavailable`] from PostgreSQL the change may have been committed. Load the stream, which every
-///   caller that lost touch must do anyway.
+///   [`Error::Unavailable`] from PostgreSQL the change may have been committed. Load the stream:
+///   callers have to reload after a lost connection in any case.
 /// * **Blips.** A PostgreSQL server that ends connections, restarts or cannot be reached is waited for, up to
 ///   [`Options::outage`]; only [`outage`](Self::outage) tells of it. What was under way is done again, and
 ///   whether a commit whose answer got lost was done is decided by looking: each operation leaves a mark of
@@ -138,7 +139,7 @@ impl Journal {
     /// The process that a write of this process waits for, from two seconds on, and `None` when the wait is
     /// over: to be shown to a person. A provably stopped process is left behind after a second or two; if it
     /// goes on, it finds the journal where the others have taken it, and its leases decide what it may write.
-    pub fn waits(&self) -> watch::Receiver<Option<Waiting>> {
+    pub fn waits(&self) -> watch::Receiver<Option<AwaitedProcess>> {
         with_store!(self, |store| store.waits())
     }
 

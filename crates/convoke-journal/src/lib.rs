@@ -10,7 +10,7 @@
 //!   be the only one at work on a key.
 //! * [`Outage`] says that the store is away, and since when.
 //! * [`Checked`] is what a look at all of a journal came to.
-//! * [`Waiting`] is the process that a write waits for, to be shown to a person.
+//! * [`AwaitedProcess`] is the process that a write waits for, to be shown to a person.
 //! * [`Error`] says what went wrong in words the caller can act on.
 
 mod change;
@@ -37,7 +37,7 @@ pub use journal::Journal;
 pub use lease::{Lease, LiveOwner, Options, SignOfLife};
 pub use listing::{Filter, Listing, Pruned};
 pub use location::Location;
-pub use locks::Waiting;
+pub use locks::AwaitedProcess;
 pub use outage::Outage;
 pub use process::Process;
 pub use sqlite::Checked;

@@ -93,7 +93,7 @@ pub(crate) fn has_open(pid: u32, name: &Path) -> bool {
 
 /// The process that is waited for, as a person is shown it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Waiting {
+pub struct AwaitedProcess {
     /// Its pid, if the kernel tells.
     pub pid: Option<u32>,
     /// Its command line, shortened; empty if it cannot be read.
@@ -104,7 +104,7 @@ pub struct Waiting {
     pub waited: Duration,
 }
 
-impl Waiting {
+impl AwaitedProcess {
     pub(crate) fn on(pid: Option<u32>, waited: Duration) -> Self {
         let command = pid.map(command).unwrap_or_default();
         let stopped = pid.is_some_and(|pid| StoppedProcess::of(pid).is_some());
@@ -112,7 +112,7 @@ impl Waiting {
     }
 }
 
-impl std::fmt::Display for Waiting {
+impl std::fmt::Display for AwaitedProcess {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.pid {
             Some(pid) => write!(f, "the journal is held by process {pid}")?,
@@ -185,7 +185,11 @@ mod tests {
         signal("-STOP");
         let first = stopped();
         assert_eq!(StoppedProcess::of(pid), Some(first.clone()));
-        assert!(Waiting::on(Some(pid), Duration::ZERO).to_string().contains("sleep 1000), which is stopped"));
+        assert!(
+            AwaitedProcess::on(Some(pid), Duration::ZERO)
+                .to_string()
+                .contains("sleep 1000), which is stopped")
+        );
         signal("-CONT");
         while StoppedProcess::of(pid).is_some() {
             std::thread::yield_now();

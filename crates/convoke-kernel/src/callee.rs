@@ -47,9 +47,9 @@ impl AgentSpec {
         let isolation = if read_only { Isolation::Copy } else { isolation };
         let confinement = self.confinement.of_child(Role::Callee, isolation);
         let given_tools = self.given_to(Role::Callee, names.as_deref());
-        let hands = names.map(|names| known_tools(&names).0);
+        let local_tools = names.map(|names| known_tools(&names).0);
         let output = schema.map(|schema| Output { schema });
-        let given = hands.clone().unwrap_or_else(Tools::all);
+        let given = local_tools.clone().unwrap_or_else(Tools::all);
         let declared = tools::declare(&Offer {
             output: output.as_ref(),
             given: &given_tools,
@@ -63,6 +63,6 @@ impl AgentSpec {
         let note = prompts::worktree_note(&confinement).filter(|_| isolation == Isolation::Worktree);
         let system = std::iter::once(own).chain(note).chain(project).chain(kind).collect();
         let below = self.below(Role::Callee, &label, child, confinement, system, declared);
-        Some(Self { output, hands, given: GivenTools::of(given_tools), ..below })
+        Some(Self { output, local_tools, given: GivenTools::of(given_tools), ..below })
     }
 }

@@ -66,10 +66,11 @@ pub use gate::{Gate, GateSight, can_verify, gate};
 pub use ids::{AgentId, BadId, MessageId, RunId, SessionId, TaskId};
 pub use lean::{Wishes, wishes};
 pub use ledger::{
-    AdmissionClosed, AgentsAdmitted, AgentsReturned, Amount, Answer, Ask, AttemptCorrected, AttemptSettled,
-    BudgetGranted, Cap, Caps, Fate, HAND_BACK_TOKENS, HandBackLowered, Hold, HoldReleased,
-    LEAST_HAND_BACK_TOKENS, Ledger, LedgerEvent, PromptCounted, RateTier, Rates, Room, RoomReserved, Said,
-    Sending, Sent, SessionHeld, SessionLeft, Short, Stale, UnconfirmedForgiven, answer, hand_back_hold,
+    AdmissionClosed, AgentsAdmitted, AgentsReturned, Amount, AttemptCorrected, AttemptSettled, BudgetGranted,
+    Cap, Caps, Fate, HAND_BACK_TOKENS, HandBackLowered, HoldReleased, LEAST_HAND_BACK_TOKENS, Ledger,
+    LedgerAnswer, LedgerEvent, LedgerHold, LedgerRequest, PromptCounted, RateTier, Rates, ReportedTokens,
+    Room, RoomReserved, Sending, Sent, SessionHeld, SessionLeft, Short, Stale, UnconfirmedForgiven, answer,
+    hand_back_hold,
 };
 pub use lesson::{Feature, IGNORED_AFTER, Learnt, OLD_VERSION, Refused, fields_named};
 pub use lost::{Lost, LostWork, failed_programs, lost_calls, lost_items, standing, standing_items};

@@ -82,8 +82,14 @@ impl Mode {
     /// The first reply to a user turn that carried this is recorded.
     pub(crate) fn answered(&mut self, carried: Option<Section>) {
         match carried {
-            Some(Section::Exit) => (self.announced, self.exit_owed) = (false, false),
-            Some(Section::Entry) => (self.announced, self.since) = (true, 0),
+            Some(Section::Exit) => {
+                self.announced = false;
+                self.exit_owed = false;
+            }
+            Some(Section::Entry) => {
+                self.announced = true;
+                self.since = 0;
+            }
             Some(Section::Refresher) => self.since = 0,
             None => {}
         }

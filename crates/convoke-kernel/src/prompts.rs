@@ -81,12 +81,12 @@ pub(crate) fn task(bash_timeout_ms: u64, confinement: &Confinement) -> String {
 pub(crate) fn callee(
     bash_timeout_ms: u64,
     confinement: &Confinement,
-    hands: &Tools,
+    local_tools: &Tools,
     returns_value: bool,
 ) -> String {
-    let tools = if hands.has(&COMMANDS) {
+    let tools = if local_tools.has(&COMMANDS) {
         format!(" {}", shell(bash_timeout_ms, confinement))
-    } else if hands.has(&EDIT) && confinement.sandbox == Sandbox::ReadOnly {
+    } else if local_tools.has(&EDIT) && confinement.sandbox == Sandbox::ReadOnly {
         " You work on a throwaway copy of the directory: nothing you write there is kept, and nobody else \
             sees it."
             .to_owned()

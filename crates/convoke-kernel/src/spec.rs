@@ -127,8 +127,8 @@ pub struct AgentSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Output>,
     /// The only local tools it was given; absent is all of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hands: Option<Tools>,
+    #[serde(rename = "hands", default, skip_serializing_if = "Option::is_none")]
+    pub local_tools: Option<Tools>,
     /// How its commands and file tools are confined.
     #[serde(default)]
     pub confinement: Confinement,
@@ -277,13 +277,13 @@ impl AgentSpec {
             team,
             extra_system,
         } = settings;
-        let hands = lean.then(Tools::lean);
+        let local_tools = lean.then(Tools::lean);
         let own = if lean { prompts::lean_lead } else { prompts::lead };
         let mut system = vec![own(limits.bash_timeout_ms, &confinement)];
         system.extend(team.as_ref().map(|_| prompts::team::lead_of_team().to_owned()));
         system.extend(team.as_ref().and_then(|team| team.project.clone()));
         system.extend(extra_system.filter(|text| !text.trim().is_empty()));
-        let given = hands.clone().unwrap_or_else(Tools::all);
+        let given = local_tools.clone().unwrap_or_else(Tools::all);
         let tools = tools::declare(&Offer {
             max_subtasks: fan_out.as_ref().map(|fan_out| fan_out.max_subtasks),
             in_team: team.is_some(),
@@ -299,7 +299,7 @@ impl AgentSpec {
             rates,
             findings: 0,
             output: None,
-            hands,
+            local_tools,
             confinement,
             approvals,
             fan_out: fan_out.map(Box::new),
@@ -345,8 +345,8 @@ impl AgentSpec {
         let note = prompts::worktree_note(&confinement).filter(|_| isolation == Isolation::Worktree);
         let system = std::iter::once(system).chain(note).collect();
         let given = self.given_to(role, None);
-        let hands = Tools::all();
-        let offer = Offer::to(role, child.capabilities.anthropic_tools, &hands);
+        let local_tools = Tools::all();
+        let offer = Offer::to(role, child.capabilities.anthropic_tools, &local_tools);
         let tools = tools::declare(&Offer { given: &given, ..offer });
         let below = self.below(role, label, child, confinement, system, tools);
         Some(Self { findings, given: GivenTools::of(given), ..below })
@@ -373,7 +373,7 @@ impl AgentSpec {
             rates,
             findings: 0,
             output: None,
-            hands: None,
+            local_tools: None,
             confinement,
             approvals: self.approvals.clone(),
             fan_out: None,

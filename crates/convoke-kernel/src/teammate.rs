@@ -60,8 +60,8 @@ impl AgentSpec {
         };
         let confinement = self.confinement.of_child(Role::Teammate, isolation);
         let given_tools = self.given_to(Role::Teammate, names.as_deref());
-        let hands = names.map(|names| known_tools(&names).0);
-        let given = hands.clone().unwrap_or_else(Tools::all);
+        let local_tools = names.map(|names| known_tools(&names).0);
+        let given = local_tools.clone().unwrap_or_else(Tools::all);
         let declared = tools::declare(&Offer {
             in_team: true,
             requires_plan,
@@ -75,6 +75,11 @@ impl AgentSpec {
         let system = std::iter::once(prompt).chain(note).chain(own.project.clone()).collect();
         let membership = Membership { name: name.clone(), role, requires_plan, ..(**own).clone() };
         let below = self.below(Role::Teammate, &name, child, confinement, system, declared);
-        Some(Self { hands, team: Some(Box::new(membership)), given: GivenTools::of(given_tools), ..below })
+        Some(Self {
+            local_tools,
+            team: Some(Box::new(membership)),
+            given: GivenTools::of(given_tools),
+            ..below
+        })
     }
 }

@@ -125,7 +125,9 @@ impl Reading {
             self.tries += 1;
             self.cut.iter_mut().zip(made).for_each(|(cut, again)| cut.latest = again.latest);
         } else {
-            (self.made, self.cut, self.tries) = (made, Vec::new(), 0);
+            self.made = made;
+            self.cut = Vec::new();
+            self.tries = 0;
             self.kept.push(message.clone());
         }
     }

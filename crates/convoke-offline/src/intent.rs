@@ -29,7 +29,7 @@ pub(super) enum Intent {
 /// What is to be looked at, and where.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Wanted {
-    pub(super) asks: Vec<Ask>,
+    pub(super) asks: Vec<Topic>,
     pub(super) scope: Option<String>,
     pub(super) language: Option<&'static str>,
     /// Paths that are not below the directory.
@@ -40,7 +40,7 @@ pub(super) struct Wanted {
 
 /// One thing that can be looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Ask {
+pub(super) enum Topic {
     Count,
     LargestFiles,
     LongFunctions,
@@ -96,13 +96,19 @@ pub(super) fn classify(task: &str) -> Intent {
     places(&masked, &quotes, &mut wanted);
     if reviews || wanted.asks.is_empty() {
         wanted.recognised = reviews;
-        let finds: Vec<Ask> = wanted
+        let finds: Vec<Topic> = wanted
             .asks
             .drain(..)
-            .filter(|ask| matches!(ask, Ask::Find(_) | Ask::List | Ask::Framework | Ask::Outline))
+            .filter(|ask| matches!(ask, Topic::Find(_) | Topic::List | Topic::Framework | Topic::Outline))
             .collect();
-        wanted.asks =
-            vec![Ask::Count, Ask::LargestFiles, Ask::LongFunctions, Ask::Todos, Ask::Errors, Ask::Tests];
+        wanted.asks = vec![
+            Topic::Count,
+            Topic::LargestFiles,
+            Topic::LongFunctions,
+            Topic::Todos,
+            Topic::Errors,
+            Topic::Tests,
+        ];
         wanted.asks.extend(finds);
     }
     Intent::Explore(wanted)
@@ -120,30 +126,30 @@ impl Wanted {
     }
 }
 
-impl Ask {
+impl Topic {
     /// What the report calls it.
     pub(super) fn name(&self) -> &'static str {
         match self {
-            Ask::Count => "file and line counts",
-            Ask::LargestFiles => "largest files",
-            Ask::LongFunctions => "long functions",
-            Ask::Todos => "TODO comments",
-            Ask::Errors => "unhandled errors",
-            Ask::Tests => "source files no test mentions",
-            Ask::Framework => "files that name a testing framework",
-            Ask::Outline => "what each source file defines",
-            Ask::Find(_) => "where the text occurs",
-            Ask::List => "the list of files",
+            Topic::Count => "file and line counts",
+            Topic::LargestFiles => "largest files",
+            Topic::LongFunctions => "long functions",
+            Topic::Todos => "TODO comments",
+            Topic::Errors => "unhandled errors",
+            Topic::Tests => "source files no test mentions",
+            Topic::Framework => "files that name a testing framework",
+            Topic::Outline => "what each source file defines",
+            Topic::Find(_) => "where the text occurs",
+            Topic::List => "the list of files",
         }
     }
 
     /// Whether it looks into source files.
     pub(super) fn needs_source(&self) -> bool {
-        matches!(self, Ask::LongFunctions | Ask::Todos | Ask::Errors | Ask::Tests | Ask::Outline)
+        matches!(self, Topic::LongFunctions | Topic::Todos | Topic::Errors | Topic::Tests | Topic::Outline)
     }
 }
 
-fn put(asks: &mut Vec<Ask>, ask: Ask) {
+fn put(asks: &mut Vec<Topic>, ask: Topic) {
     if !asks.contains(&ask) {
         asks.push(ask);
     }
@@ -155,7 +161,7 @@ fn places(masked: &str, quotes: &[String], wanted: &mut Wanted) {
     let text = format!(" {} ", words.join(" "));
     wanted.language =
         NAMES.iter().find(|(sign, _)| text.contains(&format!(" {sign} "))).map(|(_, name)| *name);
-    let searched = |path: &str| wanted.asks.contains(&Ask::Find(Term::Exact(path.to_owned())));
+    let searched = |path: &str| wanted.asks.contains(&Topic::Find(Term::Exact(path.to_owned())));
     let tokens = masked.split_whitespace().map(|token| bare(token, quotes));
     for path in tokens.filter(|token| is_path(token)).filter(|path| !searched(path)) {
         let outside = path.starts_with(['/', '~']) || path.split('/').any(|part| part == "..");

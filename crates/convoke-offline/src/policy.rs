@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::again::Whole;
 use super::given;
-use super::intent::{Ask, Intent, Wanted, classify};
+use super::intent::{Intent, Topic, Wanted, classify};
 use super::module::Module;
 use super::probes::{Probe, Quote, View};
 use super::read::{Exchange, Seen};
@@ -89,7 +89,7 @@ fn explore(request: &Value, exchange: &Exchange) -> Result<Answer, String> {
         }
         (Some(_), Seen::Facts(_)) => Ok(text(&report::write(exchange, &wanted))),
         (Some(note), Seen::Nothing | Seen::Failed) => {
-            let asks: Vec<&str> = wanted.asks.iter().map(Ask::name).collect();
+            let asks: Vec<&str> = wanted.asks.iter().map(Topic::name).collect();
             Ok(text(&team::hand_back(exchange, note, None, &asks)))
         }
     }
@@ -134,28 +134,28 @@ fn turns(exchange: &Exchange, wanted: &Wanted) -> Vec<Turn> {
             turns.push(Turn { say, probes });
         }
     };
-    let source = |ask: &Ask| sources > 0 && wanted.asks.contains(ask);
-    let any = |ask: &Ask| files > 0 && wanted.asks.contains(ask);
+    let source = |ask: &Topic| sources > 0 && wanted.asks.contains(ask);
+    let any = |ask: &Topic| files > 0 && wanted.asks.contains(ask);
     put(
         "Looking for the largest files and the longest functions.",
         vec![
-            (Probe::LargestFiles, any(&Ask::LargestFiles)),
-            (Probe::LongFunctions, source(&Ask::LongFunctions)),
+            (Probe::LargestFiles, any(&Topic::LargestFiles)),
+            (Probe::LongFunctions, source(&Topic::LongFunctions)),
         ],
     );
     put(
         "Looking for TODO comments and for errors that nobody handles.",
-        vec![(Probe::Todos, source(&Ask::Todos)), (Probe::Errors, source(&Ask::Errors))],
+        vec![(Probe::Todos, source(&Topic::Todos)), (Probe::Errors, source(&Topic::Errors))],
     );
-    put("Looking for source files that no test mentions.", vec![(Probe::Tests, source(&Ask::Tests))]);
-    put("Looking for what names a testing framework.", vec![(Probe::Framework, any(&Ask::Framework))]);
-    put("Looking at what the source files define.", vec![(Probe::Outline, source(&Ask::Outline))]);
+    put("Looking for source files that no test mentions.", vec![(Probe::Tests, source(&Topic::Tests))]);
+    put("Looking for what names a testing framework.", vec![(Probe::Framework, any(&Topic::Framework))]);
+    put("Looking at what the source files define.", vec![(Probe::Outline, source(&Topic::Outline))]);
     for ask in &wanted.asks {
-        if let Ask::Find(term) = ask {
+        if let Topic::Find(term) = ask {
             put("Searching.", vec![(Probe::Find(term.clone()), files > 0)]);
         }
     }
-    put("Listing the files.", vec![(Probe::List, any(&Ask::List))]);
+    put("Listing the files.", vec![(Probe::List, any(&Topic::List))]);
     turns
 }
 
@@ -205,7 +205,7 @@ fn refusal(explanation: &str) -> Answer {
 fn nothing_readable(exchange: &Exchange, wanted: &Wanted) -> Option<String> {
     let Seen::Facts(facts) = exchange.seen(&Probe::Inventory) else { return None };
     let unread = report::unread(facts)?;
-    let contents = |ask: &Ask| !matches!(ask, Ask::Count | Ask::List);
+    let contents = |ask: &Topic| !matches!(ask, Topic::Count | Topic::List);
     if facts.readable() > 0 || !wanted.asks.iter().any(contents) {
         return None;
     }
@@ -223,7 +223,7 @@ fn nothing_seen(exchange: &Exchange, wanted: &Wanted) -> Option<String> {
         Seen::Facts(facts) => Some(facts),
         Seen::Nothing | Seen::Failed => None,
     };
-    let answered = |ask: &Ask| match (exchange.seen(&Probe::of(ask)), inventory) {
+    let answered = |ask: &Topic| match (exchange.seen(&Probe::of(ask)), inventory) {
         (Seen::Facts(facts), _) => !ask.needs_source() || !facts.looked_into_nothing(),
         (Seen::Nothing, Some(facts)) => facts.files() == 0 || (ask.needs_source() && facts.sources() == 0),
         _ => false,

@@ -2,7 +2,7 @@
 //! there is one), stand alone, and print bounded lines that end in a mark, so that a line that was cut is not
 //! taken for a whole one.
 
-use super::intent::{Ask, Term};
+use super::intent::{Term, Topic};
 
 /// Something that is looked at with one command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,18 +109,18 @@ const REREAD: &str = r#"NR == N { print "R\t" I "\t" clean($0) "\t."; exit }"#;
 
 impl Probe {
     /// What answers this.
-    pub(super) fn of(ask: &Ask) -> Self {
+    pub(super) fn of(ask: &Topic) -> Self {
         match ask {
-            Ask::Count => Probe::Inventory,
-            Ask::LargestFiles => Probe::LargestFiles,
-            Ask::LongFunctions => Probe::LongFunctions,
-            Ask::Todos => Probe::Todos,
-            Ask::Errors => Probe::Errors,
-            Ask::Tests => Probe::Tests,
-            Ask::Framework => Probe::Framework,
-            Ask::Outline => Probe::Outline,
-            Ask::Find(term) => Probe::Find(term.clone()),
-            Ask::List => Probe::List,
+            Topic::Count => Probe::Inventory,
+            Topic::LargestFiles => Probe::LargestFiles,
+            Topic::LongFunctions => Probe::LongFunctions,
+            Topic::Todos => Probe::Todos,
+            Topic::Errors => Probe::Errors,
+            Topic::Tests => Probe::Tests,
+            Topic::Framework => Probe::Framework,
+            Topic::Outline => Probe::Outline,
+            Topic::Find(term) => Probe::Find(term.clone()),
+            Topic::List => Probe::List,
         }
     }
 

@@ -7,7 +7,7 @@ mod phrases;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::intent::{Ask, Term, Wanted};
+use super::intent::{Term, Topic, Wanted};
 use super::probes::{Probe, source_languages};
 use super::read::{Exchange, Facts, Item, Language, Seen};
 use super::team;
@@ -28,16 +28,16 @@ pub(super) fn write(exchange: &Exchange, wanted: &Wanted) -> String {
     };
     for ask in &wanted.asks {
         let title = match ask {
-            Ask::Count => continue,
-            Ask::LargestFiles => "Largest files",
-            Ask::LongFunctions => "Functions of more than 80 lines",
-            Ask::Todos => "TODO, FIXME, XXX, HACK",
-            Ask::Errors => "Unhandled errors",
-            Ask::Tests => "Source files that no test mentions",
-            Ask::Framework => "Testing framework",
-            Ask::Outline => "What each file defines",
-            Ask::Find(_) => "Search",
-            Ask::List => "Files",
+            Topic::Count => continue,
+            Topic::LargestFiles => "Largest files",
+            Topic::LongFunctions => "Functions of more than 80 lines",
+            Topic::Todos => "TODO, FIXME, XXX, HACK",
+            Topic::Errors => "Unhandled errors",
+            Topic::Tests => "Source files that no test mentions",
+            Topic::Framework => "Testing framework",
+            Topic::Outline => "What each file defines",
+            Topic::Find(_) => "Search",
+            Topic::List => "Files",
         };
         match exchange.seen(&Probe::of(ask)) {
             Seen::Facts(facts) => {
@@ -105,8 +105,8 @@ impl Report {
     }
 
     fn head(&mut self, exchange: &Exchange, wanted: &Wanted) {
-        let done = |ask: &&Ask| matches!(exchange.seen(&Probe::of(ask)), Seen::Facts(_));
-        let checked: Vec<&str> = wanted.asks.iter().filter(done).map(Ask::name).collect();
+        let done = |ask: &&Topic| matches!(exchange.seen(&Probe::of(ask)), Seen::Facts(_));
+        let checked: Vec<&str> = wanted.asks.iter().filter(done).map(Topic::name).collect();
         let checked = if checked.is_empty() { "nothing".to_owned() } else { checked.join(", ") };
         let _ = writeln!(
             self.text,
@@ -214,23 +214,23 @@ impl Report {
             let misnamed = many(facts.count("misnamed"), "file");
             let _ = write!(self.text, "\nLeft out: {misnamed} with a name that is not UTF-8.\n");
         }
-        if files > 0 && facts.sources() == 0 && wanted.asks.iter().any(Ask::needs_source) {
+        if files > 0 && facts.sources() == 0 && wanted.asks.iter().any(Topic::needs_source) {
             let seen = if closed > 0 { "None that was found" } else { "None" };
             let languages = source_languages().join(", ");
             let _ = write!(self.text, "\n{seen} is in a language that is looked into ({languages}).\n");
         }
     }
 
-    fn section(&mut self, ask: &Ask, facts: &Facts) {
+    fn section(&mut self, ask: &Topic, facts: &Facts) {
         match ask {
-            Ask::Count => {}
-            Ask::LargestFiles | Ask::List => {
+            Topic::Count => {}
+            Topic::LargestFiles | Topic::List => {
                 self.files(facts);
                 if let Some(unread) = unread(facts) {
                     let _ = writeln!(self.text, "{}Not known for {unread}.", self.gap());
                 }
             }
-            Ask::LongFunctions => {
+            Topic::LongFunctions => {
                 self.scanned(facts, "");
                 self.items(facts, &["long_function"], "");
                 if facts.count("unsure") > 0 {
@@ -238,11 +238,11 @@ impl Report {
                     let _ = writeln!(self.text, "- left out: {unsure} whose braces and indentation disagree");
                 }
             }
-            Ask::Todos => {
+            Topic::Todos => {
                 self.scanned(facts, " (words in comments, not in strings)");
                 self.items(facts, &["comment"], "");
             }
-            Ask::Errors => {
+            Topic::Errors => {
                 self.scanned(facts, ", without files and blocks that look like tests");
                 for (kind, name) in ERRORS {
                     self.items(facts, &[kind], name);
@@ -259,7 +259,7 @@ impl Report {
                     let _ = writeln!(self.text, "{none}: {}.", names.join("; "));
                 }
             }
-            Ask::Tests => {
+            Topic::Tests => {
                 self.scanned(facts, "");
                 if facts.is_partial() {
                     return self.line(
@@ -279,9 +279,9 @@ impl Report {
                 );
                 self.items(facts, &["untested"], "");
             }
-            Ask::Framework => self.frameworks(facts),
-            Ask::Outline => self.outline(facts),
-            Ask::Find(term) => {
+            Topic::Framework => self.frameworks(facts),
+            Topic::Outline => self.outline(facts),
+            Topic::Find(term) => {
                 let what = match term {
                     Term::Exact(text) => format!("the text {}", code(text)),
                     Term::Words(words) => {

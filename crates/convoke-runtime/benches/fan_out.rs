@@ -18,7 +18,7 @@ use convoke_kernel::{Child, Confinement, FanOut, Limits, Outcome};
 use convoke_runtime::{
     Clock, Config, Confine, DriveMode, Governor, GovernorStats, HelperPath, Ids, Runtime, Start, Stop,
 };
-use convoke_sim::{Brain, Context, Keep, Reply, Script, Scripted, SimConfig, Simulator, calls, says};
+use convoke_sim::{Brain, Context, Reply, Retention, Script, Scripted, SimConfig, Simulator, calls, says};
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
 use nix::sys::time::TimeValLike;
 use serde_json::{Value, json};
@@ -158,7 +158,7 @@ impl Brain for Team {
 
 async fn serve(waiting: bool) {
     let mut config = SimConfig::new(Team { waiting, ..Team::default() });
-    config.keep = Keep::Summaries;
+    config.keep = Retention::Summaries;
     let simulator = Simulator::start(config).await.unwrap();
     println!("{}", simulator.url());
     // The process that started this one asks once for how long a reply really took, which is what a

@@ -19,7 +19,7 @@ use convoke_runtime::{
     Clock, Config, Confine, DriveMode, Governor, HelperPath, Ids, MemberRow, Runtime, Start, Stop,
     TeamClient, TeamConfig,
 };
-use convoke_sim::{Brain, Context, Keep, Scripted, SimConfig, Simulator, tool_use_id};
+use convoke_sim::{Brain, Context, Retention, Scripted, SimConfig, Simulator, tool_use_id};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use serde_json::{Value, json};
@@ -178,7 +178,7 @@ impl Brain for Team {
 /// Answers every line with the number of requests so far.
 async fn serve(count: usize) {
     let mut config = SimConfig::new(Team(count));
-    config.keep = Keep::Summaries;
+    config.keep = Retention::Summaries;
     let simulator = Simulator::start(config).await.unwrap();
     println!("{}", simulator.url());
     while told_to_go_on().await {
@@ -199,7 +199,7 @@ async fn rest(url: &str, count: usize) {
     let process = convoke_journal::Process::current(Ids::random().bits().unwrap());
     let journal =
         Journal::open(Location::Sqlite(dir.path().join("j.db")), Options::new(process)).await.unwrap();
-    let desk = TeamClient::new(journal.clone(), Clock::system(), Ids::random());
+    let client = TeamClient::new(journal.clone(), Clock::system(), Ids::random());
     let runtime = runtime(url, dir.path(), journal.clone());
     let lead = runtime.start(start(work.path()), "make a team").await.unwrap();
     let driven = {
@@ -209,7 +209,8 @@ async fn rest(url: &str, count: usize) {
     let session = session_of(&journal, &lead).await;
     let until = async |state: &str, counts: &dyn Fn(&MemberRow) -> bool| {
         let deadline = Instant::now() + PATIENCE;
-        let reached = async || desk.members(&session).await.unwrap().iter().filter(|row| counts(row)).count();
+        let reached =
+            async || client.members(&session).await.unwrap().iter().filter(|row| counts(row)).count();
         while let reached = reached().await
             && reached < count
         {
@@ -223,7 +224,7 @@ async fn rest(url: &str, count: usize) {
     let sleeps = |row: &MemberRow| row.member.asleep.is_some();
     until("idle", &|row| row.member.name != LEAD && row.state == MemberState::Idle).await;
     answer("awake").await;
-    let early = desk.members(&session).await.unwrap().iter().filter(|row| sleeps(row)).count();
+    let early = client.members(&session).await.unwrap().iter().filter(|row| sleeps(row)).count();
     assert_eq!(early, 0, "some slept too early to be looked at awake");
     if count > 0 {
         until("asleep", &sleeps).await;

@@ -16,7 +16,7 @@ use convoke_kernel::{
     SessionId, StopReason, ToolCall, Usage,
 };
 use convoke_runtime::{Clock, Config, Confine, DriveMode, Governor, HelperPath, Ids, Runtime, Start, Stop};
-use convoke_sim::{Brain, Context, Keep, Scripted, SimConfig, Simulator};
+use convoke_sim::{Brain, Context, Retention, Scripted, SimConfig, Simulator};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use serde_json::{Value, json};
@@ -147,7 +147,7 @@ impl Brain for Chatter {
 
 async fn serve() {
     let mut config = SimConfig::new(Chatter);
-    config.keep = Keep::Summaries;
+    config.keep = Retention::Summaries;
     let patch: ModelPatch =
         serde_json::from_value(json!({"window": 100_000_000u64, "max_output": 64_000})).unwrap();
     config.models.extend([("bench".to_owned(), patch)]).unwrap();

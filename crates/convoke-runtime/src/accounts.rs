@@ -1,7 +1,7 @@
 //! What an agent's events mean for the ledger. Booked in the append that records them, so that neither is
 //! ever without the other.
 
-use convoke_kernel::{Agent, AgentId, Amount, Effect, Event, Ledger, Role, Room, Said};
+use convoke_kernel::{Agent, AgentId, Amount, Effect, Event, Ledger, ReportedTokens, Role, Room};
 
 use crate::means::{kept_for_hand_back, kind, prefix};
 use crate::session_ledger::{Entry, Make};
@@ -44,7 +44,8 @@ pub(crate) fn entries(
             let whole = usage.prompt_tokens() > 0 && usage.output_tokens > 0;
             let priced = e.reply.cost_nano.is_some() || stands.spec().is_none_or(|spec| spec.rates.is_none());
             let told = Amount { tokens, nano: e.reply.cost_nano.unwrap_or(0) };
-            let said = Said { prompt_tokens: usage.prompt_tokens(), output_tokens: usage.output_tokens };
+            let said =
+                ReportedTokens { prompt_tokens: usage.prompt_tokens(), output_tokens: usage.output_tokens };
             Some(settle(e.call, attempt, (whole && priced).then_some(told), whole.then_some(said)))
         }
         Event::ModelFailed(e) => {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use convoke_kernel::AgentId;
-use convoke_trees::{Actor, Fence, Finished, Keeper, Places, Worktree, Worktrees};
+use convoke_trees::{Actor, Fence, Finished, HostPlaces, Keeper, Worktree, Worktrees};
 use tokio::sync::OnceCell;
 
 use crate::children::Parent;
@@ -14,7 +14,7 @@ use crate::confine::left_commits;
 
 /// The record of what one session changes in its directory, opened when something is first written.
 pub(crate) struct ChangeRecorder {
-    places: Places,
+    places: HostPlaces,
     dir: PathBuf,
     run: String,
     fence: Arc<dyn Fence>,
@@ -22,7 +22,7 @@ pub(crate) struct ChangeRecorder {
 }
 
 impl ChangeRecorder {
-    pub(crate) fn new(places: Places, dir: &str, run: &str, fence: Arc<dyn Fence>) -> Self {
+    pub(crate) fn new(places: HostPlaces, dir: &str, run: &str, fence: Arc<dyn Fence>) -> Self {
         Self { places, dir: PathBuf::from(dir), run: run.to_owned(), fence, keeper: OnceCell::new() }
     }
 

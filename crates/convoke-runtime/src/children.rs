@@ -49,7 +49,9 @@ pub(crate) async fn perform(
             None => fan_out::read_result(parent, &run, item, from).await.map(Some),
         },
         // Local tools and the team are done elsewhere.
-        _ => Ok(Some(ToolResult::refused("a command is no agent; this is a fault of convoke"))),
+        _ => Ok(Some(ToolResult::refused(
+            "internal error: a request for a local tool reached the code that starts agents",
+        ))),
     }
 }
 

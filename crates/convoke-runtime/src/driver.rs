@@ -180,8 +180,8 @@ impl Driver {
     }
 
     /// Drives until the inputs are used up and the exchange is closed, or until a stop is requested.
-    pub(crate) async fn run(mut self, take: DriveMode) -> Result<DriveOutcome, Error> {
-        let driven = self.drive(take).await;
+    pub(crate) async fn run(mut self, mode: DriveMode) -> Result<DriveOutcome, Error> {
+        let driven = self.drive(mode).await;
         if matches!(driven, Err(Error::Crashed)) {
             // A process that dies tidies nothing up.
             return Err(Error::Crashed);
@@ -195,7 +195,7 @@ impl Driver {
     }
 
     /// Drives until nothing is left to do for now.
-    pub(crate) async fn drive(&mut self, take: DriveMode) -> Result<(), Error> {
+    pub(crate) async fn drive(&mut self, mode: DriveMode) -> Result<(), Error> {
         let mut stop = self.stop.clone();
         let mut waker = self.session.team_cache.as_ref().map(TeamCache::listen);
         let mut words = self.waker.listen();
@@ -204,11 +204,12 @@ impl Driver {
         let mut deadline: Option<tokio::time::Instant> = None;
         // A stop that came while the stream was loaded counts before anything is started.
         self.heed(stop.asked(), &mut deadline);
-        (self.gave_up, self.words_wait) = (false, false);
+        self.gave_up = false;
+        self.words_wait = false;
         // What a person stopped before this drive does not go on, whatever else there is.
         self.look().await?;
         self.halt().await?;
-        if let (DriveMode::Resume { changed }, true) = (take, self.agent.is_started()) {
+        if let (DriveMode::Resume { changed }, true) = (mode, self.agent.is_started()) {
             // Switches and answers from before count for what goes on, and start nothing yet: what was cut
             // off is told first.
             let pace = std::mem::replace(&mut self.pace, Pace::Hold);

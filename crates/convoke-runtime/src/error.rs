@@ -90,7 +90,7 @@ pub enum Error {
     #[error("no random bytes for an id: {0}")]
     NoRandomness(String),
     /// An effect's task panicked.
-    #[error("an effect of {0} broke down; this is a fault of convoke, and the run can be resumed")]
+    #[error("internal error: an effect of {0} panicked; the run can be resumed")]
     EffectBroke(AgentId),
     /// A run's stream holds something that cannot be.
     #[error("event {seq} of {run}: {cause}")]
@@ -106,7 +106,7 @@ pub enum Error {
     #[error(transparent)]
     RunRefused(#[from] RunRefused),
     /// Comparing citations broke down.
-    #[error("comparing citations broke down; this is a fault of convoke, and the run can be resumed")]
+    #[error("internal error: the comparison of citations panicked; the run can be resumed")]
     CheckBroke,
     /// The directory cannot be read.
     #[error(transparent)]

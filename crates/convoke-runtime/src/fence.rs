@@ -4,7 +4,7 @@
 
 use convoke_journal::{Filter, Journal, Lease, StreamId};
 use convoke_kernel::AgentId;
-use convoke_trees::{Answer, Fence, Holder};
+use convoke_trees::{Fence, FenceAnswer, Holder};
 
 use crate::notice::{Notice, Watcher};
 
@@ -33,7 +33,7 @@ pub(crate) fn token(journal: &Journal, lease: &Lease) -> String {
 }
 
 impl Fence for Leases {
-    fn is_fenced(&self, token: &str) -> Answer {
+    fn is_fenced(&self, token: &str) -> FenceAnswer {
         let journal = self.journal.clone();
         let token = token.to_owned();
         Box::pin(async move { is_fenced(&journal, &token).await })

@@ -76,13 +76,13 @@ pub use custom::{CallContext, CustomTool, CustomTools};
 pub use drive::{DriveMode, DriveOutcome};
 pub use error::Error;
 pub use fork::ForkRefused;
-pub use governor::{Governor, GovernorStats, Hold, Why};
+pub use governor::{Governor, GovernorHold, GovernorStats, Why};
 pub use ids::Ids;
 pub use inputs::summary_of_waiting;
 pub use interpreter::{InterpreterError, check as check_program, helper_entry};
 pub use library::{
-    AgentKind, Checked, Checker, Entry, Found, KindEntry, Library, LibraryError, LibraryFolder, Origin,
-    Reading, Source, read_source, source_digest,
+    AgentKind, Checked, Checker, FoundWorkflow, KindEntry, Library, LibraryError, LibraryFolder, Origin,
+    Reading, Source, WorkflowEntry, read_source, source_digest,
 };
 pub use notice::{Notice, TeamEvent, Watcher};
 pub use program::{Assumed, Plan, PlanEnd, PlanFor, PlanGroup, PlanPass, Programs, SeenCost, plan};

@@ -44,7 +44,7 @@ pub struct Library {
 
 /// A workflow that was found by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundWorkflow {
     /// Its name.
     pub name: String,
     /// Its source.
@@ -57,7 +57,7 @@ pub struct Found {
     pub meta: Meta,
 }
 
-impl Found {
+impl FoundWorkflow {
     /// The SHA-256 of its source, in hexadecimal.
     pub fn digest(&self) -> String {
         source_digest(&self.source)
@@ -66,7 +66,7 @@ impl Found {
 
 /// One file of a folder, or one shipped workflow.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct WorkflowEntry {
     /// Its name: what its `meta` says or, if that cannot be read, its file's name without the ending.
     pub name: String,
     /// Where it comes from.
@@ -109,7 +109,7 @@ impl Library {
 
     /// The workflow of this name: the nearest one whose `meta` says so. A nearer file that is called so and
     /// cannot be used is an error and is not passed over, because its author means that one.
-    pub async fn find(&self, name: &str) -> Result<Option<Found>, LibraryError> {
+    pub async fn find(&self, name: &str) -> Result<Option<FoundWorkflow>, LibraryError> {
         for folder in &self.workflows {
             let mut unusable = None;
             for file in Contents::read(folder, WORKFLOWS).await.files {
@@ -120,7 +120,13 @@ impl Library {
                         Ok(Checked::Sound { meta, .. }) if meta.name == name => {
                             let path = Some(file.path);
                             let origin = folder.origin;
-                            return Ok(Some(Found { name: name.to_owned(), source, path, origin, meta }));
+                            return Ok(Some(FoundWorkflow {
+                                name: name.to_owned(),
+                                source,
+                                path,
+                                origin,
+                                meta,
+                            }));
                         }
                         Ok(Checked::Sound { .. }) => continue,
                         Ok(Checked::Unsound { problems }) => {
@@ -145,7 +151,7 @@ impl Library {
             Checked::Sound { meta, .. } => {
                 let name = (*name).to_owned();
                 let source = (*source).to_owned();
-                Ok(Some(Found { name, source, path: None, origin: Origin::Shipped, meta }))
+                Ok(Some(FoundWorkflow { name, source, path: None, origin: Origin::Shipped, meta }))
             }
             Checked::Unsound { problems } => {
                 Err(LibraryError::Unsound { path: PathBuf::from(name), problems })
@@ -170,7 +176,7 @@ impl Library {
 
     /// Every workflow, nearest first: also those that cannot be used, with the reason, and those that a
     /// nearer one hides.
-    pub async fn list(&self) -> Vec<Entry> {
+    pub async fn list(&self) -> Vec<WorkflowEntry> {
         let mut entries = Vec::new();
         for folder in &self.workflows {
             let contents = Contents::read(folder, WORKFLOWS).await;
@@ -181,9 +187,9 @@ impl Library {
                 };
                 let origin = folder.origin;
                 let path = Some(file.path);
-                entries.push(Entry { name, origin, path, reading, hidden: false });
+                entries.push(WorkflowEntry { name, origin, path, reading, hidden: false });
             }
-            entries.extend(contents.problem.map(|why| Entry {
+            entries.extend(contents.problem.map(|why| WorkflowEntry {
                 name: folder.name(),
                 origin: folder.origin,
                 path: Some(folder.dir.clone()),
@@ -193,7 +199,7 @@ impl Library {
         }
         for (name, source) in self.shipped {
             let (name, reading) = self.reading(source, (*name).to_owned()).await;
-            entries.push(Entry { name, origin: Origin::Shipped, path: None, reading, hidden: false });
+            entries.push(WorkflowEntry { name, origin: Origin::Shipped, path: None, reading, hidden: false });
         }
         let mut taken = BTreeSet::new();
         for entry in &mut entries {

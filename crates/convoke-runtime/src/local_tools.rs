@@ -1,4 +1,4 @@
-//! What an agent does with its own hands: commands in its shell and its file tools, both in the same place
+//! What an agent does on this machine: commands in its shell and its file tools, both in the same place
 //! and under the same policy. What is written where it stays is put between two marks, so that it can be
 //! shown and taken back.
 
@@ -31,7 +31,7 @@ const LOOKS: Duration = Duration::from_secs(2);
 const FENCED: &str =
     "(not done: this process stood still for too long, and another one has taken the agent over)";
 
-/// The hands of one agent. Calls that only read may come at the same time.
+/// The local tools of one agent. Calls that only read may come at the same time.
 pub(crate) struct LocalTools {
     config: Arc<Config>,
     session: Arc<Session>,
@@ -214,7 +214,7 @@ impl LocalTools {
             | ToolRequest::ReadResult { .. }
             | ToolRequest::RunStatus { .. }
             | ToolRequest::Team(_) => {
-                ToolResult::refused("an agent is no command; this is a fault of convoke")
+                ToolResult::refused("internal error: an agent request reached the local tools")
             }
         }
     }

@@ -2,8 +2,8 @@
 //! kept for a hand-back. Small caps buy work only if no more is kept than such requests take.
 
 use convoke_kernel::{
-    AgentSpec, Amount, Ask, HAND_BACK_TOKENS, LEAST_HAND_BACK_TOKENS, LEAST_MAX_TOKENS, Ledger, Rates, Role,
-    RoomAsk, Thinking, hand_back_hold,
+    AgentSpec, Amount, HAND_BACK_TOKENS, LEAST_HAND_BACK_TOKENS, LEAST_MAX_TOKENS, Ledger, LedgerRequest,
+    Rates, Role, RoomAsk, Thinking, hand_back_hold,
 };
 
 /// What may still be added to a history before its hand-back: the results of one turn's tools. Less under a
@@ -145,8 +145,8 @@ fn fits(ledger: &Ledger, more: Amount) -> bool {
 }
 
 /// What an agent asks of the ledger for its next request.
-pub(crate) fn ask(agent: &str, spec: &AgentSpec, ask: &RoomAsk, ledger: &Ledger) -> Ask {
-    let mut money = Ask {
+pub(crate) fn ask(agent: &str, spec: &AgentSpec, ask: &RoomAsk, ledger: &Ledger) -> LedgerRequest {
+    let mut money = LedgerRequest {
         agent: agent.to_owned(),
         order: 0,
         first: spec.role == Role::Lead,
@@ -167,13 +167,14 @@ pub(crate) fn ask(agent: &str, spec: &AgentSpec, ask: &RoomAsk, ledger: &Ledger)
 }
 
 /// The same by what the ledger knows now.
-pub(crate) fn renew(money: &mut Ask, spec: &AgentSpec, ask: &RoomAsk, ledger: &Ledger) {
+pub(crate) fn renew(money: &mut LedgerRequest, spec: &AgentSpec, ask: &RoomAsk, ledger: &Ledger) {
     let (input_tokens, rates) = prompt(spec, ledger, ask);
     // What was cut is asked for again with more room, or not at all.
     money.floor = if ask.cut_at > 0 { ask.cut_at.saturating_mul(2) } else { reply_room(spec, ledger) };
     money.hand_back_input = input_tokens.saturating_add(results_bytes(spec, ledger));
     money.hand_back_tokens = hand_back_tokens(spec, ledger);
-    (money.input_tokens, money.rates) = (input_tokens, rates);
+    money.input_tokens = input_tokens;
+    money.rates = rates;
 }
 
 /// The most tokens that a prompt can have, and the rates that bound it. What the server said of a request

@@ -7,7 +7,7 @@ use convoke_kernel::{
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::control::Control;
-use crate::governor::Hold;
+use crate::governor::GovernorHold;
 
 /// Something a watcher is told.
 #[derive(Debug, Clone)]
@@ -73,7 +73,7 @@ pub enum Notice {
     /// All requests to the model wait for a time, or for another time than before; `None`: no longer.
     Held {
         /// Why, until when, and how many.
-        hold: Option<Hold>,
+        hold: Option<GovernorHold>,
     },
     /// Another process wants the session paused or stopped.
     Controlled {

@@ -34,7 +34,8 @@ pub(crate) async fn tell(journal: Journal, session: Arc<Session>) -> Error {
                 _ = outage.wait_for(Option::is_none) => break,
                 () = sleep_until(next) => {}
             }
-            (said, told) = (Some(Instant::now()), true);
+            said = Some(Instant::now());
+            told = true;
             let reason = outage.borrow().as_ref().map(|away| away.reason.clone()).unwrap_or_default();
             session.tell(Notice::StoreAway { reason, seconds: since.elapsed().as_secs() });
         }

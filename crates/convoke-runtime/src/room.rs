@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use convoke_kernel::{AgentSpec, Answer, Ask, FailureKind, Ledger, Role, Room, RoomAnswer, RoomAsk};
+use convoke_kernel::{
+    AgentSpec, FailureKind, Ledger, LedgerAnswer, LedgerRequest, Role, Room, RoomAnswer, RoomAsk,
+};
 
 use crate::governor::{self, Permit};
 use crate::means;
@@ -49,20 +51,26 @@ pub(crate) async fn wait(
     loop {
         let spec_now = spec.clone();
         let ask_now = ask.clone();
-        let renew = move |ledger: &Ledger, money: &mut Ask| means::renew(money, &spec_now, &ask_now, ledger);
+        let renew = move |ledger: &Ledger, money: &mut LedgerRequest| {
+            means::renew(money, &spec_now, &ask_now, ledger)
+        };
         let (answer, room) = match session.ledger.ask(money.clone(), renew).await {
-            Answer::Go(room) => (RoomAnswer::Go { max_tokens: room.max_tokens }, room),
-            Answer::HandBack(room, short) => {
+            LedgerAnswer::Go(room) => (RoomAnswer::Go { max_tokens: room.max_tokens }, room),
+            LedgerAnswer::HandBack(room, short) => {
                 (RoomAnswer::HandBack { max_tokens: room.max_tokens, why: short.told_of(&spec.model) }, room)
             }
-            Answer::Refused(short) => {
+            LedgerAnswer::Refused(short) => {
                 let answer = RoomAnswer::Refused { why: short.told_of(&spec.model) };
                 return Granted { answer, room: None, permit: None };
             }
         };
         let prefix = prefix(config, spec, &ask);
         let conversation = Some(agent.to_owned());
-        let permit = match config.governor.admit(governor::Ask { first: lead, prefix, conversation }).await {
+        let permit = match config
+            .governor
+            .admit(governor::AdmissionRequest { first: lead, prefix, conversation })
+            .await
+        {
             Ok(permit) => permit,
             Err(given_up) => {
                 session.ledger.withdraw(agent);

@@ -13,7 +13,7 @@ use convoke_kernel::{
     RunId, RunSummary, SHORT_TEXT, Segment, SessionId, Status, Summary,
 };
 use convoke_sandbox::HelperPath;
-use convoke_trees::Places;
+use convoke_trees::HostPlaces;
 use tokio::task::JoinHandle;
 
 use crate::asker::{AskedCall, Asker};
@@ -75,7 +75,7 @@ pub struct Config {
     /// What the person forbids now, whatever a session was begun with: only rules that deny count.
     pub forbidden: Approvals,
     /// Where the changes of a run are kept; without it nothing can be taken back, and there are no worktrees.
-    pub trees: Option<Places>,
+    pub trees: Option<HostPlaces>,
     /// What workflow programs are run with.
     pub programs: Programs,
     /// How teams are run.
@@ -333,19 +333,19 @@ impl Runtime {
     pub async fn drive(
         &self,
         agent: &AgentId,
-        take: DriveMode,
+        mode: DriveMode,
         stop: Stop,
         watcher: Option<Watcher>,
     ) -> Result<DriveOutcome, Error> {
         // Boxed whole, because what drives an agent is large, and the caller's stack holds every future that
         // it awaits.
-        Box::pin(self.drive_here(agent, take, stop, watcher)).await
+        Box::pin(self.drive_here(agent, mode, stop, watcher)).await
     }
 
     async fn drive_here(
         &self,
         agent: &AgentId,
-        take: DriveMode,
+        mode: DriveMode,
         stop: Stop,
         watcher: Option<Watcher>,
     ) -> Result<DriveOutcome, Error> {
@@ -356,7 +356,7 @@ impl Runtime {
         ear.listen(stop, watcher);
         let session = driver.session();
         let hosted = Hosted::beside(&self.config, &session, ear.stop());
-        let ended = hosted.with(Box::pin(driver.run(take))).await;
+        let ended = hosted.with(Box::pin(driver.run(mode))).await;
         if !matches!(ended, Err(Error::Crashed)) {
             session.leave().await;
         }

@@ -8,7 +8,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use convoke_journal::{Change, Journal, StreamId, Update};
-use convoke_kernel::{Amount, Answer, Ask, Hold, Ledger, Room, RoomReserved, SessionId, answer};
+use convoke_kernel::{
+    Amount, Ledger, LedgerAnswer, LedgerHold, LedgerRequest, Room, RoomReserved, SessionId, answer,
+};
 use tokio::sync::oneshot;
 
 use crate::clock::Clock;
@@ -34,7 +36,7 @@ impl Doing {
     /// Whether an agent that holds this will ask, rest or end without anything from here. A reply is booked
     /// before its agent says what it does next: in between nothing of it is in flight, and it is not idle
     /// either. Without this, workers were refused in that moment although money was about to come free.
-    fn is_busy(self, hold: Option<&Hold>) -> bool {
+    fn is_busy(self, hold: Option<&LedgerHold>) -> bool {
         match self {
             Doing::Working => true,
             Doing::Flying => hold.is_none_or(|hold| hold.request.is_none()),
@@ -67,12 +69,12 @@ struct Inner {
 }
 
 /// Brings an ask up to what is known by now.
-type Renew = Box<dyn Fn(&Ledger, &mut Ask) + Send>;
+type Renew = Box<dyn Fn(&Ledger, &mut LedgerRequest) + Send>;
 
 struct Waiter {
-    ask: Ask,
+    ask: LedgerRequest,
     renew: Renew,
-    tell: oneshot::Sender<Answer>,
+    tell: oneshot::Sender<LedgerAnswer>,
 }
 
 impl SessionLedger {
@@ -136,7 +138,7 @@ impl SessionLedger {
             others: BTreeMap::new(),
             only: only.map(str::to_owned),
         };
-        let of_it = |(agent, _): &(&str, &Hold)| only.is_none_or(|only| only == *agent);
+        let of_it = |(agent, _): &(&str, &LedgerHold)| only.is_none_or(|only| only == *agent);
         let senders = ledger.holds().filter(of_it).filter_map(|(_, hold)| hold.sent.as_ref());
         for process in senders.map(|sent| &sent.sending.process) {
             if *process != fates.own.0 && !fates.others.contains_key(process) {
@@ -149,7 +151,7 @@ impl SessionLedger {
 
     /// Settles what an agent that this process begins to drive had in flight elsewhere.
     pub(crate) async fn take_over(&self, agent: &str) -> Result<(), Error> {
-        let in_flight = |hold: &Hold| hold.request.is_some();
+        let in_flight = |hold: &LedgerHold| hold.request.is_some();
         if !self.ledger().hold_of(agent).is_some_and(in_flight) {
             return Ok(());
         }
@@ -223,9 +225,9 @@ impl SessionLedger {
     /// may be answered, for what others were told meanwhile counts. Dropping the future takes the ask back.
     pub(crate) async fn ask(
         &self,
-        mut ask: Ask,
-        renew: impl Fn(&Ledger, &mut Ask) + Send + 'static,
-    ) -> Answer {
+        mut ask: LedgerRequest,
+        renew: impl Fn(&Ledger, &mut LedgerRequest) + Send + 'static,
+    ) -> LedgerAnswer {
         let agent = ask.agent.clone();
         let (tell, told) = oneshot::channel();
         let _asked = Asked { ledger: self, agent: agent.clone() };
@@ -303,7 +305,7 @@ impl Inner {
                 ledger.apply(&granted.clone().into(), at);
             }
             self.asks.iter_mut().for_each(|waiter| (waiter.renew)(&ledger, &mut waiter.ask));
-            let asks: Vec<Ask> = self.asks.iter().map(|waiter| waiter.ask.clone()).collect();
+            let asks: Vec<LedgerRequest> = self.asks.iter().map(|waiter| waiter.ask.clone()).collect();
             let busy = self.doing.iter().any(|(agent, doing)| doing.is_busy(ledger.hold_of(agent)));
             let mut answers = answer(&ledger, &asks, busy, at);
             if answers.is_empty() {
@@ -314,8 +316,8 @@ impl Inner {
             for (index, answer) in answers {
                 let Waiter { ask, tell, .. } = self.asks.remove(index);
                 let room = match answer {
-                    Answer::Go(room) | Answer::HandBack(room, _) => Some(room),
-                    Answer::Refused(_) => None,
+                    LedgerAnswer::Go(room) | LedgerAnswer::HandBack(room, _) => Some(room),
+                    LedgerAnswer::Refused(_) => None,
                 };
                 let doing = if room.is_some() { Doing::Flying } else { Doing::Working };
                 if tell.send(answer).is_err() {
@@ -323,7 +325,7 @@ impl Inner {
                 }
                 self.doing.insert(ask.agent.clone(), doing);
                 if let Some(Room { request, hand_back, .. }) = room {
-                    let Ask { agent, call, attempt, .. } = ask;
+                    let LedgerRequest { agent, call, attempt, .. } = ask;
                     let event = RoomReserved {
                         agent: agent.clone(),
                         call,
@@ -345,8 +347,8 @@ mod tests {
 
     #[test]
     fn an_agent_between_a_booked_reply_and_its_next_step_is_busy_and_one_in_flight_is_not() {
-        let booked = Hold::default();
-        let in_flight = Hold { request: Some(Amount::default()), ..Hold::default() };
+        let booked = LedgerHold::default();
+        let in_flight = LedgerHold { request: Some(Amount::default()), ..LedgerHold::default() };
         let busy = |doing: Doing| [None, Some(&booked), Some(&in_flight)].map(|hold| doing.is_busy(hold));
         assert_eq!(busy(Doing::Flying), [true, true, false]);
         assert_eq!(busy(Doing::Working), [true; 3]);

@@ -118,7 +118,7 @@ impl<E: StreamEvent> Commit<E> {
 
 /// Whether an outcome is kept in a file while the store is away.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Keep {
+pub(crate) enum SpoolRule {
     /// It is paid for, and a kill meanwhile must not lose it.
     Outcome,
     /// It can be decided again, or is in a file already.
@@ -179,7 +179,7 @@ impl<E: StreamEvent> StreamWriter<E> {
     pub(crate) async fn commit(
         &mut self,
         commit: &mut Commit<E>,
-        keep: Keep,
+        keep: SpoolRule,
         fold: impl FnOnce(&[E], u64) -> Result<(), Error>,
     ) -> Result<(), Error> {
         self.crash(Moment::BeforeCommit, &commit.events)?;
@@ -199,7 +199,7 @@ impl<E: StreamEvent> StreamWriter<E> {
     /// Appends. If the store is away, what came back is kept in a file as well until it is recorded, so that
     /// a kill meanwhile loses nothing that is paid for; and a person who cuts the run off need not wait for
     /// the store.
-    async fn append(&self, commit: &Commit<E>, keep: Keep) -> Result<Appended, convoke_journal::Error> {
+    async fn append(&self, commit: &Commit<E>, keep: SpoolRule) -> Result<Appended, convoke_journal::Error> {
         let journal = &self.config.journal;
         let mut outage = journal.outage();
         let mut append = std::pin::pin!(journal.append_shared(&self.lease, self.seq, &commit.batch));
@@ -227,8 +227,8 @@ impl<E: StreamEvent> StreamWriter<E> {
         done
     }
 
-    fn keep(&self, commit: &Commit<E>, keep: Keep) -> Option<PathBuf> {
-        if keep == Keep::Nothing {
+    fn keep(&self, commit: &Commit<E>, keep: SpoolRule) -> Option<PathBuf> {
+        if keep == SpoolRule::Nothing {
             return None;
         }
         let events = E::of_agent(&commit.events);

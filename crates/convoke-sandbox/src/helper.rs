@@ -24,7 +24,7 @@ pub use self::worker::Compute;
 use crate::confine::{self, Inner};
 use crate::policy::{LayerSet, Network};
 use crate::sys::{self, Pid};
-use crate::wire::{self, Confine, Decoder, FromHelper, Hold, HoldChoice, ShellSetup, ToHelper};
+use crate::wire::{self, Confine, Decoder, FromHelper, HoldChoice, ProcessHold, ShellSetup, ToHelper};
 use crate::worker::WORKER;
 
 /// The first argument by which an executable recognises that it was started as a helper.
@@ -113,7 +113,7 @@ fn serve_inside() -> i32 {
     };
     let hold = if inner.form.own_proc {
         let _ = sys::refuse_tracing();
-        Ok(Hold::PidNamespace)
+        Ok(ProcessHold::PidNamespace)
     } else {
         hold::adopt("no /proc of its own can be mounted here".to_owned())
     };
@@ -129,7 +129,7 @@ enum Begun {
     Confined(Box<Inner>),
 }
 
-fn serve_as_init(mut control: UnixStream, output: OwnedFd, hold: Hold, begun: Begun) -> i32 {
+fn serve_as_init(mut control: UnixStream, output: OwnedFd, hold: ProcessHold, begun: Begun) -> i32 {
     let served = say(&mut control, &FromHelper::Hello { hold: hold.clone() }).and_then(|()| {
         let (shell, limits) = match begun {
             Begun::Free(shell) => (shell, None),

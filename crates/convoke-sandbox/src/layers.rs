@@ -78,7 +78,7 @@ impl Layers {
 
 /// How a policy is held on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Held {
+pub struct Enforcement {
     /// The means; `None` if nothing is confined.
     pub set: Option<LayerSet>,
     /// The layers in use, by name.
@@ -104,11 +104,11 @@ pub fn hold(
     access: Access,
     network: &Network,
     at_most: Option<LayerSet>,
-) -> Result<Held, CannotHold> {
+) -> Result<Enforcement, CannotHold> {
     if access == Access::Off {
         let weaker =
-            vec!["everything: commands run with all rights of whoever started this program".to_owned()];
-        return Ok(Held { set: None, layers: Vec::new(), weaker });
+            vec!["everything: commands run with all rights of the user who started this program".to_owned()];
+        return Ok(Enforcement { set: None, layers: Vec::new(), weaker });
     }
     if !cfg!(target_os = "linux") {
         return Err(cannot("this system is not Linux", "run in a Linux container, or say --sandbox off"));
@@ -150,7 +150,7 @@ pub fn hold(
         used.push("cgroup".to_owned());
     }
     let weaker = weaker(layers, access, network, set).into_iter().map(str::to_owned).collect();
-    Ok(Held { set: Some(set), layers: used, weaker })
+    Ok(Enforcement { set: Some(set), layers: used, weaker })
 }
 
 fn weaker(layers: &Layers, access: Access, network: &Network, set: LayerSet) -> Vec<&'static str> {

@@ -48,7 +48,7 @@ pub use copy::{Copied, CopyCap, CopyError, make as make_copy};
 pub use denial::likely as likely_denial;
 pub use error::Error;
 pub use helper::{Compute, HELPER_ARGUMENT, forbid_inspection, helper_entry};
-pub use layers::{CannotHold, Held, Layer, Layers, hold};
+pub use layers::{CannotHold, Enforcement, Layer, Layers, hold};
 pub use output::{Captured, OutputSpec};
 pub use policy::{Access, LayerSet, Limits, Network, OwnGit, Policy};
 pub use probe::{probe, probe_bash};
@@ -59,5 +59,5 @@ pub use shell::{Ending, Finished, HelperPath, Opening, RunCommand, Shell, ShellC
 pub use state::ShellState;
 pub use survey::{Bounds, Met, open_beneath, survey};
 pub use trusted::trusted_program;
-pub use wire::{Hold, HoldChoice};
+pub use wire::{HoldChoice, ProcessHold};
 pub use worker::{Worker, WorkerEnd, WorkerLimits};

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use crate::error::Error;
 use crate::shell::HelperPath;
 use crate::sys;
-use crate::wire::{self, Confine, Decoder, Form, FromHelper, Hold, HoldChoice, ShellSetup, ToHelper};
+use crate::wire::{self, Confine, Decoder, Form, FromHelper, HoldChoice, ProcessHold, ShellSetup, ToHelper};
 
 /// How long the helper may take to start, to end, or to end a command, before it is given up.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
@@ -69,7 +69,7 @@ impl Link {
         hold: HoldChoice,
         shell: Option<ShellSetup>,
         confine: Option<Confine>,
-    ) -> Result<(Hold, Option<Confined>), Error> {
+    ) -> Result<(ProcessHold, Option<Confined>), Error> {
         let confined = confine.is_some();
         self.say(&ToHelper::Begin { hold, shell, confine: confine.map(Box::new) }).await?;
         let hold = match self.hear().await? {

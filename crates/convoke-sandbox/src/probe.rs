@@ -18,7 +18,7 @@ use crate::policy::{Access, LayerSet, Limits, Network, Policy};
 use crate::program::program_version;
 use crate::shell::HelperPath;
 use crate::sys;
-use crate::wire::{Confine, FromHelper, Hold, HoldChoice, ShellSetup, ToHelper};
+use crate::wire::{Confine, FromHelper, HoldChoice, ProcessHold, ShellSetup, ToHelper};
 
 /// Tries every layer once, without leaving anything behind. `path` is where bubblewrap is looked for besides
 /// the usual places, but never in the workspace, which commands can write.
@@ -72,8 +72,8 @@ pub async fn probe(helper: &HelperPath, path: Option<&OsStr>, workspace: &Path) 
             layers.landlock_abi = abi;
             layers.seccomp = Layer::works("filters hold");
             layers.hold = match hold {
-                Hold::PidNamespace => Layer::works("pid namespace"),
-                Hold::Subreaper { why } => Layer::missing(why),
+                ProcessHold::PidNamespace => Layer::works("pid namespace"),
+                ProcessHold::Subreaper { why } => Layer::missing(why),
             };
         }
         (Err(error), Ok(abi)) => {
@@ -127,7 +127,7 @@ async fn attempt(
     workspace: &Path,
     place: &ProbeDir,
     set: LayerSet,
-) -> Result<(Hold, Confined, Option<String>), Error> {
+) -> Result<(ProcessHold, Confined, Option<String>), Error> {
     let private = place.0.join(if set == LayerSet::Namespaces { "n" } else { "l" });
     std::fs::DirBuilder::new()
         .mode(0o700)

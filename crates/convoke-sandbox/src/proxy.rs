@@ -57,7 +57,7 @@ pub async fn serve(listener: TcpListener, allowed: Vec<String>, refused: impl Fn
 async fn serve_within(listener: TcpListener, allowed: Vec<String>, refused: impl Fn(&str), timing: Timing) {
     let allowed = Arc::new(AllowList::new(&allowed));
     let room = Arc::new(Semaphore::new(CONNECTIONS));
-    let (tell, mut told) = mpsc::channel::<Told>(64);
+    let (tell, mut told) = mpsc::channel::<RefusedHost>(64);
     // Dropping the set ends every connection.
     let mut connections = JoinSet::new();
     loop {
@@ -98,13 +98,13 @@ async fn accept(
 }
 
 /// A host that was refused, and where to say that it has been noted.
-type Told = (String, oneshot::Sender<()>);
+type RefusedHost = (String, oneshot::Sender<()>);
 
 /// One client.
 struct Connection {
     client: TcpStream,
     allowed: Arc<AllowList>,
-    tell: mpsc::Sender<Told>,
+    tell: mpsc::Sender<RefusedHost>,
     timing: Timing,
 }
 

@@ -23,7 +23,7 @@ use crate::output::{Captured, OutputSpec, Sink};
 use crate::policy::{Access, LayerSet, Policy};
 use crate::state::{ShellState, with_defaults};
 use crate::sys;
-use crate::wire::{self, FromHelper, Hold, HoldChoice, ShellSetup, ToHelper};
+use crate::wire::{self, FromHelper, HoldChoice, ProcessHold, ShellSetup, ToHelper};
 
 /// Room for a background job's output between two commands, so that it is not held up at once.
 const PIPE_BYTES: i32 = 1024 * 1024;
@@ -139,7 +139,7 @@ pub struct Shell {
     given: BTreeMap<String, String>,
     state: ShellState,
     opening: Opening,
-    hold: Hold,
+    hold: ProcessHold,
     cage: Option<Cage>,
     guard: Guard,
     last_id: u64,
@@ -265,7 +265,7 @@ impl Shell {
     }
 
     /// How surely everything dies with the helper.
-    pub fn hold(&self) -> &Hold {
+    pub fn hold(&self) -> &ProcessHold {
         &self.hold
     }
 
@@ -438,7 +438,7 @@ impl Shell {
 }
 
 /// Which hold this machine allows, for the doctor.
-pub async fn probe_hold(helper: &HelperPath) -> Result<Hold, Error> {
+pub async fn probe_hold(helper: &HelperPath) -> Result<ProcessHold, Error> {
     let mut link = Link::open(helper, &BTreeMap::new(), Stdio::null())?;
     let (hold, _) = patient(PATIENCE, link.begin(HoldChoice::Best, None, None)).await?;
     link.close().await?;

@@ -12,7 +12,7 @@ use crate::policy::{LayerSet, Policy};
 /// How surely everything below the helper dies when it does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Hold {
+pub enum ProcessHold {
     /// The helper is the init of a pid namespace: the kernel kills all of it, even when the helper is killed.
     PidNamespace,
     /// The helper adopts orphans and walks the process tree. Background processes survive if the helper
@@ -94,7 +94,7 @@ pub(crate) struct ShellSetup {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum FromHelper {
     /// The first frame.
-    Hello { hold: Hold },
+    Hello { hold: ProcessHold },
     /// Comes with the tree's handle, and with the proxy's listener if there is one; the door is shut after
     /// it.
     Confined { tree: String, proxy: Option<u16>, form: Form },

@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use convoke_script::{Answer, GuestMessage, HostMessage, Interpreter, Limits, Start, State};
+use convoke_script::{CallOutcome, GuestMessage, HostMessage, Interpreter, Limits, Start, State};
 use serde_json::Value;
 
 const META: &str = "export const meta = {name: 'bench', description: 'a bench'}\n";
@@ -50,7 +50,7 @@ fn main() {
             let (mut interpreter, mut told) = start(body);
             memory = interpreter.heap_used().saturating_sub(idle);
             for call in 1..=AGENTS {
-                let answer = Answer::Value { value: Value::from("done") };
+                let answer = CallOutcome::Value { value: Value::from("done") };
                 told = interpreter.hear(HostMessage::Answer { call, answer, spent: 0 });
             }
             assert!(

@@ -14,7 +14,8 @@ use crate::instrument::Instrumented;
 use crate::outbox::{Awaited, CHILD_STEM, MAIN, Outbox, Stop};
 use crate::places::Places;
 use crate::protocol::{
-    Answer, Fault, FaultKind, GuestMessage, HostMessage, Limits, Said, SourcePosition, Start, State, Step,
+    CallOutcome, Fault, FaultKind, GuestMessage, HostMessage, Limits, ProgramRemark, ProgramStep,
+    SourcePosition, Start, State,
 };
 
 /// Runs one program.
@@ -105,7 +106,7 @@ impl Interpreter {
             Ok(engine) => engine,
             Err(message) => {
                 let state = unstarted(&message, &start.limits);
-                return GuestMessage::Stepped(Box::new(Step { state, ..Step::default() }));
+                return GuestMessage::Stepped(Box::new(ProgramStep { state, ..ProgramStep::default() }));
             }
         };
         let source = check::unmarked(&start.source).to_owned();
@@ -119,7 +120,7 @@ impl Interpreter {
 }
 
 impl Running {
-    fn answer(&mut self, call: u32, answer: &Answer, spent: u64) -> GuestMessage {
+    fn answer(&mut self, call: u32, answer: &CallOutcome, spent: u64) -> GuestMessage {
         let awaited = self.outbox.borrow().awaited(call);
         let Some(awaited) = awaited else {
             // A timer that was cleared while its answer was on the way.
@@ -130,16 +131,16 @@ impl Running {
                 confused(&format!("call {call} waits for no answer"))
             };
         };
-        if awaited == Awaited::Value && matches!(answer, Answer::Program { .. }) {
+        if awaited == Awaited::Value && matches!(answer, CallOutcome::Program { .. }) {
             return confused(&format!("call {call} is not a workflow, and a program is no answer to it"));
         }
         self.outbox.borrow_mut().answered(call);
         self.step(|running| {
             running.engine.spend(spent)?;
             match answer {
-                Answer::Value { value } => running.engine.settle(call, Ok(&value.to_string())),
-                Answer::Throw { message } => running.engine.settle(call, Err(message)),
-                Answer::Program { name, source } => running.child(call, name, source),
+                CallOutcome::Value { value } => running.engine.settle(call, Ok(&value.to_string())),
+                CallOutcome::Throw { message } => running.engine.settle(call, Err(message)),
+                CallOutcome::Program { name, source } => running.child(call, name, source),
             }
         })
     }
@@ -168,7 +169,10 @@ impl Running {
     /// One step: what is given, then everything that follows from it. Nothing is run after the end.
     fn step(&mut self, first: impl FnOnce(&mut Self) -> Result<(), String>) -> GuestMessage {
         if let Some(state) = &self.ended {
-            return GuestMessage::Stepped(Box::new(Step { state: state.clone(), ..Step::default() }));
+            return GuestMessage::Stepped(Box::new(ProgramStep {
+                state: state.clone(),
+                ..ProgramStep::default()
+            }));
         }
         self.engine.begin();
         self.outbox.borrow_mut().begin();
@@ -181,7 +185,7 @@ impl Running {
             self.close(&state);
         }
         let mut outbox = self.outbox.borrow_mut();
-        let step = Step {
+        let step = ProgramStep {
             calls: std::mem::take(&mut outbox.calls),
             cleared: std::mem::take(&mut outbox.cleared),
             said: std::mem::take(&mut outbox.said),
@@ -209,7 +213,7 @@ impl Running {
             Ok(None) if !self.outbox.borrow().is_idle() => return State::Waiting,
             Ok(None) if self.engine.is_full() => return self.limit(FaultKind::Heap),
             Ok(None) => {
-                let message = "the program waits for something that nobody will answer: a promise in it is \
+                let message = "the program waits for something that is never answered: a promise in it is \
                     never settled";
                 return fault(FaultKind::Deadlock, message.to_owned(), None);
             }
@@ -297,8 +301,10 @@ impl Running {
         let unhandled = self.engine.unhandled();
         let mut outbox = self.outbox.borrow_mut();
         for reason in unhandled {
-            let text = format!("a promise was rejected and nobody looked at it: {reason}");
-            outbox.said.push(Said::Log { text: crate::crossing::line(&text, self.limits.log_chars) });
+            let text = format!("a promise was rejected and its error not handled: {reason}");
+            outbox
+                .said
+                .push(ProgramRemark::Log { text: crate::crossing::line(&text, self.limits.log_chars) });
         }
     }
 }

@@ -22,6 +22,6 @@ mod web;
 
 pub use interpreter::Interpreter;
 pub use protocol::{
-    AgentWant, Answer, Call, Fault, FaultKind, GuestMessage, HostMessage, Limits, Meta, Phase, Problem, Said,
-    SourcePosition, Start, State, Step, Want,
+    AgentWant, Call, CallOutcome, Fault, FaultKind, GuestMessage, HostMessage, Limits, Meta, Phase, Problem,
+    ProgramRemark, ProgramStep, SourcePosition, Start, State, Want,
 };

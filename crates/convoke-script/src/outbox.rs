@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::compile;
 use crate::crossing::{self, MAX_DEPTH};
-use crate::protocol::{Call, FaultKind, Limits, Said, Want};
+use crate::protocol::{Call, FaultKind, Limits, ProgramRemark, Want};
 
 /// The module that holds the program itself.
 pub(crate) const MAIN: &str = "workflow.js";
@@ -47,7 +47,7 @@ pub(crate) struct Outbox {
     pub(crate) stop: Stop,
     pub(crate) calls: Vec<Call>,
     pub(crate) cleared: Vec<u32>,
-    pub(crate) said: Vec<Said>,
+    pub(crate) said: Vec<ProgramRemark>,
     pending: BTreeMap<u32, Awaited>,
     forgotten: BTreeSet<u32>,
     made: u32,
@@ -164,7 +164,7 @@ impl Outbox {
     pub(crate) fn log(&mut self, text: &str) -> Result<(), String> {
         self.room()?;
         let text = crossing::line(text, self.limits.log_chars);
-        self.said.push(Said::Log { text });
+        self.said.push(ProgramRemark::Log { text });
         Ok(())
     }
 
@@ -172,7 +172,7 @@ impl Outbox {
     pub(crate) fn phase(&mut self, title: &str, within: Option<String>) -> Result<(), String> {
         self.room()?;
         let title = crossing::line(title, self.limits.log_chars);
-        self.said.push(Said::Phase { title, within });
+        self.said.push(ProgramRemark::Phase { title, within });
         Ok(())
     }
 

@@ -23,7 +23,7 @@ pub enum HostMessage {
         /// The call.
         call: u32,
         /// What it came to.
-        answer: Answer,
+        answer: CallOutcome,
         /// Tokens spent so far, in and out, as `budget.spent()` is to say from now on.
         spent: u64,
     },
@@ -112,7 +112,7 @@ impl Default for Limits {
 /// What one call came to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
-pub enum Answer {
+pub enum CallOutcome {
     /// The call resolves to this value; `null` for an agent that died or was skipped.
     Value {
         /// The value.
@@ -153,7 +153,7 @@ pub enum GuestMessage {
         problems: Vec<Problem>,
     },
     /// The program ran to its next wait, or to its end.
-    Stepped(Box<Step>),
+    Stepped(Box<ProgramStep>),
     /// The question made no sense: an answer to no call, a second start. A fault of the host.
     Confused {
         /// Why.
@@ -164,13 +164,13 @@ pub enum GuestMessage {
 /// One step of a program.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Step {
+pub struct ProgramStep {
     /// Calls that were made, in the order they were made, numbered from 1 over the whole life of the program.
     pub calls: Vec<Call>,
     /// Timers that were cleared and want no answer any more.
     pub cleared: Vec<u32>,
     /// What was said, in order.
-    pub said: Vec<Said>,
+    pub said: Vec<ProgramRemark>,
     /// How it stands now.
     pub state: State,
 }
@@ -178,7 +178,7 @@ pub struct Step {
 /// What a program says in passing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "said", rename_all = "snake_case")]
-pub enum Said {
+pub enum ProgramRemark {
     /// `phase(title)`.
     Phase {
         /// The title.

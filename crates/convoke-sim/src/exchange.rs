@@ -18,7 +18,7 @@ use crate::fault::FaultKind;
 use crate::hash;
 use crate::history::{Remembered, Sent};
 use crate::message::Message;
-use crate::received::{self, Keep, Received, Verdict};
+use crate::received::{self, Received, Retention, Verdict};
 use crate::responses;
 use crate::rules::{self, Incoming, Rule};
 use crate::server::Shared;
@@ -83,8 +83,8 @@ async fn messages(request: Request, shared: &Arc<Shared>, request_id: &str) -> O
     let streamed = arrived.body["stream"] == true;
     let model = arrived.model(shared).id;
     let prefix_tokens = match shared.config.keep {
-        Keep::Everything => prompt.blocks.iter().map(|block| block.tokens).collect(),
-        Keep::Summaries => Arc::default(),
+        Retention::Everything => prompt.blocks.iter().map(|block| block.tokens).collect(),
+        Retention::Summaries => Arc::default(),
     };
     let received = arrived.received(Verdict::Accepted, shared);
     let failure = fault.as_ref().and_then(|fault| responses::fault(fault, request_id));
@@ -172,8 +172,8 @@ impl<'a> Arrived<'a> {
 
     fn received(self, verdict: Verdict, shared: &Shared) -> Received {
         let (body, raw) = match shared.config.keep {
-            Keep::Everything => (self.body, self.raw),
-            Keep::Summaries => (Arc::default(), Bytes::new()),
+            Retention::Everything => (self.body, self.raw),
+            Retention::Summaries => (Arc::default(), Bytes::new()),
         };
         Received {
             index: 0,

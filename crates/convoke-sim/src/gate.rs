@@ -8,11 +8,11 @@ use crate::conversation::ConversationNames;
 
 /// A held reply. It catches the first request that fits; dropping it lets the reply go.
 #[derive(Debug)]
-pub struct Hold {
+pub struct ReplyHold {
     state: Arc<HoldState>,
 }
 
-impl Hold {
+impl ReplyHold {
     pub(crate) fn new(state: Arc<HoldState>) -> Self {
         Self { state }
     }
@@ -28,7 +28,7 @@ impl Hold {
     }
 }
 
-impl Drop for Hold {
+impl Drop for ReplyHold {
     fn drop(&mut self) {
         self.release();
     }

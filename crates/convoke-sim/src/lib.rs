@@ -46,9 +46,9 @@ pub use accounts::{Bill, Limit, Line, ManualClock, RateLimits, SimClock, Time, U
 pub use brain::{Brain, Scripted, tool_use_id};
 pub use conversation::Context;
 pub use fault::{Fault, FaultKind};
-pub use gate::Hold;
+pub use gate::ReplyHold;
 pub use hash::hex as content_id;
-pub use received::{Keep, Received, Verdict};
+pub use received::{Received, Retention, Verdict};
 pub use rules::{EndpointKind, Rule};
 pub use script::{
     Reply, Script, ScriptError, calls, calls_many, calls_raw, cut_at_max_tokens, empty, raw, refuses, says,

@@ -19,9 +19,9 @@ pub struct Received {
     /// The headers that belong to the API, names in lower case. The value of a key or token is replaced by
     /// `(set)`.
     pub headers: BTreeMap<String, String>,
-    /// The body as JSON; `null` if it was none, or if [`Keep::Summaries`] was asked for.
+    /// The body as JSON; `null` if it was none, or if [`Retention::Summaries`] was asked for.
     pub body: Arc<Value>,
-    /// The body as it came; empty if [`Keep::Summaries`] was asked for.
+    /// The body as it came; empty if [`Retention::Summaries`] was asked for.
     pub raw: Bytes,
     /// Whether the request was legal.
     pub verdict: Verdict,
@@ -48,7 +48,7 @@ pub struct Received {
     /// generated so far, which is what `message_delta` reports in the end.
     pub usage: Option<Usage>,
     /// The tokens of its prompt up to and with each block, in the order of the prompt cache: tools, system,
-    /// messages. Empty if the request was refused or if [`Keep::Summaries`] was asked for.
+    /// messages. Empty if the request was refused or if [`Retention::Summaries`] was asked for.
     pub prefix_tokens: Arc<[u64]>,
     /// Whether the reply was sent to its end.
     pub replied: bool,
@@ -79,7 +79,7 @@ impl Verdict {
 
 /// How much of each request is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Keep {
+pub enum Retention {
     /// Everything, for assertions.
     #[default]
     Everything,

@@ -20,9 +20,9 @@ use crate::brain::Brain;
 use crate::conversation::ConversationNames;
 use crate::exchange;
 use crate::fault::{Fault, FaultKind, FaultQueue};
-use crate::gate::{Hold, HoldState};
+use crate::gate::{HoldState, ReplyHold};
 use crate::history::Histories;
-use crate::received::{Keep, Received};
+use crate::received::{Received, Retention};
 use crate::rules::EndpointKind;
 use crate::script::Script;
 
@@ -42,7 +42,7 @@ pub struct SimConfig {
     /// The largest body that is not refused, in bytes.
     pub max_body: usize,
     /// How much of each request is kept.
-    pub keep: Keep,
+    pub keep: Retention,
     /// The faults it begins with.
     pub faults: Vec<Fault>,
     /// The clock that cache entries and rate limits go by.
@@ -60,7 +60,7 @@ impl SimConfig {
             models: Models::builtin(),
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             max_body: MAX_BODY,
-            keep: Keep::default(),
+            keep: Retention::default(),
             faults: Vec::new(),
             clock: SimClock::default(),
             limits: None,
@@ -144,10 +144,10 @@ impl Simulator {
 
     /// Holds the next reply of this conversation at this position, once it has sent `after` events (at most
     /// all but the last).
-    pub fn hold(&self, conversation: &str, position: usize, after: usize) -> Hold {
+    pub fn hold(&self, conversation: &str, position: usize, after: usize) -> ReplyHold {
         let state = HoldState::new(conversation, position, after);
         self.shared.lock(&self.shared.holds).push(Arc::clone(&state));
-        Hold::new(state)
+        ReplyHold::new(state)
     }
 
     /// Ends the server and cuts its connections.

@@ -368,11 +368,15 @@ impl App {
 
     /// Forgets the session that was shown, its lead included: another one follows.
     fn begin_afresh(&mut self) {
-        (self.fleet, self.transcript, self.view) =
-            (Fleet::new(), Transcript::default(), FleetView::default());
-        (self.facts.session, self.facts.lead) = (None, None);
-        (self.stopping, self.stopped) = (Stopping::No, false);
-        (self.answer, self.remark) = (Field::default(), None);
+        self.fleet = Fleet::new();
+        self.transcript = Transcript::default();
+        self.view = FleetView::default();
+        self.facts.session = None;
+        self.facts.lead = None;
+        self.stopping = Stopping::No;
+        self.stopped = false;
+        self.answer = Field::default();
+        self.remark = None;
         self.questions.clear();
         self.sent.clear();
         self.queued.clear();

@@ -23,4 +23,4 @@ pub use screen::{Drawn, Ends, Opens, Screen, ScreenOptions, run};
 pub use screen_update::{About, Asking, Candidate, Facts, ScreenUpdate};
 pub use stage::{GUARD_ARGUMENT, guard_entry};
 pub use text::{Theme, Tone, broken, hanging, last_rows, marked, rendered, text_columns, wrapped};
-pub use user_action::{Answer, UserAction};
+pub use user_action::{QuestionAnswer, UserAction};

@@ -79,7 +79,8 @@ fn fitted(parts: Vec<Part>, width: usize) -> Vec<Part> {
         if longer > width {
             break;
         }
-        (used, last) = (longer, Some(part.rank));
+        used = longer;
+        last = Some(part.rank);
     }
     parts.into_iter().filter(|part| last.is_some_and(|last| part.rank <= last)).collect()
 }

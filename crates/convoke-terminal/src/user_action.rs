@@ -23,7 +23,7 @@ pub enum UserAction {
         /// Which question.
         question: u64,
         /// The answer.
-        answer: Answer,
+        answer: QuestionAnswer,
     },
     /// Send the whole history of an agent, to be looked at; it is told as
     /// [`ScreenUpdate::History`](crate::ScreenUpdate::History).
@@ -64,7 +64,7 @@ pub enum UserAction {
 
 /// What a person says to a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum QuestionAnswer {
     /// Yes, this once.
     Yes,
     /// No.

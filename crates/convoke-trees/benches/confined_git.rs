@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use convoke_sandbox::{Git, Sight, Unseen};
-use convoke_trees::{Keeper, Places};
+use convoke_trees::{HostPlaces, Keeper};
 
 const ROUNDS: usize = 40;
 const FILES: usize = 2_000;
@@ -25,8 +25,11 @@ async fn compare() {
     let mut keepers = Vec::new();
     for (name, sight) in &sights {
         let dir = repository(&root.join(name));
-        let places =
-            Places { path: path.clone(), state: root.join(format!("{name}-state")), sight: sight.clone() };
+        let places = HostPlaces {
+            path: path.clone(),
+            state: root.join(format!("{name}-state")),
+            sight: sight.clone(),
+        };
         let keeper = Keeper::open(&places, &dir, "s_1").await.unwrap();
         keeper.before().await.unwrap();
         keepers.push((dir, keeper, Git::new(places.git(&root.join(name)).unwrap(), sight.clone())));

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 
 use crate::error::Error;
-use crate::places::{Places, checked_name};
+use crate::places::{HostPlaces, checked_name};
 use crate::record::{Mark, Record, digest};
 use crate::size::{LIMIT, Limit, beyond};
 use crate::steps::{ChangedFile, LOG_FORMAT, NetChange, StepCause, how, net, parse_log};
@@ -73,7 +73,7 @@ pub(crate) struct Chain {
 
 impl Keeper {
     /// Finds out where the trees of this run are kept, or would be. Writes nothing.
-    pub async fn open(places: &Places, dir: &Path, run: &str) -> Result<Self, Error> {
+    pub async fn open(places: &HostPlaces, dir: &Path, run: &str) -> Result<Self, Error> {
         checked_name(run)?;
         let real =
             dir.canonicalize().map_err(|source| Error::NoDirectory { path: dir.to_owned(), source })?;
@@ -446,7 +446,7 @@ impl Keeper {
 
 /// Forgets what was kept for a run: its refs and its record. The files stay as they are. Their objects go
 /// when git cleans up.
-pub async fn forget(places: &Places, dir: &Path, run: &str) -> Result<(), Error> {
+pub async fn forget(places: &HostPlaces, dir: &Path, run: &str) -> Result<(), Error> {
     let keeper = Keeper::open(places, dir, run).await?;
     if keeper.is_open()? {
         return Err(Error::Busy { run: run.to_owned() });

@@ -31,10 +31,10 @@ pub use diff::DiffForm;
 pub use error::Error;
 pub use keeper::{Closed, Keeper, Kept, forget};
 pub use later::{Later, LaterKind, RunsLater};
-pub use places::Places;
+pub use places::HostPlaces;
 pub use steps::{ChangeKind, ChangedFile};
 pub use tree::LeftOut;
-pub use turn::{Actor, Answer, Fence, Holder};
+pub use turn::{Actor, Fence, FenceAnswer, Holder};
 pub use undo::Undone;
 pub use worktree::{
     Applied, Base, Conflict, Dropped, Finished, Worktree, WorktreeEntry, WorktreeError, WorktreeState,

@@ -9,7 +9,7 @@ use crate::error::Error;
 
 /// What this crate is told about the machine it runs on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Places {
+pub struct HostPlaces {
     /// The `PATH` on which `git` is looked for, outside of what agents write. Git itself is not given it.
     pub path: String,
     /// Convoke's state directory; everything of ours that is not in a repository lies below it.
@@ -18,7 +18,7 @@ pub struct Places {
     pub sight: Sight,
 }
 
-impl Places {
+impl HostPlaces {
     /// The git that is used for a directory in which agents work, if there is one.
     pub fn git(&self, dir: &Path) -> Option<PathBuf> {
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 
 use crate::error::Error;
 use crate::modes::{self, Modes};
-use crate::places::{Places, checked_name};
+use crate::places::{HostPlaces, checked_name};
 use crate::steps::StepCause;
 use crate::store::{Location, replace_file};
 use crate::tree::{LeftOut, remove_if_there};
@@ -37,7 +37,7 @@ pub(crate) enum Mark {
 }
 
 impl Record {
-    pub(crate) fn new(places: &Places, run: &str, dir: &Path) -> Result<Self, Error> {
+    pub(crate) fn new(places: &HostPlaces, run: &str, dir: &Path) -> Result<Self, Error> {
         let run = checked_name(run)?;
         Ok(Self { dir: places.state.join("trees/runs").join(run).join(digest(dir.as_os_str().as_bytes())) })
     }

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::git::{Call, Git, failed};
 use crate::links::{LONGEST, refuse_links, refuse_links_of_ref, refuse_pipes, refuse_pipes_of_rules};
-use crate::places::Places;
+use crate::places::HostPlaces;
 use crate::record::digest;
 use find::{can_be_written, common_of, discover, is_ignored, real_directory};
 
@@ -78,7 +78,7 @@ pub(crate) struct Store {
 
 impl Store {
     /// Finds out where the trees of `dir` are to be kept. Writes nothing.
-    pub(crate) async fn find(places: &Places, dir: &Path) -> Result<Self, Error> {
+    pub(crate) async fn find(places: &HostPlaces, dir: &Path) -> Result<Self, Error> {
         let dir = real_directory(dir)?;
         if places.state.canonicalize().unwrap_or_else(|_| places.state.clone()).starts_with(&dir) {
             return Err(Error::StateInside { state: places.state.clone(), dir });
@@ -130,7 +130,7 @@ impl Store {
     }
 
     /// The store at a location that was found before.
-    pub(crate) fn at(places: &Places, location: Location) -> Self {
+    pub(crate) fn at(places: &HostPlaces, location: Location) -> Self {
         let common = location.common.as_deref().unwrap_or_default();
         let apart: &[u8] = if location.apart { b"\0apart" } else { b"" };
         let name = digest(&[&[location.top.as_bytes(), common.as_bytes()].join(&0), apart].concat());
@@ -146,7 +146,7 @@ impl Store {
     }
 
     /// The same store, in the repository itself and not apart from it.
-    pub(crate) fn in_repository(&self, places: &Places) -> Self {
+    pub(crate) fn in_repository(&self, places: &HostPlaces) -> Self {
         Self::at(places, Location { apart: false, ..self.location.clone() })
     }
 
@@ -419,7 +419,7 @@ pub(crate) fn unused(path: &Path) -> PathBuf {
 }
 
 /// Where agents may have written, so that no program there is ever run by us.
-fn untrusted(places: &Places, location: &Location) -> Vec<PathBuf> {
+fn untrusted(places: &HostPlaces, location: &Location) -> Vec<PathBuf> {
     let state = places.state.canonicalize().unwrap_or_else(|_| places.state.clone());
     let mut all =
         vec![places.state.clone(), state, PathBuf::from(&location.dir), PathBuf::from(&location.top)];

@@ -52,14 +52,14 @@ pub struct Holder {
 }
 
 /// The answer of a fence.
-pub type Answer = Pin<Box<dyn Future<Output = bool> + Send>>;
+pub type FenceAnswer = Pin<Box<dyn Future<Output = bool> + Send>>;
 
 /// Knows which processes may go on. The crate itself decides nothing about that.
 pub trait Fence: std::fmt::Debug + Send + Sync {
     /// Whether the holder with this token may write no more, for good: it is gone, or another has its place.
     /// Asked again and again while something is waited for. Where no other has the place of a holder that is
     /// silent, the fence takes it away first.
-    fn is_fenced(&self, token: &str) -> Answer;
+    fn is_fenced(&self, token: &str) -> FenceAnswer;
 
     /// Something is waited for that this holder has.
     fn waits_for(&self, holder: &Holder);

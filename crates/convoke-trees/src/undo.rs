@@ -172,7 +172,7 @@ impl Restorer {
     /// Restores one path, or says why it is left alone.
     fn one(&self, net: &NetChange, restored: &[PathBuf]) -> Result<(), String> {
         if net.mixed {
-            return Err("somebody else changed it between two changes of the run".to_owned());
+            return Err("a person or another program changed it between two changes of the run".to_owned());
         }
         if [&net.before, &net.after].into_iter().flatten().any(|entry| entry.mode == GITLINK) {
             return Err("it is a repository of its own".to_owned());

@@ -34,7 +34,7 @@ pub use types::{Applied, Base, Dropped, Finished, Worktree, WorktreeEntry, Workt
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
-use crate::places::Places;
+use crate::places::HostPlaces;
 use crate::store::Store;
 use names::Site;
 use steps::Steps;
@@ -46,7 +46,7 @@ use steps::Steps;
 /// finished, applied or dropped.
 #[derive(Debug)]
 pub struct Worktrees {
-    places: Places,
+    places: HostPlaces,
     /// The whole checkout, seen from its top.
     store: Store,
     /// The directory that was given, seen from the top.
@@ -60,7 +60,7 @@ pub struct Worktrees {
 
 impl Worktrees {
     /// The worktrees of the repository whose work tree `dir` lies in. Writes nothing.
-    pub async fn open(places: Places, dir: &Path) -> Result<Self, WorktreeError> {
+    pub async fn open(places: HostPlaces, dir: &Path) -> Result<Self, WorktreeError> {
         let found = Store::find(&places, dir).await?;
         let Some(git_dir) = found.git_dir().map(Path::to_owned) else {
             return Err(Error::NoRepository { dir: dir.to_owned() }.into());
@@ -70,7 +70,7 @@ impl Worktrees {
             return Err(Error::StateInside { state, dir: found.top().to_owned() }.into());
         }
         let prefix = found.prefix().to_owned();
-        let places = Places { state, ..places };
+        let places = HostPlaces { state, ..places };
         let store = found.in_repository(&places).whole();
         let writable = !found.is_apart();
         Ok(Self { places, store, prefix, git_dir, writable, steps: Steps::default() })

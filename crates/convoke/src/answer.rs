@@ -7,7 +7,7 @@ use convoke_kernel::{
     ProgramStatus, StoppedBy, Summary, ending,
 };
 use convoke_runtime::DriveOutcome;
-use convoke_trees::{ChangeKind, Keeper, Places};
+use convoke_trees::{ChangeKind, HostPlaces, Keeper};
 use convoke_view::{Losses, Used};
 
 use crate::error::Error;
@@ -103,7 +103,7 @@ impl Answer {
         stopped: bool,
     ) -> Result<Self, Error> {
         let Some(summary) = &ended.summary else {
-            let message = "the session ended without an outcome; this is a fault of convoke".to_owned();
+            let message = "internal error: the session ended without an outcome".to_owned();
             return Err(Error::Run(message.into()));
         };
         let session = &summary.session;
@@ -208,7 +208,7 @@ fn problem(reason: EndReason, ended: &DriveOutcome, program: Option<&Program>) -
         },
         EndReason::TeamLeft => Some(format!("the team left undone: {}", ended.left.join("; "))),
         EndReason::Journal | EndReason::Internal => {
-            told("the session ended without an outcome; this is a fault of convoke")
+            told("internal error: the session ended without an outcome")
         }
     }
 }
@@ -234,7 +234,7 @@ async fn files(inner: &Inner, lead: &AgentId, dir: &str) -> Vec<ChangedFile> {
     changed(places, lead, dir).await.unwrap_or_default()
 }
 
-async fn changed(places: &Places, lead: &AgentId, dir: &str) -> Option<Vec<ChangedFile>> {
+async fn changed(places: &HostPlaces, lead: &AgentId, dir: &str) -> Option<Vec<ChangedFile>> {
     let keeper = Keeper::open(places, dir.as_ref(), lead.as_str()).await.ok()?;
     let changes = keeper.changes().await.ok()?;
     let file = |file: convoke_trees::ChangedFile| ChangedFile { path: file.path, change: change(file.how) };

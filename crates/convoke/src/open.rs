@@ -18,8 +18,8 @@ use convoke_runtime::{
     Programs, Runtime, SHIPPED_WORKFLOWS, Start, TeamConfig, UserDirs, access, lies_inside, listed_home,
     network,
 };
-use convoke_sim::{Keep, SimConfig, Simulator};
-use convoke_trees::{Keeper, Places};
+use convoke_sim::{Retention, SimConfig, Simulator};
+use convoke_trees::{HostPlaces, Keeper};
 
 use crate::builder::{At, Network, Options, Sandbox};
 use crate::environment::Environment;
@@ -98,7 +98,7 @@ pub(crate) async fn session(options: Options) -> Result<Session, Error> {
     let (confine, confinement) =
         held.hold(recorded.as_ref().map(|recorded| &recorded.spec.confinement)).await?;
     let command_env = env.of_commands();
-    let places = Places {
+    let places = HostPlaces {
         path: command_env.get("PATH").cloned().unwrap_or_default(),
         state: state.clone(),
         sight: confine.sight(&dir),
@@ -225,7 +225,7 @@ fn canonical(dir: &Path) -> Result<PathBuf, Error> {
 
 async fn source(options: &Options, env: &Environment, offline: bool) -> Result<Source, Error> {
     if offline {
-        let config = SimConfig { keep: Keep::Summaries, ..SimConfig::new(Offline) };
+        let config = SimConfig { keep: Retention::Summaries, ..SimConfig::new(Offline) };
         let simulator = Simulator::start(config).await.map_err(|error| {
             Error::Setting(format!("the offline model found no port on this machine: {error}"))
         })?;

@@ -11,7 +11,7 @@ use convoke_runtime::{
     changed_since, source_digest,
 };
 use convoke_sim::Simulator;
-use convoke_trees::Places;
+use convoke_trees::HostPlaces;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
@@ -37,7 +37,7 @@ pub(crate) struct Inner {
     /// What its lead is made of, if it is new.
     pub(crate) start: Start,
     pub(crate) library: Library,
-    pub(crate) trees: Option<Places>,
+    pub(crate) trees: Option<HostPlaces>,
     pub(crate) dir: PathBuf,
     /// How often something was said, for keys that are used once.
     pub(crate) said: AtomicU64,

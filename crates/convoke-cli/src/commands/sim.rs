@@ -2,7 +2,7 @@
 //! Its address is the first line on stdout, every request is a line on stderr.
 
 use convoke_offline::Offline;
-use convoke_sim::{EndpointKind, Keep, Received, Script, SimConfig, Simulator, Verdict};
+use convoke_sim::{EndpointKind, Received, Retention, Script, SimConfig, Simulator, Verdict};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::drive::say;
@@ -29,7 +29,7 @@ pub(crate) async fn run(settings: &Settings, args: SimArgs) -> Result<Exit, Fail
     };
     let endpoint = EndpointKind::from(args.guise);
     let models = settings.models.clone();
-    let config = SimConfig { endpoint, models, listen: args.listen, keep: Keep::Summaries, ..config };
+    let config = SimConfig { endpoint, models, listen: args.listen, keep: Retention::Summaries, ..config };
     let simulator = Simulator::start(config)
         .await
         .map_err(|error| Failure::failed(format!("cannot listen on {}: {error}", args.listen)))?;

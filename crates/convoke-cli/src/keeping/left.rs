@@ -6,7 +6,7 @@ use std::path::Path;
 
 use convoke_kernel::{AgentId, Confinement};
 use convoke_trees::{
-    ChangeKind, ChangedFile, Error, Keeper, Later, LaterKind, LeftOut, Places, RunsLater, WorktreeEntry,
+    ChangeKind, ChangedFile, Error, HostPlaces, Keeper, Later, LaterKind, LeftOut, RunsLater, WorktreeEntry,
     WorktreeError, Worktrees,
 };
 
@@ -129,7 +129,7 @@ fn apart_line(place: &Path) -> String {
 
 /// What a run changed. Where nothing was kept, nothing was changed, or a person was told before that it would
 /// not be kept.
-async fn changes(places: &Places, dir: &Path, run: &str) -> Result<Changes, Error> {
+async fn changes(places: &HostPlaces, dir: &Path, run: &str) -> Result<Changes, Error> {
     let none = |error: Error| match error {
         Error::NotKept { .. } | Error::NoGit | Error::BadRepository { .. } | Error::StateInside { .. } => {
             let later = RunsLater { whole: true, ..RunsLater::default() };
@@ -168,7 +168,7 @@ pub(crate) fn not_kept_words(out: &LeftOut) -> String {
     format!("{}: {}", quoted_name(out.path.as_os_str().as_bytes()), clean(&out.why))
 }
 
-async fn trees(places: &Places, dir: &Path, run: &str) -> Result<Vec<WorktreeEntry>, WorktreeError> {
+async fn trees(places: &HostPlaces, dir: &Path, run: &str) -> Result<Vec<WorktreeEntry>, WorktreeError> {
     match worktrees(places, dir).await? {
         Some(worktrees) => worktrees.list(Some(run)).await,
         None => Ok(Vec::new()),
@@ -176,7 +176,7 @@ async fn trees(places: &Places, dir: &Path, run: &str) -> Result<Vec<WorktreeEnt
 }
 
 /// The worktrees of the repository that a directory is in; none where no agent can have had one.
-pub(crate) async fn worktrees(places: &Places, dir: &Path) -> Result<Option<Worktrees>, WorktreeError> {
+pub(crate) async fn worktrees(places: &HostPlaces, dir: &Path) -> Result<Option<Worktrees>, WorktreeError> {
     match Worktrees::open(places.clone(), dir).await {
         Ok(worktrees) => Ok(Some(worktrees)),
         Err(WorktreeError::Trees(

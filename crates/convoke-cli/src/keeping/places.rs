@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use convoke_trees::{Keeper, Places};
+use convoke_trees::{HostPlaces, Keeper};
 
 use crate::confine::sight;
 use crate::settings::Settings;
@@ -11,13 +11,13 @@ use crate::settings::Settings;
 const NO_RUN: &str = "none";
 
 /// Where git is and where the state is.
-pub(crate) fn places(settings: &Settings) -> Places {
+pub(crate) fn places(settings: &Settings) -> HostPlaces {
     let path = settings.command_env.get("PATH").cloned().unwrap_or_default();
-    Places { path, state: settings.state_dir.clone(), sight: sight(settings, &settings.dir) }
+    HostPlaces { path, state: settings.state_dir.clone(), sight: sight(settings, &settings.dir) }
 }
 
 /// Where what is changed in a directory is kept, or why it cannot be.
-pub(crate) async fn places_for(settings: &Settings, dir: &Path) -> Result<Places, String> {
+pub(crate) async fn places_for(settings: &Settings, dir: &Path) -> Result<HostPlaces, String> {
     let places = places(settings);
     match Keeper::open(&places, dir, NO_RUN).await {
         Ok(_) => Ok(places),

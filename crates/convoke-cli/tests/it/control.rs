@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use convoke_sim::{Brain, Context, Fault, FaultKind, Hold, Script, Scripted, SimConfig, calls, says};
+use convoke_sim::{Brain, Context, Fault, FaultKind, ReplyHold, Script, Scripted, SimConfig, calls, says};
 use serde_json::{Value, json};
 
 use crate::pty::Terminal;
@@ -58,11 +58,11 @@ async fn id(stage: &Stage) -> String {
 }
 
 /// A run both of whose first agents are held, its id, and what holds them.
-async fn held(stage: &Stage) -> (Started, String, [Hold; 2]) {
+async fn held(stage: &Stage) -> (Started, String, [ReplyHold; 2]) {
     held_with(stage, &[]).await
 }
 
-async fn held_with(stage: &Stage, args: &[&str]) -> (Started, String, [Hold; 2]) {
+async fn held_with(stage: &Stage, args: &[&str]) -> (Started, String, [ReplyHold; 2]) {
     let holds = ["first", "second"].map(|prompt| stage.sim().hold(prompt, 0, 1));
     let run = stage.start(&[&RUN[..], args].concat());
     for hold in &holds {
@@ -71,8 +71,8 @@ async fn held_with(stage: &Stage, args: &[&str]) -> (Started, String, [Hold; 2])
     (run, id(stage).await, holds)
 }
 
-fn release(holds: [Hold; 2]) {
-    holds.iter().for_each(Hold::release);
+fn release(holds: [ReplyHold; 2]) {
+    holds.iter().for_each(ReplyHold::release);
 }
 
 const VALUE: [&str; 3] = ["did first", "did second", "did third"];

@@ -4,7 +4,7 @@
 
 mod shell;
 
-use convoke_sim::{Brain, Context, Hold, Reply, Script, Scripted, SimConfig, calls, says};
+use convoke_sim::{Brain, Context, Reply, ReplyHold, Script, Scripted, SimConfig, calls, says};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
@@ -135,7 +135,7 @@ impl View {
     }
 
     /// Starts a session and goes there.
-    async fn open(self, shell: &Shell, stage: &Stage, number: usize) -> Option<Hold> {
+    async fn open(self, shell: &Shell, stage: &Stage, number: usize) -> Option<ReplyHold> {
         shell.enter(if self.is_plain() { "clear; convoke session --plain" } else { "clear; convoke" });
         // The one line of the greeting, or the last of its five.
         shell.sees("/help");
@@ -197,7 +197,7 @@ impl View {
     }
 
     /// After a pause the picture is there again, and it goes on.
-    fn goes_on(self, shell: &Shell, hold: Option<Hold>) {
+    fn goes_on(self, shell: &Shell, hold: Option<ReplyHold>) {
         if !self.is_plain() && self != Self::Editor {
             shell.sees(self.sign());
             self.is_shown(shell);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use convoke_journal::Journal;
 use convoke_kernel::{AgentId, LEAD, SessionId};
 use convoke_runtime::{Clock, Ids, TeamClient};
-use convoke_sim::{Brain, Keep, SimConfig, Simulator, tool_use_id};
+use convoke_sim::{Brain, Retention, SimConfig, Simulator, tool_use_id};
 use serde_json::{Value, json};
 use tokio::process::Command;
 use tokio::time::sleep;
@@ -51,8 +51,9 @@ impl Field {
     /// next.
     pub(crate) async fn new(brain: impl Brain + 'static, store: Store) -> Self {
         let stage = Stage::bare();
-        let sim =
-            Simulator::start(SimConfig { keep: Keep::Summaries, ..SimConfig::new(brain) }).await.unwrap();
+        let sim = Simulator::start(SimConfig { keep: Retention::Summaries, ..SimConfig::new(brain) })
+            .await
+            .unwrap();
         let config = stage.home().join(".config/convoke");
         std::fs::create_dir_all(&config).unwrap();
         let text = format!("[endpoints.\"{}\"]\nprofile = \"anthropic\"\n", sim.url());

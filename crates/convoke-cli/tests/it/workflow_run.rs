@@ -354,7 +354,7 @@ async fn the_moving_picture_has_the_phases_at_every_width() {
         let mut shown = Terminal::sized(&stage, columns, "workflow run flow.js --yes --fresh");
         shown.shows("workflow probe · Look").await;
         shown.shows("Look: 0 of 2 done").await;
-        holds.iter().for_each(convoke_sim::Hold::release);
+        holds.iter().for_each(convoke_sim::ReplyHold::release);
         shown.end().await.exits(0);
     }
 }

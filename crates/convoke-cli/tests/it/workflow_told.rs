@@ -3,7 +3,7 @@
 //! that no agent is started.
 
 use convoke_script::{
-    Answer, Call, GuestMessage, HostMessage, Interpreter, Limits, Said, Start, State, Want,
+    Call, CallOutcome, GuestMessage, HostMessage, Interpreter, Limits, ProgramRemark, Start, State, Want,
 };
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ impl Ran {
     }
 }
 
-fn run(source: &str, args: Value, mut answer: impl FnMut(&Call) -> Answer) -> Ran {
+fn run(source: &str, args: Value, mut answer: impl FnMut(&Call) -> CallOutcome) -> Ran {
     let mut interpreter = Interpreter::new();
     let start = Start {
         source: source.to_owned(),
@@ -47,8 +47,8 @@ fn run(source: &str, args: Value, mut answer: impl FnMut(&Call) -> Answer) -> Ra
         calls.extend(step.calls.iter().cloned());
         open.extend(step.calls);
         logs.extend(step.said.into_iter().filter_map(|said| match said {
-            Said::Log { text } => Some(text),
-            Said::Phase { .. } => None,
+            ProgramRemark::Log { text } => Some(text),
+            ProgramRemark::Phase { .. } => None,
         }));
         let value = match step.state {
             State::Waiting => {
@@ -64,15 +64,15 @@ fn run(source: &str, args: Value, mut answer: impl FnMut(&Call) -> Answer) -> Ra
     }
 }
 
-fn gives(value: Value) -> Answer {
-    Answer::Value { value }
+fn gives(value: Value) -> CallOutcome {
+    CallOutcome::Value { value }
 }
 
-fn throws(message: &str) -> Answer {
-    Answer::Throw { message: message.to_owned() }
+fn throws(message: &str) -> CallOutcome {
+    CallOutcome::Throw { message: message.to_owned() }
 }
 
-fn confirmed() -> Answer {
+fn confirmed() -> CallOutcome {
     gives(json!({"verdict": "confirmed", "evidence": "seen"}))
 }
 
@@ -80,7 +80,7 @@ fn finding(path: &str, line: u32) -> Value {
     json!({"claim": format!("wrong in {path}"), "evidence": "seen", "severity": "low", "path": path, "first": line, "last": line, "quote": "x"})
 }
 
-fn found(findings: &[Value]) -> Answer {
+fn found(findings: &[Value]) -> CallOutcome {
     gives(json!({"findings": findings, "summary": "looked"}))
 }
 
@@ -144,7 +144,7 @@ fn an_audit_whose_finders_keep_dying_ends_without_a_conclusion() {
 }
 
 /// The review of these paths, where `lib` is a folder, `a.rs` a file and nothing else is there.
-fn review(args: Value, sh: Answer) -> Ran {
+fn review(args: Value, sh: CallOutcome) -> Ran {
     let mut reviewers = 0;
     run(REVIEW, args, |call| match &call.want {
         Want::Sh { .. } => sh.clone(),
@@ -165,7 +165,7 @@ fn review(args: Value, sh: Answer) -> Ran {
     })
 }
 
-fn printed(output: &str) -> Answer {
+fn printed(output: &str) -> CallOutcome {
     gives(json!({"ok": true, "code": 0, "output": output}))
 }
 
@@ -195,7 +195,7 @@ fn a_review_of_paths_leaves_out_what_lies_elsewhere_and_says_how_much() {
 }
 
 #[track_caller]
-fn check_refused(args: Value, sh: Answer, says: &str) {
+fn check_refused(args: Value, sh: CallOutcome, says: &str) {
     let ran = review(args, sh);
     let why = ran.value.as_ref().unwrap_err();
     assert!(why.contains(says), "{why}");
@@ -220,7 +220,7 @@ fn a_review_of_a_path_that_is_not_there_costs_nothing() {
 
 /// A migration of one file: what the test command and the second agent say of the patch, and what the agents
 /// say they ran.
-fn migrate(args: Value, sh: Answer, check: Answer, ran: &str) -> Ran {
+fn migrate(args: Value, sh: CallOutcome, check: CallOutcome, ran: &str) -> Ran {
     let patch = "--- a/it's\n+++ b/it's\n@@ -1 +1 @@\n-a\n+b";
     run(MIGRATE, args, |call| match &call.want {
         Want::Sh { .. } => sh.clone(),

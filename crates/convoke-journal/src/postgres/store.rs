@@ -68,7 +68,7 @@ macro_rules! transact {
             };
             match $store.next(done, &mut waiting, tries).await {
                 Ok(Some(())) => {
-                    break answer.ok_or_else(|| $store.corrupt("a mark is there that nobody has made"));
+                    break answer.ok_or_else(|| $store.corrupt("a mark is there that no process has made"));
                 }
                 Ok(None) => {}
                 Err(error) => break Err(error),
@@ -100,7 +100,7 @@ impl Postgres {
     }
 
     /// No process keeps another one waiting for the server as a whole.
-    pub(crate) fn waits(&self) -> watch::Receiver<Option<crate::Waiting>> {
+    pub(crate) fn waits(&self) -> watch::Receiver<Option<crate::AwaitedProcess>> {
         watch::channel(None).1
     }
 

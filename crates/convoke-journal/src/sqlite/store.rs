@@ -14,7 +14,7 @@ use super::ops::{self, Fault, SCHEMA_SQLITE};
 use super::wait::Waits;
 use super::writer::{self, unreadable, vanished};
 use super::{Checked, check, file, over};
-use crate::{Error, FORMAT, Process, Waiting};
+use crate::{AwaitedProcess, Error, FORMAT, Process};
 
 /// How many idle read connections are kept. More readers than that open their own and close them again.
 const IDLE_READERS: usize = 4;
@@ -136,7 +136,7 @@ impl Embedded {
     }
 
     /// Where waits for other processes are reported; for a store in memory there are none.
-    pub(crate) fn waits(&self) -> watch::Receiver<Option<Waiting>> {
+    pub(crate) fn waits(&self) -> watch::Receiver<Option<AwaitedProcess>> {
         match self {
             Self::Memory(_) => watch::channel(None).1,
             Self::File(store) => store.waits.hear(),

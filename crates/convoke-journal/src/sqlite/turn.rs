@@ -160,7 +160,7 @@ impl WriteTurns {
             match answer.recv_timeout(LOOK) {
                 Ok(taken) => return taken.map(|()| true),
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(io::Error::other("nobody waits for the turn"));
+                    return Err(io::Error::other("no connection waits for the turn"));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -255,7 +255,7 @@ mod tests {
             let begin = Instant::now();
             while !matches!(witness.pair.next.try_lock(), Err(TryLockError::WouldBlock)) {
                 witness.pair.next.unlock().unwrap();
-                assert!(begin.elapsed() < Duration::from_secs(60), "nobody ever waits");
+                assert!(begin.elapsed() < Duration::from_secs(60), "no connection ever waits");
                 std::thread::yield_now();
             }
             drop(turn);

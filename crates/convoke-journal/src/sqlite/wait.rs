@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use crate::locks::{StoppedProcess, Waiting};
+use crate::locks::{AwaitedProcess, StoppedProcess};
 
 /// How long another process is waited for before it is checked for being
 /// stopped. Short stops are not worth a copy.
@@ -17,7 +17,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 /// Where listeners learn of waits.
 #[derive(Clone)]
-pub(crate) struct Waits(watch::Sender<Option<Waiting>>);
+pub(crate) struct Waits(watch::Sender<Option<AwaitedProcess>>);
 
 impl Default for Waits {
     fn default() -> Self {
@@ -26,7 +26,7 @@ impl Default for Waits {
 }
 
 impl Waits {
-    pub(crate) fn hear(&self) -> watch::Receiver<Option<Waiting>> {
+    pub(crate) fn hear(&self) -> watch::Receiver<Option<AwaitedProcess>> {
         self.0.subscribe()
     }
 
@@ -70,7 +70,7 @@ impl Wait<'_> {
     pub(super) fn tell(&mut self, pid: Option<u32>) {
         if self.lasted() >= TELL && self.told.is_none_or(|told| told.elapsed() >= AGAIN) {
             self.told = Some(Instant::now());
-            self.waits.0.send_replace(Some(Waiting::on(pid, self.lasted())));
+            self.waits.0.send_replace(Some(AwaitedProcess::on(pid, self.lasted())));
         }
     }
 }

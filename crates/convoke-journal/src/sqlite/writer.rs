@@ -273,7 +273,7 @@ impl Writer {
         if ours || wait.lasted() < limit {
             return Ok(());
         }
-        let who = locks::Waiting::on(pid, wait.lasted());
+        let who = locks::AwaitedProcess::on(pid, wait.lasted());
         let reason = format!("another program keeps it locked ({who}); end it or let it go on, then resume");
         Err(Error::Unavailable { place: self.named.clone(), reason })
     }

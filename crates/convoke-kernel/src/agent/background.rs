@@ -2,7 +2,7 @@
 //! that a person makes without the model. Neither is ever consent to anything else.
 
 use super::Unexpected;
-use super::control::AgentState;
+use super::agent_state::AgentState;
 use super::decide::Draft;
 use super::mail::Opening;
 use super::state::{Exchange, Slot, Stage};
@@ -26,13 +26,13 @@ impl Exchange {
 impl Draft {
     /// A run in the background has ended, or one that tried lost work again, and the agent is told.
     pub(super) fn told(&mut self, key: String, run: String, text: String) -> Result<(), Unexpected> {
-        if self.control.stage != Stage::Idle {
+        if self.state.stage != Stage::Idle {
             return Err(Unexpected::Busy);
         }
-        if self.control.running.contains(&run) {
+        if self.state.running.contains(&run) {
             return self.open(Opening { key, text, notice: Some(run), ..Opening::default() });
         }
-        if !self.control.called_last() {
+        if !self.state.called_last() {
             return Err(Unexpected::Stale);
         }
         let body = Some(prompts::retried(&run, &text));
@@ -41,13 +41,13 @@ impl Draft {
 
     /// A person calls `Workflow`. No history is written and no model asked.
     pub(super) fn call(&mut self, key: String, text: String, input: Segment) -> Result<(), Unexpected> {
-        if self.control.stage != Stage::Idle {
+        if self.state.stage != Stage::Idle {
             return Err(Unexpected::Busy);
         }
         if text.trim().is_empty() {
             return Err(Unexpected::Blank);
         }
-        let exchange = self.control.exchange.as_ref().map_or(0, |exchange| exchange.number) + 1;
+        let exchange = self.state.exchange.as_ref().map_or(0, |exchange| exchange.number) + 1;
         // No API gives such an id, so no call of the model's can have it.
         let call = ToolCall { id: format!("person_{exchange}"), name: tools::WORKFLOW.to_owned(), input };
         self.emit(CallMade { exchange, input: key, text, call })?;

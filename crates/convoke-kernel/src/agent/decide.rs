@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::control::{AgentState, IllegalEvent};
+use super::agent_state::{AgentState, IllegalEvent};
 use super::mail::Opening;
 use super::state::{Asking, Exchange, Filed, LastTurn, Slot, SlotState, Stage, Tail};
 use super::{Input, Pace, RoomAnswer, Unexpected};
@@ -23,19 +23,19 @@ use crate::wire::{Failure, FailureKind, Reply, Retry, StopReason};
 
 /// Events under way, with the state they lead to.
 pub(super) struct Draft {
-    pub(super) control: AgentState,
+    pub(super) state: AgentState,
     pub(super) at: u64,
     events: Vec<Event>,
 }
 
 impl Draft {
-    pub(super) fn new(control: AgentState, at: u64) -> Self {
-        Self { control, at, events: Vec::new() }
+    pub(super) fn new(state: AgentState, at: u64) -> Self {
+        Self { state, at, events: Vec::new() }
     }
 
     pub(super) fn emit(&mut self, event: impl Into<Event>) -> Result<(), IllegalEvent> {
         let event = event.into();
-        self.control.apply(&event)?;
+        self.state.apply(&event)?;
         self.events.push(event);
         Ok(())
     }
@@ -64,7 +64,7 @@ impl Draft {
             Input::Say { key, text } => self.say(key, text)?,
             Input::Told { key, run, text } => self.told(key, run, text)?,
             Input::Call { key, text, input } => self.call(key, text, input)?,
-            Input::Replied { .. } if self.control.lasting.summarising => return Err(Unexpected::Stale),
+            Input::Replied { .. } if self.state.lasting.summarising => return Err(Unexpected::Stale),
             Input::Replied { call, reply } => self.replied(call, *reply, reused)?,
             Input::Failed { call, attempt, failure } => self.failed(call, attempt, failure)?,
             Input::ToolDone { id, result } => self.emit(ToolFinished { id, result })?,
@@ -98,7 +98,7 @@ impl Draft {
     }
 
     fn say(&mut self, key: String, text: String) -> Result<(), Unexpected> {
-        if self.control.stage != Stage::Idle {
+        if self.state.stage != Stage::Idle {
             return Err(Unexpected::Busy);
         }
         if blank(&text) {
@@ -110,20 +110,19 @@ impl Draft {
     /// Opens an exchange with what was said, or with what the agent has to be told.
     pub(super) fn open(&mut self, opening: Opening) -> Result<(), Unexpected> {
         let Opening { key, text, body, notice, letters, brief } = opening;
-        let exchange = self.control.exchange.as_ref().map_or(0, |e| e.number) + 1;
+        let exchange = self.state.exchange.as_ref().map_or(0, |e| e.number) + 1;
         // A new history begins with the mode section in any case, and a request
         // for a summary could not stand behind it.
-        let section =
-            self.control.mode.and_then(|mode| mode.owed()).filter(|_| !self.control.compaction_due());
-        let stated = self.control.spec.as_ref().is_some_and(|spec| spec.capabilities.system_role);
-        let by_role = stated && self.control.sends(Feature::SystemRole);
-        let changed = self.control.changed.clone();
+        let section = self.state.mode.and_then(|mode| mode.owed()).filter(|_| !self.state.compaction_due());
+        let stated = self.state.spec.as_ref().is_some_and(|spec| spec.capabilities.system_role);
+        let by_role = stated && self.state.sends(Feature::SystemRole);
+        let changed = self.state.changed.clone();
         let told = || notice.as_ref().map_or_else(|| text.clone(), |run| prompts::notice(run, &text));
         let mut blocks = vec![body.unwrap_or_else(told)];
         let capsule = self.who_it_is(&letters, brief.as_ref())?;
         let carries = capsule.is_some();
         blocks.extend(capsule);
-        blocks.extend(self.control.fork_note());
+        blocks.extend(self.state.fork_note());
         let work = brief.map(|brief| brief.task.id);
         if !changed.is_empty() {
             blocks.push(prompts::changed(&changed));
@@ -150,11 +149,11 @@ impl Draft {
     }
 
     fn set_mode(&mut self, on: bool) -> Result<(), Unexpected> {
-        if self.control.stage != Stage::Idle {
+        if self.state.stage != Stage::Idle {
             return Err(Unexpected::Busy);
         }
         // An agent without a mode has no switch to turn.
-        if self.control.mode.is_some_and(|mode| mode.is_on() != on) {
+        if self.state.mode.is_some_and(|mode| mode.is_on() != on) {
             self.emit(ModeSet { on })?;
         }
         Ok(())
@@ -162,7 +161,7 @@ impl Draft {
 
     /// The budget has answered: there is room, or room for one last turn, or none.
     fn room(&mut self, call: u32, answer: RoomAnswer) -> Result<(), Unexpected> {
-        let (Stage::Ready(asking) | Stage::Waiting(asking, _)) = &self.control.stage else {
+        let (Stage::Ready(asking) | Stage::Waiting(asking, _)) = &self.state.stage else {
             return Err(Unexpected::Stale);
         };
         if asking.call != call {
@@ -173,13 +172,13 @@ impl Draft {
             RoomAnswer::Go { max_tokens } => {
                 // A repeat stays as it was, so what changed meanwhile is told with the next request that is
                 // new.
-                if is_new && self.control.mark.tail != Tail::System && !self.control.lasting.summarising {
+                if is_new && self.state.mark.tail != Tail::System && !self.state.lasting.summarising {
                     self.tell_what_is_owed()?;
                 }
-                self.call_model(max_tokens.min(self.control.fits()))
+                self.call_model(max_tokens.min(self.state.fits()))
             }
             RoomAnswer::HandBack { max_tokens, why } => {
-                let exchange = self.control.exchange.as_ref();
+                let exchange = self.state.exchange.as_ref();
                 let asked = exchange.is_some_and(|exchange| exchange.last_turn.is_some());
                 // An agent that has said nothing yet has nothing to hand back.
                 if !asked && exchange.is_none_or(|exchange| exchange.kept == 0) {
@@ -193,7 +192,7 @@ impl Draft {
                         ..NoteAppended::of(message)
                     })?;
                 }
-                self.call_model(max_tokens.min(self.control.fits()))
+                self.call_model(max_tokens.min(self.state.fits()))
             }
             RoomAnswer::Refused { why } => self.refuse(call, why),
             RoomAnswer::GivenUp { kind, why } => self.refuse_as(kind, call, why),
@@ -203,7 +202,7 @@ impl Draft {
     /// Puts what the agent is owed into the history: files that
     /// changed, its capsule, and how far its work is.
     fn tell_what_is_owed(&mut self) -> Result<(), Unexpected> {
-        let changed = self.control.changed.clone();
+        let changed = self.state.changed.clone();
         let capsule = self.who_it_is(&[], None)?;
         if changed.is_empty() && capsule.is_none() {
             return Ok(());
@@ -222,9 +221,9 @@ impl Draft {
 
     /// Why the text that was asked is not sent: no request is made that leaves no room to work.
     fn too_long(&self, asking: &Asking) -> Option<TooLong> {
-        let spec = self.control.spec.as_ref()?;
-        let exchange = self.control.exchange.as_ref()?;
-        let first = asking.attempt == 0 && exchange.kept == 0 && !self.control.lasting.summarising;
+        let spec = self.state.spec.as_ref()?;
+        let exchange = self.state.exchange.as_ref()?;
+        let first = asking.attempt == 0 && exchange.kept == 0 && !self.state.lasting.summarising;
         // Letters, tasks of the board and what runs came to have limits of their own.
         let said = !exchange.brought && exchange.notice.is_none() && exchange.call.is_none();
         if first && said { spec.check_text(&exchange.text).err() } else { None }
@@ -256,8 +255,8 @@ impl Draft {
         let silent = wordless || prose;
         if silent
             && !paused
-            && matches!(self.control.stage, Stage::Ready(_))
-            && self.control.mark.tail != Tail::System
+            && matches!(self.state.stage, Stage::Ready(_))
+            && self.state.mark.tail != Tail::System
         {
             // A reply that got nowhere at the limit has used the last turn up: what is left is the hand-back.
             let hand_back = self.is_at_limit();
@@ -272,9 +271,9 @@ impl Draft {
     }
 
     fn resume(&mut self, changed: Vec<String>, facts: Option<Box<Facts>>) -> Result<(), Unexpected> {
-        let facts = facts.filter(|_| self.control.membership().is_some());
+        let facts = facts.filter(|_| self.state.membership().is_some());
         self.emit(Resumed { changed, facts })?;
-        match &self.control.stage {
+        match &self.state.stage {
             Stage::Calling(asking) => {
                 let failure = Failure {
                     kind: FailureKind::Interrupted,
@@ -307,8 +306,7 @@ impl Draft {
     /// A failed exchange is taken up again: with its message if that was taken back, else from its last
     /// outcome.
     fn reopen(&mut self) -> Result<(), Unexpected> {
-        let Some(exchange) = self.control.exchange.clone().filter(|closed| self.control.takes_up(closed))
-        else {
+        let Some(exchange) = self.state.exchange.clone().filter(|closed| self.state.takes_up(closed)) else {
             return Ok(());
         };
         if exchange.taken_back {
@@ -327,7 +325,7 @@ impl Draft {
         // nothing follows: a user message comes first.
         let short = exchange.outcome.as_ref().and_then(Outcome::failure) == Some(FailureKind::Budget);
         let handing_back = matches!(exchange.last_turn, Some(LastTurn::Short(_)));
-        if self.control.mark.tail == Tail::Reply || handing_back {
+        if self.state.mark.tail == Tail::Reply || handing_back {
             let text = match self.final_tool() {
                 _ if short || handing_back => prompts::GO_ON.to_owned(),
                 Some(tool @ STRUCTURED_OUTPUT) => prompts::end_with(tool),
@@ -341,7 +339,7 @@ impl Draft {
     /// Decides what is due without any further input.
     fn settle(&mut self) -> Result<(), Unexpected> {
         loop {
-            match &self.control.stage {
+            match &self.state.stage {
                 Stage::Tools(_) => {
                     if !self.step_tools()? {
                         return Ok(());
@@ -363,20 +361,20 @@ impl Draft {
     }
 
     fn call_model(&mut self, max_tokens: u32) -> Result<(), Unexpected> {
-        let (Stage::Ready(asking) | Stage::Waiting(asking, _)) = &self.control.stage else { return Ok(()) };
+        let (Stage::Ready(asking) | Stage::Waiting(asking, _)) = &self.state.stage else { return Ok(()) };
         let mut hasher = Sha256::new();
-        hasher.update(self.control.mark.digest);
+        hasher.update(self.state.mark.digest);
         hasher.update(max_tokens.to_be_bytes());
-        let last_turn = self.control.exchange.as_ref().is_some_and(|e| e.last_turn.is_some());
+        let last_turn = self.state.exchange.as_ref().is_some_and(|e| e.last_turn.is_some());
         let event = ModelCalled {
             call: asking.call,
             attempt: asking.attempt + 1,
-            segments: self.control.mark.segments,
+            segments: self.state.mark.segments,
             max_tokens,
             digest: hex(&hasher.finalize()),
             purpose: match last_turn {
                 true => Purpose::HandBack,
-                false if self.control.lasting.summarising => Purpose::Summary,
+                false if self.state.lasting.summarising => Purpose::Summary,
                 false => Purpose::Turn,
             },
         };
@@ -385,22 +383,22 @@ impl Draft {
     }
 
     pub(super) fn final_tool(&self) -> Option<&'static str> {
-        self.control.spec.as_ref().and_then(|spec| spec.final_tool())
+        self.state.spec.as_ref().and_then(|spec| spec.final_tool())
     }
 
     /// Whether the turns are used up and the hand-back has not been asked for.
     pub(super) fn is_at_limit(&self) -> bool {
-        let max_turns = self.control.spec.as_ref().map_or(0, |spec| spec.limits.max_turns);
-        let exchange = self.control.exchange.as_ref();
+        let max_turns = self.state.spec.as_ref().map_or(0, |spec| spec.limits.max_turns);
+        let exchange = self.state.exchange.as_ref();
         exchange.is_some_and(|exchange| exchange.last_turn.is_none() && exchange.kept >= max_turns)
     }
 
     /// Closing is an outcome, not new work: it is recorded even while nothing new may start.
     fn finish_if_ending(&mut self) -> Result<(), Unexpected> {
-        if self.control.stage != Stage::Ending {
+        if self.state.stage != Stage::Ending {
             return Ok(());
         }
-        let Some(exchange) = &self.control.exchange else { return Err(Unexpected::Stale) };
+        let Some(exchange) = &self.state.exchange else { return Err(Unexpected::Stale) };
         let outcome = exchange.so_far.clone().ok_or(Unexpected::Stale)?;
         let taken_back = outcome.failure().is_some() && exchange.kept == 0;
         let number = exchange.number;

@@ -1,7 +1,7 @@
 //! What the call that ends an agent files: a report, verdicts or a value. A value that was accepted is never
 //! compared with its schema again, so that a history stays the same whichever version folds it.
 
-use super::control::AgentState;
+use super::agent_state::AgentState;
 use super::state::{Exchange, Filed};
 use crate::outcome::ToolResult;
 use crate::tools::{self, Wanted};

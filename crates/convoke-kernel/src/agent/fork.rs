@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::Agent;
-use super::control::AgentState;
+use super::agent_state::AgentState;
 use super::state::{Stage, Tail};
 use crate::event::HistoryForked;
 use crate::ids::{AgentId, SessionId};
@@ -24,20 +24,20 @@ impl Agent {
     /// What a new lead would begin with if it went on from here: its spec and the history. `id` is the agent
     /// whose history it is. `None` if this agent is no idle lead, or has no reply to go on from.
     pub fn fork(&self, id: &AgentId, session: SessionId) -> Option<(AgentSpec, HistoryForked)> {
-        let control = &self.control;
-        let spec = control.spec.as_deref().filter(|spec| spec.role == Role::Lead && self.is_idle())?;
+        let state = &self.state;
+        let spec = state.spec.as_deref().filter(|spec| spec.role == Role::Lead && self.is_idle())?;
         let kept = whole(&self.segments)?;
         let fork = HistoryForked {
             agent: id.clone(),
             session: spec.session.clone(),
-            exchange: control.exchange.as_ref().map_or(0, |exchange| exchange.number),
-            task: control.task.clone(),
+            exchange: state.exchange.as_ref().map_or(0, |exchange| exchange.number),
+            task: state.task.clone(),
             messages: self.segments[..kept].to_vec(),
-            section: control.mode.and_then(|mode| mode.told()),
-            tokens: control.mark.tokens,
+            section: state.mode.and_then(|mode| mode.told()),
+            tokens: state.mark.tokens,
         };
         let mut spec = AgentSpec { session, ..spec.clone() };
-        if let (Some(fan_out), Some(mode)) = (spec.fan_out.as_mut(), control.mode) {
+        if let (Some(fan_out), Some(mode)) = (spec.fan_out.as_mut(), state.mode) {
             fan_out.mode = mode.is_on();
         }
         Some((spec, fork))
@@ -45,7 +45,7 @@ impl Agent {
 
     /// The session whose history this one began with.
     pub fn forked_from(&self) -> Option<&SessionId> {
-        self.control.forked.as_ref()
+        self.state.forked.as_ref()
     }
 }
 
@@ -69,12 +69,14 @@ impl AgentState {
             };
             if index == last {
                 // As if the last reply had just come: what the cache holds ends before it.
-                (self.answered, self.added_blocks) = (index, 0);
+                self.answered = index;
+                self.added_blocks = 0;
             }
             self.push(message, tail);
         }
         self.mark.tokens = e.tokens;
-        (self.lasting.known, self.lasting.since) = (e.tokens, 0);
+        self.lasting.known = e.tokens;
+        self.lasting.since = 0;
         if let Some(mode) = self.mode.as_mut() {
             mode.recall(e.section);
         }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::control::IllegalEvent;
+use super::agent_state::IllegalEvent;
 use super::tuning::RetuneRefused;
 use crate::capsule::{Facts, TaskBrief};
 use crate::event::{EndpointLearnt, HistoryForked};
@@ -227,7 +227,7 @@ pub enum Unexpected {
     #[error(transparent)]
     Retune(#[from] RetuneRefused),
     /// A fault of the kernel: the capsule that tells the agent who it is lacks this.
-    #[error("what the agent was to be told of itself lacks: {0}; this is a fault of convoke")]
+    #[error("internal error: the agent's capsule lacks {0}")]
     Incomplete(String),
     /// A fault of the kernel: it decided something illegal.
     #[error(transparent)]

@@ -32,9 +32,7 @@ pub(super) fn judge(last_turn: Option<&LastTurn>, kept: Kept, reply: &Reply) -> 
             FailureKind::InvalidOutput,
             "the model gave no usable reply twice in a row; the last one was empty",
         ),
-        Kept::Summary => {
-            failed(FailureKind::Internal, "a summary ended the work; this is a fault of convoke")
-        }
+        Kept::Summary => failed(FailureKind::Internal, "internal error: a summary ended the work"),
         Kept::Unusable => failed(
             FailureKind::InvalidOutput,
             "the model gave no usable reply twice in a row; the tool calls of the last one were missing or \

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::control::AgentState;
+use super::agent_state::AgentState;
 use super::decide::{Draft, message, user_text};
 use super::state::{Asking, Exchange, Mark, Slot, SlotState, Stage, Tail};
 use super::{Unexpected, blank};
@@ -285,9 +285,13 @@ impl AgentState {
         self.added_blocks = 0;
         let too_long = self.membership().is_some_and(|team| e.tokens >= team.compact_at);
         let lasting = &mut self.lasting;
-        (lasting.wish, lasting.summarising, lasting.replies) = (None, false, 0);
-        (lasting.left, lasting.futile) = (too_long.then_some(e.tokens), false);
-        (lasting.known, lasting.since) = (0, self.base.tokens);
+        lasting.wish = None;
+        lasting.summarising = false;
+        lasting.replies = 0;
+        lasting.left = too_long.then_some(e.tokens);
+        lasting.futile = false;
+        lasting.known = 0;
+        lasting.since = self.base.tokens;
         lasting.facts = None;
         self.push(&e.message, Tail::User);
         let start = self.mark;
@@ -298,7 +302,8 @@ impl AgentState {
         exchange.kept = exchange.kept.max(1);
         exchange.letters.clear();
         exchange.fresh.clear();
-        (exchange.section, exchange.announces) = (e.section, true);
+        exchange.section = e.section;
+        exchange.announces = true;
         Some(self.ready(self.first_room()))
     }
 }
@@ -307,17 +312,13 @@ impl Draft {
     /// Asks for the summary, if the history has to be left behind and can be: it
     /// must end where a user message may follow.
     pub(super) fn summarise_if_due(&mut self) -> Result<(), Unexpected> {
-        let Stage::Ready(asking) = &self.control.stage else { return Ok(()) };
-        let exchange = self.control.exchange.as_ref();
+        let Stage::Ready(asking) = &self.state.stage else { return Ok(()) };
+        let exchange = self.state.exchange.as_ref();
         let last = exchange.is_none_or(|exchange| exchange.last_turn.is_some());
-        if asking.attempt > 0
-            || last
-            || self.control.mark.tail != Tail::User
-            || !self.control.compaction_due()
-        {
+        if asking.attempt > 0 || last || self.state.mark.tail != Tail::User || !self.state.compaction_due() {
             return Ok(());
         }
-        if self.control.lasting.futile {
+        if self.state.lasting.futile {
             let message = user_text(&prompts::hand_back_full(self.final_tool()));
             self.emit(NoteAppended { hand_back: true, full: true, ..NoteAppended::of(message) })?;
             return Ok(());
@@ -326,7 +327,7 @@ impl Draft {
     }
 
     pub(super) fn ask_for_a_summary(&mut self) -> Result<(), Unexpected> {
-        let focus = self.control.lasting.wish.clone().filter(|focus| !blank(focus));
+        let focus = self.state.lasting.wish.clone().filter(|focus| !blank(focus));
         let message = message("user", &[prompts::team::summarise(focus.as_deref())]);
         self.emit(NoteAppended { summary: true, ..NoteAppended::of(message) })?;
         Ok(())
@@ -335,7 +336,7 @@ impl Draft {
     /// The summary has come: the new history begins with it, with what the journal knows, and with what was
     /// asked.
     pub(super) fn summarised(&mut self, call: u32, reply: Reply, facts: Facts) -> Result<(), Unexpected> {
-        if !self.control.lasting.summarising {
+        if !self.state.lasting.summarising {
             return Err(Unexpected::Stale);
         }
         let said = reply.text.trim().to_owned();
@@ -348,12 +349,12 @@ impl Draft {
     /// A new history begins.
     pub(super) fn begin_anew(&mut self, facts: Facts, summary: Option<String>) -> Result<(), Unexpected> {
         let summary = summary.unwrap_or_else(|| NO_SUMMARY.to_owned());
-        let tokens = self.control.lasting.tokens();
+        let tokens = self.state.lasting.tokens();
         let capsule = self.capsule(facts);
-        let asked = self.control.exchange.as_ref().map(Exchange::asked).unwrap_or_default();
-        let text = prompts::team::continued(&capsule, &asked, &summary, &self.control.lasting.references());
+        let asked = self.state.exchange.as_ref().map(Exchange::asked).unwrap_or_default();
+        let text = prompts::team::continued(&capsule, &asked, &summary, &self.state.lasting.references());
         check(&capsule, &text)?;
-        let section = self.control.mode.and_then(|mut mode| {
+        let section = self.state.mode.and_then(|mut mode| {
             mode.forget();
             mode.owed()
         });
@@ -370,7 +371,7 @@ impl Draft {
         letters: &[Letter],
         brief: Option<&TaskBrief>,
     ) -> Result<Option<String>, Unexpected> {
-        let Some(facts) = self.control.lasting.facts.as_deref() else { return Ok(None) };
+        let Some(facts) = self.state.lasting.facts.as_deref() else { return Ok(None) };
         let mut facts = facts.clone();
         facts.task = brief.cloned().or(facts.task);
         for letter in letters {
@@ -388,32 +389,32 @@ impl Draft {
     }
 
     fn capsule(&self, facts: Facts) -> Capsule {
-        let team = self.control.membership();
+        let team = self.state.membership();
         let word = |of: fn(&Membership) -> &str| team.map(of).unwrap_or_default().to_owned();
         Capsule {
             name: word(|team| &team.name),
             role: word(|team| &team.role),
             team: word(|team| &team.team),
-            mode: self.control.mode.map(|mode| mode.is_on()),
-            running: self.control.running.clone(),
+            mode: self.state.mode.map(|mode| mode.is_on()),
+            running: self.state.running.clone(),
             authority: self.authority(),
-            todo: self.control.lasting.todo.clone(),
+            todo: self.state.lasting.todo.clone(),
             facts,
         }
     }
 
     fn authority(&self) -> String {
-        let Some(spec) = &self.control.spec else { return String::new() };
-        let hands = spec
-            .hands
-            .as_ref()
-            .map_or_else(|| "all hands".to_owned(), |hands| format!("hands: {}", hands.names().join(", ")));
+        let Some(spec) = &self.state.spec else { return String::new() };
+        let tools = spec.local_tools.as_ref().map_or_else(
+            || "all local tools".to_owned(),
+            |tools| format!("local tools: {}", tools.names().join(", ")),
+        );
         let writes = match spec.confinement.sandbox {
             Sandbox::ReadOnly => "nothing you write is kept",
             Sandbox::Workspace => "you write below the working directory and nowhere else",
             Sandbox::Off => "your commands are not confined",
         };
-        let plan = match self.control.lasting.plan {
+        let plan = match self.state.lasting.plan {
             Plan::Free => "",
             Plan::Needed => "; your plan is not approved, so you only read",
             Plan::Asked => "; your plan waits for approval, so you only read",
@@ -421,7 +422,7 @@ impl Draft {
         };
         let starts =
             if spec.role == Role::Lead { "you start agents and teammates" } else { "you start no agents" };
-        format!("{hands}; {writes}; {starts}{plan}")
+        format!("{tools}; {writes}; {starts}{plan}")
     }
 }
 

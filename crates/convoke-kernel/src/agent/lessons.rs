@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::control::AgentState;
+use super::agent_state::AgentState;
 use super::decide::Draft;
 use super::state::{Asking, Mark, Stage};
 use super::window::Sizes;
@@ -58,7 +58,7 @@ impl Lessons {
 impl Agent {
     /// All that was learnt about its server.
     pub fn lessons(&self) -> &[EndpointLearnt] {
-        &self.control.lessons.learnt
+        &self.state.lessons.learnt
     }
 }
 
@@ -84,7 +84,8 @@ impl AgentState {
         let spec = Arc::clone(self.spec.as_ref()?);
         let base = Mark::without(&spec, &self.lessons.withheld(&spec.model));
         if base.digest != self.base.digest {
-            (self.base, self.prefix) = (base, base.digest);
+            self.base = base;
+            self.prefix = base.digest;
             self.mark.follow(&base);
             if let Some(exchange) = &mut self.exchange {
                 exchange.start.follow(&base);
@@ -107,10 +108,10 @@ impl Draft {
     /// The lesson of a refusal: the parts that it names and that were sent.
     pub(super) fn lesson_of(&self, failure: &Failure) -> Option<EndpointLearnt> {
         let refused = failure.refused.as_deref()?;
-        let spec = self.control.spec.as_ref()?;
+        let spec = self.state.spec.as_ref()?;
         let carried = |field: &Feature| match field {
-            Feature::SystemRole => self.control.sends(*field) && self.control.mark.systems > 0,
-            _ => self.control.sends(*field),
+            Feature::SystemRole => self.state.sends(*field) && self.state.mark.systems > 0,
+            _ => self.state.sends(*field),
         };
         let lacks: Vec<Feature> = refused.fields.iter().copied().filter(carried).collect();
         let endpoint = refused.endpoint.clone();
@@ -131,9 +132,9 @@ impl Draft {
     pub(super) fn learn(&mut self, mut learnt: EndpointLearnt) -> Result<(), Unexpected> {
         let model = learnt.model.clone();
         let ignored = learnt.how == Learnt::Ignored;
-        let known = &self.control.lessons;
+        let known = &self.state.lessons;
         learnt.lacks.retain(|feature| !known.knows(&model, *feature, ignored));
-        let window = self.control.spec.as_ref().map_or(0, |spec| spec.capabilities.window);
+        let window = self.state.spec.as_ref().map_or(0, |spec| spec.capabilities.window);
         learnt.window = learnt.window.filter(|learnt| *learnt < window);
         let news = match learnt.how {
             Learnt::Moved => known.here().is_some_and(|here| here != learnt.endpoint),

@@ -2,7 +2,7 @@
 //! from the board. Neither is ever consent.
 
 use super::Unexpected;
-use super::control::AgentState;
+use super::agent_state::AgentState;
 use super::decide::{Draft, message};
 use super::state::{Asking, Mark, Stage, Tail};
 use crate::capsule::TaskBrief;
@@ -37,13 +37,13 @@ impl Draft {
             return Err(Unexpected::Blank);
         }
         let body = prompts::team::letters(&letters, rests);
-        if self.control.stage == Stage::Idle {
+        if self.state.stage == Stage::Idle {
             let mut from: Vec<&str> = letters.iter().map(|letter| letter.from.as_str()).collect();
             from.dedup();
             let text = format!("mail from {}", from.join(", "));
             return self.open(Opening { key, text, body: Some(body), letters, ..Opening::default() });
         }
-        if !self.control.takes_mail() {
+        if !self.state.takes_mail() {
             return Err(Unexpected::Busy);
         }
         self.emit(MailDelivered { message: message("user", &[body]), letters })?;
@@ -53,7 +53,7 @@ impl Draft {
     /// A task from the board is the agent's: it was claimed for it just now, or it holds it and has not
     /// finished it.
     pub(super) fn work(&mut self, key: String, brief: &TaskBrief, again: bool) -> Result<(), Unexpected> {
-        if self.control.stage != Stage::Idle {
+        if self.state.stage != Stage::Idle {
             return Err(Unexpected::Busy);
         }
         let body = if again { prompts::team::offered(brief) } else { prompts::team::claimed(brief) };

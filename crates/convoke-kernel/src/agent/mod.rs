@@ -2,8 +2,8 @@
 //! folds an event, [`Agent::pending`] lists what has been decided and not yet done. Recovery is the ordinary
 //! path: load, fold, ask what is pending, go on.
 
+mod agent_state;
 mod background;
-mod control;
 mod decide;
 mod filing;
 mod fork;
@@ -72,7 +72,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use control::AgentState;
+use agent_state::AgentState;
 use decide::{Draft, blank};
 use state::{Asking, Filed, LastTurn, SlotState, Stage};
 
@@ -86,8 +86,8 @@ use crate::spec::AgentSpec;
 use crate::todo::TodoItem;
 use crate::tools::Wanted;
 
+pub use agent_state::IllegalEvent;
 pub use background::RETRY_KEY;
-pub use control::IllegalEvent;
 pub use input::{Effect, Input, ModelRequest, Pace, RoomAnswer, RoomAsk, Unexpected};
 pub(crate) use lasting::SUMMARY_TOKENS;
 pub use queue::{Deaf, Heard, LettersHeard, Opening, Queued, QueuedInput, letters_heard, stop_asked};
@@ -105,7 +105,7 @@ pub(crate) const CAPSULE_BYTES: usize = 16 * 1_024;
 /// One model conversation with tools.
 #[derive(Debug, Clone)]
 pub struct Agent {
-    control: AgentState,
+    state: AgentState,
     segments: Vec<Segment>,
     call_ids: HashSet<String>,
     started_at: u64,
@@ -120,17 +120,17 @@ impl Default for Agent {
 impl Agent {
     /// An agent to which nothing has happened.
     pub fn new() -> Self {
-        Self { control: AgentState::new(), segments: Vec::new(), call_ids: HashSet::new(), started_at: 0 }
+        Self { state: AgentState::new(), segments: Vec::new(), call_ids: HashSet::new(), started_at: 0 }
     }
 
     /// What follows from this input, at this time.
     pub fn decide(&self, input: Input, at: u64, pace: Pace) -> Result<Vec<Event>, Unexpected> {
-        Draft::new(self.control.clone(), at).decide(input, pace, |id| self.call_ids.contains(id))
+        Draft::new(self.state.clone(), at).decide(input, pace, |id| self.call_ids.contains(id))
     }
 
     /// Folds an event that is in the journal.
     pub fn apply(&mut self, event: &Event, at: u64) -> Result<(), IllegalEvent> {
-        self.control.apply(event)?;
+        self.state.apply(event)?;
         match event {
             Event::AgentStarted(_) => self.started_at = at,
             Event::ExchangeOpened(e) => {
@@ -147,12 +147,12 @@ impl Agent {
             }
             Event::ResultsAppended(e) => self.segments.push(e.message.clone()),
             // Drops nothing but a request for a summary, which will get no answer any more.
-            Event::ExchangeStopped(_) => self.segments.truncate(self.control.mark.segments),
+            Event::ExchangeStopped(_) => self.segments.truncate(self.state.mark.segments),
             Event::ModelReplied(e) if e.kept == Kept::Yes => {
                 self.segments.push(e.reply.content.as_assistant_message());
                 self.call_ids.extend(e.reply.calls.iter().map(|call| call.id.clone()));
             }
-            Event::ExchangeClosed(e) if e.taken_back => self.segments.truncate(self.control.mark.segments),
+            Event::ExchangeClosed(e) if e.taken_back => self.segments.truncate(self.state.mark.segments),
             Event::ModelReplied(_)
             | Event::ExchangeClosed(_)
             | Event::ExchangeReopened(_)
@@ -179,7 +179,7 @@ impl Agent {
         let ask = |asking: &Asking, not_before| {
             vec![Effect::AskRoom { call: asking.call, attempt: asking.attempt + 1, not_before }]
         };
-        let mut pending = match &self.control.stage {
+        let mut pending = match &self.state.stage {
             Stage::Ready(asking) => ask(asking, 0),
             Stage::Waiting(asking, until) => ask(asking, *until),
             Stage::Calling(asking) => vec![Effect::CallModel { call: asking.call, attempt: asking.attempt }],
@@ -187,7 +187,7 @@ impl Agent {
                 .iter()
                 .filter_map(|slot| match &slot.state {
                     SlotState::Running => {
-                        let Ok(Wanted::Run(request)) = self.control.read(&slot.call) else { return None };
+                        let Ok(Wanted::Run(request)) = self.state.read(&slot.call) else { return None };
                         Some(Effect::RunTool { id: slot.call.id.clone(), request })
                     }
                     SlotState::Asked(asked) => {
@@ -200,19 +200,19 @@ impl Agent {
                 .collect(),
             Stage::New | Stage::Idle | Stage::Compacting | Stage::Ending => Vec::new(),
         };
-        pending.extend(self.control.running.iter().map(|run| Effect::DriveRun { run: run.clone() }));
+        pending.extend(self.state.running.iter().map(|run| Effect::DriveRun { run: run.clone() }));
         pending
     }
 
     /// The request that is being asked, if one is.
     pub fn request(&self) -> Option<ModelRequest> {
-        let Stage::Calling(asking) = &self.control.stage else { return None };
-        let spec = Arc::clone(self.control.spec.as_ref()?);
+        let Stage::Calling(asking) = &self.state.stage else { return None };
+        let spec = Arc::clone(self.state.spec.as_ref()?);
         let mut messages = self.segments.clone();
-        if let Some(segment) = self.control.second_mark().and_then(|index| messages.get_mut(index)) {
+        if let Some(segment) = self.state.second_mark().and_then(|index| messages.get_mut(index)) {
             *segment = segment.with_mark();
         }
-        let withheld = self.control.lessons.withheld(&spec.model);
+        let withheld = self.state.lessons.withheld(&spec.model);
         if withheld.contains(&Feature::SystemRole) {
             messages = lessons::without_systems(messages);
         }
@@ -225,55 +225,52 @@ impl Agent {
     /// The most tokens the history can have, running calls included: the results of a
     /// turn are counted when all of them are there.
     pub fn history_tokens(&self) -> u64 {
-        let Stage::Tools(slots) = &self.control.stage else { return self.control.mark.tokens };
+        let Stage::Tools(slots) = &self.state.stage else { return self.state.mark.tokens };
         let finished = slots.iter().filter_map(|slot| match &slot.state {
             SlotState::Finished(result) => Some(result.text.len() as u64),
             _ => None,
         });
-        finished.fold(self.control.mark.tokens, u64::saturating_add)
+        finished.fold(self.state.mark.tokens, u64::saturating_add)
     }
 
     /// What the next request needs, if one is due.
     pub fn room_ask(&self) -> Option<RoomAsk> {
-        let (Stage::Ready(asking) | Stage::Waiting(asking, _)) = &self.control.stage else { return None };
-        let spec = self.control.spec.as_ref()?;
-        let exchange = self.control.exchange.as_ref()?;
+        let (Stage::Ready(asking) | Stage::Waiting(asking, _)) = &self.state.stage else { return None };
+        let spec = self.state.spec.as_ref()?;
+        let exchange = self.state.exchange.as_ref()?;
         // What the harness may still put in front of the request: the names of changed files, and the
         // capsule. The ledger adds the note of a hand-back.
-        let changed = &self.control.changed;
-        let facts = self.control.lasting.facts.as_ref();
+        let changed = &self.state.changed;
+        let facts = self.state.lasting.facts.as_ref();
         let files: usize = changed.iter().map(|file| file.len() + 2).sum();
         let owed =
             NOTE_BYTES + files + under_way::BYTES + facts.map_or(0, |facts| facts.bytes() + CAPSULE_BYTES);
         let notes = if facts.is_some() || !changed.is_empty() { owed } else { 0 };
-        let mark = &self.control.mark;
-        let unknown = self.control.lasting.known == 0 && mark.tokens == mark.bytes;
-        let behind = mark.tokens.saturating_sub(self.control.base.tokens).saturating_add(notes as u64);
+        let mark = &self.state.mark;
+        let unknown = self.state.lasting.known == 0 && mark.tokens == mark.bytes;
+        let behind = mark.tokens.saturating_sub(self.state.base.tokens).saturating_add(notes as u64);
         Some(RoomAsk {
             behind_prefix: unknown.then_some(behind),
             cut_at: if exchange.widened { exchange.cut_at } else { 0 },
             call: asking.call,
             attempt: asking.attempt + 1,
             wanted: asking.max_tokens,
-            prompt_tokens: self.control.mark.tokens.saturating_add(notes as u64),
+            prompt_tokens: self.state.mark.tokens.saturating_add(notes as u64),
             started: exchange.kept > 0,
             last_turn: matches!(exchange.last_turn, Some(LastTurn::Short(_))),
-            cached: self.control.sends(Feature::CacheMarks),
-            prefix: (
-                decide::hex(&self.control.prefix),
-                spec.system.as_str().len() + spec.tools.as_str().len(),
-            ),
+            cached: self.state.sends(Feature::CacheMarks),
+            prefix: (decide::hex(&self.state.prefix), spec.system.as_str().len() + spec.tools.as_str().len()),
         })
     }
 
     /// Whether orchestration mode is on; `None` for an agent without the switch.
     pub fn mode(&self) -> Option<bool> {
-        self.control.mode.map(|mode| mode.is_on())
+        self.state.mode.map(|mode| mode.is_on())
     }
 
     /// What a worker reported in its last exchange.
     pub fn report(&self) -> Option<&Report> {
-        match self.control.exchange.as_ref()?.filed.as_ref()? {
+        match self.state.exchange.as_ref()?.filed.as_ref()? {
             Filed::Report(report) => Some(report),
             Filed::Ballot(_) | Filed::Output(_) => None,
         }
@@ -281,7 +278,7 @@ impl Agent {
 
     /// What a verifier judged in its last exchange.
     pub fn ballot(&self) -> Option<&Ballot> {
-        match self.control.exchange.as_ref()?.filed.as_ref()? {
+        match self.state.exchange.as_ref()?.filed.as_ref()? {
             Filed::Ballot(ballot) => Some(ballot),
             Filed::Report(_) | Filed::Output(_) => None,
         }
@@ -289,7 +286,7 @@ impl Agent {
 
     /// The value that an agent with a schema handed in, in its last exchange.
     pub fn output(&self) -> Option<&Value> {
-        match self.control.exchange.as_ref()?.filed.as_ref()? {
+        match self.state.exchange.as_ref()?.filed.as_ref()? {
             Filed::Output(value) => Some(value),
             Filed::Report(_) | Filed::Ballot(_) => None,
         }
@@ -297,84 +294,84 @@ impl Agent {
 
     /// Why the last exchange's result is worth less than it seems.
     pub fn degraded(&self) -> Option<&str> {
-        self.control.exchange.as_ref()?.degraded.as_deref()
+        self.state.exchange.as_ref()?.degraded.as_deref()
     }
 
     /// Whether the agent exists.
     pub fn is_started(&self) -> bool {
-        self.control.stage != Stage::New
+        self.state.stage != Stage::New
     }
 
     /// Whether no exchange is open, so that an input can be taken.
     pub fn is_idle(&self) -> bool {
-        self.control.stage == Stage::Idle
+        self.state.stage == Stage::Idle
     }
 
     /// Whether no exchange is open and no run is under way in the background.
     pub fn is_done(&self) -> bool {
-        self.is_idle() && self.control.running.is_empty()
+        self.is_idle() && self.state.running.is_empty()
     }
 
     /// The runs in the background that the agent has not been told of, in the order they were launched.
     pub fn running(&self) -> &[String] {
-        &self.control.running
+        &self.state.running
     }
 
     /// Whether the agent can be told how this run ended: the run is in the background, or a
     /// person's call was the last thing that happened.
     pub fn may_be_told(&self, run: &str) -> bool {
-        self.control.running.iter().any(|known| known == run) || self.control.called_last()
+        self.state.running.iter().any(|known| known == run) || self.state.called_last()
     }
 
     /// Whether the open exchange is a person's own call, which involves no model.
     pub fn is_persons_call(&self) -> bool {
-        !self.is_idle() && self.control.exchange.as_ref().is_some_and(|exchange| exchange.call.is_some())
+        !self.is_idle() && self.state.exchange.as_ref().is_some_and(|exchange| exchange.call.is_some())
     }
 
     /// Whether letters can be put into its history right now.
     pub fn takes_mail(&self) -> bool {
-        self.control.membership().is_some() && self.control.takes_mail()
+        self.state.membership().is_some() && self.state.takes_mail()
     }
 
     /// Whether the request under way asks for the summary with which a new history begins.
     pub fn is_summarising(&self) -> bool {
-        self.control.lasting.summarising
+        self.state.lasting.summarising
     }
 
     /// The task from the board that it worked on last.
     pub fn work(&self) -> Option<&TaskId> {
-        self.control.lasting.work.as_ref()
+        self.state.lasting.work.as_ref()
     }
 
     /// Its own list of what there is to do.
     pub fn todo(&self) -> &[TodoItem] {
-        &self.control.lasting.todo
+        &self.state.lasting.todo
     }
 
     /// Whether the open or last exchange began with something that was said, and not with letters or a task
     /// from the board.
     pub fn was_spoken_to(&self) -> bool {
-        self.control.exchange.as_ref().is_some_and(|exchange| !exchange.brought)
+        self.state.exchange.as_ref().is_some_and(|exchange| !exchange.brought)
     }
 
     /// Whether a resume would go on with something.
     pub fn can_go_on(&self) -> bool {
-        self.control.can_go_on()
+        self.state.can_go_on()
     }
 
     /// What the last exchange came to, once it is closed.
     pub fn outcome(&self) -> Option<&Outcome> {
-        self.control.exchange.as_ref()?.outcome.as_ref()
+        self.state.exchange.as_ref()?.outcome.as_ref()
     }
 
     /// What the agent is made of.
     pub fn spec(&self) -> Option<&AgentSpec> {
-        self.control.spec.as_deref()
+        self.state.spec.as_deref()
     }
 
     /// The shell after the last command that reported it.
     pub fn shell(&self) -> Option<&ShellState> {
-        self.control.shell.as_ref()
+        self.state.shell.as_ref()
     }
 
     /// The history as it is sent.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::control::AgentState;
+use super::agent_state::AgentState;
 use super::judge::{ended_in_prose, judge};
 use super::state::{Asking, Exchange, LastTurn, Slot, Stage, Tail};
 use crate::event::{Kept, ModelReplied};
@@ -50,7 +50,8 @@ impl AgentState {
                 }
             }
             Kept::Cut if !exchange.widened && wider => {
-                (exchange.widened, exchange.cut_at) = (true, asking.max_tokens);
+                exchange.widened = true;
+                exchange.cut_at = asking.max_tokens;
                 self.ready(cap)
             }
             Kept::Empty | Kept::Unusable if exchange.strikes == 0 => {
@@ -83,7 +84,8 @@ impl AgentState {
         // Half a usage would make the next request look shorter than it is.
         if read > 0 && written > 0 {
             self.mark.tokens = read.saturating_add(written);
-            (self.lasting.known, self.lasting.since) = (self.mark.tokens, 0);
+            self.lasting.known = self.mark.tokens;
+            self.lasting.since = 0;
         }
         self.lasting.measure(read);
     }

@@ -24,12 +24,12 @@ impl Draft {
         if self.too_long_for_the_server((call, attempt), &failure, None)? {
             return Ok(());
         }
-        let Stage::Calling(asking) = &self.control.stage else { return Err(Unexpected::Stale) };
-        let max = self.control.spec.as_ref().map_or(1, |spec| spec.limits.max_attempts);
+        let Stage::Calling(asking) = &self.state.stage else { return Err(Unexpected::Stale) };
+        let max = self.state.spec.as_ref().map_or(1, |spec| spec.limits.max_attempts);
         let again = failure.kind != FailureKind::Interrupted && asking.failures + 1 < max;
         let retry_at = match failure.retry {
             Retry::Soon if again => {
-                Some(self.at.saturating_add(backoff(asking.failures, &self.control.mark.digest)))
+                Some(self.at.saturating_add(backoff(asking.failures, &self.state.mark.digest)))
             }
             // A limit says when there is room again. A server that has too much to do cannot know.
             Retry::After(ms) if again && failure.kind != FailureKind::RateLimited => {

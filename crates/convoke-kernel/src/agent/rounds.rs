@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 
 use super::Unexpected;
+use super::agent_state::AgentState;
 use super::background::outcome_of;
-use super::control::AgentState;
 use super::decide::{Draft, blank};
 use super::judge::{handed_back, never_fitted};
 use super::state::{Asked, Exchange, LastTurn, Slot, SlotState, Stage, Tail};
@@ -21,7 +21,7 @@ use crate::tools::{self, Wanted};
 impl Draft {
     /// A person has answered. A refusal is an outcome and is recorded as one at once.
     pub(super) fn answered(&mut self, id: String, allow: bool, by: String) -> Result<(), Unexpected> {
-        let Stage::Tools(slots) = &self.control.stage else { return Err(Unexpected::Stale) };
+        let Stage::Tools(slots) = &self.state.stage else { return Err(Unexpected::Stale) };
         if !slots.iter().any(|slot| slot.call.id == id && matches!(slot.state, SlotState::Asked(_))) {
             return Err(Unexpected::Stale);
         }
@@ -34,8 +34,8 @@ impl Draft {
 
     /// What the rules say about a call that is queued; a call that a person agreed to is allowed.
     fn ruling(&self, slot: &Slot) -> Ruling {
-        let Some(spec) = &self.control.spec else { return Ruling::Allow };
-        match (&slot.state, self.control.read(&slot.call)) {
+        let Some(spec) = &self.state.spec else { return Ruling::Allow };
+        match (&slot.state, self.state.read(&slot.call)) {
             (SlotState::Queued, Ok(Wanted::Run(request))) => {
                 request.subject(&spec.dir).map_or(Ruling::Allow, |subject| spec.approvals.rule_on(&subject))
             }
@@ -44,26 +44,26 @@ impl Draft {
     }
 
     pub(super) fn writes(&self, slot: &Slot) -> bool {
-        matches!(self.control.read(&slot.call), Ok(Wanted::Run(request)) if request.writes())
+        matches!(self.state.read(&slot.call), Ok(Wanted::Run(request)) if request.writes())
     }
 
     /// Whether a call that a crash cut off is made again.
     pub(super) fn repeats(&self, slot: &Slot) -> bool {
-        !matches!(self.control.read(&slot.call), Ok(Wanted::Run(request)) if !request.repeats())
+        !matches!(self.state.read(&slot.call), Ok(Wanted::Run(request)) if !request.repeats())
     }
 
     /// Takes one step of the open tool calls; false when there is nothing to do but wait. Calls that write
     /// run in the order they were written, one at a time and alone; calls that only read, and agents, run
     /// beside each other. A call that waits for a person holds up those behind it.
     pub(super) fn step_tools(&mut self) -> Result<bool, Unexpected> {
-        let Stage::Tools(slots) = &self.control.stage else { return Ok(false) };
+        let Stage::Tools(slots) = &self.state.stage else { return Ok(false) };
         let queued = || slots.iter().filter(|slot| slot.is_due());
         let running = || slots.iter().filter(|slot| slot.state == SlotState::Running);
         if slots.iter().any(|slot| matches!(slot.state, SlotState::Asked(_))) {
             return Ok(false);
         }
         if let Some(report) = queued().find(|slot| self.ends_the_work(slot)) {
-            let text = match self.control.read(&report.call) {
+            let text = match self.state.read(&report.call) {
                 Ok(Wanted::Ballot(_)) => prompts::JUDGED,
                 Ok(Wanted::Output(_)) => prompts::RETURNED,
                 Ok(_) | Err(_) => prompts::REPORTED,
@@ -113,12 +113,12 @@ impl Draft {
     }
 
     fn takes_turns(&self, slot: &Slot) -> bool {
-        matches!(self.control.read(&slot.call), Ok(Wanted::Run(request)) if request.takes_turns())
+        matches!(self.state.read(&slot.call), Ok(Wanted::Run(request)) if request.takes_turns())
     }
 
     /// The result of a call that needs nothing outside.
     fn answer_at_once(&self, slot: &Slot) -> Option<ToolResult> {
-        match self.control.read(&slot.call) {
+        match self.state.read(&slot.call) {
             Ok(Wanted::Idle) => Some(ToolResult { ends: true, ..ToolResult::done(prompts::team::IDLE) }),
             Ok(Wanted::Todo(items)) => Some(ToolResult::done(todo::rendered(&items))),
             Ok(Wanted::Compact(_)) => Some(ToolResult::done(prompts::team::COMPACT_SOON)),
@@ -128,7 +128,7 @@ impl Draft {
 
     /// What a call would do, as a person reads it.
     fn describe(&self, slot: &Slot) -> String {
-        let asked = match self.control.read(&slot.call) {
+        let asked = match self.state.read(&slot.call) {
             Ok(Wanted::Run(request)) => request.asks_to(),
             _ => None,
         };
@@ -139,27 +139,27 @@ impl Draft {
     /// something, or that was sent back once to look; or the first value that fits, because not everything
     /// has to be looked at.
     fn ends_the_work(&self, slot: &Slot) -> bool {
-        let Some(exchange) = &self.control.exchange else { return false };
+        let Some(exchange) = &self.state.exchange else { return false };
         let due = exchange.looked || exchange.sent_back || exchange.last_turn.is_some();
-        let reports = matches!(self.control.read(&slot.call), Ok(Wanted::Report(_) | Wanted::Ballot(_)));
-        let returns = matches!(self.control.read(&slot.call), Ok(Wanted::Output(_)));
+        let reports = matches!(self.state.read(&slot.call), Ok(Wanted::Report(_) | Wanted::Ballot(_)));
+        let returns = matches!(self.state.read(&slot.call), Ok(Wanted::Output(_)));
         (returns || (reports && due)) && exchange.filed.is_none()
     }
 
     /// Why a call is answered without being run.
     fn refusal(&self, slot: &Slot) -> Option<String> {
-        let exchange = self.control.exchange.as_ref()?;
+        let exchange = self.state.exchange.as_ref()?;
         if exchange.filed.is_some() {
             return Some(prompts::REPORT_ENDS.to_owned());
         }
-        match self.control.read(&slot.call) {
+        match self.state.read(&slot.call) {
             Err(why) => Some(why),
             Ok(_) if exchange.last_turn.is_some() => Some(prompts::REFUSED_AT_LIMIT.to_owned()),
             Ok(Wanted::Report(_) | Wanted::Ballot(_)) => Some(prompts::LOOK_FIRST.to_owned()),
-            Ok(Wanted::Compact(_)) if self.control.lasting.futile => {
+            Ok(Wanted::Compact(_)) if self.state.lasting.futile => {
                 Some(prompts::team::COMPACT_IN_VAIN.to_owned())
             }
-            Ok(wanted) if self.control.needs_plan(&wanted) => Some(prompts::team::PLAN_FIRST.to_owned()),
+            Ok(wanted) if self.state.needs_plan(&wanted) => Some(prompts::team::PLAN_FIRST.to_owned()),
             Ok(_) => None,
         }
     }
@@ -171,7 +171,7 @@ impl Draft {
     /// Puts the results of the round into the history. In an exchange that a person has
     /// stopped, nothing is asked for with them.
     pub(super) fn append_results_of(&mut self, stopped: bool) -> Result<(), Unexpected> {
-        let Stage::Tools(slots) = &self.control.stage else { return Ok(()) };
+        let Stage::Tools(slots) = &self.state.stage else { return Ok(()) };
         let mut blocks: Vec<Value> = Vec::with_capacity(slots.len() + 1);
         for slot in slots {
             let SlotState::Finished(result) = &slot.state else { return Ok(()) };
@@ -184,13 +184,11 @@ impl Draft {
             }
             blocks.push(block);
         }
-        let settled = self.control.exchange.as_ref().is_some_and(Exchange::is_settled);
+        let settled = self.state.exchange.as_ref().is_some_and(Exchange::is_settled);
         let at_limit = !settled && !stopped && self.is_at_limit();
-        let goes_on = !settled
-            && !stopped
-            && !at_limit
-            && self.control.exchange.as_ref().is_some_and(Exchange::goes_on);
-        let circle = if goes_on { self.control.repeats_with(slots).circle() } else { Repetition::No };
+        let goes_on =
+            !settled && !stopped && !at_limit && self.state.exchange.as_ref().is_some_and(Exchange::goes_on);
+        let circle = if goes_on { self.state.repeats_with(slots).circle() } else { Repetition::No };
         let hand_back = at_limit || circle == Repetition::Ends;
         let stuck = circle != Repetition::No;
         match circle {
@@ -199,7 +197,7 @@ impl Draft {
             Repetition::No if at_limit => blocks.push(text_block(&prompts::hand_back(self.final_tool()))),
             Repetition::No => {}
         }
-        let reminded = !hand_back && !stopped && self.control.lasting.reminds() && !self.writes_list();
+        let reminded = !hand_back && !stopped && self.state.lasting.reminds() && !self.writes_list();
         if reminded {
             blocks.push(text_block(prompts::team::TODO_REMINDER));
         }
@@ -210,8 +208,8 @@ impl Draft {
 
     /// Whether the agent looked at its list in this round.
     fn writes_list(&self) -> bool {
-        let Stage::Tools(slots) = &self.control.stage else { return false };
-        slots.iter().any(|slot| matches!(self.control.read(&slot.call), Ok(Wanted::Todo(_))))
+        let Stage::Tools(slots) = &self.state.stage else { return false };
+        slots.iter().any(|slot| matches!(self.state.read(&slot.call), Ok(Wanted::Todo(_))))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The pieces an agent's state is made of. What may follow what is in `control`.
+//! The pieces an agent's state is made of. What may follow what is in `agent_state`.
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};

@@ -3,7 +3,7 @@
 //! history after which something can be said.
 
 use super::Unexpected;
-use super::control::AgentState;
+use super::agent_state::AgentState;
 use super::decide::Draft;
 use super::state::{Exchange, Filed, SlotState, Stage};
 use crate::event::{ExchangeStopped, ModelFailed, ToolFinished};
@@ -15,7 +15,7 @@ use crate::wire::{Failure, FailureKind, Retry};
 impl Draft {
     /// Ends the exchange. An agent without one has nothing to stop.
     pub(super) fn stop(&mut self, by: String) -> Result<(), Unexpected> {
-        if matches!(self.control.stage, Stage::New | Stage::Idle) {
+        if matches!(self.state.stage, Stage::New | Stage::Idle) {
             return Ok(());
         }
         self.give_up_the_call(&by)?;
@@ -26,7 +26,7 @@ impl Draft {
 
     /// A reply that is still on its way is not waited for, and may have to be paid for.
     fn give_up_the_call(&mut self, by: &str) -> Result<(), Unexpected> {
-        let Stage::Calling(asking) = &self.control.stage else { return Ok(()) };
+        let Stage::Calling(asking) = &self.state.stage else { return Ok(()) };
         let call = asking.call;
         let attempt = asking.attempt;
         let failure = Failure {
@@ -43,7 +43,7 @@ impl Draft {
 
     /// Every call gets its result, so that a legal history remains.
     fn give_up_the_tools(&mut self, by: &str) -> Result<(), Unexpected> {
-        let Stage::Tools(slots) = &self.control.stage else { return Ok(()) };
+        let Stage::Tools(slots) = &self.state.stage else { return Ok(()) };
         let mut results = Vec::new();
         for slot in slots {
             let result = match slot.state {
@@ -72,7 +72,8 @@ impl AgentState {
         exchange.so_far = Some(Outcome::Failed { kind: FailureKind::Cancelled, message, text });
         // A request for a summary that stayed in the history would be read as one by the next request.
         if let Some((mark, since)) = self.lasting.drop_summary() {
-            (self.mark, self.lasting.since) = (mark, since);
+            self.mark = mark;
+            self.lasting.since = since;
         }
         Some(Stage::Ending)
     }

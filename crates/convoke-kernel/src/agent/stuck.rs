@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use sha2::{Digest, Sha256};
 
-use super::control::AgentState;
+use super::agent_state::AgentState;
 use super::state::{Slot, SlotState};
 use crate::outcome::Ran;
 use crate::prompts::SHELL_RESTORED;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Agent;
-use super::control::{AgentState, IllegalEvent};
+use super::agent_state::{AgentState, IllegalEvent};
 use super::state::Stage;
 use crate::event::{Event, HistoryForked};
 use crate::ids::SessionId;
@@ -111,28 +111,28 @@ impl Summary {
 impl Agent {
     /// The agent's row in a listing; `None` before it started.
     pub fn summary(&self) -> Option<Summary> {
-        summarise(&self.control, self.started_at)
+        summarise(&self.state, self.started_at)
     }
 
     /// The row the agent will have once these events, decided at this time, have been folded. The history is
     /// not touched, so this costs the events and not the agent.
     pub fn summary_after(&self, events: &[Event], at: u64) -> Result<Option<Summary>, IllegalEvent> {
-        let mut control = self.control.clone();
+        let mut state = self.state.clone();
         for event in events {
-            control.apply(event)?;
+            state.apply(event)?;
         }
-        Ok(summarise(&control, if self.is_started() { self.started_at } else { at }))
+        Ok(summarise(&state, if self.is_started() { self.started_at } else { at }))
     }
 }
 
-fn summarise(control: &AgentState, started_at: u64) -> Option<Summary> {
-    let spec = control.spec.as_ref()?;
-    let outcome = control.exchange.as_ref().and_then(|exchange| {
+fn summarise(state: &AgentState, started_at: u64) -> Option<Summary> {
+    let spec = state.spec.as_ref()?;
+    let outcome = state.exchange.as_ref().and_then(|exchange| {
         let ended = exchange.outcome.as_ref()?;
-        Some(control.answered_before.as_ref().filter(|_| exchange.is_retry()).unwrap_or(ended))
+        Some(state.answered_before.as_ref().filter(|_| exchange.is_retry()).unwrap_or(ended))
     });
     // An agent with runs in the background has something to do, whatever became of the last exchange.
-    let outcome = outcome.filter(|_| control.stage == Stage::Idle && control.running.is_empty());
+    let outcome = outcome.filter(|_| state.stage == Stage::Idle && state.running.is_empty());
     let failure = outcome.and_then(Outcome::failure);
     let status = match outcome {
         None => Status::Open,
@@ -141,16 +141,16 @@ fn summarise(control: &AgentState, started_at: u64) -> Option<Summary> {
         Some(Outcome::Failed { .. }) => Status::Failed,
     };
     Some(Summary {
-        forked_from: control.forked.clone(),
+        forked_from: state.forked.clone(),
         status,
         failure,
-        refused: control.refused_fan_out.clone(),
-        can_go_on: control.can_go_on(),
-        turns: control.turns,
-        calls: control.calls,
-        commands: control.commands,
-        usage: control.usage,
-        cost_nano: control.cost_nano,
-        ..Summary::waiting(spec, &control.task, started_at)
+        refused: state.refused_fan_out.clone(),
+        can_go_on: state.can_go_on(),
+        turns: state.turns,
+        calls: state.calls,
+        commands: state.commands,
+        usage: state.usage,
+        cost_nano: state.cost_nano,
+        ..Summary::waiting(spec, &state.task, started_at)
     })
 }

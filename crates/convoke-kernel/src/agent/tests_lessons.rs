@@ -71,8 +71,8 @@ fn refusals_that_teach_count_for_no_attempt_and_one_that_teaches_nothing_ends_it
     bench.events.clear();
     for feature in [Feature::CacheMarks, Feature::Thinking, Feature::Effort, Feature::Version] {
         refuses(&mut bench, &[feature]);
-        let Stage::Calling(asking) = &bench.agent.control.stage else {
-            panic!("{:?}", bench.agent.control.stage)
+        let Stage::Calling(asking) = &bench.agent.state.stage else {
+            panic!("{:?}", bench.agent.state.stage)
         };
         assert_eq!(asking.failures, 0);
     }
@@ -123,7 +123,7 @@ fn what_others_have_learnt_is_taken_over_once_and_another_server_begins_anew() {
             window: None,
         }),
     };
-    let digest = |bench: &Bench| bench.agent.control.prefix;
+    let digest = |bench: &Bench| bench.agent.state.prefix;
     let whole = digest(&bench);
     assert_eq!(bench.feed(learn(HERE, &[Feature::Effort], Learnt::Heard)), ["endpoint_learnt"]);
     assert_eq!(bench.feed(learn(HERE, &[Feature::Effort], Learnt::Heard)), [""; 0]);

@@ -48,7 +48,9 @@ fn another_model_changes_what_is_asked_and_not_a_byte_of_what_was_said() {
     let before = bench.agent.spec().unwrap().clone();
     let history = bench.agent.history().to_vec();
     let less = accepting(|it| {
-        (it.effort, it.thinking, it.max_output) = (Some("low".into()), Thinking::Omit, 20_000);
+        it.effort = Some("low".into());
+        it.thinking = Thinking::Omit;
+        it.max_output = 20_000;
     });
     assert_eq!(bench.feed(to(OTHER, less.clone())), ["retuned"]);
     let now = bench.agent.spec().unwrap().clone();
@@ -71,15 +73,15 @@ fn another_model_changes_what_is_asked_and_not_a_byte_of_what_was_said() {
 #[test]
 fn what_the_journal_holds_leads_to_the_same_agent_again() {
     let mut bench = answered(lead(true, true, 30));
-    let asked_before = bench.agent.control.prefix;
-    let digest = bench.agent.control.mark.digest;
+    let asked_before = bench.agent.state.prefix;
+    let digest = bench.agent.state.mark.digest;
     bench.feed(to(OTHER, accepting(|it| it.effort = None)));
     let mut folded = Agent::new();
     bench.events.iter().for_each(|event| folded.apply(event, 0).unwrap());
-    assert_eq!(folded.control.mark, bench.agent.control.mark);
+    assert_eq!(folded.state.mark, bench.agent.state.mark);
     assert_eq!(folded.spec(), bench.agent.spec());
-    assert_ne!(folded.control.prefix, asked_before, "siblings of the old make are no siblings any more");
-    assert_ne!(folded.control.mark.digest, digest);
+    assert_ne!(folded.state.prefix, asked_before, "siblings of the old make are no siblings any more");
+    assert_ne!(folded.state.mark.digest, digest);
 }
 
 #[test]
@@ -168,7 +170,7 @@ fn the_bound_of_the_next_request_allows_for_another_way_of_counting() {
         let usage = Usage { input_tokens: tokens, output_tokens: 5, ..Usage::default() };
         bench.replies(Box::new(Reply { usage, ..*says("seen") }));
         bench.feed(to(model, accepting(|it| it.effort = None)));
-        (bench.agent.control.mark.tokens, bench.agent.control.mark.bytes)
+        (bench.agent.state.mark.tokens, bench.agent.state.mark.bytes)
     };
     assert_eq!(asks(&spec(30).model, 1_000).0, 1_005, "the same model counts alike, whatever the effort");
     assert_eq!(asks(OTHER, 1_000).0, 2_010);

@@ -104,11 +104,11 @@ fn a_reply_cut_for_lack_of_money_is_no_lasting_failure() {
 #[test]
 fn half_a_usage_does_not_make_a_history_look_shorter() {
     let mut bench = of(spec(30), "look");
-    let before = bench.agent.control.mark.tokens;
+    let before = bench.agent.state.mark.tokens;
     let mut half = calls(&["t1"]);
     half.usage.input_tokens = 0;
     bench.replies(half);
-    assert!(bench.agent.control.mark.tokens > before);
+    assert!(bench.agent.state.mark.tokens > before);
 }
 
 #[test]

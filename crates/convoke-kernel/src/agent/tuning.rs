@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::control::AgentState;
+use super::agent_state::AgentState;
 use super::decide::Draft;
 use super::state::{Mark, Stage};
 use super::{Agent, Unexpected};
@@ -57,7 +57,7 @@ impl Agent {
     /// Whether the agent could go on with this model once it is idle,
     /// with everything that has been said so far.
     pub fn may_retune(&self, model: &str, capabilities: &Capabilities) -> Result<(), RetuneRefused> {
-        self.control.may_retune(model, capabilities)
+        self.state.may_retune(model, capabilities)
     }
 }
 
@@ -69,14 +69,14 @@ impl Draft {
         capabilities: Capabilities,
         rates: Option<Rates>,
     ) -> Result<(), Unexpected> {
-        if self.control.stage != Stage::Idle {
+        if self.state.stage != Stage::Idle {
             return Err(Unexpected::Busy);
         }
-        self.control.may_retune(&model, &capabilities)?;
+        self.state.may_retune(&model, &capabilities)?;
         let same = |spec: &Arc<AgentSpec>| {
             (&spec.model, &spec.capabilities, &spec.rates) == (&model, &capabilities, &rates)
         };
-        if !self.control.spec.as_ref().is_some_and(same) {
+        if !self.state.spec.as_ref().is_some_and(same) {
             let params = spec::params(&capabilities);
             self.emit(Retuned { model, capabilities, rates, params })?;
         }

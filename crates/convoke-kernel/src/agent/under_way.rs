@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::control::AgentState;
+use super::agent_state::AgentState;
 use super::decide::Draft;
 use crate::outcome::{Ran, ToolResult};
 use crate::prompts;
@@ -65,9 +65,9 @@ impl AgentState {
 impl Draft {
     /// The note about the work that the agent was in the middle of when it was taken up.
     pub(super) fn under_way(&self) -> Option<String> {
-        let exchange = self.control.exchange.as_ref()?;
+        let exchange = self.state.exchange.as_ref()?;
         let asked: String = one_line(&exchange.text).chars().take(REQUEST).collect();
-        let goes_on = |run: &String| self.control.running.contains(run);
+        let goes_on = |run: &String| self.state.running.contains(run);
         let mut lines: Vec<String> = Vec::new();
         for made in &exchange.made {
             lines.push(match &made.run {
@@ -78,7 +78,7 @@ impl Draft {
             });
         }
         let told = |run: &&String| !exchange.made.iter().any(|made| made.run.as_ref() == Some(*run));
-        for run in self.control.running.iter().filter(told) {
+        for run in self.state.running.iter().filter(told) {
             lines.push(format!("running: {run}, started before; you are told when it has ended"));
         }
         let left_out = lines.len().saturating_sub(LINES);

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::Unexpected;
-use super::control::AgentState;
+use super::agent_state::AgentState;
 use super::decide::Draft;
 use super::state::{Asking, Stage, Tail};
 use crate::capsule::Facts;
@@ -33,7 +33,8 @@ impl Sizes {
     }
 
     fn put(self, spec: &mut AgentSpec) {
-        (spec.capabilities.window, spec.capabilities.max_output) = (self.window, self.max_output);
+        spec.capabilities.window = self.window;
+        spec.capabilities.max_output = self.max_output;
         if let (Some(team), Some(compact_at)) = (spec.team.as_mut(), self.compact_at) {
             team.compact_at = compact_at;
         }
@@ -96,12 +97,12 @@ impl Draft {
         failure: &Failure,
         facts: Option<Facts>,
     ) -> Result<bool, Unexpected> {
-        let Stage::Calling(asking) = self.control.stage.clone() else { return Err(Unexpected::Stale) };
+        let Stage::Calling(asking) = self.state.stage.clone() else { return Err(Unexpected::Stale) };
         let Some(window) = failure.window() else { return Ok(false) };
         let learnt = self.window_lesson(failure, window);
         let shorter = self.can_be_shorter(&asking, learnt.as_ref());
-        let in_turn = facts.is_some() == self.control.lasting.summarising;
-        let leaves = !shorter && in_turn && self.control.can_leave();
+        let in_turn = facts.is_some() == self.state.lasting.summarising;
+        let leaves = !shorter && in_turn && self.state.can_leave();
         let retry_at = (shorter || leaves).then_some(self.at);
         self.emit(ModelFailed { call, attempt, failure: failure.clone(), retry_at })?;
         if let Some(learnt) = learnt {
@@ -123,7 +124,7 @@ impl Draft {
         failure: Failure,
         facts: Facts,
     ) -> Result<(), Unexpected> {
-        if !self.control.lasting.summarising {
+        if !self.state.lasting.summarising {
             return Err(Unexpected::Stale);
         }
         match self.too_long_for_the_server((call, attempt), &failure, Some(facts))? {
@@ -133,7 +134,7 @@ impl Draft {
     }
 
     fn window_lesson(&self, failure: &Failure, window: u64) -> Option<EndpointLearnt> {
-        let spec = self.control.spec.as_ref()?;
+        let spec = self.state.spec.as_ref()?;
         let refused = failure.refused.as_deref()?;
         let learnt = EndpointLearnt {
             endpoint: refused.endpoint.clone(),
@@ -148,7 +149,7 @@ impl Draft {
 
     /// Whether the server may take the same request with less room for its reply, once this is learnt.
     fn can_be_shorter(&self, asking: &Asking, learnt: Option<&EndpointLearnt>) -> bool {
-        let mut after = self.control.clone();
+        let mut after = self.state.clone();
         after.lessons.learnt.extend(learnt.cloned());
         after.keep_to_window();
         let window = after.spec.as_ref().map_or(0, |spec| spec.capabilities.window);

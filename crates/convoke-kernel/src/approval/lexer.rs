@@ -323,7 +323,8 @@ impl Lexer {
             self.end_word();
         } else if frame.cases > 0 {
             // The end of a pattern: it names no program.
-            (frame.word, frame.braces) = (None, (0, false));
+            frame.word = None;
+            frame.braces = (0, false);
             frame.words.clear();
         } else if self.frames.len() > 1 && self.frame().kind != Kind::BackQuotes {
             self.leave();
@@ -374,7 +375,10 @@ impl Lexer {
         while let Some(c) = self.peek(0) {
             match (quote, c) {
                 (None, c) if c.is_whitespace() || ";|&<>()".contains(c) => break,
-                (None, '\'' | '"') => (quote, quoted) = (Some(c), true),
+                (None, '\'' | '"') => {
+                    quote = Some(c);
+                    quoted = true;
+                }
                 (None, '\\') => quoted = true,
                 (Some(open), c) if c == open => quote = None,
                 (_, c) => end.push(c),
@@ -443,7 +447,8 @@ impl Lexer {
     fn end_command(&mut self) {
         self.end_word();
         let frame = self.frame();
-        (frame.target, frame.test) = (false, false);
+        frame.target = false;
+        frame.test = false;
         let words = std::mem::take(&mut frame.words);
         if !words.is_empty() {
             self.done.push(words);

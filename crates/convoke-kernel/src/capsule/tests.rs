@@ -210,8 +210,10 @@ fn w42_whatever_the_words_are_a_capsule_never_misses_its_own() {
     ];
     for word in words.map(str::to_owned) {
         let mut odd = capsule();
-        (odd.name, odd.role, odd.team, odd.authority) =
-            (word.clone(), word.clone(), word.clone(), word.clone());
+        odd.name = word.clone();
+        odd.role = word.clone();
+        odd.team = word.clone();
+        odd.authority = word.clone();
         odd.running = vec![word.clone()];
         odd.todo[0].text = word.clone();
         odd.facts.budget = word.clone();
@@ -219,7 +221,8 @@ fn w42_whatever_the_words_are_a_capsule_never_misses_its_own() {
         odd.facts.unread = vec![(word.clone(), 1)];
         odd.facts.members = vec![(word.clone(), word.clone(), word.clone())];
         let mut brief = brief();
-        (brief.task.subject, brief.task.description) = (word.clone(), word);
+        brief.task.subject = word.clone();
+        brief.task.description = word;
         odd.facts.task = Some(brief);
         check(&odd, &odd.text(), &[]);
     }

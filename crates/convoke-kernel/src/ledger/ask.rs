@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::caps::{Amount, Cap, Caps, Short};
 use super::rates::Rates;
-use super::{Hold, Ledger};
+use super::{Ledger, LedgerHold};
 
 /// The room a hand-back gives its reply.
 pub const HAND_BACK_TOKENS: u32 = 4_096;
@@ -32,7 +32,7 @@ pub fn hand_back_hold(rates: Option<&Rates>, prompt_tokens: u64, reply_tokens: u
 
 /// An agent that wants to send a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ask {
+pub struct LedgerRequest {
     /// The agent. It has nothing in flight; an attempt it still holds room for is a lost one.
     pub agent: String,
     /// Its age: lower is older.
@@ -81,7 +81,7 @@ pub struct Room {
 
 impl Ledger {
     /// The room for an ordinary request of this agent, now.
-    pub fn room(&self, ask: &Ask, at: u64) -> Result<Room, Short> {
+    pub fn room(&self, ask: &LedgerRequest, at: u64) -> Result<Room, Short> {
         if let Some(short) = self.out_of_time(at) {
             return Err(short);
         }
@@ -91,7 +91,7 @@ impl Ledger {
 
     /// The room for the agent's hand-back, now: paid from what it holds for it and from what is free. Nothing
     /// is held after it. Allowed past the minutes cap.
-    pub fn last_room(&self, ask: &Ask) -> Result<Room, Short> {
+    pub fn last_room(&self, ask: &LedgerRequest) -> Result<Room, Short> {
         LedgerTotals::among(self, &[ask]).last_room(ask, self.hold_of(&ask.agent))
     }
 
@@ -101,7 +101,7 @@ impl Ledger {
     }
 }
 
-impl Ask {
+impl LedgerRequest {
     /// The most that a request takes. Without a price it fits under no dollar cap at all, and counts tokens
     /// only where there is none.
     fn bound(&self, caps: Caps, input_tokens: u64, max_tokens: u32) -> Amount {
@@ -194,7 +194,7 @@ impl LedgerTotals {
     }
 
     /// The books as these asks see them: an agent that asks has nothing in flight.
-    pub(super) fn among(ledger: &Ledger, asks: &[&Ask]) -> LedgerTotals {
+    pub(super) fn among(ledger: &Ledger, asks: &[&LedgerRequest]) -> LedgerTotals {
         let asking: BTreeSet<&str> = asks.iter().map(|ask| ask.agent.as_str()).collect();
         let mut books = LedgerTotals {
             caps: ledger.caps(),
@@ -218,7 +218,7 @@ impl LedgerTotals {
     }
 
     /// Counts what was just granted to an agent that held `own`.
-    pub(super) fn take(&mut self, own: Option<&Hold>, room: &Room) {
+    pub(super) fn take(&mut self, own: Option<&LedgerHold>, room: &Room) {
         let own = own.map_or(Amount::ZERO, |hold| hold.hand_back);
         self.used = self.used.minus(own).plus(room.request).plus(room.hand_back);
         self.hand_backs = self.hand_backs.minus(own).plus(room.hand_back);
@@ -241,7 +241,12 @@ impl LedgerTotals {
     }
 
     /// The room for an ordinary request; `crowded` when others are at work or want to be.
-    pub(super) fn room(&self, ask: &Ask, own: Option<&Hold>, crowded: bool) -> Result<Room, Short> {
+    pub(super) fn room(
+        &self,
+        ask: &LedgerRequest,
+        own: Option<&LedgerHold>,
+        crowded: bool,
+    ) -> Result<Room, Short> {
         let own = own.map_or(Amount::ZERO, |hold| hold.hand_back);
         let fits = |max_tokens| {
             let room = ask.ordinary(self.caps, max_tokens);
@@ -256,7 +261,7 @@ impl LedgerTotals {
     }
 
     /// The room for a hand-back.
-    pub(super) fn last_room(&self, ask: &Ask, own: Option<&Hold>) -> Result<Room, Short> {
+    pub(super) fn last_room(&self, ask: &LedgerRequest, own: Option<&LedgerHold>) -> Result<Room, Short> {
         let own = own.map_or(Amount::ZERO, |hold| hold.hand_back);
         let fits = |max_tokens| self.short(own, &[ask.hand_back(self.caps, max_tokens).request]).is_none();
         let least = ask.hand_back(self.caps, ask.least_hand_back());
@@ -267,23 +272,23 @@ impl LedgerTotals {
     }
 
     /// All the room that a request wants, however many others are at work.
-    pub(super) fn whole_room(&self, ask: &Ask, own: Option<&Hold>) -> Option<Room> {
+    pub(super) fn whole_room(&self, ask: &LedgerRequest, own: Option<&LedgerHold>) -> Option<Room> {
         let own = own.map_or(Amount::ZERO, |hold| hold.hand_back);
         let room = ask.ordinary(self.caps, ask.wanted);
         self.short(own, &[room.request, room.hand_back]).is_none().then_some(room)
     }
 
     /// Whether the ask would fit if everything in flight turned out to cost nothing.
-    pub(super) fn may_fit_later(&self, ask: &Ask, own: Option<&Hold>) -> bool {
+    pub(super) fn may_fit_later(&self, ask: &LedgerRequest, own: Option<&LedgerHold>) -> bool {
         self.fits_later(&ask.least(self.caps), own)
     }
 
     /// The same for all the room that it wants.
-    pub(super) fn whole_may_fit_later(&self, ask: &Ask, own: Option<&Hold>) -> bool {
+    pub(super) fn whole_may_fit_later(&self, ask: &LedgerRequest, own: Option<&LedgerHold>) -> bool {
         self.requests > 0 && self.fits_later(&ask.ordinary(self.caps, ask.wanted), own)
     }
 
-    fn fits_later(&self, room: &Room, own: Option<&Hold>) -> bool {
+    fn fits_later(&self, room: &Room, own: Option<&LedgerHold>) -> bool {
         let own = own.map_or(Amount::ZERO, |hold| hold.hand_back);
         let used = Sum {
             tokens: self.used.tokens.saturating_sub(self.flying.tokens),
@@ -295,7 +300,13 @@ impl LedgerTotals {
     /// Whether hand-backs, this one included, hold no more than one part in `parts` of what is not spent yet.
     /// An agent whose first request failed holds its own already; counted twice, it would wait for room until
     /// the others have given up.
-    pub(super) fn can_carry(&self, room: &Room, own: Option<&Hold>, spent: Amount, parts: u128) -> bool {
+    pub(super) fn can_carry(
+        &self,
+        room: &Room,
+        own: Option<&LedgerHold>,
+        spent: Amount,
+        parts: u128,
+    ) -> bool {
         let own = own.map_or(Amount::ZERO, |hold| hold.hand_back);
         let held = self.hand_backs.minus(own).plus(room.hand_back);
         let within = |cap: Option<u64>, spent: u64, held: u128| {

@@ -8,8 +8,8 @@ use super::events::{
     HoldReleased, LedgerEvent, RoomReserved, SessionHeld, SessionLeft,
 };
 use super::lost::{Fate, Sending};
-use super::seen::Said;
-use super::{Hold, Ledger};
+use super::seen::ReportedTokens;
+use super::{Ledger, LedgerHold};
 
 /// An outcome came for an attempt that holds no room: it was settled before.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -115,7 +115,7 @@ impl Ledger {
         call: u32,
         attempt: u32,
         usage: Option<Amount>,
-        said: Option<Said>,
+        said: Option<ReportedTokens>,
     ) -> Result<Vec<LedgerEvent>, Stale> {
         let hold = self.hold_of(agent).filter(|hold| hold.call == call && hold.attempt == attempt);
         let Some(request) = hold.and_then(|hold| hold.request) else {
@@ -158,7 +158,7 @@ impl Ledger {
     }
 
     /// The same; `fate` says what is known of the processes that have requests in flight.
-    pub fn take_up(&self, process: &str, fate: impl Fn(&str, &Hold) -> Fate) -> Vec<LedgerEvent> {
+    pub fn take_up(&self, process: &str, fate: impl Fn(&str, &LedgerHold) -> Fate) -> Vec<LedgerEvent> {
         // First, because every other event is a sign of life: behind a settlement the time in which no
         // process had the session would count.
         let mut events = vec![SessionHeld { process: process.to_owned() }.into()];

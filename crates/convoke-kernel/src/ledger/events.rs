@@ -3,7 +3,7 @@
 
 use super::caps::{Amount, Caps};
 use super::lost::Sending;
-use super::seen::Said;
+use super::seen::ReportedTokens;
 use crate::event::events;
 
 events! {
@@ -80,7 +80,7 @@ events! {
         output_tokens: Option<u32>,
         /// What the server said of it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        said: Option<Said>,
+        said: Option<ReportedTokens>,
     }
     /// More has become known of an attempt that was settled at a bound.
     AttemptCorrected = "attempt_corrected" {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::caps::Amount;
 use super::events::{AttemptCorrected, AttemptSettled, LedgerEvent, PromptCounted, UnconfirmedForgiven};
 use super::rates::Rates;
-use super::{Hold, Ledger};
+use super::{Ledger, LedgerHold};
 
 /// How long a server may go on writing after its client has gone: the connection of a process that died is
 /// closed at once by its machine, and a server that writes into it finds out.
@@ -124,7 +124,7 @@ impl Ledger {
     /// The agent's attempt in flight broke off and is over by `end`: it is settled at what it can have cost
     /// by then. Without an end, at its bound.
     pub(super) fn lost(&self, agent: &str, end: Option<u64>) -> Vec<LedgerEvent> {
-        let Some(Hold { call, attempt, request: Some(request), sent, .. }) = self.hold_of(agent) else {
+        let Some(LedgerHold { call, attempt, request: Some(request), sent, .. }) = self.hold_of(agent) else {
             return Vec::new();
         };
         let output_tokens = sent.as_ref().zip(end).map(|(sent, end)| sent.output_by(end));
@@ -155,8 +155,8 @@ impl Ledger {
     }
 
     /// Settles every attempt whose sender will not do it, as far as is known of it.
-    pub fn settle_lost(&self, fate: impl Fn(&str, &Hold) -> Fate) -> Vec<LedgerEvent> {
-        let settled = |(agent, hold): (&str, &Hold)| match fate(agent, hold) {
+    pub fn settle_lost(&self, fate: impl Fn(&str, &LedgerHold) -> Fate) -> Vec<LedgerEvent> {
+        let settled = |(agent, hold): (&str, &LedgerHold)| match fate(agent, hold) {
             Fate::Lives => Vec::new(),
             Fate::Ended { by } => self.lost(agent, Some(by)),
             Fate::Unknown => self.lost(agent, None),

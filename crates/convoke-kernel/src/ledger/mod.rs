@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(test)]
 pub(crate) use ask::HAND_BACK_NOTE_TOKENS;
-pub use ask::{Ask, HAND_BACK_TOKENS, LEAST_HAND_BACK_TOKENS, Room, hand_back_hold};
+pub use ask::{HAND_BACK_TOKENS, LEAST_HAND_BACK_TOKENS, LedgerRequest, Room, hand_back_hold};
 pub use caps::{Amount, Cap, Caps, Short};
 pub use decide::Stale;
 pub use events::{
@@ -35,9 +35,9 @@ pub use events::{
 };
 use lost::UnconfirmedAttempt;
 pub use lost::{Fate, Sending, Sent};
-pub use queue::{Answer, answer};
+pub use queue::{LedgerAnswer, answer};
 pub use rates::{RateTier, Rates};
-pub use seen::Said;
+pub use seen::ReportedTokens;
 use seen::Seen;
 
 /// How long after the minutes have ended a wait may end and still be waited for.
@@ -45,7 +45,7 @@ const HAND_BACK_WAIT: u64 = 60_000;
 
 /// What one running agent holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hold {
+pub struct LedgerHold {
     /// The request it was last given room for.
     pub call: u32,
     /// The attempt at it.
@@ -73,7 +73,7 @@ pub struct Ledger {
     unconfirmed: Amount,
     #[serde(skip_serializing_if = "is_nothing")]
     forgiven: Amount,
-    holds: BTreeMap<String, Hold>,
+    holds: BTreeMap<String, LedgerHold>,
     /// Attempts that are settled at a bound of which more may become known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     doubts: Vec<UnconfirmedAttempt>,
@@ -143,12 +143,12 @@ impl Ledger {
     }
 
     /// What this agent holds.
-    pub fn hold_of(&self, agent: &str) -> Option<&Hold> {
+    pub fn hold_of(&self, agent: &str) -> Option<&LedgerHold> {
         self.holds.get(agent)
     }
 
     /// The agents that hold something.
-    pub fn holds(&self) -> impl Iterator<Item = (&str, &Hold)> {
+    pub fn holds(&self) -> impl Iterator<Item = (&str, &LedgerHold)> {
         self.holds.iter().map(|(agent, hold)| (agent.as_str(), hold))
     }
 
@@ -193,7 +193,7 @@ impl Ledger {
                 let sent = e.sending.clone().map(|sending| Sent { sending, at, counted: None });
                 let request = Some(e.request);
                 let hand_back = e.hand_back;
-                let hold = Hold { call: e.call, attempt: e.attempt, request, hand_back, sent };
+                let hold = LedgerHold { call: e.call, attempt: e.attempt, request, hand_back, sent };
                 self.holds.insert(e.agent.clone(), hold);
             }
             LedgerEvent::PromptCounted(e) => self.prompt_counted(e),
@@ -220,7 +220,8 @@ impl Ledger {
             }
             LedgerEvent::SessionLeft(_) => {
                 self.clock.used_ms = self.ms_used(at);
-                (self.clock.since, self.clock.holder) = (None, None);
+                self.clock.since = None;
+                self.clock.holder = None;
             }
         }
         // A grant is a person's, and may come while no process has the session.

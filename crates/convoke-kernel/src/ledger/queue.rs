@@ -17,7 +17,7 @@
 use std::collections::BTreeSet;
 
 use super::Ledger;
-use super::ask::{Ask, LedgerTotals, Room};
+use super::ask::{LedgerRequest, LedgerTotals, Room};
 use super::caps::Short;
 
 /// A new agent starts only while all hand-backs together hold at most one part in this many of what is not
@@ -26,7 +26,7 @@ const CARRIED: u128 = 3;
 
 /// The answer to an ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum LedgerAnswer {
     /// Send the request, with this room.
     Go(Room),
     /// Do not send it: hand back what there is, with this room. Says what is short.
@@ -42,7 +42,7 @@ pub enum Answer {
 /// is being taken in, a refused agent has not released its hold yet) and will ask, rest or end
 /// without anything from here. An agent that waits for its children or for mail is not busy. While
 /// an agent is busy, none is made to give way.
-pub fn answer(ledger: &Ledger, asks: &[Ask], busy: bool, at: u64) -> Vec<(usize, Answer)> {
+pub fn answer(ledger: &Ledger, asks: &[LedgerRequest], busy: bool, at: u64) -> Vec<(usize, LedgerAnswer)> {
     let mut pass = QueuePass::new(ledger, asks, busy);
     if let Some(short) = ledger.out_of_time(at) {
         pass.wind_up(short);
@@ -60,18 +60,18 @@ pub fn answer(ledger: &Ledger, asks: &[Ask], busy: bool, at: u64) -> Vec<(usize,
 
 struct QueuePass<'a> {
     ledger: &'a Ledger,
-    asks: &'a [Ask],
+    asks: &'a [LedgerRequest],
     /// Hand-backs, the lead, started agents, new ones; within each the oldest first.
     order: Vec<usize>,
     books: LedgerTotals,
     busy: bool,
     /// Whether others are at work or want to be.
     crowded: bool,
-    answers: Vec<(usize, Answer)>,
+    answers: Vec<(usize, LedgerAnswer)>,
 }
 
 impl<'a> QueuePass<'a> {
-    fn new(ledger: &'a Ledger, asks: &'a [Ask], busy: bool) -> QueuePass<'a> {
+    fn new(ledger: &'a Ledger, asks: &'a [LedgerRequest], busy: bool) -> QueuePass<'a> {
         let mut order: Vec<usize> = (0..asks.len()).collect();
         order.sort_by_key(|&index| {
             let ask = &asks[index];
@@ -120,7 +120,7 @@ impl<'a> QueuePass<'a> {
     /// Nothing is under way and no worker waits that has begun: one new agent goes although hand-backs hold
     /// much.
     fn start_one(&mut self) {
-        if self.asks.iter().any(Ask::is_worker_at_work) {
+        if self.asks.iter().any(LedgerRequest::is_worker_at_work) {
             return;
         }
         for index in self.order.clone() {
@@ -154,7 +154,7 @@ impl<'a> QueuePass<'a> {
         for index in self.order.clone() {
             let ask = &self.asks[index];
             if ask.is_new() {
-                self.answers.push((index, Answer::Refused(short)));
+                self.answers.push((index, LedgerAnswer::Refused(short)));
                 continue;
             }
             match self.hand_back_room(index) {
@@ -170,7 +170,7 @@ impl<'a> QueuePass<'a> {
         if let Some(index) = self.workers_youngest_first().into_iter().chain(begun).next()
             && let Err(short) = self.hand_back_room(index)
         {
-            self.answers.push((index, Answer::Refused(short)));
+            self.answers.push((index, LedgerAnswer::Refused(short)));
         }
     }
 
@@ -192,7 +192,7 @@ impl<'a> QueuePass<'a> {
         let Err(short) = wanted else { return };
         match self.hand_back_room(index) {
             Ok(room) if ask.started && !ask.last => self.hand_back(index, room, short),
-            _ => self.answers.push((index, Answer::Refused(short))),
+            _ => self.answers.push((index, LedgerAnswer::Refused(short))),
         }
     }
 
@@ -203,16 +203,16 @@ impl<'a> QueuePass<'a> {
 
     fn go(&mut self, index: usize, room: Room) {
         self.books.take(self.ledger.hold_of(&self.asks[index].agent), &room);
-        self.answers.push((index, Answer::Go(room)));
+        self.answers.push((index, LedgerAnswer::Go(room)));
     }
 
     fn hand_back(&mut self, index: usize, room: Room, short: Short) {
         self.books.take(self.ledger.hold_of(&self.asks[index].agent), &room);
-        self.answers.push((index, Answer::HandBack(room, short)));
+        self.answers.push((index, LedgerAnswer::HandBack(room, short)));
     }
 }
 
-impl Ask {
+impl LedgerRequest {
     fn is_new(&self) -> bool {
         !self.started && !self.last
     }

@@ -16,7 +16,7 @@ const PREFIXES: usize = 32;
 
 /// What the server said of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Said {
+pub struct ReportedTokens {
     /// The tokens of its prompt, all counted.
     pub prompt_tokens: u64,
     /// The tokens of its reply.
@@ -45,7 +45,7 @@ impl Seen {
         *self == Seen::default()
     }
 
-    pub(super) fn learn(&mut self, kind: &str, prefix: &str, said: Said) {
+    pub(super) fn learn(&mut self, kind: &str, prefix: &str, said: ReportedTokens) {
         if !kind.is_empty() {
             let replies = self.replies.entry(kind.to_owned()).or_default();
             replies.push(u32::try_from(said.output_tokens).unwrap_or(u32::MAX));
@@ -62,7 +62,8 @@ impl Seen {
     /// A request took this in the end, and this by what the server had said of its prompt before the reply.
     pub(super) fn compare(&mut self, took: Amount, before: Amount) {
         let held = took.tokens <= before.tokens && took.nano <= before.nano;
-        (self.proved, self.miscounts) = (self.proved || held, self.miscounts || !held);
+        self.proved |= held;
+        self.miscounts |= !held;
     }
 
     /// Whether the price that a server says of a prompt before the reply is believed: a server that counts

@@ -17,8 +17,8 @@ fn rates() -> Rates {
     Rates { tiers, overhead_tokens: 0, output_per_second: None }
 }
 
-fn ask(agent: &str, order: u64) -> Ask {
-    Ask {
+fn ask(agent: &str, order: u64) -> LedgerRequest {
+    LedgerRequest {
         agent: agent.to_owned(),
         order,
         first: agent == "lead",
@@ -420,8 +420,12 @@ fn whoever_takes_a_session_up_settles_what_the_last_holder_had_in_flight() {
     assert_eq!((book.ledger.spent(), book.ledger.held()), (nano(90 * CENT), nano(2 * CENT)));
     assert_eq!(book.ledger.unconfirmed(), nano(90 * CENT));
     // Requests that are no longer in flight are not waited for: the youngest agent is told to hand back.
-    let asks =
-        [ask("a", 1), ask("b", 2)].map(|ask| Ask { started: true, wanted: 64_000, floor: 64_000, ..ask });
+    let asks = [ask("a", 1), ask("b", 2)].map(|ask| LedgerRequest {
+        started: true,
+        wanted: 64_000,
+        floor: 64_000,
+        ..ask
+    });
     assert!(!answer(&book.ledger, &asks, false, 0).is_empty());
 }
 
@@ -478,7 +482,7 @@ fn alone_a_request_gets_all_it_wants_or_all_that_fits() {
     assert_eq!(room.request.plus(room.hand_back).tokens, 50_000);
     // One that wants less than the floor gets what it wants.
     let book = Book::with(usd(100));
-    assert_eq!(book.ledger.room(&Ask { wanted: 500, ..ask("a", 1) }, 0).unwrap().max_tokens, 500);
+    assert_eq!(book.ledger.room(&LedgerRequest { wanted: 500, ..ask("a", 1) }, 0).unwrap().max_tokens, 500);
     assert_eq!(Book::default().ledger.room(&ask("a", 1), 0).unwrap().max_tokens, 32_000);
 }
 
@@ -500,7 +504,7 @@ fn while_others_are_in_flight_a_request_takes_a_quarter_of_what_is_left_but_neve
 #[test]
 fn a_model_without_a_price_fits_under_no_dollar_cap_and_counts_tokens_where_there_is_none() {
     for rates in [None, Some(Rates::default())] {
-        let ask = Ask { rates, ..ask("a", 1) };
+        let ask = LedgerRequest { rates, ..ask("a", 1) };
         let short = Book::with(usd(100)).ledger.room(&ask, 0).unwrap_err();
         assert_eq!((short.what, short.needs), (Cap::Dollars, u64::MAX));
         let book = Book::with(Caps { tokens: Some(1_000_000), ..Caps::default() });
@@ -515,7 +519,7 @@ fn a_hand_back_is_paid_from_its_hold_and_shrinks_to_what_there_is() {
         let mut book = Book::with(usd(100));
         book.reserve("a", 1, nano(100 * CENT - held - free), nano(held));
         book.settle("a", 1, Some(nano(100 * CENT - held - free)));
-        let room = book.ledger.last_room(&Ask { started: true, ..ask("a", 1) });
+        let room = book.ledger.last_room(&LedgerRequest { started: true, ..ask("a", 1) });
         assert_eq!(room.ok().map(|room| room.max_tokens), expected, "{held} held, {free} free");
         if let Ok(room) = room {
             assert_eq!(room.hand_back, Amount::ZERO);
@@ -531,20 +535,20 @@ fn a_hand_back_is_paid_from_its_hold_and_shrinks_to_what_there_is() {
 }
 
 /// What each agent is told, in the order of the answers.
-fn told(ledger: &Ledger, asks: &[Ask], busy: bool, at: u64) -> Vec<String> {
-    let say = |(index, answer): (usize, Answer)| {
+fn told(ledger: &Ledger, asks: &[LedgerRequest], busy: bool, at: u64) -> Vec<String> {
+    let say = |(index, answer): (usize, LedgerAnswer)| {
         let word = match answer {
-            Answer::Go(_) => "go",
-            Answer::HandBack(..) => "hand back",
-            Answer::Refused(_) => "refused",
+            LedgerAnswer::Go(_) => "go",
+            LedgerAnswer::HandBack(..) => "hand back",
+            LedgerAnswer::Refused(_) => "refused",
         };
         format!("{} {word}", asks[index].agent)
     };
     answer(ledger, asks, busy, at).into_iter().map(say).collect()
 }
 
-fn begun(agent: &str, order: u64) -> Ask {
-    Ask { started: true, ..ask(agent, order) }
+fn begun(agent: &str, order: u64) -> LedgerRequest {
+    LedgerRequest { started: true, ..ask(agent, order) }
 }
 
 /// A ledger in which these agents hold a hand-back of seven cents each and so much is free.
@@ -567,18 +571,18 @@ fn the_lead_goes_first_then_the_started_by_age_then_the_new_by_age() {
     let expected = ["lead go", "s1 go", "s3 go", "n0 go", "n2 go"];
     assert_eq!(told(&Book::with(usd(100_000)).ledger, &asks, false, 0), expected);
     // A hand-back goes before all other asks: it ends an agent.
-    let asks = [begun("lead", 0), Ask { last: true, ..begun("s1", 1) }];
+    let asks = [begun("lead", 0), LedgerRequest { last: true, ..begun("s1", 1) }];
     assert_eq!(told(&Book::with(usd(100_000)).ledger, &asks, false, 0), ["s1 go", "lead go"]);
 }
 
 #[test]
 fn every_grant_counts_for_the_next_and_all_of_them_can_be_reserved() {
     let mut book = Book::with(usd(200));
-    let asks: Vec<Ask> = (0..40).map(|n| ask(&format!("a{n:02}"), n)).collect();
+    let asks: Vec<LedgerRequest> = (0..40).map(|n| ask(&format!("a{n:02}"), n)).collect();
     let answers = answer(&book.ledger, &asks, false, 0);
     assert!(answers.len() > 3 && answers.len() < 40, "{}", answers.len());
     for (index, answer) in answers {
-        let Answer::Go(room) = answer else { panic!("{answer:?}") };
+        let LedgerAnswer::Go(room) = answer else { panic!("{answer:?}") };
         book.reserve(&asks[index].agent, 1, room.request, room.hand_back);
     }
     assert!(book.ledger.held().nano <= 200 * CENT);
@@ -596,16 +600,17 @@ fn nobody_gives_way_while_something_is_under_way() {
 #[test]
 fn the_youngest_started_worker_gives_way_first_and_the_lead_last() {
     let book = holding(&["lead", "s1", "s2"], 2);
-    let check = |asks: &[Ask], expected: &[&str]| assert_eq!(told(&book.ledger, asks, false, 0), expected);
+    let check =
+        |asks: &[LedgerRequest], expected: &[&str]| assert_eq!(told(&book.ledger, asks, false, 0), expected);
     check(&[begun("lead", 9), begun("s1", 1), begun("s2", 2), ask("n3", 3)], &["s2 hand back"]);
     check(&[begun("lead", 9), begun("s1", 1), ask("n3", 3)], &["s1 hand back"]);
     check(&[begun("lead", 9), ask("n3", 3), ask("n4", 4)], &["lead hand back", "n3 refused", "n4 refused"]);
     check(&[ask("n3", 3), ask("n4", 4)], &["n3 refused", "n4 refused"]);
     // An agent that cannot hand back lets one that can go before it; if none can, the youngest is refused.
-    let stuck = |agent, order| Ask { input_tokens: 10_000_000, ..begun(agent, order) };
+    let stuck = |agent, order| LedgerRequest { input_tokens: 10_000_000, ..begun(agent, order) };
     check(&[begun("s1", 1), stuck("s2", 2)], &["s1 hand back"]);
     check(&[stuck("s1", 1), stuck("s2", 2)], &["s2 refused"]);
-    check(&[Ask { last: true, ..stuck("s2", 2) }], &["s2 refused"]);
+    check(&[LedgerRequest { last: true, ..stuck("s2", 2) }], &["s2 refused"]);
     check(&[ask("lead", 0)], &["lead refused"]);
 }
 
@@ -622,7 +627,7 @@ fn an_agent_whose_attempt_was_lost_in_a_crash_does_not_wait_for_it() {
 fn a_small_request_does_not_overtake_one_that_may_fit_when_what_is_in_flight_is_settled() {
     let mut book = holding(&[], 120);
     book.reserve("b", 1, nano(60 * CENT), nano(0));
-    let large = Ask {
+    let large = LedgerRequest {
         input_tokens: 300_000,
         floor: 8_000,
         rates: Some(Rates {
@@ -634,7 +639,7 @@ fn a_small_request_does_not_overtake_one_that_may_fit_when_what_is_in_flight_is_
     };
     assert_eq!(told(&book.ledger, &[large.clone(), begun("s2", 2)], false, 0), [""; 0]);
     // One that will not fit even then is no reason to wait.
-    let hopeless = Ask { input_tokens: 3_000_000, ..large };
+    let hopeless = LedgerRequest { input_tokens: 3_000_000, ..large };
     assert_eq!(told(&book.ledger, &[hopeless, begun("s2", 2)], false, 0), ["s2 go"]);
 }
 
@@ -671,7 +676,7 @@ fn past_the_minutes_the_started_hand_back_at_once_and_the_new_are_refused() {
     assert_eq!(book.ledger.room(&asks[1], 1_000).unwrap_err().what, Cap::Minutes);
     assert!(book.ledger.last_room(&asks[1]).is_ok());
     // Hand-backs that do not fit wait for those that do, and the lead is refused last.
-    let stuck = |agent, order| Ask { input_tokens: 100_000_000, ..begun(agent, order) };
+    let stuck = |agent, order| LedgerRequest { input_tokens: 100_000_000, ..begun(agent, order) };
     assert_eq!(told(&book.ledger, &[stuck("lead", 0), begun("s1", 1)], false, 1_000), ["s1 hand back"]);
     assert_eq!(told(&book.ledger, &[stuck("lead", 0), stuck("s1", 1)], true, 1_000), [""; 0]);
     let all = [stuck("lead", 0), stuck("s1", 1), stuck("s2", 2)];

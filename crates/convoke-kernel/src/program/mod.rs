@@ -162,14 +162,18 @@ impl Program {
                 }
                 self.spec = Some(Arc::new(e.spec.clone()));
                 self.budget_total = e.spec.budget_total;
-                (self.pass, self.started_at) = (1, at);
+                self.pass = 1;
+                self.started_at = at;
             }
             ProgramEvent::PassBegan(e) => self.begin_pass(e)?,
             ProgramEvent::StepTaken(e) => self.step(e)?,
             ProgramEvent::StepDeclined(e) => self.declined = Some(e.clone()),
             ProgramEvent::CallEnded(e) => self.ended(e)?,
             ProgramEvent::ProgramStopped(e) => self.stopped = Some(e.by.clone()),
-            ProgramEvent::ProgramClosed(e) => (self.status, self.closed_at) = (Some(e.status), Some(at)),
+            ProgramEvent::ProgramClosed(e) => {
+                self.status = Some(e.status);
+                self.closed_at = Some(at);
+            }
         }
         Ok(())
     }

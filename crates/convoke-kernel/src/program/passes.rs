@@ -45,11 +45,20 @@ impl Program {
                 self.remember(made, result);
             }
         }
-        (self.pass, self.why) = (e.pass, Some(e.why.clone()));
+        self.pass = e.pass;
+        self.why = Some(e.why.clone());
         self.budget_total = e.budget_total.or(self.budget_total);
-        (self.answers, self.steps, self.fed, self.said) = (Vec::new(), 0, 0, Vec::new());
-        (self.end, self.declined, self.stopped, self.status, self.closed_at) = (None, None, None, None, None);
-        (self.taken, self.breaker) = (BTreeMap::new(), Breaker::default());
+        self.answers = Vec::new();
+        self.steps = 0;
+        self.fed = 0;
+        self.said = Vec::new();
+        self.end = None;
+        self.declined = None;
+        self.stopped = None;
+        self.status = None;
+        self.closed_at = None;
+        self.taken = BTreeMap::new();
+        self.breaker = Breaker::default();
         Ok(())
     }
 
@@ -73,7 +82,9 @@ impl Program {
                 &mut all[last]
             }
         };
-        (earlier.path, earlier.attempt, earlier.turned_away) = (made.path, made.attempt, false);
+        earlier.path = made.path;
+        earlier.attempt = made.attempt;
+        earlier.turned_away = false;
         let Some(mut result) = result else { return };
         if result.is_sound() {
             // What was served before is still what it was.

@@ -93,7 +93,10 @@ fn a_lean_lead_carries_little() {
     let full = lead(false);
     let bytes = |spec: &AgentSpec| spec.system.as_str().len() + spec.tools.as_str().len();
     assert!(bytes(&lean) < 5_000 && bytes(&lean) * 3 < bytes(&full), "{} of {}", bytes(&lean), bytes(&full));
-    assert_eq!(lean.hands.as_ref().map(|hands| hands.names()), Some(vec!["bash", "view", "edit"]));
+    assert_eq!(
+        lean.local_tools.as_ref().map(|local_tools| local_tools.names()),
+        Some(vec!["bash", "view", "edit"])
+    );
 }
 
 #[test]

@@ -6,11 +6,11 @@ use super::vocabulary::{
     CHANGES, DETERMINERS, DONE, GREETINGS, HERE, LARGE, LISTS, LOOKING, LOOKS, MAKES, MODALS, NOUNS, OBJECTS,
     PROBLEMS, PRONOUNS, REPORTS, SIZES, STATES, STOP, STRICT, STYLE, USES, is,
 };
-use super::{Ask, Term};
+use super::{Term, Topic};
 
 pub(super) enum Verdict {
     /// These things are asked for.
-    Asks(Vec<Ask>),
+    Asks(Vec<Topic>),
     Review,
     /// It asks for nothing: a greeting, a prohibition, a noun phrase.
     Nothing,
@@ -65,7 +65,7 @@ pub(super) fn judge(words: &[&str], quotes: &[String]) -> Verdict {
     }
     // What a file does is beyond the rules; what it defines is asked for by the same words, and the report
     // says the difference.
-    if topics.iter().any(|ask| matches!(ask, Ask::Framework | Ask::Outline)) {
+    if topics.iter().any(|ask| matches!(ask, Topic::Framework | Topic::Outline)) {
         return Verdict::Asks(topics);
     }
     if is_judgement(first, rest) {
@@ -89,7 +89,7 @@ fn looking<'a>(words: &[&'a str]) -> Option<Vec<&'a str>> {
 
 /// A clause that says how the work or the answer is to be: "be brief", "leave every file as it is", "end with
 /// a list".
-fn manner(first: &str, rest: &[&str], topics: &[Ask]) -> Option<Verdict> {
+fn manner(first: &str, rest: &[&str], topics: &[Topic]) -> Option<Verdict> {
     let any = |table: &str| rest.iter().any(|word| is(word, table));
     let fits = match first {
         "be" => any(STYLE),
@@ -119,7 +119,7 @@ fn is_judgement(first: &str, rest: &[&str]) -> bool {
         || (first == "find" && early("better way ways alternative solution cause reason root replacement"))
 }
 
-fn question(words: &[&str], topics: Vec<Ask>) -> Verdict {
+fn question(words: &[&str], topics: Vec<Topic>) -> Verdict {
     let first = words[0];
     let next = words.get(1).copied().unwrap_or_default();
     if words.iter().any(|word| is(word, MODALS)) {
@@ -129,7 +129,7 @@ fn question(words: &[&str], topics: Vec<Ask>) -> Verdict {
         return Verdict::Asks(topics);
     }
     if first == "how" {
-        return if is(next, "many much") { Verdict::Cannot } else { Verdict::Asks(vec![Ask::Count]) };
+        return if is(next, "many much") { Verdict::Cannot } else { Verdict::Asks(vec![Topic::Count]) };
     }
     let about_here = words.iter().any(|word| is(word, HERE)) && is(first, "what what's");
     if about_here || has_problem(words) { Verdict::Review } else { Verdict::Cannot }
@@ -137,7 +137,7 @@ fn question(words: &[&str], topics: Vec<Ask>) -> Verdict {
 
 /// A clause that begins with a looking verb. Some of them ask for a review whatever stands behind them; the
 /// others may ask for a program that looks ("show a spinner"), so their object must be known.
-fn look(first: &str, rest: &[&str], topics: Vec<Ask>) -> Verdict {
+fn look(first: &str, rest: &[&str], topics: Vec<Topic>) -> Verdict {
     let next = rest.first().copied().unwrap_or_default();
     let last = rest.last().copied().unwrap_or_default();
     let place = rest.iter().any(|word| is(word, HERE) && *word != "this") || last == "this";
@@ -167,7 +167,7 @@ fn look(first: &str, rest: &[&str], topics: Vec<Ask>) -> Verdict {
 }
 
 /// A clause that begins with no verb we know.
-fn noun_phrase(first: &str, rest: &[&str], topics: Vec<Ask>) -> Verdict {
+fn noun_phrase(first: &str, rest: &[&str], topics: Vec<Topic>) -> Verdict {
     let any = |table: &str| rest.iter().any(|word| is(word, table));
     let next = rest.first().copied().unwrap_or_default();
     let reviews = is(first, REPORTS) || yields_report(rest);
@@ -208,12 +208,12 @@ fn noun_phrase(first: &str, rest: &[&str], topics: Vec<Ask>) -> Verdict {
     if is(first, PROBLEMS) && rest.len() < 4 { Verdict::Review } else { Verdict::Unknown }
 }
 
-fn asks_or(topics: Vec<Ask>, otherwise: Verdict) -> Verdict {
+fn asks_or(topics: Vec<Topic>, otherwise: Verdict) -> Verdict {
     if topics.is_empty() { otherwise } else { Verdict::Asks(topics) }
 }
 
 /// The things that are named in a clause and can be looked at.
-fn topics(words: &[&str], quotes: &[String]) -> Vec<Ask> {
+fn topics(words: &[&str], quotes: &[String]) -> Vec<Topic> {
     let has = |table: &str| words.iter().any(|word| is(word, table));
     let mut asks = Vec::new();
     let first = words.first().copied().unwrap_or_default();
@@ -225,54 +225,54 @@ fn topics(words: &[&str], quotes: &[String]) -> Vec<Ask> {
     let quoted: Vec<&String> =
         words.iter().filter_map(|word| quote_number(word)).filter_map(|n| quotes.get(n)).collect();
     if searches && !quoted.is_empty() {
-        return quoted.into_iter().map(|text| Ask::Find(Term::Exact(text.clone()))).collect();
+        return quoted.into_iter().map(|text| Topic::Find(Term::Exact(text.clone()))).collect();
     }
     if has("framework frameworks") && has("test tests testing unit") {
-        return vec![Ask::Framework];
+        return vec![Topic::Framework];
     }
     let each = has("each every all") && has("file files module modules one");
     let does = words
         .windows(2)
         .any(|pair| is(pair[0], "one file module files modules") && is(pair[1], "does do defines define"));
     if each && (does || first == "read") && !has("why how") {
-        return vec![Ask::Outline];
+        return vec![Topic::Outline];
     }
     if has("todo todos fixme fixmes xxx hack hacks to-dos todo/fixme") {
-        asks.push(Ask::Todos);
+        asks.push(Topic::Todos);
     }
     let large = has(LARGE);
     if large && has("function functions method methods") {
-        asks.push(Ask::LongFunctions);
+        asks.push(Topic::LongFunctions);
     }
     if large && has("file files module modules ones") {
-        asks.push(Ask::LargestFiles);
+        asks.push(Topic::LargestFiles);
     }
     let lacking = has("missing without lack lacks lacking no not untested");
     if has("untested coverage") || (lacking && has("test tests tested")) {
-        asks.push(Ask::Tests);
+        asks.push(Topic::Tests);
     }
     if has("unhandled swallowed ignored unwrap unwraps panics panic")
         || (has("error errors") && has("handling handled unchecked handle"))
         || (has("bare empty") && has("except catch excepts catches"))
     {
-        asks.push(Ask::Errors);
+        asks.push(Topic::Errors);
     }
     let counts = has("many much count number loc");
     let sized = has("line lines file files loc");
     if has("language languages") || (counts && sized && asks.is_empty()) {
-        asks.push(Ask::Count);
+        asks.push(Topic::Count);
     }
     let lists = has("list ls show which what print tree name");
     if asks.is_empty() && lists && has("files tree ls") && !searches {
-        asks.push(Ask::List);
+        asks.push(Topic::List);
     }
     if asks.is_empty() && searches && !has_problem(words) {
         let exact = words.iter().find(|word| looks_like_identifier(word));
         let content: Vec<String> =
             words[1..].iter().filter(|w| !w.is_empty() && !is(w, STOP)).map(|w| stem(w)).collect();
         match exact {
-            Some(name) => asks.push(Ask::Find(Term::Exact(name.trim_end_matches("()").to_owned()))),
-            None if !content.is_empty() => asks.push(Ask::Find(Term::Words(content))),
+            Some(name) => asks.push(Topic::Find(Term::Exact(name.trim_end_matches("()").to_owned()))),
+            None if !content.is_empty() => asks.push(Topic::Find(Term::Words(content))),
             None => {}
         }
     }

@@ -1,4 +1,4 @@
-# Merge conflicts nobody resolved: the three marks at the beginning of lines, in order. With LEX before it (sources) a mark
+# Merge conflicts that are not resolved: the three marks at the beginning of lines, in order. With LEX before it (sources) a mark
 # inside a string does not count, else one inside a fenced block of Markdown does not.
 function conflict(inside,    t) {
   t = $0; sub(/\r$/, "", t)

@@ -3,7 +3,7 @@ function first_line() { blocks_reset(); above = ""; FILE = FILENAME; tests = tes
 function last_line(f) {}
 function opened(a, line, raw, plain) {}
 function closed() {}
-# Somebody who says that it is meant has not forgotten it.
+# A comment that says that it is meant shows that it was not forgotten.
 function meant(s) { return tolower(s) ~ /(^|[^a-z])(intentional|noqa)/ }
 function found(what) { if (meant($0) || meant(above)) return; DETAIL = what; item(0, "debug", FILENAME, FNR, FNR, $0) }
 function says(call) { return CODE ~ call && tolower($0) ~ /(print[a-z]*!?|log)[ \t]*[(][ \t]*[bfru]?["\047`][ \t]*[[(<*>=#-]*(debug|xxx|here[ \t!.:"\047])/ }

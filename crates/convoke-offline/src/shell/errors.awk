@@ -1,4 +1,4 @@
-# Errors that nobody handles, outside of what looks like tests. A build script of Rust panics to fail the build, which is what it is for.
+# Errors that are not handled, outside of what looks like tests. A build script of Rust panics to fail the build, which is what it is for.
 function first_line() { blocks_reset(); FILE = FILENAME; tests = testpath(FILENAME) || (FILENAME ~ /\/build[.]rs$/ && FILENAME !~ /\/src\//); wait = ""; safe = 0; bang = "" }
 function last_line(f) { if (bang != "" && !safe) item(0, "sh_no_errexit", f, 1, 1, bang) }
 function opened(a, line, raw, plain) {}

@@ -7,7 +7,7 @@ export LC_ALL=C GIT_OPTIONAL_LOCKS=0
 exec 3>/dev/null
 T=$(printf '\t')
 A=$S
-# Whether a path lies in a directory that may not be entered, so that nobody can say if it exists.
+# Whether a path lies in a directory that may not be entered, so that it cannot be known whether it exists.
 barred() {
   local d=$1
   while [ "$d" != "${d%/*}" ]; do
@@ -71,7 +71,7 @@ sort_out() {
     *) k=kept ;;
   esac
 }
-# Whether a name is UTF-8: another one cannot be written into a report, so that nobody could look it up again.
+# Whether a name is UTF-8: another one cannot be written into a report, and could not be looked up again.
 utf8() {
   local g=$1 c=[$'\200'-$'\277']
   g=${g//[$'\360'-$'\364']$c$c$c/_}; g=${g//[$'\340'-$'\357']$c$c/_}; g=${g//[$'\302'-$'\337']$c/_}

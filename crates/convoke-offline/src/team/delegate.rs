@@ -76,8 +76,8 @@ pub(crate) fn without_delegation(task: &str) -> String {
 /// Whether a sub-agent's prompt is one that the rules of a review answer better than those for a program's
 /// agents.
 pub(super) fn is_errand(prompt: &str) -> bool {
-    use crate::intent::Ask;
-    let asks = |ask: &Ask| matches!(ask, Ask::Framework | Ask::Outline);
+    use crate::intent::Topic;
+    let asks = |ask: &Topic| matches!(ask, Topic::Framework | Topic::Outline);
     Module::of(prompt).is_some()
         || match classify(prompt) {
             Intent::Explore(wanted) => wanted.recognised && wanted.asks.iter().any(asks),

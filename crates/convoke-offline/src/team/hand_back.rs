@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use super::digest::items;
 use super::facts::Sight;
 use super::many;
-use crate::intent::Ask;
+use crate::intent::Topic;
 use crate::read::{Exchange, SCOUT};
 
 /// What is handed back: the note that asked for it, why the task could not be done anyway, and what it asked
@@ -35,7 +35,7 @@ pub(crate) fn hand_back(exchange: &Exchange, note: &str, beyond: Option<&str>, a
     if let Some(beyond) = beyond {
         let _ = writeln!(out, "- {beyond}");
     }
-    let counted = |ask: &&&str| counts.is_some() && **ask == Ask::Count.name();
+    let counted = |ask: &&&str| counts.is_some() && **ask == Topic::Count.name();
     for ask in asks.iter().filter(|ask| !counted(ask)) {
         let _ = writeln!(out, "- {ask}");
     }

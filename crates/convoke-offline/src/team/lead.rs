@@ -10,7 +10,7 @@ use super::look::{Look, Scope};
 use super::plan::plan;
 use super::small_talk::{self, asks_for_workflow, forbids_team, without_workflow};
 use super::{delegate, many, named, synthesis};
-use crate::intent::{Ask, Intent, Wanted, classify};
+use crate::intent::{Intent, Topic, Wanted, classify};
 use crate::policy::{Answer, call_tools, text};
 use crate::read::{Call, Exchange, SCOUT, said};
 
@@ -87,10 +87,11 @@ fn finish(exchange: &Exchange, run: &Call, sight: Option<&Sight>, wanted: &Wante
 fn substantive(task: &str) -> Option<Wanted> {
     match classify(task) {
         Intent::Explore(wanted) => {
-            let review =
-                [Ask::Todos, Ask::Errors, Ask::LongFunctions].iter().all(|ask| wanted.asks.contains(ask));
+            let review = [Topic::Todos, Topic::Errors, Topic::LongFunctions]
+                .iter()
+                .all(|ask| wanted.asks.contains(ask));
             let plain = wanted.language.is_none() && wanted.out_of_reach.is_empty();
-            let finds = wanted.asks.iter().any(|ask| matches!(ask, Ask::Find(_) | Ask::List));
+            let finds = wanted.asks.iter().any(|ask| matches!(ask, Topic::Find(_) | Topic::List));
             (review && wanted.recognised && plain && !finds).then_some(wanted)
         }
         Intent::Cannot { .. } | Intent::Unknown { .. } => None,

@@ -1,15 +1,15 @@
 //! What is asked for, phrase by phrase.
 
-use crate::intent::{Ask, Intent, Term, classify};
+use crate::intent::{Intent, Term, Topic, classify};
 
-fn asks(phrase: &str) -> Vec<Ask> {
+fn asks(phrase: &str) -> Vec<Topic> {
     match classify(phrase) {
         Intent::Explore(wanted) => wanted.asks,
         Intent::Cannot { part } | Intent::Unknown { part } => panic!("{phrase:?} was refused for {part:?}"),
     }
 }
 
-fn check(phrase: &str, expected: &[Ask]) {
+fn check(phrase: &str, expected: &[Topic]) {
     assert_eq!(asks(phrase), expected, "{phrase:?}");
 }
 
@@ -31,12 +31,12 @@ fn check_unknown(phrase: &str, expected: &str) {
     assert_eq!(classify(phrase), Intent::Unknown { part: expected.to_owned() }, "{phrase:?}");
 }
 
-fn words(words: &[&str]) -> Ask {
-    Ask::Find(Term::Words(words.iter().map(|word| (*word).to_owned()).collect()))
+fn words(words: &[&str]) -> Topic {
+    Topic::Find(Term::Words(words.iter().map(|word| (*word).to_owned()).collect()))
 }
 
-fn exact(text: &str) -> Ask {
-    Ask::Find(Term::Exact(text.to_owned()))
+fn exact(text: &str) -> Topic {
+    Topic::Find(Term::Exact(text.to_owned()))
 }
 
 #[test]
@@ -71,23 +71,26 @@ fn reviews_are_reviews_whatever_verbs_their_objects_hold() {
 
 #[test]
 fn questions_become_the_probes_that_answer_them() {
-    check("How many files are there?", &[Ask::Count]);
-    check("How many lines of Rust are there?", &[Ask::Count]);
-    check("count the lines of code", &[Ask::Count]);
-    check("Which languages are used?", &[Ask::Count]);
-    check("how big is this?", &[Ask::Count]);
-    check("find TODOs", &[Ask::Todos]);
-    check("How many TODOs are there?", &[Ask::Todos]);
-    check("Do we have any FIXME comments?", &[Ask::Todos]);
-    check("What are the largest files and the longest functions?", &[Ask::LongFunctions, Ask::LargestFiles]);
-    check("Which functions are too long?", &[Ask::LongFunctions]);
-    check("show the biggest modules", &[Ask::LargestFiles]);
-    check("Which source files are without tests?", &[Ask::Tests]);
-    check("find untested code", &[Ask::Tests]);
-    check("Audit the error handling", &[Ask::Errors]);
-    check("look for unhandled errors", &[Ask::Errors]);
-    check("List the files", &[Ask::List]);
-    check("Find the TODOs and list the files.", &[Ask::Todos, Ask::List]);
+    check("How many files are there?", &[Topic::Count]);
+    check("How many lines of Rust are there?", &[Topic::Count]);
+    check("count the lines of code", &[Topic::Count]);
+    check("Which languages are used?", &[Topic::Count]);
+    check("how big is this?", &[Topic::Count]);
+    check("find TODOs", &[Topic::Todos]);
+    check("How many TODOs are there?", &[Topic::Todos]);
+    check("Do we have any FIXME comments?", &[Topic::Todos]);
+    check(
+        "What are the largest files and the longest functions?",
+        &[Topic::LongFunctions, Topic::LargestFiles],
+    );
+    check("Which functions are too long?", &[Topic::LongFunctions]);
+    check("show the biggest modules", &[Topic::LargestFiles]);
+    check("Which source files are without tests?", &[Topic::Tests]);
+    check("find untested code", &[Topic::Tests]);
+    check("Audit the error handling", &[Topic::Errors]);
+    check("look for unhandled errors", &[Topic::Errors]);
+    check("List the files", &[Topic::List]);
+    check("Find the TODOs and list the files.", &[Topic::Todos, Topic::List]);
 }
 
 #[test]
@@ -164,15 +167,15 @@ fn what_only_looks_is_explored_however_it_is_said() {
     ] {
         check_review(phrase);
     }
-    check("take a look at the largest files", &[Ask::LargestFiles]);
-    check("the longest functions", &[Ask::LongFunctions]);
-    check("unhandled errors", &[Ask::Errors]);
+    check("take a look at the largest files", &[Topic::LargestFiles]);
+    check("the longest functions", &[Topic::LongFunctions]);
+    check("unhandled errors", &[Topic::Errors]);
     check("I want to know where `parse_date` is used", &[exact("parse_date")]);
     check("look for parse_date", &[exact("parse_date")]);
-    check("I need a list of the TODOs", &[Ask::Todos]);
-    check("Make a list of the untested files", &[Ask::Tests]);
-    check("enumerate the TODO comments", &[Ask::Todos]);
-    check("Tell me how many TODOs there are", &[Ask::Todos]);
+    check("I need a list of the TODOs", &[Topic::Todos]);
+    check("Make a list of the untested files", &[Topic::Tests]);
+    check("enumerate the TODO comments", &[Topic::Todos]);
+    check("Tell me how many TODOs there are", &[Topic::Todos]);
     check_review("What does this repository contain?");
     check_cannot("Find and fix bugs", "fix bugs");
     check_cannot("Can you see any problem? If so, correct it", "correct it");

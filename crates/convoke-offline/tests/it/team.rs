@@ -2,9 +2,9 @@
 //! trees, runs their commands and compares what they report with what was planted.
 
 mod callees;
-mod crew_host;
 mod harness;
 mod members;
+mod members_host;
 mod planted;
 mod roles;
 mod short;

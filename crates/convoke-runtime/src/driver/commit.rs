@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::inputs::Waiting;
 use crate::session_ledger::Entry;
 use crate::spool;
-use crate::stream_writer::{Commit, Keep, Shared};
+use crate::stream_writer::{Commit, Shared, SpoolRule};
 use crate::team::{Act, Starts, shared};
 
 /// What is committed with an input's events.
@@ -58,15 +58,15 @@ impl CommitExtras {
 
 impl Driver {
     /// Takes an input, reads letters that came meanwhile, and begins what follows.
-    pub(crate) async fn input(&mut self, input: Input, beside: CommitExtras) -> Result<(), Error> {
+    pub(crate) async fn input(&mut self, input: Input, extras: CommitExtras) -> Result<(), Error> {
         // Boxed: it is the largest of all that the driver waits for, and stands in most of it.
-        Box::pin(self.commit(input, beside)).await?;
+        Box::pin(self.commit(input, extras)).await?;
         // As many letters as are read at once, and no more before the next turn: a history has to stay one
         // that can be sent.
         if self.pace == Pace::Go
-            && let Some((mail, beside)) = self.mail_now().await?
+            && let Some((mail, extras)) = self.mail_now().await?
         {
-            Box::pin(self.commit(mail, beside)).await?;
+            Box::pin(self.commit(mail, extras)).await?;
         }
         // What was decided is begun at once: a stop in between would leave it decided and never done, and the
         // next resume would have to call its outcome unknown.
@@ -81,8 +81,8 @@ impl Driver {
     /// Records the result of a call about the team. If the store declines it, the refusal is the result.
     pub(crate) async fn acted(&mut self, id: String, act: Act) -> Result<(), Error> {
         let Act { result, roster, board, letters, starts } = act;
-        let beside = CommitExtras { roster, board, letters, starts, ..CommitExtras::default() };
-        let done = self.input(Input::ToolDone { id: id.clone(), result }, beside).await;
+        let extras = CommitExtras { roster, board, letters, starts, ..CommitExtras::default() };
+        let done = self.input(Input::ToolDone { id: id.clone(), result }, extras).await;
         match done {
             Err(Error::Journal(convoke_journal::Error::Declined { reason, .. })) => {
                 let result = ToolResult::refused(format!("Not done: {reason}"));
@@ -92,28 +92,28 @@ impl Driver {
         }
     }
 
-    pub(super) async fn commit(&mut self, input: Input, mut beside: CommitExtras) -> Result<(), Error> {
+    pub(super) async fn commit(&mut self, input: Input, mut extras: CommitExtras) -> Result<(), Error> {
         let at = self.config.clock.now();
         let events = self.agent.decide(input, at, self.pace)?;
         let called = events.iter().any(|event| matches!(event, Event::ModelCalled(_)));
-        if beside.room.is_some() && !called {
+        if extras.room.is_some() && !called {
             self.permit = None;
             self.session.ledger.withdraw(self.id.as_str());
         }
-        let refusable = beside.can_be_refused();
-        self.follow(&events, at, &mut beside);
-        if events.is_empty() && beside.is_empty() {
+        let refusable = extras.can_be_refused();
+        self.follow(&events, at, &mut extras);
+        if events.is_empty() && extras.is_empty() {
             return Ok(());
         }
         let summary = self.summary_after(&events, at)?;
-        let mut commit = self.carry(Commit::new(at, events)?, beside)?;
+        let mut commit = self.carry(Commit::new(at, events)?, extras)?;
         commit.batch.summary = summary;
         // What the roster or the board can refuse was not sent, so the call is not done: the next driver of
         // the agent makes it again.
-        let keep = if refusable { Keep::Nothing } else { Keep::Outcome };
+        let keep = if refusable { SpoolRule::Nothing } else { SpoolRule::Outcome };
         match self.write(&mut commit, keep).await {
             Err(Error::Journal(convoke_journal::Error::Declined { .. })) if called => self.ask_again().await,
-            Err(Error::Journal(cause)) if keep == Keep::Outcome => {
+            Err(Error::Journal(cause)) if keep == SpoolRule::Outcome => {
                 let stream = self.writer.stream();
                 let outcome = (commit.events.as_slice(), &commit.batch);
                 let seq = self.writer.seq();
@@ -124,7 +124,7 @@ impl Driver {
     }
 
     /// Appends and folds.
-    async fn write(&mut self, commit: &mut Commit<Event>, keep: Keep) -> Result<(), Error> {
+    async fn write(&mut self, commit: &mut Commit<Event>, keep: SpoolRule) -> Result<(), Error> {
         let at = commit.batch.at;
         let Self { writer, agent, id, gave_up, words_wait, .. } = self;
         let fold = |events: &[Event], first: u64| {
@@ -161,41 +161,41 @@ impl Driver {
 
     /// Adds what these events and what belongs to them mean for others: the shared streams, and the inputs of
     /// other agents.
-    fn carry(&self, mut commit: Commit<Event>, beside: CommitExtras) -> Result<Commit<Event>, Error> {
+    fn carry(&self, mut commit: Commit<Event>, extras: CommitExtras) -> Result<Commit<Event>, Error> {
         let at = commit.batch.at;
         let ledger = self.session.ledger.ledger();
-        let mut entries = accounts::entries(&self.id, &self.agent, &commit.events, beside.room, &ledger);
+        let mut entries = accounts::entries(&self.id, &self.agent, &commit.events, extras.room, &ledger);
         let admit = |starts: &Starts| Entry::Admit { run: starts.agent.to_string(), count: 1 };
-        entries.extend(beside.starts.iter().map(admit));
-        entries.extend(beside.releases.then(|| Entry::Release { agent: self.id.to_string() }));
+        entries.extend(extras.starts.iter().map(admit));
+        entries.extend(extras.releases.then(|| Entry::Release { agent: self.id.to_string() }));
         commit.enter(&self.session, entries);
-        if !beside.roster.is_empty() || !beside.letters.is_empty() {
+        if !extras.roster.is_empty() || !extras.letters.is_empty() {
             let open = RosterEntry::Open { lead: self.session.lead.clone() };
-            let posts = beside.letters.iter().map(shared::post);
-            let entries = std::iter::once(open).chain(beside.roster.iter().cloned()).chain(posts).collect();
-            let readers = self.readers(&beside.letters);
+            let posts = extras.letters.iter().map(shared::post);
+            let entries = std::iter::once(open).chain(extras.roster.iter().cloned()).chain(posts).collect();
+            let readers = self.readers(&extras.letters);
             commit.update(Shared::Roster, shared::letters_update(&self.session.id, readers, entries, at));
         }
-        if !beside.board.is_empty() {
-            let update = shared::board_update(&self.session.id, beside.board.clone(), at);
+        if !extras.board.is_empty() {
+            let update = shared::board_update(&self.session.id, extras.board.clone(), at);
             commit.update(Shared::Board, update);
         }
-        commit.batch.inputs = self.sent(&beside)?;
-        commit.batch.acks = beside.acks;
+        commit.batch.inputs = self.sent(&extras)?;
+        commit.batch.acks = extras.acks;
         Ok(commit)
     }
 
     /// The inputs of others that this sends.
-    fn sent(&self, beside: &CommitExtras) -> Result<Vec<KeyedInput>, Error> {
-        let mut inputs = beside.inputs.clone();
-        let readers = self.readers(&beside.letters);
-        for letter in &beside.letters {
+    fn sent(&self, extras: &CommitExtras) -> Result<Vec<KeyedInput>, Error> {
+        let mut inputs = extras.inputs.clone();
+        let readers = self.readers(&extras.letters);
+        for letter in &extras.letters {
             // One whose reader is not known is refused by the roster in the same append.
             if let Some((_, agent)) = readers.iter().find(|(name, _)| *name == letter.to) {
                 inputs.push(shared::letter_input(agent, letter)?);
             }
         }
-        for Starts { agent, spec, prompt } in &beside.starts {
+        for Starts { agent, spec, prompt } in &extras.starts {
             let waiting =
                 Waiting { start: Some(spec.clone()), say: Some(prompt.clone()), ..Waiting::default() };
             let body = serde_json::to_string(&waiting)?;
@@ -214,22 +214,22 @@ impl Driver {
         let decoded: Result<Vec<Event>, _> = spooled.events.iter().map(|text| Event::decode(text)).collect();
         let Ok(events) = decoded else { return Ok(()) };
         let Ok(summary) = self.summary_after(&events, spooled.at) else { return Ok(()) };
-        let mut beside = CommitExtras::acks(spooled.acks);
-        self.follow(&events, spooled.at, &mut beside);
+        let mut extras = CommitExtras::acks(spooled.acks);
+        self.follow(&events, spooled.at, &mut extras);
         let commit = Commit::of_texts(spooled.at, events, spooled.events);
-        let mut commit = self.carry(commit, beside)?;
+        let mut commit = self.carry(commit, extras)?;
         commit.batch.summary = summary;
         // The watcher is told of it now: it could not be recorded when it happened.
-        self.write(&mut commit, Keep::Nothing).await?;
+        self.write(&mut commit, SpoolRule::Nothing).await?;
         // The batch is recorded now; a file that stays would merely not fit any more.
         let _ = std::fs::remove_file(path);
         Ok(())
     }
 
     /// Commits something that is no event of the agent's.
-    pub(crate) async fn enter(&mut self, beside: CommitExtras) -> Result<(), Error> {
-        let mut commit = self.carry(Commit::new(self.config.clock.now(), Vec::new())?, beside)?;
-        self.write(&mut commit, Keep::Nothing).await
+    pub(crate) async fn enter(&mut self, extras: CommitExtras) -> Result<(), Error> {
+        let mut commit = self.carry(Commit::new(self.config.clock.now(), Vec::new())?, extras)?;
+        self.write(&mut commit, SpoolRule::Nothing).await
     }
 
     /// Another process spent what was granted here: reloads the ledger and asks it again.

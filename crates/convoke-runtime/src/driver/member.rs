@@ -86,7 +86,7 @@ impl Driver {
     }
 
     /// What follows for the team from these events of the agent's, to be committed with them.
-    pub(super) fn follow(&self, events: &[Event], at: u64, beside: &mut CommitExtras) {
+    pub(super) fn follow(&self, events: &[Event], at: u64, extras: &mut CommitExtras) {
         let Some(spec) = self.agent.spec().filter(|spec| spec.team.is_some()) else { return };
         let Some(name) = self.name().map(str::to_owned) else { return };
         let teammate = spec.role == Role::Teammate;
@@ -96,39 +96,39 @@ impl Driver {
             match event {
                 Event::ExchangeOpened(e) => {
                     if !e.letters.is_empty() {
-                        beside
+                        extras
                             .roster
                             .push(RosterEntry::Take { name: name.clone(), letters: marks(&e.letters) });
-                        self.tell_rests(beside);
+                        self.tell_rests(extras);
                     }
                     if teammate {
-                        beside.roster.push(RosterEntry::Wake { name: name.clone() });
-                        beside.roster.push(RosterEntry::Recover { name: name.clone() });
+                        extras.roster.push(RosterEntry::Wake { name: name.clone() });
+                        extras.roster.push(RosterEntry::Recover { name: name.clone() });
                     }
                 }
                 Event::ExchangeReopened(_) if teammate => {
-                    beside.roster.push(RosterEntry::Recover { name: name.clone() });
+                    extras.roster.push(RosterEntry::Recover { name: name.clone() });
                 }
                 // A letter that cannot be read does not wait any more, either.
                 Event::InputRejected(e) => {
                     if let Some(id) = e.input.split(':').next().and_then(|id| id.parse::<MessageId>().ok()) {
                         let letters = vec![(id, e.body.contains("\"urgent\":true"))];
-                        beside.roster.push(RosterEntry::Take { name: name.clone(), letters });
+                        extras.roster.push(RosterEntry::Take { name: name.clone(), letters });
                     }
                 }
                 Event::MailDelivered(e) => {
-                    beside.roster.push(RosterEntry::Take { name: name.clone(), letters: marks(&e.letters) });
-                    self.tell_rests(beside);
+                    extras.roster.push(RosterEntry::Take { name: name.clone(), letters: marks(&e.letters) });
+                    self.tell_rests(extras);
                 }
                 Event::ExchangeClosed(e) => {
                     if !e.returned.is_empty() {
-                        beside
+                        extras
                             .roster
                             .push(RosterEntry::PutBack { name: name.clone(), letters: marks(&e.returned) });
-                        beside.inputs.extend(e.returned.iter().filter_map(|letter| self.put_back(letter)));
+                        extras.inputs.extend(e.returned.iter().filter_map(|letter| self.put_back(letter)));
                     }
                     if teammate {
-                        self.tell_the_lead(&name, e, at, beside);
+                        self.tell_the_lead(&name, e, at, extras);
                     }
                 }
                 _ => {}
@@ -136,10 +136,10 @@ impl Driver {
         }
     }
 
-    fn tell_rests(&self, beside: &mut CommitExtras) {
+    fn tell_rests(&self, extras: &mut CommitExtras) {
         let names = self.sleepers();
         if !names.is_empty() {
-            beside.roster.push(RosterEntry::TellRests { names });
+            extras.roster.push(RosterEntry::TellRests { names });
         }
     }
 
@@ -150,7 +150,7 @@ impl Driver {
     }
 
     /// What a teammate's work came to is sent by the runtime, whether the model thought of it or not.
-    fn tell_the_lead(&self, name: &str, closed: &ExchangeClosed, at: u64, beside: &mut CommitExtras) {
+    fn tell_the_lead(&self, name: &str, closed: &ExchangeClosed, at: u64, extras: &mut CommitExtras) {
         let outcome = &closed.outcome;
         let (kind, text) = match outcome {
             Outcome::Ok { text } => (LetterKind::Result, text.trim().to_owned()),
@@ -161,9 +161,9 @@ impl Driver {
                 }
                 // What was taken back would come out the same again, whatever was said before it was cut.
                 if closed.taken_back || !outcome.is_partial() {
-                    beside.roster.push(RosterEntry::Fail { name: name.to_owned(), why: message.clone() });
+                    extras.roster.push(RosterEntry::Fail { name: name.to_owned(), why: message.clone() });
                     let why = format!("{name} failed: {message}");
-                    beside.board.push(BoardEntry::ReleaseAll { agent: self.id.clone(), why });
+                    extras.board.push(BoardEntry::ReleaseAll { agent: self.id.clone(), why });
                 }
                 let said =
                     if text.trim().is_empty() { String::new() } else { format!("\n\n{}", text.trim()) };
@@ -182,7 +182,7 @@ impl Driver {
             false => text,
         };
         let id = MessageId::derived(&["outcome", self.id.as_str(), &self.writer.seq().to_string()]);
-        beside.letters.push(self.letter(id, name, LEAD, kind, text, at));
+        extras.letters.push(self.letter(id, name, LEAD, kind, text, at));
     }
 
     fn letter(&self, id: MessageId, from: &str, to: &str, kind: LetterKind, text: String, at: u64) -> Letter {

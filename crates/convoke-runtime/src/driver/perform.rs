@@ -88,7 +88,7 @@ impl Driver {
         }
     }
 
-    /// The agent's hands, made when they are first needed.
+    /// The agent's local tools, made when they are first needed.
     pub(super) fn local_tools(&mut self) -> Option<Arc<LocalTools>> {
         if self.local_tools.is_none() {
             let config = Arc::clone(&self.config);
@@ -118,8 +118,8 @@ impl Driver {
                 }
                 self.permit = granted.permit;
                 self.take_lessons().await?;
-                let beside = CommitExtras { room: granted.room, ..CommitExtras::default() };
-                return self.input(Input::Room { call, answer: granted.answer }, beside).await;
+                let extras = CommitExtras { room: granted.room, ..CommitExtras::default() };
+                return self.input(Input::Room { call, answer: granted.answer }, extras).await;
             }
             Done::Model { call, attempt, result } => {
                 self.running.remove(&Key::Model(call, attempt));

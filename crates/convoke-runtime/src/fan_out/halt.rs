@@ -4,7 +4,7 @@
 use convoke_kernel::{AgentId, RunEffect, RunInput};
 
 use super::results::{item_result, stopped, voter_result};
-use super::runner::{AgentJob, Done, Heard, Runner};
+use super::runner::{AgentJob, Done, RunRecord, Runner};
 use crate::children;
 use crate::drive::DriveOutcome;
 use crate::error::Error;
@@ -13,7 +13,7 @@ impl Runner {
     /// Ends everything that no task here is at.
     pub(super) async fn end_what_is_left(&mut self, by: &str) -> Result<(), Error> {
         loop {
-            let mut heard: Vec<Heard> = Vec::new();
+            let mut heard: Vec<RunRecord> = Vec::new();
             for effect in self.run.pending() {
                 if self.begun.contains(&effect) {
                     continue;

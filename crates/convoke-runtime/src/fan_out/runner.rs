@@ -24,7 +24,7 @@ use crate::error::Error;
 use crate::means::digest_chars;
 use crate::session_ledger::Entry;
 use crate::stop::StopLevel;
-use crate::stream_writer::{Commit, Keep, StreamWriter};
+use crate::stream_writer::{Commit, SpoolRule, StreamWriter};
 use crate::workspace::{digests, fingerprint};
 
 pub(super) use jobs::AgentJob;
@@ -41,7 +41,7 @@ pub(super) enum Done {
 }
 
 /// Something to record, and the results to remember with it.
-pub(super) type Heard = (RunInput, Vec<(String, String)>);
+pub(super) type RunRecord = (RunInput, Vec<(String, String)>);
 
 pub(super) struct Runner {
     pub(super) parent: Parent,
@@ -282,7 +282,7 @@ impl Runner {
         ticket: &Ticket,
         ended: &DriveOutcome,
         trace: Option<Trace>,
-    ) -> Result<Option<Heard>, Error> {
+    ) -> Result<Option<RunRecord>, Error> {
         let Ticket { effect, agent, key, .. } = ticket;
         self.begun.remove(effect);
         if ended.parked {
@@ -318,7 +318,11 @@ impl Runner {
     }
 
     /// One round of the circle for the run's own stream.
-    pub(super) async fn record(&mut self, heard: Vec<Heard>, mut entries: Vec<Entry>) -> Result<(), Error> {
+    pub(super) async fn record(
+        &mut self,
+        heard: Vec<RunRecord>,
+        mut entries: Vec<Entry>,
+    ) -> Result<(), Error> {
         let at = self.parent.config.clock.now();
         let mut after = self.run.clone();
         let mut events = Vec::new();
@@ -350,16 +354,16 @@ impl Runner {
             *run = after;
             Ok(())
         };
-        self.writer.commit(&mut commit, Keep::Nothing, fold).await
+        self.writer.commit(&mut commit, SpoolRule::Nothing, fold).await
     }
 
-    fn seeker(&self) -> ResultFinder {
+    fn result_finder(&self) -> ResultFinder {
         let fresh = self.parent.spec.fan_out.as_ref().is_some_and(|fan_out| fan_out.fresh);
         ResultFinder { parent: self.parent.clone(), fresh, dir: self.dir() }
     }
 
     async fn look_up<T: Sound + Reusable>(&self, key: &str) -> Result<Option<T>, Error> {
-        self.seeker().look_up(key).await
+        self.result_finder().look_up(key).await
     }
 }
 

@@ -47,7 +47,7 @@ pub struct Governor {
 
 /// A request that is to be sent, as far as the governor has to know it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Ask {
+pub struct AdmissionRequest {
     /// Whether it goes before all others: the lead's.
     pub first: bool,
     /// What names the beginning that it shares with its siblings, if that is long enough to be cached.
@@ -67,7 +67,7 @@ pub enum Why {
 
 /// A wait of all requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hold {
+pub struct GovernorHold {
     /// Why.
     pub why: Why,
     /// Until when no request goes, in UTC milliseconds.
@@ -153,7 +153,7 @@ struct Shared {
     clock: Clock,
     inner: Mutex<Inner>,
     /// Told when waiting requests begin to wait for a time, or for another one.
-    holds: watch::Sender<Option<Hold>>,
+    holds: watch::Sender<Option<GovernorHold>>,
 }
 
 struct Inner {
@@ -183,7 +183,7 @@ impl Governor {
 
     /// Waits until a request may be sent, or until the server is given up. Dropping the future takes the ask
     /// back without a trace.
-    pub async fn admit(&self, ask: Ask) -> Result<Permit, GivenUp> {
+    pub async fn admit(&self, ask: AdmissionRequest) -> Result<Permit, GivenUp> {
         let notify = Arc::new(Notify::new());
         let ticket = self.change(|inner, _| {
             let ticket = inner.pace.ask(ask);
@@ -227,7 +227,7 @@ impl Governor {
     }
 
     /// The time that requests wait for, and every change of it.
-    pub fn holds(&self) -> watch::Receiver<Option<Hold>> {
+    pub fn holds(&self) -> watch::Receiver<Option<GovernorHold>> {
         self.shared.holds.subscribe()
     }
 
@@ -274,7 +274,8 @@ impl Inner {
         }
         let keeper = self.pace.front();
         if (self.keeper, self.wake_at) != (keeper, step.wake_at) {
-            (self.keeper, self.wake_at) = (keeper, step.wake_at);
+            self.keeper = keeper;
+            self.wake_at = step.wake_at;
             if let Some(notify) = keeper.and_then(|ticket| self.waiters.get(&ticket)) {
                 notify.notify_one();
             }

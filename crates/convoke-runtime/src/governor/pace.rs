@@ -12,7 +12,7 @@ use convoke_claude::RateLimits;
 use super::bucket::Bucket;
 use super::refusals::{PROBES, Refusal, Refusals};
 use super::stagger::{RoundId, Stagger};
-use super::{Ask, Fate, GivenUp, GovernorStats, Hold, Why};
+use super::{AdmissionRequest, Fate, GivenUp, GovernorHold, GovernorStats, Why};
 
 /// A window larger than this is not opened at once: servers refuse a sharp rise.
 const RAMP_FROM: usize = 10;
@@ -89,14 +89,14 @@ struct Flight {
     conversation: Option<String>,
     round: Option<RoundId>,
     begun: bool,
-    heard: Heard,
+    allowance: RequestAllowance,
     /// Its headers said that no tokens are left for any request.
     no_tokens: bool,
 }
 
 /// What its headers said about requests a minute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Heard {
+enum RequestAllowance {
     /// They have not come.
     NotYet,
     Nothing,
@@ -159,7 +159,7 @@ impl Pace {
     }
 
     /// Puts a request into the queue.
-    pub(super) fn ask(&mut self, ask: Ask) -> Ticket {
+    pub(super) fn ask(&mut self, ask: AdmissionRequest) -> Ticket {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         let waiting = Waiting { prefix: ask.prefix.map(Arc::from), conversation: ask.conversation };
@@ -226,16 +226,19 @@ impl Pace {
     pub(super) fn limits(&mut self, ticket: Ticket, limits: &RateLimits, now: u64) {
         let Some(flight) = self.flights.get_mut(&ticket) else { return };
         let age = now.saturating_sub(flight.sent_at);
-        flight.heard = match &limits.requests {
-            None => Heard::Nothing,
-            Some(requests) if requests.remaining == 0 => Heard::NoneLeft,
-            Some(_) => Heard::SomeLeft,
+        flight.allowance = match &limits.requests {
+            None => RequestAllowance::Nothing,
+            Some(requests) if requests.remaining == 0 => RequestAllowance::NoneLeft,
+            Some(_) => RequestAllowance::SomeLeft,
         };
         let tokens = [&limits.tokens, &limits.input_tokens, &limits.output_tokens];
         flight.no_tokens = tokens.into_iter().flatten().any(|bucket| bucket.remaining == 0);
         let Some(requests) = &limits.requests else { return };
-        let pending =
-            self.flights.values().filter(|flight| flight.heard == Heard::NotYet && !flight.begun).count();
+        let pending = self
+            .flights
+            .values()
+            .filter(|flight| flight.allowance == RequestAllowance::NotYet && !flight.begun)
+            .count();
         match &mut self.requests {
             Some(bucket) => bucket.hear(requests, now, pending, age),
             None => self.requests = Some(Bucket::new(requests, now, pending)),
@@ -256,7 +259,7 @@ impl Pace {
             self.limited_in_a_row = 0;
         }
         // A server that takes a request and tells of no limit has none. What it refuses need not tell of it.
-        if flight.heard == Heard::Nothing {
+        if flight.allowance == RequestAllowance::Nothing {
             self.requests = None;
         }
         // How many at once the server can take is only asked once it has refused for that reason.
@@ -265,7 +268,8 @@ impl Pace {
             self.window = self.window.max(proven.min(self.most));
             if proven > ceiling {
                 self.ceiling = Some(proven);
-                (self.probe_wait, self.probe_at) = (TRIES.0, now);
+                self.probe_wait = TRIES.0;
+                self.probe_at = now;
             }
         }
     }
@@ -311,8 +315,8 @@ impl Pace {
     }
 
     /// Why requests wait for a time, as of the last look; `None` if they wait for others or none waits.
-    pub(super) fn hold(&self) -> Option<Hold> {
-        self.held.map(|(until, why)| Hold { why, until, waiting: self.waiting.len() })
+    pub(super) fn hold(&self) -> Option<GovernorHold> {
+        self.held.map(|(until, why)| GovernorHold { why, until, waiting: self.waiting.len() })
     }
 
     fn next(&self, now: u64) -> Next {
@@ -342,9 +346,10 @@ impl Pace {
         let number = self.admitted;
         self.admitted += 1;
         let begun = false;
-        let heard = Heard::NotYet;
+        let allowance = RequestAllowance::NotYet;
         let no_tokens = false;
-        let flight = Flight { number, sent_at: now, prefix, conversation, round, begun, heard, no_tokens };
+        let flight =
+            Flight { number, sent_at: now, prefix, conversation, round, begun, allowance, no_tokens };
         self.flights.insert(place.ticket, flight);
     }
 
@@ -383,7 +388,7 @@ impl Pace {
     fn refused_by_limit(&mut self, ticket: Ticket, told: Option<u64>, now: u64) -> Option<GivenUp> {
         let flight = self.flights.get(&ticket)?;
         let fresh = flight.number >= self.episode;
-        let dry = flight.heard == Heard::NoneLeft;
+        let dry = flight.allowance == RequestAllowance::NoneLeft;
         let no_tokens = flight.no_tokens;
         let mut paced = false;
         if let Some(bucket) = &mut self.requests {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use convoke_claude::RateLimits;
 
-use super::{Ask, Fate, Governor};
+use super::{AdmissionRequest, Fate, Governor};
 use crate::clock::Clock;
 
 const MINUTE: u64 = 60_000;
@@ -115,7 +115,7 @@ impl World {
     async fn request(&self, dice: &mut Dice, slowest: u64) {
         let mut refused = 0_u32;
         loop {
-            let permit = self.governor.admit(Ask::default()).await.unwrap();
+            let permit = self.governor.admit(AdmissionRequest::default()).await.unwrap();
             self.pass(dice.between(5, 80)).await;
             let answer = self.server.lock().unwrap().arrive(self.clock.now());
             if let Some(fate) = answer.refused {
@@ -293,7 +293,7 @@ impl World {
     async fn short_request(&self, who: &str, dice: &mut Dice, reply: u64) {
         let mut refused = 0;
         loop {
-            let ask = Ask { conversation: Some(who.to_owned()), ..Ask::default() };
+            let ask = AdmissionRequest { conversation: Some(who.to_owned()), ..AdmissionRequest::default() };
             let permit = self.governor.admit(ask).await.unwrap();
             self.pass(1).await;
             let answer = self.server.lock().unwrap().arrive(self.clock.now());

@@ -5,19 +5,19 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::JoinHandle;
 
-use super::{Ask, Fate, Governor, Permit, Why};
+use super::{AdmissionRequest, Fate, Governor, Permit, Why};
 use crate::clock::Clock;
 
-fn worker() -> Ask {
-    Ask::default()
+fn worker() -> AdmissionRequest {
+    AdmissionRequest::default()
 }
 
-fn lead() -> Ask {
-    Ask { first: true, ..Ask::default() }
+fn lead() -> AdmissionRequest {
+    AdmissionRequest { first: true, ..AdmissionRequest::default() }
 }
 
-fn sibling(prefix: &str) -> Ask {
-    Ask { prefix: Some(prefix.to_owned()), ..Ask::default() }
+fn sibling(prefix: &str) -> AdmissionRequest {
+    AdmissionRequest { prefix: Some(prefix.to_owned()), ..AdmissionRequest::default() }
 }
 
 /// A governor whose asks are named, and the permits in the order they were given.
@@ -36,7 +36,7 @@ impl Bench {
     }
 
     /// Starts an ask and waits until it stands in the queue or has gone.
-    async fn ask(&self, name: usize, ask: Ask) -> JoinHandle<()> {
+    async fn ask(&self, name: usize, ask: AdmissionRequest) -> JoinHandle<()> {
         let total = |governor: &Governor| governor.stats().admitted + governor.stats().waiting as u64;
         let before = total(&self.governor);
         let governor = self.governor.clone();
@@ -51,7 +51,7 @@ impl Bench {
         task
     }
 
-    async fn ask_all(&self, names: std::ops::Range<usize>, ask: fn() -> Ask) {
+    async fn ask_all(&self, names: std::ops::Range<usize>, ask: fn() -> AdmissionRequest) {
         for name in names {
             self.ask(name, ask()).await;
         }
@@ -372,7 +372,7 @@ async fn many_tasks_on_many_threads_that_fail_and_give_up_leave_nothing_behind()
                 for turn in 0..5 {
                     let prefix = (number % 3 == 0).then(|| format!("p{}", number % 9));
                     let permit = governor
-                        .admit(Ask { first: number % 50 == 0, prefix, conversation: None })
+                        .admit(AdmissionRequest { first: number % 50 == 0, prefix, conversation: None })
                         .await
                         .unwrap();
                     assert!(governor.stats().in_flight <= 7, "six and one that goes first");

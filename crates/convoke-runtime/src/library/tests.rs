@@ -138,7 +138,7 @@ async fn everything_is_listed_with_what_is_wrong_and_what_is_hidden() {
     assert_eq!(listed, expected);
 }
 
-fn row(entry: Entry) -> String {
+fn row(entry: WorkflowEntry) -> String {
     let reading = match entry.reading {
         Reading::Sound(_) => "sound".to_owned(),
         Reading::Unsound(problems) => problems[0].message.clone(),

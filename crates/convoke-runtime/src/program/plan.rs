@@ -15,7 +15,8 @@ use convoke_claude::Models;
 use convoke_kernel::{CallKind, Role, check_schema};
 use convoke_sandbox::HelperPath;
 use convoke_script::{
-    AgentWant, Answer, Call, GuestMessage, HostMessage, Limits, Said, SourcePosition, Start, State, Want,
+    AgentWant, Call, CallOutcome, GuestMessage, HostMessage, Limits, ProgramRemark, SourcePosition, Start,
+    State, Want,
 };
 use serde_json::{Value, json};
 
@@ -209,7 +210,7 @@ impl Way<'_> {
                 Err(error) => return Err(error),
             };
             for said in step.said {
-                if let Said::Phase { title, within } = said {
+                if let ProgramRemark::Phase { title, within } = said {
                     self.group(within.as_deref(), Some(&title));
                 }
             }
@@ -233,7 +234,7 @@ impl Way<'_> {
                 self.open.iter().position(|call| !matches!(call.want, Want::Timer { .. })).unwrap_or(0);
             let Some(call) = self.open.remove(first) else {
                 return Ok(PlanEnd::Failed {
-                    message: "it waits for something that nobody will answer".to_owned(),
+                    message: "it waits for something that is never answered".to_owned(),
                     place: None,
                 });
             };
@@ -311,13 +312,13 @@ impl Way<'_> {
         }
     }
 
-    async fn answer(&mut self, call: &Call) -> Answer {
-        let value = |value: Value| Answer::Value { value };
+    async fn answer(&mut self, call: &Call) -> CallOutcome {
+        let value = |value: Value| CallOutcome::Value { value };
         match &call.want {
             Want::Agent(want) => match self.refusal(want).await {
                 Some(message) => {
                     self.remark(message.clone());
-                    Answer::Throw { message }
+                    CallOutcome::Throw { message }
                 }
                 None => value(match &want.schema {
                     Some(schema) => stub(schema, self.draw, call.call, &mut self.seen),
@@ -374,7 +375,7 @@ impl Way<'_> {
         Some(format!("the schema cannot be used: {why}"))
     }
 
-    async fn child(&mut self, name: Option<&str>, path: Option<&str>) -> Answer {
+    async fn child(&mut self, name: Option<&str>, path: Option<&str>) -> CallOutcome {
         let library = &self.asked.programs.library;
         let found = match (path, name) {
             (Some(path), _) => {
@@ -391,10 +392,10 @@ impl Way<'_> {
             (None, None) => Err("workflow wants a name or a scriptPath".to_owned()),
         };
         match found {
-            Ok((name, source)) => Answer::Program { name, source },
+            Ok((name, source)) => CallOutcome::Program { name, source },
             Err(message) => {
                 self.remark(message.clone());
-                Answer::Throw { message }
+                CallOutcome::Throw { message }
             }
         }
     }

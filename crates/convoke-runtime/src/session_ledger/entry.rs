@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use convoke_journal::{Changed, SignOfLife};
-use convoke_kernel::{Amount, Caps, Fate, Hold, Ledger, LedgerEvent, Rates, Room, Said, Sending};
+use convoke_kernel::{
+    Amount, Caps, Fate, Ledger, LedgerEvent, LedgerHold, Rates, ReportedTokens, Room, Sending,
+};
 
 /// Something that is to be done to the ledger, in the transaction of the append it belongs to.
 #[derive(Debug, Clone)]
@@ -24,7 +26,7 @@ pub(crate) enum Entry {
     /// The server said what the prompt of an attempt takes, before it wrote the reply.
     Counted { agent: String, call: u32, attempt: u32, prompt: Amount },
     /// An attempt is over; without an amount, its cost is not known.
-    Settle { agent: String, call: u32, attempt: u32, usage: Option<Amount>, said: Option<Said> },
+    Settle { agent: String, call: u32, attempt: u32, usage: Option<Amount>, said: Option<ReportedTokens> },
     /// What is known of attempts in flight: those whose sender will not settle them are settled.
     Lost { fates: Fates },
     /// A person writes off what no usage confirmed.
@@ -95,7 +97,7 @@ pub(crate) struct Fates {
 }
 
 impl Fates {
-    fn of(&self, agent: &str, hold: &Hold) -> Fate {
+    fn of(&self, agent: &str, hold: &LedgerHold) -> Fate {
         if self.only.as_ref().is_some_and(|only| only != agent) {
             return Fate::Lives;
         }
@@ -128,7 +130,7 @@ fn sending(process: &str, room: &Room, make: Option<&Make>) -> Option<Sending> {
     Some(Sending { process: process.to_owned(), input_tokens, max_tokens, rates, kind, prefix, behind })
 }
 
-fn prompt_said(ledger: &Ledger, agent: &str, call: u32, said: Option<Said>) -> Vec<LedgerEvent> {
+fn prompt_said(ledger: &Ledger, agent: &str, call: u32, said: Option<ReportedTokens>) -> Vec<LedgerEvent> {
     said.map_or_else(Vec::new, |said| ledger.confirm_prompt(agent, call, said.prompt_tokens))
 }
 

@@ -37,7 +37,7 @@ impl TeamClient {
 
     /// The streams that belong to a session's team beside those of its agents, for a caller that removes it.
     pub fn streams(session: &SessionId) -> [StreamId; 3] {
-        [shared::roster_stream(session), shared::board_stream(session), shared::desk_stream(session)]
+        [shared::roster_stream(session), shared::board_stream(session), shared::client_stream(session)]
     }
 
     /// The roster of a session; empty if there is none.

@@ -21,8 +21,8 @@ pub(crate) fn board_stream(session: &SessionId) -> StreamId {
 }
 
 /// The stream whose lease people and scripts take to change several things at once; nothing is ever written
-/// to it.
-pub(crate) fn desk_stream(session: &SessionId) -> StreamId {
+/// to it. Its name is one that processes of earlier versions know too, so it stays.
+pub(crate) fn client_stream(session: &SessionId) -> StreamId {
     named("desk", session)
 }
 

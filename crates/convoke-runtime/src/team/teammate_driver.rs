@@ -212,17 +212,17 @@ impl TeammateDriver {
     }
 
     async fn take_up_and_work(&mut self) -> Result<(), Error> {
-        let take = if self.driver.was_taken_up() {
+        let mode = if self.driver.was_taken_up() {
             DriveMode::New
         } else {
             DriveMode::Resume { changed: Vec::new() }
         };
-        self.work(take).await
+        self.work(mode).await
     }
 
-    async fn work(&mut self, take: DriveMode) -> Result<(), Error> {
+    async fn work(&mut self, mode: DriveMode) -> Result<(), Error> {
         self.mark(true);
-        let mut worked = self.driver.drive(take).await;
+        let mut worked = self.driver.drive(mode).await;
         // One that waits for a person's answer does nothing else, and hears nothing else.
         while worked.is_ok() && self.driver.is_under_way() && self.stop.level() == StopLevel::Run {
             self.driver.rests();

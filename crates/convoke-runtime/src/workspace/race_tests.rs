@@ -115,7 +115,10 @@ fn resolve(root: &Path, path: &Path) -> Option<(PathBuf, bool)> {
     let mut left: VecDeque<Step> = steps(path).collect();
     while let Some(step) = left.pop_front() {
         match step {
-            Step::Root => (at, there) = (PathBuf::from("/"), true),
+            Step::Root => {
+                at = PathBuf::from("/");
+                there = true;
+            }
             Step::Up => drop(at.pop()),
             Step::Down(name) => {
                 at.push(name);

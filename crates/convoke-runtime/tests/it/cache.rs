@@ -127,7 +127,9 @@ fn share(requests: &[Received]) -> Share {
         share.read += read;
         share.best += best;
         let (count, all_read, possible) = share.by_role.entry(role(&request.body)).or_default();
-        (*count, *all_read, *possible) = (*count + 1, *all_read + read, *possible + best);
+        *count += 1;
+        *all_read += read;
+        *possible += best;
         *share.cold.entry(role(&request.body)).or_default() += usize::from(usage.cache_read_tokens == 0);
         if read < best {
             println!("request {} ({}): read {read} of {best}", request.index, role(&request.body));

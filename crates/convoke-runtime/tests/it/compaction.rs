@@ -5,11 +5,11 @@ use convoke_kernel::{Event, FailureKind, Membership, Outcome};
 use convoke_sim::{Fault, FaultKind};
 use serde_json::json;
 
-use crate::crew::{Said, Seen, call, text};
+use crate::scripted_team::{MemberReply, Seen, call, text};
 use crate::teams::{leading, rig};
 
 /// One that looks at a file in every turn, and says what it has when it is asked to.
-fn looks_on(seen: &Seen<'_>) -> Said {
+fn looks_on(seen: &Seen<'_>) -> MemberReply {
     match seen.replies {
         _ if seen.last.contains("[new history]") => text("I looked at a file."),
         _ if seen.last.contains("this is the last reply") => text("The first half is sound."),

@@ -285,7 +285,8 @@ async fn a_lead_is_told_where_the_source_is_how_the_run_stands_what_failed_what_
 #[tokio::test]
 async fn a_reply_that_never_comes_throws_after_its_attempts_and_nothing_begins_anew() {
     let mut rig = rig(says_its_prompt).await;
-    (rig.timeouts.first, rig.timeouts.idle) = (Duration::from_millis(300), Duration::from_millis(300));
+    rig.timeouts.first = Duration::from_millis(300);
+    rig.timeouts.idle = Duration::from_millis(300);
     rig.fan_out.as_mut().unwrap().child.limits.max_attempts = 2;
     rig.sim.push_fault(Fault::new(FaultKind::Stall(1)).on("stuck").times(1_000));
     let (_, _, done) = run(&rig, "return await agent('stuck').catch(e => e.message)", None).await;
@@ -313,7 +314,7 @@ async fn as_many_agents_work_at_once_as_the_session_allows_and_the_rest_wait_in_
             }
             holds[item].entered().await;
         }
-        holds.iter().for_each(convoke_sim::Hold::release);
+        holds.iter().for_each(convoke_sim::ReplyHold::release);
     };
     let drive = runtime.drive(&lead, DriveMode::New, Stop::never(), None);
     let (ended, ()) = within(async { tokio::join!(drive, lets_go) }).await;
@@ -355,7 +356,8 @@ async fn planned(body: &str, agents: u32, items: usize) -> (PlanEnd, u32) {
     let helper = HelperPath::new(env!("CARGO_BIN_EXE_convoke-helper").into());
     let mut programs = Programs::without_library(&helper);
     assert_eq!((programs.limits.agents, programs.limits.items), (1_000, 4_096));
-    (programs.limits.agents, programs.limits.items) = (agents, items);
+    programs.limits.agents = agents;
+    programs.limits.items = items;
     let models = Models::builtin();
     let source = script(body);
     let dir = tempfile::tempdir().unwrap();

@@ -250,7 +250,8 @@ async fn run(cut: Option<(Moment, usize)>) -> (Vec<String>, usize, usize) {
         says("third"),
     ]);
     let mut rig = Rig::on(Location::Sqlite("journal.db".into()), sim).await;
-    (rig.fan_out, rig.forks) = (Some(Rig::fanning_out()), true);
+    rig.fan_out = Some(Rig::fanning_out());
+    rig.forks = true;
     let lead = {
         let runtime = rig.life(None).await;
         let lead = runtime.start(rig.start(), "look").await.unwrap();

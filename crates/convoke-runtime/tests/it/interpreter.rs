@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use convoke_runtime::{GuestMessage, HelperPath, check_program};
 use convoke_sandbox::{Worker, WorkerEnd, WorkerLimits};
-use convoke_script::{Answer, HostMessage, Start, State, Step, Want};
+use convoke_script::{CallOutcome, HostMessage, ProgramStep, Start, State, Want};
 use serde_json::json;
 
 const META: &str = "export const meta = { name: 'tiny', description: 'asks one agent' }\n";
@@ -31,7 +31,7 @@ fn start(body: &str) -> HostMessage {
     }))
 }
 
-fn stepped(told: GuestMessage) -> Step {
+fn stepped(told: GuestMessage) -> ProgramStep {
     match told {
         GuestMessage::Stepped(step) => *step,
         other => panic!("no step: {other:?}"),
@@ -56,8 +56,11 @@ async fn a_program_runs_behind_the_lock_from_wait_to_wait() {
     assert_eq!(step.state, State::Waiting);
     let [call] = &step.calls[..] else { panic!("{step:?}") };
     assert!(matches!(&call.want, Want::Agent(agent) if agent.prompt == "greet you"), "{call:?}");
-    let answer =
-        HostMessage::Answer { call: call.call, answer: Answer::Value { value: json!("hello") }, spent: 10 };
+    let answer = HostMessage::Answer {
+        call: call.call,
+        answer: CallOutcome::Value { value: json!("hello") },
+        spent: 10,
+    };
     let step = stepped(ask(&mut worker, &answer).await);
     let State::Returned { value, .. } = step.state else { panic!("{step:?}") };
     assert_eq!(value, Some(json!({"said": "hello", "of": [2, 4]})));

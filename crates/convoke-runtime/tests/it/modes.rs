@@ -61,9 +61,9 @@ impl Session {
         self.runtime.set_mode(lead, &key, on).await.unwrap();
     }
 
-    async fn drive(&self, take: DriveMode) -> Option<Outcome> {
+    async fn drive(&self, mode: DriveMode) -> Option<Outcome> {
         let lead = self.lead.as_ref().unwrap();
-        within(self.runtime.drive(lead, take, Stop::never(), None)).await.unwrap().outcome
+        within(self.runtime.drive(lead, mode, Stop::never(), None)).await.unwrap().outcome
     }
 
     /// Plays `+` and `-` (the switch), `.` (a turn that is answered), `x` (one whose reply fails for good)

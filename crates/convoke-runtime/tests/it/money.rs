@@ -76,8 +76,9 @@ async fn over_random_schedules_with_crashes_the_bill_is_within_the_caps_and_the_
     let mut crashes = 0;
     let mut declined = 0;
     for (_, seen) in &all {
-        (requests, crashes, declined) =
-            (requests + seen.requests, crashes + seen.crashes, declined + seen.declined);
+        requests += seen.requests;
+        crashes += seen.crashes;
+        declined += seen.declined;
     }
     let peak = all.iter().map(|(_, seen)| seen.peak).max().unwrap();
     println!(

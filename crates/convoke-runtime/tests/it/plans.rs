@@ -136,7 +136,8 @@ async fn the_agents_of_a_run_lie_inside_the_bracket_of_its_plan_or_the_plan_said
         let plan = planned(&rig, &source).await;
         let low = plan.low.agents;
         let high = plan.high.agents;
-        (scripts, open) = (scripts + 1, open + usize::from(plan.open.is_some()));
+        scripts += 1;
+        open += usize::from(plan.open.is_some());
         let all: Vec<Answers> =
             (0..options(&source)).flat_map(|option| SIZES.map(|items| Answers { items, option })).collect();
         let one = [all[at % all.len()]];

@@ -139,7 +139,8 @@ async fn d6_1_whatever_affects_the_answer_makes_it_run_again() {
         ("how many at once", |rig| rig.max_concurrent = 1),
         ("the mode", |rig| {
             let fan_out = rig.fan_out.as_mut().unwrap();
-            (fan_out.mode, fan_out.consent) = (false, true);
+            fan_out.mode = false;
+            fan_out.consent = true;
         }),
     ];
     for (what, change) in does_not {

@@ -151,7 +151,8 @@ async fn check_order(name: &str, delay: impl Fn(&str) -> u64 + Send + Sync + 'st
     let mut rig =
         rig(move |prompt| vec![says(&format!("did {prompt}")).after(Duration::from_millis(delay(prompt)))])
             .await;
-    (rig.max_concurrent, rig.agents_at_once) = (64, Some(64));
+    rig.max_concurrent = 64;
+    rig.agents_at_once = Some(64);
     rig.sim.push_fault(Fault::new(FaultKind::BadRequest400("no".into())).on("doomed").times(u32::MAX));
     let (_, program) = call(&rig, &json!({"script": DEEP, "args": {"areas": 3}})).await;
     assert_eq!(value(&program), deep_value(3), "{name}: {}", program.digest(60_000));

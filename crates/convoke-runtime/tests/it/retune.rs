@@ -207,7 +207,8 @@ async fn an_exchange_that_failed_is_gone_on_with_by_the_model_chosen_since() {
 async fn run(cut: Option<(Moment, usize)>) -> (Vec<String>, Vec<String>, usize) {
     let script = Script::new().conversation("*", replies());
     let mut rig = Rig::on(Location::Sqlite("journal.db".into()), script).await;
-    (rig.fan_out, rig.retunes) = (Some(Rig::fanning_out()), 1);
+    rig.fan_out = Some(Rig::fanning_out());
+    rig.retunes = 1;
     let lead = answered(&rig, &rig.life(None).await).await;
     let commits = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&commits);

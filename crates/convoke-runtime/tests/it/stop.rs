@@ -172,7 +172,8 @@ async fn cancelling_64_agents_with_running_commands_leaves_nothing_and_takes_lit
     let lead = [calls("Workflow", json!({"subtasks": subtasks})), says("done")];
     let team = Team::new(lead).workers(move |_| vec![calls("bash", json!({"command": wait}))]);
     let mut rig = crate::workers::rig(team).await.confined(convoke_kernel::Sandbox::Workspace);
-    (rig.max_concurrent, rig.limits.bash_timeout_ms) = (AGENTS, 600_000);
+    rig.max_concurrent = AGENTS;
+    rig.limits.bash_timeout_ms = 600_000;
     let runtime = rig.life(None).await;
     let lead = runtime.start(rig.start(), "go").await.unwrap();
     let (stopper, stop) = Stopper::new();

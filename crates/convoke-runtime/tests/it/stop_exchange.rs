@@ -12,7 +12,7 @@ use convoke_runtime::{
 use convoke_sim::{Reply, Script, calls, calls_many, says};
 use serde_json::json;
 
-use crate::crew::{Said, Seen, text};
+use crate::scripted_team::{MemberReply, Seen, text};
 use crate::support::{Rig, within};
 use crate::team_play::{begins, spawn};
 use crate::teams;
@@ -70,10 +70,10 @@ pub(crate) async fn check_nothing_is_held(rig: &Rig, lead: &AgentId) {
     assert_eq!(ledger.held(), Amount::ZERO);
 }
 
-async fn says_and_drives(rig: &Rig, lead: &AgentId, take: DriveMode) -> DriveOutcome {
+async fn says_and_drives(rig: &Rig, lead: &AgentId, mode: DriveMode) -> DriveOutcome {
     let runtime = rig.life(None).await;
     runtime.say(lead, "next", "something else").await.unwrap();
-    within(runtime.drive(lead, take, Stop::never(), None)).await.unwrap()
+    within(runtime.drive(lead, mode, Stop::never(), None)).await.unwrap()
 }
 
 /// Drives while this is done beside it.
@@ -148,7 +148,7 @@ async fn a_reply_under_way_is_dropped_settled_at_its_bound_and_never_asked_for_a
 
 #[tokio::test]
 async fn what_was_drained_and_then_stopped_does_not_go_on_when_somebody_takes_it_up() {
-    for take in [DriveMode::New, DriveMode::Resume { changed: vec!["a.rs".into()] }] {
+    for mode in [DriveMode::New, DriveMode::Resume { changed: vec!["a.rs".into()] }] {
         let rig = Rig::new(Script::new().conversation(
             "*",
             [
@@ -173,7 +173,7 @@ async fn what_was_drained_and_then_stopped_does_not_go_on_when_somebody_takes_it
             within(async { tokio::join!(runtime.drive(&lead, DriveMode::New, stop, None), drains) }).await;
         assert_eq!(ended.unwrap().outcome, None);
         rig.life(None).await.stop_exchange(&lead, BY).await.unwrap();
-        let ended = says_and_drives(&rig, &lead, take).await;
+        let ended = says_and_drives(&rig, &lead, mode).await;
         assert_eq!(ended.outcome, done("other"));
         assert_eq!((rig.sim.requests().len(), rig.read("log").as_str()), (2, ""), "the calls were not run");
         let waiting = rig.journal.inputs(&StreamId::from(&lead)).await.unwrap();
@@ -317,7 +317,7 @@ async fn a_crash_around_any_commit_leaves_it_stopped_once_and_the_next_words_hea
 }
 
 /// A lead that makes alice and takes note of everything else; alice says that she is done.
-fn with_alice(seen: &Seen<'_>) -> Said {
+fn with_alice(seen: &Seen<'_>) -> MemberReply {
     match seen.who.as_str() {
         "lead" if seen.last.contains("how is it going") => text("alice is at it"),
         "lead" => begins(seen, vec![spawn("alice")]),

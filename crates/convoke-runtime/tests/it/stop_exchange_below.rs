@@ -6,8 +6,8 @@ use convoke_runtime::{DriveMode, Runtime, Stop, StopLevel, Stopper};
 use convoke_sim::{Reply, calls, says};
 use serde_json::json;
 
-use crate::crew::{Said, Seen, call, text};
 use crate::programs::{program, script, value};
+use crate::scripted_team::{MemberReply, Seen, call, text};
 use crate::stop_exchange::{BY, check_nothing_is_held, stopped, until};
 use crate::support::{Rig, within};
 use crate::team::{Team, workflow};
@@ -86,7 +86,7 @@ async fn a_stopped_verifier_gives_no_vote_and_refutes_nothing() {
 }
 
 /// A lead whose four workers are held in the middle of their first reply.
-async fn fanned_out() -> (Rig, Vec<convoke_sim::Hold>) {
+async fn fanned_out() -> (Rig, Vec<convoke_sim::ReplyHold>) {
     let mut rig = rig(Team::new([workflow(&FOUR), says("as you wish")])).await;
     // Two have no place yet.
     rig.agents_at_once = Some(2);
@@ -154,7 +154,9 @@ async fn what_an_earlier_process_left_below_a_stopped_lead_ends_without_a_reques
 }
 
 /// A lead with one task that is held in the middle of its first reply.
-async fn with_a_task(lead: impl IntoIterator<Item = Reply>) -> (Rig, convoke_sim::Hold, Runtime, AgentId) {
+async fn with_a_task(
+    lead: impl IntoIterator<Item = Reply>,
+) -> (Rig, convoke_sim::ReplyHold, Runtime, AgentId) {
     let rig = rig(Team::new(lead).tasks([says("the summary")])).await;
     let hold = rig.sim.hold("t", 0, 1);
     let runtime = rig.life(None).await;
@@ -287,11 +289,12 @@ async fn a_program_in_the_background_goes_on_when_its_lead_is_stopped_and_words_
 }
 
 /// A lead that makes alice, who sleeps at what she is given first and is quick later.
-fn alice_sleeps(seen: &Seen<'_>) -> Said {
+fn alice_sleeps(seen: &Seen<'_>) -> MemberReply {
     match (seen.who.as_str(), seen.replies) {
-        ("lead", 0) => {
-            Said::Calls(vec![("task_create", json!({"subject": "s", "description": "d"})), spawn("alice")])
-        }
+        ("lead", 0) => MemberReply::Calls(vec![
+            ("task_create", json!({"subject": "s", "description": "d"})),
+            spawn("alice"),
+        ]),
         ("lead", _) => begins(seen, Vec::new()),
         (_, 0) => text("I take work"),
         _ if seen.last.contains("| hurry") => text("quick"),

@@ -19,7 +19,7 @@ use convoke_runtime::{
 use convoke_sandbox::LayerSet;
 use convoke_sandbox::{Sight, Unseen};
 use convoke_sim::{Received, SimConfig, Simulator};
-use convoke_trees::Places;
+use convoke_trees::HostPlaces;
 use tempfile::TempDir;
 
 use crate::cache::Wire;
@@ -177,9 +177,9 @@ impl Rig {
     }
 
     /// Where trees are kept, by a git that sees what confined commands see.
-    pub(crate) fn places(&self) -> Places {
+    pub(crate) fn places(&self) -> HostPlaces {
         let sight = Sight::LikeCommands(Unseen::default());
-        Places { path: self.env["PATH"].clone(), state: self.scratch.path().join("state"), sight }
+        HostPlaces { path: self.env["PATH"].clone(), state: self.scratch.path().join("state"), sight }
     }
 
     pub(crate) fn start(&self) -> Start {

@@ -14,7 +14,7 @@ use convoke_sim::{Fault, FaultKind};
 use serde_json::json;
 use tokio::sync::{Notify, mpsc};
 
-use crate::crew::{Said, Seen, call, text};
+use crate::scripted_team::{MemberReply, Seen, call, text};
 use crate::support::within;
 use crate::team_play::{LEADS, Play, bash, begins, create, heard, in_hand, spawn, update, works};
 use crate::teams::rig;
@@ -28,18 +28,18 @@ fn has_failed(member: &Member) -> bool {
 }
 
 /// A lead that makes alice, who does what she is given.
-fn alice_works(seen: &Seen<'_>) -> Said {
+fn alice_works(seen: &Seen<'_>) -> MemberReply {
     if seen.who == LEAD { begins(seen, vec![spawn("alice")]) } else { works(seen) }
 }
 
 async fn state(play: &Play, name: &str) -> MemberState {
-    let rows = play.desk().members(&play.session).await.unwrap();
+    let rows = play.client().members(&play.session).await.unwrap();
     rows.iter().find(|row| row.member.name == name).unwrap().state
 }
 
 async fn add(play: &Play, subject: &str) {
     let task = NewTask { subject: subject.into(), ..NewTask::default() };
-    play.desk().add_task(&play.session, task, "person").await.unwrap();
+    play.client().add_task(&play.session, task, "person").await.unwrap();
 }
 
 #[tokio::test]
@@ -47,11 +47,15 @@ async fn w6_w17_a_live_name_and_a_name_that_is_none_are_refused_and_make_nobody(
     let named =
         |name: &str| ("spawn_teammate", json!({"name": name, "role": "coder", "prompt": "be another"}));
     let rig = rig(move |seen| match (seen.who.as_str(), seen.replies) {
-        (LEAD, 0) => {
-            Said::Calls(vec![spawn("alice"), named("alice"), named("../bob"), named("lead"), named("Bob")])
-        }
+        (LEAD, 0) => MemberReply::Calls(vec![
+            spawn("alice"),
+            named("alice"),
+            named("../bob"),
+            named("lead"),
+            named("Bob"),
+        ]),
         (LEAD, _) if seen.last.contains("nothing to do") && seen.replies < 3 => {
-            Said::Calls(vec![named("alice")])
+            MemberReply::Calls(vec![named("alice")])
         }
         (LEAD, _) => text("noted"),
         _ => works(seen),
@@ -93,7 +97,7 @@ async fn b2_b14_c1_c7_c16_what_a_member_does_is_seen_while_it_does_it() {
     );
 }
 
-/// Dies when something like this was recorded, and stays dead; the bell rings when it does.
+/// Dies when something like this was recorded, and stays dead; the returned handle is notified when it does.
 fn dies_after(fatal: impl Fn(&Event) -> bool + Send + Sync + 'static) -> (Crash, Arc<Notify>) {
     let dead = Arc::new(AtomicBool::new(false));
     let waker = Arc::new(Notify::new());
@@ -166,7 +170,9 @@ async fn w1_a_letter_that_was_just_put_into_the_history_survives_the_process_tha
 #[tokio::test]
 async fn w18_a_team_that_rested_when_its_process_ended_is_there_for_the_next_one_and_nobody_is_made_twice() {
     let rig = rig(|seen| match (seen.who.as_str(), seen.last.contains("go on")) {
-        (LEAD, true) => Said::Calls(vec![("send_message", json!({"to": "alice", "text": "the next thing"}))]),
+        (LEAD, true) => {
+            MemberReply::Calls(vec![("send_message", json!({"to": "alice", "text": "the next thing"}))])
+        }
         _ => alice_works(seen),
     })
     .await;
@@ -226,7 +232,7 @@ fn shell_in(dir: &Path) -> bool {
 async fn c15_w14_w25_after_the_idle_limit_it_uses_nothing_and_wakes_for_mail_and_for_work() {
     let mut rig = rig(|seen| match (seen.who.as_str(), seen.replies) {
         (LEAD, _) => begins(seen, vec![spawn("alice")]),
-        (_, 0) => Said::Calls(vec![bash("echo at work")]),
+        (_, 0) => MemberReply::Calls(vec![bash("echo at work")]),
         _ => works(seen),
     })
     .await;
@@ -266,9 +272,9 @@ async fn c15_w14_w25_after_the_idle_limit_it_uses_nothing_and_wakes_for_mail_and
 
 /// Another command each time: an agent that only does the same again is stuck long before its turns are used
 /// up.
-fn looks_on(seen: &Seen) -> Said {
+fn looks_on(seen: &Seen) -> MemberReply {
     let turn = format!("echo turn {}", seen.replies);
-    Said::Calls(vec![("task_list", json!({})), bash(&turn)])
+    MemberReply::Calls(vec![("task_list", json!({})), bash(&turn)])
 }
 
 #[tokio::test]
@@ -306,7 +312,7 @@ async fn c2_w26_the_limit_of_turns_is_told_to_the_lead_and_the_task_is_offered_b
 async fn c5_c6_w22_idle_beside_other_calls_leaves_no_call_without_a_result() {
     let rig = rig(|seen| match (seen.who.as_str(), seen.replies) {
         (LEAD, _) => begins(seen, vec![spawn("alice")]),
-        (_, 0) => Said::Calls(vec![
+        (_, 0) => MemberReply::Calls(vec![
             ("list_teammates", json!({})),
             ("idle", json!({})),
             bash("echo after the idle call"),
@@ -331,7 +337,7 @@ async fn a_session_with_failed_and_stopped_members_stuck_tasks_and_unread_mail_c
     let rig = rig(|seen| match (seen.who.as_str(), seen.replies) {
         (LEAD, 0) => {
             let stuck = ("task_create", json!({"subject": "fly", "role": "pilot"}));
-            Said::Calls(vec![stuck, spawn("alice"), spawn("bob"), spawn("carl")])
+            MemberReply::Calls(vec![stuck, spawn("alice"), spawn("bob"), spawn("carl")])
         }
         (LEAD, _) => text("noted"),
         _ => works(seen),
@@ -344,7 +350,7 @@ async fn a_session_with_failed_and_stopped_members_stuck_tasks_and_unread_mail_c
     within(bob.entered()).await;
     play.until_member("alice", has_failed).await;
     play.send("bob", "never read").await;
-    play.desk().ask_to_stop(&play.session, &play.lead, "bob", Duration::from_millis(50)).await.unwrap();
+    play.client().ask_to_stop(&play.session, &play.lead, "bob", Duration::from_millis(50)).await.unwrap();
     play.until_stopped("bob").await;
     bob.release();
     lead.release();
@@ -352,7 +358,7 @@ async fn a_session_with_failed_and_stopped_members_stuck_tasks_and_unread_mail_c
     assert!(matches!(ended.outcome, Some(Outcome::Ok { .. })), "{ended:?}");
     assert!(has_failed(&play.member("alice").await));
     assert_eq!(play.board().await.unfinished().len(), 1);
-    assert_eq!(play.desk().waiting(&play.session, "bob").await.unwrap()[0].text, "never read");
+    assert_eq!(play.client().waiting(&play.session, "bob").await.unwrap()[0].text, "never read");
     assert_eq!(play.member("carl").await.standing, Standing::Live);
 }
 
@@ -361,7 +367,7 @@ async fn a_session_is_not_over_before_everything_that_its_team_can_do_is_done() 
     let rig = rig(|seen| match (seen.who.as_str(), in_hand(seen)) {
         (LEAD, _) => begins(seen, vec![create("first"), spawn("alice")]),
         // What is written while the lead has long said its last word is done, too.
-        (_, Some(task)) if seen.last.contains(" first (#1)") => Said::Calls(vec![
+        (_, Some(task)) if seen.last.contains(" first (#1)") => MemberReply::Calls(vec![
             create("second"),
             ("task_update", json!({"task": task, "status": "done", "result": "x"})),
         ]),
@@ -401,7 +407,7 @@ async fn a_budget_that_runs_out_makes_teammates_hand_back_and_ends_the_session_w
         _ if seen.last.contains("this is the last reply") => text("that is how far I came"),
         LEAD => begins(seen, vec![spawn("alice"), spawn("bob")]),
         // It would go on for ever, a long result each time.
-        _ => Said::Calls(vec![bash("seq 1 600")]),
+        _ => MemberReply::Calls(vec![bash("seq 1 600")]),
     })
     .await;
     rig.caps = Caps { tokens: Some(400_000), ..Caps::default() };
@@ -417,8 +423,8 @@ async fn a_budget_that_runs_out_makes_teammates_hand_back_and_ends_the_session_w
         let last = play.read(name);
         assert!(last.contains("this is the last reply"), "{name} was asked for what it has: {last}");
     }
-    let read: Vec<_> = play.desk().read_letters(&play.session, LEAD).await.unwrap();
-    let waiting = play.desk().waiting(&play.session, LEAD).await.unwrap();
+    let read: Vec<_> = play.client().read_letters(&play.session, LEAD).await.unwrap();
+    let waiting = play.client().waiting(&play.session, LEAD).await.unwrap();
     let letters = read.into_iter().map(|(_, letter)| letter).chain(waiting);
     let handed = letters.filter(|letter| letter.text.contains("that is how far I came")).count();
     assert_eq!(handed, spoke.len(), "what they had is with the lead, read or not");
@@ -432,7 +438,7 @@ async fn a_budget_that_runs_out_ends_the_session_also_with_work_on_the_board() {
             seen,
             vec![create("first"), create("second"), create("third"), spawn("alice"), spawn("bob")],
         ),
-        _ => Said::Calls(vec![bash("seq 1 600")]),
+        _ => MemberReply::Calls(vec![bash("seq 1 600")]),
     })
     .await;
     rig.caps = Caps { tokens: Some(400_000), ..Caps::default() };

@@ -9,7 +9,7 @@ use convoke_kernel::{BoardEvent, Claimant, LEAD, NewTask, Outcome, Task, TaskSta
 use convoke_runtime::{Error, Stop, TeamClient};
 use serde_json::{Value, json};
 
-use crate::crew::{Said, call, text};
+use crate::scripted_team::{MemberReply, call, text};
 use crate::support::within;
 use crate::team_play::{LEADS, Play, begins, create, heard, in_hand, spawn, update, works};
 use crate::teams::rig;
@@ -40,7 +40,7 @@ fn given(play: &Play, name: &str) -> Vec<String> {
 async fn histories(play: &Play) -> Vec<(Task, Vec<BoardEvent>)> {
     let mut all = Vec::new();
     for task in play.board().await.tasks() {
-        let history = play.desk().task_history(&play.session, &task.id).await.unwrap();
+        let history = play.client().task_history(&play.session, &task.id).await.unwrap();
         all.push((task.clone(), history.into_iter().map(|(_, event)| event).collect()));
     }
     all
@@ -56,7 +56,7 @@ async fn c20_w38_a_dependency_is_waited_for_and_finishing_it_hands_the_next_task
         (LEAD, 0) => {
             let second = json!({"description": "paint it\nall of it", "criteria": "it is green", "blocked_by": ["#1"], "priority": 9});
             let calls = tasks(&[("build", json!({})), ("paint", second)]);
-            Said::Calls(calls.into_iter().chain([spawn("alice")]).collect())
+            MemberReply::Calls(calls.into_iter().chain([spawn("alice")]).collect())
         }
         (LEAD, _) => text("noted"),
         _ => match in_hand(seen) {
@@ -89,7 +89,7 @@ async fn c12_w36_tasks_are_claimed_by_priority_and_then_by_age() {
         (LEAD, 0) => {
             let mut calls: Vec<_> = (0..11).map(|number| create(&format!("old {number}"))).collect();
             calls.extend(tasks(&[("soon", json!({"priority": 5})), ("late", json!({"priority": -1}))]));
-            Said::Calls(calls.into_iter().chain([spawn("alice")]).collect())
+            MemberReply::Calls(calls.into_iter().chain([spawn("alice")]).collect())
         }
         (LEAD, _) => text("noted"),
         _ => works(seen),
@@ -113,7 +113,7 @@ async fn w41_w37_a_task_goes_to_its_role_alone_and_what_nobody_can_do_is_left_ov
                 ("land it", json!({"blocked_by": ["#2"]})),
                 ("code it", json!({"role": "coder"})),
             ]);
-            Said::Calls(
+            MemberReply::Calls(
                 calls.into_iter().chain([member("alice", "coder"), member("bob", "tester")]).collect(),
             )
         }
@@ -144,7 +144,7 @@ async fn w41_w37_a_task_goes_to_its_role_alone_and_what_nobody_can_do_is_left_ov
 #[tokio::test]
 async fn w33_nobody_holds_two_tasks_and_what_cannot_be_claimed_is_refused_with_what_to_do() {
     let rig = rig(|seen| match (seen.who.as_str(), seen.replies) {
-        (LEAD, 0) => Said::Calls(vec![create("first"), create("second"), spawn("alice")]),
+        (LEAD, 0) => MemberReply::Calls(vec![create("first"), create("second"), spawn("alice")]),
         (LEAD, _) => text("noted"),
         (_, 0) => call("claim_task", json!({"task": "#1"})),
         (_, 1) => call("claim_task", json!({"task": "#2"})),
@@ -156,7 +156,7 @@ async fn w33_nobody_holds_two_tasks_and_what_cannot_be_claimed_is_refused_with_w
     let mut play = Play::of(rig).await;
     play.ended().await;
     let read = play.read("alice");
-    assert!(read.contains("alice already holds") && read.contains("nobody holds two"), "{read}");
+    assert!(read.contains("alice already holds") && read.contains("no member holds two"), "{read}");
     assert!(read.contains("is done already (by alice): take another task"), "{read}");
     assert!(play.board().await.tasks().iter().all(|task| is_done(task) && task.attempts == 1));
 }
@@ -234,8 +234,8 @@ async fn w27_a_task_that_was_given_up_is_given_again_when_the_lead_says_more_abo
 #[tokio::test]
 async fn w27_a_task_that_one_gives_back_goes_to_another_that_is_free() {
     let rig = rig(|seen| match (seen.who.as_str(), seen.replies) {
-        (LEAD, 0) => Said::Calls(vec![create("the work"), spawn("alice")]),
-        (LEAD, 1) => Said::Calls(vec![spawn("bob")]),
+        (LEAD, 0) => MemberReply::Calls(vec![create("the work"), spawn("alice")]),
+        (LEAD, 1) => MemberReply::Calls(vec![spawn("bob")]),
         (LEAD, _) => text("noted"),
         ("bob", _) => works(seen),
         _ => text("I leave it at that"),
@@ -263,7 +263,7 @@ async fn c19_w31_w32_several_that_claim_at_once_never_hold_the_same_task_and_eac
     let rig = rig(|seen| match (seen.who.as_str(), seen.replies) {
         (LEAD, 0) => {
             let work = (0..20).map(|number| create(&format!("task {number}")));
-            Said::Calls(work.chain(NAMES.map(spawn)).collect())
+            MemberReply::Calls(work.chain(NAMES.map(spawn)).collect())
         }
         (LEAD, _) => text("noted"),
         _ => works(seen),
@@ -294,18 +294,18 @@ async fn w35_a_claim_that_a_dead_script_left_behind_runs_out_and_its_late_write_
     let hold = rig.sim.hold(LEADS, 1, 0);
     let mut play = Play::of(rig).await;
     play.until_member(LEAD, |lead| lead.waiting == 1).await;
-    let desk = play.desk();
+    let client = play.client();
     let session = play.session.clone();
     let script = Claimant { name: "script".into(), agent: None, role: "tester".into() };
     // Only the script can have it at first, so that no member is quicker.
     let new = NewTask { subject: "the work".into(), role: Some("tester".into()), ..NewTask::default() };
-    let task = desk.add_task(&session, new, "person").await.unwrap();
-    let held = desk.claim(&session, &task.id, script.clone(), Duration::from_millis(300)).await.unwrap();
+    let task = client.add_task(&session, new, "person").await.unwrap();
+    let held = client.claim(&session, &task.id, script.clone(), Duration::from_millis(300)).await.unwrap();
     let TaskState::Claimed { token, .. } = held.state else { panic!("{held:?}") };
     let anybody = convoke_kernel::TaskEdit { role: Some(String::new()), ..Default::default() };
-    desk.edit(&session, &task.id, anybody, "person").await.unwrap();
+    client.edit(&session, &task.id, anybody, "person").await.unwrap();
     play.until_done(1).await;
-    let late = desk.finish(&session, &task.id, script, Some(token), Ok("late".into())).await;
+    let late = client.finish(&session, &task.id, script, Some(token), Ok("late".into())).await;
     let Err(Error::TeamRefused(why)) = late else { panic!("{late:?}") };
     assert!(why.contains("is done already (by alice)"), "{why}");
     hold.release();
@@ -329,7 +329,7 @@ async fn w35_a_holder_in_a_process_that_no_longer_renews_loses_its_task_and_its_
     let mut play = Play::by(rig, quick.clone()).await;
     play.ended().await;
     let task = NewTask { subject: "the work".into(), ..NewTask::default() };
-    play.desk().add_task(&play.session, task, "person").await.unwrap();
+    play.client().add_task(&play.session, task, "person").await.unwrap();
     let lead = play.lead.clone();
     let only = |name: &str| Some(vec![name.to_owned()]);
     let slow = tokio::spawn({
@@ -360,7 +360,7 @@ async fn w34_a_board_that_cannot_be_read_for_a_while_is_not_an_empty_one() {
     let mut play = Play::of(rig).await;
     play.until_member(LEAD, |lead| lead.waiting == 1).await;
     let task = NewTask { subject: "the work".into(), role: Some("nobody's".into()), ..NewTask::default() };
-    play.desk().add_task(&play.session, task, "person").await.unwrap();
+    play.client().add_task(&play.session, task, "person").await.unwrap();
     let [_, stream, _] = TeamClient::streams(&play.session);
     let good = play.rig.journal.shared(&stream).await.unwrap().unwrap();
     // What a store that answers nonsense looks like; an event of no meaning makes every process look.
@@ -371,7 +371,7 @@ async fn w34_a_board_that_cannot_be_read_for_a_while_is_not_an_empty_one() {
     let at = play.rig.clock.now();
     let nothing = "{\"v\":1,\"type\":\"task_renewed\",\"tasks\":[],\"until\":0}";
     play.rig.journal.update(&stream, at, &write("no board".into(), nothing)).await.unwrap();
-    assert!(play.desk().board(&play.session).await.is_err());
+    assert!(play.client().board(&play.session).await.is_err());
     play.send("alice", "a letter while the board is away").await;
     play.until_asked("alice", 1).await;
     let mut mended: Value = serde_json::from_str(&good).unwrap();
@@ -380,7 +380,7 @@ async fn w34_a_board_that_cannot_be_read_for_a_while_is_not_an_empty_one() {
     play.rig.journal.update(&stream, at, &write(mended.to_string(), nothing)).await.unwrap();
     let anybody = convoke_kernel::TaskEdit { role: Some(String::new()), ..Default::default() };
     let task = play.task(1).await;
-    play.desk().edit(&play.session, &task.id, anybody, "person").await.unwrap();
+    play.client().edit(&play.session, &task.id, anybody, "person").await.unwrap();
     play.until_done(1).await;
     hold.release();
     play.ended().await;
@@ -393,7 +393,7 @@ async fn w37_what_waits_for_a_failed_task_is_left_over_and_goes_on_when_that_is_
     let rig = rig(|seen| match (seen.who.as_str(), in_hand(seen)) {
         (LEAD, _) if seen.replies == 0 => {
             let calls = tasks(&[("build", json!({})), ("paint", json!({"blocked_by": ["#1"]}))]);
-            Said::Calls(calls.into_iter().chain([spawn("alice")]).collect())
+            MemberReply::Calls(calls.into_iter().chain([spawn("alice")]).collect())
         }
         (LEAD, _) if seen.last.contains("| it failed") => {
             call("task_update", json!({"task": "#1", "status": "pending"}))

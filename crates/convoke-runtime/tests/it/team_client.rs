@@ -1,5 +1,5 @@
-//! The desk at which people and scripts deal with a team, on every store, with several processes at it at
-//! once.
+//! The client through which people and scripts deal with a team, on every store, with several processes at it
+//! at once.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -43,11 +43,11 @@ impl Room {
         Self { journal, session, lead, clock: Clock::stepped(1_000_000), _dir: dir }
     }
 
-    fn desk(&self) -> TeamClient {
+    fn client(&self) -> TeamClient {
         TeamClient::new(self.journal.clone(), self.clock.clone(), Ids::random())
     }
 
-    /// A desk in another process, as far as the journal can tell.
+    /// A client in another process, as far as the journal can tell.
     async fn other(&self) -> TeamClient {
         let journal = self.journal.as_process(Options::new(process())).await.unwrap();
         TeamClient::new(journal, self.clock.clone(), Ids::random())
@@ -73,7 +73,7 @@ impl Room {
     }
 
     async fn spawn(&self, name: &str) -> AgentId {
-        let generation = self.desk().roster(&self.session).await.unwrap().generation(name).to_string();
+        let generation = self.client().roster(&self.session).await.unwrap().generation(name).to_string();
         let agent = AgentId::derived(&["teammate", self.session.as_str(), name, &generation]);
         let role = "coder".to_owned();
         let by = LEAD.to_owned();
@@ -85,26 +85,26 @@ impl Room {
     }
 
     async fn send(&self, to: &str, text: &str) -> Result<MessageId, Error> {
-        self.desk().send(&self.session, &self.lead, to, text, false).await
+        self.client().send(&self.session, &self.lead, to, text, false).await
     }
 
     async fn unread(&self, name: &str) -> u32 {
-        self.desk().roster(&self.session).await.unwrap().member(name).unwrap().waiting
+        self.client().roster(&self.session).await.unwrap().member(name).unwrap().waiting
     }
 
     async fn texts(&self, name: &str) -> Vec<String> {
-        let waiting = self.desk().waiting(&self.session, name).await.unwrap();
+        let waiting = self.client().waiting(&self.session, name).await.unwrap();
         waiting.into_iter().map(|letter| letter.text).collect()
     }
 
     async fn row(&self, name: &str) -> MemberRow {
-        let rows = self.desk().members(&self.session).await.unwrap();
+        let rows = self.client().members(&self.session).await.unwrap();
         rows.into_iter().find(|row| row.member.name == name).unwrap()
     }
 
     async fn add(&self, subject: &str) -> Task {
         let task = NewTask { subject: subject.to_owned(), ..NewTask::default() };
-        self.desk().add_task(&self.session, task, PERSON).await.unwrap()
+        self.client().add_task(&self.session, task, PERSON).await.unwrap()
     }
 }
 
@@ -150,12 +150,12 @@ async fn w31_w32_of_many_processes_that_claim_a_task_one_gets_it_and_the_others_
         let task = room.add("the only one").await;
         let mut claims = tokio::task::JoinSet::new();
         for number in 0..8 {
-            let desk = room.other().await;
+            let client = room.other().await;
             let session = room.session.clone();
             let id = task.id.clone();
             claims.spawn(async move {
                 let name = format!("script-{number}");
-                (name.clone(), desk.claim(&session, &id, script(&name), MINUTE).await)
+                (name.clone(), client.claim(&session, &id, script(&name), MINUTE).await)
             });
         }
         let answers = within(claims.join_all()).await;
@@ -169,21 +169,24 @@ async fn w31_w32_of_many_processes_that_claim_a_task_one_gets_it_and_the_others_
         for (loser, answer) in lost {
             says(&refusal(answer), &["the only one", &format!("held by {winner}")]);
             let late = room
-                .desk()
+                .client()
                 .finish(&room.session, &task.id, script(&loser), None, Ok("mine".to_owned()))
                 .await;
             says(&refusal(late), &[&format!("held by {winner}")]);
         }
         let result = Ok("all of it".to_owned());
         let stale = room
-            .desk()
+            .client()
             .finish(&room.session, &task.id, script(&winner), Some(token + 1), result.clone())
             .await;
         says(&refusal(stale), &[&format!("under claim {token}")]);
-        let done =
-            room.desk().finish(&room.session, &task.id, script(&winner), Some(token), result).await.unwrap();
+        let done = room
+            .client()
+            .finish(&room.session, &task.id, script(&winner), Some(token), result)
+            .await
+            .unwrap();
         assert_eq!((done.result.as_deref(), done.attempts), (Some("all of it"), 1));
-        let claims = room.desk().task_history(&room.session, &task.id).await.unwrap();
+        let claims = room.client().task_history(&room.session, &task.id).await.unwrap();
         let kinds: Vec<&str> = claims.iter().map(|(_, event)| event.kind()).collect();
         assert_eq!(kinds, ["task_created", "task_claimed", "task_finished"]);
     };
@@ -200,19 +203,20 @@ async fn b9_w2_w10_letters_of_several_processes_arrive_once_and_in_an_order_that
         room.spawn("alice").await;
         let mut senders = tokio::task::JoinSet::new();
         for number in 0..4 {
-            let desk = room.other().await;
+            let client = room.other().await;
             let session = room.session.clone();
             let lead = room.lead.clone();
             senders.spawn(async move {
                 for letter in 0..5 {
-                    desk.send(&session, &lead, "alice", &format!("{number}.{letter}"), number == 0)
+                    client
+                        .send(&session, &lead, "alice", &format!("{number}.{letter}"), number == 0)
                         .await
                         .unwrap();
                 }
             });
         }
         within(senders.join_all()).await;
-        let letters = room.desk().waiting(&room.session, "alice").await.unwrap();
+        let letters = room.client().waiting(&room.session, "alice").await.unwrap();
         let member = room.row("alice").await.member;
         assert_eq!((letters.len(), member.waiting, member.urgent), (20, 20, 5));
         assert!(letters.windows(2).all(|two| two[0].order < two[1].order), "{letters:?}");
@@ -226,7 +230,7 @@ async fn b9_w2_w10_letters_of_several_processes_arrive_once_and_in_an_order_that
         }
         let ids: BTreeSet<&str> = letters.iter().map(|letter| letter.id.as_str()).collect();
         assert_eq!(ids.len(), 20);
-        let last = room.desk().waiting(&room.session, "alice").await.unwrap();
+        let last = room.client().waiting(&room.session, "alice").await.unwrap();
         assert_eq!(last.len(), 20, "looking does not consume");
     };
     on_every_store("b9_w2_w10_letters_of_several_processes_arrive_once_and_in_an_order_that_grows", check)
@@ -234,7 +238,7 @@ async fn b9_w2_w10_letters_of_several_processes_arrive_once_and_in_an_order_that
 }
 
 #[tokio::test]
-async fn w4_w19_a_sender_that_is_given_up_at_any_moment_leaves_true_counts_and_a_desk_for_others() {
+async fn w4_w19_a_sender_that_is_given_up_at_any_moment_leaves_true_counts_and_the_team_open_to_others() {
     let check = async |room: Room| {
         room.spawn("alice").await;
         let quitter = room.other().await;
@@ -262,7 +266,7 @@ async fn w4_w19_a_sender_that_is_given_up_at_any_moment_leaves_true_counts_and_a
         assert_eq!(texts.iter().filter(|text| *text == "surely").count(), 12);
     };
     on_every_store(
-        "w4_w19_a_sender_that_is_given_up_at_any_moment_leaves_true_counts_and_a_desk_for_others",
+        "w4_w19_a_sender_that_is_given_up_at_any_moment_leaves_true_counts_and_the_team_open_to_others",
         check,
     )
     .await;
@@ -274,7 +278,7 @@ async fn w5_an_unknown_reader_is_an_error_that_names_the_team_and_nothing_waits_
     says(&refusal(room.send("alice", "hello").await), &["no 'alice'", "lead"]);
     room.spawn("alice").await;
     says(&refusal(room.send("alise", "hello").await), &["alise", "alice (coder)"]);
-    says(&refusal(room.desk().waiting(&room.session, "alise").await), &["alise", "alice (coder)"]);
+    says(&refusal(room.client().waiting(&room.session, "alise").await), &["alise", "alice (coder)"]);
     let streams = room.journal.list(&Filter { prefix: Some("a_".to_owned()), limit: None }).await.unwrap();
     assert!(streams.is_empty(), "nothing was sent: {streams:?}");
     let stop = RosterEntry::Stop { name: "alice".to_owned(), why: "its work is done".to_owned() };
@@ -308,7 +312,7 @@ async fn w10_letters_are_bounded_in_size_and_number_and_the_sender_is_told() {
     }
     says(&refusal(room.send("alice", "too much").await), &["alice has 100 unread letters"]);
     assert_eq!((room.unread("alice").await, room.texts("alice").await.len()), (QUEUE, QUEUE as usize));
-    room.desk()
+    room.client()
         .ask_to_stop(&room.session, &room.lead, "alice", MINUTE)
         .await
         .expect("control is never shut out");
@@ -319,16 +323,16 @@ async fn w10_letters_are_bounded_in_size_and_number_and_the_sender_is_told() {
 async fn w24_the_wish_to_stop_is_a_request_and_a_letter_in_one() {
     let room = Room::new().await;
     room.spawn("alice").await;
-    let request = room.desk().ask_to_stop(&room.session, &room.lead, "alice", MINUTE).await.unwrap();
+    let request = room.client().ask_to_stop(&room.session, &room.lead, "alice", MINUTE).await.unwrap();
     let row = room.row("alice").await;
     assert_eq!(row.state, MemberState::Stopping);
     let stopping = Standing::Stopping { request: request.clone(), deadline: 1_060_000 };
     assert_eq!((row.member.standing, row.member.waiting), (stopping, 1));
     let [letter]: [Letter; 1] =
-        room.desk().waiting(&room.session, "alice").await.unwrap().try_into().unwrap();
+        room.client().waiting(&room.session, "alice").await.unwrap().try_into().unwrap();
     assert_eq!((letter.kind, letter.from.as_str()), (LetterKind::ShutdownRequest, PERSON));
     assert_eq!((&letter.id, letter.request.as_ref()), (&request, Some(&request)));
-    let again = room.desk().ask_to_stop(&room.session, &room.lead, "alice", MINUTE).await;
+    let again = room.client().ask_to_stop(&room.session, &room.lead, "alice", MINUTE).await;
     says(&refusal(again), &["asked to stop already", request.as_str()]);
     assert_eq!(
         (room.unread("alice").await, room.texts("alice").await.len()),
@@ -336,7 +340,7 @@ async fn w24_the_wish_to_stop_is_a_request_and_a_letter_in_one() {
         "a refusal leaves no letter"
     );
     says(
-        &refusal(room.desk().ask_to_stop(&room.session, &room.lead, LEAD, MINUTE).await),
+        &refusal(room.client().ask_to_stop(&room.session, &room.lead, LEAD, MINUTE).await),
         &["the lead is stopped with"],
     );
 }
@@ -351,17 +355,17 @@ async fn a_person_answers_a_plan_once_and_its_author_is_told() {
         RosterEntry::AskPlan { request: request.clone(), from: "alice".to_owned(), task: Some(task.clone()) };
     room.enter(vec![ask]).await;
     let answer = async |approve, feedback| {
-        room.desk().answer_plan(&room.session, &room.lead, &request, approve, feedback).await
+        room.client().answer_plan(&room.session, &room.lead, &request, approve, feedback).await
     };
     answer(false, "smaller steps, please").await.unwrap();
     let [letter]: [Letter; 1] =
-        room.desk().waiting(&room.session, "alice").await.unwrap().try_into().unwrap();
+        room.client().waiting(&room.session, "alice").await.unwrap().try_into().unwrap();
     assert_eq!((letter.kind, letter.text.as_str()), (LetterKind::PlanAnswer, "smaller steps, please"));
     assert_eq!(
         (letter.request.as_ref(), letter.approve, letter.task),
         (Some(&request), Some(false), Some(task))
     );
-    let roster = room.desk().roster(&room.session).await.unwrap();
+    let roster = room.client().roster(&room.session).await.unwrap();
     assert_eq!(roster.request(&request).map(|request| request.state), Some(RequestState::Rejected));
     says(&refusal(answer(true, "").await), &["no plan", request.as_str()]);
     assert_eq!(room.unread("alice").await, 1);
@@ -373,7 +377,7 @@ async fn w18_what_a_member_does_follows_from_who_drives_it_and_not_from_what_a_d
     let alice = room.spawn("alice").await;
     assert_eq!(room.row("alice").await.state, MemberState::Starting);
     let names: Vec<String> =
-        room.desk().members(&room.session).await.unwrap().into_iter().map(|r| r.member.name).collect();
+        room.client().members(&room.session).await.unwrap().into_iter().map(|r| r.member.name).collect();
     assert_eq!(names, [LEAD, "alice"]);
 
     let summary = |status| Summary {
@@ -423,42 +427,42 @@ async fn w18_what_a_member_does_follows_from_who_drives_it_and_not_from_what_a_d
 
     let task = room.add("held").await;
     let claimant = Claimant { name: "alice".to_owned(), agent: Some(alice), role: "coder".to_owned() };
-    room.desk().claim(&room.session, &task.id, claimant, MINUTE).await.unwrap();
+    room.client().claim(&room.session, &task.id, claimant, MINUTE).await.unwrap();
     assert_eq!(room.row("alice").await.task.map(|held| held.id), Some(task.id));
 }
 
 #[tokio::test]
 async fn w40_a_task_is_changed_cancelled_and_tried_again_and_its_history_says_so() {
     let room = Room::new().await;
-    let desk = room.desk();
+    let client = room.client();
     let session = &room.session;
     let first = room.add("first").await;
     let task =
         NewTask { subject: "second".to_owned(), blocked_by: vec![first.id.clone()], ..NewTask::default() };
-    let second = desk.add_task(session, task, "ci").await.unwrap();
+    let second = client.add_task(session, task, "ci").await.unwrap();
     assert_eq!((first.number, second.number, second.by.as_str()), (1, 2, "ci"));
-    says(&refusal(desk.claim(session, &second.id, script("ci"), MINUTE).await), &["waits for", "first"]);
+    says(&refusal(client.claim(session, &second.id, script("ci"), MINUTE).await), &["waits for", "first"]);
     let edit = TaskEdit { priority: Some(7), description: Some("more".to_owned()), ..TaskEdit::default() };
-    let edited = desk.edit(session, &second.id, edit, PERSON).await.unwrap();
+    let edited = client.edit(session, &second.id, edit, PERSON).await.unwrap();
     assert_eq!((edited.priority, edited.description.as_str()), (7, "more"));
-    let cancelled = desk.cancel(session, &first.id, PERSON).await.unwrap();
+    let cancelled = client.cancel(session, &first.id, PERSON).await.unwrap();
     assert!(
         matches!(&cancelled.state, TaskState::Failed { why, .. } if why.contains("person")),
         "{cancelled:?}"
     );
-    says(&refusal(desk.claim(session, &first.id, script("ci"), MINUTE).await), &["failed", "tried again"]);
-    assert_eq!(desk.retry(session, &first.id, PERSON).await.unwrap().state, TaskState::Pending);
+    says(&refusal(client.claim(session, &first.id, script("ci"), MINUTE).await), &["failed", "tried again"]);
+    assert_eq!(client.retry(session, &first.id, PERSON).await.unwrap().state, TaskState::Pending);
     room.clock.advance_to(1_005_000);
-    desk.claim(session, &first.id, script("ci"), MINUTE).await.unwrap();
-    desk.claim(session, &first.id, script("ci"), 2 * MINUTE).await.unwrap();
-    desk.finish(session, &first.id, script("ci"), None, Err("no compiler".to_owned())).await.unwrap();
-    let history = desk.task_history(session, &first.id).await.unwrap();
+    client.claim(session, &first.id, script("ci"), MINUTE).await.unwrap();
+    client.claim(session, &first.id, script("ci"), 2 * MINUTE).await.unwrap();
+    client.finish(session, &first.id, script("ci"), None, Err("no compiler".to_owned())).await.unwrap();
+    let history = client.task_history(session, &first.id).await.unwrap();
     let kinds: Vec<&str> = history.iter().map(|(_, event)| event.kind()).collect();
     assert_eq!(kinds, ["task_created", "task_failed", "task_retried", "task_claimed", "task_failed"]);
     assert_eq!(history[3].0, 1_005_000);
     assert!(matches!(&history[4].1, BoardEvent::TaskFailed(failed) if failed.why == "no compiler"));
     let unknown = convoke_kernel::TaskId::from_bits(bits());
-    says(&refusal(desk.cancel(session, &unknown, PERSON).await), &[unknown.as_str(), "second"]);
+    says(&refusal(client.cancel(session, &unknown, PERSON).await), &[unknown.as_str(), "second"]);
 }
 
 #[tokio::test]
@@ -468,7 +472,7 @@ async fn letters_are_shown_as_read_once_they_are_in_the_history_and_not_after_th
     for text in ["one", "two", "three"] {
         room.send("alice", text).await.unwrap();
     }
-    let letters = room.desk().waiting(&room.session, "alice").await.unwrap();
+    let letters = room.client().waiting(&room.session, "alice").await.unwrap();
     let message = Segment::encode(&json!({"role": "user", "content": []}));
     let opened = |letters: &[Letter]| {
         Event::from(ExchangeOpened {
@@ -498,7 +502,7 @@ async fn letters_are_shown_as_read_once_they_are_in_the_history_and_not_after_th
     let stream = StreamId::from(&alice);
     let lease = room.journal.own(&stream).await.unwrap();
     let texts = async || {
-        let read = room.desk().read_letters(&room.session, "alice").await.unwrap();
+        let read = room.client().read_letters(&room.session, "alice").await.unwrap();
         read.into_iter().map(|(at, letter)| (at, letter.text)).collect::<Vec<_>>()
     };
     assert!(texts().await.is_empty());
@@ -526,8 +530,8 @@ async fn letters_are_shown_as_read_once_they_are_in_the_history_and_not_after_th
 #[tokio::test]
 async fn a_new_history_is_asked_for_as_an_input_of_the_agent() {
     let room = Room::new().await;
-    room.desk().compact(&room.lead, Some("keep the plan")).await.unwrap();
-    room.desk().compact(&room.lead, None).await.unwrap();
+    room.client().compact(&room.lead, Some("keep the plan")).await.unwrap();
+    room.client().compact(&room.lead, None).await.unwrap();
     let bodies: Vec<String> = room
         .journal
         .inputs(&StreamId::from(&room.lead))

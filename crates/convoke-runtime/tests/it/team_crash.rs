@@ -18,9 +18,9 @@ use convoke_runtime::{Clock, Crash, DriveMode, Error, Moment, Stop, TeamClient, 
 use convoke_sim::SimConfig;
 use serde_json::{Value, json};
 
-use crate::crew::{Members, Said, Seen, call, text};
+use crate::scripted_team::{MemberReply, Members, Seen, call, text};
 use crate::support::{Rig, postgres, shuffled, within};
-use crate::teams::{desk, leading, session_of};
+use crate::teams::{client, leading, session_of};
 
 /// What the kernel writes into a result that was cut off.
 const UNKNOWN: &str = "outcome is unknown";
@@ -48,7 +48,7 @@ fn counted(marker: &str) -> Value {
 
 /// Sets everything up, approves plans, and asks both teammates to stop when the tower stands. What it has
 /// done already it sees in its history.
-fn leads(seen: &Seen<'_>) -> Said {
+fn leads(seen: &Seen<'_>) -> MemberReply {
     let did = called(seen.request);
     let has = |name: &str| did.iter().any(|(called, _)| called == name);
     let built = seen.request["messages"].to_string().contains("the tower stands");
@@ -59,7 +59,7 @@ fn leads(seen: &Seen<'_>) -> Said {
         let stones = id_after(&seen.results.join("\n"), "Created ").unwrap_or_default();
         let alice = json!({"name": "alice", "role": "builder", "prompt": "Wait for the \
             tower.", "require_plan": true});
-        return Said::Calls(vec![
+        return MemberReply::Calls(vec![
             ("task_create", json!({"subject": "tower", "role": "builder", "blocked_by": [stones]})),
             ("spawn_teammate", alice),
             ("spawn_teammate", json!({"name": "bob", "role": "mason", "prompt": "Cut stones."})),
@@ -72,13 +72,13 @@ fn leads(seen: &Seen<'_>) -> Said {
     }
     if built && !has("request_shutdown") {
         let stop = |name: &str| ("request_shutdown", json!({"name": name, "reason": "all is done"}));
-        return Said::Calls(vec![stop("alice"), stop("bob")]);
+        return MemberReply::Calls(vec![stop("alice"), stop("bob")]);
     }
     text(format!("read {}", seen.last.lines().filter(|line| line.starts_with("letter m_")).count()))
 }
 
 /// Greets, hands in a plan for the tower, and builds it once that is approved.
-fn builds(seen: &Seen<'_>) -> Said {
+fn builds(seen: &Seen<'_>) -> MemberReply {
     let did = called(seen.request);
     let has = |name: &str| did.iter().any(|(called, _)| called == name);
     let all = seen.request["messages"].to_string();
@@ -101,7 +101,7 @@ fn builds(seen: &Seen<'_>) -> Said {
 }
 
 /// Cuts stones, begins a new history in the middle of it, and tells alice.
-fn cuts_stones(seen: &Seen<'_>) -> Said {
+fn cuts_stones(seen: &Seen<'_>) -> MemberReply {
     let did = called(seen.request);
     let has = |name: &str| did.iter().any(|(called, _)| called == name);
     if seen.last.lines().any(|line| line == "[new history]") {
@@ -179,7 +179,7 @@ async fn company(rig: &Rig, lead: &AgentId) -> Vec<AgentId> {
         return Vec::new();
     }
     let session = session_of(rig, lead).await;
-    let roster = desk(rig).roster(&session).await.unwrap();
+    let roster = client(rig).roster(&session).await.unwrap();
     let others = roster.members().filter(|member| member.name != LEAD).map(|member| member.agent.clone());
     others.chain([lead.clone()]).collect()
 }
@@ -217,14 +217,14 @@ async fn run(location: &Location, cut: Option<(Moment, usize)>) -> Ran {
 
 async fn collect(rig: &Rig, lead: &AgentId, context: &str) -> Ran {
     let session = session_of(rig, lead).await;
-    let desk = desk(rig);
+    let client = client(rig);
     let [roster_stream, ..] = TeamClient::streams(&session);
-    let roster = desk.roster(&session).await.unwrap();
-    let board = desk.board(&session).await.unwrap();
+    let roster = client.roster(&session).await.unwrap();
+    let board = client.board(&session).await.unwrap();
     let mut read: BTreeMap<String, usize> = BTreeMap::new();
     let mut said: BTreeMap<(String, String), usize> = BTreeMap::new();
     for member in roster.members() {
-        for (_, letter) in desk.read_letters(&session, &member.name).await.unwrap() {
+        for (_, letter) in client.read_letters(&session, &member.name).await.unwrap() {
             assert_eq!(letter.to, member.name, "{context}");
             *read.entry(letter.id.to_string()).or_default() += 1;
             *said.entry((member.name.clone(), letter.text)).or_default() += 1;

@@ -11,9 +11,9 @@ use convoke_runtime::{Crash, DriveMode, DriveOutcome, Error, Moment, Runtime, St
 use convoke_sim::Received;
 use serde_json::{Value, json};
 
-use crate::crew::{Said, Seen, call, text, who};
+use crate::scripted_team::{MemberReply, Seen, call, text, who};
 use crate::support::{Rig, within};
-use crate::teams::{desk, rig, session_of};
+use crate::teams::{client, rig, session_of};
 
 /// New histories in one life.
 const HISTORIES: usize = 10;
@@ -37,7 +37,7 @@ fn body_texts(request: &Value) -> String {
     messages.map(all_texts).collect::<Vec<_>>().join("\n")
 }
 
-fn summary_of(seen: &Seen<'_>) -> Option<Said> {
+fn summary_of(seen: &Seen<'_>) -> Option<MemberReply> {
     let asked = seen.last.lines().any(|line| line == "[new history]");
     asked.then(|| text(format!("summary {}", histories(seen.request) + 1)))
 }
@@ -99,7 +99,7 @@ async fn started_session(rig: &Rig, lead: &AgentId) -> SessionId {
 }
 
 async fn member(rig: &Rig, session: &SessionId, name: &str) -> Member {
-    desk(rig).roster(session).await.unwrap().member(name).unwrap().clone()
+    client(rig).roster(session).await.unwrap().member(name).unwrap().clone()
 }
 
 fn requests_of(rig: &Rig, name: &str) -> Vec<Received> {
@@ -162,9 +162,9 @@ fn held(request: &Value) -> String {
 }
 
 /// A lead that writes one task and makes alice and bob; bob rests.
-fn sets_up(seen: &Seen<'_>, alice: &Value) -> Said {
+fn sets_up(seen: &Seen<'_>, alice: &Value) -> MemberReply {
     match seen.replies {
-        0 => Said::Calls(vec![
+        0 => MemberReply::Calls(vec![
             (
                 "task_create",
                 json!({"subject": "build the tower", "description": "of stone\nand high", "role": "coder"}),
@@ -178,7 +178,7 @@ fn sets_up(seen: &Seen<'_>, alice: &Value) -> Said {
 
 /// Alice: in every history she runs a command and reads the last history's again, then asks for a new one
 /// while a letter comes.
-fn builds(seen: &Seen<'_>) -> Said {
+fn builds(seen: &Seen<'_>) -> MemberReply {
     let number = histories(seen.request);
     let begun = seen.replies - if number == 0 { 2.min(seen.replies) } else { 0 };
     let ran = json!({"command": format!("echo history-{number} >> lives; echo printed-{number}")});
@@ -190,12 +190,12 @@ fn builds(seen: &Seen<'_>) -> Said {
         (0, 0) => call("bash", ran),
         (_, 0) => {
             let earlier = reference(seen.request, &format!("echo history-{} ", number - 1));
-            Said::Calls(vec![("bash", ran), ("recall", json!({"reference": earlier}))])
+            MemberReply::Calls(vec![("bash", ran), ("recall", json!({"reference": earlier}))])
         }
         (HISTORIES, 1) => {
             call("task_update", json!({"task": held(seen.request), "status": "done", "result": "it stands"}))
         }
-        (_, 1) => Said::Calls(vec![
+        (_, 1) => MemberReply::Calls(vec![
             ("compact", json!({})),
             ("bash", json!({"command": format!("cat go-{number}")})),
         ]),
@@ -206,7 +206,7 @@ fn builds(seen: &Seen<'_>) -> Said {
 /// Writes a letter to alice each time that she waits for it, in a thread of its own because waiting for a
 /// reader blocks.
 fn writes_letters(rig: &Rig, session: SessionId, lead: AgentId) {
-    let desk = desk(rig);
+    let client = client(rig);
     let work = rig.work.path().to_owned();
     let runtime = tokio::runtime::Handle::current();
     std::thread::spawn(move || {
@@ -214,7 +214,7 @@ fn writes_letters(rig: &Rig, session: SessionId, lead: AgentId) {
             // Opening it for writing waits until her command reads.
             let gate = std::fs::File::options().write(true).open(work.join(format!("go-{number}"))).unwrap();
             let told = format!("letter-{number}");
-            runtime.block_on(desk.send(&session, &lead, "alice", &told, false)).unwrap();
+            runtime.block_on(client.send(&session, &lead, "alice", &told, false)).unwrap();
             drop(gate);
         }
     });
@@ -249,7 +249,7 @@ async fn c17_w42_ten_new_histories_and_three_restarts_leave_a_teammate_who_it_is
             "member: lead, ",
             "member: bob, ",
             "budget: $",
-            "authority: all hands; your commands are not confined; you start no agents\n",
+            "authority: all local tools; your commands are not confined; you start no agents\n",
             "unread: person, 1 letter\n",
             "request: none\n",
             "running: none\n",
@@ -285,18 +285,18 @@ async fn c17_w42_ten_new_histories_and_three_restarts_leave_a_teammate_who_it_is
     let events = rig.events(&alice.agent).await;
     let kept = events.iter().filter(|event| matches!(event, Event::HistoryCompacted(_))).count();
     assert_eq!(kept, HISTORIES, "the whole transcript is in the journal");
-    let board = desk(&rig).board(&session).await.unwrap();
+    let board = client(&rig).board(&session).await.unwrap();
     assert!(matches!(board.tasks()[0].state, TaskState::Done { .. }), "{board:?}");
     assert_eq!((member(&rig, &session, "alice").await.waiting, board.tasks()[0].attempts), (0, 1));
 }
 
 /// A teammate that tries in every history to write, and is answered.
-fn tries_to_write(seen: &Seen<'_>) -> Said {
+fn tries_to_write(seen: &Seen<'_>) -> MemberReply {
     let number = histories(seen.request);
     let first = if histories(seen.request) == 0 { 1 } else { 0 };
     match seen.replies {
         0 if first == 1 => call("idle", json!({})),
-        replies if replies == first => Said::Calls(vec![
+        replies if replies == first => MemberReply::Calls(vec![
             ("bash", json!({"command": "touch escaped"})),
             (
                 "str_replace_based_edit_tool",
@@ -330,21 +330,21 @@ async fn check_never_writes(alice: Value, authority: &'static str, refusal: &str
         check_says(&body_texts(&request.body), &[authority], "its rights");
     }
     let tools: Vec<Vec<String>> =
-        requests_of(&rig, "alice").iter().map(|r| crate::crew::tools(&r.body)).collect();
+        requests_of(&rig, "alice").iter().map(|r| crate::scripted_team::tools(&r.body)).collect();
     assert!(tools.iter().all(|names| *names == tools[0]), "its tools stay the same");
 }
 
 #[tokio::test]
 async fn w76_a_teammate_that_only_reads_never_gains_a_right() {
     let alice = json!({"name": "alice", "role": "coder", "prompt": "Look.", "tools": ["view", "grep"], "isolation": "copy"});
-    let authority = "authority: hands: view, grep; nothing you write is kept; you start no agents\n";
+    let authority = "authority: local tools: view, grep; nothing you write is kept; you start no agents\n";
     check_never_writes(alice, authority, "Not run: you were given view, grep and no other tools").await;
 }
 
 #[tokio::test]
 async fn a_teammate_whose_plan_nobody_approved_never_gains_a_right() {
     let alice = json!({"name": "alice", "role": "coder", "prompt": "Look.", "require_plan": true});
-    let authority = "authority: all hands; you write below the working directory and nowhere else; you \
+    let authority = "authority: all local tools; you write below the working directory and nowhere else; you \
         start no agents; your plan is not approved, so you only read\n";
     check_never_writes(alice, authority, "Not run: your plan has not been approved").await;
 }
@@ -353,7 +353,7 @@ async fn a_teammate_whose_plan_nobody_approved_never_gains_a_right() {
 const SWITCH: [bool; HISTORIES + 1] = [true, true, false, false, true, true, false, true, true, true, false];
 
 /// A lead that begins a new history in every exchange, and tries each time to make alice again.
-fn leads(seen: &Seen<'_>) -> Said {
+fn leads(seen: &Seen<'_>) -> MemberReply {
     let number = histories(seen.request);
     let spoken = format!("turn {}", histories(seen.request) + 1);
     let alice = json!({"name": "alice", "role": "coder", "prompt": "Wait."});
@@ -419,6 +419,6 @@ async fn w43_ten_new_histories_and_three_restarts_leave_a_lead_its_mode_and_its_
     let refused =
         results.iter().filter(|text| text.contains("alice is already a member of the team")).count();
     assert_eq!(refused, HISTORIES, "a live teammate is never made again: {results:#?}");
-    let roster = desk(&rig).roster(&session).await.unwrap();
+    let roster = client(&rig).roster(&session).await.unwrap();
     assert_eq!((roster.members().count(), roster.generation("alice")), (2, 1));
 }

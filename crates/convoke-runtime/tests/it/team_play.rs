@@ -9,9 +9,9 @@ use convoke_runtime::{DriveMode, DriveOutcome, Error, Runtime, Stop, Stopper, Te
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::crew::{Said, Seen, call, text, who};
+use crate::scripted_team::{MemberReply, Seen, call, text, who};
 use crate::support::Rig;
-use crate::teams::{desk, session_of};
+use crate::teams::{client, session_of};
 
 /// What the person says to the lead, and thereby what its conversation is called.
 pub(crate) const LEADS: &str = "lead it";
@@ -90,21 +90,21 @@ impl Play {
         panic!("the test hangs: {members:#?}\n{:#?}\n{requests:?}", self.board().await.tasks());
     }
 
-    pub(crate) fn desk(&self) -> TeamClient {
-        desk(&self.rig)
+    pub(crate) fn client(&self) -> TeamClient {
+        client(&self.rig)
     }
 
     /// A person writes to a member.
     pub(crate) async fn send(&self, to: &str, text: &str) {
-        self.desk().send(&self.session, &self.lead, to, text, false).await.unwrap();
+        self.client().send(&self.session, &self.lead, to, text, false).await.unwrap();
     }
 
     pub(crate) async fn roster(&self) -> Roster {
-        self.desk().roster(&self.session).await.unwrap()
+        self.client().roster(&self.session).await.unwrap()
     }
 
     pub(crate) async fn board(&self) -> Board {
-        self.desk().board(&self.session).await.unwrap()
+        self.client().board(&self.session).await.unwrap()
     }
 
     pub(crate) async fn member(&self, name: &str) -> Member {
@@ -221,11 +221,11 @@ impl Play {
 fn drive(
     runtime: Runtime,
     lead: &AgentId,
-    take: DriveMode,
+    mode: DriveMode,
     stop: Stop,
 ) -> JoinHandle<Result<DriveOutcome, Error>> {
     let lead = lead.clone();
-    tokio::spawn(async move { runtime.drive(&lead, take, stop, None).await })
+    tokio::spawn(async move { runtime.drive(&lead, mode, stop, None).await })
 }
 
 /// What is said to an agent in a request: texts and results.
@@ -251,8 +251,8 @@ pub(crate) fn bash(command: &str) -> (&'static str, Value) {
 }
 
 /// A lead that makes these with its first reply, and only takes note of everything after it.
-pub(crate) fn begins(seen: &Seen<'_>, calls: Vec<(&'static str, Value)>) -> Said {
-    if seen.replies == 0 { Said::Calls(calls) } else { text("noted") }
+pub(crate) fn begins(seen: &Seen<'_>, calls: Vec<(&'static str, Value)>) -> MemberReply {
+    if seen.replies == 0 { MemberReply::Calls(calls) } else { text("noted") }
 }
 
 /// The task that was put into a member's hands with what it read last.
@@ -262,12 +262,12 @@ pub(crate) fn in_hand(seen: &Seen<'_>) -> Option<String> {
     Some(line.split_once(' ')?.1.trim_end_matches(']').to_owned())
 }
 
-pub(crate) fn update(task: &str, status: &str, result: &str) -> Said {
+pub(crate) fn update(task: &str, status: &str, result: &str) -> MemberReply {
     call("task_update", json!({"task": task, "status": status, "result": result}))
 }
 
 /// A member that does what is claimed for it, and says a word when there is nothing.
-pub(crate) fn works(seen: &Seen<'_>) -> Said {
+pub(crate) fn works(seen: &Seen<'_>) -> MemberReply {
     match in_hand(seen) {
         Some(task) => update(&task, "done", &format!("{} did it", seen.who)),
         None => text(format!("{} has nothing to do", seen.who)),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use convoke_kernel::{LEAD, RequestState, Standing, TaskState};
 use serde_json::{Value, json};
 
-use crate::crew::{Said, Seen, call, text};
+use crate::scripted_team::{MemberReply, Seen, call, text};
 use crate::support::{Rig, within};
 use crate::team_play::{LEADS, Play, bash, begins, create, heard, in_hand, spawn, update, works};
 use crate::teams::rig;
@@ -20,7 +20,7 @@ fn stops(member: &convoke_kernel::Member) -> bool {
 #[tokio::test]
 async fn w23_one_at_rest_that_is_asked_to_stop_stops_without_a_model_call_and_the_lead_is_told() {
     let rig = rig(|seen| match (seen.who.as_str(), seen.replies) {
-        (LEAD, 0) => Said::Calls(vec![spawn("alice")]),
+        (LEAD, 0) => MemberReply::Calls(vec![spawn("alice")]),
         (LEAD, _) if seen.last.contains("| at rest") => call("request_shutdown", json!({"name": "alice"})),
         (LEAD, _) => text("noted"),
         _ => text("at rest"),
@@ -36,9 +36,9 @@ async fn w23_one_at_rest_that_is_asked_to_stop_stops_without_a_model_call_and_th
 
 /// A lead that writes a task, makes alice, and asks her to stop with its second reply; alice looks at the
 /// board when she gets her task.
-fn asked_while_working(seen: &Seen<'_>, answers: impl Fn(&Seen<'_>) -> Said) -> Said {
+fn asked_while_working(seen: &Seen<'_>, answers: impl Fn(&Seen<'_>) -> MemberReply) -> MemberReply {
     match (seen.who.as_str(), seen.replies) {
-        (LEAD, 0) => Said::Calls(vec![create("the work"), spawn("alice")]),
+        (LEAD, 0) => MemberReply::Calls(vec![create("the work"), spawn("alice")]),
         (LEAD, 1) => call("request_shutdown", json!({"name": "alice", "reason": "the day is over"})),
         (LEAD, _) => text("noted"),
         (_, 0) => text("ready"),
@@ -111,16 +111,18 @@ async fn w24_one_that_ends_its_work_without_an_answer_is_taken_at_its_word_and_i
 
 /// Alice claims a task and runs a command for it that takes longer than any test waits. If the lead hears
 /// that she has stopped, it makes her once more.
-fn ignores(seen: &Seen<'_>, again: bool) -> Said {
+fn ignores(seen: &Seen<'_>, again: bool) -> MemberReply {
     match (seen.who.as_str(), seen.replies) {
-        (LEAD, 0) => Said::Calls(vec![create("the work"), spawn("alice")]),
+        (LEAD, 0) => MemberReply::Calls(vec![create("the work"), spawn("alice")]),
         (LEAD, _) if again && seen.last.contains("| alice has stopped") => {
             let prompt = "be another alice";
             call("spawn_teammate", json!({"name": "alice", "role": "tester", "prompt": prompt}))
         }
         (LEAD, _) => text("noted"),
         _ => match in_hand(seen) {
-            Some(_) if !heard(seen.request).starts_with("be another") => Said::Calls(vec![bash("sleep 110")]),
+            Some(_) if !heard(seen.request).starts_with("be another") => {
+                MemberReply::Calls(vec![bash("sleep 110")])
+            }
             _ => works(seen),
         },
     }
@@ -137,7 +139,7 @@ async fn ignored(again: bool) -> Play {
     play.until_event("alice", |event| matches!(event, convoke_kernel::Event::ToolStarted(_))).await;
     play.send("alice", "old mail").await;
     let patience = Duration::from_millis(100);
-    play.desk().ask_to_stop(&play.session, &play.lead, "alice", patience).await.unwrap();
+    play.client().ask_to_stop(&play.session, &play.lead, "alice", patience).await.unwrap();
     // By then there may be another of that name.
     let over = |member: &convoke_kernel::Member| matches!(member.standing, Standing::Stopped { .. });
     play.until_roster(|roster| roster.generation("alice") == 2 || roster.member("alice").is_some_and(over))
@@ -181,7 +183,7 @@ async fn w30_a_person_can_stop_one_at_rest_from_outside() {
     let hold = rig.sim.hold(LEADS, 1, 0);
     let mut play = Play::of(rig).await;
     play.until_member(LEAD, |lead| lead.waiting == 1).await;
-    let request = play.desk().ask_to_stop(&play.session, &play.lead, "alice", MINUTE).await.unwrap();
+    let request = play.client().ask_to_stop(&play.session, &play.lead, "alice", MINUTE).await.unwrap();
     play.until_stopped("alice").await;
     assert_eq!(play.roster().await.request(&request).unwrap().state, RequestState::Approved);
     hold.release();
@@ -197,7 +199,7 @@ async fn w24_one_that_is_asked_to_stop_reads_what_else_waits_before_it_does() {
     let mut play = Play::of(rig).await;
     within(hold.entered()).await;
     play.send("alice", "before you go").await;
-    play.desk().ask_to_stop(&play.session, &play.lead, "alice", MINUTE).await.unwrap();
+    play.client().ask_to_stop(&play.session, &play.lead, "alice", MINUTE).await.unwrap();
     hold.release();
     play.ended().await;
     assert!(matches!(play.member("alice").await.standing, Standing::Stopped { .. }));
@@ -219,7 +221,7 @@ fn planner(name: &str) -> (&'static str, Value) {
 }
 
 /// Answers the plans that stand in a letter: those that say so are good.
-fn reviews(seen: &Seen<'_>) -> Option<Said> {
+fn reviews(seen: &Seen<'_>) -> Option<MemberReply> {
     let waits = seen.last.contains("a plan that waits for your approval");
     let approve = seen.last.contains("| a good plan");
     let request: String = seen.last.split("request m_").nth(1).unwrap_or_default().chars().take(16).collect();
@@ -230,15 +232,15 @@ fn reviews(seen: &Seen<'_>) -> Option<Said> {
 #[tokio::test]
 async fn until_its_plan_is_approved_a_teammate_reads_and_writes_nothing_and_a_better_plan_sets_it_free() {
     let rig = rig(|seen| match (seen.who.as_str(), seen.replies) {
-        (LEAD, 0) => Said::Calls(vec![planner("alice")]),
+        (LEAD, 0) => MemberReply::Calls(vec![planner("alice")]),
         (LEAD, _) => reviews(seen).unwrap_or_else(|| text("noted")),
-        (_, 0) => Said::Calls(vec![bash("touch early"), edit("early.txt"), view("there.txt")]),
+        (_, 0) => MemberReply::Calls(vec![bash("touch early"), edit("early.txt"), view("there.txt")]),
         (_, 1) => call("submit_plan", json!({"plan": "a bad plan"})),
         (_, 2) => call("idle", json!({})),
-        (_, 3) => Said::Calls(vec![bash("touch early")]),
+        (_, 3) => MemberReply::Calls(vec![bash("touch early")]),
         (_, 4) => call("submit_plan", json!({"plan": "a good plan"})),
         (_, 5) => call("idle", json!({})),
-        (_, 6) => Said::Calls(vec![bash("touch late"), edit("late.txt")]),
+        (_, 6) => MemberReply::Calls(vec![bash("touch late"), edit("late.txt")]),
         _ => text("finished"),
     })
     .await;
@@ -258,20 +260,21 @@ async fn until_its_plan_is_approved_a_teammate_reads_and_writes_nothing_and_a_be
 async fn an_approval_is_bound_to_its_task_and_void_for_the_next_one() {
     let rig = rig(|seen| match (seen.who.as_str(), in_hand(seen)) {
         (LEAD, _) if seen.replies == 0 => {
-            Said::Calls(vec![create("first"), create("second"), planner("alice")])
+            MemberReply::Calls(vec![create("first"), create("second"), planner("alice")])
         }
         (LEAD, _) => reviews(seen).unwrap_or_else(|| text("noted")),
         // Whatever it is, it is tried without a plan first.
-        (_, Some(task)) => {
-            Said::Calls(vec![bash(&format!("touch early-{task}")), ("task_get", json!({"task": task}))])
-        }
+        (_, Some(task)) => MemberReply::Calls(vec![
+            bash(&format!("touch early-{task}")),
+            ("task_get", json!({"task": task})),
+        ]),
         _ if seen.results.iter().any(|result| result.contains("your plan has not been approved")) => {
             call("submit_plan", json!({"plan": "a good plan"}))
         }
         _ if seen.results.iter().any(|result| result.contains("Handed in")) => call("idle", json!({})),
         _ if seen.last.contains("your plan is approved") => {
             let task = seen.last.split("about task ").nth(1).unwrap()[..18].to_owned();
-            Said::Calls(vec![
+            MemberReply::Calls(vec![
                 bash(&format!("touch late-{task}")),
                 ("task_update", json!({"task": task, "status": "done", "result": "made"})),
             ])
@@ -291,7 +294,7 @@ async fn an_approval_is_bound_to_its_task_and_void_for_the_next_one() {
 }
 
 /// Alice gets a task, hands in a plan for it and waits.
-fn waits_for_approval(seen: &Seen<'_>) -> Said {
+fn waits_for_approval(seen: &Seen<'_>) -> MemberReply {
     match (seen.who.as_str(), in_hand(seen)) {
         (LEAD, _) => begins(seen, vec![create("the work"), planner("alice")]),
         (_, Some(_)) => call("submit_plan", json!({"plan": "a good plan"})),
@@ -308,7 +311,7 @@ async fn a_person_can_answer_a_plan_in_the_leads_stead() {
     let mut play = Play::of(rig).await;
     let roster = play.until_roster(|roster| !roster.open_requests().is_empty()).await;
     let request = roster.open_requests()[0].0.clone();
-    play.desk().answer_plan(&play.session, &play.lead, &request, true, "go ahead").await.unwrap();
+    play.client().answer_plan(&play.session, &play.lead, &request, true, "go ahead").await.unwrap();
     play.until_done(1).await;
     hold.release();
     play.ended().await;
@@ -340,7 +343,7 @@ async fn w35_one_that_sleeps_while_its_plan_waits_keeps_its_task() {
     assert!(until(&board).is_some(), "{board:?}");
     let roster = play.roster().await;
     let request = roster.open_requests()[0].0.clone();
-    play.desk().answer_plan(&play.session, &play.lead, &request, true, "").await.unwrap();
+    play.client().answer_plan(&play.session, &play.lead, &request, true, "").await.unwrap();
     play.until_done(1).await;
     hold.release();
     play.ended().await;

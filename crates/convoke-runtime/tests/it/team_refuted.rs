@@ -4,19 +4,19 @@
 use convoke_kernel::{Approvals, AskWhen, Decision, LEAD, Rule, Standing};
 use serde_json::json;
 
-use crate::crew::{Said, call, text};
+use crate::scripted_team::{MemberReply, call, text};
 use crate::team_play::{Play, bash, create, spawn, works};
 use crate::teams::rig;
 
 #[tokio::test]
 async fn w16_a_letter_whose_reply_is_cut_every_time_is_a_failure_and_is_not_read_for_ever() {
     let rig = rig(|seen| match (seen.who.as_str(), seen.replies) {
-        (LEAD, 0) => Said::Calls(vec![spawn("alice")]),
+        (LEAD, 0) => MemberReply::Calls(vec![spawn("alice")]),
         (LEAD, 1) => {
-            Said::Calls(vec![("send_message", json!({"to": "alice", "text": "tell me everything"}))])
+            MemberReply::Calls(vec![("send_message", json!({"to": "alice", "text": "tell me everything"}))])
         }
         (LEAD, _) => text("noted"),
-        _ if seen.last.contains("tell me everything") => Said::Cut("it all began".into()),
+        _ if seen.last.contains("tell me everything") => MemberReply::Cut("it all began".into()),
         _ => text("ready"),
     })
     .await;
@@ -37,10 +37,10 @@ async fn w16_a_letter_whose_reply_is_cut_every_time_is_a_failure_and_is_not_read
 #[tokio::test]
 async fn a_teammate_that_waits_for_a_person_with_a_task_in_hand_neither_hangs_the_run_nor_hides() {
     let mut rig = rig(|seen| match (seen.who.as_str(), seen.replies) {
-        (LEAD, 0) => Said::Calls(vec![create("the work"), spawn("alice")]),
+        (LEAD, 0) => MemberReply::Calls(vec![create("the work"), spawn("alice")]),
         (LEAD, _) => text("noted"),
         (_, 0) => call("idle", json!({})),
-        (_, 1) => Said::Calls(vec![bash("rm nothing")]),
+        (_, 1) => MemberReply::Calls(vec![bash("rm nothing")]),
         _ => works(seen),
     })
     .await;
@@ -59,18 +59,18 @@ async fn an_approval_without_a_task_ends_with_the_work_it_was_given_for() {
         json!({"name": "alice", "role": "coder", "prompt": "be alice", "require_plan": true}),
     );
     let rig = rig(move |seen| match (seen.who.as_str(), seen.replies) {
-        (LEAD, 0) => Said::Calls(vec![spawn.clone()]),
+        (LEAD, 0) => MemberReply::Calls(vec![spawn.clone()]),
         (LEAD, _) if seen.last.contains("a plan that waits for your approval") => {
             let id: String =
                 seen.last.split("request m_").nth(1).unwrap_or_default().chars().take(16).collect();
             call("review_plan", json!({"request": format!("m_{id}"), "approve": true}))
         }
         (LEAD, _) if seen.last.contains("| made a") => {
-            Said::Calls(vec![("send_message", json!({"to": "alice", "text": "now make b"}))])
+            MemberReply::Calls(vec![("send_message", json!({"to": "alice", "text": "now make b"}))])
         }
         (LEAD, _) => text("noted"),
-        _ if seen.last.contains("your plan is approved") => Said::Calls(vec![bash("touch a")]),
-        _ if seen.last.contains("now make b") => Said::Calls(vec![bash("touch b")]),
+        _ if seen.last.contains("your plan is approved") => MemberReply::Calls(vec![bash("touch a")]),
+        _ if seen.last.contains("now make b") => MemberReply::Calls(vec![bash("touch b")]),
         (_, 0) => call("submit_plan", json!({"plan": "touch a"})),
         _ if seen.results.iter().any(|result| result.contains("Handed in")) => call("idle", json!({})),
         _ if seen.results.iter().any(|result| result.contains("your plan has not been approved")) => {

@@ -7,7 +7,7 @@ use convoke_runtime::{Clock, DriveMode, Ids, Stop, TeamClient, TeamConfig};
 use convoke_sim::SimConfig;
 use serde_json::json;
 
-use crate::crew::{Members, Said, Seen, call, text};
+use crate::scripted_team::{MemberReply, Members, Seen, call, text};
 use crate::support::{Rig, within};
 
 /// The membership of a lead.
@@ -22,7 +22,7 @@ pub(crate) fn leading() -> Membership {
     }
 }
 
-pub(crate) async fn rig(speaks: impl Fn(&Seen<'_>) -> Said + Send + Sync + 'static) -> Rig {
+pub(crate) async fn rig(speaks: impl Fn(&Seen<'_>) -> MemberReply + Send + Sync + 'static) -> Rig {
     let mut rig = Rig::new(SimConfig::new(Members::new(speaks))).await;
     rig.clock = Clock::system();
     rig.membership = Some(leading());
@@ -30,7 +30,7 @@ pub(crate) async fn rig(speaks: impl Fn(&Seen<'_>) -> Said + Send + Sync + 'stat
     rig
 }
 
-pub(crate) fn desk(rig: &Rig) -> TeamClient {
+pub(crate) fn client(rig: &Rig) -> TeamClient {
     TeamClient::new(rig.journal.clone(), rig.clock.clone(), Ids::random())
 }
 
@@ -39,9 +39,9 @@ pub(crate) async fn session_of(rig: &Rig, lead: &AgentId) -> convoke_kernel::Ses
 }
 
 /// A lead that writes two tasks and spawns alice; alice does what is claimed for her.
-fn claims(seen: &Seen<'_>) -> Said {
+fn claims(seen: &Seen<'_>) -> MemberReply {
     match (seen.who.as_str(), seen.replies) {
-        ("lead", 0) => Said::Calls(vec![
+        ("lead", 0) => MemberReply::Calls(vec![
             ("task_create", json!({"subject": "first", "description": "do the first"})),
             ("task_create", json!({"subject": "second", "description": "do the second"})),
             (
@@ -67,7 +67,7 @@ async fn c11_c14_w21_a_teammate_claims_what_is_on_the_board_and_the_lead_hears_o
     let lead = runtime.start(rig.start(), "make a team").await.unwrap();
     let ended = within(runtime.drive(&lead, DriveMode::New, Stop::never(), None)).await.unwrap();
     let session = session_of(&rig, &lead).await;
-    let board = desk(&rig).board(&session).await.unwrap();
+    let board = client(&rig).board(&session).await.unwrap();
     let done = board.tasks().iter().filter(|task| matches!(task.state, TaskState::Done { .. })).count();
     assert_eq!(done, 2, "{board:?}");
     let Some(Outcome::Ok { text }) = ended.outcome else { panic!("{:?}", ended.outcome) };
@@ -75,7 +75,7 @@ async fn c11_c14_w21_a_teammate_claims_what_is_on_the_board_and_the_lead_hears_o
 }
 
 /// A lead that prints a lot, is asked for a summary when it is due, and ends.
-fn prints(seen: &Seen<'_>) -> Said {
+fn prints(seen: &Seen<'_>) -> MemberReply {
     match seen.replies {
         _ if seen.last.contains("[new history]") => text("I printed numbers."),
         _ if seen.last.starts_with("[history continued]") => text("and now I end"),
@@ -116,7 +116,7 @@ async fn a_person_asks_for_a_new_history_by_command() {
     })
     .await;
     let (lead, _) = rig.ask("say hello").await;
-    desk(&rig).compact(&lead, Some("the greeting")).await.unwrap();
+    client(&rig).compact(&lead, Some("the greeting")).await.unwrap();
     let runtime = rig.life(None).await;
     runtime.say(&lead, "more", "what did we say?").await.unwrap();
     let ended = within(runtime.drive(&lead, DriveMode::New, Stop::never(), None)).await.unwrap();

@@ -80,7 +80,8 @@ fn config(program: &str, hold: &str, directory: &str) -> Option<ShellConfig> {
     };
     let mut policy = Policy::off(directory.into());
     if layers.is_some() {
-        (policy.access, policy.network) = (access, Network::Off);
+        policy.access = access;
+        policy.network = Network::Off;
         policy.workspace = Path::new(directory).join("workspace");
         policy.private = Path::new(directory).join("private");
     }

@@ -54,7 +54,7 @@ pub(super) fn base(version: Version, controller: Controller) -> Result<PathBuf, 
     let is_ours = own.below.as_os_str().is_empty() || (version == Version::Two && is_delegated(&base));
     if !is_ours {
         return Err(format!(
-            "the group {} that this process is in is managed by somebody else",
+            "the group {} that this process is in is managed by another program",
             own.below.display()
         ));
     }

@@ -121,7 +121,8 @@ fn make_private(root: &File, shared: Vec<Shared>, most: Most) -> (usize, Vec<Pat
         let size = u64::try_from(stat.st_size).unwrap_or_default();
         let fits = done < most.files && bytes.saturating_add(size) <= most.bytes && Instant::now() < until;
         if fits && copy_in_place(root, &path, &stat).is_ok() {
-            (done, bytes) = (done + 1, bytes + size);
+            done += 1;
+            bytes += size;
         } else {
             left.push(path);
         }

@@ -369,15 +369,18 @@ mod tests {
     #[test]
     fn nested_git_metadata_is_read_only_and_the_way_to_it_pinned() {
         let mut places = places("/w");
-        (places.git, places.nested) = (true, vec!["/w/a/b/.git".into()]);
-        (places.temporary, places.hidden) = (Vec::new(), Vec::new());
+        places.git = true;
+        places.nested = vec!["/w/a/b/.git".into()];
+        places.temporary = Vec::new();
+        places.hidden = Vec::new();
         check(&places, &made("/w"), &["w /w", "r /w/.git", "w /w/a", "w /w/a/b", "r /w/a/b/.git"]);
     }
 
     #[test]
     fn a_hidden_home_is_replaced_by_the_private_one() {
         let mut places = places("/home/me/p");
-        (places.home, places.temporary) = (Some("/home/me".into()), Vec::new());
+        places.home = Some("/home/me".into());
+        places.temporary = Vec::new();
         places.caches = vec![directory("/home/me/.cargo")];
         let expected = ["w /home/me = /state/a1/home", "r /home/me/.cargo", "w /home/me/p", "- /state/a1"];
         check(&places, &made("/home/me/p"), &expected);
@@ -386,7 +389,9 @@ mod tests {
     #[test]
     fn run_is_emptied_and_holds_the_helper_alone() {
         let mut places = places("/w");
-        (places.run, places.hidden, places.temporary) = (true, vec![directory("/run/me")], Vec::new());
+        places.run = true;
+        places.hidden = vec![directory("/run/me")];
+        places.temporary = Vec::new();
         check(&places, &made("/w"), &["- /run", "r /run/convoke/helper = /usr/bin/convoke", "w /w"]);
     }
 }

@@ -63,7 +63,7 @@ pub(crate) struct Launcher {
 
 /// What the kernel says of a command that has come to its end.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct CommandReport {
     pub(crate) code: i32,
     /// `None` when the directory has been removed.
     pub(crate) cwd: Option<PathBuf>,
@@ -77,7 +77,7 @@ pub(crate) enum Step {
     /// Nothing to tell yet.
     Wait,
     /// The command has ended.
-    Told(Told),
+    Ended(CommandReport),
     /// Bash has listed its variables and waits.
     Listed,
     /// Bash cannot be relied on any more, for this reason.
@@ -203,7 +203,8 @@ impl Bash {
         while self.phase == Phase::Opening {
             match gate::look(self.pid, &self.end) {
                 Look::Held(depth) if gate::code(self.pid, &self.letters) == Some(0) => {
-                    (self.at_end, self.program) = (depth, gate::program(self.pid));
+                    self.at_end = depth;
+                    self.program = gate::program(self.pid);
                     self.go_on(Phase::Idle);
                     self.end.release().map_err(|error| format!("bash cannot be let go on: {error}"))?;
                 }
@@ -324,7 +325,7 @@ impl Bash {
                 self.start.close();
                 self.go_on(Phase::Listing);
                 match self.end.release() {
-                    Ok(()) => Step::Told(Told { code, cwd, intact }),
+                    Ok(()) => Step::Ended(CommandReport { code, cwd, intact }),
                     Err(_) => Step::Lost("the shell could not be let go on"),
                 }
             }
@@ -349,7 +350,9 @@ impl Bash {
     }
 
     fn go_on(&mut self, phase: Phase) {
-        (self.phase, self.since, self.doubt) = (phase, Instant::now(), None);
+        self.phase = phase;
+        self.since = Instant::now();
+        self.doubt = None;
     }
 
     fn has_taken_all(&self) -> bool {

@@ -4,12 +4,12 @@
 use std::io::{self, Read, Write};
 
 use crate::sys::{self, Pid};
-use crate::wire::{Hold, HoldChoice};
+use crate::wire::{HoldChoice, ProcessHold};
 
 /// Which process we are after the attempt.
 pub(crate) enum Role {
     /// The one that serves.
-    Init(Hold),
+    Init(ProcessHold),
     /// The one that started init and only waits for its end.
     Outer(Pid),
 }
@@ -39,11 +39,11 @@ pub(crate) fn reach(choice: HoldChoice) -> Result<Role, String> {
 }
 
 /// Becomes the one that adopts orphans, for want of a namespace.
-pub(crate) fn adopt(why: String) -> Result<Hold, String> {
+pub(crate) fn adopt(why: String) -> Result<ProcessHold, String> {
     sys::become_subreaper().map_err(|error| format!("orphans cannot be adopted: {error}"))?;
     // Without this a command could take the helper's socket over.
     let _ = sys::refuse_tracing();
-    Ok(Hold::Subreaper { why })
+    Ok(ProcessHold::Subreaper { why })
 }
 
 fn attempt(new_user: bool) -> Result<Role, String> {
@@ -59,7 +59,7 @@ fn attempt(new_user: bool) -> Result<Role, String> {
             if writer.write_all(text.as_bytes()).is_err() || !entered {
                 std::process::exit(1);
             }
-            Ok(Role::Init(Hold::PidNamespace))
+            Ok(Role::Init(ProcessHold::PidNamespace))
         }
         Some(init) => {
             drop(writer);

@@ -19,7 +19,7 @@ use super::watch::Watchdog;
 use crate::confine;
 use crate::policy::Limits;
 use crate::sys::{self, ChildEnd};
-use crate::wire::{Decoder, FromHelper, Hold, ShellSetup, ToHelper};
+use crate::wire::{Decoder, FromHelper, ProcessHold, ShellSetup, ToHelper};
 
 /// How long bash has to come back from a command that is being ended, while all that the command started is
 /// killed.
@@ -35,12 +35,12 @@ const KILL_LIMIT: Duration = Duration::from_secs(3);
 pub(crate) fn serve(
     control: &mut UnixStream,
     output: OwnedFd,
-    hold: &Hold,
+    hold: &ProcessHold,
     setup: ShellSetup,
     limits: Option<Limits>,
 ) -> Result<(), String> {
     let tree = Tree::below_here(hold);
-    let namespace = *hold == Hold::PidNamespace;
+    let namespace = *hold == ProcessHold::PidNamespace;
     // A command must not be able to stop the helper; the init of a namespace is safe from it anyway.
     let before = (limits.is_some() && !namespace).then_some(confine::part as fn() -> io::Result<()>);
     let mut init = Init::start(control, output, tree, setup, limits.map(Watchdog::new), before)?;
@@ -251,16 +251,16 @@ impl<'a> Init<'a> {
         let Some(bash) = &mut self.bash else { return Ok(()) };
         match bash.step() {
             Step::Wait => Ok(()),
-            Step::Told(told) => {
-                self.learn(told.cwd, None);
+            Step::Ended(report) => {
+                self.learn(report.cwd, None);
                 if let Some(running) = &mut self.running {
-                    running.code = Some(told.code);
+                    running.code = Some(report.code);
                 }
-                if told.intact {
+                if report.intact {
                     return Ok(());
                 }
                 self.give_up("the command took over descriptors that the shell needs");
-                self.finish(Some(told.code))
+                self.finish(Some(report.code))
             }
             Step::Listed => {
                 let env = bash.variables();

@@ -12,7 +12,7 @@ use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
 use crate::sys::{self, Pid};
-use crate::wire::Hold;
+use crate::wire::ProcessHold;
 
 /// One process for certain: a number may be used again, a number with its start time is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -70,10 +70,10 @@ const PAGE: u64 = 4096;
 
 impl Tree {
     /// The tree below the calling process.
-    pub(crate) fn below_here(hold: &Hold) -> Self {
+    pub(crate) fn below_here(hold: &ProcessHold) -> Self {
         let root = Pid::try_from(std::process::id()).unwrap_or(1);
         let reach = match hold {
-            Hold::PidNamespace => Reach::Everything,
+            ProcessHold::PidNamespace => Reach::Everything,
             _ if children(root, root).is_some() => Reach::Children,
             _ => Reach::Parents,
         };

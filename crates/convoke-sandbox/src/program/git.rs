@@ -163,7 +163,8 @@ impl Git {
     pub fn call(&self) -> GitCall {
         let mut program = Program::new(&self.program);
         program.sight = self.sight.clone();
-        (program.deadline, program.cap) = (DEADLINE, OUTPUT);
+        program.deadline = DEADLINE;
+        program.cap = OUTPUT;
         program.env = ENVIRONMENT.iter().map(|(name, value)| (name.into(), value.into())).collect();
         let own = self.program.parent().unwrap_or(Path::new("/"));
         if self.sight == Sight::Everything {
@@ -302,7 +303,8 @@ impl GitCall {
 
     /// The longest that it may take, and the most that is kept of its output.
     pub fn at_most(mut self, deadline: Duration, output: usize) -> Self {
-        (self.program.deadline, self.program.cap) = (deadline, output);
+        self.program.deadline = deadline;
+        self.program.cap = output;
         self
     }
 

@@ -68,7 +68,7 @@ impl Group {
         let waiting = Error::system("waiting for a program");
         let (_, end) =
             sys::reap(self.launched.leader, Waiting::Block).map_err(waiting)?.ok_or_else(|| {
-                let source = std::io::Error::other("its end was taken by somebody else");
+                let source = std::io::Error::other("its exit status was taken by other code of this process");
                 Error::System { doing: "waiting for a program", source }
             })?;
         self.reaped = true;

@@ -22,7 +22,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
 
-use convoke_sandbox::{Access, Held, HoldChoice, Layer, LayerSet, Layers, Network, hold, probe};
+use convoke_sandbox::{Access, Enforcement, HoldChoice, Layer, LayerSet, Layers, Network, hold, probe};
 use tempfile::TempDir;
 use tokio::sync::{Mutex, Semaphore};
 use tokio::task::JoinSet;
@@ -44,7 +44,7 @@ enum Who {
     User,
 }
 
-/// What the fallback set lets through, and the name of the sentence in [`Held::weaker`] that says so.
+/// What the fallback set lets through, and the name of the sentence in [`Enforcement::weaker`] that says so.
 const KNOWN_WEAKER: &[(&str, &str, Who)] = &[
     ("extended-attribute", "attributes", Who::Everybody),
     ("mode", "attributes", Who::Everybody),
@@ -81,7 +81,7 @@ const KNOWN_WEAKER: &[(&str, &str, Who)] = &[
     ("truncate", "truncation", Who::Everybody),
 ];
 
-/// Sentences of [`Held::weaker`] that say what does not work inside, or how long a limit takes, and so let
+/// Sentences of [`Enforcement::weaker`] that say what does not work inside, or how long a limit takes, and so let
 /// nothing through.
 const NO_WAY_OUT: &[&str] = &["listing", "devices", "loopback", "copy", "caches", "bursts", "disk"];
 
@@ -111,7 +111,7 @@ impl Column {
     }
 
     /// How this column is held by what the machine offers; nothing if it cannot be had.
-    fn held(self, layers: &Layers, access: Access) -> Option<Held> {
+    fn held(self, layers: &Layers, access: Access) -> Option<Enforcement> {
         let mut layers = layers.clone();
         if self == Self::LandlockAlone {
             layers.hold = Layer::missing("left out");
@@ -150,7 +150,8 @@ async fn nobody_escapes() {
     let mut families: BTreeMap<&str, [usize; 2]> = BTreeMap::new();
     for attempt in &attempts {
         let [tried, out] = families.entry(attempt.family).or_default();
-        (*tried, *out) = (*tried + 1, *out + usize::from(succeeds(attempt)));
+        *tried += 1;
+        *out += usize::from(succeeds(attempt));
     }
     println!("by family (tried, get out): {families:?}");
     println!(
@@ -207,7 +208,7 @@ async fn nobody_escapes() {
 }
 
 /// The attempts that this hold is known to let through.
-fn let_through(held: &Held) -> impl Iterator<Item = &'static str> {
+fn let_through(held: &Enforcement) -> impl Iterator<Item = &'static str> {
     let said: BTreeSet<String> =
         held.weaker.iter().map(|line| line.split(':').next().unwrap().to_owned()).collect();
     let root = user() == "0";

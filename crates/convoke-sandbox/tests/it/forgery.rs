@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use convoke_sandbox::{Ending, HoldChoice};
 
-use crate::{Desk, in_both_holds, until};
+use crate::{ShellFixture, in_both_holds, until};
 
 in_both_holds! {
     what_a_command_leaves_behind_does_not_forge_later_codes
@@ -113,10 +113,10 @@ async fn what_a_command_leaves_behind_does_not_forge_later_codes(hold: HoldChoic
     let mut unknown = 0;
     let mut forged = Vec::new();
     for (name, prepare) in attempts() {
-        let mut desk = Desk::new(hold).await;
-        desk.run_within(&prepare, SOME).await;
+        let mut fixture = ShellFixture::new(hold).await;
+        fixture.run_within(&prepare, SOME).await;
         for (command, code, text) in PROBES {
-            let finished = desk.run_within(command, SOME).await;
+            let finished = fixture.run_within(command, SOME).await;
             match finished.ending {
                 Ending::Exited(found) if found == code && finished.output.text.contains(text) => told += 1,
                 Ending::Unknown | Ending::DeadlinePassed => unknown += 1,
@@ -135,29 +135,29 @@ async fn what_a_command_leaves_behind_does_not_forge_later_codes(hold: HoldChoic
 
 /// The command never ends: it takes the shell's script for itself, runs what it likes and answers.
 async fn a_command_that_plays_the_shell_is_found_out(hold: HoldChoice) {
-    let mut desk = Desk::new(hold).await;
+    let mut fixture = ShellFixture::new(hold).await;
     let play = "for in in 12 10 11 13 14; do [[ -S /dev/fd/$in ]] && break; done; while read -r -u $in \
         line; do t=; for word in $line; do [[ $word =~ ^[0-9a-f]{32}$ ]] && t=$word; done; if [[ $t ]]; \
         then for n in 10 11 12 13 14 15; do { printf '\\0%s 0\\0/\\n\\0%s whole\\0%s\\0' $t $t $t >&$n; } \
         2>/dev/null; done; elif [[ $line = '{'* ]]; then { :; } 231<&236 232<&236 233<&236 234<&236 \
         230<&240 229</dev/fd/240; fi; done";
     let since = Instant::now();
-    let first = desk.run_within(play, Duration::from_secs(3)).await;
+    let first = fixture.run_within(play, Duration::from_secs(3)).await;
     assert!(!matches!(first.ending, Ending::Exited(_)), "it has not ended: {first:?}");
     assert!(since.elapsed() < SOME, "{first:?}");
-    let next = desk.run_within("(exit 7)", SOME).await;
+    let next = fixture.run_within("(exit 7)", SOME).await;
     assert_eq!(next.ending, Ending::Exited(7), "{next:?}");
 }
 
 async fn a_job_that_rewrites_the_text_of_commands_changes_none(hold: HoldChoice) {
-    let mut desk = Desk::new(hold).await;
+    let mut fixture = ShellFixture::new(hold).await;
     let rewrite = "me=$$; (while :; do for n in 196 228 236; do { echo 'true # ' >/proc/$me/fd/$n; } \
         2>/dev/null; done; echo >>begun; done) & true";
-    desk.run_within(rewrite, SOME).await;
-    let begun = desk.dir.path().join("begun");
+    fixture.run_within(rewrite, SOME).await;
+    let begun = fixture.dir.path().join("begun");
     until("the job works", || begun.exists()).await;
     for round in 0..50 {
-        let finished = desk.run_within("echo mine; (exit 7)", SOME).await;
+        let finished = fixture.run_within("echo mine; (exit 7)", SOME).await;
         assert_eq!(
             (finished.output.text.as_str(), finished.ending),
             ("mine\n", Ending::Exited(7)),
@@ -167,11 +167,11 @@ async fn a_job_that_rewrites_the_text_of_commands_changes_none(hold: HoldChoice)
 }
 
 async fn a_new_shell_begins_without_the_code_of_the_old_one(hold: HoldChoice) {
-    let mut desk = Desk::new(hold).await;
+    let mut fixture = ShellFixture::new(hold).await;
     let leave =
         "f() { :; }; export -f f; export LD_PRELOAD=/no/such/library.so BASH_ENV=/no/such/file; exit 1";
-    assert_eq!(desk.run_within(leave, SOME).await.ending, Ending::Exited(1));
-    let next = desk.run_within("type -t f; echo $LD_PRELOAD $BASH_ENV; false", SOME).await;
+    assert_eq!(fixture.run_within(leave, SOME).await.ending, Ending::Exited(1));
+    let next = fixture.run_within("type -t f; echo $LD_PRELOAD $BASH_ENV; false", SOME).await;
     assert_eq!(
         next.output.text, "/no/such/library.so /no/such/file\n",
         "programs get it, the shell itself does not"

@@ -10,10 +10,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use convoke_sandbox::{Error, Hold, HoldChoice, Shell, probe_hold};
+use convoke_sandbox::{Error, HoldChoice, ProcessHold, Shell, probe_hold};
 use tempfile::TempDir;
 
-use crate::{Desk, LONG, config, helper, in_both_holds, readable_copy, sleepers, unique_seconds, until};
+use crate::{
+    LONG, ShellFixture, config, helper, in_both_holds, readable_copy, sleepers, unique_seconds, until,
+};
 
 /// The unprivileged user of most systems.
 const NOBODY: u32 = 65534;
@@ -26,41 +28,41 @@ in_both_holds! {
 
 async fn commands_see_the_given_environment_and_nothing_else(hold: HoldChoice) {
     assert!(std::env::vars().any(|(name, _)| name.starts_with("CARGO")), "there is something to leak");
-    let mut desk = Desk::new(hold).await;
-    let here = desk.shell.state().cwd.display().to_string();
+    let mut fixture = ShellFixture::new(hold).await;
+    let here = fixture.shell.state().cwd.display().to_string();
     let expected = format!(
         "GIT_PAGER=cat\nGIT_TERMINAL_PROMPT=0\nGIVEN=yes\nPAGER=cat\nPATH=/usr/bin:/bin\nPWD={here}\nSHLVL=1\nTERM=dumb\n\
          _=/usr/bin/env\n"
     );
-    desk.check("env | LC_ALL=C sort", 0, &expected).await;
+    fixture.check("env | LC_ALL=C sort", 0, &expected).await;
     // Nor is it with the helper above the shell, which only root may look at.
-    let helper = desk.shell.helper_pid().unwrap();
+    let helper = fixture.shell.helper_pid().unwrap();
     match std::fs::read(format!("/proc/{helper}/environ")) {
         Ok(environ) => assert!(!String::from_utf8_lossy(&environ).contains("CARGO")),
         Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied),
     }
     // And our own script leaves no variable or function.
-    desk.check("declare -F; compgen -v | grep -i -e convoke -e token", 1, "").await;
+    fixture.check("declare -F; compgen -v | grep -i -e convoke -e token", 1, "").await;
 }
 
 async fn commands_inherit_no_descriptor(hold: HoldChoice) {
-    let mut desk = Desk::new(hold).await;
-    desk.check("ls /proc/self/fd | tr '\\n' ' '", 0, "0 1 2 3 ").await;
-    desk.check("readlink /proc/self/fd/0", 0, "/dev/null\n").await;
-    desk.check("[ -t 0 ] || [ -e /dev/tty ] && : 2>/dev/null >/dev/tty; tty", 1, "not a tty\n").await;
+    let mut fixture = ShellFixture::new(hold).await;
+    fixture.check("ls /proc/self/fd | tr '\\n' ' '", 0, "0 1 2 3 ").await;
+    fixture.check("readlink /proc/self/fd/0", 0, "/dev/null\n").await;
+    fixture.check("[ -t 0 ] || [ -e /dev/tty ] && : 2>/dev/null >/dev/tty; tty", 1, "not a tty\n").await;
 }
 
 async fn a_killed_helper_is_an_error_and_no_hang(hold: HoldChoice) {
-    let mut desk = Desk::new(hold).await;
+    let mut fixture = ShellFixture::new(hold).await;
     let seconds = unique_seconds();
-    let command = desk.command(&format!("sleep {seconds}"), LONG);
-    let pid = desk.shell.helper_pid().unwrap().to_string();
-    let held = *desk.shell.hold() == Hold::PidNamespace;
+    let command = fixture.command(&format!("sleep {seconds}"), LONG);
+    let pid = fixture.shell.helper_pid().unwrap().to_string();
+    let held = *fixture.shell.hold() == ProcessHold::PidNamespace;
     let kill = async {
         until("the command runs", || sleepers(&seconds) == 1).await;
         assert!(Command::new("kill").args(["-9", &pid]).status().unwrap().success());
     };
-    let (outcome, ()) = tokio::join!(desk.shell.run(command, std::future::pending()), kill);
+    let (outcome, ()) = tokio::join!(fixture.shell.run(command, std::future::pending()), kill);
     assert!(matches!(outcome, Err(Error::HelperEnded { .. })), "{outcome:?}");
     if held {
         until("all are gone", || sleepers(&seconds) == 0).await;
@@ -68,28 +70,28 @@ async fn a_killed_helper_is_an_error_and_no_hang(hold: HoldChoice) {
         // This is what the doctor warns of; the test cleans up after it.
         Command::new("pkill").args(["-9", "-x", "-f", &format!("sleep {seconds}")]).status().unwrap();
     }
-    let command = desk.command("echo again", LONG);
-    assert!(desk.shell.run(command, std::future::pending()).await.is_err());
+    let command = fixture.command("echo again", LONG);
+    assert!(fixture.shell.run(command, std::future::pending()).await.is_err());
 }
 
 #[tokio::test]
 async fn the_hold_is_what_was_asked_for_and_the_probe_agrees() {
-    let best = Desk::new(HoldChoice::Best).await;
+    let best = ShellFixture::new(HoldChoice::Best).await;
     assert_eq!(*best.shell.hold(), probe_hold(&helper()).await.unwrap());
-    let forced = Desk::new(HoldChoice::Subreaper).await;
-    assert_eq!(*forced.shell.hold(), Hold::Subreaper { why: "it was not asked for".into() });
+    let forced = ShellFixture::new(HoldChoice::Subreaper).await;
+    assert_eq!(*forced.shell.hold(), ProcessHold::Subreaper { why: "it was not asked for".into() });
 }
 
 #[tokio::test]
 async fn in_a_pid_namespace_commands_see_no_other_process() {
-    let mut desk = Desk::new(HoldChoice::Best).await;
-    if *desk.shell.hold() == Hold::PidNamespace {
-        let finished = desk.run("ls -d /proc/[0-9]* | wc -l; kill -0 1 && echo init").await;
+    let mut fixture = ShellFixture::new(HoldChoice::Best).await;
+    if *fixture.shell.hold() == ProcessHold::PidNamespace {
+        let finished = fixture.run("ls -d /proc/[0-9]* | wc -l; kill -0 1 && echo init").await;
         let count: usize = finished.output.text.lines().next().unwrap().parse().unwrap();
         assert!(count <= 5, "{}", finished.output.text);
         // Even the crudest kill reaches nothing outside, and the session goes on.
-        assert!(desk.run("env kill -9 -1").await.shell_replaced.is_some());
-        desk.check("echo on", 0, "on\n").await;
+        assert!(fixture.run("env kill -9 -1").await.shell_replaced.is_some());
+        fixture.check("echo on", 0, "on\n").await;
     }
 }
 

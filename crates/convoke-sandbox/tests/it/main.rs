@@ -48,7 +48,7 @@ macro_rules! in_both_holds {
 pub(crate) use in_both_holds;
 
 /// A shell in a directory of its own.
-pub(crate) struct Desk {
+pub(crate) struct ShellFixture {
     pub(crate) shell: Shell,
     pub(crate) dir: TempDir,
 }
@@ -91,7 +91,7 @@ pub(crate) fn path(dir: &TempDir) -> PathBuf {
     dir.path().canonicalize().unwrap()
 }
 
-impl Desk {
+impl ShellFixture {
     pub(crate) async fn new(hold: HoldChoice) -> Self {
         let dir = TempDir::new().unwrap();
         let shell = Shell::start(config(&dir, hold, None)).await.unwrap();

@@ -12,7 +12,7 @@ fn limits() -> Limits {
     Limits { heap_bytes: 32 << 20, stack_bytes: 256 << 10, ticks: 200, ..Limits::default() }
 }
 
-fn start(body: &str) -> (Interpreter, Step) {
+fn start(body: &str) -> (Interpreter, ProgramStep) {
     start_with(Start {
         source: format!("{META}{body}"),
         args: None,
@@ -22,27 +22,27 @@ fn start(body: &str) -> (Interpreter, Step) {
     })
 }
 
-fn start_with(start: Start) -> (Interpreter, Step) {
+fn start_with(start: Start) -> (Interpreter, ProgramStep) {
     let mut interpreter = Interpreter::new();
     let told = interpreter.hear(HostMessage::Start(Box::new(start)));
     (interpreter, stepped(told))
 }
 
-fn stepped(told: GuestMessage) -> Step {
+fn stepped(told: GuestMessage) -> ProgramStep {
     match told {
         GuestMessage::Stepped(step) => *step,
         other => panic!("{other:#?}"),
     }
 }
 
-fn answer(interpreter: &mut Interpreter, call: u32, value: Value) -> Step {
-    stepped(interpreter.hear(HostMessage::Answer { call, answer: Answer::Value { value }, spent: 0 }))
+fn answer(interpreter: &mut Interpreter, call: u32, value: Value) -> ProgramStep {
+    stepped(interpreter.hear(HostMessage::Answer { call, answer: CallOutcome::Value { value }, spent: 0 }))
 }
 
-fn throw(interpreter: &mut Interpreter, call: u32, message: &str) -> Step {
+fn throw(interpreter: &mut Interpreter, call: u32, message: &str) -> ProgramStep {
     stepped(interpreter.hear(HostMessage::Answer {
         call,
-        answer: Answer::Throw { message: message.to_owned() },
+        answer: CallOutcome::Throw { message: message.to_owned() },
         spent: 0,
     }))
 }
@@ -84,17 +84,17 @@ fn failed(body: &str) -> Fault {
     }
 }
 
-fn logs(step: &Step) -> Vec<&str> {
-    let text = |said: &'_ Said| match said {
-        Said::Log { .. } => true,
-        Said::Phase { .. } => false,
+fn logs(step: &ProgramStep) -> Vec<&str> {
+    let text = |said: &'_ ProgramRemark| match said {
+        ProgramRemark::Log { .. } => true,
+        ProgramRemark::Phase { .. } => false,
     };
     step.said
         .iter()
         .filter(|said| text(said))
         .map(|said| match said {
-            Said::Log { text } => text.as_str(),
-            Said::Phase { title, .. } => title,
+            ProgramRemark::Log { text } => text.as_str(),
+            ProgramRemark::Phase { title, .. } => title,
         })
         .collect()
 }
@@ -115,7 +115,7 @@ fn a_program_runs_to_its_waits_and_to_its_end() {
     assert!(matches!(
         interpreter.hear(HostMessage::Answer {
             call: 9,
-            answer: Answer::Value { value: json!(1) },
+            answer: CallOutcome::Value { value: json!(1) },
             spent: 0
         }),
         GuestMessage::Confused { .. }
@@ -455,7 +455,7 @@ fn rejections_that_nobody_looks_at_are_said_at_the_end() {
     throw(&mut interpreter, 2, "two");
     let step = answer(&mut interpreter, 3, json!(1));
     assert!(matches!(step.state, State::Returned { .. }), "{step:?}");
-    assert_eq!(logs(&step), ["kept two", "a promise was rejected and nobody looked at it: Error: one"]);
+    assert_eq!(logs(&step), ["kept two", "a promise was rejected and its error not handled: Error: one"]);
 }
 
 #[test]
@@ -485,7 +485,7 @@ fn a_child_runs_inline_with_its_own_arguments_and_phase() {
     );
     let step = stepped(interpreter.hear(HostMessage::Answer {
         call: 1,
-        answer: Answer::Program { name: "kid".to_owned(), source },
+        answer: CallOutcome::Program { name: "kid".to_owned(), source },
         spent: 0,
     }));
     let call = &step.calls[0];
@@ -495,7 +495,7 @@ fn a_child_runs_inline_with_its_own_arguments_and_phase() {
     let source = format!("{META}return Date.now()");
     let step = stepped(interpreter.hear(HostMessage::Answer {
         call: 3,
-        answer: Answer::Program { name: "bad".to_owned(), source },
+        answer: CallOutcome::Program { name: "bad".to_owned(), source },
         spent: 0,
     }));
     let State::Returned { value: Some(value), .. } = step.state else { panic!("{step:#?}") };
@@ -519,7 +519,7 @@ fn the_budget_is_what_the_host_says() {
         start_with(Start { source, args: None, budget_total: Some(100), spent: 30, limits: limits() });
     let step = stepped(interpreter.hear(HostMessage::Answer {
         call: 1,
-        answer: Answer::Value { value: Value::Null },
+        answer: CallOutcome::Value { value: Value::Null },
         spent: 120,
     }));
     let State::Returned { value: Some(value), .. } = step.state else { panic!("{step:#?}") };

@@ -1,7 +1,7 @@
 //! The contract's sections 3 to 7 and 9, row by row: what `agent`, `parallel`, `pipeline`, `phase`, `log`,
 //! `args`, `budget` and `workflow` promise to a script. Each test is named by the row it shows.
 
-use convoke_script::{Answer, Call, FaultKind, Limits, Said, State, Want};
+use convoke_script::{Call, CallOutcome, FaultKind, Limits, ProgramRemark, State, Want};
 use serde_json::{Value, json};
 
 use crate::drive::{End, Order, Ran, echo, program, run, run_body, run_echo, start};
@@ -27,10 +27,10 @@ fn thrown(body: &str) -> String {
     }
 }
 
-fn values(of: Vec<Value>) -> impl FnMut(&Call) -> Answer {
+fn values(of: Vec<Value>) -> impl FnMut(&Call) -> CallOutcome {
     let mut rest = of.into_iter();
     move |call| match &call.want {
-        Want::Agent(_) => Answer::Value { value: rest.next().unwrap() },
+        Want::Agent(_) => CallOutcome::Value { value: rest.next().unwrap() },
         _ => stub::answer(call, Mode::Ok),
     }
 }
@@ -140,7 +140,7 @@ fn an_agent_that_fails_for_good_rejects_with_an_error_that_can_be_caught() {
         start(&program("try { await agent('x') } catch (e) { return [e instanceof Error, e.message] }")),
         Order::First,
         10,
-        |_| Answer::Throw { message: "its output never fitted the schema".to_owned() },
+        |_| CallOutcome::Throw { message: "its output never fitted the schema".to_owned() },
     );
     assert_eq!(ran.value(), json!([true, "its output never fitted the schema"]));
 }
@@ -191,7 +191,7 @@ fn the_phase_of_a_call_wins_over_the_current_one_and_does_not_stick() {
     );
     let phases: Vec<_> = ran.calls.iter().map(|call| call.phase.as_deref()).collect();
     assert_eq!(phases, [None, Some("One"), Some("Two"), Some("One")]);
-    assert_eq!(ran.said, [Said::Phase { title: "One".to_owned(), within: None }]);
+    assert_eq!(ran.said, [ProgramRemark::Phase { title: "One".to_owned(), within: None }]);
 }
 
 #[test]
@@ -257,7 +257,8 @@ fn without_a_budget_total_is_null_and_the_rest_is_infinite() {
         json!([null, true, 0, true]),
     );
     let mut start = start(&program("return [budget.total, budget.spent(), budget.remaining()]"));
-    (start.budget_total, start.spent) = (Some(100), 30);
+    start.budget_total = Some(100);
+    start.spent = 30;
     assert_eq!(run(start, Order::First, 5, echo).value(), json!([100, 30, 70]));
 }
 
@@ -430,8 +431,8 @@ fn phase_and_log_are_synchronous_and_return_nothing() {
             r.every(x => x === undefined)",
     );
     assert_eq!(ran.value(), json!(true));
-    assert_eq!(ran.said[0], Said::Phase { title: "p".to_owned(), within: None });
-    assert_eq!(ran.said[1], Said::Log { text: "l".to_owned() });
+    assert_eq!(ran.said[0], ProgramRemark::Phase { title: "p".to_owned(), within: None });
+    assert_eq!(ran.said[1], ProgramRemark::Log { text: "l".to_owned() });
     assert_eq!(ran.said.len(), 4);
     let said = ran.logs().join("\n");
     assert!(said.contains('a') && said.contains('1') && said.contains('b') && said.contains('w'), "{said}");
@@ -441,7 +442,8 @@ fn phase_and_log_are_synchronous_and_return_nothing() {
 fn log_lines_are_cut_cleaned_and_counted() {
     let mut start =
         start(&program("log('x'.repeat(500))\nlog('a\\u001b[31mred\\u001b[0m\\nb')\nfor (;;) log('more')"));
-    (start.limits.log_chars, start.limits.log_lines) = (100, 50);
+    start.limits.log_chars = 100;
+    start.limits.log_lines = 50;
     let ran = run(start, Order::First, 5, echo);
     let logs = ran.logs();
     assert!(logs[0].starts_with(&"x".repeat(80)) && logs[0].chars().count() < 200, "{}", logs[0]);
@@ -496,7 +498,10 @@ fn a_child_runs_inline_with_its_own_args_and_resolves_to_what_it_returns() {
     let after = ran.calls.last().unwrap();
     assert_eq!((after.within.as_deref(), after.phase.as_deref()), (None, Some("Mine")));
     assert!(
-        ran.said.contains(&Said::Phase { title: "Count".to_owned(), within: Some("child_count".to_owned()) }),
+        ran.said.contains(&ProgramRemark::Phase {
+            title: "Count".to_owned(),
+            within: Some("child_count".to_owned())
+        }),
         "{:?}",
         ran.said
     );
@@ -556,7 +561,7 @@ fn children_in_parallel_do_not_see_each_other() {
         |call| match &call.want {
             Want::Agent(agent) => {
                 let count = u64::from(agent.prompt.as_bytes()[agent.prompt.find('/').unwrap() - 1]);
-                Answer::Value { value: json!({"count": count}) }
+                CallOutcome::Value { value: json!({"count": count}) }
             }
             _ => stub::answer(call, Mode::Ok),
         },
@@ -617,7 +622,7 @@ fn a_rejection_that_nobody_hears_is_mentioned_and_ends_nothing() {
         5,
         |call| {
             if call.call == 1 {
-                Answer::Throw { message: "nobody hears this".to_owned() }
+                CallOutcome::Throw { message: "nobody hears this".to_owned() }
             } else {
                 echo(call)
             }

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use convoke_script::{
-    Answer, Call, GuestMessage, HostMessage, Interpreter, Limits, Problem, Said, Start, State,
+    Call, CallOutcome, GuestMessage, HostMessage, Interpreter, Limits, Problem, ProgramRemark, Start, State,
 };
 use serde_json::Value;
 
@@ -32,7 +32,7 @@ pub(crate) struct Ran {
     /// Every call, in order.
     pub(crate) calls: Vec<Call>,
     /// Everything it said, in order.
-    pub(crate) said: Vec<Said>,
+    pub(crate) said: Vec<ProgramRemark>,
     /// Timers it cleared.
     pub(crate) cleared: Vec<u32>,
 }
@@ -59,7 +59,9 @@ impl Ran {
     pub(crate) fn logs(&self) -> Vec<&str> {
         self.said
             .iter()
-            .filter_map(|said| if let Said::Log { text } = said { Some(text.as_str()) } else { None })
+            .filter_map(
+                |said| if let ProgramRemark::Log { text } = said { Some(text.as_str()) } else { None },
+            )
             .collect()
     }
 }
@@ -75,7 +77,12 @@ pub(crate) fn start(source: &str) -> Start {
 }
 
 /// Runs a program to its end, or until `most` answers were given.
-pub(crate) fn run(start: Start, order: Order, most: usize, mut answer: impl FnMut(&Call) -> Answer) -> Ran {
+pub(crate) fn run(
+    start: Start,
+    order: Order,
+    most: usize,
+    mut answer: impl FnMut(&Call) -> CallOutcome,
+) -> Ran {
     let mut interpreter = Interpreter::new();
     let mut ran =
         Ran { end: End::State(State::Waiting), calls: Vec::new(), said: Vec::new(), cleared: Vec::new() };
@@ -121,7 +128,7 @@ pub(crate) fn run(start: Start, order: Order, most: usize, mut answer: impl FnMu
 /// Answers to calls that the program no longer waits for may still come; they are taken and change nothing.
 fn late_answers_change_nothing(interpreter: &mut Interpreter, waiting: &[Call], state: &State) {
     for call in waiting.iter().take(5) {
-        let answer = Answer::Value { value: Value::Null };
+        let answer = CallOutcome::Value { value: Value::Null };
         match interpreter.hear(HostMessage::Answer { call: call.call, answer, spent: 0 }) {
             GuestMessage::Stepped(step) => {
                 assert_eq!(step.state, *state, "a late answer changed the end");
@@ -143,9 +150,11 @@ pub(crate) fn run_echo(body: &str) -> Ran {
 }
 
 /// Answers an agent with its own prompt, everything else as the stub does.
-pub(crate) fn echo(call: &Call) -> Answer {
+pub(crate) fn echo(call: &Call) -> CallOutcome {
     match &call.want {
-        convoke_script::Want::Agent(agent) => Answer::Value { value: Value::String(agent.prompt.clone()) },
+        convoke_script::Want::Agent(agent) => {
+            CallOutcome::Value { value: Value::String(agent.prompt.clone()) }
+        }
         _ => stub::answer(call, Mode::Ok),
     }
 }

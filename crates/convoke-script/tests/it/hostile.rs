@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use convoke_script::{Said, State};
+use convoke_script::{ProgramRemark, State};
 
 use crate::attacks::{Attack, families, limits};
 use crate::drive::{End, Order, Ran, guarded, run, run_body, start};
@@ -52,11 +52,11 @@ fn complaints(attack: &Attack, ran: &Ran) -> Vec<String> {
     let mut lines = 0;
     for said in &ran.said {
         let text = match said {
-            Said::Log { text } => {
+            ProgramRemark::Log { text } => {
                 lines += 1;
                 text
             }
-            Said::Phase { title, .. } => title,
+            ProgramRemark::Phase { title, .. } => title,
         };
         if text.chars().any(|c| c.is_control() && c != '\t') {
             complaints.push(format!(

@@ -2,7 +2,7 @@
 //! language has.
 
 use convoke_script::{
-    Answer, FaultKind, GuestMessage, HostMessage, Interpreter, Limits, Meta, Phase, Problem, State, Want,
+    CallOutcome, FaultKind, GuestMessage, HostMessage, Interpreter, Limits, Meta, Phase, Problem, State, Want,
 };
 use serde_json::{Value, json};
 
@@ -488,7 +488,7 @@ fn an_answer_that_is_not_json_shaped_like_a_promise_is_only_data() {
         )),
         Order::First,
         5,
-        |_| Answer::Value { value: json!({"then": "text", "toJSON": 1}) },
+        |_| CallOutcome::Value { value: json!({"then": "text", "toJSON": 1}) },
     );
     assert_eq!(ran.value(), json!(["string", 1, true]));
 }

@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use convoke_script::{
-    Answer, Fault, FaultKind, GuestMessage, HostMessage, Interpreter, Limits, Start, State,
+    CallOutcome, Fault, FaultKind, GuestMessage, HostMessage, Interpreter, Limits, Start, State,
 };
 use serde_json::{Value, json};
 
@@ -223,7 +223,7 @@ fn an_uncaught_answer_says_the_line_of_its_call() {
         ("try {\n  await verify('x')\n} catch (e) { throw e }", 3),
         ("\nawait workflow('x')", 3),
     ] {
-        let throw = |_: &_| Answer::Throw { message: "the host says no".to_owned() };
+        let throw = |_: &_| CallOutcome::Throw { message: "the host says no".to_owned() };
         let ran = run(start(&program(body)), Order::First, 5, throw);
         assert_eq!(fault(&ran).message, "Error: the host says no", "{body}");
         let place = fault(&ran).place.clone().unwrap_or_else(|| panic!("{body}: it has a place"));

@@ -1,6 +1,6 @@
 //! Questions that make no sense are answered as such, and change nothing.
 
-use convoke_script::{Answer, GuestMessage, HostMessage, Interpreter, Limits, State};
+use convoke_script::{CallOutcome, GuestMessage, HostMessage, Interpreter, Limits, State};
 use serde_json::{Value, json};
 
 use crate::drive::{program, start};
@@ -10,7 +10,7 @@ fn begin(body: &str) -> HostMessage {
 }
 
 fn value(call: u32, value: Value) -> HostMessage {
-    HostMessage::Answer { call, answer: Answer::Value { value }, spent: 0 }
+    HostMessage::Answer { call, answer: CallOutcome::Value { value }, spent: 0 }
 }
 
 fn is_confused(told: GuestMessage) -> bool {
@@ -55,7 +55,7 @@ fn an_answer_to_no_call_is_confusing_and_changes_nothing() {
 fn a_program_for_a_call_that_is_no_workflow_does_not_run() {
     let mut interpreter = Interpreter::new();
     interpreter.hear(begin("try { return ['resolved', await agent('x')] } catch (e) { return 'rejected' }"));
-    let answer = Answer::Program { name: "child".to_owned(), source: program("return 'ran'") };
+    let answer = CallOutcome::Program { name: "child".to_owned(), source: program("return 'ran'") };
     match interpreter.hear(HostMessage::Answer { call: 1, answer, spent: 0 }) {
         GuestMessage::Confused { .. } => {}
         GuestMessage::Stepped(step) => {

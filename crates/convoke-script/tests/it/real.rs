@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use convoke_script::{Answer, FaultKind, GuestMessage, HostMessage, Interpreter, Limits, State, Want};
+use convoke_script::{CallOutcome, FaultKind, GuestMessage, HostMessage, Interpreter, Limits, State, Want};
 use serde_json::{Value, json};
 
 use crate::corpus::{Script, scripts};
@@ -192,8 +192,8 @@ fn failing_agents_fail_in_both_ways_and_some_do_not_fail() {
         run(script.start(), Order::First, MOST, |call| {
             let answer = stub::answer(call, Mode::Half);
             match &answer {
-                Answer::Value { value: Value::Null } if matches!(call.want, Want::Agent(_)) => null += 1,
-                Answer::Throw { .. } => thrown += 1,
+                CallOutcome::Value { value: Value::Null } if matches!(call.want, Want::Agent(_)) => null += 1,
+                CallOutcome::Throw { .. } => thrown += 1,
                 _ => good += 1,
             }
             answer

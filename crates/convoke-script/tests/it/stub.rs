@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use convoke_script::{Answer, Call, Want};
+use convoke_script::{Call, CallOutcome, Want};
 use serde_json::{Map, Value, json};
 
 /// Where the scripts are, seen from any crate of the workspace.
@@ -23,7 +23,7 @@ pub(crate) enum Mode {
 }
 
 /// What a call comes to.
-pub(crate) fn answer(call: &Call, mode: Mode) -> Answer {
+pub(crate) fn answer(call: &Call, mode: Mode) -> CallOutcome {
     let seed = seed_of(call);
     match &call.want {
         Want::Agent(agent) => {
@@ -34,38 +34,38 @@ pub(crate) fn answer(call: &Call, mode: Mode) -> Answer {
                 Mode::Alternating => u64::from((call.call - 1) % 3),
             };
             match (fate, &agent.schema) {
-                (0, _) => Answer::Value { value: Value::Null },
-                (1, _) => Answer::Throw { message: format!("the agent failed ({:04x})", seed & 0xffff) },
-                (_, Some(schema)) => Answer::Value { value: fill(schema, seed) },
+                (0, _) => CallOutcome::Value { value: Value::Null },
+                (1, _) => CallOutcome::Throw { message: format!("the agent failed ({:04x})", seed & 0xffff) },
+                (_, Some(schema)) => CallOutcome::Value { value: fill(schema, seed) },
                 (_, None) => {
-                    Answer::Value { value: Value::String(format!("said {:08x}", seed & 0xffff_ffff)) }
+                    CallOutcome::Value { value: Value::String(format!("said {:08x}", seed & 0xffff_ffff)) }
                 }
             }
         }
         Want::Verify { .. } if mode == Mode::Null => {
-            Answer::Value { value: json!({"verdict": "unverified"}) }
+            CallOutcome::Value { value: json!({"verdict": "unverified"}) }
         }
-        Want::Verify { .. } => Answer::Value { value: json!({"verdict": "confirmed", "votes": []}) },
+        Want::Verify { .. } => CallOutcome::Value { value: json!({"verdict": "confirmed", "votes": []}) },
         Want::Sh { command } => {
-            Answer::Value { value: json!({"stdout": format!("one.rs\ntwo.rs\n{command}"), "exit": 0}) }
+            CallOutcome::Value { value: json!({"stdout": format!("one.rs\ntwo.rs\n{command}"), "exit": 0}) }
         }
-        Want::Checkpoint { .. } => Answer::Value { value: json!("yes") },
-        Want::Timer { .. } => Answer::Value { value: Value::Null },
+        Want::Checkpoint { .. } => CallOutcome::Value { value: json!("yes") },
+        Want::Timer { .. } => CallOutcome::Value { value: Value::Null },
         Want::Workflow { name, script_path } => child(name.as_deref(), script_path.as_deref()),
     }
 }
 
 /// The source of a child workflow.
-fn child(name: Option<&str>, script_path: Option<&str>) -> Answer {
+fn child(name: Option<&str>, script_path: Option<&str>) -> CallOutcome {
     let path = match (name, script_path) {
         (Some(name), _) => format!("{SCRIPTS}/children/{name}.js"),
         (None, Some(path)) => format!("{SCRIPTS}/{path}"),
-        (None, None) => return Answer::Throw { message: "neither a name nor a file".to_owned() },
+        (None, None) => return CallOutcome::Throw { message: "neither a name nor a file".to_owned() },
     };
     let name = name.or(script_path).unwrap_or_default().to_owned();
     match fs::read_to_string(path) {
-        Ok(source) => Answer::Program { name, source },
-        Err(_) => Answer::Throw { message: format!("there is no workflow {name}") },
+        Ok(source) => CallOutcome::Program { name, source },
+        Err(_) => CallOutcome::Throw { message: format!("there is no workflow {name}") },
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use convoke_sim::{Bill, Fault, FaultKind, Line, Script, Simulator, Usage, cut_at_max_tokens, says};
 use serde_json::json;
 
-use crate::client::{Ask, chatter, frames, soon, start};
+use crate::client::{RawRequest, chatter, frames, soon, start};
 
 const TEXT: &str = "A text long enough to come in quite a number of events.";
 
@@ -14,7 +14,7 @@ async fn sim() -> Simulator {
 }
 
 /// The one line that a request leaves under a fault, and the line it leaves without one.
-async fn lines(ask: &Ask, kind: FaultKind) -> (Option<Line>, Line) {
+async fn lines(ask: &RawRequest, kind: FaultKind) -> (Option<Line>, Line) {
     let whole = sim().await;
     frames(ask.send(&whole).await.expect("a response")).await;
     let faulty = sim().await;
@@ -28,12 +28,12 @@ async fn lines(ask: &Ask, kind: FaultKind) -> (Option<Line>, Line) {
 #[tokio::test]
 async fn a_bill_is_the_sum_of_its_lines_and_they_are_what_the_table_says() {
     let sim = start(chatter()).await;
-    let mut ask = Ask::streamed("a");
+    let mut ask = RawRequest::streamed("a");
     ask.push("user", json!("w".repeat(9_000)));
     ask.body["cache_control"] = json!({"type": "ephemeral"});
     frames(ask.send(&sim).await.expect("a response")).await;
     frames(ask.send(&sim).await.expect("a response")).await;
-    let mut dear = Ask::new("b");
+    let mut dear = RawRequest::new("b");
     dear.body["model"] = json!("claude-fable-5");
     assert_eq!(dear.answer(&sim).await.0, 200);
 
@@ -70,7 +70,7 @@ async fn a_reply_can_use_all_of_max_tokens_without_being_long() {
         .conversation("b", [cut_at_max_tokens("Ye").fills_max_tokens()]);
     let sim = start(script).await;
     for (conversation, stop_reason) in [("a", "end_turn"), ("b", "max_tokens")] {
-        let mut ask = Ask::streamed(conversation);
+        let mut ask = RawRequest::streamed(conversation);
         ask.body["max_tokens"] = json!(128_000);
         let (events, _) = frames(ask.send(&sim).await.expect("a response")).await;
         let end = &events[events.len() - 2];
@@ -90,10 +90,10 @@ async fn a_refused_request_costs_nothing() {
     kinds.extend([FaultKind::Overloaded529, FaultKind::Internal500, FaultKind::Timeout504]);
     kinds.push(FaultKind::RateLimited { retry_after: Some(1), headers: true });
     for kind in kinds {
-        assert_eq!(lines(&Ask::streamed("a"), kind.clone()).await.0, None, "{kind:?}");
+        assert_eq!(lines(&RawRequest::streamed("a"), kind.clone()).await.0, None, "{kind:?}");
     }
     let sim = sim().await;
-    let mut illegal = Ask::new("a");
+    let mut illegal = RawRequest::new("a");
     illegal.body["messages"] = json!([]);
     assert_eq!(illegal.answer(&sim).await.0, 400);
     assert_eq!(sim.bill(), Bill::default());
@@ -102,7 +102,7 @@ async fn a_refused_request_costs_nothing() {
 #[tokio::test]
 async fn a_broken_stream_costs_its_input_and_what_was_generated() {
     let check = async |kind: FaultKind, all: bool, some: bool| {
-        let (line, whole) = lines(&Ask::streamed("a"), kind.clone()).await;
+        let (line, whole) = lines(&RawRequest::streamed("a"), kind.clone()).await;
         let line = line.expect("a line");
         assert!(!line.completed && whole.completed);
         assert_eq!(line.usage.input_tokens, whole.usage.input_tokens);
@@ -122,7 +122,7 @@ async fn a_broken_stream_costs_its_input_and_what_was_generated() {
 
 #[tokio::test]
 async fn a_reply_without_a_stream_that_is_cut_was_generated_whole() {
-    let (line, whole) = lines(&Ask::new("a"), FaultKind::CutAfter(3)).await;
+    let (line, whole) = lines(&RawRequest::new("a"), FaultKind::CutAfter(3)).await;
     let line = line.expect("a line");
     assert_eq!((line.usage, line.nano_dollars, line.completed), (whole.usage, whole.nano_dollars, false));
 }
@@ -131,7 +131,7 @@ async fn a_reply_without_a_stream_that_is_cut_was_generated_whole() {
 async fn hidden_thought_is_paid_for_even_when_the_stream_is_cut() {
     let sim = start(Script::new().conversation("a", [says(TEXT).fills_max_tokens()])).await;
     sim.push_fault(Fault::new(FaultKind::CutAfter(4)));
-    frames(Ask::streamed("a").send(&sim).await.expect("a response")).await;
+    frames(RawRequest::streamed("a").send(&sim).await.expect("a response")).await;
     let output = sim.bill().lines[0].usage.output_tokens;
     assert!((900..1_000).contains(&output), "{output}");
 }
@@ -140,7 +140,7 @@ async fn hidden_thought_is_paid_for_even_when_the_stream_is_cut() {
 async fn a_request_is_on_the_bill_as_soon_as_it_is_there_and_stays_when_its_client_leaves() {
     let sim = start(Script::new().conversation("a", [says(TEXT).after(Duration::from_secs(3_600))])).await;
     let leaving = {
-        let sent = Ask::streamed("a");
+        let sent = RawRequest::streamed("a");
         let url = sim.url();
         tokio::spawn(async move { sent.post(&url).await })
     };

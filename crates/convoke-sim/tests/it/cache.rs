@@ -5,7 +5,7 @@ use std::time::Duration;
 use convoke_sim::{Fault, FaultKind, ManualClock, SimConfig, Simulator, Usage};
 use serde_json::{Value, json};
 
-use crate::client::{Ask, chatter, frames, soon, start};
+use crate::client::{RawRequest, chatter, frames, soon, start};
 
 /// More than 1,024 tokens at any rate of the tokenizer.
 const LARGE: usize = 5_000;
@@ -19,8 +19,8 @@ fn large(letter: &str) -> String {
 }
 
 /// A request with large tools, system and messages, and no mark.
-fn plain() -> Ask {
-    let mut ask = Ask::streamed("a");
+fn plain() -> RawRequest {
+    let mut ask = RawRequest::streamed("a");
     ask.body["tools"] =
         json!([{"name": "look", "description": large("t"), "input_schema": {"type": "object"}}]);
     ask.body["system"] = json!([{"type": "text", "text": large("s")}]);
@@ -28,14 +28,14 @@ fn plain() -> Ask {
     ask
 }
 
-fn with(change: impl FnOnce(&mut Value)) -> Ask {
+fn with(change: impl FnOnce(&mut Value)) -> RawRequest {
     let mut ask = plain();
     change(&mut ask.body);
     ask
 }
 
 /// Sends a request to its end; its usage as the client was told it must be what the simulator wrote down.
-async fn usage(sim: &Simulator, ask: &Ask) -> Usage {
+async fn usage(sim: &Simulator, ask: &RawRequest) -> Usage {
     let response = ask.send(sim).await.expect("a response");
     assert_eq!(response.status(), 200);
     let (events, _) = frames(response).await;
@@ -61,7 +61,7 @@ async fn usage(sim: &Simulator, ask: &Ask) -> Usage {
 }
 
 /// What the second request reads after the first one; both in blocks of the second.
-async fn check(first: &Ask, second: &Ask, blocks_read: usize) {
+async fn check(first: &RawRequest, second: &RawRequest, blocks_read: usize) {
     let sim = start(chatter()).await;
     let before = usage(&sim, first).await;
     assert_eq!(before.cache_read_tokens, 0);
@@ -135,7 +135,7 @@ async fn another_model_effort_thinking_or_choice_of_tool_misses() {
 #[tokio::test]
 async fn a_prompt_below_the_models_minimum_is_not_cached() {
     let short = |model: &str| {
-        let mut ask = Ask::streamed("a");
+        let mut ask = RawRequest::streamed("a");
         ask.body["model"] = json!(model);
         ask.body["cache_control"] = mark();
         ask.push("user", json!("w".repeat(LARGE)));
@@ -184,7 +184,7 @@ async fn a_request_is_written_down_with_the_times_of_its_response() {
     let clock = ManualClock::at(1_000);
     let sim = start(SimConfig { clock: clock.clone().into(), ..SimConfig::new(chatter()) }).await;
     let hold = sim.hold("a", 0, 0);
-    let response = Ask::streamed("a").send(&sim).await.expect("a response");
+    let response = RawRequest::streamed("a").send(&sim).await.expect("a response");
     soon(hold.entered()).await;
     let times = || {
         let request = sim.requests().remove(0);
@@ -236,7 +236,7 @@ async fn the_same_requests_in_the_same_order_have_the_same_usage_and_bill() {
     let run = async || {
         let sim = start(chatter()).await;
         let marked = with(|body| body["cache_control"] = mark());
-        for ask in [&marked, &plain(), &marked, &Ask::streamed("b")] {
+        for ask in [&marked, &plain(), &marked, &RawRequest::streamed("b")] {
             usage(&sim, ask).await;
         }
         sim.bill()

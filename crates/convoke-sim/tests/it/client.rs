@@ -6,9 +6,9 @@ use convoke_sim::{Script, says};
 use serde_json::{Value, json};
 
 use request::DEADLINE;
-pub(crate) use request::{Ask, client, start};
+pub(crate) use request::{RawRequest, client, start};
 
-impl Ask {
+impl RawRequest {
     /// The same, asking for a stream.
     pub(crate) fn streamed(conversation: &str) -> Self {
         let mut ask = Self::new(conversation);

@@ -4,7 +4,7 @@ use convoke_sim::{Fault, FaultKind, Script, Simulator, says};
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 
-use crate::client::{Ask, chatter, frames, soon, start};
+use crate::client::{RawRequest, chatter, frames, soon, start};
 
 async fn faulty(kind: FaultKind) -> Simulator {
     let sim = start(
@@ -18,12 +18,12 @@ async fn faulty(kind: FaultKind) -> Simulator {
 /// The headers of the response to the faulty request; the same request after it must succeed.
 async fn check_status(kind: FaultKind, status: u16, error_type: &str) -> HeaderMap {
     let sim = faulty(kind.clone()).await;
-    let response = Ask::streamed("a").send(&sim).await.expect("a response");
+    let response = RawRequest::streamed("a").send(&sim).await.expect("a response");
     assert_eq!(response.status().as_u16(), status, "{kind:?}");
     let requests = sim.requests();
     assert_eq!(requests[0].fault, Some(kind));
     assert!(requests[0].verdict.is_accepted() && !requests[0].replied);
-    assert_eq!(Ask::new("a").answer(&sim).await.0, 200);
+    assert_eq!(RawRequest::new("a").answer(&sim).await.0, 200);
     let headers = response.headers().clone();
     let body: Value = response.json().await.expect("JSON");
     assert_eq!(body["error"]["type"], error_type);
@@ -57,9 +57,9 @@ async fn statuses_on_demand_have_their_bodies_and_headers() {
 
 #[tokio::test]
 async fn a_spend_limit_says_so_in_its_details_and_a_proxys_413_is_html() {
-    let (_, body) = Ask::new("a").answer(&faulty(FaultKind::SpendLimit).await).await;
+    let (_, body) = RawRequest::new("a").answer(&faulty(FaultKind::SpendLimit).await).await;
     assert_eq!(body["error"]["details"]["error_code"], "enforced_spend_limit_reached");
-    let (status, page) = Ask::new("a").answer(&faulty(FaultKind::Html413).await).await;
+    let (status, page) = RawRequest::new("a").answer(&faulty(FaultKind::Html413).await).await;
     assert_eq!(status, 413);
     assert!(page.as_str().is_some_and(|page| page.contains("<html>")));
 }
@@ -67,7 +67,7 @@ async fn a_spend_limit_says_so_in_its_details_and_a_proxys_413_is_html() {
 /// The events that arrive, and whether the body ends as a body should.
 async fn check_stream(kind: FaultKind, count: usize, ends: bool) -> Vec<Value> {
     let sim = faulty(kind.clone()).await;
-    let response = Ask::streamed("a").send(&sim).await.expect("a response");
+    let response = RawRequest::streamed("a").send(&sim).await.expect("a response");
     let (events, ended) = frames(response).await;
     assert_eq!((events.len(), ended), (count, ends), "{kind:?}: {events:?}");
     let replied = sim.requests()[0].replied;
@@ -116,14 +116,14 @@ async fn under_harmless_faults_the_whole_reply_arrives() {
 #[tokio::test]
 async fn a_connection_can_be_cut_before_the_response() {
     let sim = faulty(FaultKind::CutBeforeHeaders).await;
-    assert!(Ask::streamed("a").send(&sim).await.is_err());
-    assert_eq!(Ask::new("a").answer(&sim).await.0, 200);
+    assert!(RawRequest::streamed("a").send(&sim).await.is_err());
+    assert_eq!(RawRequest::new("a").answer(&sim).await.0, 200);
 }
 
 #[tokio::test]
 async fn a_stalled_stream_stays_silent_until_the_simulator_ends() {
     let sim = faulty(FaultKind::Stall(4)).await;
-    let response = Ask::streamed("a").send(&sim).await.expect("a response");
+    let response = RawRequest::streamed("a").send(&sim).await.expect("a response");
     let reader = tokio::spawn(frames(response));
     sim.shutdown().await;
     let (events, ended) = soon(reader).await.expect("the reader");
@@ -135,11 +135,18 @@ async fn faults_wait_for_the_requests_they_are_meant_for() {
     let sim = start(chatter()).await;
     sim.push_fault(Fault::new(FaultKind::Overloaded529).on("b").times(2));
     sim.push_fault(Fault::new(FaultKind::Internal500).on("a").at(1));
-    let mut later = Ask::new("a");
+    let mut later = RawRequest::new("a");
     later.push("assistant", json!("x"));
     later.push("user", json!("y"));
     let mut statuses = Vec::new();
-    for ask in [Ask::new("a"), Ask::new("b"), Ask::new("b"), Ask::new("b"), later.clone(), later] {
+    for ask in [
+        RawRequest::new("a"),
+        RawRequest::new("b"),
+        RawRequest::new("b"),
+        RawRequest::new("b"),
+        later.clone(),
+        later,
+    ] {
         statuses.push(ask.answer(&sim).await.0);
     }
     assert_eq!(statuses, [200, 529, 529, 200, 500, 200]);
@@ -150,7 +157,7 @@ async fn faults_wait_for_the_requests_they_are_meant_for() {
 async fn an_illegal_request_is_refused_even_when_a_fault_is_waiting() {
     let sim = start(chatter()).await;
     sim.push_fault(Fault::new(FaultKind::Overloaded529));
-    let mut illegal = Ask::new("a");
+    let mut illegal = RawRequest::new("a");
     illegal.body["messages"] = json!([]);
     assert_eq!(illegal.answer(&sim).await.0, 400);
     assert_eq!(sim.faults_left(), 1);
@@ -161,12 +168,12 @@ async fn every_transient_fault_is_followed_by_the_reply() {
     let sim = start(chatter()).await;
     for kind in FaultKind::all_transient() {
         sim.push_fault(Fault::new(kind.clone()));
-        if let Ok(response) = Ask::streamed("a").send(&sim).await {
+        if let Ok(response) = RawRequest::streamed("a").send(&sim).await {
             let (events, ended) = frames(response).await;
             let whole = ended && events.last().is_some_and(|event| event["type"] == "message_stop");
             assert!(!whole, "{kind:?} did no harm");
         }
-        assert_eq!(Ask::new("a").answer(&sim).await.0, 200, "{kind:?}");
+        assert_eq!(RawRequest::new("a").answer(&sim).await.0, 200, "{kind:?}");
     }
 }
 
@@ -174,7 +181,7 @@ async fn every_transient_fault_is_followed_by_the_reply() {
 async fn a_held_reply_waits_in_the_middle_until_it_is_let_go() {
     let sim = start(chatter()).await;
     let hold = sim.hold("a", 0, 3);
-    let mut response = Ask::streamed("a").send(&sim).await.expect("a response");
+    let mut response = RawRequest::streamed("a").send(&sim).await.expect("a response");
     soon(hold.entered()).await;
     let begun = String::from_utf8(soon(response.chunk()).await.expect("a chunk").expect("bytes").to_vec())
         .expect("text");
@@ -191,11 +198,11 @@ async fn a_hold_catches_one_reply_and_a_dropped_one_none() {
     let sim = start(chatter()).await;
     let hold = sim.hold("a", 0, 0);
     let held = tokio::spawn({
-        let sent = Ask::streamed("a").send(&sim).await.expect("a response");
+        let sent = RawRequest::streamed("a").send(&sim).await.expect("a response");
         frames(sent)
     });
     soon(hold.entered()).await;
-    assert_eq!(soon(Ask::new("a").answer(&sim)).await.0, 200);
+    assert_eq!(soon(RawRequest::new("a").answer(&sim)).await.0, 200);
     drop(hold);
     assert!(soon(held).await.expect("the reader").1);
 }
@@ -206,7 +213,7 @@ async fn a_fault_can_be_meant_for_conversations_that_begin_with_a_text() {
         ["a", "b"].iter().fold(Script::new(), |script, name| script.conversation(name, [says("Yes.")]));
     let sim = start(script).await;
     sim.push_fault(Fault::new(FaultKind::Internal500).opening("[conversation: b]"));
-    assert_eq!(Ask::new("a").answer(&sim).await.0, 200);
-    assert_eq!(Ask::new("b").answer(&sim).await.0, 500);
-    assert_eq!(Ask::new("b").answer(&sim).await.0, 200, "it is used up");
+    assert_eq!(RawRequest::new("a").answer(&sim).await.0, 200);
+    assert_eq!(RawRequest::new("b").answer(&sim).await.0, 500);
+    assert_eq!(RawRequest::new("b").answer(&sim).await.0, 200, "it is used up");
 }

@@ -3,7 +3,7 @@
 use convoke_sim::{Fault, FaultKind, Script, Simulator, calls, cut_at_max_tokens, says};
 use serde_json::{Value, json};
 
-use crate::client::{Ask, frames, start};
+use crate::client::{RawRequest, frames, start};
 
 async fn sim() -> Simulator {
     let first = calls("bash", json!({"command": "ls", "restart": false})).saying("Looking.");
@@ -11,7 +11,7 @@ async fn sim() -> Simulator {
 }
 
 /// Sends a request to its end and gives back what was found wrong with its beginning.
-async fn prefix_break(sim: &Simulator, ask: &Ask) -> Option<String> {
+async fn prefix_break(sim: &Simulator, ask: &RawRequest) -> Option<String> {
     let response = ask.send(sim).await.expect("a response");
     assert_eq!(response.status(), 200, "{}", ask.body);
     frames(response).await;
@@ -20,8 +20,8 @@ async fn prefix_break(sim: &Simulator, ask: &Ask) -> Option<String> {
 
 /// A request whose reply calls a tool, and the one that should follow. The tool's input is written as it was
 /// sent.
-async fn exchange(sim: &Simulator) -> Ask {
-    let mut ask = Ask::streamed("a");
+async fn exchange(sim: &Simulator) -> RawRequest {
+    let mut ask = RawRequest::streamed("a");
     ask.body["system"] = json!("Be careful.");
     ask.body["tools"] = json!([{"type": "bash_20250124", "name": "bash"}]);
     assert_eq!(prefix_break(sim, &ask).await, None);
@@ -93,18 +93,18 @@ async fn a_tools_input_that_is_written_anew_is_noticed() {
 async fn a_reply_that_was_cut_holds_nobody_to_its_request() {
     let sim = start(Script::new().conversation("a", [says("Yes.")])).await;
     sim.push_fault(Fault::new(FaultKind::CutAfter(2)));
-    assert_eq!(prefix_break(&sim, &Ask::streamed("a")).await, None);
-    let mut other = Ask::streamed("a");
+    assert_eq!(prefix_break(&sim, &RawRequest::streamed("a")).await, None);
+    let mut other = RawRequest::streamed("a");
     other.body["messages"][0]["content"] = json!("[conversation: a] Something else.");
     assert_eq!(prefix_break(&sim, &other).await, None);
-    assert_eq!(prefix_break(&sim, &Ask::streamed("a")).await.as_deref(), Some("messages.0 changed"));
+    assert_eq!(prefix_break(&sim, &RawRequest::streamed("a")).await.as_deref(), Some("messages.0 changed"));
 }
 
 #[tokio::test]
 async fn after_a_reply_cut_at_max_tokens_the_message_may_be_taken_back() {
     let sim = start(Script::new().conversation("a", [cut_at_max_tokens("The ans")])).await;
-    assert_eq!(prefix_break(&sim, &Ask::streamed("a")).await, None);
-    let mut other = Ask::streamed("a");
+    assert_eq!(prefix_break(&sim, &RawRequest::streamed("a")).await, None);
+    let mut other = RawRequest::streamed("a");
     other.body["messages"][0]["content"] = json!("[conversation: a] Something else.");
     assert_eq!(prefix_break(&sim, &other).await, None);
 }

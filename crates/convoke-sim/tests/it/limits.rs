@@ -6,7 +6,7 @@ use convoke_sim::{Fault, FaultKind, Limit, ManualClock, RateLimits, SimConfig, S
 use reqwest::Response;
 use serde_json::json;
 
-use crate::client::{Ask, chatter, frames, soon, start};
+use crate::client::{RawRequest, chatter, frames, soon, start};
 
 /// 2026-10-10T12:00:00Z.
 const NOON: u64 = 1_791_633_600_000;
@@ -18,7 +18,7 @@ async fn limited(limits: RateLimits) -> (Simulator, ManualClock) {
 }
 
 async fn send(sim: &Simulator) -> Response {
-    Ask::new("a").send(sim).await.expect("a response")
+    RawRequest::new("a").send(sim).await.expect("a response")
 }
 
 fn header(response: &Response, name: &str) -> Option<String> {
@@ -59,7 +59,7 @@ async fn requests_are_let_in_as_fast_as_the_bucket_refills() {
 
 #[tokio::test]
 async fn input_counts_without_what_is_read_from_the_cache() {
-    let mut ask = Ask::new("a");
+    let mut ask = RawRequest::new("a");
     ask.push("user", json!("w".repeat(9_000)));
     ask.body["cache_control"] = json!({"type": "ephemeral"});
     let free = start(chatter()).await;
@@ -81,7 +81,7 @@ async fn input_counts_without_what_is_read_from_the_cache() {
 #[tokio::test]
 async fn a_request_larger_than_the_bucket_passes_when_it_is_full() {
     let (sim, clock) = limited(RateLimits { input_tokens_per_minute: 10, ..RateLimits::default() }).await;
-    let mut ask = Ask::new("a");
+    let mut ask = RawRequest::new("a");
     ask.push("user", json!("w".repeat(900)));
     assert_eq!(ask.answer(&sim).await.0, 200);
     clock.advance(Duration::from_secs(60));
@@ -99,24 +99,24 @@ async fn output_counts_as_it_is_generated_and_not_by_max_tokens() {
         start(SimConfig { clock: clock.clone().into(), limits: Some(limits), ..SimConfig::new(script) })
             .await;
     for _ in 0..5 {
-        assert_eq!(Ask::new("a").answer(&sim).await.0, 200);
+        assert_eq!(RawRequest::new("a").answer(&sim).await.0, 200);
     }
-    assert_eq!(Ask::new("b").answer(&sim).await.0, 200);
-    assert_eq!(Ask::new("b").answer(&sim).await.0, 200, "the bucket is not empty before it");
-    let refused = Ask::new("a").send(&sim).await.expect("a response");
+    assert_eq!(RawRequest::new("b").answer(&sim).await.0, 200);
+    assert_eq!(RawRequest::new("b").answer(&sim).await.0, 200, "the bucket is not empty before it");
+    let refused = RawRequest::new("a").send(&sim).await.expect("a response");
     assert_eq!(refused.status(), 429);
     assert_eq!(sim.requests()[7].limited, Some(Limit::OutputTokens));
     let wait: u64 = header(&refused, "retry-after").expect("a time").parse().expect("a number");
     assert!((20..=24).contains(&wait), "{wait}");
     clock.advance(Duration::from_secs(wait));
-    assert_eq!(Ask::new("a").answer(&sim).await.0, 200);
+    assert_eq!(RawRequest::new("a").answer(&sim).await.0, 200);
 }
 
 #[tokio::test]
 async fn more_requests_at_once_than_allowed_are_refused_without_a_word_about_rates() {
     let (sim, _) = limited(RateLimits { concurrent: Some(1), ..RateLimits::default() }).await;
     let hold = sim.hold("a", 0, 2);
-    let first = Ask::streamed("a").send(&sim).await.expect("a response");
+    let first = RawRequest::streamed("a").send(&sim).await.expect("a response");
     soon(hold.entered()).await;
     let refused = send(&sim).await;
     assert_eq!(refused.status(), 429);
@@ -138,13 +138,13 @@ async fn a_broken_stream_and_a_client_that_leaves_make_room() {
     let (sim, _) = limited(RateLimits { concurrent: Some(1), ..RateLimits::default() }).await;
     for kind in FaultKind::all_transient() {
         sim.push_fault(Fault::new(kind.clone()));
-        if let Ok(response) = Ask::streamed("a").send(&sim).await {
+        if let Ok(response) = RawRequest::streamed("a").send(&sim).await {
             frames(response).await;
         }
         assert_eq!(send(&sim).await.status(), 200, "{kind:?}");
     }
     sim.push_fault(Fault::new(FaultKind::Stall(2)));
-    drop(Ask::streamed("a").send(&sim).await.expect("a response"));
+    drop(RawRequest::streamed("a").send(&sim).await.expect("a response"));
     let leaves = async {
         while send(&sim).await.status() == 429 {
             tokio::task::yield_now().await;

@@ -1,14 +1,14 @@
 //! How replies arrive.
 
 use convoke_sim::{
-    EndpointKind, Keep, Script, SimConfig, Verdict, calls, calls_many, calls_raw, cut_at_max_tokens, empty,
-    refuses, says,
+    EndpointKind, Retention, Script, SimConfig, Verdict, calls, calls_many, calls_raw, cut_at_max_tokens,
+    empty, refuses, says,
 };
 use serde_json::{Value, json};
 
-use crate::client::{Ask, chatter, client, frames, soon, start};
+use crate::client::{RawRequest, chatter, client, frames, soon, start};
 
-async fn events(script: Script, ask: &Ask) -> Vec<Value> {
+async fn events(script: Script, ask: &RawRequest) -> Vec<Value> {
     let sim = start(script).await;
     let response = ask.send(&sim).await.expect("a response");
     assert_eq!(response.status(), 200);
@@ -35,9 +35,11 @@ fn script(replies: impl IntoIterator<Item = convoke_sim::Reply>) -> Script {
 #[tokio::test]
 async fn a_stream_has_the_events_of_the_api_in_their_order() {
     let text = "Two files — naïve and ☃, read one after the other.";
-    let events =
-        events(script([says(text).thinking("Let me think about that for a while.")]), &Ask::streamed("a"))
-            .await;
+    let events = events(
+        script([says(text).thinking("Let me think about that for a while.")]),
+        &RawRequest::streamed("a"),
+    )
+    .await;
     let block = ["content_block_start", "content_block_delta", "content_block_stop"];
     let first = ["message_start", "content_block_start", "ping", "content_block_delta", "content_block_stop"];
     let expected: Vec<&str> = [&first[..], &block[..], &["message_delta", "message_stop"]].concat();
@@ -56,7 +58,7 @@ async fn a_stream_has_the_events_of_the_api_in_their_order() {
 #[tokio::test]
 async fn a_tools_input_comes_in_pieces_written_as_a_model_writes() {
     let input = json!({"command": "ls -la /some/where", "restart": false});
-    let events = events(script([calls("bash", input)]), &Ask::streamed("a")).await;
+    let events = events(script([calls("bash", input)]), &RawRequest::streamed("a")).await;
     assert_eq!(joined(&events, "partial_json"), r#"{"command": "ls -la /some/where", "restart": false}"#);
     let pieces: Vec<&Value> =
         events.iter().filter(|event| event["delta"]["type"] == "input_json_delta").collect();
@@ -68,9 +70,9 @@ async fn a_tools_input_comes_in_pieces_written_as_a_model_writes() {
 
 #[tokio::test]
 async fn a_tool_without_arguments_has_no_input_text_and_a_raw_input_need_not_be_json() {
-    let none = events(script([calls("look", json!({}))]), &Ask::streamed("a")).await;
+    let none = events(script([calls("look", json!({}))]), &RawRequest::streamed("a")).await;
     assert_eq!(joined(&none, "partial_json"), "");
-    let broken = events(script([calls_raw("bash", r#"{"command": "#)]), &Ask::streamed("a")).await;
+    let broken = events(script([calls_raw("bash", r#"{"command": "#)]), &RawRequest::streamed("a")).await;
     assert_eq!(joined(&broken, "partial_json"), r#"{"command": "#);
 }
 
@@ -79,7 +81,7 @@ async fn a_repeated_request_gets_the_same_reply() {
     let sim =
         start(script([calls_many([("bash", json!({"command": "a"})), ("bash", json!({"command": "b"}))])]))
             .await;
-    let ask = Ask::new("a");
+    let ask = RawRequest::new("a");
     let first = ask.answer(&sim).await;
     let second = ask.answer(&sim).await;
     assert_eq!(first, second);
@@ -89,7 +91,7 @@ async fn a_repeated_request_gets_the_same_reply() {
 #[tokio::test]
 async fn a_reply_longer_than_max_tokens_is_cut_there() {
     let long = "word ".repeat(2_000);
-    let mut ask = Ask::streamed("a");
+    let mut ask = RawRequest::streamed("a");
     ask.body["max_tokens"] = json!(100);
     let cut = events(script([says(&long)]), &ask).await;
     let text = joined(&cut, "text");
@@ -109,7 +111,7 @@ async fn a_reply_longer_than_max_tokens_is_cut_there() {
 async fn the_other_ways_to_stop_arrive_as_they_were_written() {
     let check = async |reply, stop_reason: &str, blocks: usize| {
         let sim = start(script([reply])).await;
-        let (status, message) = Ask::new("a").answer(&sim).await;
+        let (status, message) = RawRequest::new("a").answer(&sim).await;
         assert_eq!((status, &message["stop_reason"]), (200, &json!(stop_reason)));
         assert_eq!(message["content"].as_array().map(Vec::len), Some(blocks));
         message
@@ -123,7 +125,7 @@ async fn the_other_ways_to_stop_arrive_as_they_were_written() {
 #[tokio::test]
 async fn a_request_the_script_does_not_know_is_refused_and_recorded_as_such() {
     let sim = start(script([says("only")])).await;
-    let mut ask = Ask::new("a");
+    let mut ask = RawRequest::new("a");
     ask.push("assistant", json!("only"));
     ask.push("user", json!("more"));
     let (status, body) = ask.answer(&sim).await;
@@ -135,7 +137,7 @@ async fn a_request_the_script_does_not_know_is_refused_and_recorded_as_such() {
 #[tokio::test]
 async fn requests_are_kept_with_their_place_and_without_their_secrets() {
     let sim = start(chatter()).await;
-    let mut ask = Ask::new("alpha");
+    let mut ask = RawRequest::new("alpha");
     ask.push("assistant", json!("yes?"));
     ask.push("user", json!("more"));
     let (sent, requests) = tokio::join!(ask.answer(&sim), soon(sim.wait_for_requests(1)));
@@ -150,15 +152,15 @@ async fn requests_are_kept_with_their_place_and_without_their_secrets() {
 
 #[tokio::test]
 async fn a_long_benchmark_can_do_without_the_bodies() {
-    let sim = start(SimConfig { keep: Keep::Summaries, ..SimConfig::new(chatter()) }).await;
-    assert_eq!(Ask::new("a").answer(&sim).await.0, 200);
+    let sim = start(SimConfig { keep: Retention::Summaries, ..SimConfig::new(chatter()) }).await;
+    assert_eq!(RawRequest::new("a").answer(&sim).await.0, 200);
     assert!(sim.requests()[0].raw.is_empty() && sim.requests()[0].body.is_null());
 }
 
 #[tokio::test]
 async fn responses_carry_a_request_id_and_the_rate_headers() {
     let sim = start(chatter()).await;
-    let response = Ask::streamed("a").send(&sim).await.expect("a response");
+    let response = RawRequest::streamed("a").send(&sim).await.expect("a response");
     let header = |name: &str| response.headers()[name].to_str().expect("text").to_owned();
     assert!(header("request-id").starts_with("req_"));
     assert_eq!(header("anthropic-ratelimit-requests-remaining"), "3999");
@@ -181,7 +183,7 @@ async fn the_models_are_listed_and_other_paths_are_not_found() {
 #[tokio::test]
 async fn a_generic_server_takes_any_model_without_a_key() {
     let sim = start(SimConfig::new(chatter()).endpoint(EndpointKind::Generic)).await;
-    let mut ask = Ask::new("a");
+    let mut ask = RawRequest::new("a");
     ask.body["model"] = json!("qwen-local");
     ask.drop_header("x-api-key");
     ask.drop_header("anthropic-version");

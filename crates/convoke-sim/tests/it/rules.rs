@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use convoke_sim::{EndpointKind, Keep, Rule, SimConfig, Simulator, Verdict};
+use convoke_sim::{EndpointKind, Retention, Rule, SimConfig, Simulator, Verdict};
 use serde_json::{Value, json};
 
-use crate::client::{Ask, chatter, start};
+use crate::client::{RawRequest, chatter, start};
 use crate::{rules_content, rules_parameters, rules_system};
 
 /// Large enough for the longest legal request of the table, small enough to be passed by a test.
@@ -16,16 +16,21 @@ pub(crate) struct Case {
     rule: Rule,
     text: String,
     endpoint: EndpointKind,
-    refused: Ask,
-    passes: Ask,
+    refused: RawRequest,
+    passes: RawRequest,
     /// What the text begins and ends with, where it holds a number that only the simulator knows.
     ends: Option<(&'static str, &'static str)>,
 }
 
 /// A case for Anthropic's server; both closures change the same legal request.
-pub(crate) fn case(rule: Rule, text: &str, refused: impl Fn(&mut Ask), passes: impl Fn(&mut Ask)) -> Case {
-    let ask = |change: &dyn Fn(&mut Ask)| {
-        let mut ask = Ask::new("rules");
+pub(crate) fn case(
+    rule: Rule,
+    text: &str,
+    refused: impl Fn(&mut RawRequest),
+    passes: impl Fn(&mut RawRequest),
+) -> Case {
+    let ask = |change: &dyn Fn(&mut RawRequest)| {
+        let mut ask = RawRequest::new("rules");
         change(&mut ask);
         ask
     };
@@ -54,19 +59,19 @@ impl Case {
     }
 
     /// A further change to the request that is refused.
-    pub(crate) fn refusing(mut self, change: impl Fn(&mut Ask)) -> Self {
+    pub(crate) fn refusing(mut self, change: impl Fn(&mut RawRequest)) -> Self {
         change(&mut self.refused);
         self
     }
 
     /// A further change to the request that passes.
-    pub(crate) fn passing(mut self, change: impl Fn(&mut Ask)) -> Self {
+    pub(crate) fn passing(mut self, change: impl Fn(&mut RawRequest)) -> Self {
         change(&mut self.passes);
         self
     }
 
     /// A further change to both requests.
-    pub(crate) fn both(self, change: impl Fn(&mut Ask)) -> Self {
+    pub(crate) fn both(self, change: impl Fn(&mut RawRequest)) -> Self {
         self.refusing(&change).passing(&change)
     }
 
@@ -129,7 +134,7 @@ fn cases() -> Vec<Case> {
 async fn every_rule_refuses_in_the_words_of_the_api_and_lets_the_legal_pass() {
     let config = |endpoint| {
         let config = SimConfig::new(chatter()).endpoint(endpoint);
-        SimConfig { max_body: MAX_BODY, keep: Keep::Summaries, ..config }
+        SimConfig { max_body: MAX_BODY, keep: Retention::Summaries, ..config }
     };
     let anthropic = start(config(EndpointKind::Anthropic)).await;
     let generic = start(config(EndpointKind::Generic)).await;
@@ -148,7 +153,7 @@ fn there_is_a_case_for_every_rule() {
 }
 
 fn headers() -> Vec<Case> {
-    let legal = |_: &mut Ask| {};
+    let legal = |_: &mut RawRequest| {};
     vec![
         case(
             Rule::MissingAuth,
@@ -206,7 +211,7 @@ fn headers() -> Vec<Case> {
 
 fn generic() -> Vec<Case> {
     let adaptive = json!({"type": "adaptive"});
-    let nothing = |_: &mut Ask| {};
+    let nothing = |_: &mut RawRequest| {};
     let mark = json!({"type": "ephemeral"});
     let schema = json!({"name": "bash", "input_schema": {"type": "object"}});
     let marked = json!({"type": "text", "text": "x", "cache_control": mark});

@@ -3,7 +3,7 @@
 use convoke_sim::Rule;
 use serde_json::{Value, json};
 
-use crate::client::Ask;
+use crate::client::RawRequest;
 use crate::rules::{Case, case, member};
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -29,7 +29,7 @@ pub(crate) fn mark(block: Value, ttl: &str) -> Value {
 }
 
 /// Messages after the first, which is the user's.
-pub(crate) fn then(messages: Vec<(&'static str, Value)>) -> impl Fn(&mut Ask) {
+pub(crate) fn then(messages: Vec<(&'static str, Value)>) -> impl Fn(&mut RawRequest) {
     move |ask| messages.iter().for_each(|(role, content)| ask.push(role, content.clone()))
 }
 
@@ -40,10 +40,10 @@ fn block(rule: Rule, text: &str, refused: Value, passes: Value) -> Case {
 
 fn shape() -> Vec<Case> {
     let without = |name: &'static str| {
-        move |ask: &mut Ask| drop(ask.body.as_object_mut().expect("object").remove(name))
+        move |ask: &mut RawRequest| drop(ask.body.as_object_mut().expect("object").remove(name))
     };
     let many = |count: usize| json!(vec![json!({"role": "user", "content": "x"}); count]);
-    let legal = |_: &mut Ask| {};
+    let legal = |_: &mut RawRequest| {};
     vec![
         case(Rule::FieldRequired, "max_tokens: Field required", without("max_tokens"), legal),
         case(Rule::FieldRequired, "model: Field required", without("model"), legal),

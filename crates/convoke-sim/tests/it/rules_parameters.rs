@@ -3,7 +3,7 @@
 use convoke_sim::Rule;
 use serde_json::{Value, json};
 
-use crate::client::Ask;
+use crate::client::RawRequest;
 use crate::rules::{Case, case, member};
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -125,7 +125,7 @@ fn tools() -> Vec<Case> {
 
 fn choice() -> Vec<Case> {
     let choice = |choice: Value| {
-        move |ask: &mut Ask| {
+        move |ask: &mut RawRequest| {
             ask.body["tools"] = json!([bash()]);
             ask.body["tool_choice"] = choice.clone();
         }
@@ -221,8 +221,8 @@ fn thinking() -> Vec<Case> {
     let thinking = |rule, text: &str, refused, passes| member(rule, text, "thinking", refused, passes);
     let of = |kind: &str| json!({"type": kind});
     let budget = |tokens: u64| json!({"type": "enabled", "budget_tokens": tokens});
-    let room = |ask: &mut Ask| ask.body["max_tokens"] = json!(2_000);
-    let top = |ask: &mut Ask| ask.body["output_config"] = json!({"effort": "xhigh"});
+    let room = |ask: &mut RawRequest| ask.body["max_tokens"] = json!(2_000);
+    let top = |ask: &mut RawRequest| ask.body["output_config"] = json!({"effort": "xhigh"});
     let no = |kind: &str| {
         format!("\"thinking.type.{kind}\" is not supported for this model. Use \"thinking.type.adaptive\".")
     };

@@ -3,7 +3,7 @@
 use convoke_sim::Rule;
 use serde_json::{Value, json};
 
-use crate::client::Ask;
+use crate::client::RawRequest;
 use crate::rules::{Case, case, member};
 use crate::rules_content::{call, mark, result, text, then};
 
@@ -96,7 +96,7 @@ fn variants() -> Vec<Case> {
     const EFFORT: &str = "mid-conversation-output-config-2026-07-01";
     let says = |content: Value| then(vec![("system", content)]);
     let with = |members: Value| {
-        move |ask: &mut Ask| {
+        move |ask: &mut RawRequest| {
             let mut message = json!({"role": "system", "content": [text("x")]});
             for (name, value) in members.as_object().expect("an object") {
                 message[name] = value.clone();

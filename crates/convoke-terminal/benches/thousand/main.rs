@@ -204,14 +204,14 @@ fn share(sorted: &[f64], share: f64) -> f64 {
 }
 
 /// What a screen costs that is sent nothing.
-struct Still {
+struct IdleCost {
     draws: f64,
     frames: f64,
     sleeps: f64,
 }
 
 /// Measures a picture while events come, then while none come, then after every agent has ended.
-fn look(picture: Picture, agents: usize, time: Duration) -> (Cost, [Still; 2]) {
+fn look(picture: Picture, agents: usize, time: Duration) -> (Cost, [IdleCost; 2]) {
     let mut screen = Screen::start(agents, picture.size());
     assert_eq!(screen.answer(), "ready");
     let mut person = Person { picture, written: String::new(), pressed: 0 };
@@ -255,11 +255,11 @@ fn look(picture: Picture, agents: usize, time: Duration) -> (Cost, [Still; 2]) {
     cost.keys.sort_by(f64::total_cmp);
     assert!(cost.frames > 0 && !cost.keys.is_empty(), "nothing was drawn");
 
-    let works = still(&mut screen, time / 3);
+    let works = idle_cost(&mut screen, time / 3);
     screen.tell("rest");
     assert_eq!(screen.answer(), "rests");
     screen.drain(Instant::now() + Duration::from_millis(600));
-    let rests = still(&mut screen, time / 3);
+    let rests = idle_cost(&mut screen, time / 3);
     assert_eq!(rests.frames, 0.0, "something is drawn although nothing happens and nobody works");
     let drawn = screen.end();
     let pictures: u64 = drawn.split(' ').next().unwrap().parse().unwrap();
@@ -267,14 +267,14 @@ fn look(picture: Picture, agents: usize, time: Duration) -> (Cost, [Still; 2]) {
     (cost, [works, rests])
 }
 
-fn still(screen: &mut Screen, time: Duration) -> Still {
+fn idle_cost(screen: &mut Screen, time: Duration) -> IdleCost {
     let before = Used::by(screen.pid());
     let frames = screen.frames;
     let begun = Instant::now();
     screen.drain(Instant::now() + time);
     let after = Used::by(screen.pid());
     let frames = (screen.frames - frames) as f64 / begun.elapsed().as_secs_f64();
-    Still { draws: after.percent_since(&before).0, frames, sleeps: after.sleeps_since(&before) }
+    IdleCost { draws: after.percent_since(&before).0, frames, sleeps: after.sleeps_since(&before) }
 }
 
 /// The person at the keys, who looks at the screen.

@@ -6,7 +6,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::{Act, App};
 use crate::screen_update::About;
-use crate::user_action::{Answer, UserAction};
+use crate::user_action::{QuestionAnswer, UserAction};
 
 /// One line that is being written.
 #[derive(Debug, Default)]
@@ -29,22 +29,22 @@ impl Field {
 }
 
 /// What a line means as an answer; `Err` says which answers there are.
-fn read(line: &str, about: &About, whole: bool) -> Result<Answer, &'static str> {
+fn read(line: &str, about: &About, whole: bool) -> Result<QuestionAnswer, &'static str> {
     if *about == About::Checkpoint {
         let text = line.trim();
         return if text.is_empty() {
             Err("one line is the answer; Esc leaves it for later")
         } else {
-            Ok(Answer::Text(text.into()))
+            Ok(QuestionAnswer::Text(text.into()))
         };
     }
     match (line.trim().to_ascii_lowercase().as_str(), about) {
-        ("n" | "no", _) => Ok(Answer::No),
+        ("n" | "no", _) => Ok(QuestionAnswer::No),
         ("y" | "yes" | "a" | "always", _) if !whole => {
             Err("not all of it is seen here: Ctrl-O shows the whole question")
         }
-        ("y" | "yes", _) => Ok(Answer::Yes),
-        ("a" | "always", About::Call { always: Some(_) }) => Ok(Answer::Always),
+        ("y" | "yes", _) => Ok(QuestionAnswer::Yes),
+        ("a" | "always", About::Call { always: Some(_) }) => Ok(QuestionAnswer::Always),
         (_, About::Call { always: Some(_) }) => Err("y, n or a, and Enter"),
         _ => Err("y or n, and Enter"),
     }
@@ -80,7 +80,7 @@ impl App {
                 Err(why) => self.remark = Some(why.into()),
             },
             (KeyCode::Esc, _) | (_, Some('c' | 'u')) if !is_empty => self.answer = Field::default(),
-            (KeyCode::Esc, _) if is_words => return self.answered(id, Answer::Later),
+            (KeyCode::Esc, _) if is_words => return self.answered(id, QuestionAnswer::Later),
             (KeyCode::Esc, _) => {
                 let acts = self.stop();
                 if acts.is_empty() {
@@ -97,7 +97,7 @@ impl App {
         Vec::new()
     }
 
-    fn answered(&mut self, question: u64, answer: Answer) -> Vec<Act> {
+    fn answered(&mut self, question: u64, answer: QuestionAnswer) -> Vec<Act> {
         self.answer = Field::default();
         self.standing = None;
         self.wants(UserAction::Answer { question, answer })
@@ -109,7 +109,7 @@ impl App {
         let Some(asking) = self.questions.first() else { return Ok(Vec::new()) };
         let id = asking.id;
         let answer = match &asking.about {
-            About::Checkpoint if line.trim().is_empty() => Ok(Answer::Later),
+            About::Checkpoint if line.trim().is_empty() => Ok(QuestionAnswer::Later),
             about => read(line, about, true),
         };
         answer.map(|answer| self.answered(id, answer)).map_err(str::to_owned)
@@ -123,21 +123,21 @@ mod tests {
     #[test]
     fn only_y_agrees_and_only_to_what_was_seen() {
         let call = About::Call { always: Some("always".into()) };
-        let check = |line: &str, about: &About, whole: bool, expected: Option<Answer>| {
+        let check = |line: &str, about: &About, whole: bool, expected: Option<QuestionAnswer>| {
             assert_eq!(read(line, about, whole).ok(), expected, "{line:?}");
         };
-        check("y", &call, true, Some(Answer::Yes));
-        check(" YES ", &call, true, Some(Answer::Yes));
+        check("y", &call, true, Some(QuestionAnswer::Yes));
+        check(" YES ", &call, true, Some(QuestionAnswer::Yes));
         check("y", &call, false, None);
         check("a", &call, false, None);
-        check("a", &call, true, Some(Answer::Always));
+        check("a", &call, true, Some(QuestionAnswer::Always));
         check("a", &About::Call { always: None }, true, None);
         check("a", &About::Workflow, true, None);
-        check("n", &call, false, Some(Answer::No));
+        check("n", &call, false, Some(QuestionAnswer::No));
         for line in ["", "yes please", "ok", "yy", "\u{1b}y"] {
             check(line, &call, true, None);
         }
-        check("the blue one", &About::Checkpoint, true, Some(Answer::Text("the blue one".into())));
+        check("the blue one", &About::Checkpoint, true, Some(QuestionAnswer::Text("the blue one".into())));
         check(" ", &About::Checkpoint, true, None);
     }
 }

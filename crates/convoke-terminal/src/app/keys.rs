@@ -37,7 +37,8 @@ impl App {
     /// Takes what was pasted.
     pub(crate) fn paste(&mut self, text: &str) -> Vec<Act> {
         self.dirty = true;
-        (self.leaving, self.remark) = (false, None);
+        self.leaving = false;
+        self.remark = None;
         match self.picture {
             Picture::Fleet => match self.view.paste(text) {
                 Did::Wants(ask) => return self.wants(ask),

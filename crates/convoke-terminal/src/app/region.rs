@@ -180,7 +180,8 @@ impl App {
             self.answer = Field::default();
         }
         // Below this width a character may not fit at all, so that nothing counts as seen.
-        (self.standing, self.standing_whole) = (Some(asking.id), whole && width >= LEAST_WIDTH);
+        self.standing = Some(asking.id);
+        self.standing_whole = whole && width >= LEAST_WIDTH;
         let tone = |at: usize| if at == 0 { Tone::Warn } else { Tone::Plain };
         let line = |(at, row)| Line::from(Span::styled(row, self.theme.style(tone(at))));
         rows.into_iter().enumerate().map(line).collect()

@@ -275,7 +275,9 @@ impl Composer {
         self.offers = None;
         self.wanted = None;
         self.column = None;
-        (self.picks, self.shut, self.pasted) = (false, false, false);
+        self.picks = false;
+        self.shut = false;
+        self.pasted = false;
     }
 
     fn insert(&mut self, text: &str) {
@@ -309,7 +311,10 @@ impl Composer {
             return self.go(to);
         }
         match self.history.step(up, &self.buffer) {
-            Some(buffer) => (self.buffer, self.pasted) = (buffer, false),
+            Some(buffer) => {
+                self.buffer = buffer;
+                self.pasted = false;
+            }
             None => return KeyOutcome::Nothing,
         }
         KeyOutcome::Changed
@@ -373,7 +378,8 @@ impl Composer {
                 return (!is_there).then(|| self.take_choice());
             }
             Act::Escape => {
-                (self.shut, self.picks) = (offers.is_menu(), false);
+                self.shut = offers.is_menu();
+                self.picks = false;
                 self.offers = None;
             }
             _ => return None,

@@ -44,7 +44,7 @@ pub const COMMANDS: &[CommandRow] = &[
     CommandRow {
         name: "agents",
         arguments: "",
-        about: "open the fleet: everybody who works here",
+        about: "open the fleet: all agents of this session",
         more: "The same as Ctrl-O. Enter looks into an agent, Esc comes back.\nExample: /agents",
     },
     CommandRow {
@@ -148,7 +148,7 @@ pub const COMMANDS: &[CommandRow] = &[
         name: "undo",
         arguments: "",
         about: "take back what this session changed in files",
-        more: "Puts the files back as they were; what somebody else changed meanwhile is\n\
+        more: "Puts the files back as they were; what others changed meanwhile is\n\
                left alone and named. The conversation is not taken back.\nExample: /undo",
     },
     CommandRow {

@@ -9,7 +9,7 @@ use super::lines::Talk;
 use super::*;
 use crate::app::Act;
 use crate::screen_update::{About, Asking, Facts};
-use crate::user_action::Answer;
+use crate::user_action::QuestionAnswer;
 
 fn app() -> App {
     App::new(Theme { colour: false }, Vec::new())
@@ -134,7 +134,7 @@ fn plainly_a_question_is_said_once_and_answered_by_a_line() {
         Types(""),
     ]);
     let answer = |question, answer| UserAction::Answer { question, answer };
-    assert_eq!(wanted, [answer(1, Answer::Yes), answer(2, Answer::Later)]);
+    assert_eq!(wanted, [answer(1, QuestionAnswer::Yes), answer(2, QuestionAnswer::Later)]);
     let expected = "> \n? tidy wants to run this command:\n  $ ls\nWhy you are asked: a rule\ny: yes, this \
         once · n: no (and Enter)\n\
         answer> what?\ny or n, and Enter\nanswer> y\n> \n? tidy asks you:\n  | Which?\nWhy you are asked: a \

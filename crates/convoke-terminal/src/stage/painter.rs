@@ -45,7 +45,7 @@ pub(super) fn encode_row<'a>(
     trailing: Trailing,
     out: &mut Vec<u8>,
 ) -> u16 {
-    let mut pen = Attributes::default();
+    let mut current = Attributes::default();
     let mut used = 0_u16;
     let mut blanks = Vec::new();
     'row: for (text, style) in pieces {
@@ -59,14 +59,14 @@ pub(super) fn encode_row<'a>(
                 continue;
             }
             for blank in blanks.drain(..) {
-                pen.become_(blank, out);
+                current.become_(blank, out);
                 out.push(b' ');
             }
-            pen.become_(wanted, out);
+            current.become_(wanted, out);
             out.extend_from_slice(grapheme.as_bytes());
         }
     }
-    pen.become_(Attributes::default(), out);
+    current.become_(Attributes::default(), out);
     used - u16::try_from(blanks.len()).unwrap_or(used)
 }
 

@@ -61,27 +61,27 @@ impl Drawn {
         // has moved the rest down.
         let is_new = !printed.is_empty() || self.columns != columns;
         let before = |number: usize| if is_new { None } else { self.rows.get(number) };
-        let mut pen = Mover { row: usize::from(self.at.1), there, out };
+        let mut mover = Mover { row: usize::from(self.at.1), there, out };
         for (number, row) in printed.iter().enumerate() {
-            pen.go(number);
-            pen.put(row, None);
+            mover.go(number);
+            mover.put(row, None);
         }
-        pen.out.extend_from_slice(WRAP_OFF);
+        mover.out.extend_from_slice(WRAP_OFF);
         for (number, row) in (printed.len()..).zip(&wanted_rows) {
             if before(number) != Some(row) {
-                pen.go(number);
-                pen.put(row, before(number));
+                mover.go(number);
+                mover.put(row, before(number));
             }
         }
-        pen.out.extend_from_slice(WRAP_ON);
+        mover.out.extend_from_slice(WRAP_ON);
         if there > all {
-            pen.go(all);
-            pen.out.extend_from_slice(b"\r\x1b[J");
+            mover.go(all);
+            mover.out.extend_from_slice(b"\r\x1b[J");
         }
-        pen.go(printed.len() + usize::from(wanted.at.1));
-        pen.out.push(b'\r');
+        mover.go(printed.len() + usize::from(wanted.at.1));
+        mover.out.push(b'\r');
         if wanted.at.0 > 0 {
-            pen.out.extend_from_slice(format!("\x1b[{}C", wanted.at.0).as_bytes());
+            mover.out.extend_from_slice(format!("\x1b[{}C", wanted.at.0).as_bytes());
         }
         *self = Self { rows: wanted_rows, at: wanted.at, columns };
     }

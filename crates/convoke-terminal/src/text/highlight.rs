@@ -32,7 +32,9 @@ pub(super) fn highlight(code: &str, language: &str, theme: Theme) -> Vec<Line<'s
                 let scopes = known.scopes.clone();
                 let failed = known.failed;
                 unfinished = Some(known.line(line));
-                (known.state, known.scopes, known.failed) = (state, scopes, failed);
+                known.state = state;
+                known.scopes = scopes;
+                known.failed = failed;
             }
         }
     }

@@ -354,7 +354,10 @@ impl Page {
         let mut kept = self.prefixes.len();
         for prefix in self.prefixes.iter().rev() {
             match left.checked_sub(text_columns(&prefix.rest.content)) {
-                Some(rest) => (left, kept) = (rest, kept - 1),
+                Some(rest) => {
+                    left = rest;
+                    kept -= 1;
+                }
                 None => break,
             }
         }

@@ -5,7 +5,7 @@ use convoke_kernel::AgentId;
 use convoke_view::{AgentState, FilePosition};
 
 use crate::screen_update::About;
-use crate::user_action::{Answer, UserAction};
+use crate::user_action::{QuestionAnswer, UserAction};
 
 use super::footer::{Pending, takes_messages};
 use super::list::Rows;
@@ -171,7 +171,7 @@ impl FleetView {
             return self.says("This question needs no answer any more.");
         };
         let answer = match (key, &asking.about) {
-            ('n', About::Call { .. } | About::Workflow) => Answer::No,
+            ('n', About::Call { .. } | About::Workflow) => QuestionAnswer::No,
             _ if !self.has_seen(id) => {
                 return self.says(
                     "Not all of the question was seen: open it with Enter and go to its end with End.",
@@ -181,8 +181,8 @@ impl FleetView {
                 self.writing = Some(Prompt::new(Purpose::Words(id), ""));
                 return Did::Changed;
             }
-            ('y', _) => Answer::Yes,
-            (_, About::Call { always: Some(_) }) => Answer::Always,
+            ('y', _) => QuestionAnswer::Yes,
+            (_, About::Call { always: Some(_) }) => QuestionAnswer::Always,
             _ => return self.says("Always is not offered here: y says yes this once."),
         };
         self.answered();

@@ -13,7 +13,7 @@ use super::paint::{RowWriter, bar, short_time};
 
 /// What an empty list of agents says.
 pub(super) const NOBODY: &str =
-    "Nobody is here yet. Agents stand here once they start: the lead, workers, verifiers, teammates.";
+    "No agents here yet. Agents stand here once they start: the lead, workers, verifiers, teammates.";
 
 /// A row of the list on the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,20 +47,20 @@ pub(super) fn draw_heading(
     phase: Option<&PhaseRow>,
     theme: Theme,
 ) {
-    let mut pen = RowWriter::at(buffer, area, row, theme);
+    let mut writer = RowWriter::at(buffer, area, row, theme);
     let Some(phase) = phase.filter(|phase| phase.total > 1) else {
-        pen.put(name, Tone::Strong);
+        writer.put(name, Tone::Strong);
         return;
     };
-    let width = pen.room();
-    pen.field(name, (width / 4).clamp(1, 16), Tone::Strong);
+    let width = writer.room();
+    writer.field(name, (width / 4).clamp(1, 16), Tone::Strong);
     if width >= 48 {
         let tone = if phase.failed > 0 { Tone::Warn } else { Tone::Good };
         let length = if width >= 100 { 20 } else { 10 };
-        pen.field(&bar(length, phase.done, phase.failed, phase.total), length, tone);
+        writer.field(&bar(length, phase.done, phase.failed, phase.total), length, tone);
     }
-    let room = pen.room();
-    pen.put(&standing(phase, room), Tone::Dim);
+    let room = writer.room();
+    writer.put(&standing(phase, room), Tone::Dim);
 }
 
 /// How a phase stands, as much of it as fits: `8 of 12 done · 1 failed · 3 running`.
@@ -103,17 +103,17 @@ impl Share {
 const LEAST_LAST: usize = 18;
 
 /// Draws an agent, behind its mark.
-pub(super) fn draw(pen: &mut RowWriter<'_>, row: &AgentRow, last: &str, share: Share, now: u64) {
-    let width = pen.room();
+pub(super) fn draw(writer: &mut RowWriter<'_>, row: &AgentRow, last: &str, share: Share, now: u64) {
+    let width = writer.room();
     let tone = tone(row.state);
-    pen.field(row.state.mark().encode_utf8(&mut [0; 4]), 1, tone);
+    writer.field(row.state.mark().encode_utf8(&mut [0; 4]), 1, tone);
     let time = short_time(Fleet::since(end_or(row, now), begin(row)));
     let cost = row.cost_nano.map_or_else(|| "$?".to_owned(), |nano| dollars(Some(nano)));
     match width {
-        0..28 => drop(pen.put(&row.label, Tone::Plain)),
-        28..40 => drop(pen.field(&row.label, width - 2 - 10, Tone::Plain).put(row.act, tone)),
+        0..28 => drop(writer.put(&row.label, Tone::Plain)),
+        28..40 => drop(writer.field(&row.label, width - 2 - 10, Tone::Plain).put(row.act, tone)),
         40..66 => {
-            pen.field(&row.label, width - 2 - 10 - 7, Tone::Plain).field(row.act, 9, tone).right(
+            writer.field(&row.label, width - 2 - 10 - 7, Tone::Plain).field(row.act, 9, tone).right(
                 &time,
                 6,
                 Tone::Dim,
@@ -124,12 +124,16 @@ pub(super) fn draw(pen: &mut RowWriter<'_>, row: &AgentRow, last: &str, share: S
             let figures = if width >= 110 { 7 + 8 + 9 + 9 } else { 7 + 9 };
             let texts = width - 2 - 10 - figures;
             let label = share.label(texts);
-            pen.field(&row.label, label, Tone::Plain).field(row.act, 9, tone);
-            pen.field(last, texts - label - 2, Tone::Dim).right(&time, 6, Tone::Dim);
+            writer.field(&row.label, label, Tone::Plain).field(row.act, 9, tone);
+            writer.field(last, texts - label - 2, Tone::Dim).right(&time, 6, Tone::Dim);
             if width >= 110 {
-                pen.right(&count(row.turns, "turn"), 8, Tone::Dim).right(&tokens(row.tokens), 7, Tone::Dim);
+                writer.right(&count(row.turns, "turn"), 8, Tone::Dim).right(
+                    &tokens(row.tokens),
+                    7,
+                    Tone::Dim,
+                );
             }
-            pen.right(&cost, 8, Tone::Dim);
+            writer.right(&cost, 8, Tone::Dim);
         }
     }
 }

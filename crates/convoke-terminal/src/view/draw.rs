@@ -277,15 +277,15 @@ fn draw_row(buffer: &mut Buffer, area: Rect, row: u16, group: &Group<'_>, item: 
         (Shown::Heading(_), _) => return,
         (Shown::Agent(at), _) => at,
     };
-    let mut pen = RowWriter::at(buffer, area, row, seen.theme);
-    pen.skip(1);
+    let mut writer = RowWriter::at(buffer, area, row, seen.theme);
+    writer.skip(1);
     match rows {
         Rows::Agents(rows) => {
-            agents::draw(&mut pen, rows[at], &seen.fleet.last(rows[at], seen.now), share, seen.now);
+            agents::draw(&mut writer, rows[at], &seen.fleet.last(rows[at], seen.now), share, seen.now);
         }
-        Rows::Tasks(rows) => tasks::draw(&mut pen, rows[at]),
-        Rows::Mail(rows) => mail::draw(&mut pen, rows[at], seen.now),
-        Rows::Findings(rows) => findings::draw(&mut pen, rows[at]),
-        Rows::Questions(rows) => questions::draw(&mut pen, &rows[at]),
+        Rows::Tasks(rows) => tasks::draw(&mut writer, rows[at]),
+        Rows::Mail(rows) => mail::draw(&mut writer, rows[at], seen.now),
+        Rows::Findings(rows) => findings::draw(&mut writer, rows[at]),
+        Rows::Questions(rows) => questions::draw(&mut writer, &rows[at]),
     }
 }

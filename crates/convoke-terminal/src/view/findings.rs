@@ -12,24 +12,24 @@ pub(super) const NONE: &str =
     "No findings. What workers report stands here, with its evidence and what verifiers made of it.";
 
 /// Draws a finding.
-pub(super) fn draw(pen: &mut RowWriter<'_>, row: &FindingRow) {
-    let width = pen.room();
+pub(super) fn draw(writer: &mut RowWriter<'_>, row: &FindingRow) {
+    let width = writer.room();
     let (mark, tone) = look(row.verdict, row.severity);
-    pen.field(mark, 1, tone);
+    writer.field(mark, 1, tone);
     if width < 24 {
-        pen.put(&row.claim, Tone::Plain);
+        writer.put(&row.claim, Tone::Plain);
         return;
     }
-    pen.field(severity_word(row.severity), 6, severity_tone(row.severity));
+    writer.field(severity_word(row.severity), 6, severity_tone(row.severity));
     if width < 60 {
-        pen.put(&row.claim, Tone::Plain);
+        writer.put(&row.claim, Tone::Plain);
         return;
     }
-    pen.field(row.verdict.word(), 10, tone);
+    writer.field(row.verdict.word(), 10, tone);
     let place = if width >= 90 { 28 } else { 20 };
-    pen.field(&row.claim, width - 2 - 7 - 11 - place - 1, Tone::Plain);
+    writer.field(&row.claim, width - 2 - 7 - 11 - place - 1, Tone::Plain);
     let text = row.places.first().map(place_text).unwrap_or_default();
-    pen.put(&tail(&text, place), Tone::Dim);
+    writer.put(&tail(&text, place), Tone::Dim);
 }
 
 /// All of a finding.

@@ -63,14 +63,14 @@ pub(super) fn draw_keys(buffer: &mut Buffer, area: Rect, hints: &[Hint], back: &
     let ends: [Hint; 2] = [("?", "help"), ("q", back)];
     let width = |hint: &Hint| text_columns(hint.0) + 1 + text_columns(hint.1) + 2;
     let mut room = usize::from(area.width).saturating_sub(ends.iter().map(width).sum::<usize>() - 2);
-    let mut pen = RowWriter::at(buffer, area, 0, theme);
+    let mut writer = RowWriter::at(buffer, area, 0, theme);
     let fitting = hints.iter().filter(|hint| {
         let fits = width(hint) <= room;
         room -= if fits { width(hint) } else { 0 };
         fits
     });
     for (key, word) in fitting.chain(&ends) {
-        pen.put(key, Tone::Key).skip(1).put(word, Tone::Dim).skip(2);
+        writer.put(key, Tone::Key).skip(1).put(word, Tone::Dim).skip(2);
     }
 }
 

@@ -25,32 +25,32 @@ pub(super) struct Lists<'a> {
 /// Draws the first row. Without a row of tabs it says which list this is too.
 pub(super) fn draw(buffer: &mut Buffer, area: Rect, seen: &Seen<'_>, lists: &Lists<'_>, has_tabs: bool) {
     let width = usize::from(area.width);
-    let mut pen = RowWriter::at(buffer, area, 0, seen.theme);
+    let mut writer = RowWriter::at(buffer, area, 0, seen.theme);
     let (figures, between) = if has_tabs {
         (fitting(figures(seen), width.saturating_sub(24), 3), " · ")
     } else {
         let name = format!("{} {}", lists.pane.name(), of(lists.passing, total(lists.pane, seen)));
-        pen.put(&name, Tone::Strong).skip(2);
+        writer.put(&name, Tone::Strong).skip(2);
         if lists.pane != Pane::Questions && !seen.questions.is_empty() {
-            pen.put(&format!("?{}", seen.questions.len()), Tone::Warn).skip(2);
+            writer.put(&format!("?{}", seen.questions.len()), Tone::Warn).skip(2);
         }
-        (fitting(short_figures(seen), pen.room(), 1), " ")
+        (fitting(short_figures(seen), writer.room(), 1), " ")
     };
     let gaps = text_columns(between) * figures.len().saturating_sub(1);
     let right = figures.iter().map(|(text, _)| text_columns(text)).sum::<usize>() + gaps;
-    let left = pen.room().saturating_sub(right);
+    let left = writer.room().saturating_sub(right);
     if has_tabs {
         let room = left.saturating_sub(1);
-        pen.field(&about(seen, room), room, Tone::Strong);
+        writer.field(&about(seen, room), room, Tone::Strong);
     } else {
-        pen.skip(left);
+        writer.skip(left);
     }
-    put_all(&mut pen, &figures, between);
+    put_all(&mut writer, &figures, between);
 }
 
 /// Draws the row of lists.
 pub(super) fn draw_tabs(buffer: &mut Buffer, area: Rect, seen: &Seen<'_>, lists: &Lists<'_>) {
-    let mut pen = RowWriter::at(buffer, area, 0, seen.theme);
+    let mut writer = RowWriter::at(buffer, area, 0, seen.theme);
     for (number, pane) in (1..).zip(Pane::ALL) {
         let total = total(pane, seen);
         let is_front = pane == lists.pane;
@@ -63,10 +63,10 @@ pub(super) fn draw_tabs(buffer: &mut Buffer, area: Rect, seen: &Seen<'_>, lists:
         };
         let (left, right) = if is_front { ("[", "]") } else { (" ", " ") };
         let text = format!("{left}{number} {} {passing}{right}", pane.name());
-        if text_columns(&text) > pen.room() {
+        if text_columns(&text) > writer.room() {
             return;
         }
-        pen.put(&text, tone);
+        writer.put(&text, tone);
     }
 }
 
@@ -209,11 +209,11 @@ fn of(passing: usize, total: usize) -> String {
     if passing == total { total.to_string() } else { format!("{passing} of {total}") }
 }
 
-fn put_all(pen: &mut RowWriter<'_>, texts: &[(String, Tone)], between: &str) {
+fn put_all(writer: &mut RowWriter<'_>, texts: &[(String, Tone)], between: &str) {
     for (at, (text, tone)) in texts.iter().enumerate() {
         if at > 0 {
-            pen.put(between, Tone::Dim);
+            writer.put(between, Tone::Dim);
         }
-        pen.put(text, *tone);
+        writer.put(text, *tone);
     }
 }

@@ -5,7 +5,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use convoke_view::{AgentState, RowFilter};
 
-use crate::user_action::{Answer, UserAction};
+use crate::user_action::{QuestionAnswer, UserAction};
 
 use super::footer::Pending;
 use super::help;
@@ -124,7 +124,8 @@ impl FleetView {
         match (key.code, letter(key)) {
             (KeyCode::Enter | KeyCode::Right, _) => self.go_in(seen),
             (KeyCode::Esc, _) if self.only != RowFilter::default() || self.run.is_some() => {
-                (self.only, self.run) = (RowFilter::default(), None);
+                self.only = RowFilter::default();
+                self.run = None;
                 Did::Changed
             }
             (KeyCode::Esc, _) | (_, Some('q')) => Did::Leaves,
@@ -257,7 +258,7 @@ impl FleetView {
             }
             Purpose::Words(question) => {
                 self.answered();
-                Did::Wants(UserAction::Answer { question, answer: Answer::Text(text) })
+                Did::Wants(UserAction::Answer { question, answer: QuestionAnswer::Text(text) })
             }
         }
     }

@@ -106,7 +106,8 @@ impl Standing {
     /// Chooses a row by its number.
     pub(super) fn choose(&mut self, at: usize, rows: &Rows<'_>) {
         if at < rows.len() {
-            (self.chosen, self.at) = (Some(rows.key(at).into_owned()), at);
+            self.chosen = Some(rows.key(at).into_owned());
+            self.at = at;
         }
     }
 

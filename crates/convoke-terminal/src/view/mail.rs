@@ -13,24 +13,24 @@ pub(super) const NONE: &str = "No letters. What teammates and the lead write to 
 const UNREAD: &str = "(not read yet)";
 
 /// Draws a letter.
-pub(super) fn draw(pen: &mut RowWriter<'_>, row: &LetterRow, now: u64) {
-    let width = pen.room();
+pub(super) fn draw(writer: &mut RowWriter<'_>, row: &LetterRow, now: u64) {
+    let width = writer.room();
     let (mark, tone) = if row.read { (" ", Tone::Plain) } else { ("●", Tone::Warn) };
-    pen.field(mark, 1, tone);
+    writer.field(mark, 1, tone);
     let names = format!("{} → {}", row.from, row.to);
     if width < 60 {
-        pen.field(&names, (width / 2).clamp(1, 20), Tone::Strong);
-        pen.put(first_line(row), Tone::Plain);
+        writer.field(&names, (width / 2).clamp(1, 20), Tone::Strong);
+        writer.put(first_line(row), Tone::Plain);
         return;
     }
     let text = width - 2 - 25 - 9 - 7 - 7;
-    pen.field(&names, 24, Tone::Strong).field(row.kind, 8, Tone::Dim).field(
+    writer.field(&names, 24, Tone::Strong).field(row.kind, 8, Tone::Dim).field(
         first_line(row),
         text,
         Tone::Plain,
     );
-    pen.field(if row.read { "read" } else { "unread" }, 6, tone);
-    pen.right(&short_time(Fleet::since(now, row.at)), 6, Tone::Dim);
+    writer.field(if row.read { "read" } else { "unread" }, 6, tone);
+    writer.right(&short_time(Fleet::since(now, row.at)), 6, Tone::Dim);
 }
 
 /// All of a letter.

@@ -134,8 +134,13 @@ impl Pane {
 impl FleetView {
     /// Opens with this list in front.
     pub(crate) fn open(&mut self, pane: Pane) {
-        (self.pane, self.inside, self.is_fresh) = (pane, false, true);
-        (self.pager, self.help, self.writing, self.pending) = (None, None, None, None);
+        self.pane = pane;
+        self.inside = false;
+        self.is_fresh = true;
+        self.pager = None;
+        self.help = None;
+        self.writing = None;
+        self.pending = None;
     }
 
     /// Takes a key.

@@ -59,7 +59,8 @@ impl Looked {
 
     /// Shows this page.
     pub(super) fn show(&mut self, page: Page) {
-        (self.page, self.is_read) = (page, true);
+        self.page = page;
+        self.is_read = true;
         self.settle();
     }
 
@@ -133,9 +134,9 @@ impl Looked {
             // A turn is named where it begins, and on the first row in any case.
             let is_named = at == top || entries[at - 1].turn != entry.turn;
             let is_chosen = at == self.chosen && look.has_keys;
-            let mut pen = RowWriter::at(buffer, inner, row, look.theme);
-            pen.put(if is_chosen { "›" } else { " " }, Tone::Key);
-            draw_entry(&mut pen, entry, is_named);
+            let mut writer = RowWriter::at(buffer, inner, row, look.theme);
+            writer.put(if is_chosen { "›" } else { " " }, Tone::Key);
+            draw_entry(&mut writer, entry, is_named);
             if is_chosen {
                 paint::choose(buffer, inner, row, look.theme);
             }
@@ -155,7 +156,8 @@ impl Looked {
         let found =
             (0..all).map(|number| (from + number * step) % all).find(|at| has_it(&self.page.entries[*at]));
         if let Some(at) = found {
-            (self.chosen, self.follows) = (at, false);
+            self.chosen = at;
+            self.follows = false;
         }
         found.is_some()
     }
@@ -187,16 +189,16 @@ pub(super) fn draw_facts(buffer: &mut Buffer, area: Rect, agent: &AgentId, look:
         return below;
     };
     let tone = tone(row.state);
-    let mut pen = RowWriter::at(buffer, area, 0, look.theme);
-    pen.field(row.state.mark().encode_utf8(&mut [0; 4]), 1, tone);
+    let mut writer = RowWriter::at(buffer, area, 0, look.theme);
+    writer.field(row.state.mark().encode_utf8(&mut [0; 4]), 1, tone);
     let doing = match has_ended(row.state) {
         true => format!("{} after {}", row.state.word(), seconds(Fleet::since(row.since, row.started_at))),
         false => format!("{} {}", row.act, seconds(Fleet::since(look.now, row.since))),
     };
     let role = role_word(row.role);
     let facts = if row.label == role { format!(" · {doing}") } else { format!(" · {role} · {doing}") };
-    let label = pen.room().saturating_sub(text_columns(&facts)).max(pen.room() / 3);
-    pen.put(&cut(&row.label, label), Tone::Strong).put(&facts, tone);
+    let label = writer.room().saturating_sub(text_columns(&facts)).max(writer.room() / 3);
+    writer.put(&cut(&row.label, label), Tone::Strong).put(&facts, tone);
     if rows > 1 {
         let price = dollars(row.cost_nano);
         let turns = count(row.turns, "turn");
@@ -209,29 +211,29 @@ pub(super) fn draw_facts(buffer: &mut Buffer, area: Rect, agent: &AgentId, look:
 }
 
 /// Draws an entry: its turn, what it is, its title and what it came to.
-fn draw_entry(pen: &mut RowWriter<'_>, entry: &Entry, is_named: bool) {
-    let width = pen.room();
+fn draw_entry(writer: &mut RowWriter<'_>, entry: &Entry, is_named: bool) {
+    let width = writer.room();
     let (short, long) = match entry.turn {
         0 => (String::new(), "before".to_owned()),
         turn => (turn.to_string(), format!("turn {turn}")),
     };
     let (turn, columns_of_turn) = if width < 50 { (short, 3) } else { (long, 8) };
     if width >= 24 {
-        pen.field(if is_named { &turn } else { "" }, columns_of_turn, Tone::Dim);
+        writer.field(if is_named { &turn } else { "" }, columns_of_turn, Tone::Dim);
     }
     let (mark, tone) = look(entry);
-    pen.field(mark, 1, tone);
+    writer.field(mark, 1, tone);
     let came_to =
         if entry.came_to.is_empty() && entry.kind == EntryKind::Call { "running" } else { &entry.came_to };
-    let room = pen.room();
+    let room = writer.room();
     let most = if width < 40 { room / 3 } else { room * 2 / 5 };
     let end = text_columns(came_to).min(most);
     let title = match end {
         0 => room,
         end => room.saturating_sub(end + 1),
     };
-    pen.field(&entry.title, title, if entry.is_bad { Tone::Bad } else { Tone::Plain });
-    pen.right(came_to, end, if entry.is_bad { Tone::Bad } else { Tone::Dim });
+    writer.field(&entry.title, title, if entry.is_bad { Tone::Bad } else { Tone::Plain });
+    writer.right(came_to, end, if entry.is_bad { Tone::Bad } else { Tone::Dim });
 }
 
 fn look(entry: &Entry) -> (&'static str, Tone) {

@@ -103,12 +103,12 @@ impl Prompt {
         if area.height == 0 || area.width == 0 {
             return None;
         }
-        let mut pen = RowWriter::at(buffer, area, 0, theme);
-        let most = pen.room() / 2;
-        pen.put(&cut(&self.title(), most), Tone::Key);
+        let mut writer = RowWriter::at(buffer, area, 0, theme);
+        let most = writer.room() / 2;
+        writer.put(&cut(&self.title(), most), Tone::Key);
         // The cursor takes a column of its own. What does not fit is left out at the beginning, where it was
         // written first.
-        let room = pen.room().saturating_sub(1);
+        let room = writer.room().saturating_sub(1);
         let visible = |text: &str| shown(text).replace('\n', "⏎");
         let head = visible(&self.text[..self.at]);
         let tail = visible(&self.text[self.at..]);
@@ -118,9 +118,9 @@ impl Prompt {
             used <= room
         });
         let from = fitting.last().map_or(head.len(), |(at, _)| at);
-        pen.put(&head[from..], Tone::Plain);
-        let cursor = pen.position();
-        pen.put(&tail, Tone::Plain);
+        writer.put(&head[from..], Tone::Plain);
+        let cursor = writer.position();
+        writer.put(&tail, Tone::Plain);
         Some((cursor.0.min(area.right().saturating_sub(1)), cursor.1))
     }
 

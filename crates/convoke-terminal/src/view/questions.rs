@@ -18,12 +18,12 @@ pub(super) const NONE: &str =
 pub(super) const LEAST_WIDTH: u16 = 12;
 
 /// Draws a question.
-pub(super) fn draw(pen: &mut RowWriter<'_>, row: &Asking) {
-    let width = pen.room();
-    pen.field("?", 1, Tone::Warn);
+pub(super) fn draw(writer: &mut RowWriter<'_>, row: &Asking) {
+    let width = writer.room();
+    writer.field("?", 1, Tone::Warn);
     let who = revealed(&row.who).replace('\n', "⏎");
     let wanted = revealed(&row.wanted).replace('\n', "⏎");
-    pen.field(&who, (width / 4).clamp(1, 20), Tone::Strong).put(&wanted, Tone::Plain);
+    writer.field(&who, (width / 4).clamp(1, 20), Tone::Strong).put(&wanted, Tone::Plain);
 }
 
 /// All of a question.

@@ -10,21 +10,21 @@ use super::paint::RowWriter;
 pub(super) const NONE: &str = "No tasks. What the lead puts on the board of its team stands here.";
 
 /// Draws a task.
-pub(super) fn draw(pen: &mut RowWriter<'_>, row: &TaskRow) {
-    let width = pen.room();
+pub(super) fn draw(writer: &mut RowWriter<'_>, row: &TaskRow) {
+    let width = writer.room();
     let (mark, tone) = look(row.state);
-    pen.field(mark, 1, tone);
+    writer.field(mark, 1, tone);
     if width < 24 {
-        pen.put(&row.subject, Tone::Plain);
+        writer.put(&row.subject, Tone::Plain);
         return;
     }
-    pen.field(row.state, 9, tone);
+    writer.field(row.state, 9, tone);
     if width < 50 {
-        pen.put(&row.subject, Tone::Plain);
+        writer.put(&row.subject, Tone::Plain);
         return;
     }
     let who = if width >= 90 { 28 } else { 18 };
-    pen.field(&row.subject, width - 2 - 10 - who - 1, Tone::Plain).put(&holder(row), Tone::Dim);
+    writer.field(&row.subject, width - 2 - 10 - who - 1, Tone::Plain).put(&holder(row), Tone::Dim);
 }
 
 /// All of a task.

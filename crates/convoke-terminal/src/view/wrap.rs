@@ -31,7 +31,8 @@ fn break_line(line: &str, start: usize, width: usize, rows: &mut Vec<Range<usize
             let to = blank.unwrap_or(at);
             rows.push(start + from..start + to);
             used = line[to..at].graphemes(true).map(|part| usize::from(part.cell_width())).sum();
-            (from, blank) = (to, None);
+            from = to;
+            blank = None;
         }
         used += columns;
         if part == " " {

@@ -117,7 +117,8 @@ fn keep(root: &File, found: &mut Found) {
             }
             if let Some((bytes, stat)) = read(root, Path::new(path), largest) {
                 // What was written meanwhile is remembered as it was read.
-                (entry.mode, entry.signature) = (stat.st_mode & 0o7777, signature(&stat));
+                entry.mode = stat.st_mode & 0o7777;
+                entry.signature = signature(&stat);
                 entry.content = Some((found.contents.len(), bytes.len()));
                 found.contents.extend(bytes);
                 kept += 1;

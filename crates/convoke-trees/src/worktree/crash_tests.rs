@@ -13,7 +13,7 @@ use super::{Finished, WorktreeError, Worktrees};
 use convoke_sandbox::{Sight, Unseen};
 
 use crate::keeper::Keeper;
-use crate::places::Places;
+use crate::places::HostPlaces;
 
 /// Every file below a directory with its content, links and the bit that lets it run.
 type Files = BTreeMap<PathBuf, (Vec<u8>, bool)>;
@@ -21,7 +21,7 @@ type Files = BTreeMap<PathBuf, (Vec<u8>, bool)>;
 struct Bed {
     _dir: tempfile::TempDir,
     top: PathBuf,
-    places: Places,
+    places: HostPlaces,
 }
 
 impl Bed {
@@ -33,7 +33,7 @@ impl Bed {
         let state = root.join("state");
         fs::create_dir(&top).unwrap();
         let sight = Sight::LikeCommands(Unseen::default());
-        let bed = Self { _dir: dir, top, places: Places { path, state, sight } };
+        let bed = Self { _dir: dir, top, places: HostPlaces { path, state, sight } };
         bed.git(&["init", "-q", "-b", "main"]);
         for (name, text) in
             [("kept", "1\n"), ("changed", "a\nb\nc\nd\ne\nf\ng\n"), ("deleted", "x\n"), ("dir/deep", "y\n")]

@@ -90,7 +90,7 @@ impl Worktrees {
         if again.tree == content.tree && again.ignored == content.ignored {
             return Ok(());
         }
-        let said = "somebody still writes to the worktree; what was there is stored and nothing was removed"
+        let said = "a process still writes to the worktree; what was there is stored and nothing was removed"
             .to_owned();
         Err(Error::Restless { dir: site.tree.clone(), said }.into())
     }
@@ -139,7 +139,7 @@ impl Worktrees {
         let mut against = None;
         if let Some(now) = &now {
             if !self.contains(commit, now).await? {
-                against = Some("has commits of somebody else".to_owned());
+                against = Some("has commits that are not the agent's".to_owned());
             } else if let Some(place) = self.checked_out(site).await? {
                 against = Some(format!("is checked out in {place}"));
             }

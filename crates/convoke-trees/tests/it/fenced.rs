@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use convoke_trees::{Actor, Answer, Error, Fence, Holder, Keeper};
+use convoke_trees::{Actor, Error, Fence, FenceAnswer, Holder, Keeper};
 
 use crate::world::{World, changes};
 
@@ -33,7 +33,7 @@ impl Gate {
 }
 
 impl Fence for Gate {
-    fn is_fenced(&self, token: &str) -> Answer {
+    fn is_fenced(&self, token: &str) -> FenceAnswer {
         let fenced = self.fenced.lock().unwrap().contains(token);
         Box::pin(async move { fenced })
     }

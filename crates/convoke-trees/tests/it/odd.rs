@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use convoke_trees::{DiffForm, Error, Keeper, Places};
+use convoke_trees::{DiffForm, Error, HostPlaces, Keeper};
 
 use crate::world::{World, changes, command, undo};
 
@@ -328,7 +328,7 @@ async fn what_cannot_be_read_is_named_or_kept() {
 #[tokio::test]
 async fn without_git_it_is_said_before_anything_is_written() {
     for world in [World::plain(), World::repository(&[("a", "1\n")])] {
-        let places = Places { path: "/nonexistent".to_owned(), ..world.places.clone() };
+        let places = HostPlaces { path: "/nonexistent".to_owned(), ..world.places.clone() };
         let error = Keeper::open(&places, &world.dir, "s_1").await.unwrap_err();
         assert!(matches!(error, Error::NoGit), "{error}");
         assert!(!world.places.state.exists());
@@ -348,7 +348,7 @@ async fn opening_writes_nothing() {
 #[tokio::test]
 async fn a_state_directory_inside_is_refused() {
     let world = World::plain();
-    let places = Places { state: world.path("state"), ..world.places.clone() };
+    let places = HostPlaces { state: world.path("state"), ..world.places.clone() };
     assert!(matches!(Keeper::open(&places, &world.dir, "s_1").await, Err(Error::StateInside { .. })));
 }
 

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use convoke_sandbox::{Sight, Unseen};
-use convoke_trees::{Keeper, Places, Worktrees};
+use convoke_trees::{HostPlaces, Keeper, Worktrees};
 
 use crate::world::{World, like_commands, path_variable};
 
@@ -249,7 +249,7 @@ async fn below_a_hidden_home_the_tree_is_kept_and_nothing_around_it() {
     fs::write(home.join("work/a"), "1\n").unwrap();
     let unseen = Unseen { hidden: vec![home.clone()], ..Unseen::default() };
     let places =
-        Places { path: path_variable(), state: home.join(".state"), sight: Sight::LikeCommands(unseen) };
+        HostPlaces { path: path_variable(), state: home.join(".state"), sight: Sight::LikeCommands(unseen) };
     let keeper = Keeper::open(&places, &home.join("work"), "s_1").await.unwrap();
     keeper.open_window("a_1").await.unwrap();
     fs::write(home.join("work/a"), "2\n").unwrap();

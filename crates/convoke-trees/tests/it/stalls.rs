@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use convoke_trees::{DiffForm, Error, Keeper, Places};
+use convoke_trees::{DiffForm, Error, HostPlaces, Keeper};
 use tokio::time::timeout;
 
 use crate::world::{World, command, like_commands, path_variable};
@@ -94,7 +94,7 @@ async fn neither_undo_nor_a_diff_waits_for_a_pipe() {
 #[tokio::test]
 async fn child_whose_git_waits_for_a_pipe() {
     let Some(root) = std::env::var_os(WORLD).map(PathBuf::from) else { return };
-    let places = Places { path: path_variable(), state: root.join("state"), sight: like_commands() };
+    let places = HostPlaces { path: path_variable(), state: root.join("state"), sight: like_commands() };
     let keeper = Keeper::open(&places, &root.join("work"), "s_1").await.unwrap();
     let _ = keeper.before().await;
 }

@@ -108,7 +108,10 @@ async fn a_file_that_the_person_changed_between_two_commands_is_left_alone() {
     world.write("a", "2, the person's\n");
     command(&keeper, "a_1", || world.write("a", "3\n")).await;
     assert_eq!(changes(&keeper).await, ["Modified a a_1 mixed"]);
-    assert_eq!(undo(&keeper).await.1, ["a: somebody else changed it between two changes of the run"]);
+    assert_eq!(
+        undo(&keeper).await.1,
+        ["a: a person or another program changed it between two changes of the run"]
+    );
     assert_eq!(world.read("a"), b"3\n");
 }
 

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use convoke_trees::{Error, Keeper, Places, WorktreeError, Worktrees, forget};
+use convoke_trees::{Error, HostPlaces, Keeper, WorktreeError, Worktrees, forget};
 
 use crate::world::{World, changes, command, like_commands, path_variable, undo};
 
@@ -74,7 +74,7 @@ async fn in_a_repository_that_cannot_be_written_trees_are_kept_apart() {
 /// What the user who cannot write the repository sees.
 async fn check(root: &Path) {
     let dir = root.join("work");
-    let places = Places { path: path_variable(), state: root.join("state"), sight: like_commands() };
+    let places = HostPlaces { path: path_variable(), state: root.join("state"), sight: like_commands() };
     let before = listed(&dir.join(".git"));
     let keeper = Keeper::open(&places, &dir, "s_1").await.unwrap();
     assert!(keeper.apart().is_some_and(|place| place.starts_with(&places.state)));

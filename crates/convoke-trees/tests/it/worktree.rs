@@ -188,7 +188,7 @@ async fn a_branch_that_somebody_else_moved_is_left_to_them_and_the_work_is_still
     write(&repo.create("a_1").await.top, "a", "changed again\n");
     let Finished::Kept { branch, commit, remarks, .. } = repo.finish("a_1").await else { panic!() };
     assert_eq!(branch, None);
-    assert!(remarks[0].contains("has commits of somebody else"), "{remarks:?}");
+    assert!(remarks[0].contains("has commits that are not the agent's"), "{remarks:?}");
     assert_eq!(repo.git(&["show", &format!("{commit}:a")]), "changed again\n");
     assert_eq!(repo.git(&["rev-parse", "convoke/wf_1/a_1"]), repo.git(&["rev-parse", "main"]));
 }
@@ -208,7 +208,7 @@ async fn where_no_worktree_can_be_cut_an_error_says_what_to_do() {
     let none = Worktrees::open(bare.places(), &bare.top).await;
     assert!(matches!(none, Err(WorktreeError::Trees(Error::NoRepository { .. }))));
 
-    let inside = convoke_trees::Places { state: repo.top.join("state"), ..repo.places() };
+    let inside = convoke_trees::HostPlaces { state: repo.top.join("state"), ..repo.places() };
     fs::create_dir_all(repo.top.join("below")).unwrap();
     let none = Worktrees::open(inside, &repo.top.join("below")).await;
     assert!(matches!(none, Err(WorktreeError::Trees(Error::StateInside { .. }))));

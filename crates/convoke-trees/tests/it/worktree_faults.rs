@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use convoke_sandbox::Sight;
-use convoke_trees::{Finished, Places, WorktreeError, Worktrees};
+use convoke_trees::{Finished, HostPlaces, WorktreeError, Worktrees};
 
 use crate::worktree_repo::{Files, RUN, Repo, files, write};
 
 /// A git that runs `script` around the real one. In it `$real` is the real git and `$count` counts its calls.
-fn faulty(repo: &Repo, script: &str) -> Places {
+fn faulty(repo: &Repo, script: &str) -> HostPlaces {
     let path = std::env::var_os("PATH").unwrap();
     let real = std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.is_file()).unwrap();
     let bin = repo.root.join("bin");
@@ -32,7 +32,7 @@ fn faulty(repo: &Repo, script: &str) -> Places {
     assert!(shell.status().unwrap().success());
     let places = repo.places();
     // A script cannot be confined as git is.
-    Places { path: format!("{}:{}", bin.display(), places.path), sight: Sight::Everything, ..places }
+    HostPlaces { path: format!("{}:{}", bin.display(), places.path), sight: Sight::Everything, ..places }
 }
 
 /// The nth call fails without or after its effect.

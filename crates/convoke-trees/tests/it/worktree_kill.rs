@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use convoke_trees::{Finished, Places, Worktrees};
+use convoke_trees::{Finished, HostPlaces, Worktrees};
 
 use crate::worktree_repo::{RUN, Repo, files, write};
 use crate::world::like_commands;
@@ -25,7 +25,7 @@ async fn child_that_makes_and_finishes_a_worktree() {
     let Some(root) = std::env::var_os(ROOT).map(PathBuf::from) else { return };
     let path = std::env::var_os("PATH").unwrap().into_string().unwrap();
     let agent = fs::read_to_string(root.join("agent")).unwrap();
-    let places = Places { path, state: root.join("state"), sight: like_commands() };
+    let places = HostPlaces { path, state: root.join("state"), sight: like_commands() };
     let all = Worktrees::open(places, &root.join("repo")).await.unwrap();
     eprintln!("begun");
     let made = all.create(RUN, &agent).await.unwrap();

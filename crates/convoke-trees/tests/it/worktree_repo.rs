@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use convoke_trees::{Finished, Places, Worktree, Worktrees};
+use convoke_trees::{Finished, HostPlaces, Worktree, Worktrees};
 
 use crate::world::like_commands;
 
@@ -54,9 +54,9 @@ impl Repo {
         repo
     }
 
-    pub(crate) fn places(&self) -> Places {
+    pub(crate) fn places(&self) -> HostPlaces {
         let path = std::env::var_os("PATH").unwrap().into_string().unwrap();
-        Places { path, state: self.root.join("state"), sight: like_commands() }
+        HostPlaces { path, state: self.root.join("state"), sight: like_commands() }
     }
 
     pub(crate) async fn worktrees(&self) -> Worktrees {

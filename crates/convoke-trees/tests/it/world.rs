@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use convoke_sandbox::{Sight, Unseen};
-use convoke_trees::{Closed, DiffForm, Keeper, Places};
+use convoke_trees::{Closed, DiffForm, HostPlaces, Keeper};
 use tempfile::TempDir;
 
 pub(crate) struct World {
     root: TempDir,
     pub(crate) dir: PathBuf,
-    pub(crate) places: Places,
+    pub(crate) places: HostPlaces,
 }
 
 pub(crate) fn path_variable() -> String {
@@ -33,7 +33,7 @@ impl World {
         let dir = root.path().canonicalize().unwrap().join("work");
         fs::create_dir(&dir).unwrap();
         let places =
-            Places { path: path_variable(), state: root.path().join("state"), sight: like_commands() };
+            HostPlaces { path: path_variable(), state: root.path().join("state"), sight: like_commands() };
         Self { root, dir, places }
     }
 
@@ -61,7 +61,7 @@ impl World {
 
     /// The same world with another state directory, as if the first had been lost.
     pub(crate) fn without_state(self) -> Self {
-        let places = Places { state: self.beside("other_state"), ..self.places.clone() };
+        let places = HostPlaces { state: self.beside("other_state"), ..self.places.clone() };
         Self { places, ..self }
     }
 

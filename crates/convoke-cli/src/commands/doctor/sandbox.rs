@@ -3,7 +3,7 @@
 
 use convoke_kernel::{Confinement, Sandbox};
 use convoke_runtime::{access, network};
-use convoke_sandbox::{CannotHold, Held, Layers};
+use convoke_sandbox::{CannotHold, Enforcement, Layers};
 
 use super::{Check, Level, fail, ok, warn};
 use crate::confine::{self, check_places, network_words, weaker_names};
@@ -95,7 +95,7 @@ fn policy(
     sandbox: Sandbox,
     chosen: Sandbox,
     network: &convoke_kernel::Network,
-    held: Result<Held, CannotHold>,
+    held: Result<Enforcement, CannotHold>,
 ) -> Vec<Check> {
     let is_chosen = sandbox == chosen;
     let held = match held {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use convoke_runtime::{Asker, Checkpoint, Question};
-use convoke_terminal::{About, Answer, Asking, Screen, ScreenUpdate};
+use convoke_terminal::{About, Asking, QuestionAnswer, Screen, ScreenUpdate};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
@@ -23,7 +23,7 @@ pub(super) struct QuestionFront {
 struct Waiting {
     /// The command it is about, if it is about one.
     command: Option<String>,
-    answer: oneshot::Sender<Answer>,
+    answer: oneshot::Sender<QuestionAnswer>,
 }
 
 impl QuestionFront {
@@ -47,11 +47,11 @@ impl QuestionFront {
         let who = "the workflow".to_owned();
         let why = String::new();
         self.ask(Asking { id, agent: None, who, wanted: what, why, details, about }, None).await
-            == Some(Answer::Yes)
+            == Some(QuestionAnswer::Yes)
     }
 
     /// Takes a person's answer; one to a question that waits no more changes nothing.
-    pub(super) fn answered(&self, question: u64, answer: Answer) {
+    pub(super) fn answered(&self, question: u64, answer: QuestionAnswer) {
         if let Some(waiting) = self.waiting().remove(&question) {
             // The caller may have stopped waiting.
             let _ = waiting.answer.send(answer);
@@ -80,12 +80,12 @@ impl QuestionFront {
             }
         };
         match (self.ask(asking, command.clone()).await, command) {
-            (Some(Answer::Always), Some(command)) => {
+            (Some(QuestionAnswer::Always), Some(command)) => {
                 self.tell(ScreenUpdate::Note(rules.remember(&command)));
                 self.settle(&rules);
                 true
             }
-            (answer, _) => answer == Some(Answer::Yes),
+            (answer, _) => answer == Some(QuestionAnswer::Yes),
         }
     }
 
@@ -99,7 +99,7 @@ impl QuestionFront {
             allowed.map(|(id, _)| *id).collect()
         };
         for id in allowed {
-            self.answered(id, Answer::Yes);
+            self.answered(id, QuestionAnswer::Yes);
             self.tell(ScreenUpdate::Withdrawn(id));
         }
     }
@@ -118,13 +118,13 @@ impl QuestionFront {
             about: About::Checkpoint,
         };
         match self.ask(asking, None).await {
-            Some(Answer::Text(text)) => Some(text),
+            Some(QuestionAnswer::Text(text)) => Some(text),
             _ => None,
         }
     }
 
     /// Asks, and waits; `None` if the screen is gone.
-    async fn ask(&self, asking: Asking, command: Option<String>) -> Option<Answer> {
+    async fn ask(&self, asking: Asking, command: Option<String>) -> Option<QuestionAnswer> {
         let (answer, answered) = oneshot::channel();
         let stands = Stands { front: self, id: asking.id };
         self.waiting().insert(asking.id, Waiting { command, answer });
@@ -200,7 +200,7 @@ mod tests {
             tokio::spawn(Arc::clone(&front).agrees(Arc::clone(&rules), question("cargo test --workspace")));
         asked(&mut news).await;
         let About::Call { always: Some(_) } = one.about else { panic!("{one:?}") };
-        front.answered(one.id, Answer::Always);
+        front.answered(one.id, QuestionAnswer::Always);
         assert!(first.await.unwrap() && second.await.unwrap(), "the second needs no answer any more");
         assert!(std::fs::read_to_string(&file).unwrap().contains("command = \"cargo test\""));
         assert!(Arc::clone(&front).agrees(rules, question("cargo test -p x")).await, "nobody is asked again");
@@ -221,6 +221,6 @@ mod tests {
             }
         };
         assert_eq!(withdrawn, asking.id);
-        front.answered(asking.id, Answer::Yes);
+        front.answered(asking.id, QuestionAnswer::Yes);
     }
 }

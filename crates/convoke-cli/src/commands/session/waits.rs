@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use convoke_journal::{Outage, Waiting};
+use convoke_journal::{AwaitedProcess, Outage};
 use convoke_terminal::{Screen, ScreenUpdate};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch::Receiver;
@@ -12,7 +12,7 @@ use crate::open::{SOON, away};
 
 /// Tells it until the journal is closed. `longest`: how long a server may be away.
 pub(super) async fn tell(
-    mut waits: Receiver<Option<Waiting>>,
+    mut waits: Receiver<Option<AwaitedProcess>>,
     mut outage: Receiver<Option<Outage>>,
     longest: Duration,
     screen: UnboundedSender<Screen>,
@@ -27,7 +27,7 @@ pub(super) async fn tell(
             () = tokio::time::sleep(SOON), if is_away => {}
             else => return,
         }
-        let held = waits.borrow_and_update().as_ref().map(Waiting::to_string);
+        let held = waits.borrow_and_update().as_ref().map(AwaitedProcess::to_string);
         let words =
             held.or_else(|| outage.borrow_and_update().as_ref().and_then(|outage| away(outage, longest)));
         if words != told {
@@ -57,8 +57,12 @@ mod tests {
             Some(Screen::Update(ScreenUpdate::HeldUp(why))) => why,
             _ => panic!("something else"),
         };
-        let waiting =
-            Waiting { pid: Some(7), command: "vi".into(), stopped: true, waited: Duration::from_secs(2) };
+        let waiting = AwaitedProcess {
+            pid: Some(7),
+            command: "vi".into(),
+            stopped: true,
+            waited: Duration::from_secs(2),
+        };
         waits.send_replace(Some(waiting));
         let told = next().await.unwrap();
         assert!(

@@ -1,7 +1,7 @@
 //! `convoke workflow list`: every workflow and kind of agent that is saved, nearest first, with what is wrong
 //! with it.
 
-use convoke_runtime::{Entry, KindEntry, Origin, Reading};
+use convoke_runtime::{KindEntry, Origin, Reading, WorkflowEntry};
 use serde_json::{Value, json};
 
 use super::{Lookup, meta_object, places};
@@ -39,7 +39,7 @@ const WIDE: usize = 120;
 
 fn text(
     lookup: &Lookup<'_>,
-    workflows: &[Entry],
+    workflows: &[WorkflowEntry],
     kinds: &[KindEntry],
     width: Option<usize>,
 ) -> Result<(), Failure> {
@@ -84,7 +84,7 @@ fn table(title: &'static str) -> Table {
 }
 
 /// What to do about what is listed.
-fn tell(lookup: &Lookup<'_>, workflows: &[Entry], kinds: &[KindEntry]) {
+fn tell(lookup: &Lookup<'_>, workflows: &[WorkflowEntry], kinds: &[KindEntry]) {
     if lookup.settings.quiet {
         return;
     }
@@ -114,7 +114,7 @@ fn tell(lookup: &Lookup<'_>, workflows: &[Entry], kinds: &[KindEntry]) {
     }
 }
 
-fn object(lookup: &Lookup<'_>, entry: &Entry) -> Value {
+fn object(lookup: &Lookup<'_>, entry: &WorkflowEntry) -> Value {
     let (meta, problems) = match &entry.reading {
         Reading::Sound(meta) => (Some(meta), Vec::new()),
         Reading::Unsound(problems) => (None, problems.iter().map(places::object).collect()),

@@ -23,7 +23,7 @@ pub(super) use edited::Edited;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use convoke_runtime::{Entry, KindEntry, Library, Meta, Origin, Reading, Source, read_source};
+use convoke_runtime::{KindEntry, Library, Meta, Origin, Reading, Source, WorkflowEntry, read_source};
 use serde_json::{Value, json};
 
 use super::{no_jsonl, trust};
@@ -73,7 +73,7 @@ impl Lookup<'_> {
     }
 
     /// Every workflow. One that is not trusted never hides a trusted one of the same name.
-    async fn workflows(&self) -> Vec<Entry> {
+    async fn workflows(&self) -> Vec<WorkflowEntry> {
         let mut entries = self.library.list().await;
         let sound = entries.iter_mut().filter(|entry| matches!(entry.reading, Reading::Sound(_)));
         self.hide(sound.map(|entry| (entry.origin, entry.name.as_str(), &mut entry.hidden)));
@@ -134,7 +134,7 @@ impl Lookup<'_> {
     }
 
     /// There is no workflow of this name.
-    fn unknown(&self, name: &str, entries: &[Entry]) -> Failure {
+    fn unknown(&self, name: &str, entries: &[WorkflowEntry]) -> Failure {
         let failure = Failure::usage(format!("there is no workflow '{name}'"));
         let failure = match nearest(name, entries.iter().map(|entry| entry.name.as_str())) {
             Some(near) => failure.hint(format!("the nearest name is '{near}'")),

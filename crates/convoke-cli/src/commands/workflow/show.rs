@@ -1,7 +1,7 @@
 //! `convoke workflow show`: what a workflow says of itself, where it is, and its source, in which nothing can
 //! hide.
 
-use convoke_runtime::{Found, LibraryError};
+use convoke_runtime::{FoundWorkflow, LibraryError};
 use serde_json::json;
 
 use super::{Lookup, meta_object, short};
@@ -64,7 +64,7 @@ pub(super) async fn run(lookup: &Lookup<'_>, args: &WorkflowShowArgs) -> Result<
 
 const INDENT: &str = "             ";
 
-fn head(lookup: &Lookup<'_>, found: &Found, digest: &str, width: usize) -> String {
+fn head(lookup: &Lookup<'_>, found: &FoundWorkflow, digest: &str, width: usize) -> String {
     let one_line = |text: &str| clean(text).split_whitespace().collect::<Vec<_>>().join(" ");
     let mut rows =
         vec![("name", one_line(&found.meta.name)), ("description", one_line(&found.meta.description))];

@@ -105,7 +105,7 @@ fn where_a_lost_request_is_never_sent_again_one_that_began_alike_says_how_long_i
         let room = (bound(40_000, 64_000), nano(5));
         book.keep(book.ledger.send(agent, 1, 1, room, Some(first(process))).unwrap());
     };
-    let said = Some(Said { prompt_tokens: 9_000, output_tokens: 10 });
+    let said = Some(ReportedTokens { prompt_tokens: 9_000, output_tokens: 10 });
     // The table's overhead is 2,000 tokens; of what is counted already an eighth is kept for it.
     let lost =
         |output: u64| amount(9_000 + 500 + 250 + output, (9_000 + 500 + 250) * 6_250 + output * 25_000);
@@ -192,7 +192,7 @@ fn a_server_whose_count_is_right_in_tokens_and_wrong_in_price_is_not_believed_ag
 
 /// The request ends, and the server says that it took this.
 fn ends(book: &mut Book, call: u32, prompt_tokens: u64, took: Amount) {
-    let said = Some(Said { prompt_tokens, output_tokens: 10 });
+    let said = Some(ReportedTokens { prompt_tokens, output_tokens: 10 });
     book.keep(book.ledger.settle_as_said("a", call, 1, Some(took), said).unwrap());
 }
 

@@ -46,7 +46,7 @@ enum State {
 }
 
 struct Player {
-    ask: Ask,
+    ask: LedgerRequest,
     state: State,
     /// Turns it needs.
     turns: u64,
@@ -80,8 +80,13 @@ impl World {
             let prompt = dice.roll(500, window / 4);
             let wanted = if dice.chance(50) { 64_000 } else { dice.roll(1_000, 64_000) as u32 };
             let agent = if n == 0 { "lead".to_owned() } else { format!("a{n:02}") };
-            let ask =
-                Ask { wanted, floor: FLOOR, rates: Some(rates), input_tokens: prompt, ..ask(&agent, n) };
+            let ask = LedgerRequest {
+                wanted,
+                floor: FLOOR,
+                rates: Some(rates),
+                input_tokens: prompt,
+                ..ask(&agent, n)
+            };
             let turns = if n == 0 { turns } else { dice.roll(1, turns) };
             players.push(Player { ask, state: State::Waiting, turns, prompt });
         }
@@ -170,7 +175,7 @@ impl World {
     fn answer(&mut self) {
         let waiting: Vec<usize> =
             (0..self.players.len()).filter(|&n| self.players[n].state == State::Waiting).collect();
-        let asks: Vec<Ask> = waiting.iter().map(|&n| self.players[n].ask.clone()).collect();
+        let asks: Vec<LedgerRequest> = waiting.iter().map(|&n| self.players[n].ask.clone()).collect();
         let busy = self.players.iter().any(|player| player.state == State::Busy);
         let answers = answer(&self.book.ledger, &asks, busy, self.book.at);
         let flying = self.players.iter().any(|player| matches!(player.state, State::InFlight(_)));
@@ -181,17 +186,17 @@ impl World {
         for (index, answer) in answers {
             let n = waiting[index];
             let ask = &asks[index];
-            if let Answer::HandBack(_, short) | Answer::Refused(short) = answer {
+            if let LedgerAnswer::HandBack(_, short) | LedgerAnswer::Refused(short) = answer {
                 self.note(short, n);
             }
             let room = match answer {
-                Answer::Refused(_) => {
+                LedgerAnswer::Refused(_) => {
                     self.players[n].state = State::Over;
                     self.keep(self.book.ledger.release(&ask.agent));
                     continue;
                 }
-                Answer::Go(room) => room,
-                Answer::HandBack(room, _) => {
+                LedgerAnswer::Go(room) => room,
+                LedgerAnswer::HandBack(room, _) => {
                     self.players[n].ask.last = true;
                     self.players[n].ask.input_tokens += HAND_BACK_NOTE_TOKENS;
                     self.players[n].prompt += self.dice.roll(0, HAND_BACK_NOTE_TOKENS);
@@ -273,7 +278,8 @@ impl World {
         player.prompt = if grown > self.window { self.window / 4 } else { grown };
         player.ask.input_tokens = (player.prompt + self.dice.roll(0, 2_000)).min(self.window);
         player.ask.hand_back_input = player.ask.input_tokens;
-        (player.ask.call, player.ask.attempt) = (call + 1, 1);
+        player.ask.call = call + 1;
+        player.ask.attempt = 1;
         player.state = match self.dice.roll(1, 10) {
             1..=4 => State::Busy,
             _ if n == 0 && self.dice.chance(30) => State::Blocked,

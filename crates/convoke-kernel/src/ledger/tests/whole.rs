@@ -3,14 +3,14 @@
 
 use super::*;
 
-fn cut_before(agent: &str, order: u64) -> Ask {
-    Ask { started: true, call: 2, floor: 16_000, whole: true, ..ask(agent, order) }
+fn cut_before(agent: &str, order: u64) -> LedgerRequest {
+    LedgerRequest { started: true, call: 2, floor: 16_000, whole: true, ..ask(agent, order) }
 }
 
-fn rooms(book: &Book, asks: &[Ask]) -> Vec<(usize, u32)> {
+fn rooms(book: &Book, asks: &[LedgerRequest]) -> Vec<(usize, u32)> {
     let answers = answer(&book.ledger, asks, false, 0);
     let rooms = answers.into_iter().map(|(index, answer)| match answer {
-        Answer::Go(room) => (index, room.max_tokens),
+        LedgerAnswer::Go(room) => (index, room.max_tokens),
         other => panic!("{other:?}"),
     });
     rooms.collect()
@@ -22,7 +22,8 @@ fn what_was_cut_waits_for_all_the_room_it_wants_and_gets_less_only_where_the_bud
     let mut book = Book::with(usd(100));
     let asks = [cut_before("a", 1), cut_before("b", 2), cut_before("c", 3)];
     assert_eq!(rooms(&book, &asks), [(0, 32_000), (1, 32_000)], "the third waits for what is in flight");
-    let shared: Vec<Ask> = asks.iter().map(|ask| Ask { whole: false, floor: 8_000, ..ask.clone() }).collect();
+    let shared: Vec<LedgerRequest> =
+        asks.iter().map(|ask| LedgerRequest { whole: false, floor: 8_000, ..ask.clone() }).collect();
     assert!(rooms(&book, &shared).iter().all(|(_, room)| *room < 32_000), "others share");
     for agent in ["a", "b"] {
         book.reserve(agent, 2, nano(34 * CENT), nano(12 * CENT));

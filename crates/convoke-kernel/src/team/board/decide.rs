@@ -81,7 +81,7 @@ impl Board {
         }
         if let Some(wanted) = task.role.as_ref().filter(|_| !fits(task, &claimant.role)) {
             return refuse(format!(
-                "{} is for the role '{wanted}', and {} has the role '{}'. Leave it to somebody with that \
+                "{} is for the role '{wanted}', and {} has the role '{}'. Leave it to a member with that \
                     role.",
                 label(task),
                 claimant.name,
@@ -91,7 +91,7 @@ impl Board {
         let held = self.those(|task| holds(task, claimant));
         if let Some(other) = held.iter().find(|task| is_live(task, at)) {
             return refuse(format!(
-                "{} already holds {}, and nobody holds two: finish it or give it back first.",
+                "{} already holds {}, and no member holds two: finish it or give it back first.",
                 claimant.name,
                 label(other)
             ));
@@ -229,14 +229,14 @@ fn own(task: &Task, who: &Claimant, token: Option<u64>) -> Result<(), BoardRefus
             who.name
         )),
         TaskState::Pending => {
-            refuse(format!("Nobody holds {} now: claim it before you say what became of it.", label(task)))
+            refuse(format!("No member holds {} now: claim it before you say what became of it.", label(task)))
         }
         TaskState::Done { name, .. } => refuse(format!(
-            "{} is done already (by {name}), and its result stays: send what is new to whoever needs it.",
+            "{} is done already (by {name}), and its result stays: send what is new to the members that need it.",
             label(task)
         )),
         TaskState::Failed { why, .. } => refuse(format!(
-            "{} has failed already ({}): somebody has to want it tried again before it can be claimed.",
+            "{} has failed already ({}): it can be claimed once it is to be tried again.",
             label(task),
             clip(why)
         )),
@@ -254,14 +254,14 @@ fn taken(task: &Task, at: u64) -> Option<String> {
         }
         TaskState::Claimed { .. } => Some(format!(
             "{named} was claimed {} times and never finished: take another task; this one can be claimed \
-             when somebody wants it tried again.",
+             once it is to be tried again.",
             task.attempts
         )),
         TaskState::Done { name, .. } => {
             Some(format!("{named} is done already (by {name}): take another task."))
         }
         TaskState::Failed { why, .. } => Some(format!(
-            "{named} has failed ({}): take another task; this one can be claimed when somebody wants it \
+            "{named} has failed ({}): take another task; this one can be claimed once it is to be \
                 tried again.",
             clip(why)
         )),

@@ -96,7 +96,7 @@ impl Board {
         }
         let wanting = |task: &Task| {
             let role = task.role.as_deref().filter(|_| !roles.iter().any(|role| fits(task, role)))?;
-            Some(format!("wants the role '{role}', which nobody in the team has"))
+            Some(format!("wants the role '{role}', which no member of the team has"))
         };
         if let Some(why) = wanting(task) {
             return Some(why);

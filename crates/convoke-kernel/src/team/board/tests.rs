@@ -70,11 +70,11 @@ struct TestBoard {
 impl TestBoard {
     /// A board with these tasks; the first is number 1.
     fn with(tasks: impl IntoIterator<Item = NewTask>) -> Self {
-        let mut desk = Self { at: 1_000, ..Self::default() };
+        let mut fixture = Self { at: 1_000, ..Self::default() };
         for (number, task) in (1..).zip(tasks) {
-            desk.does(&create(number, task));
+            fixture.does(&create(number, task));
         }
-        desk
+        fixture
     }
 
     /// A board with so many plain tasks.
@@ -131,13 +131,13 @@ fn for_role(subject: &str, role: &str) -> NewTask {
 
 #[test]
 fn a_board_is_the_same_after_its_row_was_written_and_read() {
-    let mut desk = TestBoard::with([new("one"), after("two", &[1]), for_role("three", "tester")]);
-    desk.does(&claim(1, &member("alice")));
-    desk.does(&finish(1, &member("alice"), None, "fine"));
-    desk.does(&claim(2, &script("ci")));
-    desk.does(&BoardEntry::Cancel { task: id(3), by: "person".to_owned() });
-    let row = serde_json::to_string(&desk.board).unwrap();
-    assert_eq!(serde_json::from_str::<Board>(&row).unwrap(), desk.board);
+    let mut fixture = TestBoard::with([new("one"), after("two", &[1]), for_role("three", "tester")]);
+    fixture.does(&claim(1, &member("alice")));
+    fixture.does(&finish(1, &member("alice"), None, "fine"));
+    fixture.does(&claim(2, &script("ci")));
+    fixture.does(&BoardEntry::Cancel { task: id(3), by: "person".to_owned() });
+    let row = serde_json::to_string(&fixture.board).unwrap();
+    assert_eq!(serde_json::from_str::<Board>(&row).unwrap(), fixture.board);
     assert_eq!(serde_json::from_str::<Board>("{}").unwrap(), Board::default());
 }
 

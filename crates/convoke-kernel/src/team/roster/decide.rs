@@ -20,7 +20,7 @@ type Decided = Result<Vec<RosterEvent>, RosterRefusal>;
 pub(super) fn decide(roster: &Roster, entry: &RosterEntry, at: u64) -> Decided {
     let opened = roster.member(LEAD).is_some();
     if !opened && !matches!(entry, RosterEntry::Open { .. }) {
-        let text = "this session has no team yet, which is a fault of convoke: a team is opened before \
+        let text = "internal error: this session has no team yet; a team is opened before \
             anything is done to it";
         return Err(RosterRefusal::Impossible(text.to_owned()));
     }
@@ -40,7 +40,7 @@ pub(super) fn decide(roster: &Roster, entry: &RosterEntry, at: u64) -> Decided {
             Ok(unless(letters.is_empty(), event))
         }
         RosterEntry::AskPlan { request, from, task } => {
-            let member = teammate(roster, from, "the lead needs nobody's approval for a plan")?;
+            let member = teammate(roster, from, "the lead needs no approval for a plan")?;
             unused(roster, request)?;
             let mut events = expired_plans(roster, &member.name, &member.name);
             let from = member.name.clone();
@@ -224,7 +224,7 @@ fn unused(roster: &Roster, id: &MessageId) -> Result<(), RosterRefusal> {
     match roster.request(id) {
         None => Ok(()),
         Some(_) => {
-            let text = format!("there is a request {id} already, which is a fault of convoke: ask once more");
+            let text = format!("internal error: there is already a request {id}; ask once more");
             Err(RosterRefusal::Impossible(text))
         }
     }

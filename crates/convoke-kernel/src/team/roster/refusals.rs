@@ -32,7 +32,7 @@ pub(super) fn no_request(roster: &Roster, id: &MessageId, kind: RequestKind) -> 
             RequestState::Approved => format!("the {what} {id} was approved by {by} and is answered once"),
             RequestState::Rejected => format!("the {what} {id} was rejected by {by} and is answered once"),
             RequestState::Expired => {
-                format!("the {what} {id} has expired: nobody waits for its answer any more")
+                format!("the {what} {id} has expired: no member waits for its answer any more")
             }
         };
     }
@@ -63,7 +63,7 @@ fn list(roster: &Roster) -> String {
         })
         .collect();
     match all.len() {
-        0 => "nobody yet".to_owned(),
+        0 => "no member yet".to_owned(),
         count if count <= NAMED => all.join(", "),
         count => format!("{} and {} more", all[..NAMED].join(", "), count - NAMED),
     }
@@ -76,7 +76,7 @@ fn meant(roster: &Roster, said: &str) -> Option<String> {
         PERSON | "user" | "human" => {
             return Some("a person reads what the lead answers: write to lead.".to_owned());
         }
-        "all" | "everyone" | "team" => return Some("use broadcast to write to everybody.".to_owned()),
+        "all" | "everyone" | "team" => return Some("use broadcast to write to all members.".to_owned()),
         CONVOKE | "system" => return Some("the program itself reads no letters.".to_owned()),
         _ => {}
     }

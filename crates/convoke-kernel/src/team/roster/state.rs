@@ -62,7 +62,9 @@ pub fn state_of(member: &Member, view: MemberView) -> (MemberState, Option<Strin
         (Standing::Failed { why, .. }, _) => (MemberState::Failed, Some(why.clone())),
         (Standing::Stopping { .. }, _) => (MemberState::Stopping, None),
         (Standing::Live, None) => (MemberState::Starting, None),
-        (Standing::Live, Some(Status::Open)) if !view.driven => waits("nobody drives it: resume the session"),
+        (Standing::Live, Some(Status::Open)) if !view.driven => {
+            waits("no process drives it: resume the session")
+        }
         (Standing::Live, Some(Status::Open)) if view.asks => waits("waits for a person's answer"),
         (Standing::Live, Some(Status::Open)) => (MemberState::Working, None),
         (Standing::Live, Some(_)) if view.plan_pending => waits("its plan waits for approval"),

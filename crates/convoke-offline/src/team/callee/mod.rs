@@ -34,9 +34,10 @@ const OFFERS: usize = 5;
 /// system prompt does not call it a lead agent. Bash alone does not tell which part an agent plays, so there
 /// the system prompt has to speak of a return value.
 pub(super) fn is_callee(request: &Value) -> bool {
-    let hands = ["glob", "grep", "str_replace_based_edit_tool"].iter().any(|name| declares(request, name));
+    let file_tools =
+        ["glob", "grep", "str_replace_based_edit_tool"].iter().any(|name| declares(request, name));
     declares(request, OUTPUT)
-        || (hands && !is_told(request, "lead agent"))
+        || (file_tools && !is_told(request, "lead agent"))
         || is_told(request, "return value")
 }
 

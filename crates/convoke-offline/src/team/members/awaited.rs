@@ -25,7 +25,7 @@ pub(super) fn tasks(business: &Business<'_>) -> Vec<(String, String)> {
 pub(super) fn letters<'a>(business: &Business<'a>, start: usize, end: usize) -> Vec<&'a Letter> {
     let mut out = Vec::new();
     for (_, heard) in business.story.heard_since(start).take_while(|(at, _)| *at < end) {
-        if let super::history::Heard::Mail(letters) = heard {
+        if let super::history::Incoming::Mail(letters) = heard {
             out.extend(letters);
         }
     }

@@ -9,7 +9,7 @@ use crate::read::{Call, Note, blocks, note, said, text_of, without_reminders};
 
 /// Something that reached the member.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Heard {
+pub(super) enum Incoming {
     /// A wish in words: of a person, or of the lead when it spawned this one.
     Asked(String),
     Mail(Vec<Letter>),
@@ -23,7 +23,7 @@ pub(super) enum Heard {
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Event {
-    Heard(Heard),
+    Received(Incoming),
     Called(Call),
     /// A reply without a call, which ends an exchange.
     Said(String),
@@ -109,17 +109,17 @@ impl MemberHistory {
             let asked = memory::asked_last(text).and_then(|asked| heard(&asked));
             self.opened = self.events.len();
             if let Some(asked) = asked {
-                let same = |event: &Event| matches!(event, Event::Heard(other) if other.is_like(&asked));
+                let same = |event: &Event| matches!(event, Event::Received(other) if other.is_like(&asked));
                 match self.events.iter().rposition(same) {
                     Some(at) => self.opened = at,
-                    None => self.events.push(Event::Heard(asked)),
+                    None => self.events.push(Event::Received(asked)),
                 }
             }
         } else if text.starts_with("[who you are]") {
             self.members = members(text);
         } else if text.starts_with("[mail]") {
             self.last_reply = None;
-            self.events.extend(heard(text).map(Event::Heard));
+            self.events.extend(heard(text).map(Event::Received));
         } else {
             match note(text) {
                 Some(Note::LastReply) => self.last_reply = Some(text.to_owned()),
@@ -127,16 +127,16 @@ impl MemberHistory {
                 Some(Note::Nothing) => {}
                 None => {
                     self.last_reply = None;
-                    self.events.extend(heard(text).map(Event::Heard));
+                    self.events.extend(heard(text).map(Event::Received));
                 }
             }
         }
     }
 
     /// What was heard since a place, and where.
-    pub(super) fn heard_since(&self, start: usize) -> impl Iterator<Item = (usize, &Heard)> {
+    pub(super) fn heard_since(&self, start: usize) -> impl Iterator<Item = (usize, &Incoming)> {
         self.events.iter().enumerate().skip(start).filter_map(|(at, event)| match event {
-            Event::Heard(heard) => Some((at, heard)),
+            Event::Received(heard) => Some((at, heard)),
             _ => None,
         })
     }
@@ -152,7 +152,7 @@ impl MemberHistory {
     /// The letters that were read since a place.
     pub(super) fn letters_since(&self, start: usize) -> impl Iterator<Item = &Letter> {
         let mails = self.heard_since(start).filter_map(|(_, heard)| match heard {
-            Heard::Mail(letters) => Some(letters),
+            Incoming::Mail(letters) => Some(letters),
             _ => None,
         });
         mails.flatten()
@@ -161,22 +161,22 @@ impl MemberHistory {
     /// The wishes in words, and where.
     pub(super) fn asked(&self) -> impl Iterator<Item = (usize, &str)> {
         self.heard_since(0).filter_map(|(at, heard)| match heard {
-            Heard::Asked(text) => Some((at, text.as_str())),
+            Incoming::Asked(text) => Some((at, text.as_str())),
             _ => None,
         })
     }
 }
 
-impl Heard {
+impl Incoming {
     /// Whether this is the same, told a second time.
     fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
-            (Heard::Asked(a), Heard::Asked(b)) => alike(a, b),
-            (Heard::Mail(a), Heard::Mail(b)) => {
+            (Incoming::Asked(a), Incoming::Asked(b)) => alike(a, b),
+            (Incoming::Mail(a), Incoming::Mail(b)) => {
                 a.len() == b.len()
                     && a.iter().zip(b).all(|(a, b)| (&a.from, &a.request) == (&b.from, &b.request))
             }
-            (Heard::Task { id: a, .. }, Heard::Task { id: b, .. }) => a == b,
+            (Incoming::Task { id: a, .. }, Incoming::Task { id: b, .. }) => a == b,
             _ => false,
         }
     }
@@ -199,17 +199,17 @@ fn members(text: &str) -> Vec<String> {
 }
 
 /// What a text is to a member; none if it is empty.
-fn heard(text: &str) -> Option<Heard> {
+fn heard(text: &str) -> Option<Incoming> {
     let text = text.trim();
     let id = |sign: &str| Some(text.strip_prefix(sign)?.split_once(']')?.0.trim().to_owned());
     if text.is_empty() {
         None
     } else if text.starts_with("[mail]") {
-        Some(Heard::Mail(letters::read(text)))
+        Some(Incoming::Mail(letters::read(text)))
     } else if let Some(id) = id("[claimed ").or_else(|| id("[unfinished ")) {
-        Some(Heard::Task { id, text: text.to_owned() })
+        Some(Incoming::Task { id, text: text.to_owned() })
     } else {
-        Some(Heard::Asked(text.to_owned()))
+        Some(Incoming::Asked(text.to_owned()))
     }
 }
 

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::history::{Heard, MemberHistory, alike};
+use super::history::{Incoming, MemberHistory, alike};
 use super::letters::{Letter, Sort, first_id};
 use super::names::Spawn;
 use super::report;
@@ -22,8 +22,8 @@ pub(super) struct Business<'a> {
 /// The reply of a team's lead; none if what was asked last is no team's business.
 pub(super) fn answer(story: &MemberHistory) -> Option<Answer> {
     let woken = match story.heard_since(story.opened).next() {
-        Some((_, Heard::Mail(_))) => true,
-        Some((_, Heard::Asked(_) | Heard::Task { .. })) => false,
+        Some((_, Incoming::Mail(_))) => true,
+        Some((_, Incoming::Asked(_) | Incoming::Task { .. })) => false,
         // A reply that only ends what was begun: nothing new was heard.
         None => return None,
     };
@@ -51,7 +51,7 @@ pub(super) fn answer(story: &MemberHistory) -> Option<Answer> {
 /// What is said of letters that came while the lead did something that is no team's business.
 pub(super) fn told_beside(story: &MemberHistory) -> Option<String> {
     let opened = story.heard_since(story.opened).next();
-    let Some((start, Heard::Asked(asked))) = opened else { return None };
+    let Some((start, Incoming::Asked(asked))) = opened else { return None };
     if request::read(asked, &known(story, start)).is_some() {
         return None;
     }
@@ -68,7 +68,7 @@ pub(super) fn known(story: &MemberHistory, before: usize) -> Vec<String> {
             super::history::Event::Called(call) if call.name == "spawn_teammate" && !call.is_error => {
                 known.extend(call.input["name"].as_str().map(str::to_owned));
             }
-            super::history::Event::Heard(Heard::Mail(letters)) => {
+            super::history::Event::Received(Incoming::Mail(letters)) => {
                 known.extend(letters.iter().map(|letter| letter.from.clone()))
             }
             _ => {}

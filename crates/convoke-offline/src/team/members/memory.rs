@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::brief;
-use super::history::{Event, Heard, MemberHistory, unbarred};
+use super::history::{Event, Incoming, MemberHistory, unbarred};
 use super::letters::Letter;
 use crate::read::Call;
 
@@ -50,9 +50,9 @@ fn is_look(call: &Call) -> bool {
 /// One thing as a line, and whether it is a wish.
 fn line(event: &Event) -> Option<(bool, Value)> {
     Some(match event {
-        Event::Heard(Heard::Asked(text)) => (true, json!({"asked": cut(text)})),
-        Event::Heard(Heard::Task { id, text }) => (true, json!({"task": id, "text": cut(text)})),
-        Event::Heard(Heard::Mail(letters)) => {
+        Event::Received(Incoming::Asked(text)) => (true, json!({"asked": cut(text)})),
+        Event::Received(Incoming::Task { id, text }) => (true, json!({"task": id, "text": cut(text)})),
+        Event::Received(Incoming::Mail(letters)) => {
             let short = |letter: &Letter| Letter { text: brief(&letter.text, 400), ..letter.clone() };
             (false, json!({"letters": letters.iter().map(short).collect::<Vec<_>>()}))
         }
@@ -74,13 +74,13 @@ fn line(event: &Event) -> Option<(bool, Value)> {
 fn event(line: &Value) -> Option<Event> {
     let text = |name: &str| line[name].as_str().map(str::to_owned);
     if let Some(asked) = text("asked") {
-        Some(Event::Heard(Heard::Asked(asked)))
+        Some(Event::Received(Incoming::Asked(asked)))
     } else if let Some(id) = text("task") {
-        Some(Event::Heard(Heard::Task { id, text: text("text").unwrap_or_default() }))
+        Some(Event::Received(Incoming::Task { id, text: text("text").unwrap_or_default() }))
     } else if let Some(said) = text("said") {
         Some(Event::Said(said))
     } else if line["letters"].is_array() {
-        Some(Event::Heard(Heard::Mail(serde_json::from_value(line["letters"].clone()).ok()?)))
+        Some(Event::Received(Incoming::Mail(serde_json::from_value(line["letters"].clone()).ok()?)))
     } else {
         let mut call = Call::new(&json!({"name": text("called")?, "input": line["input"], "id": ""}));
         call.result = text("result");

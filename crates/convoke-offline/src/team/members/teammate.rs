@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::history::{Event, Heard, MemberHistory, alike};
+use super::history::{Event, Incoming, MemberHistory, alike};
 use super::letters::{Letter, Sort};
 use super::phrases::{ANSWERS, HANDS_IN, RESTS, STOPS};
 use super::work::{self, Outcome, Working};
@@ -19,17 +19,17 @@ pub(super) fn answer(request: &Value, story: &MemberHistory) -> Answer {
     let member = Member::of(request, story);
     let mut told = Vec::new();
     let mut rests = false;
-    let current: Vec<(usize, &Heard)> = story.heard_since(story.opened).collect();
+    let current: Vec<(usize, &Incoming)> = story.heard_since(story.opened).collect();
     if let Some(note) = &story.last_reply {
         let cause = note.split(": this is the last reply").next().unwrap_or_default();
         return text(&format!("{} ended my work before it was done. {}", brief(cause, 120), member.so_far()));
     }
     // A request to stop goes before everything else.
-    let stop = |heard: &Heard| match heard {
-        Heard::Mail(letters) => letters.iter().any(|one| one.sort == Sort::ShutdownRequest),
+    let stop = |heard: &Incoming| match heard {
+        Incoming::Mail(letters) => letters.iter().any(|one| one.sort == Sort::ShutdownRequest),
         _ => false,
     };
-    let stops: Vec<(usize, &Heard)> = current.iter().filter(|(_, heard)| stop(heard)).copied().collect();
+    let stops: Vec<(usize, &Incoming)> = current.iter().filter(|(_, heard)| stop(heard)).copied().collect();
     for (at, heard) in if stops.is_empty() { current } else { stops } {
         for duty in member.duties(at, heard) {
             match duty {
@@ -85,13 +85,13 @@ impl<'a> Member<'a> {
         Self { request, story, name, role }
     }
 
-    fn duties(&self, at: usize, heard: &Heard) -> Vec<Duty> {
+    fn duties(&self, at: usize, heard: &Incoming) -> Vec<Duty> {
         match heard {
-            Heard::Asked(text) if self.needs_plan(at) => vec![self.plan(at, text)],
-            Heard::Asked(text) => vec![self.asked(at, text)],
-            Heard::Task { id, text } if self.needs_plan(at) => vec![self.plan(at, &subject(id, text))],
-            Heard::Task { id, text } => vec![self.task(at, id, text)],
-            Heard::Mail(letters) => letters.iter().map(|letter| self.letter(at, letter)).collect(),
+            Incoming::Asked(text) if self.needs_plan(at) => vec![self.plan(at, text)],
+            Incoming::Asked(text) => vec![self.asked(at, text)],
+            Incoming::Task { id, text } if self.needs_plan(at) => vec![self.plan(at, &subject(id, text))],
+            Incoming::Task { id, text } => vec![self.task(at, id, text)],
+            Incoming::Mail(letters) => letters.iter().map(|letter| self.letter(at, letter)).collect(),
         }
     }
 
@@ -281,21 +281,21 @@ impl<'a> Member<'a> {
     fn planned(&self, at: usize, letter: &Letter) -> Duty {
         let earlier = self.story.events[..at].iter().enumerate().rev();
         let mut origins = earlier.filter_map(|(place, event)| match event {
-            Event::Heard(heard @ (Heard::Task { .. } | Heard::Asked(_))) => Some((place, heard)),
+            Event::Received(heard @ (Incoming::Task { .. } | Incoming::Asked(_))) => Some((place, heard)),
             _ => None,
         });
         let Some((place, origin)) = origins.next() else {
             return Duty::Told("I do not know any more what the plan was for.".to_owned());
         };
         match origin {
-            Heard::Task { id, text } if letter.approves => self.task(at, id, text),
-            Heard::Task { id, text } => self.plan(place, &subject(id, text)),
-            Heard::Asked(wish) if letter.approves => match self.asked(at, wish) {
+            Incoming::Task { id, text } if letter.approves => self.task(at, id, text),
+            Incoming::Task { id, text } => self.plan(place, &subject(id, text)),
+            Incoming::Asked(wish) if letter.approves => match self.asked(at, wish) {
                 Duty::Told(said) => Duty::Told(format!("My plan was approved. {said}")),
                 duty => duty,
             },
-            Heard::Asked(wish) => self.plan(place, wish),
-            Heard::Mail(_) => Duty::Rest,
+            Incoming::Asked(wish) => self.plan(place, wish),
+            Incoming::Mail(_) => Duty::Rest,
         }
     }
 
@@ -315,7 +315,7 @@ impl<'a> Member<'a> {
             updates.any(|call| call.input["task"] == *id)
         };
         let open = self.story.heard_since(0).filter_map(|(_, heard)| match heard {
-            Heard::Task { id, .. } if !ended(id) => Some(id.as_str()),
+            Incoming::Task { id, .. } if !ended(id) => Some(id.as_str()),
             _ => None,
         });
         open.last().map_or_else(

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::{brief, spoken};
-use crate::intent::{Ask, Intent, Wanted, classify};
+use crate::intent::{Intent, Topic, Wanted, classify};
 use crate::probes::Probe;
 use crate::read::{Call, Exchange, Facts, short};
 use crate::report::frameworks_named;
@@ -92,7 +92,7 @@ pub(super) fn next(text: &str, calls: &[&Call], declares: &dyn Fn(&str) -> bool)
 /// done.
 fn beyond(part: &str, calls: &[&Call]) -> Working {
     let refactors = part.to_lowercase().contains("refactor");
-    let ask = if refactors { Ask::LongFunctions } else { Ask::Count };
+    let ask = if refactors { Topic::LongFunctions } else { Topic::Count };
     let wanted = Wanted { asks: vec![ask], recognised: true, ..Wanted::default() };
     match probes(&wanted, calls) {
         Working::Ended(Outcome { said, .. }) => {
@@ -159,7 +159,7 @@ fn looks(text: &str, calls: &[&Call], declares: &dyn Fn(&str) -> bool) -> Workin
 }
 
 /// What the command for an ask printed, in a sentence.
-fn sentence(ask: &Ask, facts: &Facts) -> String {
+fn sentence(ask: &Topic, facts: &Facts) -> String {
     let place = |item: &crate::read::Item| match item.first {
         0 => item.path.clone(),
         first => format!("{}:{first}", item.path),
@@ -168,7 +168,7 @@ fn sentence(ask: &Ask, facts: &Facts) -> String {
     let total = facts.total();
     let there = |number: u64| if number == 1 { "There is" } else { "There are" };
     match ask {
-        Ask::Count => {
+        Topic::Count => {
             let rows = facts.languages();
             let lines = rows.iter().map(|row| row.lines).sum();
             let row = |row: &crate::read::Language<'_>| {
@@ -183,7 +183,7 @@ fn sentence(ask: &Ask, facts: &Facts) -> String {
                 many(lines, "line")
             )
         }
-        Ask::LargestFiles => {
+        Topic::LargestFiles => {
             let row = |item: &crate::read::Item| format!("{} ({})", item.path, many(item.last, "line"));
             let rows: Vec<String> = facts.items.iter().take(3).map(row).collect();
             if rows.is_empty() {
@@ -192,31 +192,31 @@ fn sentence(ask: &Ask, facts: &Facts) -> String {
                 format!("The largest files are {}.", spoken(&rows))
             }
         }
-        Ask::List => {
+        Topic::List => {
             let rows: Vec<String> = facts.items.iter().take(8).map(|item| item.path.clone()).collect();
             let number = facts.kind("file").0.max(facts.items.len() as u64);
             let more = number.saturating_sub(rows.len() as u64);
             let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
             format!("{} {} here: {}{rest}.", there(number), many(number, "file"), rows.join(", "))
         }
-        Ask::Todos if total == 0 => "There are no TODO, FIXME, XXX or HACK comments.".to_owned(),
-        Ask::Todos => {
+        Topic::Todos if total == 0 => "There are no TODO, FIXME, XXX or HACK comments.".to_owned(),
+        Topic::Todos => {
             let comments = many(total, "TODO, FIXME, XXX or HACK comment");
             format!("{} {comments}, first {}.", there(total), first(3))
         }
-        Ask::LongFunctions if total == 0 => "No function has more than 80 lines.".to_owned(),
-        Ask::LongFunctions => format!("{} of more than 80 lines: {}.", many(total, "function"), first(3)),
-        Ask::Errors if total == 0 => "No error was found that nobody handles.".to_owned(),
-        Ask::Errors => format!("{} that nobody handles, first {}.", many(total, "error"), first(3)),
-        Ask::Tests if total == 0 => "No source file was found that no test mentions.".to_owned(),
-        Ask::Tests => format!("{} that no test mentions, first {}.", many(total, "source file"), first(3)),
-        Ask::Framework if total == 0 => "No file names a testing framework that the rules know.".to_owned(),
-        Ask::Framework => {
+        Topic::LongFunctions if total == 0 => "No function has more than 80 lines.".to_owned(),
+        Topic::LongFunctions => format!("{} of more than 80 lines: {}.", many(total, "function"), first(3)),
+        Topic::Errors if total == 0 => "No error was found that nobody handles.".to_owned(),
+        Topic::Errors => format!("{} that nobody handles, first {}.", many(total, "error"), first(3)),
+        Topic::Tests if total == 0 => "No source file was found that no test mentions.".to_owned(),
+        Topic::Tests => format!("{} that no test mentions, first {}.", many(total, "source file"), first(3)),
+        Topic::Framework if total == 0 => "No file names a testing framework that the rules know.".to_owned(),
+        Topic::Framework => {
             let names: Vec<String> =
                 frameworks_named(facts).into_iter().map(|(_, name)| (*name).to_owned()).collect();
             format!("The files here name {}, first {}.", spoken(&names), first(3))
         }
-        Ask::Outline => {
+        Topic::Outline => {
             let files = facts.items.iter().filter(|item| item.kind == "file");
             let row =
                 |item: &crate::read::Item| format!("{} ({})", item.path, many(item.first, "definition"));
@@ -229,8 +229,8 @@ fn sentence(ask: &Ask, facts: &Facts) -> String {
                 spoken(&rows)
             )
         }
-        Ask::Find(_) if total == 0 => "No line holds what was searched for.".to_owned(),
-        Ask::Find(_) => format!("{} with what was searched for, first {}.", many(total, "line"), first(3)),
+        Topic::Find(_) if total == 0 => "No line holds what was searched for.".to_owned(),
+        Topic::Find(_) => format!("{} with what was searched for, first {}.", many(total, "line"), first(3)),
     }
 }
 

@@ -10,7 +10,7 @@ use convoke_offline::Offline;
 use convoke_sim::{SimConfig, Simulator};
 use serde_json::{Value, json};
 
-use crate::client::{Ask, start};
+use crate::client::{RawRequest, start};
 
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 
@@ -122,7 +122,7 @@ pub(super) const MODE_ON: &str = "[orchestration mode: on]\nStanding consent: fa
 /// One agent and its conversation.
 pub(super) struct Agent<'a> {
     sim: &'a Simulator,
-    ask: Ask,
+    ask: RawRequest,
     /// How many commands it ran.
     pub(super) commands: usize,
 }
@@ -185,7 +185,7 @@ fn tools(role: &str) -> Value {
 
 impl<'a> Agent<'a> {
     pub(super) fn new(sim: &'a Simulator, role: &str, input: &str) -> Self {
-        let mut ask = Ask::new("team");
+        let mut ask = RawRequest::new("team");
         let mark = json!({"type": "ephemeral"});
         ask.body["max_tokens"] = json!(16_000);
         ask.body["tools"] = tools(role);
@@ -240,7 +240,7 @@ impl<'a> Agent<'a> {
         )
     }
 
-    /// An agent that a program called, with hands and, if its value has a schema, the tool to give it back
+    /// An agent that a program called, with file tools and, if its value has a schema, the tool to give it back
     /// with.
     pub(super) fn callee(sim: &'a Simulator, prompt: &str, schema: Option<&Value>) -> Self {
         let mut agent = Self::new(sim, "callee", prompt);

@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use super::crew_host::Host;
 use super::harness::{Agent, Tree, offline};
+use super::members_host::Host;
 
 fn small() -> Tree {
     Tree::new(&[

@@ -291,7 +291,7 @@ async fn an_agent_with_bash_alone_works_as_before() {
 async fn the_requests_of_a_team_are_legal_and_illegal_ones_are_refused() {
     let sim = offline().await;
     let lead = || {
-        let mut ask = crate::client::Ask::new("rules");
+        let mut ask = crate::client::RawRequest::new("rules");
         ask.body["tools"] = json!([{"name": "report_findings", "strict": true, "input_schema":
             {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": false}}]);
         ask

@@ -43,7 +43,7 @@ impl Runner {
     }
 
     pub(in crate::fan_out) fn begin(&mut self, effect: RunEffect) {
-        let seeker = self.seeker();
+        let result_finder = self.result_finder();
         match effect {
             RunEffect::Check { item } => {
                 let parent = self.parent.clone();
@@ -61,14 +61,26 @@ impl Runner {
             }
             RunEffect::Work { .. } => {
                 let Some(AgentJob { agent, spec, prompt, key }) = self.agent_for(effect) else { return };
-                let seeking =
-                    seeker.seek::<ItemResult>(effect, agent, self.has_begun(effect), spec, prompt, key);
+                let seeking = result_finder.seek::<ItemResult>(
+                    effect,
+                    agent,
+                    self.has_begun(effect),
+                    spec,
+                    prompt,
+                    key,
+                );
                 self.tasks.spawn(async move { seeking.await.map(Done::Sought) });
             }
             RunEffect::Verify { .. } => {
                 let Some(AgentJob { agent, spec, prompt, key }) = self.agent_for(effect) else { return };
-                let seeking =
-                    seeker.seek::<VoterResult>(effect, agent, self.has_begun(effect), spec, prompt, key);
+                let seeking = result_finder.seek::<VoterResult>(
+                    effect,
+                    agent,
+                    self.has_begun(effect),
+                    spec,
+                    prompt,
+                    key,
+                );
                 self.tasks.spawn(async move { seeking.await.map(Done::Sought) });
             }
         }

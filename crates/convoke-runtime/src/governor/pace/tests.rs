@@ -6,7 +6,7 @@ const LIMITED: Fate = Fate::Limited { retry_after_ms: None };
 
 fn ask(pace: &mut Pace, times: usize) {
     for _ in 0..times {
-        pace.ask(Ask::default());
+        pace.ask(AdmissionRequest::default());
     }
 }
 
@@ -125,7 +125,7 @@ fn whoever_waits_when_the_server_is_given_up_is_told_so_and_whoever_comes_after_
     let told = pace.take_given_up();
     assert!(!told.is_empty() && told.iter().all(|(_, told)| *told == given_up));
     assert_eq!((pace.stats(now).waiting, pace.front()), (0, None));
-    let late = pace.ask(Ask::default());
+    let late = pace.ask(AdmissionRequest::default());
     now += 10_000;
     assert!(pace.step(now).admitted.contains(&late));
     assert!(pace.end(late, Some(OVERLOADED), now).is_some());
@@ -139,7 +139,7 @@ fn headers_that_say_that_no_tokens_are_left_pause_all() {
     pace.end(flying[0], Some(after(12_000)), 0);
     ask(&mut pace, 1);
     assert_eq!(pace.step(0), Step { admitted: vec![], wake_at: Some(12_000) });
-    assert_eq!(pace.hold(), Some(Hold { why: Why::Limited, until: 12_000, waiting: 1 }));
+    assert_eq!(pace.hold(), Some(GovernorHold { why: Why::Limited, until: 12_000, waiting: 1 }));
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn a_limit_that_is_no_longer_told_no_longer_holds_but_a_refusal_need_not_tell_it
 
 #[test]
 fn the_lead_goes_first_and_one_beyond_the_window_unless_that_is_known_to_be_refused() {
-    let first = || Ask { first: true, ..Ask::default() };
+    let first = || AdmissionRequest { first: true, ..AdmissionRequest::default() };
     let (mut pace, _) = busy(3, 5);
     let lead = pace.ask(first());
     let other = pace.ask(first());

@@ -7,7 +7,7 @@ use super::Runner;
 use crate::error::Error;
 use crate::program::closing_notice;
 use crate::session_ledger::Entry;
-use crate::stream_writer::{Commit, Keep};
+use crate::stream_writer::{Commit, SpoolRule};
 
 impl Runner {
     /// A call has its result.
@@ -68,7 +68,7 @@ impl Runner {
             results.clear();
             Ok(())
         };
-        let saved = writer.commit(&mut commit, Keep::Nothing, fold).await;
+        let saved = writer.commit(&mut commit, SpoolRule::Nothing, fold).await;
         // What is not recorded is still to be.
         self.unsaved = commit.events;
         match saved {

@@ -7,7 +7,9 @@ use convoke_kernel::{
     CallAnswer, CallKind, CallResult, ItemStatus, MadeCall, ProgramEnd, ProgramInput, ProgramSaid, Segment,
     StepTaken,
 };
-use convoke_script::{Answer, Call, GuestMessage, HostMessage, Said, Start, State, Step, Want};
+use convoke_script::{
+    Call, CallOutcome, GuestMessage, HostMessage, ProgramRemark, ProgramStep, Start, State, Want,
+};
 use serde_json::Value;
 
 use super::Runner;
@@ -56,10 +58,10 @@ impl Runner {
             return Ok(None);
         };
         let answer = match &result.answer {
-            CallAnswer::Value(value) => Answer::Value { value: parse(value)? },
-            CallAnswer::Throw(message) => Answer::Throw { message: message.clone() },
+            CallAnswer::Value(value) => CallOutcome::Value { value: parse(value)? },
+            CallAnswer::Throw(message) => CallOutcome::Throw { message: message.clone() },
             CallAnswer::Program { name, source } => {
-                Answer::Program { name: name.clone(), source: source.clone() }
+                CallOutcome::Program { name: name.clone(), source: source.clone() }
             }
         };
         Ok(Some((Some(call), HostMessage::Answer { call, answer, spent })))
@@ -110,17 +112,18 @@ impl Runner {
                 Ok(GuestMessage::Stepped(step)) => (*step, None),
                 Ok(GuestMessage::Unsound { problems }) => {
                     let first = problems.first().map(|problem| problem.message.clone()).unwrap_or_default();
-                    (Step::default(), Some(failed("unsound", first)))
+                    (ProgramStep::default(), Some(failed("unsound", first)))
                 }
-                Ok(GuestMessage::Confused { why }) => (Step::default(), Some(failed("confused", why))),
-                Ok(GuestMessage::Sound { .. }) => {
-                    (Step::default(), Some(failed("confused", "it was checked and not run".to_owned())))
-                }
+                Ok(GuestMessage::Confused { why }) => (ProgramStep::default(), Some(failed("confused", why))),
+                Ok(GuestMessage::Sound { .. }) => (
+                    ProgramStep::default(),
+                    Some(failed("confused", "it was checked and not run".to_owned())),
+                ),
                 Err(error @ InterpreterError::Deadline { .. }) => {
-                    (Step::default(), Some(failed("deadline", error.to_string())))
+                    (ProgramStep::default(), Some(failed("deadline", error.to_string())))
                 }
                 Err(error @ InterpreterError::Died { .. }) => {
-                    (Step::default(), Some(failed("died", error.to_string())))
+                    (ProgramStep::default(), Some(failed("died", error.to_string())))
                 }
                 Err(error) => return Err(Error::Interpreter(error)),
             };
@@ -136,7 +139,7 @@ impl Runner {
     async fn step(
         &mut self,
         fed: Option<u32>,
-        step: Step,
+        step: ProgramStep,
         failed: Option<ProgramEnd>,
     ) -> Result<bool, Error> {
         let (base, voters) =
@@ -177,9 +180,11 @@ impl Runner {
             let beside = beside.entry(made.key.clone()).or_default();
             let stand = self.program.stand(&made.key, &made.path, beside);
             beside.insert(stand.occurrence);
-            (made.occurrence, made.attempt) = (stand.occurrence, stand.attempt);
+            made.occurrence = stand.occurrence;
+            made.attempt = stand.attempt;
             if let Some(ready) = ready {
-                (made.agents, made.schema) = (ready.agents, ready.schema);
+                made.agents = ready.agents;
+                made.schema = ready.schema;
                 match self.served(&made, stand.served, fresh).await? {
                     Some(result) => at_once.push((made.call, result)),
                     None if made.kind == CallKind::Verify && !fresh => {
@@ -246,11 +251,13 @@ fn made(call: &Call, kind: CallKind, label: String, key: String, want: Segment) 
     }
 }
 
-fn said(said: Said) -> ProgramSaid {
+fn said(said: ProgramRemark) -> ProgramSaid {
     match said {
-        Said::Phase { title, within: None } => ProgramSaid::Phase(title),
-        Said::Phase { title, within: Some(child) } => ProgramSaid::Phase(format!("▸ {child}: {title}")),
-        Said::Log { text } => ProgramSaid::Log(text),
+        ProgramRemark::Phase { title, within: None } => ProgramSaid::Phase(title),
+        ProgramRemark::Phase { title, within: Some(child) } => {
+            ProgramSaid::Phase(format!("▸ {child}: {title}"))
+        }
+        ProgramRemark::Log { text } => ProgramSaid::Log(text),
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) fn create(scene: &ActContext<'_>, wanted: &TaskCreateCall) -> Done {
     let act = Act { board: vec![entry], ..Act::says("") };
     let (_, after) = scene.after(&act)?;
     let Some(task) = after.task(&id) else {
-        return Err(format!("{id} could not be written; this is a fault of convoke."));
+        return Err(format!("internal error: the board lacks {id} after it was written."));
     };
     let waits: Vec<&str> = after.open_dependencies(task).iter().map(|needed| needed.id.as_str()).collect();
     let then = match (waits.is_empty(), &task.role) {
@@ -206,7 +206,7 @@ pub(super) fn claim(scene: &ActContext<'_>, said: &str) -> Done {
     let mut act = Act { board: vec![entry], ..Act::says("") };
     let (_, after) = scene.after(&act)?;
     let Some(task) = after.task(&id) else {
-        return Err(format!("{id} is gone; this is a fault of convoke."));
+        return Err(format!("internal error: the board lacks {id} after it was claimed."));
     };
     act.result.text = claimed_text(&after.brief(task));
     act.result.claimed = Some(id);

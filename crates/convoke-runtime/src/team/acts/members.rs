@@ -124,7 +124,8 @@ pub(super) fn answer_shutdown(
             (reason, _) => reason.to_owned(),
         };
         let mut letter = scene.letter(LEAD, 0, LetterKind::ShutdownAnswer, &text)?;
-        (letter.request, letter.approve) = (Some(request), Some(approve));
+        letter.request = Some(request);
+        letter.approve = Some(approve);
         letters.push(letter);
     }
     let said = match approve {
@@ -146,7 +147,8 @@ pub(super) fn submit_plan(scene: &ActContext<'_>, plan: &str) -> Done {
     let from = scene.me.name.clone();
     let task = scene.board.held_by(&scene.parent.id).map(|task| task.id.clone());
     let mut letter = scene.letter(LEAD, 0, LetterKind::PlanRequest, plan)?;
-    (letter.request, letter.task) = (Some(request.clone()), task.clone());
+    letter.request = Some(request.clone());
+    letter.task = task.clone();
     let about = task.as_ref().map_or(String::new(), |task| format!(" for {task}"));
     let said = format!(
         "Handed in your plan{about} ({request}). The answer is delivered to you; until it is approved you \
@@ -165,7 +167,9 @@ pub(super) fn review_plan(scene: &ActContext<'_>, said: &str, approve: bool, fee
         (feedback, _) => feedback.to_owned(),
     };
     let mut letter = scene.letter(&plan.from, 0, LetterKind::PlanAnswer, &text)?;
-    (letter.request, letter.approve, letter.task) = (Some(request.clone()), Some(approve), plan.task.clone());
+    letter.request = Some(request.clone());
+    letter.approve = Some(approve);
+    letter.task = plan.task.clone();
     let what = if approve { "Approved" } else { "Sent back" };
     let told = format!("{what} the plan of {} ({request}); it is told.", plan.from);
     let entry = RosterEntry::AnswerPlan { request, by: scene.me.name.clone(), approve };

@@ -309,7 +309,7 @@ async fn w27_only_a_holder_finishes_and_only_the_lead_cancels() {
     let mut stage = Stage::with(&["alice", "bob"]).await;
     let task = stage.task(LEAD, "work").await;
     let claim = TeamCall::ClaimTask { task: task.to_string() };
-    stage.refuses("alice", status(&task, TaskStatusCall::Done, "x"), &["Nobody holds"]).await;
+    stage.refuses("alice", status(&task, TaskStatusCall::Done, "x"), &["No member holds"]).await;
     stage.done("alice", claim.clone()).await;
     for other in ["bob", LEAD] {
         stage.refuses(other, status(&task, TaskStatusCall::Done, "x"), &["held by alice"]).await;

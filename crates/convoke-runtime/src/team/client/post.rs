@@ -130,7 +130,7 @@ pub(super) async fn send(
 
 /// Takes the right to send for a person, and waits for it to be free.
 async fn own(journal: &Journal, session: &SessionId) -> Result<Lease, Error> {
-    let stream = shared::desk_stream(session);
+    let stream = shared::client_stream(session);
     let deadline = Instant::now() + PATIENCE;
     loop {
         match journal.own(&stream).await {

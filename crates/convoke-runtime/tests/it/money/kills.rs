@@ -4,7 +4,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use convoke_kernel::{Fate, LedgerEvent, RateTier, Rates, Said, Sending};
+use convoke_kernel::{Fate, LedgerEvent, RateTier, Rates, ReportedTokens, Sending};
 
 use super::*;
 use crate::storm::Injected;
@@ -228,7 +228,7 @@ impl World {
         let cost = self.charge(flight, flight.output);
         let agent = format!("a{n}");
         let call = self.players[n].call;
-        let said = Some(Said { prompt_tokens: flight.prompt, output_tokens: flight.output });
+        let said = Some(ReportedTokens { prompt_tokens: flight.prompt, output_tokens: flight.output });
         let attempt = self.players[n].attempt;
         self.book.keep(self.book.ledger.settle_as_said(&agent, call, attempt, Some(cost), said).unwrap());
         self.book.keep(self.book.ledger.confirm_prompt(&agent, call, flight.prompt));

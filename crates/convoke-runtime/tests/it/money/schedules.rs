@@ -11,9 +11,9 @@ use convoke_journal::{
     Batch, Change, Changed, Error, Journal, Lease, Location, Options, Process, StreamId, Update,
 };
 use convoke_kernel::{
-    Agent, AgentId, AgentSpec, Amount, Answer, Ask, Caps, Child, Effect, Event, FanOut, HAND_BACK_TOKENS,
-    Input, LEAST_MAX_TOKENS, LeadSettings, Ledger, LedgerEvent, Limits, Pace, Role, Room, RoomAnswer,
-    SessionId, ToolRequest, ToolResult, answer,
+    Agent, AgentId, AgentSpec, Amount, Caps, Child, Effect, Event, FanOut, HAND_BACK_TOKENS, Input,
+    LEAST_MAX_TOKENS, LeadSettings, Ledger, LedgerAnswer, LedgerEvent, LedgerRequest, Limits, Pace, Role,
+    Room, RoomAnswer, SessionId, ToolRequest, ToolResult, answer,
 };
 use convoke_runtime::Ids;
 
@@ -275,7 +275,7 @@ impl World {
     async fn answer(&mut self) -> Result<bool, Crashed> {
         let waits = |n: &usize| not_before(&self.players[*n].agent).is_some_and(|until| until <= self.at);
         let waiting: Vec<usize> = (0..self.players.len()).filter(waits).collect();
-        let asks: Vec<Ask> = waiting.iter().map(|n| self.ask(*n)).collect();
+        let asks: Vec<LedgerRequest> = waiting.iter().map(|n| self.ask(*n)).collect();
         let at_work = |player: &Player| {
             let shell = matches!(
                 player.agent.pending().as_slice(),
@@ -292,12 +292,12 @@ impl World {
         for (index, answer) in answers {
             let n = waiting[index];
             let (answer, room) = match answer {
-                Answer::Go(room) => (RoomAnswer::Go { max_tokens: room.max_tokens }, Some(room)),
-                Answer::HandBack(room, short) => {
+                LedgerAnswer::Go(room) => (RoomAnswer::Go { max_tokens: room.max_tokens }, Some(room)),
+                LedgerAnswer::HandBack(room, short) => {
                     self.note_short();
                     (RoomAnswer::HandBack { max_tokens: room.max_tokens, why: short.to_string() }, Some(room))
                 }
-                Answer::Refused(short) => {
+                LedgerAnswer::Refused(short) => {
                     self.note_short();
                     (RoomAnswer::Refused { why: short.to_string() }, None)
                 }
@@ -307,10 +307,10 @@ impl World {
         Ok(any)
     }
 
-    fn ask(&self, n: usize) -> Ask {
+    fn ask(&self, n: usize) -> LedgerRequest {
         let player = &self.players[n];
         let ask = player.agent.room_ask().unwrap();
-        Ask {
+        LedgerRequest {
             agent: player.id.to_string(),
             order: n as u64,
             first: n == 0,
@@ -335,7 +335,8 @@ impl World {
             let of = |cap: Option<u64>, spent: u64| cap.map_or(0, |cap| spent * 100 / cap);
             of(caps.tokens, amount.tokens).max(of(caps.nano, amount.nano))
         };
-        (self.seen.share, self.seen.billed) = (Some(part(self.ledger.spent())), Some(part(self.bill)));
+        self.seen.share = Some(part(self.ledger.spent()));
+        self.seen.billed = Some(part(self.bill));
     }
 
     async fn something_ends(&mut self, n: usize) -> Result<(), Crashed> {
@@ -430,7 +431,8 @@ impl World {
         self.journal.update(&self.shared, self.at, &held).await.unwrap();
         for player in &mut self.players {
             player.lease = self.journal.own(&player.stream).await.unwrap();
-            (player.agent, player.seq) = (Agent::new(), 0);
+            player.agent = Agent::new();
+            player.seq = 0;
             for record in self.journal.load(&player.stream, 0).await.unwrap() {
                 player.agent.apply(&Event::decode(&record.event).unwrap(), record.at).unwrap();
                 player.seq = record.seq;

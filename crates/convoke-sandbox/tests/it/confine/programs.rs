@@ -177,7 +177,7 @@ async fn nothing_lives_on_after_the_shell(set: LayerSet) {
         .await;
     until("all sleep", || sleepers(&seconds) == 4).await;
     let pid = inside.shell.helper_pid().unwrap().to_string();
-    let held = *inside.shell.hold() == convoke_sandbox::Hold::PidNamespace;
+    let held = *inside.shell.hold() == convoke_sandbox::ProcessHold::PidNamespace;
     if held {
         // Even of a helper that is killed.
         assert!(Command::new("kill").args(["-9", &pid]).status().unwrap().success());

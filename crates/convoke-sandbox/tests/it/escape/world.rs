@@ -354,7 +354,8 @@ impl World {
         udp.set_read_timeout(Some(PATIENCE)).unwrap();
         self.words.insert("{tcp}", port.to_string());
         self.words.insert("{udp}", udp.local_addr().unwrap().port().to_string());
-        (self.tcp, self.udp) = (Some(tcp), Some(udp));
+        self.tcp = Some(tcp);
+        self.udp = Some(udp);
     }
 
     /// Sockets of the unix family: by path elsewhere, and by an abstract name that is the mark.

@@ -11,14 +11,14 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 
 /// A request to be sent.
 #[derive(Clone)]
-pub(crate) struct Ask {
+pub(crate) struct RawRequest {
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: Value,
     /// Sent in place of `body`.
     pub(crate) raw: Option<String>,
 }
 
-impl Ask {
+impl RawRequest {
     /// A legal request of a conversation.
     pub(crate) fn new(conversation: &str) -> Self {
         let headers = [

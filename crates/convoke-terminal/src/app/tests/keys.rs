@@ -5,7 +5,7 @@ use crossterm::event::{KeyCode, KeyModifiers};
 use super::play::{LEAD, Player, asking, asks, call, facts};
 use crate::app::{Act, Picture};
 use crate::screen_update::{About, Candidate, Facts, ScreenUpdate};
-use crate::user_action::{Answer, UserAction};
+use crate::user_action::{QuestionAnswer, UserAction};
 
 const SIZE: (u16, u16) = (80, 24);
 
@@ -17,7 +17,7 @@ fn say(text: &str) -> Vec<UserAction> {
     vec![UserAction::Say(text.into())]
 }
 
-fn answer(question: u64, answer: Answer) -> Vec<UserAction> {
+fn answer(question: u64, answer: QuestionAnswer) -> Vec<UserAction> {
     vec![UserAction::Answer { question, answer }]
 }
 
@@ -109,7 +109,7 @@ fn what_is_typed_before_a_question_is_seen_is_no_answer_to_it() {
     player.look();
     player.types("y");
     player.sees("answer › y");
-    assert_eq!(player.key(KeyCode::Enter), answer(1, Answer::Yes));
+    assert_eq!(player.key(KeyCode::Enter), answer(1, QuestionAnswer::Yes));
     player.sees_not("wants to run this command");
 }
 
@@ -126,13 +126,13 @@ fn yes_is_refused_while_not_all_of_the_question_fits_and_no_is_not() {
     assert_eq!(player.key(KeyCode::Enter), []);
     player.size = (80, 90);
     player.look();
-    assert_eq!(player.key(KeyCode::Enter), answer(1, Answer::Yes));
+    assert_eq!(player.key(KeyCode::Enter), answer(1, QuestionAnswer::Yes));
 
     player.size = SIZE;
     player.asks(call(2, &long));
     player.look();
     player.types("n");
-    assert_eq!(player.key(KeyCode::Enter), answer(2, Answer::No));
+    assert_eq!(player.key(KeyCode::Enter), answer(2, QuestionAnswer::No));
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn a_question_that_just_fits_stays_answerable_after_a_wrong_answer() {
     player.sees("y or n, and Enter");
     player.sees_not("more rows");
     player.types("y");
-    assert_eq!(player.key(KeyCode::Enter), answer(1, Answer::Yes));
+    assert_eq!(player.key(KeyCode::Enter), answer(1, QuestionAnswer::Yes));
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn questions_come_one_after_the_other_the_oldest_first() {
         player.look();
         player.sees(command);
         player.types("n");
-        assert_eq!(player.key(KeyCode::Enter), answer(id, Answer::No));
+        assert_eq!(player.key(KeyCode::Enter), answer(id, QuestionAnswer::No));
     }
     player.sees_not("answer ›");
 }
@@ -216,7 +216,7 @@ fn a_paste_into_the_answer_is_one_line_and_is_not_sent() {
     player.look();
     assert_eq!(player.app.paste("the\nblue\r\none\n"), []);
     player.sees("answer › the blue one");
-    assert_eq!(player.key(KeyCode::Enter), answer(1, Answer::Text("the blue one".into())));
+    assert_eq!(player.key(KeyCode::Enter), answer(1, QuestionAnswer::Text("the blue one".into())));
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn esc_leaves_a_programs_question_for_later_and_stops_at_an_agents() {
     player.types("x");
     assert_eq!(player.key(KeyCode::Esc), []);
     player.sees_not("answer › x");
-    assert_eq!(player.key(KeyCode::Esc), answer(1, Answer::Later));
+    assert_eq!(player.key(KeyCode::Esc), answer(1, QuestionAnswer::Later));
     assert_eq!(player.key(KeyCode::Esc), [UserAction::Stop]);
     player.told(ScreenUpdate::Working(false));
     assert_eq!(player.key(KeyCode::Esc), []);
@@ -250,7 +250,7 @@ fn the_answer_can_be_edited() {
     player.types("c");
     assert_eq!(player.ctrl('c'), []);
     player.types("d");
-    assert_eq!(player.key(KeyCode::Enter), answer(1, Answer::Text("d".into())));
+    assert_eq!(player.key(KeyCode::Enter), answer(1, QuestionAnswer::Text("d".into())));
 }
 
 #[test]
@@ -291,7 +291,7 @@ fn a_long_question_can_be_agreed_to_in_the_fleet_once_it_was_read() {
         player.press(KeyCode::PageDown, KeyModifiers::NONE);
         player.fleet();
     }
-    assert_eq!(asks(player.press(KeyCode::Char('y'), KeyModifiers::NONE)), answer(1, Answer::Yes));
+    assert_eq!(asks(player.press(KeyCode::Char('y'), KeyModifiers::NONE)), answer(1, QuestionAnswer::Yes));
     player.ctrl('o');
     player.sees_not("answer ›");
 }

@@ -4,10 +4,10 @@ use crossterm::event::KeyCode;
 
 use super::sample::{Person, asking};
 use crate::screen_update::About;
-use crate::user_action::{Answer, UserAction};
+use crate::user_action::{QuestionAnswer, UserAction};
 use crate::view::{Did, Pane};
 
-fn answered(question: u64, answer: Answer) -> Did {
+fn answered(question: u64, answer: QuestionAnswer) -> Did {
     Did::Wants(UserAction::Answer { question, answer })
 }
 
@@ -17,7 +17,9 @@ fn call() -> About {
 
 #[test]
 fn a_question_that_is_seen_as_a_whole_is_answered_by_a_key() {
-    for (key, answer) in [("y", Answer::Yes), ("n", Answer::No), ("a", Answer::Always)] {
+    for (key, answer) in
+        [("y", QuestionAnswer::Yes), ("n", QuestionAnswer::No), ("a", QuestionAnswer::Always)]
+    {
         let mut person = Person::at(80, 24);
         person.types("5");
         person.sees("run: cargo test\\t--workspace \\u{1b}[2J");
@@ -42,7 +44,7 @@ fn yes_is_accepted_only_once_all_of_the_question_was_seen() {
     assert_eq!(person.types("y"), Did::Changed);
     person.press(KeyCode::End);
     person.sees("rm -rf build");
-    assert_eq!(person.types("y"), answered(4, Answer::Yes));
+    assert_eq!(person.types("y"), answered(4, QuestionAnswer::Yes));
 }
 
 #[test]
@@ -50,7 +52,7 @@ fn no_is_accepted_at_any_time() {
     let mut person = Person::at(40, 4);
     person.types("5");
     assert_eq!(person.types("y"), Did::Changed);
-    assert_eq!(person.types("n"), answered(1, Answer::No));
+    assert_eq!(person.types("n"), answered(1, QuestionAnswer::No));
 }
 
 #[test]
@@ -67,13 +69,13 @@ fn a_key_pressed_twice_does_not_answer_the_next_question() {
     let mut person = Person::at(80, 24);
     person.questions = vec![asking(1, "lead", "run: ls", call()), asking(2, "lead", "run: rm -rf /", call())];
     person.types("5");
-    assert_eq!(person.types("y"), answered(1, Answer::Yes));
+    assert_eq!(person.types("y"), answered(1, QuestionAnswer::Yes));
     person.questions.remove(0);
     person.look();
     assert_eq!(person.types("y"), Did::Changed);
     person.sees("Choose a question first");
     person.press(KeyCode::Down);
-    assert_eq!(person.types("y"), answered(2, Answer::Yes));
+    assert_eq!(person.types("y"), answered(2, QuestionAnswer::Yes));
 }
 
 #[test]
@@ -109,7 +111,7 @@ fn a_checkpoint_is_answered_in_words() {
     assert_eq!(person.types("y"), Did::Changed);
     person.types("全部");
     person.sees("answer: 全部");
-    assert_eq!(person.press(KeyCode::Enter), answered(3, Answer::Text("全部".to_owned())));
+    assert_eq!(person.press(KeyCode::Enter), answered(3, QuestionAnswer::Text("全部".to_owned())));
 }
 
 #[test]
@@ -122,5 +124,5 @@ fn a_question_that_comes_into_an_open_list_waits_until_it_is_chosen() {
     assert_eq!(person.types("y"), Did::Changed);
     person.sees("Choose a question first");
     person.types("j");
-    assert_eq!(person.types("y"), answered(9, Answer::Yes));
+    assert_eq!(person.types("y"), answered(9, QuestionAnswer::Yes));
 }

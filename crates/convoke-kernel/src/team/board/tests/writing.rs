@@ -13,14 +13,14 @@ fn removing(numbers: &[u64]) -> TaskEdit {
 
 #[test]
 fn w39_tasks_are_numbered_by_the_board_and_a_repeated_creation_changes_nothing() {
-    let mut desk = TestBoard::plain(3);
-    assert_eq!(desk.board.tasks().iter().map(|task| task.number).collect::<Vec<_>>(), [1, 2, 3]);
-    let before = desk.board.clone();
-    assert!(desk.does(&create(2, new("  task 2 "))).is_empty());
-    assert_eq!(desk.board, before);
-    desk.refuses(&create(2, new("something else")), &[id(2).as_str(), "task 2", "another id"]);
-    assert_eq!(desk.does(&create(4, new("four"))), ["task_created"]);
-    assert_eq!(desk.task(4).number, 4);
+    let mut fixture = TestBoard::plain(3);
+    assert_eq!(fixture.board.tasks().iter().map(|task| task.number).collect::<Vec<_>>(), [1, 2, 3]);
+    let before = fixture.board.clone();
+    assert!(fixture.does(&create(2, new("  task 2 "))).is_empty());
+    assert_eq!(fixture.board, before);
+    fixture.refuses(&create(2, new("something else")), &[id(2).as_str(), "task 2", "another id"]);
+    assert_eq!(fixture.does(&create(4, new("four"))), ["task_created"]);
+    assert_eq!(fixture.task(4).number, 4);
 }
 
 #[test]
@@ -36,71 +36,74 @@ fn a_task_needs_a_subject_of_one_line_and_texts_that_fit() {
     check(NewTask { criteria: Some("x".repeat(32 * 1024 + 1)), ..new("long") }, "criteria");
     check(for_role("role", "two\nlines"), "role");
 
-    let mut desk = TestBoard::default();
+    let mut fixture = TestBoard::default();
     let full =
         NewTask { description: "x".repeat(32 * 1024), role: Some("  ".to_owned()), ..new(&"é".repeat(200)) };
-    assert_eq!(desk.does(&create(1, full)), ["task_created"]);
-    assert_eq!(desk.task(1).role, None);
+    assert_eq!(fixture.does(&create(1, full)), ["task_created"]);
+    assert_eq!(fixture.task(1).role, None);
 }
 
 #[test]
 fn a_board_takes_so_many_tasks_and_says_so() {
-    let desk = TestBoard::plain(TASKS as u64);
-    desk.refuses(&create(0, new("one more")), &["5000", "another session"]);
-    assert!(desk.board.decide(&create(1, new("task 1")), 0).unwrap().is_empty());
+    let fixture = TestBoard::plain(TASKS as u64);
+    fixture.refuses(&create(0, new("one more")), &["5000", "another session"]);
+    assert!(fixture.board.decide(&create(1, new("task 1")), 0).unwrap().is_empty());
 }
 
 #[test]
 fn w37_dependencies_that_are_not_on_the_board_are_named() {
     TestBoard::default().refuses(&create(2, after("two", &[1])), &[id(1).as_str(), "empty"]);
-    let desk = TestBoard::plain(2);
-    desk.refuses(
+    let fixture = TestBoard::plain(2);
+    fixture.refuses(
         &create(3, after("three", &[1, 8, 9])),
         &[id(8).as_str(), id(9).as_str(), "There are", "task 1"],
     );
-    desk.refuses(&edit(1, adding(&[7])), &[id(7).as_str()]);
-    desk.refuses(&edit(1, removing(&[7])), &[id(7).as_str()]);
+    fixture.refuses(&edit(1, adding(&[7])), &[id(7).as_str()]);
+    fixture.refuses(&edit(1, removing(&[7])), &[id(7).as_str()]);
 }
 
 #[test]
 fn w37_a_circle_of_dependencies_is_refused_and_spelled_out() {
-    let mut desk = TestBoard::with([new("one"), after("two", &[1]), after("three", &[2])]);
-    desk.refuses(&edit(1, adding(&[1])), &["itself"]);
-    desk.refuses(&edit(2, adding(&[3])), &[&format!("{0} waits for {1} waits for {0}", id(2), id(3))]);
+    let mut fixture = TestBoard::with([new("one"), after("two", &[1]), after("three", &[2])]);
+    fixture.refuses(&edit(1, adding(&[1])), &["itself"]);
+    fixture.refuses(&edit(2, adding(&[3])), &[&format!("{0} waits for {1} waits for {0}", id(2), id(3))]);
     let long = format!("{0} waits for {1} waits for {2} waits for {0}", id(1), id(3), id(2));
-    desk.refuses(&edit(1, adding(&[3])), &["circle", &long, "Leave one"]);
+    fixture.refuses(&edit(1, adding(&[3])), &["circle", &long, "Leave one"]);
     // Without the middle there is no way round any more.
-    assert_eq!(desk.does(&edit(2, removing(&[1]))), ["task_edited"]);
-    assert_eq!(desk.does(&edit(1, adding(&[3]))), ["task_edited"]);
-    desk.refuses(&edit(2, adding(&[1])), &["circle"]);
+    assert_eq!(fixture.does(&edit(2, removing(&[1]))), ["task_edited"]);
+    assert_eq!(fixture.does(&edit(1, adding(&[3]))), ["task_edited"]);
+    fixture.refuses(&edit(2, adding(&[1])), &["circle"]);
 }
 
 #[test]
 fn a_long_circle_is_not_spelled_out_whole() {
     let chain = (1..=100).map(|number| if number == 1 { new("1") } else { after("next", &[number - 1]) });
-    let desk = TestBoard::with(chain);
-    let refusal = desk.board.decide(&edit(1, adding(&[100])), 0).unwrap_err().to_string();
+    let fixture = TestBoard::with(chain);
+    let refusal = fixture.board.decide(&edit(1, adding(&[100])), 0).unwrap_err().to_string();
     assert!(refusal.contains("…") && refusal.len() < 1_000, "{refusal}");
 }
 
 #[test]
 fn dependencies_change_only_while_a_task_is_pending() {
-    let mut desk = TestBoard::plain(3);
-    desk.does(&claim(1, &member("alice")));
-    desk.refuses(&edit(1, adding(&[2])), &["only while it is pending", "held by alice"]);
-    assert_eq!(desk.does(&edit(1, TaskEdit { priority: Some(3), ..TaskEdit::default() })), ["task_edited"]);
+    let mut fixture = TestBoard::plain(3);
+    fixture.does(&claim(1, &member("alice")));
+    fixture.refuses(&edit(1, adding(&[2])), &["only while it is pending", "held by alice"]);
+    assert_eq!(
+        fixture.does(&edit(1, TaskEdit { priority: Some(3), ..TaskEdit::default() })),
+        ["task_edited"]
+    );
     // What is asked for is so already.
-    assert!(desk.does(&edit(1, removing(&[2]))).is_empty());
-    desk.does(&release(1, &member("alice"), None));
-    assert_eq!(desk.does(&edit(1, adding(&[2, 2, 3]))), ["task_edited"]);
-    assert_eq!(desk.task(1).blocked_by, [id(2), id(3)]);
-    assert!(desk.does(&edit(1, adding(&[3]))).is_empty());
+    assert!(fixture.does(&edit(1, removing(&[2]))).is_empty());
+    fixture.does(&release(1, &member("alice"), None));
+    assert_eq!(fixture.does(&edit(1, adding(&[2, 2, 3]))), ["task_edited"]);
+    assert_eq!(fixture.task(1).blocked_by, [id(2), id(3)]);
+    assert!(fixture.does(&edit(1, adding(&[3]))).is_empty());
 }
 
 #[test]
 fn an_edit_changes_what_it_names_and_nothing_of_a_done_task() {
     let full = NewTask { criteria: Some("green".to_owned()), priority: 2, ..for_role("one", "tester") };
-    let mut desk = TestBoard::with([full]);
+    let mut fixture = TestBoard::with([full]);
     let cleared = TaskEdit {
         subject: Some(" first ".to_owned()),
         criteria: Some(String::new()),
@@ -108,30 +111,30 @@ fn an_edit_changes_what_it_names_and_nothing_of_a_done_task() {
         description: Some("all of it".to_owned()),
         ..TaskEdit::default()
     };
-    assert_eq!(desk.does(&edit(1, cleared.clone())), ["task_edited"]);
-    let Task { subject, criteria, role, description, priority, .. } = desk.task(1);
+    assert_eq!(fixture.does(&edit(1, cleared.clone())), ["task_edited"]);
+    let Task { subject, criteria, role, description, priority, .. } = fixture.task(1);
     assert_eq!(
         (subject.as_str(), criteria, role, description.as_str(), *priority),
         ("first", &None, &None, "all of it", 2)
     );
-    assert!(desk.does(&edit(1, cleared)).is_empty());
-    desk.refuses(
+    assert!(fixture.does(&edit(1, cleared)).is_empty());
+    fixture.refuses(
         &edit(1, TaskEdit { subject: Some(" ".to_owned()), ..TaskEdit::default() }),
         &["needs a subject"],
     );
-    desk.refuses(&edit(5, TaskEdit::default()), &["no task", "first"]);
+    fixture.refuses(&edit(5, TaskEdit::default()), &["no task", "first"]);
 
-    desk.does(&claim(1, &member("alice")));
-    desk.does(&finish(1, &member("alice"), None, "fine"));
+    fixture.does(&claim(1, &member("alice")));
+    fixture.does(&finish(1, &member("alice"), None, "fine"));
     let late = TaskEdit { priority: Some(1), ..TaskEdit::default() };
-    desk.refuses(&edit(1, late), &["done (by alice)", "another task"]);
+    fixture.refuses(&edit(1, late), &["done (by alice)", "another task"]);
 }
 
 #[test]
 fn w37_a_task_is_named_by_its_id_its_beginning_or_its_number_and_a_subject_is_answered_with_the_id() {
-    let desk = TestBoard::plain(12);
+    let fixture = TestBoard::plain(12);
     let found =
-        |said: &str| desk.board.find(said).map(|task| task.number).map_err(|refusal| refusal.to_string());
+        |said: &str| fixture.board.find(said).map(|task| task.number).map_err(|refusal| refusal.to_string());
     let seven = id(7).to_string();
     for said in [&seven, &seven[..9], &seven[2..10], &format!(" {} ", seven.to_uppercase()), "#7", "7"] {
         assert_eq!(found(said), Ok(7), "{said}");
@@ -174,7 +177,7 @@ fn a_beginning_that_several_ids_have_is_refused_with_those() {
 
 #[test]
 fn w37_a_task_that_waits_for_a_failed_one_or_for_nobodys_role_is_called_stuck() {
-    let mut desk = TestBoard::with([
+    let mut fixture = TestBoard::with([
         new("build"),
         after("test", &[1]),
         after("ship", &[2]),
@@ -182,8 +185,8 @@ fn w37_a_task_that_waits_for_a_failed_one_or_for_nobodys_role_is_called_stuck() 
         after("hang it up", &[4]),
         new("apart"),
     ]);
-    fn check(desk: &TestBoard, number: u64, roles: &[&str], said: Option<&[&str]>) {
-        let stuck = desk.board.stuck(desk.task(number), roles);
+    fn check(fixture: &TestBoard, number: u64, roles: &[&str], said: Option<&[&str]>) {
+        let stuck = fixture.board.stuck(fixture.task(number), roles);
         match said {
             None => assert_eq!(stuck, None),
             Some(parts) => {
@@ -192,29 +195,29 @@ fn w37_a_task_that_waits_for_a_failed_one_or_for_nobodys_role_is_called_stuck() 
             }
         }
     }
-    check(&desk, 3, &["coder"], None);
-    check(&desk, 4, &["coder", "Artist"], None);
-    check(&desk, 4, &["coder"], Some(&["'artist'", "nobody"]));
-    check(&desk, 5, &["coder"], Some(&[id(4).as_str(), "draw", "'artist'"]));
-    desk.does(&claim(1, &member("alice")));
-    check(&desk, 1, &[], None);
-    desk.does(&fail(1, &member("alice"), "no compiler"));
+    check(&fixture, 3, &["coder"], None);
+    check(&fixture, 4, &["coder", "Artist"], None);
+    check(&fixture, 4, &["coder"], Some(&["'artist'", "nobody"]));
+    check(&fixture, 5, &["coder"], Some(&[id(4).as_str(), "draw", "'artist'"]));
+    fixture.does(&claim(1, &member("alice")));
+    check(&fixture, 1, &[], None);
+    fixture.does(&fail(1, &member("alice"), "no compiler"));
     for number in [2, 3] {
-        check(&desk, number, &["coder"], Some(&[id(1).as_str(), "build", "no compiler"]));
+        check(&fixture, number, &["coder"], Some(&[id(1).as_str(), "build", "no compiler"]));
     }
-    check(&desk, 1, &["coder"], None);
-    check(&desk, 6, &[], None);
-    desk.does(&BoardEntry::Retry { task: id(1), by: "lead".to_owned() });
-    check(&desk, 3, &["coder"], None);
+    check(&fixture, 1, &["coder"], None);
+    check(&fixture, 6, &[], None);
+    fixture.does(&BoardEntry::Retry { task: id(1), by: "lead".to_owned() });
+    check(&fixture, 3, &["coder"], None);
 }
 
 #[test]
 fn w38_a_brief_has_the_whole_task_and_what_came_before_it() {
-    let mut desk = TestBoard::with([new("look"), new("think"), after("write", &[1, 2])]);
-    desk.does(&claim(1, &member("alice")));
-    desk.does(&finish(1, &member("alice"), None, "it is blue"));
-    let brief = desk.board.brief(desk.task(3));
-    assert_eq!(&brief.task, desk.task(3));
+    let mut fixture = TestBoard::with([new("look"), new("think"), after("write", &[1, 2])]);
+    fixture.does(&claim(1, &member("alice")));
+    fixture.does(&finish(1, &member("alice"), None, "it is blue"));
+    let brief = fixture.board.brief(fixture.task(3));
+    assert_eq!(&brief.task, fixture.task(3));
     let each = |number: u64, subject: &str, result: &str| {
         (id(number).to_string(), subject.to_owned(), result.to_owned())
     };

@@ -24,7 +24,7 @@ fn w5_a_letter_to_nobody_is_refused_with_who_there_is_and_who_was_meant() {
     check_unknown(&mut team, "zebra", ".");
     check_unknown(&mut team, "xy", ".");
     check_unknown(&mut team, "", ".");
-    check_unknown(&mut team, "everyone", "; use broadcast to write to everybody.");
+    check_unknown(&mut team, "everyone", "; use broadcast to write to all members.");
     check_unknown(&mut team, "person", "; a person reads what the lead answers: write to lead.");
     check_unknown(&mut team, "convoke", "; the program itself reads no letters.");
     assert_eq!(team.roster.members().map(|m| m.waiting).sum::<u32>(), 0);

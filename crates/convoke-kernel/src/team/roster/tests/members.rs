@@ -36,10 +36,10 @@ fn nothing_is_done_to_a_team_that_was_never_opened() {
         tell(&[]),
     ];
     for entry in entries {
-        assert!(team.refuses(entry).contains("a fault of convoke"));
+        assert!(team.refuses(entry).contains("internal error"));
     }
-    let nobody = team.roster.recipient("alice").unwrap_err().to_string();
-    assert_eq!(nobody, "there is no 'alice'. The team: nobody yet");
+    let refusal = team.roster.recipient("alice").unwrap_err().to_string();
+    assert_eq!(refusal, "there is no 'alice'. The team: no member yet");
 }
 
 #[test]
@@ -180,9 +180,9 @@ fn w18_what_a_member_is_doing_follows_from_who_drives_it() {
     check(&team, MemberView { plan_pending: true, ..driven(open) }, MemberState::Working, None);
     let person = Some("waits for a person's answer");
     check(&team, MemberView { asks: true, ..driven(open) }, MemberState::Waiting, person);
-    let nobody = Some("nobody drives it: resume the session");
-    check(&team, view(open), MemberState::Waiting, nobody);
-    check(&team, MemberView { asks: true, ..view(open) }, MemberState::Waiting, nobody);
+    let no_process = Some("no process drives it: resume the session");
+    check(&team, view(open), MemberState::Waiting, no_process);
+    check(&team, MemberView { asks: true, ..view(open) }, MemberState::Waiting, no_process);
     for ended in [Status::Done, Status::Partial, Status::Failed] {
         check(&team, view(Some(ended)), MemberState::Idle, None);
         let plan = Some("its plan waits for approval");

@@ -118,8 +118,8 @@ fn a_new_plan_replaces_ones_own_that_still_waits() {
     let states = ["bobs", "first", "second"].map(|word| team.state(word));
     assert_eq!(states, [RequestState::Pending, RequestState::Expired, RequestState::Pending]);
     assert!(team.refuses(answer_plan("first", LEAD, true)).contains("has expired"));
-    assert!(team.refuses(ask_plan("bobs", "alice")).contains("a fault of convoke"), "one id, one request");
-    assert!(team.refuses(ask_plan("third", LEAD)).contains("needs nobody's approval"));
+    assert!(team.refuses(ask_plan("bobs", "alice")).contains("internal error"), "one id, one request");
+    assert!(team.refuses(ask_plan("third", LEAD)).contains("needs no approval"));
 }
 
 #[test]

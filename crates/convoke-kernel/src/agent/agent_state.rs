@@ -127,7 +127,7 @@ impl AgentState {
         let caller = Caller {
             role: self.role(),
             findings: spec.map_or(0, |spec| spec.findings),
-            hands: spec.and_then(|spec| spec.hands.as_ref()),
+            hands: spec.and_then(|spec| spec.local_tools.as_ref()),
             output: spec.and_then(|spec| spec.output.as_ref()),
             consent: self.consent(),
             in_team: spec.is_some_and(|spec| spec.team.is_some()),
@@ -290,14 +290,17 @@ impl AgentState {
 
     fn reopened(&mut self) -> Option<Stage> {
         let exchange = self.exchange.as_mut()?;
-        (exchange.outcome, exchange.stopped) = (None, false);
+        exchange.outcome = None;
+        exchange.stopped = false;
         // A person can raise the caps; the turns stay used up, and a circle stays one.
         exchange.last_turn =
             exchange.last_turn.take().filter(|last| matches!(last, LastTurn::Turns | LastTurn::Stuck(_)));
         exchange.strikes = 0;
         exchange.widened = false;
-        (exchange.filed, exchange.degraded) = (None, None);
-        (exchange.asked_to_report, exchange.misfits) = (0, 0);
+        exchange.filed = None;
+        exchange.degraded = None;
+        exchange.asked_to_report = 0;
+        exchange.misfits = 0;
         exchange.ends = false;
         if let Some(call) = &exchange.call {
             return Some(Stage::Tools(vec![Slot::queued(call)]));

@@ -18,27 +18,27 @@ pub(crate) struct Seen<'a> {
 }
 
 /// What a member says.
-pub(crate) enum Said {
+pub(crate) enum MemberReply {
     Text(String),
     /// A text that is cut at the end of its room.
     Cut(String),
     Calls(Vec<(&'static str, Value)>),
 }
 
-pub(crate) fn text(text: impl Into<String>) -> Said {
-    Said::Text(text.into())
+pub(crate) fn text(text: impl Into<String>) -> MemberReply {
+    MemberReply::Text(text.into())
 }
 
-pub(crate) fn call(name: &'static str, input: Value) -> Said {
-    Said::Calls(vec![(name, input)])
+pub(crate) fn call(name: &'static str, input: Value) -> MemberReply {
+    MemberReply::Calls(vec![(name, input)])
 }
 
-type Speaks = dyn Fn(&Seen<'_>) -> Said + Send + Sync;
+type Speaks = dyn Fn(&Seen<'_>) -> MemberReply + Send + Sync;
 
 pub(crate) struct Members(Box<Speaks>);
 
 impl Members {
-    pub(crate) fn new(speaks: impl Fn(&Seen<'_>) -> Said + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(speaks: impl Fn(&Seen<'_>) -> MemberReply + Send + Sync + 'static) -> Self {
         Self(Box::new(speaks))
     }
 }
@@ -46,13 +46,13 @@ impl Members {
 impl Brain for Members {
     fn reply(&self, request: &Value, context: &Context) -> Scripted {
         let said = (self.0)(&seen(request));
-        if let Said::Cut(text) = said {
+        if let MemberReply::Cut(text) = said {
             let cut = Scripted::new(vec![json!({"type": "text", "text": text})]);
             return Scripted { stop_reason: "max_tokens".into(), fills_max_tokens: true, ..cut };
         }
         let content = match said {
-            Said::Text(text) | Said::Cut(text) => vec![json!({"type": "text", "text": text})],
-            Said::Calls(calls) => calls
+            MemberReply::Text(text) | MemberReply::Cut(text) => vec![json!({"type": "text", "text": text})],
+            MemberReply::Calls(calls) => calls
                 .into_iter()
                 .enumerate()
                 .map(|(index, (name, input))| {

@@ -324,7 +324,7 @@ fn system(name: &str) -> String {
 }
 
 fn tools(name: &str, plan: bool) -> Value {
-    let hands = ["glob", "grep", "str_replace_based_edit_tool"];
+    let file_tools = ["glob", "grep", "str_replace_based_edit_tool"];
     let lead = ["Workflow", "task", "spawn_teammate", "read_inbox", "request_shutdown", "review_plan"];
     let mate = ["idle", "claim_task", "answer_shutdown"];
     let both = [
@@ -340,7 +340,7 @@ fn tools(name: &str, plan: bool) -> Value {
         "recall",
     ];
     let own: &[&str] = if name == "lead" { &lead } else { &mate };
-    let mut names: Vec<&str> = hands.iter().chain(own).chain(&both).copied().collect();
+    let mut names: Vec<&str> = file_tools.iter().chain(own).chain(&both).copied().collect();
     names.extend(plan.then_some("submit_plan"));
     let declared = names
         .iter()
