@@ -24,7 +24,7 @@ pub(crate) fn heard(notice: Notice) -> Option<SessionEvent> {
     })
 }
 
-fn held(hold: convoke_runtime::Hold) -> Hold {
-    let convoke_runtime::Hold { why, until, waiting } = hold;
+fn held(hold: convoke_runtime::GovernorHold) -> Hold {
+    let convoke_runtime::GovernorHold { why, until, waiting } = hold;
     Hold { overloaded: why == Why::Overloaded, until, waiting }
 }
