@@ -1,5 +1,5 @@
-//! What is in the journal, as the command line names it: runs by their session, each with its agents. It
-//! reads; it changes nothing.
+//! What is in the journal, as the command line names it: sessions, each with its agents. It reads; it changes
+//! nothing.
 
 mod naming;
 mod state;
@@ -27,17 +27,17 @@ use crate::report::{LostItem, Spend, lost_words};
 use crate::settings::Settings;
 use crate::work;
 
-/// The runs of a journal, newest first.
+/// The sessions of a journal, newest first.
 #[derive(Debug, Default)]
 pub(crate) struct Catalog {
-    /// The runs.
+    /// The sessions.
     pub(crate) runs: Vec<Run>,
     /// Streams of agents that this version cannot make sense of.
     pub(crate) unreadable: Vec<StreamId>,
-    /// Where each run is among them.
+    /// Where each session is among them.
     places: HashMap<SessionId, usize>,
     journal: String,
-    /// The runs of this directory, newest first, as places among the runs.
+    /// The sessions of this directory, newest first, as places among the sessions.
     here: Vec<usize>,
     dir: String,
 }
@@ -82,7 +82,7 @@ pub(crate) struct Entry {
 }
 
 impl Run {
-    /// A run of which only the agents are known so far.
+    /// A session of which only the agents are known so far.
     pub(crate) fn of_agents(session: SessionId, agents: Vec<Entry>) -> Self {
         Self {
             session,
@@ -100,7 +100,7 @@ impl Run {
 
     /// The agent that talks to the person.
     pub(crate) fn lead(&self) -> &Entry {
-        // A run is made together with its first agent, so there always is one.
+        // A session is made together with its first agent, so there always is one.
         &self.agents[0]
     }
 
@@ -109,7 +109,7 @@ impl Run {
         self.agents.len() - 1
     }
 
-    /// Where the run stands.
+    /// Where the session stands.
     pub(crate) fn state(&self) -> State {
         if self.agents.iter().any(|entry| entry.owner.is_some()) {
             return State::Running;
@@ -154,7 +154,7 @@ impl Run {
         Some(resume + &raise.unwrap_or_default())
     }
 
-    /// What a run that ended in part has not done, in words.
+    /// What a session that ended in part has not done, in words.
     pub(crate) fn not_done(&self) -> String {
         let lost: Vec<LostItem> = self.losses.lost.iter().map(LostItem::from).collect();
         match (&self.losses.refused, lost.is_empty()) {
@@ -164,7 +164,7 @@ impl Run {
         }
     }
 
-    /// Looks up what was lost. That reads whole runs, and none where the rows say that nothing was lost.
+    /// Looks up what was lost. That reads whole sessions, and none where the rows say that nothing was lost.
     async fn look_for_losses(&mut self, journal: &Journal, has_team: bool) -> Result<(), Failure> {
         if has_team && self.lead().summary.status != Status::Open {
             self.left = u32::try_from(
@@ -199,7 +199,8 @@ impl Run {
         Ok(())
     }
 
-    /// Where the run stands, in words. What became of a person's own program is said in the program's words.
+    /// Where the session stands, in words. What became of a person's own program is said in the program's
+    /// words.
     pub(crate) fn words(&self) -> String {
         match (self.state(), self.own_program().and_then(|program| program.status)) {
             (State::Ended(_), Some(status)) => status.word().to_owned(),
@@ -208,7 +209,7 @@ impl Run {
         }
     }
 
-    /// The program that a person ran by a command, if the run is one; the last of several.
+    /// The program that a person ran by a command, if the session is one; the last of several.
     pub(crate) fn own_program(&self) -> Option<&ProgramSummary> {
         self.programs.get(self.own?)
     }
@@ -290,7 +291,7 @@ pub(crate) async fn open_existing(settings: &Settings) -> Result<Option<Journal>
 }
 
 impl Catalog {
-    /// Reads the runs of a journal; without a journal there are none.
+    /// Reads the sessions of a journal; without a journal there are none.
     pub(crate) async fn load(settings: &Settings, journal: Option<&Journal>) -> Result<Self, Failure> {
         let mut catalog = Self { journal: settings.journal.to_string(), ..Self::default() };
         let Some(journal) = journal else { return Ok(catalog) };
@@ -307,7 +308,7 @@ impl Catalog {
         }
         let filter = Filter { prefix: Some(RunId::PREFIX.to_owned()), limit: None };
         for listing in journal.list(&filter).await? {
-            // A run is recorded together with its summary; a stream that was only owned is none yet.
+            // A session is recorded together with its summary; a stream that was only owned is none yet.
             let Some(text) = listing.summary else { continue };
             if let Ok(summary) = serde_json::from_str::<ProgramSummary>(&text) {
                 if let Some(&place) = catalog.places.get(&summary.session) {
@@ -342,7 +343,7 @@ impl Catalog {
         }
     }
 
-    /// Looks up what these runs may have cost that no usage confirmed. That reads a ledger for each.
+    /// Looks up what these sessions may have cost that no usage confirmed. That reads a ledger for each.
     pub(crate) async fn look_for_unconfirmed(&mut self, journal: &Journal, shown: impl Fn(&Run) -> bool) {
         for run in self.runs.iter_mut().filter(|run| shown(run)) {
             // A ledger that cannot be read is shown as none; `doctor` says what is wrong with the journal.
@@ -352,8 +353,8 @@ impl Catalog {
         }
     }
 
-    /// Looks up which of these runs wait for a person. That reads the streams of every open agent, so it is
-    /// done for what is shown and not for all.
+    /// Looks up which of these sessions wait for a person. That reads the streams of every open agent, so it
+    /// is done for what is shown and not for all.
     pub(crate) async fn look_for_questions(&mut self, journal: &Journal, shown: impl Fn(&Run) -> bool) {
         for run in self.runs.iter_mut().filter(|run| run.state() == State::Open && shown(run)) {
             // One that cannot be read is shown all the same.
@@ -363,13 +364,13 @@ impl Catalog {
         }
     }
 
-    /// The runs of this directory, newest first.
+    /// The sessions of this directory, newest first.
     pub(crate) fn of_this_directory(&self) -> impl Iterator<Item = &Run> {
         self.here.iter().map(|at| &self.runs[*at])
     }
 
-    /// The run that an id or a prefix names: its session's, or that of one of its agents or workflows. `last`
-    /// and `@1` are the newest of this directory, `@2` the one before it.
+    /// The session that an id or a prefix names: its session's, or that of one of its agents or workflows.
+    /// `last` and `@1` are the newest of this directory, `@2` the one before it.
     pub(crate) fn find(&self, given: &str) -> Result<&Run, Failure> {
         if let Some(number) = from_the_end(given) {
             let found = number.checked_sub(1).and_then(|at| self.here.get(at));
@@ -394,7 +395,7 @@ impl Catalog {
         }
     }
 
-    /// How many characters of an id tell these runs apart, with some to spare for the ones to come.
+    /// How many characters of an id tell these sessions apart, with some to spare for the ones to come.
     pub(crate) fn id_length(&self) -> usize {
         const SHORT: usize = 10;
         let mut sessions: Vec<&str> = self.runs.iter().map(|run| run.session.as_str()).collect();

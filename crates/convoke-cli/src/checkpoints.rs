@@ -1,5 +1,5 @@
 //! The questions of workflow programs that wait for a person, named by ids that a person can type, and what a
-//! person says to them. It only reads; the process that drives the run receives the answers.
+//! person says to them. It only reads; the process that drives the session receives the answers.
 
 use std::path::Path;
 

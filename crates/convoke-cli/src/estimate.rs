@@ -70,7 +70,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) cap_nano: Option<u64>,
 }
 
-/// An estimate of a task, from the runs of the journal.
+/// An estimate of a task, from the sessions of the journal.
 pub(crate) fn estimate(asked: &Asked<'_>, runs: &[Run]) -> Estimate {
     let parts: Vec<Part> = TABLE.iter().map(|assumed| part(asked, assumed, runs)).collect();
     let sum = |pick: fn(&(u64, u64)) -> u64, number: fn(&(u32, u32)) -> u32| {
@@ -115,7 +115,7 @@ fn part(asked: &Asked<'_>, assumed: &Assumed, runs: &[Run]) -> Part {
     Part { role: assumed.role.word(), number, each, seen }
 }
 
-/// The agents of a run that have this role and this model.
+/// The agents of a session that have this role and this model.
 fn like<'a>(run: &'a Run, role: Role, model: &'a str) -> impl Iterator<Item = &'a Summary> {
     run.agents.iter().map(|entry| &entry.summary).filter(move |one| one.role == role && one.model == model)
 }

@@ -1,5 +1,5 @@
-//! The calls of a run that wait for a person: read from the streams of its agents, named by ids that a person
-//! can type, and found again by them. It reads; the process that drives the run gives the answers.
+//! The calls of a session that wait for a person: read from the streams of its agents, named by ids that a
+//! person can type, and found again by them. It reads; the process that drives the session gives the answers.
 
 use std::collections::HashMap;
 
@@ -63,7 +63,7 @@ fn id(agent: &AgentId, call: &str) -> String {
     format!("q_{}", body.chars().take(8).collect::<String>())
 }
 
-/// The questions of a run that have no answer yet, in the order of its agents.
+/// The questions of a session that have no answer yet, in the order of its agents.
 pub(crate) async fn open(journal: &Journal, run: &Run) -> Result<Vec<Question>, Failure> {
     let mut asked = Vec::new();
     for entry in run.agents.iter().filter(|entry| entry.summary.status == Status::Open) {

@@ -52,7 +52,7 @@ impl Work {
         Self::of_run(settings, journal, catalog.find(session.as_str())?, now).await
     }
 
-    /// Gathers what a run of the catalog did.
+    /// Gathers what a session of the catalog did.
     pub(crate) async fn of_run(
         settings: &Settings,
         journal: &Journal,
@@ -110,13 +110,13 @@ impl Work {
     }
 }
 
-/// What these flat workflows and programs of a run lost.
+/// What these flat workflows and programs of a session lost.
 pub(crate) fn losses(run: &Run, flows: &[kernel::Run], programs: &[Program]) -> Losses {
     let agents = run.agents.iter().map(|entry| (&entry.agent, &entry.summary));
     Losses::of(run.lead().summary.refused.as_deref(), agents, flows, programs)
 }
 
-/// What all agents of a run used.
+/// What all agents of a session used.
 pub(crate) fn used(run: &Run) -> Used {
     Used::of(run.agents.iter().map(|entry| &entry.summary))
 }
@@ -126,7 +126,7 @@ async fn ledger(journal: &Journal, run: &Run) -> Result<Option<Ledger>, Failure>
     Ok(ledger.and_then(|state| serde_json::from_str(&state).ok()))
 }
 
-/// What the ledger of a run says, without the time.
+/// What the ledger of a session says, without the time.
 pub(crate) async fn spent(journal: &Journal, run: &Run) -> Result<Option<Spend>, Failure> {
     let all = used(run);
     Ok(ledger(journal, run).await?.map(|ledger| spend(&ledger, &all, run.updated_at())))

@@ -1,4 +1,4 @@
-//! The flags of a run in groups, each of which can stand before or after the name of a command. They are
+//! The flags of a session in groups, each of which can stand before or after the name of a command. They are
 //! parsed and laid over one another here; what they mean is decided in `settings`.
 
 use std::path::Path;
@@ -118,7 +118,7 @@ pub(crate) struct TeamArgs {
     pub(crate) no_memory: bool,
 }
 
-/// Flags about what commands may touch. A run keeps what it was started with.
+/// Flags about what commands may touch. A session keeps what it was started with.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Sandbox")]
 pub(crate) struct ConfineArgs {
@@ -139,7 +139,7 @@ pub(crate) struct ConfineArgs {
     pub(crate) sandbox_layers: Option<LayersFlag>,
 }
 
-/// Flags about the exchanges of one run.
+/// Flags about the exchanges of one session.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Task")]
 pub(crate) struct TaskArgs {
@@ -161,7 +161,7 @@ pub(crate) struct TaskArgs {
     pub(crate) fresh: bool,
 }
 
-/// Flags about what a run leaves behind.
+/// Flags about what a session leaves behind.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Report")]
 pub(crate) struct EndArgs {
@@ -224,7 +224,7 @@ pub(crate) enum Switch {
     Off,
 }
 
-/// All flags of a run.
+/// All flags of a session.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct RunFlags {
     #[command(flatten)]
@@ -383,7 +383,7 @@ impl AgentArgs {
 }
 
 impl TeamArgs {
-    /// The first flag that was given about what a run keeps from its beginning.
+    /// The first flag that was given about what a session keeps from its beginning.
     pub(super) fn kept_flag(&self) -> Option<&'static str> {
         Self { idle: None, ..*self }.first_flag()
     }

@@ -61,8 +61,8 @@ pub(super) fn check(place: &PlaceArgs) -> Result<(), Failure> {
 }
 
 /// Adds what stood before the command to the flags of a session, and makes settings of them. A session that
-/// is gone on with keeps what it was started with, as a resumed run does; what it may spend, touch and trust
-/// can be said anew.
+/// is gone on with keeps what it was started with, as a resumed session does; what it may spend, touch and
+/// trust can be said anew.
 pub(super) fn settle(before: RunFlags, args: &mut SessionArgs) -> Result<SettingFlags, Failure> {
     let RunFlags { settings, mut task, end } = before;
     args.fresh |= std::mem::take(&mut task.fresh);

@@ -1,5 +1,5 @@
-//! The arguments about what runs change: diff, undo, and the worktrees of agents. They are parsed here and
-//! nothing else.
+//! The arguments about what sessions change: diff, undo, and the worktrees of agents. They are parsed here
+//! and nothing else.
 
 use clap::{Args, Subcommand, ValueEnum};
 

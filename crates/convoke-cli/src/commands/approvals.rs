@@ -1,5 +1,5 @@
-//! `convoke approvals list`: the calls of a run that wait for a person, and the questions of its workflows,
-//! whole. It answers nothing: that is `convoke resume RUN --allow ID` and `--answer ID=TEXT`.
+//! `convoke approvals list`: the calls of a session that wait for a person, and the questions of its
+//! workflows, whole. It answers nothing: that is `convoke resume RUN --allow ID` and `--answer ID=TEXT`.
 
 use convoke_runtime::Clock;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ use crate::{stdio, utc};
 /// What a line may take where no terminal says how wide it is.
 const WIDE: usize = 120;
 
-/// Lists the questions of a run.
+/// Lists the questions of a session.
 pub(crate) async fn run(settings: &Settings, command: &ApprovalsCommand) -> Result<Exit, Failure> {
     let ApprovalsCommand::List(args) = command;
     let Some(journal) = catalog::open_existing(settings).await? else {

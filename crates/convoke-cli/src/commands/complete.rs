@@ -1,7 +1,7 @@
-//! What could stand where a word has been begun on the command line: ids of runs, names of workflows, models
-//! and members of a team. The scripts of `convoke completions` call it as `convoke __complete SHELL WORDS…`
-//! with all words up to the cursor. It looks for a short time, changes nothing and complains about nothing:
-//! where something cannot be read, there is nothing to offer.
+//! What could stand where a word has been begun on the command line: ids of sessions, names of workflows,
+//! models and members of a team. The scripts of `convoke completions` call it as `convoke __complete SHELL
+//! WORDS…` with all words up to the cursor. It looks for a short time, changes nothing and complains about
+//! nothing: where something cannot be read, there is nothing to offer.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -25,7 +25,7 @@ const CALLED: &str = "__complete";
 const PATIENCE: Duration = Duration::from_millis(1_500);
 /// A longer list is not read.
 const MOST: usize = 50;
-/// So many of the newest agents are looked at for runs.
+/// So many of the newest agents are looked at for sessions.
 const LOOKED_AT: usize = 5_000;
 
 /// What a word is the beginning of.

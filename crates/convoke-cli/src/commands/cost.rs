@@ -1,5 +1,5 @@
-//! `convoke cost`: tokens and dollars, by run and by model, as the journal recorded them. An unknown price is
-//! said to be unknown and never counted as nothing.
+//! `convoke cost`: tokens and dollars, by session and by model, as the journal recorded them. An unknown
+//! price is said to be unknown and never counted as nothing.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ impl Bill {
         }
     }
 
-    /// The bill of all agents of a run.
+    /// The bill of all agents of a session.
     pub(crate) fn of_run(run: &Run) -> Self {
         let mut bill = Self { unconfirmed_nano: run.unconfirmed_nano, ..Self::default() };
         run.agents.iter().for_each(|entry| bill.add(entry));
@@ -86,7 +86,7 @@ impl Bill {
     }
 }
 
-/// Shows what runs cost.
+/// Shows what sessions cost.
 pub(crate) async fn run(settings: &Settings, args: &CostArgs) -> Result<Exit, Failure> {
     let journal = catalog::open_existing(settings).await?;
     let mut catalog = Catalog::load(settings, journal.as_ref()).await?;

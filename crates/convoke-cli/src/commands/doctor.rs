@@ -1,5 +1,5 @@
-//! `convoke doctor`: looks at everything a run needs and says what to do about what is missing. It changes
-//! nothing but a probe file, and in PostgreSQL a heartbeat, both of which it takes away again.
+//! `convoke doctor`: looks at everything a session needs and says what to do about what is missing. It
+//! changes nothing but a probe file, and in PostgreSQL a heartbeat, both of which it takes away again.
 
 mod probe;
 mod sandbox;

@@ -54,7 +54,7 @@ pub(crate) async fn first_time(
     Ok(is_first.then(|| notice(settings, &settings.model_row().id, &expects, "convoke plan")))
 }
 
-/// The runs of the journal, and whether the next one is the first of this directory that is paid for.
+/// The sessions of the journal, and whether the next one is the first of this directory that is paid for.
 pub(crate) async fn past(
     settings: &Settings,
     source: &ModelSource,

@@ -1,5 +1,6 @@
-//! `convoke resume`: goes on with a run that was cut off, stopped or failed, and repeats the answer of one
-//! that has ended. It finds the run, says which one it is and what changed meanwhile, and drives its lead.
+//! `convoke resume`: goes on with a session that was cut off, stopped or failed, and repeats the answer of
+//! one that has ended. It finds the session, says which one it is and what changed meanwhile, and drives its
+//! lead.
 
 mod pick;
 
@@ -34,7 +35,7 @@ use crate::settings::{Caps, ModelSource, Settings, caps_words};
 use crate::stdio::tell;
 use crate::work::Work;
 
-/// Goes on with a run.
+/// Goes on with a session.
 pub(crate) async fn run(settings: &Settings, mut args: ResumeArgs) -> Result<Exit, Failure> {
     if let Some(flag) = args.edit.astray() {
         let hint =
@@ -64,9 +65,9 @@ pub(crate) async fn run(settings: &Settings, mut args: ResumeArgs) -> Result<Exi
     if args.forgive {
         forgive(settings, &journal, run).await?;
     }
-    // The run may work in another directory than this one, and its commands may have put links there.
+    // The session may work in another directory than this one, and its commands may have put links there.
     args.end.check(Path::new(""), &Checkout::of_run(settings, run))?;
-    // What is answered must be a question of this run; nothing is driven otherwise.
+    // What is answered must be a question of this session; nothing is driven otherwise.
     let answers = match args.answers.is_given() {
         true => questions::answers(&journal, run, &args.answers).await?,
         false => Vec::new(),
@@ -229,7 +230,7 @@ pub(crate) async fn run(settings: &Settings, mut args: ResumeArgs) -> Result<Exi
         .await
 }
 
-/// The person writes off the unconfirmed part of the run's requests.
+/// The person writes off the unconfirmed part of the session's requests.
 async fn forgive(settings: &Settings, journal: &Journal, run: &Run) -> Result<(), Failure> {
     let controller = Controller::new(journal.clone(), Clock::system());
     let forgiven = controller.forgive(&run.session, "the person (resume --forgive)").await?;
@@ -246,8 +247,8 @@ async fn forgive(settings: &Settings, journal: &Journal, run: &Run) -> Result<()
     Ok(())
 }
 
-/// Rules that ask and that the run was not begun with, in one warning: a run keeps the rules by which it
-/// asks, and only what is forbidden now is forbidden at once.
+/// Rules that ask and that the session was not begun with, in one warning: a session keeps the rules by which
+/// it asks, and only what is forbidden now is forbidden at once.
 fn newer_questions(now: &[Rule], begun: &[Rule]) -> Option<String> {
     let newer = now.iter().filter(|rule| rule.decision == Decision::Ask && !begun.contains(rule)).count();
     (newer > 0).then(|| {
@@ -298,7 +299,7 @@ async fn reply(
     Ok(())
 }
 
-/// A cap in dollars can be held only if the run knows what its models cost; that was written down when it
+/// A cap in dollars can be held only if the session knows what its models cost; that was written down when it
 /// began.
 fn check_prices(settings: &Settings, spec: Option<&AgentSpec>, granted: Caps) -> Result<(), Failure> {
     let Some(spec) = spec.filter(|_| granted.nano.is_some()) else { return Ok(()) };
@@ -324,8 +325,8 @@ fn asked(settings: &Settings, run: &Run) -> Asked {
     Asked { task, dir, effort, ..Asked::default() }
 }
 
-/// Prints the report of a run that had ended once more: the earlier process may have been cut off before it
-/// did.
+/// Prints the report of a session that had ended once more: the earlier process may have been cut off before
+/// it did.
 async fn repeat(
     settings: &Settings,
     journal: &Journal,
@@ -338,7 +339,7 @@ async fn repeat(
     Report::new(End { wanted, ..end }).print(Look::of(settings))
 }
 
-/// What a run that has ended came to, read from the journal alone.
+/// What a session that has ended came to, read from the journal alone.
 pub(super) async fn ended(
     settings: &Settings,
     journal: &Journal,
@@ -372,7 +373,7 @@ pub(super) async fn ended(
     })
 }
 
-/// The source of its answers: an offline run stays offline, any other one needs a server.
+/// The source of its answers: an offline session stays offline, any other one needs a server.
 pub(super) fn source(settings: &Settings, run: &Run) -> Result<ModelSource, Failure> {
     let session = &run.session;
     let model = &run.lead().summary.model;
@@ -391,8 +392,8 @@ pub(super) fn source(settings: &Settings, run: &Run) -> Result<ModelSource, Fail
     }
 }
 
-/// When anything last happened in a run. What the listing says of a stream moves when something is only taken
-/// note of there, and then it says nothing about time.
+/// When anything last happened in a session. What the listing says of a stream moves when something is only
+/// taken note of there, and then it says nothing about time.
 fn last_event(run: &Run, told: &Lead) -> u64 {
     let programs = run.programs.iter().map(|program| program.closed_at.unwrap_or(program.started_at));
     programs.chain([run.updated_at(), told.last_at]).max().unwrap_or_default()

@@ -1,5 +1,5 @@
-//! `convoke run`: a task becomes a run. It reads the task, says what will be asked and where, and drives the
-//! agent.
+//! `convoke run`: a task becomes a session. It reads the task, says what will be asked and where, and drives
+//! the agent.
 
 use std::path::Path;
 
@@ -115,7 +115,7 @@ pub(crate) async fn run(settings: &Settings, args: RunArgs) -> Result<Exit, Fail
         warnings.extend(tree.remarks().iter().cloned());
         say(settings, &look.fit(&clean(&tree.line())));
     }
-    // The offline model overwrites nothing, and neither does a run that may not write.
+    // The offline model overwrites nothing, and neither does a session that may not write.
     if let (Err(why), true, ModelSource::Api { .. }) = (&kept, confinement.sandbox.writes(), &source) {
         warnings.push(keeping::cannot_take_back(why));
     }
@@ -174,7 +174,7 @@ pub(crate) async fn run(settings: &Settings, args: RunArgs) -> Result<Exit, Fail
     .await
 }
 
-/// The newest unfinished run of the same task in this directory that no process works on.
+/// The newest unfinished session of the same task in this directory that no process works on.
 pub(super) async fn unfinished(settings: &Settings, task: &str) -> Result<Option<String>, Failure> {
     let Some(journal) = catalog::open_existing(settings).await? else { return Ok(None) };
     let catalog = Catalog::load(settings, Some(&journal)).await?;

@@ -1,5 +1,5 @@
-//! `convoke tasks`: the board of a run, for people and scripts. What a script needs of a command (an id, a
-//! token) is alone on stdout. Whether something is allowed is the board's business: what it refuses is told
+//! `convoke tasks`: the board of a session, for people and scripts. What a script needs of a command (an id,
+//! a token) is alone on stdout. Whether something is allowed is the board's business: what it refuses is told
 //! as it says it.
 
 mod show;

@@ -25,12 +25,12 @@ pub(super) struct Project {
     pub(super) library: Library,
     /// What its memory files say to every agent.
     pub(super) memory: Option<String>,
-    /// Whether a person trusts it for this run, by a flag or when asked: the run keeps that, however often it
-    /// is resumed.
+    /// Whether a person trusts it for this session, by a flag or when asked: the session keeps that, however
+    /// often it is resumed.
     pub(super) for_this_run: bool,
 }
 
-/// What a new run in this directory is given of the project.
+/// What a new session in this directory is given of the project.
 pub(super) fn project(settings: &Settings, look: Look, dir: &Path) -> Result<Project, Failure> {
     let folders = settings.saved.folders(dir);
     let memory = if settings.team.memory { Memory::find(dir, &folders.root) } else { Memory::default() };
@@ -45,8 +45,8 @@ pub(super) fn project(settings: &Settings, look: Look, dir: &Path) -> Result<Pro
     Ok(Project { library: of(folders)?, memory: said.text, for_this_run })
 }
 
-/// The library of a run in this directory that was begun before. What no person trusts is listed apart, as
-/// left out. What a person trusted when the run was begun is trusted for its whole life.
+/// The library of a session in this directory that was begun before. What no person trusts is listed apart,
+/// as left out. What a person trusted when the session was begun is trusted for its whole life.
 pub(super) fn library_of(
     settings: &Settings,
     look: Look,

@@ -1,5 +1,5 @@
 //! `convoke worktrees`: what agents changed in worktrees of their own, listed, shown, taken over and dropped.
-//! A run is found by the journal; the worktrees of one that was pruned are found by their own names.
+//! A session is found by the journal; the worktrees of one that was pruned are found by their own names.
 
 mod show;
 
@@ -86,7 +86,7 @@ impl Lookup<'_> {
         Ok(Exit::Done)
     }
 
-    /// The worktrees of a run, of its agents and of its lead, and the directory that they belong to.
+    /// The worktrees of a session, of its agents and of its lead, and the directory that they belong to.
     async fn of_run(&self, given: &str) -> Result<(Worktrees, Vec<WorktreeEntry>, PathBuf), Failure> {
         let run = match self.catalog.find(given) {
             Ok(run) => run,
@@ -143,7 +143,7 @@ impl Lookup<'_> {
         entry.agent == LEAD && self.run_of(entry).is_some_and(|run| named(given, run.lead().agent.as_str()))
     }
 
-    /// The run that a worktree belongs to, if it is in this journal.
+    /// The session that a worktree belongs to, if it is in this journal.
     fn run_of(&self, entry: &WorktreeEntry) -> Option<&Run> {
         let of_lead = |run: &&Run| {
             let checkout = Checkout::of(self.settings, Path::new(&run.lead().summary.dir));
@@ -157,7 +157,7 @@ impl Lookup<'_> {
     fn not_at_work(&self, entry: &WorktreeEntry) -> Result<(), Failure> {
         let Some(run) = self.run_of(entry) else { return Ok(()) };
         let at_work = run.agents.iter().find(|agent| match entry.agent == LEAD {
-            // All agents of the run work in the lead's.
+            // All agents of the session work in the lead's.
             true => agent.owner.is_some(),
             false => agent.agent.as_str() == entry.agent && agent.owner.is_some(),
         });
@@ -184,7 +184,7 @@ impl Lookup<'_> {
                 let keeper = Keeper::open(&keeping::places(self.settings), &kept.dir, &kept.name).await?;
                 keeper.take_over(&entry.agent, "worktrees apply", work).await?
             }
-            // Without its run no command could take it back.
+            // Without its session no command could take it back.
             None => work.await,
         };
         let undo = recorded.map(|run| format!("convoke sessions undo {}", run.session));

@@ -1,4 +1,4 @@
-//! Forgets what was kept for a run that is pruned. Work in worktrees that was not taken over is never
+//! Forgets what was kept for a session that is pruned. Work in worktrees that was not taken over is never
 //! forgotten: it stays, and is named.
 
 use std::fs;
@@ -21,7 +21,7 @@ pub(crate) struct Forgotten {
     pub(crate) problems: Vec<String>,
 }
 
-/// Forgets what was kept for a run: its refs, its record, and worktrees in which no work is left to take
+/// Forgets what was kept for a session: its refs, its record, and worktrees in which no work is left to take
 /// over.
 pub(crate) async fn forget(settings: &Settings, run: &Run) -> Forgotten {
     let mut forgotten = Forgotten::default();

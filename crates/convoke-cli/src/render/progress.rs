@@ -53,7 +53,7 @@ pub(crate) enum Doing<'a> {
 }
 
 impl Progress {
-    /// A run of which nothing is known yet.
+    /// A session of which nothing is known yet.
     pub(crate) fn new(model: &str) -> Self {
         Self {
             session: None,
@@ -68,7 +68,7 @@ impl Progress {
         }
     }
 
-    /// A run that is taken up again.
+    /// A session that is taken up again.
     pub(crate) fn from_summary(summary: &Summary) -> Self {
         Self {
             session: Some(summary.session.clone()),

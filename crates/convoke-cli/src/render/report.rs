@@ -1,5 +1,5 @@
-//! How a run ended: judged once, and told as the answer on stdout, the report on stderr, the object and the
-//! report files. It never makes a failure look like an answer.
+//! How a session ended: judged once, and told as the answer on stdout, the report on stderr, the object and
+//! the report files. It never makes a failure look like an answer.
 
 mod judge;
 mod raise;
@@ -68,7 +68,7 @@ pub(crate) struct Asked {
     pub(crate) confinement: Option<Confinement>,
 }
 
-/// How a run ended.
+/// How a session ended.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) exit: Exit,
@@ -83,7 +83,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Judges how a run ended.
+    /// Judges how a session ended.
     pub(crate) fn new(end: End) -> Self {
         let End {
             agent,

@@ -1,4 +1,4 @@
-//! What a run left behind in files, as data and as lines for people. It looks nothing up.
+//! What a session left behind in files, as data and as lines for people. It looks nothing up.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::model::{Agent, RunReport};
 use crate::render::{count, file_name};
 
-/// A file that a run changed in its directory.
+/// A file that a session changed in its directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Changed {
     pub(crate) path: String,
@@ -15,12 +15,12 @@ pub(crate) struct Changed {
     pub(crate) how: &'static str,
     /// The agents that changed it, in the order of their first change.
     pub(crate) agents: Vec<String>,
-    /// Whether a change from outside of the run came in between: it is not taken back.
+    /// Whether a change from outside of the session came in between: it is not taken back.
     pub(crate) mixed: bool,
 }
 
-/// Something that later work in the directory runs, that no patch shows, and that was changed while the run
-/// worked.
+/// Something that later work in the directory runs, that no patch shows, and that was changed while the
+/// session worked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct RunLater {
     /// A directory, if it stands for many.
@@ -53,7 +53,7 @@ pub(super) const LATER_HEAD: &str = "run later, changed while this run worked, a
 /// A worktree with something in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Tree {
-    /// The agent that worked in it; `lead` for that of the whole run.
+    /// The agent that worked in it; `lead` for that of the whole session.
     pub(crate) agent: String,
     /// What it was cut from.
     pub(crate) base: String,
@@ -109,7 +109,7 @@ pub(super) fn file_line(report: &RunReport, file: &Changed) -> String {
     format!("{} {} ({}{mode}{mixed})", file.letter(), file_name(&file.path), by.join(", "))
 }
 
-/// The files that changed while agents of programs were at work and that are in no list of the run's own,
+/// The files that changed while agents of programs were at work and that are in no list of the session's own,
 /// each once, with how many agents there were: they are many, and work at the same time.
 pub(super) fn callee_lines(report: &RunReport) -> Vec<String> {
     let mut files: BTreeMap<&str, u32> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! The end report: what a run found, which agents worked on it, what it cost and how to go on. One plain
+//! The end report: what a session found, which agents worked on it, what it cost and how to go on. One plain
 //! value, and pure functions that write it for people and for programs. It reads no journal and decides
 //! nothing but an order and an exit code.
 
@@ -26,7 +26,7 @@ pub(crate) use model::{
 pub(crate) use program::{Checkpoint, Declined, MENDED, ProgramReport, calls_line, value_text};
 pub(crate) use text::{lost_words, text};
 
-/// What a run spent.
+/// What a session spent.
 #[cfg(test)]
 pub(crate) fn spend_for_tests() -> Spend {
     tests::program().spend

@@ -231,7 +231,7 @@ fn a_file_that_many_agents_changed_is_told_once_with_their_number() {
     assert!(told.contains("changed while 14 agents worked: log.txt") && !told.contains("a_3"), "{told}");
 }
 
-/// A run with everything that can be in one.
+/// A session with everything that can be in one.
 pub(crate) fn fan_out() -> RunReport {
     let with = |finding: Finding, item: u32, label: &str, citations: Vec<Citation>| Finding {
         run: Some("wf_aaaaaaaaaaaaaaaa".into()),

@@ -25,7 +25,7 @@ const MOST_PLACE: usize = 80;
 const LEAST_CLAIM: usize = 40;
 
 /// The report, in lines of this width; `whole` says where all of it is to be had. Of a lead that did
-/// everything by itself there is nothing to tell that the last line of a run does not say.
+/// everything by itself there is nothing to tell that the last line of a session does not say.
 pub(crate) fn text(report: &RunReport, look: Look, width: usize, whole: Option<&str>) -> String {
     let children = report.agents.iter().filter(|agent| agent.role != "lead").count();
     let most = if look.verbose { MOST_LINES } else { FEW_LINES };
@@ -272,7 +272,7 @@ impl Page {
         let agents = &report.agents;
         let said = outcomes(agents);
         let below = || agents.iter().filter(|agent| agent.role != "lead");
-        // That all of them did what they were to do is in the last line of a run.
+        // That all of them did what they were to do is in the last line of a session.
         let is_usual = below().all(|agent| agent.status == AgentStatus::Ok && agent.reused.is_none());
         if !said.is_empty() && (self.look.verbose || !is_usual) {
             self.heading(&format!("agents: {said}"));
@@ -331,7 +331,7 @@ impl Page {
         self.more(self.most, files.len());
     }
 
-    /// What the run left behind in files, and how to see it and take it back.
+    /// What the session left behind in files, and how to see it and take it back.
     fn left(&mut self, report: &RunReport) {
         if !report.changed.is_empty() {
             self.heading(&files_head(report));

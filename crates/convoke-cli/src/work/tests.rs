@@ -1,4 +1,4 @@
-//! What is gathered from runs, agents and the ledger, without a journal.
+//! What is gathered from sessions, agents and the ledger, without a journal.
 
 use convoke_claude::Models;
 use convoke_kernel::{

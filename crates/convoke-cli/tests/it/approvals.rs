@@ -39,7 +39,7 @@ fn made(stage: &Stage) -> Vec<String> {
     names
 }
 
-/// The questions of the newest run, by `convoke approvals list`.
+/// The questions of the newest session, by `convoke approvals list`.
 async fn waiting(stage: &Stage) -> (String, Vec<Value>) {
     let runs = stage.run(&["runs", "list", "--output", "json"]).await.exits(0).json();
     let run = runs["runs"][0]["run"].as_str().unwrap().to_owned();
@@ -71,7 +71,7 @@ async fn a_person_at_a_terminal_allows_once_refuses_once_and_is_remembered() {
         config.ends_with("[[rules]]\ntool = \"bash\"\ncommand = \"touch three\"\ndecision = \"allow\"\n"),
         "{config}"
     );
-    // The next run asks again about everything but what is remembered.
+    // The next session asks again about everything but what is remembered.
     std::fs::remove_file(stage.work().join("three")).unwrap();
     let mut terminal = Terminal::open(&stage, "--fresh --ask always 'make three files again'");
     for command in ["$ touch one", "$ touch two"] {

@@ -1,4 +1,4 @@
-//! Manners of the command line: nothing is paid for by a slip of the finger, a run is named the same way
+//! Manners of the command line: nothing is paid for by a slip of the finger, a session is named the same way
 //! everywhere, and figures agree.
 
 use convoke_sim::says;

@@ -134,7 +134,7 @@ fn offered_by_bash(place: &TestHome, words: &[&str]) -> Finished {
     shell(place, "bash", &["--norc", "-c", &line])
 }
 
-/// A run of a team with alice and bob, a saved workflow, and the scripts of the three shells.
+/// A session of a team with alice and bob, a saved workflow, and the scripts of the three shells.
 async fn furnished() -> (Crew, String) {
     let crew = Crew::new().await;
     let place = &crew.place;

@@ -1,7 +1,7 @@
 //! PostgreSQL goes away under a fan-out of the real binary: its backends are ended, it is restarted, it
-//! crashes and stays away for seconds. The run ends as an undisturbed one, and asks no agent twice. A run
-//! that is killed meanwhile loses no reply that came. `scripts/soak` ends backends fifty times and has the
-//! server away for twenty seconds.
+//! crashes and stays away for seconds. The session ends as an undisturbed one, and asks no agent twice. A
+//! session that is killed meanwhile loses no reply that came. `scripts/soak` ends backends fifty times and
+//! has the server away for twenty seconds.
 
 mod cluster;
 
@@ -18,7 +18,7 @@ use self::cluster::Cluster;
 use crate::kill_fan_out::crew::{self, Crew};
 use crate::stage::{Seen, Stage};
 
-/// A whole run, on a machine that is busy with other tests.
+/// A whole session, on a machine that is busy with other tests.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// Requests at once.
 const AT_ONCE: usize = 10;
@@ -91,7 +91,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// What a run said: everything in it that a blip must not change.
+/// What a session said: everything in it that a blip must not change.
 fn said(seen: &Seen) -> (Value, Vec<Value>) {
     let object = seen.json();
     assert_eq!(object["status"], "done", "{object:#}");

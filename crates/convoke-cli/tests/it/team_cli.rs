@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Finished, TestHome, Writer};
 
-/// A place with the runs that a test wrote.
+/// A place with the sessions that a test wrote.
 pub(crate) struct Crew {
     pub(crate) place: TestHome,
     pub(crate) writer: Writer,
@@ -28,7 +28,7 @@ pub(crate) struct Crew {
 const AT: u64 = 1_794_776_640_000;
 
 impl Crew {
-    /// A run whose lead has answered and works alone.
+    /// A session whose lead has answered and works alone.
     pub(crate) async fn alone() -> Self {
         let place = TestHome::new();
         let writer = Writer::open(&place.journal_file()).await;

@@ -1,6 +1,6 @@
-//! A room for teams under fire: a run whose lead made its team and ended, several real processes that host it
-//! and are killed, stopped and cut off from their store, and a simulator in the test that they all talk to.
-//! What must be true in the end the tests say themselves.
+//! A room for teams under fire: a session whose lead made its team and ended, several real processes that
+//! host it and are killed, stopped and cut off from their store, and a simulator in the test that they all
+//! talk to. What must be true in the end the tests say themselves.
 
 mod hosts;
 mod store;

@@ -270,7 +270,7 @@ async fn a_lead_in_a_worktree_leaves_the_checkout_alone_and_its_work_on_a_branch
             .all(|at| !at.path().join("lead/tree").exists())
     );
 
-    // The run is one of the directory in which it was started.
+    // The session is one of the directory in which it was started.
     assert!(stage.run(&["runs", "list"]).await.exits(0).stdout.contains(&run[..10]));
     let patch = stage.run(&["runs", "diff", run]).await.exits(0).stdout;
     assert!(patch.contains("+edited") && !patch.contains("not committed"), "{patch}");

@@ -1,4 +1,5 @@
-//! Which run a resume goes on with: the one that is named, or the newest unfinished one of this directory.
+//! Which session a resume goes on with: the one that is named, or the newest unfinished one of this
+//! directory.
 
 use std::collections::HashMap;
 
@@ -11,10 +12,11 @@ use crate::keeping::Checkout;
 use crate::render::first_line;
 use crate::settings::Settings;
 
-/// How many other runs an error names.
+/// How many other sessions an error names.
 const MOST_NAMED: usize = 5;
 
-/// The run that is meant. A person may name one that has ended; by itself only an unfinished one is taken.
+/// The session that is meant. A person may name one that has ended; by itself only an unfinished one is
+/// taken.
 pub(super) fn pick<'a>(
     settings: &Settings,
     catalog: &'a Catalog,
@@ -29,7 +31,7 @@ pub(super) fn pick<'a>(
     }
 }
 
-/// Refuses a run that another process drives.
+/// Refuses a session that another process drives.
 fn not_running<'a>(run: &'a Run, here: &Process) -> Result<&'a Run, Failure> {
     let session = &run.session;
     if let Some(owner) = &run.lead().owner {
@@ -49,7 +51,7 @@ fn not_running<'a>(run: &'a Run, here: &Process) -> Result<&'a Run, Failure> {
     Ok(run)
 }
 
-/// The process that holds a run. A pid means something only where it was given.
+/// The process that holds a session. A pid means something only where it was given.
 fn holder(owner: &LiveOwner, here: &Process) -> String {
     match is_here(&owner.process, here) {
         true => owner.to_string(),
@@ -64,7 +66,7 @@ fn is_here(process: &Process, here: &Process) -> bool {
     known && process.boot == here.boot && process.pid_namespace == here.pid_namespace
 }
 
-/// The newest unfinished run of this directory that no process works on. One whose lead has ended is
+/// The newest unfinished session of this directory that no process works on. One whose lead has ended is
 /// unfinished too if something is left to do for its team, or if there is `more` room for what had none.
 fn newest<'a>(
     settings: &Settings,

@@ -16,7 +16,7 @@ use crate::render::{Look, clean};
 use crate::settings::Settings;
 use crate::stdio;
 
-/// Shows what a run changed.
+/// Shows what a session changed.
 pub(super) async fn run(settings: &Settings, args: &DiffArgs) -> Result<Exit, Failure> {
     patch::check("sessions diff", settings.output)?;
     let Some(journal) = catalog::open_existing(settings).await? else {
@@ -73,7 +73,7 @@ pub(super) fn not_kept_object(out: &LeftOut) -> Value {
     json!({"path": out.path.to_string_lossy(), "why": out.why})
 }
 
-/// A run of which nothing was kept: that it changed nothing is likely and not certain.
+/// A session of which nothing was kept: that it changed nothing is likely and not certain.
 pub(super) fn not_kept(run: &Run, error: Error) -> Failure {
     match error {
         Error::NotKept { .. } => {

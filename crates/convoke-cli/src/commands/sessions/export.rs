@@ -10,9 +10,9 @@ use crate::failure::{Exit, Failure};
 use crate::settings::Settings;
 use crate::stdio;
 
-/// Exports a run.
+/// Exports a session.
 pub(super) async fn run(settings: &Settings, args: &ExportArgs) -> Result<Exit, Failure> {
-    // Before anything else: a run that is under way could put a link there.
+    // Before anything else: a session that is under way could put a link there.
     let place = args
         .to
         .as_deref()

@@ -13,7 +13,7 @@ use crate::render::{clean, first_line};
 use crate::settings::Settings;
 use crate::stdio;
 
-/// Forks a run.
+/// Forks a session.
 pub(super) async fn run(settings: &Settings, args: &ForkArgs) -> Result<Exit, Failure> {
     let target = Target::find(settings, &args.run).await?;
     let run = target.run()?;

@@ -15,7 +15,7 @@ use crate::report::LostItem;
 use crate::settings::Settings;
 use crate::{stdio, utc, work};
 
-/// Lists runs.
+/// Lists sessions.
 pub(super) async fn run(settings: &Settings, args: &ListArgs) -> Result<Exit, Failure> {
     let journal = catalog::open_existing(settings).await?;
     let mut catalog = Catalog::load(settings, journal.as_ref()).await?;
@@ -55,7 +55,7 @@ pub(super) async fn run(settings: &Settings, args: &ListArgs) -> Result<Exit, Fa
     Ok(Exit::Done)
 }
 
-/// A run for programs.
+/// A session for programs.
 pub(super) fn object(run: &Run, naming: Option<&Naming>) -> Value {
     let summary = &run.lead().summary;
     let state = run.state();

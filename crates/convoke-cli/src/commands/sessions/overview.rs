@@ -7,7 +7,7 @@ use crate::catalog::{Entry, Run};
 use crate::commands::table::{Column, Table};
 use crate::render::{count, dollars, kind_word, tokens};
 
-/// The workflows and agents of a run.
+/// The workflows and agents of a session.
 pub(super) fn overview(run: &Run, width: Option<usize>) -> String {
     if run.agents.len() < 2 && run.workflows.is_empty() {
         return String::new();

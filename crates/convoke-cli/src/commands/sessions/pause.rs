@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_millis(200);
 /// What a process may take to end beside what it waits for.
 const MARGIN: Duration = Duration::from_secs(50);
 
-/// Pauses a run.
+/// Pauses a session.
 pub(super) async fn run(settings: &Settings, args: &ControlArgs) -> Result<Exit, Failure> {
     if settings.output == OutputFormat::Jsonl {
         return Err(no_jsonl("sessions pause"));
@@ -47,13 +47,13 @@ pub(super) async fn run(settings: &Settings, args: &ControlArgs) -> Result<Exit,
 /// What became of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Heard {
-    /// No process drives the run.
+    /// No process drives the session.
     NobodyDrives,
     /// It ended by itself.
     Ended,
     /// The process ended without having heard of it.
     Gone,
-    /// It left the run, as it was asked to.
+    /// It left the session, as it was asked to.
     Left,
 }
 
@@ -68,7 +68,7 @@ impl Heard {
     }
 }
 
-/// Asks the process that drives the run, and waits until it has left the run.
+/// Asks the process that drives the session, and waits until it has left the session.
 pub(super) async fn ask(
     settings: &Settings,
     target: &mut Target,

@@ -97,7 +97,7 @@ fn printable(text: &str) -> String {
     if stdio::is_shown() { clean(text) } else { text.to_owned() }
 }
 
-/// The programs of a run, with their calls.
+/// The programs of a session, with their calls.
 pub(super) async fn overview(journal: &Journal, run: &Run, width: Option<usize>) -> Result<String, Failure> {
     let mut text = String::new();
     for summary in &run.programs {

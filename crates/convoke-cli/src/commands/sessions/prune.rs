@@ -18,7 +18,7 @@ use crate::render::{clean, count, first_line};
 use crate::settings::Settings;
 use crate::{paths, stdio, utc};
 
-/// Removes runs.
+/// Removes sessions.
 pub(super) async fn run(settings: &Settings, args: &PruneArgs) -> Result<Exit, Failure> {
     if args.runs.is_empty() && args.older_than.is_none() && !args.finished {
         return Err(Failure::usage("say which sessions are to go: SESSION…, --older-than AGE or --finished"));
@@ -38,7 +38,7 @@ pub(super) async fn run(settings: &Settings, args: &PruneArgs) -> Result<Exit, F
     } else {
         by_name(&catalog, args)?
     };
-    // What a person does not see in `sessions list` is not meant by a word that names no run.
+    // What a person does not see in `sessions list` is not meant by a word that names no session.
     let all = chosen.len();
     if args.runs.is_empty() && !args.all {
         chosen.retain(|run| Checkout::of_run(settings, run) == settings.dir);
@@ -122,7 +122,7 @@ fn by_age<'a>(catalog: &'a Catalog, args: &PruneArgs, now: u64) -> Vec<&'a Run> 
     catalog.runs.iter().filter(fits).collect()
 }
 
-/// Says what goes. Where nothing has been agreed to yet, what goes with each run is looked up too.
+/// Says what goes. Where nothing has been agreed to yet, what goes with each session is looked up too.
 async fn announce(settings: &Settings, chosen: &[&Run], args: &PruneArgs) {
     let verb = if args.dry_run { "would go" } else { "goes" };
     let mut bytes = 0;
@@ -150,7 +150,7 @@ async fn announce(settings: &Settings, chosen: &[&Run], args: &PruneArgs) {
     }
 }
 
-/// What goes with a run.
+/// What goes with a session.
 struct With {
     /// How many files its changes could be taken back of.
     undo: usize,

@@ -25,10 +25,10 @@ use crate::stdio::{self, Reader};
 use crate::utc;
 use crate::work;
 
-/// How long a follower waits for an event before it looks whether a process still drives the run.
+/// How long a follower waits for an event before it looks whether a process still drives the session.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// The whole report of a run that has ended, as it was told at its end.
+/// The whole report of a session that has ended, as it was told at its end.
 async fn report(settings: &Settings, journal: &Journal, run: &Run) -> Result<Exit, Failure> {
     let state = run.state();
     if state.ending().is_none() {
@@ -45,7 +45,7 @@ async fn report(settings: &Settings, journal: &Journal, run: &Run) -> Result<Exi
     Ok(Exit::Done)
 }
 
-/// Shows a run.
+/// Shows a session.
 pub(super) async fn run(settings: &Settings, args: &ShowArgs) -> Result<Exit, Failure> {
     let Some(journal) = catalog::open_existing(settings).await? else {
         return Err(no_journal(settings, &args.run));
@@ -158,7 +158,7 @@ impl Shown {
     }
 }
 
-/// Shows what happens until no process drives the run any more, or stdout has no reader.
+/// Shows what happens until no process drives the session any more, or stdout has no reader.
 async fn follow(
     settings: &Settings,
     journal: &Journal,

@@ -16,11 +16,11 @@ use crate::commands::no_jsonl;
 use crate::failure::{Exit, Failure};
 use crate::settings::Settings;
 
-/// How often, and how long apart, a run is tried whose last holder is about to let go of it.
+/// How often, and how long apart, a session is tried whose last holder is about to let go of it.
 const TRIES: u32 = 50;
 const APART: Duration = Duration::from_millis(200);
 
-/// Stops a run.
+/// Stops a session.
 pub(super) async fn run(settings: &Settings, args: &ControlArgs) -> Result<Exit, Failure> {
     if settings.output == OutputFormat::Jsonl {
         return Err(no_jsonl("sessions stop"));
@@ -28,7 +28,7 @@ pub(super) async fn run(settings: &Settings, args: &ControlArgs) -> Result<Exit,
     let mut target = Target::find(settings, &args.run).await?;
     let before = open_programs(&target).await?;
     let heard = ask(settings, &mut target, Control::Stop).await?;
-    // The process that drove the run has recorded the stop. If it was gone, or there was none, it is done
+    // The process that drove the session has recorded the stop. If it was gone, or there was none, it is done
     // here.
     record(&target).await?;
     target.look(settings).await?;

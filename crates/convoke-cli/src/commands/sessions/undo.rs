@@ -21,11 +21,11 @@ use crate::report::RunLater;
 use crate::settings::Settings;
 use crate::stdio;
 
-/// What is said when undo cannot know of every file that the run made.
+/// What is said when undo cannot know of every file that the session made.
 const RULES_CHANGED: &str = "not looked at: the session changed ignore rules (.gitignore), and files that they ignore may be its \
      own\n";
 
-/// Takes back what a run changed.
+/// Takes back what a session changed.
 pub(super) async fn run(settings: &Settings, args: &UndoArgs) -> Result<Exit, Failure> {
     if settings.output == OutputFormat::Jsonl {
         return Err(no_jsonl("sessions undo"));
@@ -40,7 +40,7 @@ pub(super) async fn run(settings: &Settings, args: &UndoArgs) -> Result<Exit, Fa
     let dir = Path::new(&run.lead().summary.dir);
     let kept = Checkout::kept(settings, lead.agent.as_str(), dir);
     let keeper = Keeper::open(&keeping::places(settings), &kept.dir, &kept.name).await?;
-    // The lease keeps other processes from going on with the run meanwhile.
+    // The lease keeps other processes from going on with the session meanwhile.
     let lease = if args.dry_run { None } else { Some(journal.own(&StreamId::from(&lead.agent)).await?) };
     let undone = match args.dry_run {
         true => keeper.undo(true).await.map_err(WorktreeError::from),
@@ -103,7 +103,7 @@ fn elsewhere(run: &Run, dir: &Path) -> Failure {
     Failure::usage(message).hint(format!("`convoke worktrees drop {} {LEAD}` removes its work", run.session))
 }
 
-/// Refuses a run that a process drives: its files are not changed while it works.
+/// Refuses a session that a process drives: its files are not changed while it works.
 fn not_running(run: &Run) -> Result<(), Failure> {
     if run.state() != State::Running {
         return Ok(());

@@ -22,7 +22,7 @@ use crate::work::Work;
 /// How often the journal is looked into.
 const LOOK: Duration = Duration::from_millis(300);
 
-/// Watches a run.
+/// Watches a session.
 pub(super) async fn run(settings: &Settings, args: &ControlArgs) -> Result<Exit, Failure> {
     if settings.output == OutputFormat::Json {
         return Err(Failure::usage(

@@ -1,6 +1,6 @@
 //! A task that speaks to a team that is there already: a broadcast, a look into the inbox, a teammate that is
-//! to find work on the board. A run of its own has an empty inbox, an empty board and no member to hear, so
-//! it would be paid for nothing: it is not begun, and the run that is meant is named.
+//! to find work on the board. A session of its own has an empty inbox, an empty board and no member to hear,
+//! so it would be paid for nothing: it is not begun, and the session that is meant is named.
 
 use convoke_kernel::{Board, Roster, Standing, TaskState};
 

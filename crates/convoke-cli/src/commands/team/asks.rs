@@ -53,7 +53,7 @@ fn no_lines(settings: &Settings, command: &str) -> Result<(), Failure> {
     }
 }
 
-/// Says what was written down, and if no process drives the run, which command makes it happen.
+/// Says what was written down, and if no process drives the session, which command makes it happen.
 fn report(settings: &Settings, at: &TeamTarget, mut object: Value, line: &str) -> Result<Exit, Failure> {
     if settings.output == OutputFormat::Json {
         object["schema_version"] = json!(1);

@@ -1,6 +1,6 @@
-//! `convoke team host`: drives the teammates of a run from this process, on this machine or another, until
-//! there is nothing left for them to do or a signal ends it. The lead is left to the process that drives it.
-//! It says which teammates were driven, and where they stand at the end.
+//! `convoke team host`: drives the teammates of a session from this process, on this machine or another,
+//! until there is nothing left for them to do or a signal ends it. The lead is left to the process that
+//! drives it. It says which teammates were driven, and where they stand at the end.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::stdio;
 
-/// Drives the teammates of a run.
+/// Drives the teammates of a session.
 pub(super) async fn run(settings: &Settings, args: TeamHostArgs) -> Result<Exit, Failure> {
     let mut settings = settings.clone();
     (settings.team.claim_ttl, settings.team.lease) = (args.claim_ttl, args.lease);
@@ -81,7 +81,7 @@ fn chosen(session: &str, rows: &[MemberRow], only: Vec<String>) -> Result<Option
     })
 }
 
-/// A runtime that can go on where the run was begun, as a resume would have it.
+/// A runtime that can go on where the session was begun, as a resume would have it.
 async fn opened(
     settings: &Settings,
     look: Look,

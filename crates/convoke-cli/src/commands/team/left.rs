@@ -1,5 +1,5 @@
 //! What is left to do for a team whose lead has ended: unread letters, work that is open, tasks that can be
-//! claimed. A run with any of it can go on.
+//! claimed. A session with any of it can go on.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use super::target::desk;
 use crate::catalog::{Run, teams};
 use crate::failure::Failure;
 
-/// What is left of these runs, for those of which anything is; those that go on anyway are not looked at.
+/// What is left of these sessions, for those of which anything is; those that go on anyway are not looked at.
 pub(crate) async fn left<'a>(
     journal: &Journal,
     runs: impl Iterator<Item = &'a Run>,

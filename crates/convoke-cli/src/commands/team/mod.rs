@@ -1,5 +1,5 @@
-//! `convoke team`: the members of a run's team and what they do, and a person's word to them. Everything goes
-//! through the journal, so it is the same whether or not another process drives the run.
+//! `convoke team`: the members of a session's team and what they do, and a person's word to them. Everything
+//! goes through the journal, so it is the same whether or not another process drives the session.
 
 mod addressed;
 mod asks;

@@ -1,5 +1,5 @@
-//! Finds the run whose team is meant: the one that is named, or the newest of this directory that has a team.
-//! It changes nothing.
+//! Finds the session whose team is meant: the one that is named, or the newest of this directory that has a
+//! team. It changes nothing.
 
 use convoke_journal::Journal;
 use convoke_kernel::{AgentId, Board, Roster, SessionId};
@@ -23,7 +23,7 @@ pub(crate) struct TeamTarget {
 }
 
 impl TeamTarget {
-    /// The team of the run that is named, or of the newest one here.
+    /// The team of the session that is named, or of the newest one here.
     pub(crate) async fn find(settings: &Settings, given: Option<&str>) -> Result<Self, Failure> {
         let Some(journal) = catalog::open_existing(settings).await? else {
             return Err(given.map_or_else(|| no_run(settings), |given| no_journal(settings, given)));
@@ -65,7 +65,7 @@ pub(super) fn desk(journal: &Journal) -> TeamClient {
     TeamClient::new(journal.clone(), Clock::system(), Ids::random())
 }
 
-/// The newest run of this directory that has teammates or tasks, else the newest.
+/// The newest session of this directory that has teammates or tasks, else the newest.
 async fn newest<'a>(
     settings: &Settings,
     journal: &Journal,
@@ -79,7 +79,7 @@ async fn newest<'a>(
     }
 }
 
-/// The newest run of this directory with such a team.
+/// The newest session of this directory with such a team.
 pub(super) async fn newest_with<'a>(
     settings: &Settings,
     journal: &Journal,

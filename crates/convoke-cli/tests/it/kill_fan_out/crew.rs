@@ -24,7 +24,7 @@ sleep 0.03
 echo "$1 was looked at"
 "#;
 
-/// All agents of a run over so many items.
+/// All agents of a session over so many items.
 pub(crate) struct Crew {
     items: usize,
     look: PathBuf,
