@@ -71,7 +71,7 @@ pub(crate) struct PlaceArgs {
     /// Work in this directory instead of the current one.
     #[arg(long, short = 'C', value_name = "DIR", global = true)]
     pub(crate) cwd: Option<PathBuf>,
-    /// The journal: a file, or a postgres:// URL.
+    /// The journal, where everything is recorded: a file, or a postgres:// URL.
     #[arg(long, value_name = "PLACE", global = true)]
     pub(crate) journal: Option<String>,
     /// The form of what is printed on stdout [default: text].
@@ -86,13 +86,13 @@ pub(crate) struct PlaceArgs {
     /// Lines of text alone, for screen readers and simple terminals: nothing moves, nothing is coloured.
     #[arg(long, global = true)]
     pub(crate) plain: bool,
-    /// Defuse lines that a CI runner would obey (::add-mask::, ##[group]) [default: auto, on in GitHub
+    /// Escape lines that a CI runner would obey (::add-mask::, ##[group]) [default: auto, on in GitHub
     /// Actions].
     #[arg(long, value_name = "WHEN", global = true)]
     pub(crate) ci_safe: Option<CiSafe>,
 }
 
-/// When lines that a CI runner would obey are defused.
+/// When lines that a CI runner would obey are escaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CiSafe {
     // In GitHub Actions.

@@ -86,7 +86,7 @@ pub(crate) struct FanOutArgs {
     /// The most agents with a model request under way at once [default: 10].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub(crate) max_concurrent: Option<u32>,
-    /// The most subtasks of one Workflow call [default: 200].
+    /// The most subtasks that the lead may hand out at once, in one Workflow call [default: 200].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) max_subtasks: Option<u32>,
     /// The model of workers and verifiers [default: the lead's].
@@ -146,7 +146,7 @@ pub(crate) struct TaskArgs {
     /// Send this text to the lead once the task is answered; may be given several times.
     #[arg(long, value_name = "TEXT")]
     pub(crate) follow_up: Vec<String>,
-    /// The mode for every follow-up [default: as for the task].
+    /// Orchestration mode for every follow-up [default: as for the task].
     #[arg(long, value_name = "on|off", hide_possible_values = true)]
     pub(crate) follow_up_mode: Option<Switch>,
     /// Where the lead works: in the directory itself, or in a git worktree of its own, from which you take
@@ -156,7 +156,7 @@ pub(crate) struct TaskArgs {
     /// Go on with the unfinished session of the same task here, if there is one.
     #[arg(long = "continue", conflicts_with = "fresh")]
     pub(crate) take_up: bool,
-    /// Ignore unfinished sessions and every remembered result.
+    /// Ignore unfinished sessions and cached results of equal work: all of it is asked for anew.
     #[arg(long)]
     pub(crate) fresh: bool,
 }

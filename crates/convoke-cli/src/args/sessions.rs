@@ -104,7 +104,7 @@ pub(crate) struct ForkArgs {
     /// The session, by any unique prefix of its id.
     #[arg(value_name = "SESSION")]
     pub(crate) run: String,
-    /// The last exchange that is taken along; alone: the last one that has ended.
+    /// The last question and answer that is taken along, by its number; alone: the last one that has ended.
     #[arg(long, value_name = "N")]
     pub(crate) at: Option<u32>,
 }

@@ -14,7 +14,7 @@ Examples:
   convoke team list             of the newest session
                                 that has a team
   convoke team show alice --session s_k3
-  convoke team stop alice --patience 2m
+  convoke team stop alice --timeout 2m
   convoke team plan m_7f --approve
   convoke team plan m_7f --reject --feedback \"Smaller steps.\"
   convoke team host s_k3        drives its teammates from
@@ -29,7 +29,7 @@ Examples:
   convoke tasks add \"Test it\" --blocked-by t_7f --priority 2
   convoke tasks list
   convoke tasks show t_7f       with its history
-  token=$(convoke tasks claim t_7f --as ci --lease 10m)
+  token=$(convoke tasks claim t_7f --as ci --for 10m)
   convoke tasks finish t_7f --as ci --token $token \\
     --result \"All green.\"
   convoke tasks retry t_7f
@@ -41,10 +41,10 @@ Examples:
   convoke mail send alice \"Look at the lexer first.\"
   convoke mail send lead --urgent \"Stop: wrong branch.\"
   git diff | convoke mail send alice -
-  convoke mail list             letters that wait
+  convoke mail list             messages that wait
   convoke mail list alice --all what it has read too
 
-Looking takes no letter.";
+Looking takes no message.";
 
 pub(super) const EXPORT_EXAMPLES: &str = "\
 Examples:
@@ -114,8 +114,8 @@ pub(crate) struct TeamStopArgs {
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
     /// How long it may take to answer before it is stopped.
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
-    pub(crate) patience: Duration,
+    #[arg(long, alias = "patience", value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
+    pub(crate) timeout: Duration,
     #[command(flatten)]
     pub(crate) of: RunArg,
 }
@@ -243,7 +243,7 @@ pub(crate) struct TaskClaimArgs {
     #[arg(long, value_name = "ROLE", default_value = "", hide_default_value = true)]
     pub(crate) role: String,
     /// How long the claim holds; claiming the task again renews it.
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = parse_duration)]
+    #[arg(long = "for", alias = "lease", value_name = "TIME", default_value = "10m", value_parser = parse_duration)]
     pub(crate) lease: Duration,
     #[command(flatten)]
     pub(crate) of: RunArg,
@@ -272,9 +272,9 @@ pub(crate) struct TaskFinishArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum MailCommand {
-    /// Write to a member; the letter's id is printed on stdout.
+    /// Write to a member; the message's id is printed on stdout.
     Send(MailSendArgs),
-    /// Letters that wait to be read, with --all also those that were.
+    /// Messages that wait to be read, with --all also those that were.
     List(MailListArgs),
 }
 
@@ -286,7 +286,7 @@ pub(crate) struct MailSendArgs {
     /// What it says; `-` reads it from stdin.
     #[arg(value_name = "TEXT")]
     pub(crate) text: String,
-    /// Let the letter interrupt a command that its reader runs.
+    /// Let the message interrupt a command that its reader runs.
     #[arg(long)]
     pub(crate) urgent: bool,
     #[command(flatten)]
@@ -298,7 +298,7 @@ pub(crate) struct MailListArgs {
     /// The member; without one: all members.
     #[arg(value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// Also letters that have been read.
+    /// Also messages that have been read.
     #[arg(long, short = 'a')]
     pub(crate) all: bool,
     #[command(flatten)]

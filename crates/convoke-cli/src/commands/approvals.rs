@@ -24,10 +24,10 @@ pub(crate) async fn run(settings: &Settings, command: &ApprovalsCommand) -> Resu
         return Err(super::sessions::no_journal(settings, &args.run));
     };
     let catalog = Catalog::load(settings, Some(&journal)).await?;
-    let run = catalog.find(&args.run)?;
-    let open = questions::open(&journal, run).await?;
-    let asked = checkpoints::open(&journal, &run.session).await?;
-    let session = run.session.as_str();
+    let listed = catalog.find(&args.run)?;
+    let open = questions::open(&journal, listed).await?;
+    let asked = checkpoints::open(&journal, &listed.session).await?;
+    let session = listed.session.as_str();
     let naming = Naming::of(settings);
     match settings.output {
         OutputFormat::Json => {
@@ -47,7 +47,7 @@ pub(crate) async fn run(settings: &Settings, command: &ApprovalsCommand) -> Resu
             let width = stdio::width().unwrap_or(WIDE);
             stdio::put(&open.iter().map(|question| text(question, now, width)).collect::<String>())?;
             stdio::put(&asked.iter().map(|call| call.told(&naming, session, width)).collect::<String>())?;
-            tell(settings, session, &open, asked.len(), run.state() == State::Running);
+            tell(settings, session, &open, asked.len(), listed.state() == State::Running);
         }
     }
     Ok(Exit::Done)

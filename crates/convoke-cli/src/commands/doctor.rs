@@ -193,7 +193,7 @@ async fn journal(settings: &Settings) -> Check {
     }
     if let Some(file) = file.filter(|file| !file.exists()) {
         return match probe(file.parent().unwrap_or(file)) {
-            Ok(()) => ok("journal", format!("{place} will be made by the first run")),
+            Ok(()) => ok("journal", format!("{place} will be made by the first session")),
             Err(problem) => fail("journal", problem, elsewhere),
         };
     }

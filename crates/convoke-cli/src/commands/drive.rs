@@ -132,7 +132,7 @@ fn unasked(calls: u32) -> Option<String> {
     let were = if calls == 1 { "was" } else { "were" };
     let calls = Some(calls).filter(|calls| *calls > 0).map(|calls| count(calls, "call"))?;
     Some(format!(
-        "{calls} {were} refused because no person could be asked: with --park such a call waits for your \
+        "{calls} {were} refused because no person could be asked: with --wait-for-answers such a call waits for your \
          answer, and at a terminal --ask when-needed asks you"
     ))
 }

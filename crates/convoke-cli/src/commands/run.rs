@@ -70,7 +70,7 @@ pub(crate) async fn run(settings: &Settings, args: RunArgs) -> Result<Exit, Fail
     let confinement = held.confinement.clone();
     let mut start = open::start(settings, &source, flags.fresh, is_quoted(&args.task), confinement.clone())?;
     start.approvals = settings.asking.approvals(look.is_interactive());
-    open::give_project(&mut start, project.for_this_run, project.memory.as_ref());
+    open::give_project(&mut start, project.for_this_session, project.memory.as_ref());
     open::give_team(settings, &mut start, project.memory);
     open::check_prices(settings, &source, &start)?;
     let kept = keeping::places_for(settings, &settings.dir).await;
@@ -178,17 +178,18 @@ pub(crate) async fn run(settings: &Settings, args: RunArgs) -> Result<Exit, Fail
 pub(super) async fn unfinished(settings: &Settings, task: &str) -> Result<Option<String>, Failure> {
     let Some(journal) = catalog::open_existing(settings).await? else { return Ok(None) };
     let catalog = Catalog::load(settings, Some(&journal)).await?;
-    for run in &catalog.runs {
-        let lead = run.lead();
-        let summary = &run.lead().summary;
-        let here =
-            Checkout::of_run(settings, run) == settings.dir && summary.can_go_on && lead.owner.is_none();
+    for listed in &catalog.sessions {
+        let lead = listed.lead();
+        let summary = &listed.lead().summary;
+        let here = Checkout::of_listed(settings, listed) == settings.dir
+            && summary.can_go_on
+            && lead.owner.is_none();
         // The listing has only the beginning of a task.
         if here && task.trim().starts_with(summary.task.trim_end_matches('…').trim()) {
             let said = Lead::read(&journal, &lead.agent).await?.exchanges;
             let full = said.first().map_or(summary.task.as_str(), |exchange| exchange.text.as_str());
             if full.trim() == task.trim() {
-                return Ok(Some(run.session.to_string()));
+                return Ok(Some(listed.session.to_string()));
             }
         }
     }

@@ -27,7 +27,7 @@ pub(super) struct Project {
     pub(super) memory: Option<String>,
     /// Whether a person trusts it for this session, by a flag or when asked: the session keeps that, however
     /// often it is resumed.
-    pub(super) for_this_run: bool,
+    pub(super) for_this_session: bool,
 }
 
 /// What a new session in this directory is given of the project.
@@ -35,14 +35,14 @@ pub(super) fn project(settings: &Settings, look: Look, dir: &Path) -> Result<Pro
     let folders = settings.saved.folders(dir);
     let memory = if settings.team.memory { Memory::find(dir, &folders.root) } else { Memory::default() };
     if !(folders.trusted || agreed(settings, look, &folders, memory.names())) {
-        return Ok(Project { library: without_project(folders)?, memory: None, for_this_run: false });
+        return Ok(Project { library: without_project(folders)?, memory: None, for_this_session: false });
     }
-    let for_this_run = !folders.for_good;
+    let for_this_session = !folders.for_good;
     let said = memory.read();
     for warning in &said.warnings {
         tell(&look.fit(&format!("warning: {warning}\n")));
     }
-    Ok(Project { library: of(folders)?, memory: said.text, for_this_run })
+    Ok(Project { library: of(folders)?, memory: said.text, for_this_session })
 }
 
 /// The library of a session in this directory that was begun before. What no person trusts is listed apart,
@@ -90,8 +90,9 @@ fn agreed(settings: &Settings, look: Look, folders: &LibraryFolders, files: Vec<
             )),
         );
         if let Some(keys) = settings.project.ignored() {
-            let line =
-                format!("its configuration sets {keys}, which counts from the next run on if you say a\n");
+            let line = format!(
+                "its configuration sets {keys}, which counts from the next session on if you say a\n"
+            );
             tell(&look.fit(&line));
         }
         let file = settings.user_file();

@@ -102,7 +102,7 @@ fn same(recorded: &Confinement, now: &Wanted) -> Result<(), Failure> {
     }
     if recorded.sandbox == Sandbox::Off && !now.sandbox_by_flag {
         return Err(Failure::usage(
-            "nothing confines the commands of this run: it was started with --sandbox \
+            "nothing confines the commands of this session: it was started with --sandbox \
             off, or before there was a sandbox",
         )
         .hint("to go on like that, with all your rights, say --sandbox off again")

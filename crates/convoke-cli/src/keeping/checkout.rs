@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use crate::catalog::Run;
+use crate::catalog::ListedSession;
 use crate::failure::Failure;
 use crate::settings::Settings;
 
@@ -39,8 +39,8 @@ impl Checkout {
     }
 
     /// The directory that a session is about.
-    pub(crate) fn of_run(settings: &Settings, run: &Run) -> PathBuf {
-        let dir = Path::new(&run.lead().summary.dir);
+    pub(crate) fn of_listed(settings: &Settings, listed: &ListedSession) -> PathBuf {
+        let dir = Path::new(&listed.lead().summary.dir);
         Self::of(settings, dir).map_or_else(|| dir.to_owned(), |checkout| checkout.dir)
     }
 

@@ -9,7 +9,7 @@ use convoke_trees::{Error, WorktreeError, Worktrees};
 
 use super::checkout::Checkout;
 use super::places::places;
-use crate::catalog::Run;
+use crate::catalog::ListedSession;
 use crate::settings::Settings;
 
 /// What could not be forgotten, and what was not to be.
@@ -23,10 +23,10 @@ pub(crate) struct Forgotten {
 
 /// Forgets what was kept for a session: its refs, its record, and worktrees in which no work is left to take
 /// over.
-pub(crate) async fn forget(settings: &Settings, run: &Run) -> Forgotten {
+pub(crate) async fn forget(settings: &Settings, listed: &ListedSession) -> Forgotten {
     let mut forgotten = Forgotten::default();
-    let lead = run.lead().agent.as_str();
-    let dir = Path::new(&run.lead().summary.dir);
+    let lead = listed.lead().agent.as_str();
+    let dir = Path::new(&listed.lead().summary.dir);
     let checkout = Checkout::of(settings, dir);
     let about = checkout.as_ref().map_or(dir, |checkout| checkout.dir.as_path());
     let names: Vec<&str> = [Some(lead), checkout.as_ref().map(|checkout| checkout.name.as_str())]

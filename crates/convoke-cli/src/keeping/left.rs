@@ -115,7 +115,7 @@ pub(crate) fn later_line(later: &[RunLater]) -> Option<String> {
         0 => String::new(),
         more => format!("; and {more} more"),
     };
-    let what = "LOOK BEFORE YOU GO ON: changed while this run worked, in no patch, and run or obeyed by your \
+    let what = "LOOK BEFORE YOU GO ON: changed while this session worked, in no patch, and run or obeyed by your \
         tools later";
     (!named.is_empty()).then(|| clean(&format!("{what}: {}{more}", named.join("; "))))
 }
@@ -123,7 +123,7 @@ pub(crate) fn later_line(later: &[RunLater]) -> Option<String> {
 /// Says that the repository was not used.
 fn apart_line(place: &Path) -> String {
     clean(&format!(
-        "this user cannot write the repository, so what the run changed is kept in {}",
+        "this user cannot write the repository, so what the session changed is kept in {}",
         place.display()
     ))
 }

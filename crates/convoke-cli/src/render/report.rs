@@ -283,12 +283,13 @@ impl Report {
         };
         tell(&talk);
         // A reader that has gone away has read enough.
-        let in_journal =
-            || format!("what the run came to is in the journal: `convoke sessions show {}`", self.run());
+        let in_journal = || {
+            format!("what the session came to is in the journal: `convoke sessions show {}`", self.session())
+        };
         written.map(|_| self.exit).map_err(|failure| failure.hint(in_journal()))
     }
 
-    fn run(&self) -> &str {
+    fn session(&self) -> &str {
         self.told.run.as_deref().unwrap_or(&self.told.agent)
     }
 
@@ -386,7 +387,7 @@ impl Report {
         format!(
             "{status} · {model} · {agents}{turns} · {commands} · {read} tokens in ({cached} from cache), \
                 {written} out · {cost} · {}",
-            self.run()
+            self.session()
         )
     }
 }

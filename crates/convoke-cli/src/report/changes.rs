@@ -48,7 +48,7 @@ impl RunLater {
 }
 
 /// The head of the list of what is run later.
-pub(super) const LATER_HEAD: &str = "run later, changed while this run worked, and in no patch";
+pub(super) const LATER_HEAD: &str = "run later, changed while this session worked, and in no patch";
 
 /// A worktree with something in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -353,7 +353,7 @@ pub(crate) fn fan_out() -> RunReport {
         apply: Some(format!("convoke worktrees apply s_aaaaaaaaaaaaaaaa {TASK_ID}")),
         notes: vec![
             "subtasks 2 and 5 are equal: run once".into(),
-            "3 of 12 results are from run s_b, 2 h old".into(),
+            "3 of 12 results are from s_b, 2 h old".into(),
         ],
         spend: Spend {
             nano: Some(9_960_000_000),

@@ -131,7 +131,7 @@ pub(crate) struct Settings {
     pub(crate) verbose: bool,
     /// Lines of text alone: nothing moves and nothing is coloured.
     pub(crate) plain: bool,
-    /// Whether lines that a CI runner would obey are defused; `None` leaves it to where this runs.
+    /// Whether lines that a CI runner would obey are escaped; `None` leaves it to where this runs.
     pub(crate) ci_safe: Option<bool>,
     /// What opens a file for a person.
     pub(crate) editor: Editor,

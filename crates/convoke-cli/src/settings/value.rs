@@ -66,8 +66,10 @@ pub(super) fn read(kind: Kind, text: &str) -> Result<Value, String> {
                 "read-only" => Ok(Value::Sandbox(Sandbox::ReadOnly)),
                 "workspace" => Ok(Value::Sandbox(Sandbox::Workspace)),
                 // Written down it would hold for ever, and for sessions for which it was not meant.
-                "off" => Err("'off' is a person's choice for one run: say --sandbox off on the command line"
-                    .to_owned()),
+                "off" => {
+                    Err("'off' is a person's choice for one session: say --sandbox off on the command line"
+                        .to_owned())
+                }
                 _ => Err(format!("'{text}' is no policy: write read-only or workspace")),
             }
         }

@@ -237,7 +237,7 @@ async fn a_parked_run_exits_with_five_and_is_answered_by_resume() {
     {
         let stage = running(&["touch one"]).await;
         configure(&stage, ASK_TOUCH);
-        let seen = stage.run(&["--park", "make a file"]).await.exits(5);
+        let seen = stage.run(&["--wait-for-answers", "make a file"]).await.exits(5);
         assert_eq!(seen.stdout, "");
         assert!(seen.stderr.contains("convoke: 1 call waits for your answer"), "{}", seen.stderr);
         assert!(seen.stderr.contains("  $ touch one\n"), "{}", seen.stderr);
@@ -464,7 +464,8 @@ async fn flags_that_contradict_each_other_are_refused_before_anything_is_spent()
     let stage = running(&["touch one"]).await;
     let seen = stage.run(&["--park", "--ask", "never", "make a file"]).await.exits(2);
     assert!(
-        seen.stderr.contains("--park has nothing to park") && seen.stderr.contains("flag --ask"),
+        seen.stderr.contains("--wait-for-answers has nothing to wait for")
+            && seen.stderr.contains("flag --ask"),
         "{}",
         seen.stderr
     );

@@ -3,7 +3,7 @@
 //! again. The simulator lives in the test, outside of what is killed. `scripts/soak` kills runs of two
 //! hundred subtasks.
 
-pub(crate) mod crew;
+pub(crate) mod brain;
 #[path = "kill/processes.rs"]
 #[expect(clippy::duplicate_mod, reason = "the other test of kills looks at processes in the same way")]
 mod processes;
@@ -22,7 +22,7 @@ use tokio::process::Child;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use self::crew::{Crew, LEAD, expected, told_unknown, who};
+use self::brain::{FanOutBrain, LEAD, expected, told_unknown, who};
 use self::processes::{cmdline, ours, started_at};
 use self::standing::Standing;
 use crate::stage::Stage;
@@ -93,7 +93,7 @@ struct Run {
 impl Run {
     async fn new(items: usize) -> Self {
         let scratch = tempfile::tempdir().unwrap();
-        let stage = Crew::new(items, scratch.path()).stage().await;
+        let stage = FanOutBrain::new(items, scratch.path()).stage().await;
         Self { stage, scratch, items, kills: Vec::new(), watches: Vec::new() }
     }
 
@@ -334,7 +334,7 @@ fn essence(body: &Value) -> String {
     body.to_string()
 }
 
-/// The uninterrupted run says what its crew was made to find.
+/// The uninterrupted run says what its agents were made to find.
 fn check_said(said: &Said, items: usize) {
     let lines: Vec<&str> = said.answer.lines().collect();
     assert_eq!((lines.len(), said.recorded.len()), (items, items), "{}", said.answer);

@@ -22,9 +22,9 @@ pub(super) async fn run(settings: &Settings, args: &ExportArgs) -> Result<Exit, 
         return Err(no_journal(settings, &args.run));
     };
     let catalog = Catalog::load(settings, Some(&journal)).await?;
-    let run = catalog.find(&args.run)?;
+    let listed = catalog.find(&args.run)?;
     let mut records = Vec::new();
-    for stream in run.streams() {
+    for stream in listed.streams() {
         records.extend(journal.load(&stream, 0).await?);
     }
     let text: String = records.iter().map(line).collect();
@@ -38,7 +38,7 @@ pub(super) async fn run(settings: &Settings, args: &ExportArgs) -> Result<Exit, 
             stdio::tell(&format!(
                 "{} events of {} are in {}\n",
                 records.len(),
-                run.session,
+                listed.session,
                 place.path().display()
             ));
         }

@@ -8,7 +8,7 @@ use convoke_journal::Error as JournalError;
 use convoke_kernel::RunId;
 use convoke_runtime::{Clock, Control, Controller, Error, STOPPED_BY};
 
-use super::pause::{Heard, ask, report};
+use super::pause::{RequestOutcome, ask, report};
 use super::target::Target;
 use crate::args::{ControlArgs, OutputFormat};
 use crate::checkpoints;
@@ -33,9 +33,9 @@ pub(super) async fn run(settings: &Settings, args: &ControlArgs) -> Result<Exit,
     record(&target).await?;
     target.look(settings).await?;
     let stopped: Vec<&RunId> = before.iter().collect();
-    let run = target.run()?;
-    let session = run.session.as_str();
-    let state = run.state();
+    let listed = target.listed()?;
+    let session = listed.session.as_str();
+    let state = listed.state();
     let left = match stopped.as_slice() {
         [] => "nothing new starts, and it stays where it is until it is resumed".to_owned(),
         [one] => format!(
@@ -49,13 +49,15 @@ pub(super) async fn run(settings: &Settings, args: &ControlArgs) -> Result<Exit,
         }
     };
     let line = match (heard, stopped.as_slice()) {
-        (Heard::Ended, _) => {
-            format!("{session} had come to its end before it could be stopped: {}", run.words())
+        (RequestOutcome::Ended, _) => {
+            format!("{session} had come to its end before it could be stopped: {}", listed.words())
         }
-        (Heard::NobodyDrives, []) => {
-            format!("no process drives {session} ({}): there is nothing to stop", run.words())
+        (RequestOutcome::NotDriven, []) => {
+            format!("no process drives {session} ({}): there is nothing to stop", listed.words())
         }
-        (Heard::NobodyDrives | Heard::Left | Heard::Gone, _) => format!("stopped: {session}; {left}"),
+        (RequestOutcome::NotDriven | RequestOutcome::Left | RequestOutcome::Gone, _) => {
+            format!("stopped: {session}; {left}")
+        }
     };
     report(settings, session, Control::Stop, heard, &line, state)
 }

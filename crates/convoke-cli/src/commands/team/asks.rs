@@ -16,8 +16,8 @@ use crate::stdio;
 pub(super) async fn stop(settings: &Settings, args: &TeamStopArgs) -> Result<Exit, Failure> {
     no_lines(settings, "team stop")?;
     let at = TeamTarget::find(settings, args.of.run.as_deref()).await?;
-    let request = at.desk.ask_to_stop(&at.session, &at.lead, &args.name, args.patience).await?;
-    let seconds = args.patience.as_secs();
+    let request = at.team.ask_to_stop(&at.session, &at.lead, &args.name, args.timeout).await?;
+    let seconds = args.timeout.as_secs();
     let line = format!("{} was asked to stop; after {seconds} s without an answer it is stopped", args.name);
     report(settings, &at, json!({"name": args.name, "request": request, "patience_s": seconds}), &line)
 }
@@ -26,10 +26,10 @@ pub(super) async fn stop(settings: &Settings, args: &TeamStopArgs) -> Result<Exi
 pub(super) async fn plan(settings: &Settings, args: &TeamPlanArgs) -> Result<Exit, Failure> {
     no_lines(settings, "team plan")?;
     let at = TeamTarget::find(settings, args.of.run.as_deref()).await?;
-    let roster = at.desk.roster(&at.session).await?;
+    let roster = at.team.roster(&at.session).await?;
     let (request, from) = waiting_plan(&roster, &args.request)?;
     let feedback = args.feedback.as_deref().unwrap_or_default();
-    let letter = at.desk.answer_plan(&at.session, &at.lead, &request, args.approve, feedback).await?;
+    let letter = at.team.answer_plan(&at.session, &at.lead, &request, args.approve, feedback).await?;
     let word = if args.approve { "approved" } else { "rejected" };
     let object = json!({"name": from, "request": request, "approved": args.approve, "letter": letter});
     report(settings, &at, object, &format!("the plan of {from} is {word}"))
@@ -41,7 +41,7 @@ pub(super) async fn compact(settings: &Settings, args: &TeamCompactArgs) -> Resu
     let at = TeamTarget::find(settings, args.of.run.as_deref()).await?;
     // A lead is there whether it has a team or not.
     let agent = if args.name == LEAD { at.lead.clone() } else { at.member(&args.name).await?.member.agent };
-    at.desk.compact(&agent, args.focus.as_deref()).await?;
+    at.team.compact(&agent, args.focus.as_deref()).await?;
     let line = format!("{} begins a new history before its next request", args.name);
     report(settings, &at, json!({"name": args.name, "agent": agent}), &line)
 }

@@ -155,7 +155,9 @@ impl Case<'_> {
             EndReason::Done | EndReason::Finding => return None,
             EndReason::Journal => self.error(),
             EndReason::Internal if self.result.is_err() => self.error(),
-            EndReason::Internal => "the run ended without an outcome; this is a fault of convoke".to_owned(),
+            EndReason::Internal => {
+                "the session ended without an outcome; this is a fault of convoke".to_owned()
+            }
             EndReason::Stopped(_) => self.stopped(),
             EndReason::Approval => self.waits(),
             EndReason::Failure(_) => match self.failed() {
