@@ -28,7 +28,7 @@ use self::examples::{
 #[cfg(test)]
 pub(crate) use self::flags::SandboxFlag;
 pub(crate) use self::flags::{
-    AgentArgs, BudgetArgs, ConfineArgs, EndArgs, FanOutArgs, RunFlags, SettingFlags, Switch, TaskArgs,
+    AgentArgs, BudgetArgs, ConfineArgs, EndArgs, FanOutArgs, SessionFlags, SettingFlags, Switch, TaskArgs,
     TeamArgs,
 };
 use self::near::mistyped;
@@ -58,7 +58,7 @@ pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) place: PlaceArgs,
     #[command(flatten)]
-    pub(crate) flags: RunFlags,
+    pub(crate) flags: SessionFlags,
     #[command(flatten)]
     pub(crate) named: NamedArgs,
     #[command(subcommand)]
@@ -194,7 +194,7 @@ pub(crate) struct RunArgs {
     #[arg(value_name = "TASK")]
     pub(crate) task: Vec<String>,
     #[command(flatten)]
-    pub(crate) flags: RunFlags,
+    pub(crate) flags: SessionFlags,
     /// Whether no command stood before the task: its first word may be a workflow's name.
     #[arg(skip)]
     pub(crate) is_bare: bool,
@@ -204,7 +204,7 @@ pub(crate) struct RunArgs {
 pub(crate) struct ResumeArgs {
     /// The session, by any unique prefix of its id; alone: the newest unfinished session of this directory.
     #[arg(value_name = "SESSION")]
-    pub(crate) run: Option<String>,
+    pub(crate) session: Option<String>,
     /// Write off the unconfirmed cost of requests that were cut off; the bill may then pass the cap by as
     /// much.
     #[arg(long)]
@@ -233,7 +233,7 @@ pub(crate) enum ApprovalsCommand {
 pub(crate) struct ApprovalsListArgs {
     /// The session, by any unique prefix of its id.
     #[arg(value_name = "SESSION")]
-    pub(crate) run: String,
+    pub(crate) session: String,
 }
 
 #[derive(Debug, Args)]
@@ -249,7 +249,7 @@ pub(crate) struct PlanArgs {
 pub(crate) struct CostArgs {
     /// One session, by any unique prefix of its id; alone: all sessions of the journal.
     #[arg(value_name = "SESSION")]
-    pub(crate) run: Option<String>,
+    pub(crate) session: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -339,7 +339,7 @@ impl Cli {
                     .filter(|_| !task.first().is_some_and(|first| first.starts_with('/')))
                 {
                     Some(failure) => return Err(failure),
-                    None => Command::Run(RunArgs { task, flags: RunFlags::default(), is_bare: true }),
+                    None => Command::Run(RunArgs { task, flags: SessionFlags::default(), is_bare: true }),
                 },
             },
         };
@@ -350,11 +350,11 @@ impl Cli {
                 GlobalArgs { place, settings: session::settle(flags, args)? }
             }
             Command::Run(args) => {
-                let RunFlags { settings, task, end } = std::mem::take(&mut args.flags);
+                let SessionFlags { settings, task, end } = std::mem::take(&mut args.flags);
                 let settings = settings.over(flags.settings)?;
                 let task = task.over(flags.task)?;
                 let end = end.merged(flags.end);
-                args.flags = RunFlags { settings: settings.clone(), task, end };
+                args.flags = SessionFlags { settings: settings.clone(), task, end };
                 GlobalArgs { place, settings }
             }
             Command::Config(ConfigCommand::Show(ConfigShowArgs { flags: own }))

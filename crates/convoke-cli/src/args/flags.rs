@@ -226,7 +226,7 @@ pub(crate) enum Switch {
 
 /// All flags of a session.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct RunFlags {
+pub(crate) struct SessionFlags {
     #[command(flatten)]
     pub(crate) settings: SettingFlags,
     #[command(flatten)]
@@ -235,7 +235,7 @@ pub(crate) struct RunFlags {
     pub(crate) end: EndArgs,
 }
 
-impl RunFlags {
+impl SessionFlags {
     /// The first flag that was given, if any.
     pub(super) fn first_flag(&self) -> Option<&'static str> {
         self.settings.first_flag().or(self.task.first_flag()).or(self.end.first_flag())

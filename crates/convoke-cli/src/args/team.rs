@@ -58,35 +58,35 @@ or that were changed since, are left alone unless you say
 
 /// The session that a command is about.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct RunArg {
+pub(crate) struct SessionArg {
     /// The session, by any unique prefix of its id [default: the newest of this directory that has a team].
     #[arg(long = "session", alias = "run", value_name = "SESSION")]
-    pub(crate) run: Option<String>,
+    pub(crate) session: Option<String>,
 }
 
 /// The session that a list is about, in either place.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct ListedRun {
+pub(crate) struct SessionChoice {
     /// The session, by any unique prefix of its id, or `last` [default: the newest of this directory that
     /// has a team].
     #[arg(value_name = "SESSION")]
-    run: Option<String>,
+    session: Option<String>,
     /// The session, as a flag.
-    #[arg(long = "session", alias = "run", value_name = "SESSION", conflicts_with = "run")]
+    #[arg(long = "session", alias = "run", value_name = "SESSION", conflicts_with = "session")]
     named: Option<String>,
 }
 
-impl ListedRun {
+impl SessionChoice {
     /// The session, as it was named.
     pub(crate) fn given(&self) -> Option<&str> {
-        self.run.as_deref().or(self.named.as_deref())
+        self.session.as_deref().or(self.named.as_deref())
     }
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TeamCommand {
     /// Who belongs to the team and what each of them does.
-    List(ListedRun),
+    List(SessionChoice),
     /// One member: state, task, mail, spend and last words.
     Show(MemberArgs),
     /// Ask a teammate to stop; past its deadline it is stopped.
@@ -105,7 +105,7 @@ pub(crate) struct MemberArgs {
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
     #[command(flatten)]
-    pub(crate) of: RunArg,
+    pub(crate) of: SessionArg,
 }
 
 #[derive(Debug, Args)]
@@ -117,7 +117,7 @@ pub(crate) struct TeamStopArgs {
     #[arg(long, alias = "patience", value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
     pub(crate) timeout: Duration,
     #[command(flatten)]
-    pub(crate) of: RunArg,
+    pub(crate) of: SessionArg,
 }
 
 #[derive(Debug, Args)]
@@ -139,7 +139,7 @@ pub(crate) struct TeamPlanArgs {
     #[arg(long, value_name = "TEXT")]
     pub(crate) feedback: Option<String>,
     #[command(flatten)]
-    pub(crate) of: RunArg,
+    pub(crate) of: SessionArg,
 }
 
 #[derive(Debug, Args)]
@@ -151,14 +151,14 @@ pub(crate) struct TeamCompactArgs {
     #[arg(long, value_name = "TEXT")]
     pub(crate) focus: Option<String>,
     #[command(flatten)]
-    pub(crate) of: RunArg,
+    pub(crate) of: SessionArg,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct TeamHostArgs {
     /// The session, by any unique prefix of its id.
     #[arg(value_name = "SESSION")]
-    pub(crate) run: String,
+    pub(crate) session: String,
     /// Only these teammates.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
@@ -182,7 +182,7 @@ pub(crate) enum TasksCommand {
     /// Write a task; its id is printed on stdout.
     Add(TaskAddArgs),
     /// Every task, who holds it and what it waits for.
-    List(ListedRun),
+    List(SessionChoice),
     /// One task, whole, with its history.
     Show(TaskNamedArgs),
     /// Claim a task for yourself or a script; the claim's token is printed on stdout.
@@ -219,7 +219,7 @@ pub(crate) struct TaskAddArgs {
     #[arg(long, value_name = "N", default_value_t = 0, allow_hyphen_values = true)]
     pub(crate) priority: i32,
     #[command(flatten)]
-    pub(crate) of: RunArg,
+    pub(crate) of: SessionArg,
 }
 
 #[derive(Debug, Args)]
@@ -228,7 +228,7 @@ pub(crate) struct TaskNamedArgs {
     #[arg(value_name = "TASK")]
     pub(crate) task: String,
     #[command(flatten)]
-    pub(crate) of: RunArg,
+    pub(crate) of: SessionArg,
 }
 
 #[derive(Debug, Args)]
@@ -246,7 +246,7 @@ pub(crate) struct TaskClaimArgs {
     #[arg(long = "for", alias = "lease", value_name = "TIME", default_value = "10m", value_parser = parse_duration)]
     pub(crate) lease: Duration,
     #[command(flatten)]
-    pub(crate) of: RunArg,
+    pub(crate) of: SessionArg,
 }
 
 #[derive(Debug, Args)]
@@ -267,7 +267,7 @@ pub(crate) struct TaskFinishArgs {
     #[arg(long, value_name = "WHY")]
     pub(crate) failed: Option<String>,
     #[command(flatten)]
-    pub(crate) of: RunArg,
+    pub(crate) of: SessionArg,
 }
 
 #[derive(Debug, Subcommand)]
@@ -290,7 +290,7 @@ pub(crate) struct MailSendArgs {
     #[arg(long)]
     pub(crate) urgent: bool,
     #[command(flatten)]
-    pub(crate) of: RunArg,
+    pub(crate) of: SessionArg,
 }
 
 #[derive(Debug, Args)]
@@ -302,14 +302,14 @@ pub(crate) struct MailListArgs {
     #[arg(long, short = 'a')]
     pub(crate) all: bool,
     #[command(flatten)]
-    pub(crate) of: RunArg,
+    pub(crate) of: SessionArg,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct FilesArgs {
     /// The session, by any unique prefix of its id [default: the newest of this directory that has a team].
     #[arg(value_name = "SESSION")]
-    pub(crate) run: Option<String>,
+    pub(crate) session: Option<String>,
     /// The directory to write to; it is made if it is not there.
     #[arg(long, value_name = "DIR")]
     pub(crate) to: PathBuf,

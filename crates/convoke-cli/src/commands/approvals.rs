@@ -21,10 +21,10 @@ const WIDE: usize = 120;
 pub(crate) async fn run(settings: &Settings, command: &ApprovalsCommand) -> Result<Exit, Failure> {
     let ApprovalsCommand::List(args) = command;
     let Some(journal) = catalog::open_existing(settings).await? else {
-        return Err(super::sessions::no_journal(settings, &args.run));
+        return Err(super::sessions::no_journal(settings, &args.session));
     };
     let catalog = Catalog::load(settings, Some(&journal)).await?;
-    let listed = catalog.find(&args.run)?;
+    let listed = catalog.find(&args.session)?;
     let open = questions::open(&journal, listed).await?;
     let asked = checkpoints::open(&journal, &listed.session).await?;
     let session = listed.session.as_str();

@@ -92,7 +92,7 @@ pub(crate) async fn run(settings: &Settings, args: &CostArgs) -> Result<Exit, Fa
     let mut catalog = Catalog::load(settings, journal.as_ref()).await?;
     if let Some(journal) = &journal {
         let wanted = args
-            .run
+            .session
             .as_deref()
             .map(|given| catalog.find(given))
             .transpose()?
@@ -103,7 +103,7 @@ pub(crate) async fn run(settings: &Settings, args: &CostArgs) -> Result<Exit, Fa
             })
             .await;
     }
-    let sessions: Vec<&ListedSession> = match &args.run {
+    let sessions: Vec<&ListedSession> = match &args.session {
         Some(given) => vec![catalog.find(given)?],
         None => catalog.sessions.iter().collect(),
     };

@@ -26,7 +26,7 @@ pub(crate) async fn run(settings: &Settings, args: &FilesArgs) -> Result<Exit, F
         return Err(no_jsonl("export"));
     }
     let mut files = Files::new(&args.to, &settings.dir, args.force)?;
-    let at = TeamTarget::find(settings, args.run.as_deref()).await?;
+    let at = TeamTarget::find(settings, args.session.as_deref()).await?;
     let rows = at.team.members(&at.session).await?;
     let board = at.team.board(&at.session).await?;
     files.add(".team/config.json", pretty(&config(&rows)));

@@ -26,7 +26,7 @@ async fn send(settings: &Settings, args: &MailSendArgs) -> Result<Exit, Failure>
         return Err(no_jsonl("mail send"));
     }
     let text = said(&args.text, "the letter")?;
-    let at = TeamTarget::find(settings, args.of.run.as_deref()).await?;
+    let at = TeamTarget::find(settings, args.of.session.as_deref()).await?;
     let id = at.team.send(&at.session, &at.lead, &args.name, &text, args.urgent).await?;
     match settings.output {
         OutputFormat::Json => {
@@ -59,7 +59,7 @@ struct Row {
 }
 
 async fn list(settings: &Settings, args: &MailListArgs) -> Result<Exit, Failure> {
-    let at = TeamTarget::find(settings, args.of.run.as_deref()).await?;
+    let at = TeamTarget::find(settings, args.of.session.as_deref()).await?;
     let names = match &args.name {
         Some(name) => vec![name.clone()],
         None => at.team.roster(&at.session).await?.members().map(|member| member.name.clone()).collect(),

@@ -45,7 +45,7 @@ pub(crate) async fn run(settings: &Settings, mut args: ResumeArgs) -> Result<Exi
     let journal = catalog::open_existing(settings).await?;
     let catalog = Catalog::load(settings, journal.as_ref()).await?;
     let here = Process::current(Ids::random().bits()?);
-    let left = match (&journal, &args.run) {
+    let left = match (&journal, &args.session) {
         (Some(journal), Some(id)) => team::left(journal, catalog.find(id).into_iter()).await?,
         (Some(journal), None) => {
             team::left(
@@ -61,7 +61,7 @@ pub(crate) async fn run(settings: &Settings, mut args: ResumeArgs) -> Result<Exi
     };
     // Whether there is room for what had none.
     let more = args.budget.is_given() || args.forgive;
-    let listed = pick(settings, &catalog, args.run.as_deref(), &left, &here, more)?;
+    let listed = pick(settings, &catalog, args.session.as_deref(), &left, &here, more)?;
     let journal = journal.ok_or_else(|| Failure::failed("the journal has gone"))?;
     let left = left.get(&listed.session);
     let lead = listed.lead();

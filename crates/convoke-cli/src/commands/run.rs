@@ -10,7 +10,7 @@ use super::banner::Banner;
 use super::drive::{Job, drive, say};
 use super::{ask, resume, team, trust};
 use crate::again::Naming;
-use crate::args::{AnswerArgs, EditArgs, IsolationFlag, ResumeArgs, RunArgs, RunFlags, Switch};
+use crate::args::{AnswerArgs, EditArgs, IsolationFlag, ResumeArgs, RunArgs, SessionFlags, Switch};
 use crate::catalog::{self, Catalog};
 use crate::confine;
 use crate::failure::{Exit, Failure};
@@ -33,14 +33,14 @@ const DEFAULT_TASK: &str = "Review this directory: its purpose, its structure an
 /// Runs a task.
 pub(crate) async fn run(settings: &Settings, args: RunArgs) -> Result<Exit, Failure> {
     let task = task(&args.task, &settings.dir)?;
-    let RunFlags { settings: given, task: flags, end: wanted } = args.flags;
+    let SessionFlags { settings: given, task: flags, end: wanted } = args.flags;
     let look = Look::of(settings);
     if !flags.fresh {
         team::check_addressed(settings, &task).await?;
     }
     let unfinished = if flags.fresh { None } else { unfinished(settings, &task).await? };
-    if let (true, Some(run)) = (flags.take_up, &unfinished) {
-        let run = Some(run.clone());
+    if let (true, Some(session)) = (flags.take_up, &unfinished) {
+        let session = Some(session.clone());
         let answers = AnswerArgs::default();
         let budget = given.budget;
         let confine = given.confine;
@@ -48,7 +48,7 @@ pub(crate) async fn run(settings: &Settings, args: RunArgs) -> Result<Exit, Fail
         return resume::run(
             settings,
             ResumeArgs {
-                run,
+                session,
                 forgive: false,
                 answers,
                 edit: EditArgs::default(),

@@ -48,7 +48,7 @@ async fn add(settings: &Settings, args: &TaskAddArgs) -> Result<(), Failure> {
         (None, Some(file)) => from_file(file, &settings.dir)?,
         (None, None) => String::new(),
     };
-    let at = TeamTarget::find(settings, args.of.run.as_deref()).await?;
+    let at = TeamTarget::find(settings, args.of.session.as_deref()).await?;
     let board = at.team.board(&at.session).await?;
     let blocked_by = args.blocked_by.iter().map(|said| find(&board, said)).collect::<Result<_, _>>()?;
     let subject = args.subject.clone();
@@ -62,7 +62,7 @@ async fn add(settings: &Settings, args: &TaskAddArgs) -> Result<(), Failure> {
 
 async fn claim(settings: &Settings, args: &TaskClaimArgs) -> Result<(), Failure> {
     let claimant = holder(&args.name, &args.role)?;
-    let at = TeamTarget::find(settings, args.of.run.as_deref()).await?;
+    let at = TeamTarget::find(settings, args.of.session.as_deref()).await?;
     let roster = at.team.roster(&at.session).await?;
     let member =
         roster.member(&args.name).filter(|member| !matches!(member.standing, Standing::Stopped { .. }));
@@ -88,7 +88,7 @@ async fn finish(settings: &Settings, args: &TaskFinishArgs) -> Result<(), Failur
         (Some(text), None) => Ok(stdin_or(text, "the result")?),
         (None, None) => Ok(String::new()),
     };
-    let at = TeamTarget::find(settings, args.of.run.as_deref()).await?;
+    let at = TeamTarget::find(settings, args.of.session.as_deref()).await?;
     let task = find(&at.team.board(&at.session).await?, &args.task)?;
     let word = if result.is_ok() { "done" } else { "failed" };
     let task = at.team.finish(&at.session, &task, holder, Some(args.token), result).await?;
@@ -104,7 +104,7 @@ fn holder(name: &str, role: &str) -> Result<Claimant, Failure> {
 }
 
 async fn named(settings: &Settings, args: &TaskNamedArgs) -> Result<(TeamTarget, TaskId), Failure> {
-    let at = TeamTarget::find(settings, args.of.run.as_deref()).await?;
+    let at = TeamTarget::find(settings, args.of.session.as_deref()).await?;
     let task = find(&at.team.board(&at.session).await?, &args.task)?;
     Ok((at, task))
 }

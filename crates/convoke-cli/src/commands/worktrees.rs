@@ -26,7 +26,7 @@ pub(crate) async fn run(settings: &Settings, command: &WorktreesCommand) -> Resu
     let catalog = Catalog::load(settings, journal.as_ref()).await?;
     let at = Lookup { settings, catalog: &catalog };
     match command {
-        WorktreesCommand::List(args) => at.list(args.run.as_deref()).await,
+        WorktreesCommand::List(args) => at.list(args.session.as_deref()).await,
         WorktreesCommand::Diff(args) => {
             let found = at.find(&args.which).await?;
             let bytes = found.worktrees.diff(&found.entry.run, &found.entry.agent).await?;
@@ -115,7 +115,7 @@ impl Lookup<'_> {
 
     /// The worktree that is meant. Callers that change it check that no agent is at work in it.
     async fn find(&self, which: &WorktreeArgs) -> Result<Found, Failure> {
-        let (worktrees, entries, dir) = self.of_listed(&which.run).await?;
+        let (worktrees, entries, dir) = self.of_listed(&which.session).await?;
         let names: Vec<String> = entries.iter().map(|entry| entry.agent.clone()).collect();
         let fits =
             |entry: &WorktreeEntry| named(&which.agent, &entry.agent) || self.is_lead(entry, &which.agent);
@@ -127,7 +127,8 @@ impl Lookup<'_> {
                     .hint("write more of the id"))
             }
             (None, _) => {
-                let failure = Failure::usage(format!("'{}' has no worktree in {}", which.agent, which.run));
+                let failure =
+                    Failure::usage(format!("'{}' has no worktree in {}", which.agent, which.session));
                 Err(match names.is_empty() {
                     true => failure.hint(
                         "no agent of it has one; `convoke worktrees list` shows those of this repository",

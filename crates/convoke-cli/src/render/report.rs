@@ -22,8 +22,8 @@ use crate::lead::Exchange;
 use crate::questions::Question;
 use crate::report::{
     Agent, AgentStatus, Cache, Checkpoint, Confined, Failed, FollowUp, Form, GateReport, Lacked, LostItem,
-    MENDED, ProgramReport, ReportFile, RunReport, SCHEMA_VERSION, Spend, Tokens, Waits, enter_changes, json,
-    text,
+    MENDED, ProgramReport, ReportFile, SCHEMA_VERSION, SessionReport, Spend, Tokens, Waits, enter_changes,
+    json, text,
 };
 use crate::settings::{Caps, OutputFormat, switch_word};
 use crate::shipped;
@@ -72,7 +72,7 @@ pub(crate) struct Asked {
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) exit: Exit,
-    told: RunReport,
+    told: SessionReport,
     files: Vec<ReportFile>,
     /// What going on takes: `resume`, or what a person is to do first.
     how: &'static str,
@@ -202,7 +202,7 @@ impl Report {
             work.spend.unwrap_or_else(|| own_spend(&used, &work, asked.caps, ended_at, progress.started_at));
         let mut agents: Vec<Agent> = std::iter::once(lead).chain(work.agents).collect();
         enter_changes(&left.changed, &mut agents);
-        let told = RunReport {
+        let told = SessionReport {
             schema_version: SCHEMA_VERSION,
             run: progress.session.as_ref().map(|session| session.as_str().to_owned()),
             agent: agent.as_str().to_owned(),

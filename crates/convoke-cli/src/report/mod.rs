@@ -20,8 +20,8 @@ pub(crate) use file::{Form, ReportFile};
 pub(crate) use gate::{GateReport, Lacked};
 pub(crate) use json::json;
 pub(crate) use model::{
-    Agent, AgentStatus, Cache, Citation, Confined, Failed, Finding, FollowUp, LostItem, Reused, RunReport,
-    SCHEMA_VERSION, Severity, Skipped, Spend, Tokens, Verdict, Waits,
+    Agent, AgentStatus, Cache, Citation, Confined, Failed, Finding, FollowUp, LostItem, Reused,
+    SCHEMA_VERSION, SessionReport, Severity, Skipped, Spend, Tokens, Verdict, Waits,
 };
 pub(crate) use program::{Checkpoint, Declined, MENDED, ProgramReport, calls_line, value_text};
 pub(crate) use text::{lost_words, text};

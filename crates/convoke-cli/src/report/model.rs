@@ -15,7 +15,7 @@ pub(crate) const SCHEMA_VERSION: u32 = 1;
 
 /// What a session came to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct RunReport {
+pub(crate) struct SessionReport {
     pub(crate) schema_version: u32,
     /// The session; `None` only if not even its start could be recorded.
     pub(crate) run: Option<String>,

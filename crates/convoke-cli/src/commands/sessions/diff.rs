@@ -20,10 +20,10 @@ use crate::stdio;
 pub(super) async fn run(settings: &Settings, args: &DiffArgs) -> Result<Exit, Failure> {
     patch::check("sessions diff", settings.output)?;
     let Some(journal) = catalog::open_existing(settings).await? else {
-        return Err(no_journal(settings, &args.run));
+        return Err(no_journal(settings, &args.session));
     };
     let catalog = Catalog::load(settings, Some(&journal)).await?;
-    let listed = catalog.find(&args.run)?;
+    let listed = catalog.find(&args.session)?;
     let dir = Path::new(&listed.lead().summary.dir);
     let places = keeping::places(settings);
     let (bytes, about, not_kept, later) = match Checkout::of(settings, dir) {

@@ -19,10 +19,10 @@ pub(super) async fn run(settings: &Settings, args: &ExportArgs) -> Result<Exit, 
         .map(|path| WriteTarget::find(path, Some(&settings.dir)).map_err(cannot))
         .transpose()?;
     let Some(journal) = catalog::open_existing(settings).await? else {
-        return Err(no_journal(settings, &args.run));
+        return Err(no_journal(settings, &args.session));
     };
     let catalog = Catalog::load(settings, Some(&journal)).await?;
-    let listed = catalog.find(&args.run)?;
+    let listed = catalog.find(&args.session)?;
     let mut records = Vec::new();
     for stream in listed.streams() {
         records.extend(journal.load(&stream, 0).await?);

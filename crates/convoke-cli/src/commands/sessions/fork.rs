@@ -15,7 +15,7 @@ use crate::stdio;
 
 /// Forks a session.
 pub(super) async fn run(settings: &Settings, args: &ForkArgs) -> Result<Exit, Failure> {
-    let target = Target::find(settings, &args.run).await?;
+    let target = Target::find(settings, &args.session).await?;
     let listed = target.listed()?;
     let lead = listed.lead();
     settings.check_prices(&[&lead.summary.model])?;

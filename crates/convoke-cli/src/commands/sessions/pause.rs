@@ -26,7 +26,7 @@ pub(super) async fn run(settings: &Settings, args: &ControlArgs) -> Result<Exit,
     if settings.output == OutputFormat::Jsonl {
         return Err(no_jsonl("sessions pause"));
     }
-    let mut target = Target::find(settings, &args.run).await?;
+    let mut target = Target::find(settings, &args.session).await?;
     let heard = ask(settings, &mut target, Control::Pause).await?;
     let listed = target.listed()?;
     let session = listed.session.as_str();

@@ -16,7 +16,7 @@ use crate::stdio;
 
 /// Tries what failed again.
 pub(super) async fn run(settings: &Settings, args: &RetryArgs) -> Result<Exit, Failure> {
-    let target = Target::find(settings, &args.run).await?;
+    let target = Target::find(settings, &args.session).await?;
     let listed = target.listed()?;
     let session = listed.session.to_string();
     if target.is_driven(&listed.lead().agent).await? {

@@ -48,10 +48,10 @@ async fn report(settings: &Settings, journal: &Journal, listed: &ListedSession) 
 /// Shows a session.
 pub(super) async fn run(settings: &Settings, args: &ShowArgs) -> Result<Exit, Failure> {
     let Some(journal) = catalog::open_existing(settings).await? else {
-        return Err(no_journal(settings, &args.run));
+        return Err(no_journal(settings, &args.session));
     };
     let mut catalog = Catalog::load(settings, Some(&journal)).await?;
-    let session = catalog.find(&args.run)?.session.clone();
+    let session = catalog.find(&args.session)?.session.clone();
     catalog.look_for_questions(&journal, |listed| listed.session == session).await;
     catalog.look_for_unconfirmed(&journal, |listed| listed.session == session).await;
     let listed = catalog.find(session.as_str())?;
@@ -59,13 +59,13 @@ pub(super) async fn run(settings: &Settings, args: &ShowArgs) -> Result<Exit, Fa
         return report(settings, &journal, listed).await;
     }
     if args.value {
-        return program::value(settings, &journal, listed, &args.run).await;
+        return program::value(settings, &journal, listed, &args.session).await;
     }
     if args.log {
-        return program::log(settings, &journal, listed, &args.run).await;
+        return program::log(settings, &journal, listed, &args.session).await;
     }
     if let Some(call) = args.call {
-        return program::call(settings, &journal, listed, (&args.run, call)).await;
+        return program::call(settings, &journal, listed, (&args.session, call)).await;
     }
     let agents: Vec<&Entry> = match &args.agent {
         Some(given) => vec![listed.agent(given)?],

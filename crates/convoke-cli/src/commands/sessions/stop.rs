@@ -25,7 +25,7 @@ pub(super) async fn run(settings: &Settings, args: &ControlArgs) -> Result<Exit,
     if settings.output == OutputFormat::Jsonl {
         return Err(no_jsonl("sessions stop"));
     }
-    let mut target = Target::find(settings, &args.run).await?;
+    let mut target = Target::find(settings, &args.session).await?;
     let before = open_programs(&target).await?;
     let heard = ask(settings, &mut target, Control::Stop).await?;
     // The process that drove the session has recorded the stop. If it was gone, or there was none, it is done

@@ -31,10 +31,10 @@ pub(super) async fn run(settings: &Settings, args: &UndoArgs) -> Result<Exit, Fa
         return Err(no_jsonl("sessions undo"));
     }
     let Some(journal) = catalog::open_existing(settings).await? else {
-        return Err(no_journal(settings, &args.run));
+        return Err(no_journal(settings, &args.session));
     };
     let catalog = Catalog::load(settings, Some(&journal)).await?;
-    let listed = catalog.find(&args.run)?;
+    let listed = catalog.find(&args.session)?;
     not_running(listed)?;
     let lead = listed.lead();
     let dir = Path::new(&listed.lead().summary.dir);

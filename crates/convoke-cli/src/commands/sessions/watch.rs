@@ -30,7 +30,7 @@ pub(super) async fn run(settings: &Settings, args: &ControlArgs) -> Result<Exit,
         )
         .hint("use --output jsonl"));
     }
-    let mut target = Target::find(settings, &args.run).await?;
+    let mut target = Target::find(settings, &args.session).await?;
     let lead = target.listed()?.lead().agent.clone();
     let mut feed = Feed::new(&target.journal, &target.session);
     let screen = match settings.output {

@@ -17,7 +17,7 @@ pub(super) async fn run(settings: &Settings, args: &TaskNamedArgs) -> Result<Exi
     if settings.output == OutputFormat::Jsonl {
         return Err(no_jsonl("tasks show"));
     }
-    let at = TeamTarget::find(settings, args.of.run.as_deref()).await?;
+    let at = TeamTarget::find(settings, args.of.session.as_deref()).await?;
     let board = at.team.board(&at.session).await?;
     let task = board.find(&args.task).map_err(|refusal| Failure::failed(refusal.to_string()))?;
     let history = at.team.task_history(&at.session, &task.id).await?;

@@ -15,7 +15,7 @@ use crate::stdio;
 /// Asks a teammate to stop.
 pub(super) async fn stop(settings: &Settings, args: &TeamStopArgs) -> Result<Exit, Failure> {
     no_lines(settings, "team stop")?;
-    let at = TeamTarget::find(settings, args.of.run.as_deref()).await?;
+    let at = TeamTarget::find(settings, args.of.session.as_deref()).await?;
     let request = at.team.ask_to_stop(&at.session, &at.lead, &args.name, args.timeout).await?;
     let seconds = args.timeout.as_secs();
     let line = format!("{} was asked to stop; after {seconds} s without an answer it is stopped", args.name);
@@ -25,7 +25,7 @@ pub(super) async fn stop(settings: &Settings, args: &TeamStopArgs) -> Result<Exi
 /// Answers a plan.
 pub(super) async fn plan(settings: &Settings, args: &TeamPlanArgs) -> Result<Exit, Failure> {
     no_lines(settings, "team plan")?;
-    let at = TeamTarget::find(settings, args.of.run.as_deref()).await?;
+    let at = TeamTarget::find(settings, args.of.session.as_deref()).await?;
     let roster = at.team.roster(&at.session).await?;
     let (request, from) = waiting_plan(&roster, &args.request)?;
     let feedback = args.feedback.as_deref().unwrap_or_default();
@@ -38,7 +38,7 @@ pub(super) async fn plan(settings: &Settings, args: &TeamPlanArgs) -> Result<Exi
 /// Has a member begin a new history.
 pub(super) async fn compact(settings: &Settings, args: &TeamCompactArgs) -> Result<Exit, Failure> {
     no_lines(settings, "team compact")?;
-    let at = TeamTarget::find(settings, args.of.run.as_deref()).await?;
+    let at = TeamTarget::find(settings, args.of.session.as_deref()).await?;
     // A lead is there whether it has a team or not.
     let agent = if args.name == LEAD { at.lead.clone() } else { at.member(&args.name).await?.member.agent };
     at.team.compact(&agent, args.focus.as_deref()).await?;

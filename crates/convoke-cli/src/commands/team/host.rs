@@ -30,10 +30,10 @@ pub(super) async fn run(settings: &Settings, args: TeamHostArgs) -> Result<Exit,
     (settings.team.claim_ttl, settings.team.lease) = (args.claim_ttl, args.lease);
     let settings = &settings;
     let Some(journal) = catalog::open_existing(settings).await? else {
-        return Err(sessions::no_journal(settings, &args.run));
+        return Err(sessions::no_journal(settings, &args.session));
     };
     let catalog = Catalog::load(settings, Some(&journal)).await?;
-    let listed = catalog.find(&args.run)?;
+    let listed = catalog.find(&args.session)?;
     let team = team_client(&journal);
     let rows = team.members(&listed.session).await?;
     let only = chosen(listed.session.as_str(), &rows, args.only)?;

@@ -58,8 +58,8 @@ pub(super) async fn run(lookup: &Lookup<'_>, args: WorkflowRunArgs) -> Result<Ex
     }
     let text = text(&chosen, value.as_ref());
     let begun = if args.fresh { None } else { unfinished(settings, &text).await? };
-    if let (true, Some(run)) = (args.take_up, &begun) {
-        let run = Some(run.clone());
+    if let (true, Some(session)) = (args.take_up, &begun) {
+        let session = Some(session.clone());
         let answers = AnswerArgs::default();
         let budget = args.settings.budget;
         let confine = args.settings.confine;
@@ -67,7 +67,7 @@ pub(super) async fn run(lookup: &Lookup<'_>, args: WorkflowRunArgs) -> Result<Ex
         return resume::run(
             settings,
             ResumeArgs {
-                run,
+                session,
                 forgive: false,
                 answers,
                 edit: EditArgs::default(),
