@@ -1,7 +1,8 @@
-# What scripts/capture-teams and scripts/capture-prompts share: a small repository for each chapter, commands with what they really print, and
-# the place between two marks of a page where that goes. Sourced, not run.
+# What scripts/capture-teams and scripts/capture-prompts share: a small repository for each chapter, commands
+# with what they really print, and the place between two marks of a page where that goes. Sourced, not run.
 #
-# CONVOKE=path takes that binary; else it is built. Of stderr the [team] lines are kept. An answer that was printed before is shortened to "…".
+# CONVOKE=path takes that binary; else it is built. Of stderr the [team] lines are kept. An answer that was
+# printed before is shortened to "…".
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 if [ -z "${CONVOKE:-}" ]; then

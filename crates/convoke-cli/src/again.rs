@@ -1,5 +1,5 @@
-//! How a person goes on later: the command that resumes a run, with as much about the journal as can be
-//! pasted. It never repeats a secret, and never writes a command that would look for the run in the wrong
+//! How a person goes on later: the command that resumes a session, with as much about the journal as can be
+//! pasted. It never repeats a secret, and never writes a command that would look for the session in the wrong
 //! place.
 
 use convoke_journal::Location;
@@ -7,7 +7,7 @@ use convoke_kernel::Sandbox;
 
 use crate::settings::{DOC_TEST_MODE, Origin, Settings};
 
-/// What a later command has to say to go on with a run.
+/// What a later command has to say to go on with a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Naming {
     journal: JournalHint,
@@ -29,13 +29,13 @@ enum JournalHint {
 }
 
 impl Naming {
-    /// What has to be said to go on with a run of these settings.
+    /// What has to be said to go on with a session of these settings.
     pub(crate) fn of(settings: &Settings) -> Self {
         let journal = JournalHint::new(&settings.journal, settings.origin("journal"));
         Self { journal, unconfined: settings.confine.sandbox == Sandbox::Off }
     }
 
-    /// The command that goes on with a run; `None` if the journal is gone.
+    /// The command that goes on with a session; `None` if the journal is gone.
     pub(crate) fn resume(&self, run: &str) -> Option<String> {
         let off = if self.unconfined { " --sandbox off" } else { "" };
         self.command(&format!("resume {run}{off}"))

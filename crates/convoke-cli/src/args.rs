@@ -28,7 +28,7 @@ use self::examples::{
 #[cfg(test)]
 pub(crate) use self::flags::SandboxFlag;
 pub(crate) use self::flags::{
-    AgentArgs, BudgetArgs, ConfineArgs, EndArgs, FanOutArgs, RunFlags, SettingFlags, Switch, TaskArgs,
+    AgentArgs, BudgetArgs, ConfineArgs, EndArgs, FanOutArgs, SessionFlags, SettingFlags, Switch, TaskArgs,
     TeamArgs,
 };
 use self::near::mistyped;
@@ -58,7 +58,7 @@ pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) place: PlaceArgs,
     #[command(flatten)]
-    pub(crate) flags: RunFlags,
+    pub(crate) flags: SessionFlags,
     #[command(flatten)]
     pub(crate) named: NamedArgs,
     #[command(subcommand)]
@@ -71,7 +71,7 @@ pub(crate) struct PlaceArgs {
     /// Work in this directory instead of the current one.
     #[arg(long, short = 'C', value_name = "DIR", global = true)]
     pub(crate) cwd: Option<PathBuf>,
-    /// The journal: a file, or a postgres:// URL.
+    /// The journal, where everything is recorded: a file, or a postgres:// URL.
     #[arg(long, value_name = "PLACE", global = true)]
     pub(crate) journal: Option<String>,
     /// The form of what is printed on stdout [default: text].
@@ -86,13 +86,13 @@ pub(crate) struct PlaceArgs {
     /// Lines of text alone, for screen readers and simple terminals: nothing moves, nothing is coloured.
     #[arg(long, global = true)]
     pub(crate) plain: bool,
-    /// Defuse lines that a CI runner would obey (::add-mask::, ##[group]) [default: auto, on in GitHub
+    /// Escape lines that a CI runner would obey (::add-mask::, ##[group]) [default: auto, on in GitHub
     /// Actions].
     #[arg(long, value_name = "WHEN", global = true)]
     pub(crate) ci_safe: Option<CiSafe>,
 }
 
-/// When lines that a CI runner would obey are defused.
+/// When lines that a CI runner would obey are escaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CiSafe {
     // In GitHub Actions.
@@ -194,7 +194,7 @@ pub(crate) struct RunArgs {
     #[arg(value_name = "TASK")]
     pub(crate) task: Vec<String>,
     #[command(flatten)]
-    pub(crate) flags: RunFlags,
+    pub(crate) flags: SessionFlags,
     /// Whether no command stood before the task: its first word may be a workflow's name.
     #[arg(skip)]
     pub(crate) is_bare: bool,
@@ -204,7 +204,7 @@ pub(crate) struct RunArgs {
 pub(crate) struct ResumeArgs {
     /// The session, by any unique prefix of its id; alone: the newest unfinished session of this directory.
     #[arg(value_name = "SESSION")]
-    pub(crate) run: Option<String>,
+    pub(crate) session: Option<String>,
     /// Write off the unconfirmed cost of requests that were cut off; the bill may then pass the cap by as
     /// much.
     #[arg(long)]
@@ -233,7 +233,7 @@ pub(crate) enum ApprovalsCommand {
 pub(crate) struct ApprovalsListArgs {
     /// The session, by any unique prefix of its id.
     #[arg(value_name = "SESSION")]
-    pub(crate) run: String,
+    pub(crate) session: String,
 }
 
 #[derive(Debug, Args)]
@@ -249,7 +249,7 @@ pub(crate) struct PlanArgs {
 pub(crate) struct CostArgs {
     /// One session, by any unique prefix of its id; alone: all sessions of the journal.
     #[arg(value_name = "SESSION")]
-    pub(crate) run: Option<String>,
+    pub(crate) session: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -339,7 +339,7 @@ impl Cli {
                     .filter(|_| !task.first().is_some_and(|first| first.starts_with('/')))
                 {
                     Some(failure) => return Err(failure),
-                    None => Command::Run(RunArgs { task, flags: RunFlags::default(), is_bare: true }),
+                    None => Command::Run(RunArgs { task, flags: SessionFlags::default(), is_bare: true }),
                 },
             },
         };
@@ -350,11 +350,11 @@ impl Cli {
                 GlobalArgs { place, settings: session::settle(flags, args)? }
             }
             Command::Run(args) => {
-                let RunFlags { settings, task, end } = std::mem::take(&mut args.flags);
+                let SessionFlags { settings, task, end } = std::mem::take(&mut args.flags);
                 let settings = settings.over(flags.settings)?;
                 let task = task.over(flags.task)?;
                 let end = end.merged(flags.end);
-                args.flags = RunFlags { settings: settings.clone(), task, end };
+                args.flags = SessionFlags { settings: settings.clone(), task, end };
                 GlobalArgs { place, settings }
             }
             Command::Config(ConfigCommand::Show(ConfigShowArgs { flags: own }))

@@ -1,5 +1,5 @@
-//! What is in the journal, as the command line names it: runs by their session, each with its agents. It
-//! reads; it changes nothing.
+//! What is in the journal, as the command line names it: sessions, each with its agents. It reads; it changes
+//! nothing.
 
 mod naming;
 mod state;
@@ -27,24 +27,24 @@ use crate::report::{LostItem, Spend, lost_words};
 use crate::settings::Settings;
 use crate::work;
 
-/// The runs of a journal, newest first.
+/// The sessions of a journal, newest first.
 #[derive(Debug, Default)]
 pub(crate) struct Catalog {
-    /// The runs.
-    pub(crate) runs: Vec<Run>,
+    /// The sessions.
+    pub(crate) sessions: Vec<ListedSession>,
     /// Streams of agents that this version cannot make sense of.
     pub(crate) unreadable: Vec<StreamId>,
-    /// Where each run is among them.
+    /// Where each session is among them.
     places: HashMap<SessionId, usize>,
     journal: String,
-    /// The runs of this directory, newest first, as places among the runs.
+    /// The sessions of this directory, newest first, as places among the sessions.
     here: Vec<usize>,
     dir: String,
 }
 
-/// One run: a session, its agents and its workflows.
+/// One session of the journal, with its agents and its workflows.
 #[derive(Debug)]
-pub(crate) struct Run {
+pub(crate) struct ListedSession {
     /// The session.
     pub(crate) session: SessionId,
     /// Its agents, the lead first, then in the order they were started.
@@ -81,8 +81,8 @@ pub(crate) struct Entry {
     pub(crate) owner: Option<LiveOwner>,
 }
 
-impl Run {
-    /// A run of which only the agents are known so far.
+impl ListedSession {
+    /// A session of which only the agents are known so far.
     pub(crate) fn of_agents(session: SessionId, agents: Vec<Entry>) -> Self {
         Self {
             session,
@@ -100,7 +100,7 @@ impl Run {
 
     /// The agent that talks to the person.
     pub(crate) fn lead(&self) -> &Entry {
-        // A run is made together with its first agent, so there always is one.
+        // A session is made together with its first agent, so there always is one.
         &self.agents[0]
     }
 
@@ -109,7 +109,7 @@ impl Run {
         self.agents.len() - 1
     }
 
-    /// Where the run stands.
+    /// Where the session stands.
     pub(crate) fn state(&self) -> State {
         if self.agents.iter().any(|entry| entry.owner.is_some()) {
             return State::Running;
@@ -154,7 +154,7 @@ impl Run {
         Some(resume + &raise.unwrap_or_default())
     }
 
-    /// What a run that ended in part has not done, in words.
+    /// What a session that ended in part has not done, in words.
     pub(crate) fn not_done(&self) -> String {
         let lost: Vec<LostItem> = self.losses.lost.iter().map(LostItem::from).collect();
         match (&self.losses.refused, lost.is_empty()) {
@@ -164,7 +164,7 @@ impl Run {
         }
     }
 
-    /// Looks up what was lost. That reads whole runs, and none where the rows say that nothing was lost.
+    /// Looks up what was lost. That reads whole sessions, and none where the rows say that nothing was lost.
     async fn look_for_losses(&mut self, journal: &Journal, has_team: bool) -> Result<(), Failure> {
         if has_team && self.lead().summary.status != Status::Open {
             self.left = u32::try_from(
@@ -199,7 +199,8 @@ impl Run {
         Ok(())
     }
 
-    /// Where the run stands, in words. What became of a person's own program is said in the program's words.
+    /// Where the session stands, in words. What became of a person's own program is said in the program's
+    /// words.
     pub(crate) fn words(&self) -> String {
         match (self.state(), self.own_program().and_then(|program| program.status)) {
             (State::Ended(_), Some(status)) => status.word().to_owned(),
@@ -208,7 +209,7 @@ impl Run {
         }
     }
 
-    /// The program that a person ran by a command, if the run is one; the last of several.
+    /// The program that a person ran by a command, if the session is one; the last of several.
     pub(crate) fn own_program(&self) -> Option<&ProgramSummary> {
         self.programs.get(self.own?)
     }
@@ -250,9 +251,9 @@ impl Run {
 
     /// Everything of it that is in the journal: its agents, its workflows, its ledger and its team.
     pub(crate) fn streams(&self) -> Vec<StreamId> {
-        let runs = self.workflows.iter().map(|summary| &summary.run);
-        let runs = runs.chain(self.programs.iter().map(|summary| &summary.run));
-        let workflows = runs.filter_map(|run| StreamId::new(run.as_str()).ok());
+        let sessions = self.workflows.iter().map(|summary| &summary.run);
+        let sessions = sessions.chain(self.programs.iter().map(|summary| &summary.run));
+        let workflows = sessions.filter_map(|listed| StreamId::new(listed.as_str()).ok());
         let agents = self.agents.iter().map(|entry| StreamId::from(&entry.agent));
         agents
             .chain(workflows)
@@ -290,7 +291,7 @@ pub(crate) async fn open_existing(settings: &Settings) -> Result<Option<Journal>
 }
 
 impl Catalog {
-    /// Reads the runs of a journal; without a journal there are none.
+    /// Reads the sessions of a journal; without a journal there are none.
     pub(crate) async fn load(settings: &Settings, journal: Option<&Journal>) -> Result<Self, Failure> {
         let mut catalog = Self { journal: settings.journal.to_string(), ..Self::default() };
         let Some(journal) = journal else { return Ok(catalog) };
@@ -301,31 +302,33 @@ impl Catalog {
                 None => catalog.unreadable.push(listing.stream),
             }
         }
-        for run in &mut catalog.runs {
+        for listed in &mut catalog.sessions {
             // Those made in the same millisecond stand in any order.
-            run.agents.sort_by_key(|entry| entry.summary.role != Role::Lead);
+            listed.agents.sort_by_key(|entry| entry.summary.role != Role::Lead);
         }
         let filter = Filter { prefix: Some(RunId::PREFIX.to_owned()), limit: None };
         for listing in journal.list(&filter).await? {
-            // A run is recorded together with its summary; a stream that was only owned is none yet.
+            // A session is recorded together with its summary; a stream that was only owned is none yet.
             let Some(text) = listing.summary else { continue };
             if let Ok(summary) = serde_json::from_str::<ProgramSummary>(&text) {
                 if let Some(&place) = catalog.places.get(&summary.session) {
-                    catalog.runs[place].programs.insert(0, summary);
+                    catalog.sessions[place].programs.insert(0, summary);
                 }
             } else if let Ok(summary) = serde_json::from_str::<RunSummary>(&text)
                 && let Some(&place) = catalog.places.get(&summary.session)
             {
-                catalog.runs[place].workflows.insert(0, summary);
+                catalog.sessions[place].workflows.insert(0, summary);
             }
         }
         let teams = teams(journal).await?;
-        for run in &mut catalog.runs {
-            run.look_for_own(journal).await?;
-            run.look_for_losses(journal, teams.contains(run.session.as_str())).await?;
+        for listed in &mut catalog.sessions {
+            listed.look_for_own(journal).await?;
+            listed.look_for_losses(journal, teams.contains(listed.session.as_str())).await?;
         }
-        let here = |(at, run): (usize, &Run)| (Checkout::of_run(settings, run) == settings.dir).then_some(at);
-        catalog.here = catalog.runs.iter().enumerate().filter_map(here).collect();
+        let here = |(at, listed): (usize, &ListedSession)| {
+            (Checkout::of_listed(settings, listed) == settings.dir).then_some(at)
+        };
+        catalog.here = catalog.sessions.iter().enumerate().filter_map(here).collect();
         catalog.dir = settings.dir.display().to_string();
         Ok(catalog)
     }
@@ -334,70 +337,81 @@ impl Catalog {
         let session = entry.summary.session.clone();
         match self.places.get(&session) {
             // The list is newest first and a lead is older than its children.
-            Some(&place) => self.runs[place].agents.insert(0, entry),
+            Some(&place) => self.sessions[place].agents.insert(0, entry),
             None => {
-                self.places.insert(session.clone(), self.runs.len());
-                self.runs.push(Run::of_agents(session, vec![entry]));
+                self.places.insert(session.clone(), self.sessions.len());
+                self.sessions.push(ListedSession::of_agents(session, vec![entry]));
             }
         }
     }
 
-    /// Looks up what these runs may have cost that no usage confirmed. That reads a ledger for each.
-    pub(crate) async fn look_for_unconfirmed(&mut self, journal: &Journal, shown: impl Fn(&Run) -> bool) {
-        for run in self.runs.iter_mut().filter(|run| shown(run)) {
+    /// Looks up what these sessions may have cost that no usage confirmed. That reads a ledger for each.
+    pub(crate) async fn look_for_unconfirmed(
+        &mut self,
+        journal: &Journal,
+        shown: impl Fn(&ListedSession) -> bool,
+    ) {
+        for listed in self.sessions.iter_mut().filter(|listed| shown(listed)) {
             // A ledger that cannot be read is shown as none; `doctor` says what is wrong with the journal.
-            let state = journal.shared(&StreamId::from(&run.session)).await.ok().flatten();
+            let state = journal.shared(&StreamId::from(&listed.session)).await.ok().flatten();
             let ledger = state.and_then(|state| serde_json::from_str::<Ledger>(&state).ok());
-            run.unconfirmed_nano = ledger.map_or(0, |ledger| ledger.unconfirmed().nano);
+            listed.unconfirmed_nano = ledger.map_or(0, |ledger| ledger.unconfirmed().nano);
         }
     }
 
-    /// Looks up which of these runs wait for a person. That reads the streams of every open agent, so it is
-    /// done for what is shown and not for all.
-    pub(crate) async fn look_for_questions(&mut self, journal: &Journal, shown: impl Fn(&Run) -> bool) {
-        for run in self.runs.iter_mut().filter(|run| run.state() == State::Open && shown(run)) {
+    /// Looks up which of these sessions wait for a person. That reads the streams of every open agent, so it
+    /// is done for what is shown and not for all.
+    pub(crate) async fn look_for_questions(
+        &mut self,
+        journal: &Journal,
+        shown: impl Fn(&ListedSession) -> bool,
+    ) {
+        for listed in self.sessions.iter_mut().filter(|listed| listed.state() == State::Open && shown(listed))
+        {
             // One that cannot be read is shown all the same.
-            let calls = questions::open(journal, run).await.map_or(0, |open| open.len());
-            let asked = checkpoints::open(journal, &run.session).await.map_or(0, |open| open.len());
-            run.questions = calls + asked;
+            let calls = questions::open(journal, listed).await.map_or(0, |open| open.len());
+            let asked = checkpoints::open(journal, &listed.session).await.map_or(0, |open| open.len());
+            listed.questions = calls + asked;
         }
     }
 
-    /// The runs of this directory, newest first.
-    pub(crate) fn of_this_directory(&self) -> impl Iterator<Item = &Run> {
-        self.here.iter().map(|at| &self.runs[*at])
+    /// The sessions of this directory, newest first.
+    pub(crate) fn of_this_directory(&self) -> impl Iterator<Item = &ListedSession> {
+        self.here.iter().map(|at| &self.sessions[*at])
     }
 
-    /// The run that an id or a prefix names: its session's, or that of one of its agents or workflows. `last`
-    /// and `@1` are the newest of this directory, `@2` the one before it.
-    pub(crate) fn find(&self, given: &str) -> Result<&Run, Failure> {
+    /// The session that an id or a prefix names: its session's, or that of one of its agents or workflows.
+    /// `last` and `@1` are the newest of this directory, `@2` the one before it.
+    pub(crate) fn find(&self, given: &str) -> Result<&ListedSession, Failure> {
         if let Some(number) = from_the_end(given) {
             let found = number.checked_sub(1).and_then(|at| self.here.get(at));
-            return found.map(|at| &self.runs[*at]).ok_or_else(|| {
+            return found.map(|at| &self.sessions[*at]).ok_or_else(|| {
                 let all = self.here.len();
                 let what = format!("there is no session '{given}': {} has {all} of them", self.dir);
                 Failure::usage(what).hint("`convoke sessions list --all` shows those of every directory")
             });
         }
-        let named = |run: &&Run| {
-            names(given, run.session.as_str())
-                || run.agents.iter().any(|entry| names(given, entry.agent.as_str()))
-                || run.workflows.iter().any(|workflow| names(given, &workflow.run))
-                || run.programs.iter().any(|program| names(given, &program.run))
+        let named = |listed: &&ListedSession| {
+            names(given, listed.session.as_str())
+                || listed.agents.iter().any(|entry| names(given, entry.agent.as_str()))
+                || listed.workflows.iter().any(|workflow| names(given, &workflow.run))
+                || listed.programs.iter().any(|program| names(given, &program.run))
         };
-        let found: Vec<&Run> = self.runs.iter().filter(named).collect();
+        let found: Vec<&ListedSession> = self.sessions.iter().filter(named).collect();
         match found.as_slice() {
-            [run] => Ok(run),
+            [listed] => Ok(listed),
             [] => Err(Failure::usage(format!("there is no session '{given}' in {}", self.journal))
                 .hint("`convoke sessions list --all` shows every session")),
-            several => Err(ambiguous(given, "sessions", several.iter().map(|run| run.session.as_str()))),
+            several => {
+                Err(ambiguous(given, "sessions", several.iter().map(|listed| listed.session.as_str())))
+            }
         }
     }
 
-    /// How many characters of an id tell these runs apart, with some to spare for the ones to come.
+    /// How many characters of an id tell these sessions apart, with some to spare for the ones to come.
     pub(crate) fn id_length(&self) -> usize {
         const SHORT: usize = 10;
-        let mut sessions: Vec<&str> = self.runs.iter().map(|run| run.session.as_str()).collect();
+        let mut sessions: Vec<&str> = self.sessions.iter().map(|listed| listed.session.as_str()).collect();
         sessions.sort_unstable();
         let common = |pair: &[&str]| {
             pair[0].bytes().zip(pair[1].bytes()).take_while(|(one, other)| one == other).count()

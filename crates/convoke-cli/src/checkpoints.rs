@@ -1,5 +1,5 @@
 //! The questions of workflow programs that wait for a person, named by ids that a person can type, and what a
-//! person says to them. It only reads; the process that drives the run receives the answers.
+//! person says to them. It only reads; the process that drives the session receives the answers.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::settings::Settings;
 
 /// A program and when each of its calls was made.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct ProgramRead {
     pub(crate) run: RunId,
     pub(crate) program: Program,
     made_at: Vec<u64>,
@@ -50,7 +50,7 @@ pub(crate) enum Said {
 }
 
 /// The programs of a session, in the order they were started.
-pub(crate) async fn programs(journal: &Journal, session: &SessionId) -> Result<Vec<Told>, Failure> {
+pub(crate) async fn programs(journal: &Journal, session: &SessionId) -> Result<Vec<ProgramRead>, Failure> {
     let filter = Filter { prefix: Some(RunId::PREFIX.to_owned()), limit: None };
     let mut programs = Vec::new();
     // Newest first in the listing.
@@ -58,7 +58,7 @@ pub(crate) async fn programs(journal: &Journal, session: &SessionId) -> Result<V
         let summary = listing.summary.and_then(|text| serde_json::from_str::<ProgramSummary>(&text).ok());
         let ours = summary.is_some_and(|summary| summary.session == *session);
         if let (true, Ok(run)) = (ours, listing.stream.as_str().parse()) {
-            programs.push(Told::read(journal, run).await?);
+            programs.push(ProgramRead::read(journal, run).await?);
         }
     }
     Ok(programs)
@@ -67,10 +67,10 @@ pub(crate) async fn programs(journal: &Journal, session: &SessionId) -> Result<V
 /// The questions of a session's programs that have no answer yet.
 pub(crate) async fn open(journal: &Journal, session: &SessionId) -> Result<Vec<OpenCall>, Failure> {
     let programs = programs(journal, session).await?;
-    Ok(programs.iter().flat_map(Told::open).filter(|call| call.kind == CallKind::Checkpoint).collect())
+    Ok(programs.iter().flat_map(ProgramRead::open).filter(|call| call.kind == CallKind::Checkpoint).collect())
 }
 
-impl Told {
+impl ProgramRead {
     async fn read(journal: &Journal, run: RunId) -> Result<Self, Failure> {
         let stream = StreamId::new(run.as_str())?;
         let mut program = Program::new();
@@ -175,7 +175,7 @@ pub(crate) async fn replies(
         return Ok(Vec::new());
     }
     let programs = programs(journal, session).await?;
-    let open: Vec<OpenCall> = programs.iter().flat_map(Told::open).collect();
+    let open: Vec<OpenCall> = programs.iter().flat_map(ProgramRead::open).collect();
     choose(&open, said).map_err(|mistake| {
         let Mistake { given, several } = mistake;
         let had = programs.iter().any(|told| told.had(&given));

@@ -1,5 +1,5 @@
-//! `DOC_TEST_MODE`: a run with places of its own, so that trying out an example neither touches a project nor
-//! leaves results of tiny limits in the real journal. Everything is removed at the end.
+//! `DOC_TEST_MODE`: a session with places of its own, so that trying out an example neither touches a project
+//! nor leaves results of tiny limits in the real journal. Everything is removed at the end.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ def first_line(path):
     return open(path).readline()
 ";
 
-/// The places of a run in `DOC_TEST_MODE`, as long as it lives.
+/// The places of a session in `DOC_TEST_MODE`, as long as it lives.
 #[derive(Debug)]
 pub(crate) struct DocTest {
     dir: TempDir,
@@ -52,7 +52,7 @@ impl DocTest {
     }
 }
 
-/// Removes the places of a run, for a process that leaves at once and runs no destructors.
+/// Removes the places of a session, for a process that leaves at once and runs no destructors.
 pub(crate) fn remove(places: &[PathBuf]) {
     for place in places {
         // The process leaves, so a failure can no longer be told.

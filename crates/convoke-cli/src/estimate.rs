@@ -8,7 +8,7 @@ use convoke_claude::{Model, cost};
 use convoke_kernel::{Role, Status, Summary, Usage};
 use convoke_runtime::SeenCost;
 
-use crate::catalog::Run;
+use crate::catalog::ListedSession;
 
 /// So many agents of a role make a figure; fewer are chance.
 const ENOUGH: usize = 3;
@@ -70,9 +70,9 @@ pub(crate) struct Asked<'a> {
     pub(crate) cap_nano: Option<u64>,
 }
 
-/// An estimate of a task, from the runs of the journal.
-pub(crate) fn estimate(asked: &Asked<'_>, runs: &[Run]) -> Estimate {
-    let parts: Vec<Part> = TABLE.iter().map(|assumed| part(asked, assumed, runs)).collect();
+/// An estimate of a task, from the sessions of the journal.
+pub(crate) fn estimate(asked: &Asked<'_>, sessions: &[ListedSession]) -> Estimate {
+    let parts: Vec<Part> = TABLE.iter().map(|assumed| part(asked, assumed, sessions)).collect();
     let sum = |pick: fn(&(u64, u64)) -> u64, number: fn(&(u32, u32)) -> u32| {
         parts.iter().try_fold(0u64, |sum, part| {
             let all = u64::from(number(&part.number));
@@ -89,15 +89,19 @@ pub(crate) fn estimate(asked: &Asked<'_>, runs: &[Run]) -> Estimate {
     Estimate { nano: nano.map(|(low, high)| (low.min(most), high.min(most))), parts }
 }
 
-fn part(asked: &Asked<'_>, assumed: &Assumed, runs: &[Run]) -> Part {
+fn part(asked: &Asked<'_>, assumed: &Assumed, sessions: &[ListedSession]) -> Part {
     let model = if assumed.role == Role::Lead { asked.lead } else { asked.worker };
-    let mut costs = costs(runs, assumed.role, &model.id);
+    let mut costs = costs(sessions, assumed.role, &model.id);
     let mut numbers: Vec<u32> = Vec::new();
-    for run in runs {
-        let same: Vec<_> = like(run, assumed.role, &model.id).collect();
+    for listed in sessions {
+        let same: Vec<_> = like(listed, assumed.role, &model.id).collect();
         // Only a lead that ended says how many it starts; in a program's run no lead decides.
-        let lead = &run.lead().summary;
-        if lead.model == asked.lead.id && lead.status == Status::Done && run.own.is_none() && lead.turns > 0 {
+        let lead = &listed.lead().summary;
+        if lead.model == asked.lead.id
+            && lead.status == Status::Done
+            && listed.own.is_none()
+            && lead.turns > 0
+        {
             numbers.push(u32::try_from(same.len()).unwrap_or(u32::MAX));
         }
     }
@@ -115,25 +119,26 @@ fn part(asked: &Asked<'_>, assumed: &Assumed, runs: &[Run]) -> Part {
     Part { role: assumed.role.word(), number, each, seen }
 }
 
-/// The agents of a run that have this role and this model.
-fn like<'a>(run: &'a Run, role: Role, model: &'a str) -> impl Iterator<Item = &'a Summary> {
-    run.agents.iter().map(|entry| &entry.summary).filter(move |one| one.role == role && one.model == model)
+/// The agents of a session that have this role and this model.
+fn like<'a>(listed: &'a ListedSession, role: Role, model: &'a str) -> impl Iterator<Item = &'a Summary> {
+    listed.agents.iter().map(|entry| &entry.summary).filter(move |one| one.role == role && one.model == model)
 }
 
 /// What agents of this role and model cost that ended well.
-fn costs(runs: &[Run], role: Role, model: &str) -> Vec<u64> {
-    let done = runs.iter().flat_map(|run| like(run, role, model)).filter(|one| one.status == Status::Done);
+fn costs(sessions: &[ListedSession], role: Role, model: &str) -> Vec<u64> {
+    let done =
+        sessions.iter().flat_map(|listed| like(listed, role, model)).filter(|one| one.status == Status::Done);
     done.filter_map(|one| one.cost_nano).collect()
 }
 
 /// What agents of programs were seen to cost, each role and model of which there were enough.
-pub(crate) fn seen_costs(runs: &[Run]) -> Vec<SeenCost> {
+pub(crate) fn seen_costs(sessions: &[ListedSession]) -> Vec<SeenCost> {
     let models: BTreeSet<&str> =
-        runs.iter().flat_map(|run| &run.agents).map(|entry| entry.summary.model.as_str()).collect();
+        sessions.iter().flat_map(|listed| &listed.agents).map(|entry| entry.summary.model.as_str()).collect();
     let mut all = Vec::new();
     for role in [Role::Callee, Role::Verifier] {
         for model in &models {
-            let mut costs = costs(runs, role, model);
+            let mut costs = costs(sessions, role, model);
             let seen = costs.len();
             if seen >= ENOUGH {
                 all.push(SeenCost { role, model: (*model).to_owned(), nano: middle(&mut costs), seen });

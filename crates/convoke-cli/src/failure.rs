@@ -98,7 +98,7 @@ impl From<convoke_journal::Error> for Failure {
         let message = error.to_string();
         match &error {
             Error::BadLocation { .. } | Error::BadStream { .. } => Self::usage(message),
-            // Found before anything was begun; what a run finds under way is the end of that run.
+            // Found before anything was begun; what a session finds under way is the end of that session.
             Error::Corrupt { .. } => Self::usage(message).hint("`convoke doctor` looks at all of it"),
             Error::Held { stream, .. } => {
                 Self::failed(message).hint(format!("to watch it: `convoke sessions watch {stream}`"))

@@ -7,8 +7,8 @@ mod catalog;
 mod checkpoints;
 mod commands;
 mod confine;
-mod defuse;
 mod doc_test;
+mod escape;
 mod estimate;
 mod failure;
 mod feed;
@@ -70,7 +70,7 @@ fn main() -> ExitCode {
 
 fn start(cli: Cli) -> Result<Exit, Failure> {
     let environment = Environment::of_this_process();
-    // `DOC_TEST_MODE` is about runs, so it opens no session.
+    // `DOC_TEST_MODE` is about single tasks, so it opens no session in the terminal.
     let has_person = stdio::has_person() && environment.get(settings::DOC_TEST_MODE).is_none();
     let (globals, mut command) = cli.split(has_person)?;
     match &command {

@@ -1,5 +1,5 @@
 //! Puts a runtime together from settings: journal, client, clock, ids and the places it writes to. It decides
-//! nothing about a run; it only makes what a run needs.
+//! nothing about a session; it only makes what a session needs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -69,7 +69,7 @@ async fn tell_waits(mut waits: tokio::sync::watch::Receiver<Option<convoke_journ
 /// After so long a person is told that a server is waited for.
 pub(crate) const SOON: Duration = Duration::from_secs(1);
 
-/// Whether a run's own screen tells of a server that is away.
+/// Whether a session's own screen tells of a server that is away.
 static A_RUN_TELLS: AtomicBool = AtomicBool::new(false);
 
 /// What is told of a server that is away, once that is worth a word.
@@ -85,8 +85,8 @@ pub(crate) fn away(outage: &Outage, longest: Duration) -> Option<String> {
     })
 }
 
-/// Says on stderr that the server is away, and that it is back, for commands that only look: a run tells it
-/// itself.
+/// Says on stderr that the server is away, and that it is back, for commands that only look: a session tells
+/// it itself.
 pub(crate) async fn tell_outage(mut outage: tokio::sync::watch::Receiver<Option<Outage>>, longest: Duration) {
     // Ends with the journal.
     while outage.wait_for(Option::is_some).await.is_ok() {
@@ -282,7 +282,7 @@ pub(crate) fn assumptions(settings: &Settings, source: &ModelSource) -> Vec<Stri
 }
 
 /// Gives a new lead what the agents of its programs are to have of the project: that the person trusts it for
-/// this run, and what its memory files say.
+/// this session, and what its memory files say.
 pub(crate) fn give_project(start: &mut Start, trusts_project: bool, memory: Option<&String>) {
     if let Some(fan_out) = &mut start.fan_out {
         fan_out.callees =

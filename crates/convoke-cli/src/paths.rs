@@ -1,4 +1,4 @@
-//! The places a run writes to beside the journal, and the executable its commands live under.
+//! The places a session writes to beside the journal, and the executable its commands live under.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -31,7 +31,7 @@ pub(crate) fn probe(dir: &Path) -> Result<(), String> {
     gone.map_err(|error| format!("{} cannot be written to: {error}", existing.display()))
 }
 
-/// Checks that a new run can write what it has to. A run that cannot is not begun.
+/// Checks that a new session can write what it has to. A session that cannot is not begun.
 pub(crate) fn check_writable(settings: &Settings) -> Result<(), Failure> {
     let folder = settings.journal.file().and_then(Path::parent);
     let journal = folder.map(|dir| (dir, "the journal", "--journal or ORCH_JOURNAL"));
@@ -46,7 +46,8 @@ pub(crate) fn check_writable(settings: &Settings) -> Result<(), Failure> {
     Ok(())
 }
 
-/// This executable, with links resolved: a run goes on under the same file when its name is given to another.
+/// This executable, with links resolved: a session goes on under the same file when its name is given to
+/// another.
 pub(crate) fn own_executable() -> Result<PathBuf, Failure> {
     std::env::current_exe().map_err(|error| {
         Failure::failed(format!("cannot find the running executable: {error}")).hint("is /proc mounted?")

@@ -1,5 +1,5 @@
-//! The calls of a run that wait for a person: read from the streams of its agents, named by ids that a person
-//! can type, and found again by them. It reads; the process that drives the run gives the answers.
+//! The calls of a session that wait for a person: read from the streams of its agents, named by ids that a
+//! person can type, and found again by them. It reads; the process that drives the session gives the answers.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use convoke_journal::{Journal, StreamId};
 use convoke_kernel::{Agent, AgentId, Effect, Event, Role, SessionId, Status};
 
 use crate::args::AnswerArgs;
-use crate::catalog::{Catalog, Entry, Run};
+use crate::catalog::{Catalog, Entry, ListedSession};
 use crate::failure::Failure;
 use crate::render::{first_line, flat, revealed};
 use crate::settings::Settings;
@@ -63,10 +63,10 @@ fn id(agent: &AgentId, call: &str) -> String {
     format!("q_{}", body.chars().take(8).collect::<String>())
 }
 
-/// The questions of a run that have no answer yet, in the order of its agents.
-pub(crate) async fn open(journal: &Journal, run: &Run) -> Result<Vec<Question>, Failure> {
+/// The questions of a session that have no answer yet, in the order of its agents.
+pub(crate) async fn open(journal: &Journal, listed: &ListedSession) -> Result<Vec<Question>, Failure> {
     let mut asked = Vec::new();
-    for entry in run.agents.iter().filter(|entry| entry.summary.status == Status::Open) {
+    for entry in listed.agents.iter().filter(|entry| entry.summary.status == Status::Open) {
         asked.extend(of_agent(journal, entry).await?.into_iter().filter(|question| question.is_open));
     }
     Ok(asked)
@@ -124,26 +124,29 @@ async fn of_agent(journal: &Journal, entry: &Entry) -> Result<Vec<Question>, Fai
 /// errors that list what is open: nothing is answered then.
 pub(crate) async fn answers(
     journal: &Journal,
-    run: &Run,
+    listed: &ListedSession,
     args: &AnswerArgs,
 ) -> Result<Vec<Answered>, Failure> {
-    let open = open(journal, run).await?;
+    let open = open(journal, listed).await?;
     match choose(&open, args) {
         Ok(chosen) => Ok(chosen),
         Err(Mistake::Unknown(given)) => {
             let mut asked = Vec::new();
-            for entry in &run.agents {
+            for entry in &listed.agents {
                 asked.extend(of_agent(journal, entry).await?);
             }
             let was = asked.iter().any(|question| is_named(&given, &question.id));
             let what = match was {
-                true => format!("'{given}' of {} has its answer already; nothing was answered", run.session),
-                false => format!("'{given}' is no question of {}; nothing was answered", run.session),
+                true => {
+                    format!("'{given}' of {} has its answer already; nothing was answered", listed.session)
+                }
+                false => format!("'{given}' is no question of {}; nothing was answered", listed.session),
             };
             Err(listing(Failure::usage(what), &open))
         }
         Err(Mistake::Several(given)) => {
-            let what = format!("'{given}' fits several questions of {}; nothing was answered", run.session);
+            let what =
+                format!("'{given}' fits several questions of {}; nothing was answered", listed.session);
             Err(listing(Failure::usage(what).hint("write more of the id"), &open))
         }
         Err(Mistake::Both(id)) => {
@@ -151,8 +154,8 @@ pub(crate) async fn answers(
             Err(Failure::usage(what).hint("name each question in --allow or in --deny"))
         }
         Err(Mistake::Nothing) => {
-            Err(Failure::usage(format!("{} waits for no answer; nothing was answered", run.session))
-                .hint(format!("`convoke resume {}` goes on with it", run.session)))
+            Err(Failure::usage(format!("{} waits for no answer; nothing was answered", listed.session))
+                .hint(format!("`convoke resume {}` goes on with it", listed.session)))
         }
     }
 }

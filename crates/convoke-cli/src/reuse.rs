@@ -14,7 +14,7 @@ pub(crate) fn reuse_line(what: &str, reused: &[&Reused], all: usize, own: &str, 
         times.entry(&from.session).or_default().push(now.saturating_sub(from.at));
     }
     let source = |(session, ages): (&&str, &Vec<u64>)| {
-        let session = if **session == *own { "this run" } else { *session };
+        let session = if **session == *own { "this session" } else { *session };
         format!("{session}, {} old", span(ages))
     };
     let is = |count: usize| if count == 1 { "is" } else { "are" };
@@ -75,7 +75,7 @@ mod tests {
             &[from("s_a", MINUTE), from("s_a", HOUR)],
             Some("2 of 12 results are from s_a, 1 min to 1 h old"),
         );
-        check(&[from("s_me", MINUTE)], Some("1 of 12 results is from this run, 1 min old"));
+        check(&[from("s_me", MINUTE)], Some("1 of 12 results is from this session, 1 min old"));
         check(
             &[from("s_b", DAY), from("s_a", MINUTE), from("s_b", DAY)],
             Some("3 of 12 results are not new: 1 from s_a, 1 min old; 2 from s_b, 1 d old"),

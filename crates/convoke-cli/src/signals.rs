@@ -1,6 +1,6 @@
-//! SIGINT, SIGTERM and SIGHUP: the first asks the run to stop softly, the second cuts off what is under way,
-//! the third leaves at once. Everything that was recorded stays, so a run stopped in any of these ways can be
-//! resumed.
+//! SIGINT, SIGTERM and SIGHUP: the first asks the session to stop softly, the second cuts off what is under
+//! way, the third leaves at once. Everything that was recorded stays, so a session stopped in any of these
+//! ways can be resumed.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use crate::failure::{Exit, Failure};
 use crate::render::Message;
 
-/// What stopped a run: a signal, or a command in another process.
+/// What stopped a session: a signal, or a command in another process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Caught {
     /// SIGINT.
@@ -55,7 +55,7 @@ impl Caught {
         Exit::coded(self.by().code())
     }
 
-    /// The same as facts for the function that decides how a run ended.
+    /// The same as facts for the function that decides how a session ended.
     pub(crate) fn by(self) -> StoppedBy {
         match self {
             Self::Interrupt => StoppedBy::Interrupt,
@@ -88,7 +88,7 @@ impl Signals {
             let caught = sources.next().await;
             // This task is the only one that sets it.
             let _ = seen.set(caught);
-            // The screen hears of it first, so that it can name the signal when the run answers.
+            // The screen hears of it first, so that it can name the signal when the session answers.
             let _ = screen.send(Message::Stopping(caught.name()));
             stopper.ask(StopLevel::Drain);
             let again = sources.next().await;

@@ -8,7 +8,7 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::defuse::{Defuser, Form};
+use crate::escape::{Escaper, Form};
 use crate::failure::Failure;
 use crate::named::text_of;
 use crate::render::{escaped, terminal_size};
@@ -32,7 +32,7 @@ struct Capture {
 #[derive(Default)]
 struct Runner {
     reads: [bool; 2],
-    lines: [Defuser; 2],
+    lines: [Escaper; 2],
     last: usize,
 }
 
@@ -72,7 +72,7 @@ fn harmless(end: usize, bytes: &[u8], form: Form) -> Cow<'_, [u8]> {
         Some(runner) if runner.reads[end] => {
             // Both may lead to the same place, and then what the other one wrote has ended this line.
             if runner.last != end {
-                runner.lines[end] = Defuser::default();
+                runner.lines[end] = Escaper::default();
             }
             runner.last = end;
             runner.lines[end].pass(bytes, form)
@@ -167,7 +167,7 @@ pub(crate) fn put_bytes(bytes: &[u8]) -> Result<Reader, Failure> {
 /// Puts bytes on stdout that a program wants as they are. Where a CI runner reads them and would obey some,
 /// they are changed all the same, and that is said.
 pub(crate) fn put_exact(bytes: &[u8]) -> Result<Reader, Failure> {
-    let mut alone = Defuser::default();
+    let mut alone = Escaper::default();
     let reads = RUNNER
         .lock()
         .unwrap_or_else(PoisonError::into_inner)

@@ -12,7 +12,7 @@ use convoke_kernel::{
 };
 use convoke_view::{Found, Losses, Used, found};
 
-use crate::catalog::{Catalog, Entry, Run};
+use crate::catalog::{Catalog, Entry, ListedSession};
 use crate::failure::Failure;
 use crate::report::{Agent, Cache, Citation, Finding, Severity, Skipped, Spend, Verdict};
 use crate::reuse::reuse_line;
@@ -49,32 +49,32 @@ impl Work {
         now: u64,
     ) -> Result<Self, Failure> {
         let catalog = Catalog::load(settings, Some(journal)).await?;
-        Self::of_run(settings, journal, catalog.find(session.as_str())?, now).await
+        Self::of_listed(settings, journal, catalog.find(session.as_str())?, now).await
     }
 
-    /// Gathers what a run of the catalog did.
-    pub(crate) async fn of_run(
+    /// Gathers what a session of the catalog did.
+    pub(crate) async fn of_listed(
         settings: &Settings,
         journal: &Journal,
-        run: &Run,
+        listed: &ListedSession,
         now: u64,
     ) -> Result<Self, Failure> {
         let mut flows = Vec::new();
-        for summary in &run.workflows {
+        for summary in &listed.workflows {
             flows.push(flow(journal, &summary.run).await?);
         }
         let mut programs = Vec::new();
-        for summary in &run.programs {
+        for summary in &listed.programs {
             programs.push(program(journal, &summary.run).await?);
         }
-        let ledger = ledger(journal, run).await?;
+        let ledger = ledger(journal, listed).await?;
         let ledger = ledger.as_ref();
-        let work = Self::new(run, &flows, &programs, ledger, &settings.models, now);
+        let work = Self::new(listed, &flows, &programs, ledger, &settings.models, now);
         Ok(Self { programs, ..work })
     }
 
     fn new(
-        run: &Run,
+        listed: &ListedSession,
         flows: &[kernel::Run],
         programs: &[Program],
         ledger: Option<&Ledger>,
@@ -83,8 +83,8 @@ impl Work {
     ) -> Self {
         let mut work = Self {
             findings: found(flows, programs).into_iter().map(finding).collect(),
-            agents: agents::agents(run, flows, programs),
-            losses: losses(run, flows, programs),
+            agents: agents::agents(listed, flows, programs),
+            losses: losses(listed, flows, programs),
             sight: GateSight::of(flows, programs),
             ..Self::default()
         };
@@ -98,38 +98,38 @@ impl Work {
                 reason: "beyond the most subtasks of one workflow".to_owned(),
             }));
             work.notes.extend(spec.notes.iter().map(|note| plain(note)));
-            work.notes.extend(reuse(flow, run.session.as_str(), now));
+            work.notes.extend(reuse(flow, listed.session.as_str(), now));
         }
-        let own = run.session.as_str();
+        let own = listed.session.as_str();
         work.notes.extend(programs.iter().filter_map(|program| program_reuse(program, own, now)));
-        let all = used(run);
-        work.below = Used::of(run.agents.iter().skip(1).map(|entry| &entry.summary));
+        let all = used(listed);
+        work.below = Used::of(listed.agents.iter().skip(1).map(|entry| &entry.summary));
         work.spend = ledger.filter(|ledger| ledger.count() > 0).map(|ledger| spend(ledger, &all, now));
-        work.cache = Some(cache(run, models));
+        work.cache = Some(cache(listed, models));
         work
     }
 }
 
-/// What these flat workflows and programs of a run lost.
-pub(crate) fn losses(run: &Run, flows: &[kernel::Run], programs: &[Program]) -> Losses {
-    let agents = run.agents.iter().map(|entry| (&entry.agent, &entry.summary));
-    Losses::of(run.lead().summary.refused.as_deref(), agents, flows, programs)
+/// What these flat workflows and programs of a session lost.
+pub(crate) fn losses(listed: &ListedSession, flows: &[kernel::Run], programs: &[Program]) -> Losses {
+    let agents = listed.agents.iter().map(|entry| (&entry.agent, &entry.summary));
+    Losses::of(listed.lead().summary.refused.as_deref(), agents, flows, programs)
 }
 
-/// What all agents of a run used.
-pub(crate) fn used(run: &Run) -> Used {
-    Used::of(run.agents.iter().map(|entry| &entry.summary))
+/// What all agents of a session used.
+pub(crate) fn used(listed: &ListedSession) -> Used {
+    Used::of(listed.agents.iter().map(|entry| &entry.summary))
 }
 
-async fn ledger(journal: &Journal, run: &Run) -> Result<Option<Ledger>, Failure> {
-    let ledger = journal.shared(&StreamId::from(&run.session)).await?;
+async fn ledger(journal: &Journal, listed: &ListedSession) -> Result<Option<Ledger>, Failure> {
+    let ledger = journal.shared(&StreamId::from(&listed.session)).await?;
     Ok(ledger.and_then(|state| serde_json::from_str(&state).ok()))
 }
 
-/// What the ledger of a run says, without the time.
-pub(crate) async fn spent(journal: &Journal, run: &Run) -> Result<Option<Spend>, Failure> {
-    let all = used(run);
-    Ok(ledger(journal, run).await?.map(|ledger| spend(&ledger, &all, run.updated_at())))
+/// What the ledger of a session says, without the time.
+pub(crate) async fn spent(journal: &Journal, listed: &ListedSession) -> Result<Option<Spend>, Failure> {
+    let all = used(listed);
+    Ok(ledger(journal, listed).await?.map(|ledger| spend(&ledger, &all, listed.updated_at())))
 }
 
 /// A workflow's run, folded from its stream.
@@ -262,9 +262,9 @@ fn spend(ledger: &Ledger, all: &Used, now: u64) -> Spend {
 
 /// What the cache did for all agents. Where the price of a token depends on the size of its prompt the lowest
 /// one counts, so that no more is said to be saved than was.
-fn cache(run: &Run, models: &Models) -> Cache {
-    let usage = used(run).usage;
-    let saved = run.agents.iter().try_fold(0i64, |sum, Entry { summary, .. }| {
+fn cache(listed: &ListedSession, models: &Models) -> Cache {
+    let usage = used(listed).usage;
+    let saved = listed.agents.iter().try_fold(0i64, |sum, Entry { summary, .. }| {
         let rates = models.get(&summary.model).prices?.rates(0)?;
         let used = &summary.usage;
         let less = |tokens: u64, rate: u64| {

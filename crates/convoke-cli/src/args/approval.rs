@@ -11,16 +11,16 @@ pub(crate) struct ApprovalArgs {
     /// When to ask you: where a rule says so, or before every call that no rule allows [default: when-needed
     /// in a terminal, never elsewhere].
     #[arg(long, value_name = "never|when-needed|always", hide_possible_values = true)]
-    pub(crate) ask: Option<Ask>,
+    pub(crate) ask: Option<AskFlag>,
     /// Where no person can be asked, an agent waits with its question, the others go on, and the session ends
     /// with exit code 5.
-    #[arg(long)]
+    #[arg(long = "wait-for-answers", alias = "park")]
     pub(crate) park: bool,
 }
 
 /// When a person is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Ask {
+pub(crate) enum AskFlag {
     // Plain comments: see OutputFormat.
     // No person is asked.
     Never,
@@ -51,7 +51,7 @@ pub(crate) struct AnswerArgs {
     pub(crate) say: Option<String>,
 }
 
-impl Ask {
+impl AskFlag {
     /// The word a person writes.
     pub(crate) fn word(self) -> &'static str {
         match self {
@@ -67,7 +67,7 @@ impl ApprovalArgs {
     pub(super) fn first_flag(&self) -> Option<&'static str> {
         match (self.ask, self.park) {
             (Some(_), _) => Some("--ask"),
-            (None, true) => Some("--park"),
+            (None, true) => Some("--wait-for-answers"),
             (None, false) => None,
         }
     }

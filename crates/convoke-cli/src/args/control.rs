@@ -5,8 +5,8 @@ use clap::Args;
 
 use super::approval::AnswerArgs;
 use super::{
-    BudgetArgs, ConfineArgs, EditArgs, EndArgs, ResumeArgs, RunFlags, SettingFlags, TeamArgs, TeamHostArgs,
-    TrustArgs, refuse,
+    BudgetArgs, ConfineArgs, EditArgs, EndArgs, ResumeArgs, SessionFlags, SettingFlags, TeamArgs,
+    TeamHostArgs, TrustArgs, refuse,
 };
 use crate::failure::Failure;
 
@@ -30,14 +30,14 @@ Examples:
 pub(crate) struct ControlArgs {
     /// The session, by any unique prefix of its id, of one of its agents or of its workflow.
     #[arg(value_name = "SESSION")]
-    pub(crate) run: String,
+    pub(crate) session: String,
 }
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RetryArgs {
     /// The session, by any unique prefix of its id or of its workflow's.
     #[arg(value_name = "SESSION")]
-    pub(crate) run: String,
+    pub(crate) session: String,
     #[command(flatten)]
     pub(crate) budget: BudgetArgs,
     #[command(flatten)]
@@ -54,10 +54,10 @@ type GoOn<'a> = (&'a mut BudgetArgs, &'a mut ConfineArgs, &'a mut TrustArgs, &'a
 /// Adds what stood before the command to the flags of one that goes on with a session, and makes settings of
 /// them. What a session keeps from its beginning is refused.
 pub(super) fn go_on(
-    before: RunFlags,
+    before: SessionFlags,
     (budget, confine, trust, end): GoOn<'_>,
 ) -> Result<SettingFlags, Failure> {
-    let RunFlags { settings, task, end: wanted } = before;
+    let SessionFlags { settings, task, end: wanted } = before;
     refuse(settings.agent.first_flag().or(settings.fan_out_args.first_flag()).or(task.first_flag()))?;
     refuse(settings.approval.first_flag().or(settings.team.first_flag()))?;
     *budget = budget.merged(settings.budget);
@@ -69,8 +69,8 @@ pub(super) fn go_on(
 
 /// The settings of a process that drives the teammates of a session. What the session keeps from its
 /// beginning is refused.
-pub(super) fn host(before: RunFlags, args: &mut TeamHostArgs) -> Result<SettingFlags, Failure> {
-    let RunFlags { settings, task, end } = before;
+pub(super) fn host(before: SessionFlags, args: &mut TeamHostArgs) -> Result<SettingFlags, Failure> {
+    let SessionFlags { settings, task, end } = before;
     refuse(
         settings.agent.first_flag().or(settings.fan_out_args.first_flag()).or(settings.budget.first_flag()),
     )?;
@@ -86,9 +86,9 @@ impl RetryArgs {
     /// What resumes that session with these flags.
     pub(crate) fn resume(&self, session: &str) -> ResumeArgs {
         let Self { budget, confine, trust, end, .. } = self.clone();
-        let run = Some(session.to_owned());
+        let session = Some(session.to_owned());
         let answers = AnswerArgs::default();
         let edit = EditArgs::default();
-        ResumeArgs { run, forgive: false, answers, edit, budget, confine, trust, end }
+        ResumeArgs { session, forgive: false, answers, edit, budget, confine, trust, end }
     }
 }

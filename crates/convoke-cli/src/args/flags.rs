@@ -1,4 +1,4 @@
-//! The flags of a run in groups, each of which can stand before or after the name of a command. They are
+//! The flags of a session in groups, each of which can stand before or after the name of a command. They are
 //! parsed and laid over one another here; what they mean is decided in `settings`.
 
 use std::path::Path;
@@ -86,7 +86,7 @@ pub(crate) struct FanOutArgs {
     /// The most agents with a model request under way at once [default: 10].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub(crate) max_concurrent: Option<u32>,
-    /// The most subtasks of one Workflow call [default: 200].
+    /// The most subtasks that the lead may hand out at once, in one Workflow call [default: 200].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) max_subtasks: Option<u32>,
     /// The model of workers and verifiers [default: the lead's].
@@ -118,7 +118,7 @@ pub(crate) struct TeamArgs {
     pub(crate) no_memory: bool,
 }
 
-/// Flags about what commands may touch. A run keeps what it was started with.
+/// Flags about what commands may touch. A session keeps what it was started with.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Sandbox")]
 pub(crate) struct ConfineArgs {
@@ -139,14 +139,14 @@ pub(crate) struct ConfineArgs {
     pub(crate) sandbox_layers: Option<LayersFlag>,
 }
 
-/// Flags about the exchanges of one run.
+/// Flags about the exchanges of one session.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Task")]
 pub(crate) struct TaskArgs {
     /// Send this text to the lead once the task is answered; may be given several times.
     #[arg(long, value_name = "TEXT")]
     pub(crate) follow_up: Vec<String>,
-    /// The mode for every follow-up [default: as for the task].
+    /// Orchestration mode for every follow-up [default: as for the task].
     #[arg(long, value_name = "on|off", hide_possible_values = true)]
     pub(crate) follow_up_mode: Option<Switch>,
     /// Where the lead works: in the directory itself, or in a git worktree of its own, from which you take
@@ -156,12 +156,12 @@ pub(crate) struct TaskArgs {
     /// Go on with the unfinished session of the same task here, if there is one.
     #[arg(long = "continue", conflicts_with = "fresh")]
     pub(crate) take_up: bool,
-    /// Ignore unfinished sessions and every remembered result.
+    /// Ignore unfinished sessions and cached results of equal work: all of it is asked for anew.
     #[arg(long)]
     pub(crate) fresh: bool,
 }
 
-/// Flags about what a run leaves behind.
+/// Flags about what a session leaves behind.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Report")]
 pub(crate) struct EndArgs {
@@ -224,9 +224,9 @@ pub(crate) enum Switch {
     Off,
 }
 
-/// All flags of a run.
+/// All flags of a session.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct RunFlags {
+pub(crate) struct SessionFlags {
     #[command(flatten)]
     pub(crate) settings: SettingFlags,
     #[command(flatten)]
@@ -235,7 +235,7 @@ pub(crate) struct RunFlags {
     pub(crate) end: EndArgs,
 }
 
-impl RunFlags {
+impl SessionFlags {
     /// The first flag that was given, if any.
     pub(super) fn first_flag(&self) -> Option<&'static str> {
         self.settings.first_flag().or(self.task.first_flag()).or(self.end.first_flag())
@@ -383,7 +383,7 @@ impl AgentArgs {
 }
 
 impl TeamArgs {
-    /// The first flag that was given about what a run keeps from its beginning.
+    /// The first flag that was given about what a session keeps from its beginning.
     pub(super) fn kept_flag(&self) -> Option<&'static str> {
         Self { idle: None, ..*self }.first_flag()
     }

@@ -3,7 +3,7 @@
 
 use clap::Args;
 
-use super::{OutputFormat, PlaceArgs, RunFlags, SettingFlags, TaskArgs, refuse};
+use super::{OutputFormat, PlaceArgs, SessionFlags, SettingFlags, TaskArgs, refuse};
 use crate::failure::Failure;
 
 /// The examples of `convoke session --help`.
@@ -29,12 +29,12 @@ shows all agents, Ctrl-D leaves, /help helps.";
 pub(crate) struct SessionArgs {
     /// The session to go on with, by any unique prefix of its id; alone: a new one.
     #[arg(value_name = "SESSION")]
-    pub(crate) run: Option<String>,
+    pub(crate) session: Option<String>,
     /// Leave that session as it is and begin a new one with its conversation.
-    #[arg(long, requires = "run")]
+    #[arg(long, requires = "session")]
     pub(crate) fork: bool,
     /// Ignore every remembered result.
-    #[arg(long, conflicts_with = "run")]
+    #[arg(long, conflicts_with = "session")]
     pub(crate) fresh: bool,
     #[command(flatten)]
     pub(crate) flags: SettingFlags,
@@ -42,7 +42,7 @@ pub(crate) struct SessionArgs {
 
 /// Whether `convoke` with neither a task nor a command means a session: not where the command line asks for
 /// data, for quiet, or for something that only one task has.
-pub(super) fn is_meant(place: &PlaceArgs, flags: &RunFlags) -> bool {
+pub(super) fn is_meant(place: &PlaceArgs, flags: &SessionFlags) -> bool {
     let task = TaskArgs { fresh: false, ..flags.task.clone() };
     let of_a_task = task.first_flag().or(flags.end.first_flag());
     matches!(place.output, None | Some(OutputFormat::Text)) && !place.quiet && of_a_task.is_none()
@@ -61,17 +61,17 @@ pub(super) fn check(place: &PlaceArgs) -> Result<(), Failure> {
 }
 
 /// Adds what stood before the command to the flags of a session, and makes settings of them. A session that
-/// is gone on with keeps what it was started with, as a resumed run does; what it may spend, touch and trust
-/// can be said anew.
-pub(super) fn settle(before: RunFlags, args: &mut SessionArgs) -> Result<SettingFlags, Failure> {
-    let RunFlags { settings, mut task, end } = before;
+/// is gone on with keeps what it was started with, as a resumed session does; what it may spend, touch and
+/// trust can be said anew.
+pub(super) fn settle(before: SessionFlags, args: &mut SessionArgs) -> Result<SettingFlags, Failure> {
+    let SessionFlags { settings, mut task, end } = before;
     args.fresh |= std::mem::take(&mut task.fresh);
-    if args.fresh && args.run.is_some() {
+    if args.fresh && args.session.is_some() {
         refuse(Some("--fresh"))?;
     }
     refuse(task.first_flag().or(end.first_flag()))?;
     let settings = std::mem::take(&mut args.flags).over(settings)?;
-    if args.run.is_some() {
+    if args.session.is_some() {
         refuse(settings.agent.first_flag().or(settings.fan_out_args.first_flag()))?;
         refuse(settings.approval.first_flag().or(settings.team.kept_flag()))?;
     }
@@ -91,7 +91,10 @@ mod tests {
         match Cli::try_parse_from(words).unwrap().split(has_person) {
             Ok((_, Command::Session(args))) => {
                 let fork = if args.fork { " fork" } else { "" };
-                format!("session{}{fork}", args.run.map(|run| format!(" {run}")).unwrap_or_default())
+                format!(
+                    "session{}{fork}",
+                    args.session.map(|session| format!(" {session}")).unwrap_or_default()
+                )
             }
             Ok((_, Command::Run(args))) => format!("run {}", args.task.join(" ")).trim().to_owned(),
             Ok((_, other)) => format!("{other:?}").split('(').next().unwrap_or_default().to_owned(),

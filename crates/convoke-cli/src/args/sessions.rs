@@ -78,7 +78,7 @@ pub(crate) struct ListArgs {
 pub(crate) struct ShowArgs {
     /// The session, by any unique prefix of its id.
     #[arg(value_name = "SESSION")]
-    pub(crate) run: String,
+    pub(crate) session: String,
     /// One agent of it, by any unique prefix of its id.
     #[arg(value_name = "AGENT")]
     pub(crate) agent: Option<String>,
@@ -103,8 +103,8 @@ pub(crate) struct ShowArgs {
 pub(crate) struct ForkArgs {
     /// The session, by any unique prefix of its id.
     #[arg(value_name = "SESSION")]
-    pub(crate) run: String,
-    /// The last exchange that is taken along; alone: the last one that has ended.
+    pub(crate) session: String,
+    /// The last question and answer that is taken along, by its number; alone: the last one that has ended.
     #[arg(long, value_name = "N")]
     pub(crate) at: Option<u32>,
 }
@@ -113,7 +113,7 @@ pub(crate) struct ForkArgs {
 pub(crate) struct ExportArgs {
     /// The session, by any unique prefix of its id.
     #[arg(value_name = "SESSION")]
-    pub(crate) run: String,
+    pub(crate) session: String,
     /// Write to this file, which must not exist yet.
     #[arg(long, value_name = "FILE")]
     pub(crate) to: Option<PathBuf>,

@@ -14,7 +14,7 @@ Examples:
   convoke team list             of the newest session
                                 that has a team
   convoke team show alice --session s_k3
-  convoke team stop alice --patience 2m
+  convoke team stop alice --timeout 2m
   convoke team plan m_7f --approve
   convoke team plan m_7f --reject --feedback \"Smaller steps.\"
   convoke team host s_k3        drives its teammates from
@@ -29,7 +29,7 @@ Examples:
   convoke tasks add \"Test it\" --blocked-by t_7f --priority 2
   convoke tasks list
   convoke tasks show t_7f       with its history
-  token=$(convoke tasks claim t_7f --as ci --lease 10m)
+  token=$(convoke tasks claim t_7f --as ci --for 10m)
   convoke tasks finish t_7f --as ci --token $token \\
     --result \"All green.\"
   convoke tasks retry t_7f
@@ -41,10 +41,10 @@ Examples:
   convoke mail send alice \"Look at the lexer first.\"
   convoke mail send lead --urgent \"Stop: wrong branch.\"
   git diff | convoke mail send alice -
-  convoke mail list             letters that wait
+  convoke mail list             messages that wait
   convoke mail list alice --all what it has read too
 
-Looking takes no letter.";
+Looking takes no message.";
 
 pub(super) const EXPORT_EXAMPLES: &str = "\
 Examples:
@@ -58,35 +58,35 @@ or that were changed since, are left alone unless you say
 
 /// The session that a command is about.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct RunArg {
+pub(crate) struct SessionArg {
     /// The session, by any unique prefix of its id [default: the newest of this directory that has a team].
     #[arg(long = "session", alias = "run", value_name = "SESSION")]
-    pub(crate) run: Option<String>,
+    pub(crate) session: Option<String>,
 }
 
 /// The session that a list is about, in either place.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct ListedRun {
+pub(crate) struct SessionChoice {
     /// The session, by any unique prefix of its id, or `last` [default: the newest of this directory that
     /// has a team].
     #[arg(value_name = "SESSION")]
-    run: Option<String>,
+    session: Option<String>,
     /// The session, as a flag.
-    #[arg(long = "session", alias = "run", value_name = "SESSION", conflicts_with = "run")]
+    #[arg(long = "session", alias = "run", value_name = "SESSION", conflicts_with = "session")]
     named: Option<String>,
 }
 
-impl ListedRun {
+impl SessionChoice {
     /// The session, as it was named.
     pub(crate) fn given(&self) -> Option<&str> {
-        self.run.as_deref().or(self.named.as_deref())
+        self.session.as_deref().or(self.named.as_deref())
     }
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TeamCommand {
     /// Who belongs to the team and what each of them does.
-    List(ListedRun),
+    List(SessionChoice),
     /// One member: state, task, mail, spend and last words.
     Show(MemberArgs),
     /// Ask a teammate to stop; past its deadline it is stopped.
@@ -105,7 +105,7 @@ pub(crate) struct MemberArgs {
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
     #[command(flatten)]
-    pub(crate) of: RunArg,
+    pub(crate) of: SessionArg,
 }
 
 #[derive(Debug, Args)]
@@ -114,10 +114,10 @@ pub(crate) struct TeamStopArgs {
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
     /// How long it may take to answer before it is stopped.
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
-    pub(crate) patience: Duration,
+    #[arg(long, alias = "patience", value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
+    pub(crate) timeout: Duration,
     #[command(flatten)]
-    pub(crate) of: RunArg,
+    pub(crate) of: SessionArg,
 }
 
 #[derive(Debug, Args)]
@@ -139,7 +139,7 @@ pub(crate) struct TeamPlanArgs {
     #[arg(long, value_name = "TEXT")]
     pub(crate) feedback: Option<String>,
     #[command(flatten)]
-    pub(crate) of: RunArg,
+    pub(crate) of: SessionArg,
 }
 
 #[derive(Debug, Args)]
@@ -151,14 +151,14 @@ pub(crate) struct TeamCompactArgs {
     #[arg(long, value_name = "TEXT")]
     pub(crate) focus: Option<String>,
     #[command(flatten)]
-    pub(crate) of: RunArg,
+    pub(crate) of: SessionArg,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct TeamHostArgs {
     /// The session, by any unique prefix of its id.
     #[arg(value_name = "SESSION")]
-    pub(crate) run: String,
+    pub(crate) session: String,
     /// Only these teammates.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
@@ -182,7 +182,7 @@ pub(crate) enum TasksCommand {
     /// Write a task; its id is printed on stdout.
     Add(TaskAddArgs),
     /// Every task, who holds it and what it waits for.
-    List(ListedRun),
+    List(SessionChoice),
     /// One task, whole, with its history.
     Show(TaskNamedArgs),
     /// Claim a task for yourself or a script; the claim's token is printed on stdout.
@@ -219,7 +219,7 @@ pub(crate) struct TaskAddArgs {
     #[arg(long, value_name = "N", default_value_t = 0, allow_hyphen_values = true)]
     pub(crate) priority: i32,
     #[command(flatten)]
-    pub(crate) of: RunArg,
+    pub(crate) of: SessionArg,
 }
 
 #[derive(Debug, Args)]
@@ -228,7 +228,7 @@ pub(crate) struct TaskNamedArgs {
     #[arg(value_name = "TASK")]
     pub(crate) task: String,
     #[command(flatten)]
-    pub(crate) of: RunArg,
+    pub(crate) of: SessionArg,
 }
 
 #[derive(Debug, Args)]
@@ -243,10 +243,10 @@ pub(crate) struct TaskClaimArgs {
     #[arg(long, value_name = "ROLE", default_value = "", hide_default_value = true)]
     pub(crate) role: String,
     /// How long the claim holds; claiming the task again renews it.
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = parse_duration)]
+    #[arg(long = "for", alias = "lease", value_name = "TIME", default_value = "10m", value_parser = parse_duration)]
     pub(crate) lease: Duration,
     #[command(flatten)]
-    pub(crate) of: RunArg,
+    pub(crate) of: SessionArg,
 }
 
 #[derive(Debug, Args)]
@@ -267,14 +267,14 @@ pub(crate) struct TaskFinishArgs {
     #[arg(long, value_name = "WHY")]
     pub(crate) failed: Option<String>,
     #[command(flatten)]
-    pub(crate) of: RunArg,
+    pub(crate) of: SessionArg,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum MailCommand {
-    /// Write to a member; the letter's id is printed on stdout.
+    /// Write to a member; the message's id is printed on stdout.
     Send(MailSendArgs),
-    /// Letters that wait to be read, with --all also those that were.
+    /// Messages that wait to be read, with --all also those that were.
     List(MailListArgs),
 }
 
@@ -286,11 +286,11 @@ pub(crate) struct MailSendArgs {
     /// What it says; `-` reads it from stdin.
     #[arg(value_name = "TEXT")]
     pub(crate) text: String,
-    /// Let the letter interrupt a command that its reader runs.
+    /// Let the message interrupt a command that its reader runs.
     #[arg(long)]
     pub(crate) urgent: bool,
     #[command(flatten)]
-    pub(crate) of: RunArg,
+    pub(crate) of: SessionArg,
 }
 
 #[derive(Debug, Args)]
@@ -298,18 +298,18 @@ pub(crate) struct MailListArgs {
     /// The member; without one: all members.
     #[arg(value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// Also letters that have been read.
+    /// Also messages that have been read.
     #[arg(long, short = 'a')]
     pub(crate) all: bool,
     #[command(flatten)]
-    pub(crate) of: RunArg,
+    pub(crate) of: SessionArg,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct FilesArgs {
     /// The session, by any unique prefix of its id [default: the newest of this directory that has a team].
     #[arg(value_name = "SESSION")]
-    pub(crate) run: Option<String>,
+    pub(crate) session: Option<String>,
     /// The directory to write to; it is made if it is not there.
     #[arg(long, value_name = "DIR")]
     pub(crate) to: PathBuf,

@@ -1,5 +1,5 @@
-//! The arguments about what runs change: diff, undo, and the worktrees of agents. They are parsed here and
-//! nothing else.
+//! The arguments about what sessions change: diff, undo, and the worktrees of agents. They are parsed here
+//! and nothing else.
 
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -63,7 +63,7 @@ pub(crate) struct DiffFlags {
 pub(crate) struct DiffArgs {
     /// The session, by any unique prefix of its id.
     #[arg(value_name = "SESSION")]
-    pub(crate) run: String,
+    pub(crate) session: String,
     #[command(flatten)]
     pub(crate) form: DiffFlags,
 }
@@ -72,7 +72,7 @@ pub(crate) struct DiffArgs {
 pub(crate) struct UndoArgs {
     /// The session, by any unique prefix of its id.
     #[arg(value_name = "SESSION")]
-    pub(crate) run: String,
+    pub(crate) session: String,
     /// Say what would be restored and change nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -94,14 +94,14 @@ pub(crate) enum WorktreesCommand {
 pub(crate) struct WorktreesListArgs {
     /// The session, by any unique prefix of its id.
     #[arg(value_name = "SESSION")]
-    pub(crate) run: Option<String>,
+    pub(crate) session: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct WorktreeArgs {
     /// The session, by any unique prefix of its id.
     #[arg(value_name = "SESSION")]
-    pub(crate) run: String,
+    pub(crate) session: String,
     /// The agent, by any unique prefix of its id.
     #[arg(value_name = "AGENT")]
     pub(crate) agent: String,

@@ -22,7 +22,7 @@ pub(super) fn ids<'a>(found: impl Iterator<Item = &'a str>) -> String {
     format!("{}{more}", found.join(", "))
 }
 
-/// Which run from the newest on is meant, from 1, where one is not named by its id.
+/// Which session from the newest on is meant, from 1, where one is not named by its id.
 pub(super) fn from_the_end(given: &str) -> Option<usize> {
     match given {
         "last" => Some(1),

@@ -1,8 +1,8 @@
-//! Where a run stands, in words for people and for programs.
+//! Where a session stands, in words for people and for programs.
 
 use convoke_kernel::{EndStatus, Ending};
 
-/// Where a run stands.
+/// Where a session stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     /// A process drives it.

@@ -1,5 +1,5 @@
-//! `convoke approvals list`: the calls of a run that wait for a person, and the questions of its workflows,
-//! whole. It answers nothing: that is `convoke resume RUN --allow ID` and `--answer ID=TEXT`.
+//! `convoke approvals list`: the calls of a session that wait for a person, and the questions of its
+//! workflows, whole. It answers nothing: that is `convoke resume RUN --allow ID` and `--answer ID=TEXT`.
 
 use convoke_runtime::Clock;
 use serde_json::{Value, json};
@@ -17,17 +17,17 @@ use crate::{stdio, utc};
 /// What a line may take where no terminal says how wide it is.
 const WIDE: usize = 120;
 
-/// Lists the questions of a run.
+/// Lists the questions of a session.
 pub(crate) async fn run(settings: &Settings, command: &ApprovalsCommand) -> Result<Exit, Failure> {
     let ApprovalsCommand::List(args) = command;
     let Some(journal) = catalog::open_existing(settings).await? else {
-        return Err(super::sessions::no_journal(settings, &args.run));
+        return Err(super::sessions::no_journal(settings, &args.session));
     };
     let catalog = Catalog::load(settings, Some(&journal)).await?;
-    let run = catalog.find(&args.run)?;
-    let open = questions::open(&journal, run).await?;
-    let asked = checkpoints::open(&journal, &run.session).await?;
-    let session = run.session.as_str();
+    let listed = catalog.find(&args.session)?;
+    let open = questions::open(&journal, listed).await?;
+    let asked = checkpoints::open(&journal, &listed.session).await?;
+    let session = listed.session.as_str();
     let naming = Naming::of(settings);
     match settings.output {
         OutputFormat::Json => {
@@ -47,7 +47,7 @@ pub(crate) async fn run(settings: &Settings, command: &ApprovalsCommand) -> Resu
             let width = stdio::width().unwrap_or(WIDE);
             stdio::put(&open.iter().map(|question| text(question, now, width)).collect::<String>())?;
             stdio::put(&asked.iter().map(|call| call.told(&naming, session, width)).collect::<String>())?;
-            tell(settings, session, &open, asked.len(), run.state() == State::Running);
+            tell(settings, session, &open, asked.len(), listed.state() == State::Running);
         }
     }
     Ok(Exit::Done)

@@ -66,7 +66,7 @@ const STEPS: &[BannerPart] = &[
 const LEAST_NAME: usize = 6;
 
 impl<'a> Banner<'a> {
-    /// What a new run tells.
+    /// What a new session tells.
     pub(super) fn new(
         settings: &'a Settings,
         source: &'a ModelSource,

@@ -1,7 +1,7 @@
-//! What could stand where a word has been begun on the command line: ids of runs, names of workflows, models
-//! and members of a team. The scripts of `convoke completions` call it as `convoke __complete SHELL WORDS…`
-//! with all words up to the cursor. It looks for a short time, changes nothing and complains about nothing:
-//! where something cannot be read, there is nothing to offer.
+//! What could stand where a word has been begun on the command line: ids of sessions, names of workflows,
+//! models and members of a team. The scripts of `convoke completions` call it as `convoke __complete SHELL
+//! WORDS…` with all words up to the cursor. It looks for a short time, changes nothing and complains about
+//! nothing: where something cannot be read, there is nothing to offer.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -25,13 +25,13 @@ const CALLED: &str = "__complete";
 const PATIENCE: Duration = Duration::from_millis(1_500);
 /// A longer list is not read.
 const MOST: usize = 50;
-/// So many of the newest agents are looked at for runs.
+/// So many of the newest agents are looked at for sessions.
 const LOOKED_AT: usize = 5_000;
 
 /// What a word is the beginning of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    Run,
+    Session,
     Workflow,
     Model,
     Member,
@@ -45,7 +45,7 @@ struct Begun {
     /// What `-C`, `--journal` and `--session` say.
     dir: Option<String>,
     journal: Option<String>,
-    run: Option<String>,
+    session: Option<String>,
 }
 
 /// Something to offer, and what it is.
@@ -75,8 +75,8 @@ fn candidates(begun: &Begun) -> Vec<Candidate> {
         match kind {
             Kind::Model => Ok(models(&settings)),
             Kind::Workflow => Ok(workflows(&settings)),
-            Kind::Run => runs(&settings, &begun.word).await,
-            Kind::Member => members(&settings, begun.run.as_deref()).await,
+            Kind::Session => sessions(&settings, &begun.word).await,
+            Kind::Member => members(&settings, begun.session.as_deref()).await,
         }
     };
     let found = runtime.block_on(async { tokio::time::timeout(PATIENCE, found).await });
@@ -125,7 +125,7 @@ pub(crate) fn workflows(settings: &Settings) -> Vec<Candidate> {
 }
 
 /// Those of this directory, the newest first; others where what was typed fits none of them.
-async fn runs(settings: &Settings, word: &str) -> Result<Vec<Candidate>, Failure> {
+async fn sessions(settings: &Settings, word: &str) -> Result<Vec<Candidate>, Failure> {
     if settings.journal.file().is_some_and(|file| !file.exists()) {
         return Ok(Vec::new());
     }
@@ -148,9 +148,9 @@ async fn runs(settings: &Settings, word: &str) -> Result<Vec<Candidate>, Failure
     Ok(all)
 }
 
-async fn members(settings: &Settings, run: Option<&str>) -> Result<Vec<Candidate>, Failure> {
-    let at = TeamTarget::find(settings, run).await?;
-    let roster = at.desk.roster(&at.session).await?;
+async fn members(settings: &Settings, session: Option<&str>) -> Result<Vec<Candidate>, Failure> {
+    let at = TeamTarget::find(settings, session).await?;
+    let roster = at.team.roster(&at.session).await?;
     Ok(roster.members().map(|member| (member.name.clone(), flat(&member.role, 60).0)).collect())
 }
 
@@ -201,7 +201,7 @@ impl Begun {
         let place = match arg.get_long() {
             Some("cwd") => &mut self.dir,
             Some("journal") => &mut self.journal,
-            Some("session") => &mut self.run,
+            Some("session") => &mut self.session,
             _ => return,
         };
         *place = Some(value.to_owned());
@@ -235,7 +235,7 @@ fn positional(command: &clap::Command, place: usize) -> Option<&Arg> {
 fn kind(arg: &Arg, path: &[&str]) -> Option<Kind> {
     let value = arg.get_value_names().and_then(|names| names.first()).map(|name| name.as_str());
     match (value, arg.get_long(), path.first()) {
-        (Some("SESSION"), ..) => Some(Kind::Run),
+        (Some("SESSION"), ..) => Some(Kind::Session),
         (_, Some("model" | "worker-model"), _) => Some(Kind::Model),
         (Some("NAME" | "NAME|FILE"), None, Some(&"workflow")) => Some(Kind::Workflow),
         (Some("NAME"), None | Some("only"), Some(&"team" | &"mail")) => Some(Kind::Member),
@@ -254,16 +254,16 @@ mod tests {
             let begun = read(line);
             assert_eq!((begun.kind, begun.word.as_str()), (kind, word), "{line}");
         };
-        check("sessions show s_", Some(Kind::Run), "s_");
-        check("sessions show ", Some(Kind::Run), "");
-        check("resume -q la", Some(Kind::Run), "la");
-        check("sessions prune s_a s_b", Some(Kind::Run), "s_b");
-        check("tasks list --run s_", Some(Kind::Run), "s_");
-        check("tasks list --session s_", Some(Kind::Run), "s_");
-        check("sessions show s_", Some(Kind::Run), "s_");
-        check("tasks list --run=s_", Some(Kind::Run), "s_");
-        check("tasks list --run = s_", Some(Kind::Run), "s_");
-        check("tasks list --run =", Some(Kind::Run), "");
+        check("sessions show s_", Some(Kind::Session), "s_");
+        check("sessions show ", Some(Kind::Session), "");
+        check("resume -q la", Some(Kind::Session), "la");
+        check("sessions prune s_a s_b", Some(Kind::Session), "s_b");
+        check("tasks list --run s_", Some(Kind::Session), "s_");
+        check("tasks list --session s_", Some(Kind::Session), "s_");
+        check("sessions show s_", Some(Kind::Session), "s_");
+        check("tasks list --run=s_", Some(Kind::Session), "s_");
+        check("tasks list --run = s_", Some(Kind::Session), "s_");
+        check("tasks list --run =", Some(Kind::Session), "");
         check("workflow run re", Some(Kind::Workflow), "re");
         check("workflow show re", Some(Kind::Workflow), "re");
         check("run --model cla", Some(Kind::Model), "cla");
@@ -279,7 +279,10 @@ mod tests {
         check("doc", None, "doc");
         let begun = read("-C /there --journal=/j.db mail send --run s_a al");
         let said = |text: &Option<String>| text.clone().unwrap_or_default();
-        assert_eq!([said(&begun.dir), said(&begun.journal), said(&begun.run)], ["/there", "/j.db", "s_a"]);
+        assert_eq!(
+            [said(&begun.dir), said(&begun.journal), said(&begun.session)],
+            ["/there", "/j.db", "s_a"]
+        );
         assert_eq!(super::begun(&[]), Begun::default());
     }
 }

@@ -1,5 +1,5 @@
-//! `convoke cost`: tokens and dollars, by run and by model, as the journal recorded them. An unknown price is
-//! said to be unknown and never counted as nothing.
+//! `convoke cost`: tokens and dollars, by session and by model, as the journal recorded them. An unknown
+//! price is said to be unknown and never counted as nothing.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::table::{Column, Table};
 use crate::args::{CostArgs, OutputFormat};
-use crate::catalog::{self, Catalog, Entry, Run};
+use crate::catalog::{self, Catalog, Entry, ListedSession};
 use crate::failure::{Exit, Failure};
 use crate::render::{dollars, tokens};
 use crate::settings::Settings;
@@ -35,10 +35,10 @@ impl Bill {
         }
     }
 
-    /// The bill of all agents of a run.
-    pub(crate) fn of_run(run: &Run) -> Self {
-        let mut bill = Self { unconfirmed_nano: run.unconfirmed_nano, ..Self::default() };
-        run.agents.iter().for_each(|entry| bill.add(entry));
+    /// The bill of all agents of a session.
+    pub(crate) fn of_listed(listed: &ListedSession) -> Self {
+        let mut bill = Self { unconfirmed_nano: listed.unconfirmed_nano, ..Self::default() };
+        listed.agents.iter().for_each(|entry| bill.add(entry));
         bill
     }
 
@@ -86,48 +86,54 @@ impl Bill {
     }
 }
 
-/// Shows what runs cost.
+/// Shows what sessions cost.
 pub(crate) async fn run(settings: &Settings, args: &CostArgs) -> Result<Exit, Failure> {
     let journal = catalog::open_existing(settings).await?;
     let mut catalog = Catalog::load(settings, journal.as_ref()).await?;
     if let Some(journal) = &journal {
-        let wanted =
-            args.run.as_deref().map(|given| catalog.find(given)).transpose()?.map(|run| run.session.clone());
+        let wanted = args
+            .session
+            .as_deref()
+            .map(|given| catalog.find(given))
+            .transpose()?
+            .map(|listed| listed.session.clone());
         catalog
-            .look_for_unconfirmed(journal, |run| wanted.as_ref().is_none_or(|wanted| run.session == *wanted))
+            .look_for_unconfirmed(journal, |listed| {
+                wanted.as_ref().is_none_or(|wanted| listed.session == *wanted)
+            })
             .await;
     }
-    let runs: Vec<&Run> = match &args.run {
+    let sessions: Vec<&ListedSession> = match &args.session {
         Some(given) => vec![catalog.find(given)?],
-        None => catalog.runs.iter().collect(),
+        None => catalog.sessions.iter().collect(),
     };
     match settings.output {
-        OutputFormat::Text => text(&runs, catalog.id_length())?,
+        OutputFormat::Text => text(&sessions, catalog.id_length())?,
         OutputFormat::Json => {
-            stdio::put_json(&format!("{:#}\n", object(&runs)))?;
+            stdio::put_json(&format!("{:#}\n", object(&sessions)))?;
         }
         OutputFormat::Jsonl => return Err(super::no_jsonl("cost")),
     }
     Ok(Exit::Done)
 }
 
-fn by_model<'a>(runs: &[&'a Run]) -> BTreeMap<&'a str, Bill> {
+fn by_model<'a>(sessions: &[&'a ListedSession]) -> BTreeMap<&'a str, Bill> {
     let mut models: BTreeMap<&str, Bill> = BTreeMap::new();
-    for entry in runs.iter().flat_map(|run| &run.agents) {
+    for entry in sessions.iter().flat_map(|listed| &listed.agents) {
         models.entry(&entry.summary.model).or_default().add(entry);
     }
     models
 }
 
-fn total(runs: &[&Run]) -> Bill {
-    let unconfirmed_nano = runs.iter().map(|run| run.unconfirmed_nano).fold(0, u64::saturating_add);
+fn total(sessions: &[&ListedSession]) -> Bill {
+    let unconfirmed_nano = sessions.iter().map(|listed| listed.unconfirmed_nano).fold(0, u64::saturating_add);
     let mut total = Bill { unconfirmed_nano, ..Bill::default() };
-    runs.iter().flat_map(|run| &run.agents).for_each(|entry| total.add(entry));
+    sessions.iter().flat_map(|listed| &listed.agents).for_each(|entry| total.add(entry));
     total
 }
 
-fn text(runs: &[&Run], id_length: usize) -> Result<(), Failure> {
-    if runs.is_empty() {
+fn text(sessions: &[&ListedSession], id_length: usize) -> Result<(), Failure> {
+    if sessions.is_empty() {
         stdio::tell("no sessions yet\n");
         return Ok(());
     }
@@ -141,26 +147,30 @@ fn text(runs: &[&Run], id_length: usize) -> Result<(), Failure> {
         Column::kept("DOLLARS").right(),
     ];
     let mut table = Table::new(columns);
-    let mut add = |run: &str, model: &str, bill: &Bill| {
-        table.row([run.to_owned(), model.to_owned()].into_iter().chain(bill.cells()).collect());
+    let mut add = |session: &str, model: &str, bill: &Bill| {
+        table.row([session.to_owned(), model.to_owned()].into_iter().chain(bill.cells()).collect());
     };
-    for run in runs {
-        let short: String = run.session.as_str().chars().take(id_length).collect();
-        for (model, bill) in by_model(&[*run]) {
+    for listed in sessions {
+        let short: String = listed.session.as_str().chars().take(id_length).collect();
+        for (model, bill) in by_model(&[*listed]) {
             add(&short, model, &bill);
         }
-        if run.unconfirmed_nano > 0 {
-            add(&short, "and cut off", &Bill { unconfirmed_nano: run.unconfirmed_nano, ..Bill::default() });
+        if listed.unconfirmed_nano > 0 {
+            add(
+                &short,
+                "and cut off",
+                &Bill { unconfirmed_nano: listed.unconfirmed_nano, ..Bill::default() },
+            );
         }
     }
-    if runs.len() > 1 {
-        for (model, bill) in by_model(runs) {
+    if sessions.len() > 1 {
+        for (model, bill) in by_model(sessions) {
             add("all", model, &bill);
         }
-        add("total", "", &total(runs));
+        add("total", "", &total(sessions));
     }
     stdio::put(&table.render(stdio::width()))?;
-    if total(runs).unknown > 0 {
+    if total(sessions).unknown > 0 {
         stdio::tell(
             "a price is unknown: state it under [models.\"NAME\"] in your configuration; later calls will be \
                 priced\n",
@@ -169,7 +179,7 @@ fn text(runs: &[&Run], id_length: usize) -> Result<(), Failure> {
     Ok(())
 }
 
-fn object(runs: &[&Run]) -> Value {
+fn object(sessions: &[&ListedSession]) -> Value {
     let with = |name: &str, value: &str, bill: &Bill| {
         let mut object = json!({ name: value });
         if let (Some(object), Value::Object(bill)) = (object.as_object_mut(), bill.object()) {
@@ -177,16 +187,16 @@ fn object(runs: &[&Run]) -> Value {
         }
         object
     };
-    let of_run = |run: &&Run| {
-        let mut object = with("run", run.session.as_str(), &Bill::of_run(run));
-        let models = by_model(&[*run]);
+    let of_listed = |listed: &&ListedSession| {
+        let mut object = with("run", listed.session.as_str(), &Bill::of_listed(listed));
+        let models = by_model(&[*listed]);
         object["models"] = models.iter().map(|(model, bill)| with("model", model, bill)).collect();
         object
     };
     json!({
         "schema_version": 1,
-        "runs": runs.iter().map(of_run).collect::<Vec<_>>(),
-        "models": by_model(runs).iter().map(|(model, bill)| with("model", model, bill)).collect::<Vec<_>>(),
-        "total": total(runs).object(),
+        "runs": sessions.iter().map(of_listed).collect::<Vec<_>>(),
+        "models": by_model(sessions).iter().map(|(model, bill)| with("model", model, bill)).collect::<Vec<_>>(),
+        "total": total(sessions).object(),
     })
 }

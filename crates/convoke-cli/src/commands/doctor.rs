@@ -1,5 +1,5 @@
-//! `convoke doctor`: looks at everything a run needs and says what to do about what is missing. It changes
-//! nothing but a probe file, and in PostgreSQL a heartbeat, both of which it takes away again.
+//! `convoke doctor`: looks at everything a session needs and says what to do about what is missing. It
+//! changes nothing but a probe file, and in PostgreSQL a heartbeat, both of which it takes away again.
 
 mod probe;
 mod sandbox;
@@ -193,7 +193,7 @@ async fn journal(settings: &Settings) -> Check {
     }
     if let Some(file) = file.filter(|file| !file.exists()) {
         return match probe(file.parent().unwrap_or(file)) {
-            Ok(()) => ok("journal", format!("{place} will be made by the first run")),
+            Ok(()) => ok("journal", format!("{place} will be made by the first session")),
             Err(problem) => fail("journal", problem, elsewhere),
         };
     }

@@ -132,12 +132,12 @@ fn unasked(calls: u32) -> Option<String> {
     let were = if calls == 1 { "was" } else { "were" };
     let calls = Some(calls).filter(|calls| *calls > 0).map(|calls| count(calls, "call"))?;
     Some(format!(
-        "{calls} {were} refused because no person could be asked: with --park such a call waits for your \
+        "{calls} {were} refused because no person could be asked: with --wait-for-answers such a call waits for your \
          answer, and at a terminal --ask when-needed asks you"
     ))
 }
 
-/// What is in files when driving has ended, and what became of the lead's worktree. The worktree of a run
+/// What is in files when driving has ended, and what became of the lead's worktree. The worktree of a session
 /// that is to go on stays.
 async fn left_behind(
     settings: &Settings,
@@ -164,7 +164,7 @@ async fn left_behind(
     (left, stored)
 }
 
-/// Says something on stderr before a run, unless the settings are quiet.
+/// Says something on stderr before a session, unless the settings are quiet.
 pub(super) fn say(settings: &Settings, line: &str) {
     if !settings.quiet {
         tell(&format!("{line}\n"));

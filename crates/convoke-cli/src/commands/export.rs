@@ -26,14 +26,14 @@ pub(crate) async fn run(settings: &Settings, args: &FilesArgs) -> Result<Exit, F
         return Err(no_jsonl("export"));
     }
     let mut files = Files::new(&args.to, &settings.dir, args.force)?;
-    let at = TeamTarget::find(settings, args.run.as_deref()).await?;
-    let rows = at.desk.members(&at.session).await?;
-    let board = at.desk.board(&at.session).await?;
+    let at = TeamTarget::find(settings, args.session.as_deref()).await?;
+    let rows = at.team.members(&at.session).await?;
+    let board = at.team.board(&at.session).await?;
     files.add(".team/config.json", pretty(&config(&rows)));
     let names =
         rows.iter().map(|row| row.member.name.as_str()).chain([LEAD].into_iter().filter(|_| rows.is_empty()));
     for name in names {
-        let letters = at.desk.waiting(&at.session, name).await?;
+        let letters = at.team.waiting(&at.session, name).await?;
         let lines: String = letters.iter().map(|letter| format!("{}\n", inbox_line(letter))).collect();
         files.add(format!(".team/inbox/{name}.jsonl"), lines);
     }

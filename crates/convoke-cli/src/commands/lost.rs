@@ -9,7 +9,7 @@ use convoke_runtime::Runtime;
 use convoke_view::Losses;
 use serde_json::{Value, json};
 
-use crate::catalog::Run;
+use crate::catalog::ListedSession;
 use crate::failure::Failure;
 use crate::lead::{Exchange, Lead, RETRIED};
 use crate::render::count;
@@ -71,9 +71,9 @@ impl Retry {
 }
 
 /// What is tried again and what is not, in a line.
-pub(super) fn plan(run: &Run, more: bool) -> String {
-    let again = number(run.losses.to_retry(more).count());
-    let all = number(run.losses.lost.len());
+pub(super) fn plan(listed: &ListedSession, more: bool) -> String {
+    let again = number(listed.losses.to_retry(more).count());
+    let all = number(listed.losses.lost.len());
     let rest = match all - again {
         0 => String::new(),
         rest if more => format!("; {rest} not: a model refused it"),

@@ -26,8 +26,8 @@ async fn send(settings: &Settings, args: &MailSendArgs) -> Result<Exit, Failure>
         return Err(no_jsonl("mail send"));
     }
     let text = said(&args.text, "the letter")?;
-    let at = TeamTarget::find(settings, args.of.run.as_deref()).await?;
-    let id = at.desk.send(&at.session, &at.lead, &args.name, &text, args.urgent).await?;
+    let at = TeamTarget::find(settings, args.of.session.as_deref()).await?;
+    let id = at.team.send(&at.session, &at.lead, &args.name, &text, args.urgent).await?;
     match settings.output {
         OutputFormat::Json => {
             let object = json!({
@@ -59,16 +59,16 @@ struct Row {
 }
 
 async fn list(settings: &Settings, args: &MailListArgs) -> Result<Exit, Failure> {
-    let at = TeamTarget::find(settings, args.of.run.as_deref()).await?;
+    let at = TeamTarget::find(settings, args.of.session.as_deref()).await?;
     let names = match &args.name {
         Some(name) => vec![name.clone()],
-        None => at.desk.roster(&at.session).await?.members().map(|member| member.name.clone()).collect(),
+        None => at.team.roster(&at.session).await?.members().map(|member| member.name.clone()).collect(),
     };
     let mut rows = Vec::new();
     for name in &names {
-        let waiting = at.desk.waiting(&at.session, name).await?;
+        let waiting = at.team.waiting(&at.session, name).await?;
         if args.all {
-            let read = at.desk.read_letters(&at.session, name).await?;
+            let read = at.team.read_letters(&at.session, name).await?;
             rows.extend(read.into_iter().map(|(read_at, letter)| Row { letter, read_at: Some(read_at) }));
         }
         rows.extend(waiting.into_iter().map(|letter| Row { letter, read_at: None }));

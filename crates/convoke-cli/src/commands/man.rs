@@ -112,7 +112,7 @@ fn visible(command: &Command) -> impl Iterator<Item = &Command> {
     command.get_subcommands().filter(|below| !below.is_hide_set())
 }
 
-/// `convoke-runs-undo`: what `man` is asked for.
+/// `convoke-sessions-undo`: what `man` is asked for.
 fn name(command: &Command) -> &str {
     command.get_display_name().unwrap_or(command.get_name())
 }

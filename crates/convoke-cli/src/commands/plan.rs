@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::table::{Column, Table};
 use crate::args::{OutputFormat, PlanArgs};
-use crate::catalog::{self, Catalog, Run};
+use crate::catalog::{self, Catalog, ListedSession};
 use crate::estimate::{Asked, Estimate, Part, estimate};
 use crate::failure::{Exit, Failure};
 use crate::keeping::Checkout;
@@ -21,7 +21,7 @@ const WIDE: usize = 120;
 pub(crate) async fn run(settings: &Settings, args: &PlanArgs) -> Result<Exit, Failure> {
     let journal = catalog::open_existing(settings).await?;
     let catalog = Catalog::load(settings, journal.as_ref()).await?;
-    let told = of(settings, &catalog.runs);
+    let told = of(settings, &catalog.sessions);
     match settings.output {
         OutputFormat::Text => {
             stdio::put(&text(settings, &told, stdio::width()))?;
@@ -48,26 +48,29 @@ pub(crate) async fn first_time(
     source: &ModelSource,
     journal: &Journal,
 ) -> Result<Option<String>, Failure> {
-    let (runs, is_first) = past(settings, source, Some(journal)).await?;
-    let told = of(settings, &runs);
+    let (sessions, is_first) = past(settings, source, Some(journal)).await?;
+    let told = of(settings, &sessions);
     let expects = format!("{} ({})", bracket(told.nano), basis(&told));
     Ok(is_first.then(|| notice(settings, &settings.model_row().id, &expects, "convoke plan")))
 }
 
-/// The runs of the journal, and whether the next one is the first of this directory that is paid for.
+/// The sessions of the journal, and whether the next one is the first of this directory that is paid for.
 pub(crate) async fn past(
     settings: &Settings,
     source: &ModelSource,
     journal: Option<&Journal>,
-) -> Result<(Vec<Run>, bool), Failure> {
+) -> Result<(Vec<ListedSession>, bool), Failure> {
     if !matches!(source, ModelSource::Api { .. }) {
         return Ok((Vec::new(), false));
     }
     let catalog = Catalog::load(settings, journal).await?;
-    let paid = |run: &&Run| run.lead().summary.model != convoke_claude::OFFLINE_MODEL;
-    let was_paid =
-        catalog.runs.iter().filter(paid).any(|run| Checkout::of_run(settings, run) == settings.dir);
-    Ok((catalog.runs, !was_paid))
+    let paid = |listed: &&ListedSession| listed.lead().summary.model != convoke_claude::OFFLINE_MODEL;
+    let was_paid = catalog
+        .sessions
+        .iter()
+        .filter(paid)
+        .any(|listed| Checkout::of_listed(settings, listed) == settings.dir);
+    Ok((catalog.sessions, !was_paid))
 }
 
 /// What is said before the first paid request of a directory.
@@ -79,7 +82,7 @@ pub(crate) fn notice(settings: &Settings, models: &str, expects: &str, command: 
     )
 }
 
-fn of(settings: &Settings, runs: &[Run]) -> Estimate {
+fn of(settings: &Settings, sessions: &[ListedSession]) -> Estimate {
     let lead = settings.model_row();
     let worker = settings.models.get(&settings.fan_out.worker.model);
     let fan_out = &settings.fan_out;
@@ -90,7 +93,7 @@ fn of(settings: &Settings, runs: &[Run]) -> Estimate {
         fans_out: fan_out.mode || fan_out.consent,
         cap_nano: settings.caps.nano,
     };
-    estimate(&asked, runs)
+    estimate(&asked, sessions)
 }
 
 fn bracket(nano: Option<(u64, u64)>) -> String {

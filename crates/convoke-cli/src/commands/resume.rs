@@ -1,5 +1,6 @@
-//! `convoke resume`: goes on with a run that was cut off, stopped or failed, and repeats the answer of one
-//! that has ended. It finds the run, says which one it is and what changed meanwhile, and drives its lead.
+//! `convoke resume`: goes on with a session that was cut off, stopped or failed, and repeats the answer of
+//! one that has ended. It finds the session, says which one it is and what changed meanwhile, and drives its
+//! lead.
 
 mod pick;
 
@@ -20,7 +21,7 @@ use super::workflow::{Edited, edited};
 use super::{ask, team, trust};
 use crate::again::Naming;
 use crate::args::{EndArgs, ResumeArgs};
-use crate::catalog::{self, Catalog, Run};
+use crate::catalog::{self, Catalog, ListedSession};
 use crate::checkpoints::{self, OpenCall, Said};
 use crate::confine;
 use crate::failure::{Exit, Failure};
@@ -34,7 +35,7 @@ use crate::settings::{Caps, ModelSource, Settings, caps_words};
 use crate::stdio::tell;
 use crate::work::Work;
 
-/// Goes on with a run.
+/// Goes on with a session.
 pub(crate) async fn run(settings: &Settings, mut args: ResumeArgs) -> Result<Exit, Failure> {
     if let Some(flag) = args.edit.astray() {
         let hint =
@@ -44,12 +45,15 @@ pub(crate) async fn run(settings: &Settings, mut args: ResumeArgs) -> Result<Exi
     let journal = catalog::open_existing(settings).await?;
     let catalog = Catalog::load(settings, journal.as_ref()).await?;
     let here = Process::current(Ids::random().bits()?);
-    let left = match (&journal, &args.run) {
+    let left = match (&journal, &args.session) {
         (Some(journal), Some(id)) => team::left(journal, catalog.find(id).into_iter()).await?,
         (Some(journal), None) => {
             team::left(
                 journal,
-                catalog.runs.iter().filter(|run| Checkout::of_run(settings, run) == settings.dir),
+                catalog
+                    .sessions
+                    .iter()
+                    .filter(|listed| Checkout::of_listed(settings, listed) == settings.dir),
             )
             .await?
         }
@@ -57,67 +61,69 @@ pub(crate) async fn run(settings: &Settings, mut args: ResumeArgs) -> Result<Exi
     };
     // Whether there is room for what had none.
     let more = args.budget.is_given() || args.forgive;
-    let run = pick(settings, &catalog, args.run.as_deref(), &left, &here, more)?;
+    let listed = pick(settings, &catalog, args.session.as_deref(), &left, &here, more)?;
     let journal = journal.ok_or_else(|| Failure::failed("the journal has gone"))?;
-    let left = left.get(&run.session);
-    let lead = run.lead();
+    let left = left.get(&listed.session);
+    let lead = listed.lead();
     if args.forgive {
-        forgive(settings, &journal, run).await?;
+        forgive(settings, &journal, listed).await?;
     }
-    // The run may work in another directory than this one, and its commands may have put links there.
-    args.end.check(Path::new(""), &Checkout::of_run(settings, run))?;
-    // What is answered must be a question of this run; nothing is driven otherwise.
+    // The session may work in another directory than this one, and its commands may have put links there.
+    args.end.check(Path::new(""), &Checkout::of_listed(settings, listed))?;
+    // What is answered must be a question of this session; nothing is driven otherwise.
     let answers = match args.answers.is_given() {
-        true => questions::answers(&journal, run, &args.answers).await?,
+        true => questions::answers(&journal, listed, &args.answers).await?,
         false => Vec::new(),
     };
-    let replies = checkpoints::replies(settings, &journal, &run.session, &args.answers).await?;
+    let replies = checkpoints::replies(settings, &journal, &listed.session, &args.answers).await?;
     let earlier = match &args.edit.script {
-        Some(_) => Some(edited::earlier(&journal, run).await?),
+        Some(_) => Some(edited::earlier(&journal, listed).await?),
         None => None,
     };
     let told = Lead::read(&journal, &lead.agent).await?;
     // With a larger budget the harness takes up what the smaller one left out. A lead that handed back is
     // told of it and answers anew: gone on with, it would be told to go on and that everything is done.
     let summary = &lead.summary;
-    let goes_on_itself = summary.can_go_on && (summary.status == Status::Open || run.own_program().is_some());
-    let taken_up = more && earlier.is_none() && !goes_on_itself && run.losses.lost.iter().any(Lost::is_short);
+    let goes_on_itself =
+        summary.can_go_on && (summary.status == Status::Open || listed.own_program().is_some());
+    let taken_up =
+        more && earlier.is_none() && !goes_on_itself && listed.losses.lost.iter().any(Lost::is_short);
     let can_go_on = summary.can_go_on && !taken_up;
     // Of a fan-out that was refused whole nothing was begun: the lead that wanted it is asked anew, unless it
     // goes on by itself.
     let again =
-        args.budget.is_given() && earlier.is_none() && !taken_up && run.losses.is_short() && !can_go_on;
+        args.budget.is_given() && earlier.is_none() && !taken_up && listed.losses.is_short() && !can_go_on;
     let goes_on = can_go_on || left.is_some();
     let idle = !goes_on && !again && args.answers.say.is_none() && earlier.is_none();
     let most =
         told.spec.as_ref().and_then(|spec| spec.fan_out.as_ref()).map_or(0, |fan_out| fan_out.max_subtasks);
     let news = News::of(&journal, &lead.agent, &told).await?.is_some();
     let retries = match idle && !news {
-        true => Retry::of(&journal, &run.losses, most, taken_up).await?,
+        true => Retry::of(&journal, &listed.losses, most, taken_up).await?,
         false => Vec::new(),
     };
     if idle && !news && retries.is_empty() {
         if lead.summary.forked_from.is_some() && told.exchanges.is_empty() {
-            let what = format!("{} is a fork in which nothing has been said yet", run.session);
+            let what = format!("{} is a fork in which nothing has been said yet", listed.session);
             let hint = format!(
                 "say it: convoke resume {} --say TEXT, or in a terminal: convoke session {0}",
-                run.session
+                listed.session
             );
             return Err(Failure::usage(what).hint(hint));
         }
         if args.budget.is_given() {
             say(settings, "nothing is left to spend on, so no new total is granted");
         }
-        return repeat(settings, &journal, run, told, args.end).await;
+        return repeat(settings, &journal, listed, told, args.end).await;
     }
     let fan_out = told.spec.as_ref().and_then(|spec| spec.fan_out.as_deref());
-    if run.own_program().is_none() {
+    if listed.own_program().is_none() {
         gate::check_voters(&args.end, fan_out.map_or(0, |chosen| chosen.voters))?;
     }
-    let source = source(settings, run)?;
+    let source = source(settings, listed)?;
     // Before anything looks at the directory: it may have been taken away when its content was stored.
     let tree = LeadTree::again(settings, Path::new(&summary.dir)).await?;
-    let since = last_event(run, &told);
+    let since = last_event(listed, &told);
     let changed = match earlier {
         // An edited script begins a new pass: no agent goes on in the middle of a conversation and has to be
         // told.
@@ -134,7 +140,7 @@ pub(crate) async fn run(settings: &Settings, mut args: ResumeArgs) -> Result<Exi
     let confinement = held.confinement;
     let kept = keeping::places_for(settings, dir).await;
     let rules = told.spec.as_ref().map(|spec| spec.approvals.clone()).unwrap_or_default();
-    let library = trust::library_of(settings, look, &Checkout::of_run(settings, run), &told)?;
+    let library = trust::library_of(settings, look, &Checkout::of_listed(settings, listed), &told)?;
     let edited = match &earlier {
         Some(earlier) => Some(Edited::read(settings, look, &source, &library, earlier, &args.edit).await?),
         None => None,
@@ -142,11 +148,11 @@ pub(crate) async fn run(settings: &Settings, mut args: ResumeArgs) -> Result<Exi
     let asker = ask::asker(look, settings, &rules);
     let opened =
         open::runtime(settings, journal, &source, asker, held.confine, kept.clone().ok(), library).await?;
-    let caps = opened.runtime.ledger(&run.session).await?.caps();
+    let caps = opened.runtime.ledger(&listed.session).await?.caps();
     let granted = args.budget.grant(caps);
     if granted != caps {
         check_prices(settings, told.spec.as_ref(), granted)?;
-        opened.runtime.grant(&run.session, granted, "resume").await?;
+        opened.runtime.grant(&listed.session, granted, "resume").await?;
     }
     let effort = summary.effort.as_deref();
     let worker =
@@ -173,14 +179,17 @@ pub(crate) async fn run(settings: &Settings, mut args: ResumeArgs) -> Result<Exi
     }
     let turns = summary.turns;
     let task = first_line(&summary.task, 100);
-    let state = run.state().words();
-    say(settings, &look.fit(&format!("resuming {} ({state}, turns so far: {turns}): {task}", run.session)));
+    let state = listed.state().words();
+    say(
+        settings,
+        &look.fit(&format!("resuming {} ({state}, turns so far: {turns}): {task}", listed.session)),
+    );
     if let Some(left) = left {
         say(settings, &look.fit(&clean(&format!("its lead had ended, but its team has not: {left}"))));
     }
     if !changed.is_empty() {
         let ago = opened.clock.now().saturating_sub(since);
-        say(settings, &look.fit(&clean(&changed_line(&changed, ago, run.own_program().is_none()))));
+        say(settings, &look.fit(&clean(&changed_line(&changed, ago, listed.own_program().is_none()))));
     }
     let mut warnings: Vec<String> = match (&kept, &source) {
         (Err(why), ModelSource::Api { .. }) if recorded.sandbox.writes() => {
@@ -197,7 +206,7 @@ pub(crate) async fn run(settings: &Settings, mut args: ResumeArgs) -> Result<Exi
     let agent = lead.agent.clone();
     let progress = Progress::from_summary(summary);
     // An agent that was never driven simply begins: the runtime sees that there is nothing to go on from.
-    let asked = Asked { caps: granted, confinement: Some(confinement), ..asked(settings, run) };
+    let asked = Asked { caps: granted, confinement: Some(confinement), ..asked(settings, listed) };
     let open = summary.status == Status::Open;
     let take =
         if can_go_on && (edited.is_none() || open) { DriveMode::Resume { changed } } else { DriveMode::New };
@@ -213,7 +222,7 @@ pub(crate) async fn run(settings: &Settings, mut args: ResumeArgs) -> Result<Exi
     // A total that is what it was buys nothing of it.
     let retries = if taken_up && granted == caps && !args.forgive { Vec::new() } else { retries };
     if !retries.is_empty() {
-        say(settings, &look.fit(&plan(run, taken_up)));
+        say(settings, &look.fit(&plan(listed, taken_up)));
     }
     for (at, retry) in retries.iter().enumerate() {
         retry.make(&opened.runtime, &agent, opened.clock.now(), at).await?;
@@ -229,10 +238,10 @@ pub(crate) async fn run(settings: &Settings, mut args: ResumeArgs) -> Result<Exi
         .await
 }
 
-/// The person writes off the unconfirmed part of the run's requests.
-async fn forgive(settings: &Settings, journal: &Journal, run: &Run) -> Result<(), Failure> {
+/// The person writes off the unconfirmed part of the session's requests.
+async fn forgive(settings: &Settings, journal: &Journal, listed: &ListedSession) -> Result<(), Failure> {
     let controller = Controller::new(journal.clone(), Clock::system());
-    let forgiven = controller.forgive(&run.session, "the person (resume --forgive)").await?;
+    let forgiven = controller.forgive(&listed.session, "the person (resume --forgive)").await?;
     say(
         settings,
         &match forgiven.nano {
@@ -246,13 +255,13 @@ async fn forgive(settings: &Settings, journal: &Journal, run: &Run) -> Result<()
     Ok(())
 }
 
-/// Rules that ask and that the run was not begun with, in one warning: a run keeps the rules by which it
-/// asks, and only what is forbidden now is forbidden at once.
+/// Rules that ask and that the session was not begun with, in one warning: a session keeps the rules by which
+/// it asks, and only what is forbidden now is forbidden at once.
 fn newer_questions(now: &[Rule], begun: &[Rule]) -> Option<String> {
     let newer = now.iter().filter(|rule| rule.decision == Decision::Ask && !begun.contains(rule)).count();
     (newer > 0).then(|| {
         format!(
-            "not in force for this run: {newer} of your rules that ask, because it was begun without them; \
+            "not in force for this session: {newer} of your rules that ask, because it was begun without them; \
              what must not happen needs decision = \"deny\", which holds at once"
         )
     })
@@ -298,7 +307,7 @@ async fn reply(
     Ok(())
 }
 
-/// A cap in dollars can be held only if the run knows what its models cost; that was written down when it
+/// A cap in dollars can be held only if the session knows what its models cost; that was written down when it
 /// began.
 fn check_prices(settings: &Settings, spec: Option<&AgentSpec>, granted: Caps) -> Result<(), Failure> {
     let Some(spec) = spec.filter(|_| granted.nano.is_some()) else { return Ok(()) };
@@ -316,38 +325,41 @@ fn check_prices(settings: &Settings, spec: Option<&AgentSpec>, granted: Caps) ->
 }
 
 /// What the listing knows of what was asked for.
-fn asked(settings: &Settings, run: &Run) -> Asked {
-    let summary = &run.lead().summary;
-    let dir = Checkout::of_run(settings, run).to_string_lossy().into_owned();
+fn asked(settings: &Settings, listed: &ListedSession) -> Asked {
+    let summary = &listed.lead().summary;
+    let dir = Checkout::of_listed(settings, listed).to_string_lossy().into_owned();
     let task = summary.task.clone();
     let effort = summary.effort.clone();
     Asked { task, dir, effort, ..Asked::default() }
 }
 
-/// Prints the report of a run that had ended once more: the earlier process may have been cut off before it
-/// did.
+/// Prints the report of a session that had ended once more: the earlier process may have been cut off before
+/// it did.
 async fn repeat(
     settings: &Settings,
     journal: &Journal,
-    run: &Run,
+    listed: &ListedSession,
     told: Lead,
     wanted: EndArgs,
 ) -> Result<Exit, Failure> {
-    say(settings, &format!("{} had ended ({}); this is what it came to", run.session, run.state().words()));
-    let end = ended(settings, journal, run, told).await?;
+    say(
+        settings,
+        &format!("{} had ended ({}); this is what it came to", listed.session, listed.state().words()),
+    );
+    let end = ended(settings, journal, listed, told).await?;
     Report::new(End { wanted, ..end }).print(Look::of(settings))
 }
 
-/// What a run that has ended came to, read from the journal alone.
+/// What a session that has ended came to, read from the journal alone.
 pub(super) async fn ended(
     settings: &Settings,
     journal: &Journal,
-    run: &Run,
+    listed: &ListedSession,
     told: Lead,
 ) -> Result<End, Failure> {
-    let lead = run.lead();
+    let lead = listed.lead();
     let exchanges = told.exchanges;
-    let work = Work::of_run(settings, journal, run, run.updated_at()).await?;
+    let work = Work::of_listed(settings, journal, listed, listed.updated_at()).await?;
     let held = told.spec.as_ref().map(|spec| &spec.confinement);
     let left = Left::of(settings, &lead.agent, Path::new(&lead.summary.dir), held).await;
     let closed = exchanges.iter().rev().find_map(|exchange| exchange.outcome.clone());
@@ -360,10 +372,10 @@ pub(super) async fn ended(
         }),
         caught: None,
         progress: Progress::from_summary(&lead.summary),
-        ended_at: run.updated_at(),
+        ended_at: listed.updated_at(),
         warnings: left.warnings.clone(),
         journal: Naming::of(settings),
-        asked: Asked { confinement: told.spec.map(|spec| spec.confinement), ..asked(settings, run) },
+        asked: Asked { confinement: told.spec.map(|spec| spec.confinement), ..asked(settings, listed) },
         exchanges,
         work,
         questions: Vec::new(),
@@ -372,10 +384,10 @@ pub(super) async fn ended(
     })
 }
 
-/// The source of its answers: an offline run stays offline, any other one needs a server.
-pub(super) fn source(settings: &Settings, run: &Run) -> Result<ModelSource, Failure> {
-    let session = &run.session;
-    let model = &run.lead().summary.model;
+/// The source of its answers: an offline session stays offline, any other one needs a server.
+pub(super) fn source(settings: &Settings, listed: &ListedSession) -> Result<ModelSource, Failure> {
+    let session = &listed.session;
+    let model = &listed.lead().summary.model;
     match &settings.source {
         _ if model == OFFLINE_MODEL => Ok(ModelSource::Offline),
         ModelSource::Api { .. } => Ok(settings.source.clone()),
@@ -391,11 +403,11 @@ pub(super) fn source(settings: &Settings, run: &Run) -> Result<ModelSource, Fail
     }
 }
 
-/// When anything last happened in a run. What the listing says of a stream moves when something is only taken
-/// note of there, and then it says nothing about time.
-fn last_event(run: &Run, told: &Lead) -> u64 {
-    let programs = run.programs.iter().map(|program| program.closed_at.unwrap_or(program.started_at));
-    programs.chain([run.updated_at(), told.last_at]).max().unwrap_or_default()
+/// When anything last happened in a session. What the listing says of a stream moves when something is only
+/// taken note of there, and then it says nothing about time.
+fn last_event(listed: &ListedSession, told: &Lead) -> u64 {
+    let programs = listed.programs.iter().map(|program| program.closed_at.unwrap_or(program.started_at));
+    programs.chain([listed.updated_at(), told.last_at]).max().unwrap_or_default()
 }
 
 /// The line about files that changed meanwhile. It says that the agent is told, where there is one that

@@ -1,5 +1,5 @@
-//! `convoke run`: a task becomes a run. It reads the task, says what will be asked and where, and drives the
-//! agent.
+//! `convoke run`: a task becomes a session. It reads the task, says what will be asked and where, and drives
+//! the agent.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::banner::Banner;
 use super::drive::{Job, drive, say};
 use super::{ask, resume, team, trust};
 use crate::again::Naming;
-use crate::args::{AnswerArgs, EditArgs, IsolationFlag, ResumeArgs, RunArgs, RunFlags, Switch};
+use crate::args::{AnswerArgs, EditArgs, IsolationFlag, ResumeArgs, RunArgs, SessionFlags, Switch};
 use crate::catalog::{self, Catalog};
 use crate::confine;
 use crate::failure::{Exit, Failure};
@@ -33,14 +33,14 @@ const DEFAULT_TASK: &str = "Review this directory: its purpose, its structure an
 /// Runs a task.
 pub(crate) async fn run(settings: &Settings, args: RunArgs) -> Result<Exit, Failure> {
     let task = task(&args.task, &settings.dir)?;
-    let RunFlags { settings: given, task: flags, end: wanted } = args.flags;
+    let SessionFlags { settings: given, task: flags, end: wanted } = args.flags;
     let look = Look::of(settings);
     if !flags.fresh {
         team::check_addressed(settings, &task).await?;
     }
     let unfinished = if flags.fresh { None } else { unfinished(settings, &task).await? };
-    if let (true, Some(run)) = (flags.take_up, &unfinished) {
-        let run = Some(run.clone());
+    if let (true, Some(session)) = (flags.take_up, &unfinished) {
+        let session = Some(session.clone());
         let answers = AnswerArgs::default();
         let budget = given.budget;
         let confine = given.confine;
@@ -48,7 +48,7 @@ pub(crate) async fn run(settings: &Settings, args: RunArgs) -> Result<Exit, Fail
         return resume::run(
             settings,
             ResumeArgs {
-                run,
+                session,
                 forgive: false,
                 answers,
                 edit: EditArgs::default(),
@@ -70,7 +70,7 @@ pub(crate) async fn run(settings: &Settings, args: RunArgs) -> Result<Exit, Fail
     let confinement = held.confinement.clone();
     let mut start = open::start(settings, &source, flags.fresh, is_quoted(&args.task), confinement.clone())?;
     start.approvals = settings.asking.approvals(look.is_interactive());
-    open::give_project(&mut start, project.for_this_run, project.memory.as_ref());
+    open::give_project(&mut start, project.for_this_session, project.memory.as_ref());
     open::give_team(settings, &mut start, project.memory);
     open::check_prices(settings, &source, &start)?;
     let kept = keeping::places_for(settings, &settings.dir).await;
@@ -115,7 +115,7 @@ pub(crate) async fn run(settings: &Settings, args: RunArgs) -> Result<Exit, Fail
         warnings.extend(tree.remarks().iter().cloned());
         say(settings, &look.fit(&clean(&tree.line())));
     }
-    // The offline model overwrites nothing, and neither does a run that may not write.
+    // The offline model overwrites nothing, and neither does a session that may not write.
     if let (Err(why), true, ModelSource::Api { .. }) = (&kept, confinement.sandbox.writes(), &source) {
         warnings.push(keeping::cannot_take_back(why));
     }
@@ -174,21 +174,22 @@ pub(crate) async fn run(settings: &Settings, args: RunArgs) -> Result<Exit, Fail
     .await
 }
 
-/// The newest unfinished run of the same task in this directory that no process works on.
+/// The newest unfinished session of the same task in this directory that no process works on.
 pub(super) async fn unfinished(settings: &Settings, task: &str) -> Result<Option<String>, Failure> {
     let Some(journal) = catalog::open_existing(settings).await? else { return Ok(None) };
     let catalog = Catalog::load(settings, Some(&journal)).await?;
-    for run in &catalog.runs {
-        let lead = run.lead();
-        let summary = &run.lead().summary;
-        let here =
-            Checkout::of_run(settings, run) == settings.dir && summary.can_go_on && lead.owner.is_none();
+    for listed in &catalog.sessions {
+        let lead = listed.lead();
+        let summary = &listed.lead().summary;
+        let here = Checkout::of_listed(settings, listed) == settings.dir
+            && summary.can_go_on
+            && lead.owner.is_none();
         // The listing has only the beginning of a task.
         if here && task.trim().starts_with(summary.task.trim_end_matches('…').trim()) {
             let said = Lead::read(&journal, &lead.agent).await?.exchanges;
             let full = said.first().map_or(summary.task.as_str(), |exchange| exchange.text.as_str());
             if full.trim() == task.trim() {
-                return Ok(Some(run.session.to_string()));
+                return Ok(Some(listed.session.to_string()));
             }
         }
     }

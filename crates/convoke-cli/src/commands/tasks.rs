@@ -1,5 +1,5 @@
-//! `convoke tasks`: the board of a run, for people and scripts. What a script needs of a command (an id, a
-//! token) is alone on stdout. Whether something is allowed is the board's business: what it refuses is told
+//! `convoke tasks`: the board of a session, for people and scripts. What a script needs of a command (an id,
+//! a token) is alone on stdout. Whether something is allowed is the board's business: what it refuses is told
 //! as it says it.
 
 mod show;
@@ -30,12 +30,12 @@ pub(crate) async fn run(settings: &Settings, command: TasksCommand) -> Result<Ex
         TasksCommand::Finish(args) => finish(settings, &args).await?,
         TasksCommand::Cancel(args) => {
             let (at, task) = named(settings, &args).await?;
-            let task = at.desk.cancel(&at.session, &task, PERSON).await?;
+            let task = at.team.cancel(&at.session, &task, PERSON).await?;
             report(settings, &at, &task, None, "cancelled")?;
         }
         TasksCommand::Retry(args) => {
             let (at, task) = named(settings, &args).await?;
-            let task = at.desk.retry(&at.session, &task, PERSON).await?;
+            let task = at.team.retry(&at.session, &task, PERSON).await?;
             report(settings, &at, &task, None, "to be tried again")?;
         }
     }
@@ -48,22 +48,22 @@ async fn add(settings: &Settings, args: &TaskAddArgs) -> Result<(), Failure> {
         (None, Some(file)) => from_file(file, &settings.dir)?,
         (None, None) => String::new(),
     };
-    let at = TeamTarget::find(settings, args.of.run.as_deref()).await?;
-    let board = at.desk.board(&at.session).await?;
+    let at = TeamTarget::find(settings, args.of.session.as_deref()).await?;
+    let board = at.team.board(&at.session).await?;
     let blocked_by = args.blocked_by.iter().map(|said| find(&board, said)).collect::<Result<_, _>>()?;
     let subject = args.subject.clone();
     let criteria = args.criteria.clone();
     let role = args.role.clone();
     let task = NewTask { subject, description, criteria, blocked_by, role, priority: args.priority };
-    let task = at.desk.add_task(&at.session, task, PERSON).await?;
+    let task = at.team.add_task(&at.session, task, PERSON).await?;
     let said = format!("on the board of {}", at.session);
     report(settings, &at, &task, Some(task.id.to_string()), &said)
 }
 
 async fn claim(settings: &Settings, args: &TaskClaimArgs) -> Result<(), Failure> {
     let claimant = holder(&args.name, &args.role)?;
-    let at = TeamTarget::find(settings, args.of.run.as_deref()).await?;
-    let roster = at.desk.roster(&at.session).await?;
+    let at = TeamTarget::find(settings, args.of.session.as_deref()).await?;
+    let roster = at.team.roster(&at.session).await?;
     let member =
         roster.member(&args.name).filter(|member| !matches!(member.standing, Standing::Stopped { .. }));
     if let Some(member) = member {
@@ -71,8 +71,8 @@ async fn claim(settings: &Settings, args: &TaskClaimArgs) -> Result<(), Failure>
             format!("{} is a member of the team ({}) and claims for itself", member.name, member.role);
         return Err(Failure::failed(message).hint("choose a name that no member has"));
     }
-    let task = find(&at.desk.board(&at.session).await?, &args.task)?;
-    let task = at.desk.claim(&at.session, &task, claimant, args.lease).await?;
+    let task = find(&at.team.board(&at.session).await?, &args.task)?;
+    let task = at.team.claim(&at.session, &task, claimant, args.lease).await?;
     let (token, until) = match &task.state {
         TaskState::Claimed { token, until, .. } => (*token, *until),
         TaskState::Pending | TaskState::Done { .. } | TaskState::Failed { .. } => (0, 0),
@@ -88,10 +88,10 @@ async fn finish(settings: &Settings, args: &TaskFinishArgs) -> Result<(), Failur
         (Some(text), None) => Ok(stdin_or(text, "the result")?),
         (None, None) => Ok(String::new()),
     };
-    let at = TeamTarget::find(settings, args.of.run.as_deref()).await?;
-    let task = find(&at.desk.board(&at.session).await?, &args.task)?;
+    let at = TeamTarget::find(settings, args.of.session.as_deref()).await?;
+    let task = find(&at.team.board(&at.session).await?, &args.task)?;
     let word = if result.is_ok() { "done" } else { "failed" };
-    let task = at.desk.finish(&at.session, &task, holder, Some(args.token), result).await?;
+    let task = at.team.finish(&at.session, &task, holder, Some(args.token), result).await?;
     report(settings, &at, &task, None, word)
 }
 
@@ -104,8 +104,8 @@ fn holder(name: &str, role: &str) -> Result<Claimant, Failure> {
 }
 
 async fn named(settings: &Settings, args: &TaskNamedArgs) -> Result<(TeamTarget, TaskId), Failure> {
-    let at = TeamTarget::find(settings, args.of.run.as_deref()).await?;
-    let task = find(&at.desk.board(&at.session).await?, &args.task)?;
+    let at = TeamTarget::find(settings, args.of.session.as_deref()).await?;
+    let task = find(&at.team.board(&at.session).await?, &args.task)?;
     Ok((at, task))
 }
 
@@ -144,7 +144,7 @@ fn report(
 
 async fn list(settings: &Settings, given: Option<&str>) -> Result<Exit, Failure> {
     let at = TeamTarget::find(settings, given).await?;
-    let board = at.desk.board(&at.session).await?;
+    let board = at.team.board(&at.session).await?;
     let tasks = board.tasks();
     match settings.output {
         OutputFormat::Json => {

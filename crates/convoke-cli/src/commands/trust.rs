@@ -25,28 +25,28 @@ pub(super) struct Project {
     pub(super) library: Library,
     /// What its memory files say to every agent.
     pub(super) memory: Option<String>,
-    /// Whether a person trusts it for this run, by a flag or when asked: the run keeps that, however often it
-    /// is resumed.
-    pub(super) for_this_run: bool,
+    /// Whether a person trusts it for this session, by a flag or when asked: the session keeps that, however
+    /// often it is resumed.
+    pub(super) for_this_session: bool,
 }
 
-/// What a new run in this directory is given of the project.
+/// What a new session in this directory is given of the project.
 pub(super) fn project(settings: &Settings, look: Look, dir: &Path) -> Result<Project, Failure> {
     let folders = settings.saved.folders(dir);
     let memory = if settings.team.memory { Memory::find(dir, &folders.root) } else { Memory::default() };
     if !(folders.trusted || agreed(settings, look, &folders, memory.names())) {
-        return Ok(Project { library: without_project(folders)?, memory: None, for_this_run: false });
+        return Ok(Project { library: without_project(folders)?, memory: None, for_this_session: false });
     }
-    let for_this_run = !folders.for_good;
+    let for_this_session = !folders.for_good;
     let said = memory.read();
     for warning in &said.warnings {
         tell(&look.fit(&format!("warning: {warning}\n")));
     }
-    Ok(Project { library: of(folders)?, memory: said.text, for_this_run })
+    Ok(Project { library: of(folders)?, memory: said.text, for_this_session })
 }
 
-/// The library of a run in this directory that was begun before. What no person trusts is listed apart, as
-/// left out. What a person trusted when the run was begun is trusted for its whole life.
+/// The library of a session in this directory that was begun before. What no person trusts is listed apart,
+/// as left out. What a person trusted when the session was begun is trusted for its whole life.
 pub(super) fn library_of(
     settings: &Settings,
     look: Look,
@@ -90,8 +90,9 @@ fn agreed(settings: &Settings, look: Look, folders: &LibraryFolders, files: Vec<
             )),
         );
         if let Some(keys) = settings.project.ignored() {
-            let line =
-                format!("its configuration sets {keys}, which counts from the next run on if you say a\n");
+            let line = format!(
+                "its configuration sets {keys}, which counts from the next session on if you say a\n"
+            );
             tell(&look.fit(&line));
         }
         let file = settings.user_file();

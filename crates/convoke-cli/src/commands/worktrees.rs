@@ -1,5 +1,5 @@
 //! `convoke worktrees`: what agents changed in worktrees of their own, listed, shown, taken over and dropped.
-//! A run is found by the journal; the worktrees of one that was pruned are found by their own names.
+//! A session is found by the journal; the worktrees of one that was pruned are found by their own names.
 
 mod show;
 
@@ -9,7 +9,7 @@ use convoke_trees::{Keeper, WorktreeEntry, WorktreeError, Worktrees};
 use serde_json::json;
 
 use crate::args::{OutputFormat, WorktreeArgs, WorktreesCommand};
-use crate::catalog::{self, Catalog, Run};
+use crate::catalog::{self, Catalog, ListedSession};
 use crate::commands::{no_jsonl, patch};
 use crate::failure::{Exit, Failure};
 use crate::keeping::{self, Checkout, LEAD};
@@ -26,7 +26,7 @@ pub(crate) async fn run(settings: &Settings, command: &WorktreesCommand) -> Resu
     let catalog = Catalog::load(settings, journal.as_ref()).await?;
     let at = Lookup { settings, catalog: &catalog };
     match command {
-        WorktreesCommand::List(args) => at.list(args.run.as_deref()).await,
+        WorktreesCommand::List(args) => at.list(args.session.as_deref()).await,
         WorktreesCommand::Diff(args) => {
             let found = at.find(&args.which).await?;
             let bytes = found.worktrees.diff(&found.entry.run, &found.entry.agent).await?;
@@ -65,7 +65,7 @@ struct Lookup<'a> {
 impl Lookup<'_> {
     async fn list(&self, given: Option<&str>) -> Result<Exit, Failure> {
         let entries = match given {
-            Some(given) => self.of_run(given).await?.1,
+            Some(given) => self.of_listed(given).await?.1,
             None => match Worktrees::open(keeping::places(self.settings), &self.settings.dir).await {
                 Ok(worktrees) => worktrees.list(None).await?,
                 Err(WorktreeError::Trees(convoke_trees::Error::NoRepository { dir })) => {
@@ -86,18 +86,18 @@ impl Lookup<'_> {
         Ok(Exit::Done)
     }
 
-    /// The worktrees of a run, of its agents and of its lead, and the directory that they belong to.
-    async fn of_run(&self, given: &str) -> Result<(Worktrees, Vec<WorktreeEntry>, PathBuf), Failure> {
-        let run = match self.catalog.find(given) {
-            Ok(run) => run,
+    /// The worktrees of a session, of its agents and of its lead, and the directory that they belong to.
+    async fn of_listed(&self, given: &str) -> Result<(Worktrees, Vec<WorktreeEntry>, PathBuf), Failure> {
+        let listed = match self.catalog.find(given) {
+            Ok(listed) => listed,
             // One that was pruned has no name but its worktrees'.
             Err(unknown) => return self.of_nobody(given).await.map_err(|_| unknown),
         };
-        let lead = Path::new(&run.lead().summary.dir);
+        let lead = Path::new(&listed.lead().summary.dir);
         let checkout = Checkout::of(self.settings, lead);
         let dir = checkout.as_ref().map_or_else(|| lead.to_owned(), |checkout| checkout.dir.clone());
         let worktrees = Worktrees::open(keeping::places(self.settings), &dir).await?;
-        let mut entries = worktrees.list(Some(run.lead().agent.as_str())).await?;
+        let mut entries = worktrees.list(Some(listed.lead().agent.as_str())).await?;
         if let Some(checkout) = &checkout {
             entries.extend(worktrees.list(Some(&checkout.name)).await?);
         }
@@ -115,7 +115,7 @@ impl Lookup<'_> {
 
     /// The worktree that is meant. Callers that change it check that no agent is at work in it.
     async fn find(&self, which: &WorktreeArgs) -> Result<Found, Failure> {
-        let (worktrees, entries, dir) = self.of_run(&which.run).await?;
+        let (worktrees, entries, dir) = self.of_listed(&which.session).await?;
         let names: Vec<String> = entries.iter().map(|entry| entry.agent.clone()).collect();
         let fits =
             |entry: &WorktreeEntry| named(&which.agent, &entry.agent) || self.is_lead(entry, &which.agent);
@@ -127,7 +127,8 @@ impl Lookup<'_> {
                     .hint("write more of the id"))
             }
             (None, _) => {
-                let failure = Failure::usage(format!("'{}' has no worktree in {}", which.agent, which.run));
+                let failure =
+                    Failure::usage(format!("'{}' has no worktree in {}", which.agent, which.session));
                 Err(match names.is_empty() {
                     true => failure.hint(
                         "no agent of it has one; `convoke worktrees list` shows those of this repository",
@@ -140,24 +141,28 @@ impl Lookup<'_> {
 
     /// Whether a worktree is that of the lead that this id names.
     fn is_lead(&self, entry: &WorktreeEntry, given: &str) -> bool {
-        entry.agent == LEAD && self.run_of(entry).is_some_and(|run| named(given, run.lead().agent.as_str()))
+        entry.agent == LEAD
+            && self.listed_of(entry).is_some_and(|listed| named(given, listed.lead().agent.as_str()))
     }
 
-    /// The run that a worktree belongs to, if it is in this journal.
-    fn run_of(&self, entry: &WorktreeEntry) -> Option<&Run> {
-        let of_lead = |run: &&Run| {
-            let checkout = Checkout::of(self.settings, Path::new(&run.lead().summary.dir));
+    /// The session that a worktree belongs to, if it is in this journal.
+    fn listed_of(&self, entry: &WorktreeEntry) -> Option<&ListedSession> {
+        let of_lead = |listed: &&ListedSession| {
+            let checkout = Checkout::of(self.settings, Path::new(&listed.lead().summary.dir));
             checkout.is_some_and(|checkout| checkout.name == entry.run)
         };
-        let runs = &self.catalog.runs;
-        runs.iter().find(|run| run.lead().agent.as_str() == entry.run).or_else(|| runs.iter().find(of_lead))
+        let sessions = &self.catalog.sessions;
+        sessions
+            .iter()
+            .find(|listed| listed.lead().agent.as_str() == entry.run)
+            .or_else(|| sessions.iter().find(of_lead))
     }
 
     /// Refuses a worktree in which an agent is at work.
     fn not_at_work(&self, entry: &WorktreeEntry) -> Result<(), Failure> {
-        let Some(run) = self.run_of(entry) else { return Ok(()) };
-        let at_work = run.agents.iter().find(|agent| match entry.agent == LEAD {
-            // All agents of the run work in the lead's.
+        let Some(listed) = self.listed_of(entry) else { return Ok(()) };
+        let at_work = listed.agents.iter().find(|agent| match entry.agent == LEAD {
+            // All agents of the session work in the lead's.
             true => agent.owner.is_some(),
             false => agent.agent.as_str() == entry.agent && agent.owner.is_some(),
         });
@@ -175,19 +180,19 @@ impl Lookup<'_> {
         let Found { worktrees, entry, dir } = &found;
         self.not_at_work(entry)?;
         let json = self.settings.output == OutputFormat::Json;
-        let recorded = self.run_of(entry);
+        let recorded = self.listed_of(entry);
         let work = worktrees.apply(&entry.run, &entry.agent);
         let done = match recorded {
-            Some(run) => {
-                let lead = run.lead();
+            Some(listed) => {
+                let lead = listed.lead();
                 let kept = Checkout::kept(self.settings, lead.agent.as_str(), Path::new(&lead.summary.dir));
                 let keeper = Keeper::open(&keeping::places(self.settings), &kept.dir, &kept.name).await?;
                 keeper.take_over(&entry.agent, "worktrees apply", work).await?
             }
-            // Without its run no command could take it back.
+            // Without its session no command could take it back.
             None => work.await,
         };
-        let undo = recorded.map(|run| format!("convoke sessions undo {}", run.session));
+        let undo = recorded.map(|listed| format!("convoke sessions undo {}", listed.session));
         let applied = match done {
             Ok(applied) => applied,
             Err(WorktreeError::Conflict(conflict)) if json => {

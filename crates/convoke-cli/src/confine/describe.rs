@@ -1,4 +1,4 @@
-//! What holds commands, in the words of the first line, the run record and the doctor.
+//! What holds commands, in the words of the first line, the record of a session and the doctor.
 
 use convoke_kernel::{Confinement, Network, Sandbox};
 

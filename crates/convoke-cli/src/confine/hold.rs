@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::paths;
 use crate::settings::{Settings, Wanted};
 
-/// What holds the commands of a run.
+/// What holds the commands of a session.
 #[derive(Debug, Clone)]
 pub(crate) struct Held {
     /// For the runtime.
@@ -32,13 +32,13 @@ pub(crate) async fn layers(settings: &Settings, dir: &Path) -> Result<Layers, Fa
     })
 }
 
-/// Holds what a new run wants in a directory, or says why that cannot be.
+/// Holds what a new session wants in a directory, or says why that cannot be.
 pub(crate) async fn hold(settings: &Settings, dir: &Path) -> Result<Held, Failure> {
     let Wanted { sandbox, network, .. } = &settings.confine;
     held(settings, dir, *sandbox, network).await
 }
 
-/// Holds what a run was started with again, by what this machine offers.
+/// Holds what a session was started with again, by what this machine offers.
 pub(crate) async fn hold_again(
     settings: &Settings,
     dir: &Path,
@@ -86,8 +86,8 @@ async fn unheld(settings: &Settings) -> Result<Layers, Failure> {
     Ok(Layers::default())
 }
 
-/// A run goes on as it was begun: what its agents were told about their surroundings stays true. That nothing
-/// is held is not inherited, though: each resume has to say it again.
+/// A session goes on as it was begun: what its agents were told about their surroundings stays true. That
+/// nothing is held is not inherited, though: each resume has to say it again.
 fn same(recorded: &Confinement, now: &Wanted) -> Result<(), Failure> {
     let anew = "a session keeps what it was started with; to change it, give the task anew with --fresh";
     if now.sandbox_by_flag && now.sandbox != recorded.sandbox {
@@ -102,7 +102,7 @@ fn same(recorded: &Confinement, now: &Wanted) -> Result<(), Failure> {
     }
     if recorded.sandbox == Sandbox::Off && !now.sandbox_by_flag {
         return Err(Failure::usage(
-            "nothing confines the commands of this run: it was started with --sandbox \
+            "nothing confines the commands of this session: it was started with --sandbox \
             off, or before there was a sandbox",
         )
         .hint("to go on like that, with all your rights, say --sandbox off again")
@@ -112,8 +112,8 @@ fn same(recorded: &Confinement, now: &Wanted) -> Result<(), Failure> {
 }
 
 /// How much git sees of a directory and around it: no more than commands there do. Where a person said that
-/// nothing is to be held, and where the kernel could hold nothing, so that every run that is to be held is
-/// refused, it sees what the person does.
+/// nothing is to be held, and where the kernel could hold nothing, so that every session that is to be held
+/// is refused, it sees what the person does.
 pub(crate) fn sight(settings: &Settings, dir: &Path) -> Sight {
     if settings.confine.sandbox == Sandbox::Off || !convoke_sandbox::can_confine() {
         return Sight::Everything;
@@ -121,7 +121,7 @@ pub(crate) fn sight(settings: &Settings, dir: &Path) -> Sight {
     Confine { set: Some(LayerSet::Landlock), ..surroundings(settings, dir) }.sight(dir)
 }
 
-/// What is hidden and shown around this run.
+/// What is hidden and shown around this session.
 fn surroundings(settings: &Settings, dir: &Path) -> Confine {
     // It is shown where it would be hidden. That it cannot be found was told before.
     let executable = paths::own_executable().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! What holds the commands of a run: which places they must not see, what of the machine's layers holds, and
-//! what is refused before anything begins. `convoke-sandbox` does the holding; the choice is a person's.
+//! What holds the commands of a session: which places they must not see, what of the machine's layers holds,
+//! and what is refused before anything begins. `convoke-sandbox` does the holding; the choice is a person's.
 
 mod describe;
 mod guard;

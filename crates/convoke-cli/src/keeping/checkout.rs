@@ -1,25 +1,25 @@
-//! Which directory a run is about. For most it is the one they work in. A lead that works in a worktree of
-//! its own is about the checkout that this was cut from, which is written down beside the worktrees: a run is
-//! looked for where it was begun.
+//! Which directory a session is about. For most it is the one they work in. A lead that works in a worktree
+//! of its own is about the checkout that this was cut from, which is written down beside the worktrees: a
+//! session is looked for where it was begun.
 
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use crate::catalog::Run;
+use crate::catalog::ListedSession;
 use crate::failure::Failure;
 use crate::settings::Settings;
 
-/// The name of a lead's worktree among those of its run.
+/// The name of a lead's worktree among those of its session.
 pub(crate) const LEAD: &str = "lead";
 
 /// The checkout that the worktree of a lead was cut from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Checkout {
-    /// What the worktree is kept under, in the place of a run.
+    /// What the worktree is kept under, in the place of a session.
     pub(crate) name: String,
-    /// The directory in which the run was begun.
+    /// The directory in which the session was begun.
     pub(crate) dir: PathBuf,
 }
 
@@ -31,16 +31,16 @@ impl Checkout {
         Some(Self { name, dir: PathBuf::from(std::ffi::OsString::from_vec(written)) })
     }
 
-    /// The directory that a run is about, and the name under which what is changed there is kept. The trees
-    /// of a lead's worktree have the lead's own name in the same repository, so those of its checkout have
-    /// that of the worktree.
+    /// The directory that a session is about, and the name under which what is changed there is kept. The
+    /// trees of a lead's worktree have the lead's own name in the same repository, so those of its checkout
+    /// have that of the worktree.
     pub(crate) fn kept(settings: &Settings, lead: &str, dir: &Path) -> Self {
         Self::of(settings, dir).unwrap_or_else(|| Self { name: lead.to_owned(), dir: dir.to_owned() })
     }
 
-    /// The directory that a run is about.
-    pub(crate) fn of_run(settings: &Settings, run: &Run) -> PathBuf {
-        let dir = Path::new(&run.lead().summary.dir);
+    /// The directory that a session is about.
+    pub(crate) fn of_listed(settings: &Settings, listed: &ListedSession) -> PathBuf {
+        let dir = Path::new(&listed.lead().summary.dir);
         Self::of(settings, dir).map_or_else(|| dir.to_owned(), |checkout| checkout.dir)
     }
 

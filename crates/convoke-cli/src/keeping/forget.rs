@@ -1,4 +1,4 @@
-//! Forgets what was kept for a run that is pruned. Work in worktrees that was not taken over is never
+//! Forgets what was kept for a session that is pruned. Work in worktrees that was not taken over is never
 //! forgotten: it stays, and is named.
 
 use std::fs;
@@ -9,7 +9,7 @@ use convoke_trees::{Error, WorktreeError, Worktrees};
 
 use super::checkout::Checkout;
 use super::places::places;
-use crate::catalog::Run;
+use crate::catalog::ListedSession;
 use crate::settings::Settings;
 
 /// What could not be forgotten, and what was not to be.
@@ -21,12 +21,12 @@ pub(crate) struct Forgotten {
     pub(crate) problems: Vec<String>,
 }
 
-/// Forgets what was kept for a run: its refs, its record, and worktrees in which no work is left to take
+/// Forgets what was kept for a session: its refs, its record, and worktrees in which no work is left to take
 /// over.
-pub(crate) async fn forget(settings: &Settings, run: &Run) -> Forgotten {
+pub(crate) async fn forget(settings: &Settings, listed: &ListedSession) -> Forgotten {
     let mut forgotten = Forgotten::default();
-    let lead = run.lead().agent.as_str();
-    let dir = Path::new(&run.lead().summary.dir);
+    let lead = listed.lead().agent.as_str();
+    let dir = Path::new(&listed.lead().summary.dir);
     let checkout = Checkout::of(settings, dir);
     let about = checkout.as_ref().map_or(dir, |checkout| checkout.dir.as_path());
     let names: Vec<&str> = [Some(lead), checkout.as_ref().map(|checkout| checkout.name.as_str())]

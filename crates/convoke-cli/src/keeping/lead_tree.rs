@@ -1,5 +1,5 @@
 //! The worktree of a lead: made before anything is asked of a model, found again by a resume, and stored when
-//! the run has ended. There is no way from here to the main checkout: what cannot be made is a failure.
+//! the session has ended. There is no way from here to the main checkout: what cannot be made is a failure.
 
 use std::path::{Path, PathBuf};
 
@@ -20,10 +20,10 @@ pub(crate) struct LeadTree {
 }
 
 impl LeadTree {
-    /// Makes one for a new run in the directory of these settings.
+    /// Makes one for a new session in the directory of these settings.
     pub(crate) async fn make(settings: &Settings) -> Result<Self, Failure> {
         let worktrees = Worktrees::open(places(settings), &settings.dir).await.map_err(refused)?;
-        // It is named before its run is: what the run is written down with holds the directory.
+        // It is named before its session is: what the session is written down with holds the directory.
         let id = AgentId::from_bits(Ids::random().bits()?).to_string();
         let name = format!("w_{}", id.trim_start_matches(AgentId::PREFIX).trim_start_matches('_'));
         let checkout = Checkout { name, dir: settings.dir.clone() };
@@ -38,7 +38,7 @@ impl LeadTree {
         }
     }
 
-    /// Finds that of a run again, with all that was done in it; none if its lead works in the directory
+    /// Finds that of a session again, with all that was done in it; none if its lead works in the directory
     /// itself.
     pub(crate) async fn again(settings: &Settings, dir: &Path) -> Result<Option<Self>, Failure> {
         let Some(checkout) = Checkout::of(settings, dir) else { return Ok(None) };
@@ -74,7 +74,7 @@ impl LeadTree {
         }
     }
 
-    /// Leaves it as it is, for a run that is to go on, and says so.
+    /// Leaves it as it is, for a session that is to go on, and says so.
     pub(crate) fn left(&self) -> String {
         format!(
             "the worktree of this session stays as it is until the session goes on: {}",
@@ -95,7 +95,7 @@ impl LeadTree {
     }
 }
 
-/// Without a worktree there is no run: nothing was started and nothing spent.
+/// Without a worktree there is no session: nothing was started and nothing spent.
 fn refused(error: convoke_trees::WorktreeError) -> Failure {
     let failure = Failure { code: Exit::Usage, ..Failure::from(error) };
     Failure {

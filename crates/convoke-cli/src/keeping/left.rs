@@ -1,5 +1,6 @@
-//! What a run left behind in files, for the report: which of them it changed and which agents did, and the
-//! worktrees that hold work of its agents. What cannot be read is said, and the report is made without it.
+//! What a session left behind in files, for the report: which of them it changed and which agents did, and
+//! the worktrees that hold work of its agents. What cannot be read is said, and the report is made without
+//! it.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -16,7 +17,7 @@ use crate::render::{clean, quoted_name};
 use crate::report::{Changed, RunLater, Tree};
 use crate::settings::Settings;
 
-/// What a run left behind in files.
+/// What a session left behind in files.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Left {
     /// The files it changed in its directory.
@@ -30,7 +31,7 @@ pub(crate) struct Left {
 }
 
 impl Left {
-    /// Looks at what the run of this lead, confined like this, left in its directory.
+    /// Looks at what the session of this lead, confined like this, left in its directory.
     pub(crate) async fn of(
         settings: &Settings,
         lead: &AgentId,
@@ -67,8 +68,8 @@ impl Left {
         left
     }
 
-    /// The words of the command that takes over what is in a worktree of this run, if there is one that is
-    /// not applied.
+    /// The words of the command that takes over what is in a worktree of this session, if there is one that
+    /// is not applied.
     pub(crate) fn apply(&self, run: &str) -> Option<String> {
         let mut open = self.trees.iter().filter(|tree| !tree.applied && !tree.files.is_empty());
         let first = open.next()?;
@@ -77,7 +78,7 @@ impl Left {
     }
 }
 
-/// What a run changed in its directory.
+/// What a session changed in its directory.
 struct Changes {
     files: Vec<ChangedFile>,
     not_kept: Vec<LeftOut>,
@@ -96,7 +97,7 @@ pub(crate) fn unlooked_line(later: &RunsLater) -> Option<String> {
     })
 }
 
-/// What is run later and was changed during a run that was confined like this. Where there were mounts,
+/// What is run later and was changed during a session that was confined like this. Where there were mounts,
 /// commands cannot have changed metadata of repositories, though a person may have, so it is left out.
 pub(crate) fn later_of(later: &RunsLater, held: Option<&Confinement>) -> Vec<RunLater> {
     let mounted = held.is_some_and(|held| held.held_by.iter().any(|layer| layer == "bubblewrap"));
@@ -114,7 +115,7 @@ pub(crate) fn later_line(later: &[RunLater]) -> Option<String> {
         0 => String::new(),
         more => format!("; and {more} more"),
     };
-    let what = "LOOK BEFORE YOU GO ON: changed while this run worked, in no patch, and run or obeyed by your \
+    let what = "LOOK BEFORE YOU GO ON: changed while this session worked, in no patch, and run or obeyed by your \
         tools later";
     (!named.is_empty()).then(|| clean(&format!("{what}: {}{more}", named.join("; "))))
 }
@@ -122,13 +123,13 @@ pub(crate) fn later_line(later: &[RunLater]) -> Option<String> {
 /// Says that the repository was not used.
 fn apart_line(place: &Path) -> String {
     clean(&format!(
-        "this user cannot write the repository, so what the run changed is kept in {}",
+        "this user cannot write the repository, so what the session changed is kept in {}",
         place.display()
     ))
 }
 
-/// What a run changed. Where nothing was kept, nothing was changed, or a person was told before that it would
-/// not be kept.
+/// What a session changed. Where nothing was kept, nothing was changed, or a person was told before that it
+/// would not be kept.
 async fn changes(places: &HostPlaces, dir: &Path, run: &str) -> Result<Changes, Error> {
     let none = |error: Error| match error {
         Error::NotKept { .. } | Error::NoGit | Error::BadRepository { .. } | Error::StateInside { .. } => {
@@ -152,7 +153,7 @@ async fn changes(places: &HostPlaces, dir: &Path, run: &str) -> Result<Changes, 
     }
 }
 
-/// What could not be kept while a run worked, in one line; none if that is nothing.
+/// What could not be kept while a session worked, in one line; none if that is nothing.
 pub(crate) fn not_kept_line(not_kept: &[LeftOut]) -> Option<String> {
     const MOST: usize = 8;
     let named: Vec<String> = not_kept.iter().take(MOST).map(not_kept_words).collect();

@@ -1,6 +1,6 @@
-//! What a run changes, as far as it can be shown and taken back: where that is kept, what a run left behind,
-//! and the worktree of a lead that works in one. `convoke-trees` does the keeping; here it is tied to runs of
-//! the journal.
+//! What a session changes, as far as it can be shown and taken back: where that is kept, what a session left
+//! behind, and the worktree of a lead that works in one. `convoke-trees` does the keeping; here it is tied to
+//! sessions of the journal.
 
 mod checkout;
 mod failures;

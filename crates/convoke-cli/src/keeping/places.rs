@@ -7,7 +7,7 @@ use convoke_trees::{HostPlaces, Keeper};
 use crate::confine::sight;
 use crate::settings::Settings;
 
-/// A name that no run has.
+/// A name that no session has.
 const NO_RUN: &str = "none";
 
 /// Where git is and where the state is.

@@ -393,7 +393,7 @@ impl<W: Write> Live<W> {
     }
 
     fn write(&mut self, bytes: &str) {
-        // That stderr is gone can be told nowhere, and the run goes on without it.
+        // That stderr is gone can be told nowhere, and the session goes on without it.
         let _ = self.out.write_all(bytes.as_bytes()).and_then(|()| self.out.flush());
     }
 }

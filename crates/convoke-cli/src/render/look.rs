@@ -1,4 +1,5 @@
-//! What the outside looks like: which ends are terminals, and what they can do. Looked at once per run.
+//! What the outside looks like: which ends are terminals, and what they can do. Looked at once, when a
+//! session begins.
 
 use std::io::IsTerminal;
 
@@ -9,7 +10,7 @@ use convoke_terminal::{rendered, wrapped};
 /// What a line may take where no terminal says how wide it is.
 pub(crate) const WIDE: usize = 120;
 
-/// How a run shows itself.
+/// How a session shows itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Look {
     /// The form of what goes to stdout.
@@ -22,7 +23,7 @@ pub(crate) struct Look {
     pub(crate) talk_on_terminal: bool,
     /// Whether terminals are to be coloured.
     pub(crate) colour: bool,
-    /// Whether the whole of what a run came to is told, and not the worst of it.
+    /// Whether the whole of what a session came to is told, and not the worst of it.
     pub(crate) verbose: bool,
 }
 

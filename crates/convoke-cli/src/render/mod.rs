@@ -1,5 +1,5 @@
-//! Everything a run shows: live talk on stderr, the answer or the data on stdout. Every form reads the same
-//! events; none of them decides anything.
+//! Everything a session shows: live talk on stderr, the answer or the data on stdout. Every form reads the
+//! same events; none of them decides anything.
 
 mod flows;
 mod heard;

@@ -17,7 +17,7 @@ const MOST_CHARS: usize = 300;
 
 /// A line about a program's run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct LogLine {
     pub(super) line: String,
     /// Whether it is also said where a moving picture shows the rest.
     pub(super) stays: bool,
@@ -69,19 +69,19 @@ impl ProgramLog {
     }
 
     /// What there is to say about this event.
-    pub(super) fn heard(&mut self, run: &RunId, event: &ProgramEvent) -> Vec<Told> {
+    pub(super) fn heard(&mut self, run: &RunId, event: &ProgramEvent) -> Vec<LogLine> {
         let tale = self.0.entry(run.clone()).or_default();
         tale.heard(event)
     }
 }
 
 impl RunFacts {
-    fn told(&self, text: &str, stays: bool) -> Told {
+    fn told(&self, text: &str, stays: bool) -> LogLine {
         let name = if self.name.is_empty() { "workflow" } else { &self.name };
-        Told { line: format!("[{name}] {}", flat(text, MOST_CHARS).0), stays }
+        LogLine { line: format!("[{name}] {}", flat(text, MOST_CHARS).0), stays }
     }
 
-    fn heard(&mut self, event: &ProgramEvent) -> Vec<Told> {
+    fn heard(&mut self, event: &ProgramEvent) -> Vec<LogLine> {
         match event {
             ProgramEvent::ProgramStarted(e) => {
                 (self.name, self.background) = (flat(&e.spec.name, 40).0, e.spec.background);
@@ -141,11 +141,11 @@ impl RunFacts {
         }
     }
 
-    fn begins(&mut self, phase: &str) -> Option<Told> {
+    fn begins(&mut self, phase: &str) -> Option<LogLine> {
         self.phases.insert(phase.to_owned()).then(|| self.told(&format!("phase: {phase}"), false))
     }
 
-    fn says(&mut self, line: &str) -> Option<Told> {
+    fn says(&mut self, line: &str) -> Option<LogLine> {
         self.lines += 1;
         match self.lines {
             lines if lines < MOST_LINES => Some(self.told(line, true)),
@@ -154,7 +154,7 @@ impl RunFacts {
         }
     }
 
-    fn ended(&self, status: ProgramStatus) -> Told {
+    fn ended(&self, status: ProgramStatus) -> LogLine {
         let parts = [(self.ok, "ok"), (self.failed, "lost"), (self.served, "served from before")];
         let said: Vec<String> =
             parts.iter().filter(|(many, _)| *many > 0).map(|(many, word)| format!("{many} {word}")).collect();

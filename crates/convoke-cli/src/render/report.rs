@@ -1,5 +1,5 @@
-//! How a run ended: judged once, and told as the answer on stdout, the report on stderr, the object and the
-//! report files. It never makes a failure look like an answer.
+//! How a session ended: judged once, and told as the answer on stdout, the report on stderr, the object and
+//! the report files. It never makes a failure look like an answer.
 
 mod judge;
 mod raise;
@@ -22,8 +22,8 @@ use crate::lead::Exchange;
 use crate::questions::Question;
 use crate::report::{
     Agent, AgentStatus, Cache, Checkpoint, Confined, Failed, FollowUp, Form, GateReport, Lacked, LostItem,
-    MENDED, ProgramReport, ReportFile, RunReport, SCHEMA_VERSION, Spend, Tokens, Waits, enter_changes, json,
-    text,
+    MENDED, ProgramReport, ReportFile, SCHEMA_VERSION, SessionReport, Spend, Tokens, Waits, enter_changes,
+    json, text,
 };
 use crate::settings::{Caps, OutputFormat, switch_word};
 use crate::shipped;
@@ -68,11 +68,11 @@ pub(crate) struct Asked {
     pub(crate) confinement: Option<Confinement>,
 }
 
-/// How a run ended.
+/// How a session ended.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) exit: Exit,
-    told: RunReport,
+    told: SessionReport,
     files: Vec<ReportFile>,
     /// What going on takes: `resume`, or what a person is to do first.
     how: &'static str,
@@ -83,7 +83,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Judges how a run ended.
+    /// Judges how a session ended.
     pub(crate) fn new(end: End) -> Self {
         let End {
             agent,
@@ -202,7 +202,7 @@ impl Report {
             work.spend.unwrap_or_else(|| own_spend(&used, &work, asked.caps, ended_at, progress.started_at));
         let mut agents: Vec<Agent> = std::iter::once(lead).chain(work.agents).collect();
         enter_changes(&left.changed, &mut agents);
-        let told = RunReport {
+        let told = SessionReport {
             schema_version: SCHEMA_VERSION,
             run: progress.session.as_ref().map(|session| session.as_str().to_owned()),
             agent: agent.as_str().to_owned(),
@@ -283,12 +283,13 @@ impl Report {
         };
         tell(&talk);
         // A reader that has gone away has read enough.
-        let in_journal =
-            || format!("what the run came to is in the journal: `convoke sessions show {}`", self.run());
+        let in_journal = || {
+            format!("what the session came to is in the journal: `convoke sessions show {}`", self.session())
+        };
         written.map(|_| self.exit).map_err(|failure| failure.hint(in_journal()))
     }
 
-    fn run(&self) -> &str {
+    fn session(&self) -> &str {
         self.told.run.as_deref().unwrap_or(&self.told.agent)
     }
 
@@ -386,7 +387,7 @@ impl Report {
         format!(
             "{status} · {model} · {agents}{turns} · {commands} · {read} tokens in ({cached} from cache), \
                 {written} out · {cost} · {}",
-            self.run()
+            self.session()
         )
     }
 }

@@ -1,5 +1,5 @@
-//! The thread that shows a run. It is a thread of its own because a terminal or a pipe may stand still for as
-//! long as it likes, and neither the journal nor a heartbeat may wait for it.
+//! The thread that shows a session. It is a thread of its own because a terminal or a pipe may stand still
+//! for as long as it likes, and neither the journal nor a heartbeat may wait for it.
 
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -26,12 +26,12 @@ use crate::stdio::{self, put_json};
 /// How long a signal may go unanswered.
 const LATE: Duration = Duration::from_secs(1);
 
-/// What the screen is told beside the run's notices.
+/// What the screen is told beside the session's notices.
 #[derive(Debug)]
 pub(crate) enum Message {
     /// A line to show for good.
     Line(String),
-    /// The run was asked to stop, softly; the signal's name.
+    /// The session was asked to stop, softly; the signal's name.
     Stopping(&'static str),
     /// Nothing comes any more.
     Close,
@@ -94,7 +94,7 @@ impl Screen {
         Self { watcher, messages, thread }
     }
 
-    /// Where a run sends its notices.
+    /// Where a session sends its notices.
     pub(crate) fn watcher(&self) -> Watcher {
         self.watcher.clone()
     }
@@ -104,7 +104,7 @@ impl Screen {
         self.messages.clone()
     }
 
-    /// Shows what is still to be shown, and hands back where the run stands.
+    /// Shows what is still to be shown, and hands back where the session stands.
     pub(crate) async fn close(self) -> Option<Progress> {
         // If the thread is gone, joining it says so.
         let _ = self.messages.send(Message::Close);
@@ -134,7 +134,7 @@ struct Shower {
     look: Look,
     clock: Clock,
     handle: Handle,
-    /// A signal that the run has not answered yet.
+    /// A signal that the session has not answered yet.
     signalled: Option<(&'static str, Instant)>,
     /// What is said of workflows where there is no moving picture.
     flows: Flows,
@@ -163,7 +163,8 @@ impl Shower {
             let handle = self.handle.clone();
             let next = handle.block_on(async {
                 tokio::select! {
-                    // What was sent first is heard first: a signal is announced before the run answers it.
+                    // What was sent first is heard first: a signal is announced before the session answers
+                    // it.
                     biased;
                     Some(message) = messages.recv() => Next::Message(message),
                     Some(notice) = notices.recv() => Next::Notice(notice),
@@ -277,8 +278,8 @@ impl Shower {
         }
     }
 
-    /// Says what is waited for once the run has said that nothing new starts, and not before: until then it
-    /// might. Every agent says so; a person hears it once.
+    /// Says what is waited for once the session has said that nothing new starts, and not before: until then
+    /// it might. Every agent says so; a person hears it once.
     fn draining(&mut self) {
         if std::mem::replace(&mut self.draining, true) {
             return;

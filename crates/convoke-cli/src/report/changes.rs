@@ -1,13 +1,13 @@
-//! What a run left behind in files, as data and as lines for people. It looks nothing up.
+//! What a session left behind in files, as data and as lines for people. It looks nothing up.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::model::{Agent, RunReport};
+use super::model::{Agent, SessionReport};
 use crate::render::{count, file_name};
 
-/// A file that a run changed in its directory.
+/// A file that a session changed in its directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Changed {
     pub(crate) path: String,
@@ -15,12 +15,12 @@ pub(crate) struct Changed {
     pub(crate) how: &'static str,
     /// The agents that changed it, in the order of their first change.
     pub(crate) agents: Vec<String>,
-    /// Whether a change from outside of the run came in between: it is not taken back.
+    /// Whether a change from outside of the session came in between: it is not taken back.
     pub(crate) mixed: bool,
 }
 
-/// Something that later work in the directory runs, that no patch shows, and that was changed while the run
-/// worked.
+/// Something that later work in the directory runs, that no patch shows, and that was changed while the
+/// session worked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct RunLater {
     /// A directory, if it stands for many.
@@ -48,12 +48,12 @@ impl RunLater {
 }
 
 /// The head of the list of what is run later.
-pub(super) const LATER_HEAD: &str = "run later, changed while this run worked, and in no patch";
+pub(super) const LATER_HEAD: &str = "run later, changed while this session worked, and in no patch";
 
 /// A worktree with something in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Tree {
-    /// The agent that worked in it; `lead` for that of the whole run.
+    /// The agent that worked in it; `lead` for that of the whole session.
     pub(crate) agent: String,
     /// What it was cut from.
     pub(crate) base: String,
@@ -91,7 +91,7 @@ pub(crate) fn enter(changed: &[Changed], agents: &mut [Agent]) {
 }
 
 /// The head of the list of changed files.
-pub(super) fn files_head(report: &RunReport) -> String {
+pub(super) fn files_head(report: &SessionReport) -> String {
     format!("changed files: {}", report.changed.len())
 }
 
@@ -99,7 +99,7 @@ pub(super) fn files_head(report: &RunReport) -> String {
 const MOST_AGENTS: usize = 3;
 
 /// `M src/a.rs (lead, task a_…)`, or `M src/a.rs (14 agents)`.
-pub(super) fn file_line(report: &RunReport, file: &Changed) -> String {
+pub(super) fn file_line(report: &SessionReport, file: &Changed) -> String {
     let by: Vec<String> = match file.agents.len() {
         many if many > MOST_AGENTS => vec![count(u32::try_from(many).unwrap_or(u32::MAX), "agent")],
         _ => file.agents.iter().map(|id| who(&report.agents, id)).collect(),
@@ -109,9 +109,9 @@ pub(super) fn file_line(report: &RunReport, file: &Changed) -> String {
     format!("{} {} ({}{mode}{mixed})", file.letter(), file_name(&file.path), by.join(", "))
 }
 
-/// The files that changed while agents of programs were at work and that are in no list of the run's own,
+/// The files that changed while agents of programs were at work and that are in no list of the session's own,
 /// each once, with how many agents there were: they are many, and work at the same time.
-pub(super) fn callee_lines(report: &RunReport) -> Vec<String> {
+pub(super) fn callee_lines(report: &SessionReport) -> Vec<String> {
     let mut files: BTreeMap<&str, u32> = BTreeMap::new();
     let callees = report.agents.iter().filter(|agent| agent.role == CALLEE);
     for path in callees.flat_map(|agent| &agent.changed) {
@@ -129,7 +129,7 @@ pub(super) fn callee_lines(report: &RunReport) -> Vec<String> {
 pub(super) const CALLEE: &str = "callee";
 
 /// `task a_… (label): 3 files, not applied, cut from HEAD (…)`.
-pub(super) fn tree_line(report: &RunReport, tree: &Tree) -> String {
+pub(super) fn tree_line(report: &SessionReport, tree: &Tree) -> String {
     let files = count(u32::try_from(tree.files.len()).unwrap_or(u32::MAX), "file");
     let applied = if tree.applied { "applied" } else { "not applied" };
     let ignored = match tree.ignored.len() {

@@ -9,7 +9,7 @@ use convoke_beneath::{Error, WriteTarget};
 
 use super::json::json;
 use super::markdown::markdown;
-use super::model::RunReport;
+use super::model::SessionReport;
 use super::sarif::sarif;
 use crate::failure::Failure;
 use crate::render::escaped;
@@ -74,7 +74,7 @@ impl ReportFile {
     }
 
     /// Writes the report beside the file and puts it in its place. What goes wrong is said in one sentence.
-    pub(crate) fn write(&self, report: &RunReport) -> Result<(), String> {
+    pub(crate) fn write(&self, report: &SessionReport) -> Result<(), String> {
         let not_written = |why: &str| format!("the report {} was not written: {why}", self.path.display());
         let place = self.place.as_ref().ok_or_else(|| not_written("its place was never looked up"))?;
         place.replace(self.form.render(report).as_bytes(), 0o666).map_err(|error| not_written(&why(&error)))
@@ -90,7 +90,7 @@ fn why(error: &Error) -> String {
 
 impl Form {
     /// The report in this form.
-    pub(crate) fn render(self, report: &RunReport) -> String {
+    pub(crate) fn render(self, report: &SessionReport) -> String {
         match self {
             Self::Markdown => markdown(report),
             // The file may be looked at in a terminal.

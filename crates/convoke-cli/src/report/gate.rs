@@ -8,7 +8,7 @@ use super::model::{Finding, Severity, Verdict};
 use super::order::in_order;
 use convoke_view::count;
 
-/// How many findings the last line of a run names.
+/// How many findings the last line of a session names.
 const MOST_NAMED: usize = 5;
 /// How much of a claim stands in it.
 const MOST_CLAIM: usize = 100;
@@ -67,7 +67,7 @@ impl GateReport {
         Some(format!("--fail-on {} could not be evaluated: {why}", self.fail_on))
     }
 
-    /// The last line of a run that failed by it.
+    /// The last line of a session that failed by it.
     pub(crate) fn failed(&self) -> Option<String> {
         if self.gate != Gate::Found {
             return None;

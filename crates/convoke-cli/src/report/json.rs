@@ -3,12 +3,12 @@
 
 use serde_json::Value;
 
-use super::model::{RunReport, Waits};
+use super::model::{SessionReport, Waits};
 use super::order::in_order;
 use super::program::Checkpoint;
 
 /// The report as one JSON object.
-pub(crate) fn json(report: &RunReport) -> Value {
+pub(crate) fn json(report: &SessionReport) -> Value {
     let findings = in_order(&report.findings).into_iter().cloned().collect();
     let asked =
         report.programs.iter().flat_map(|program| &program.questions).map(|asked| waits(report, asked));
@@ -21,12 +21,12 @@ pub(crate) fn json(report: &RunReport) -> Value {
         (None, None) => report.answer.clone(),
     };
     // Plain data without maps or non-text keys always has a JSON form.
-    serde_json::to_value(RunReport { findings, questions, answer, answers, ..report.clone() })
+    serde_json::to_value(SessionReport { findings, questions, answer, answers, ..report.clone() })
         .unwrap_or_default()
 }
 
 /// A program's question among everything else that waits. It is asked in the name of the lead.
-fn waits(report: &RunReport, asked: &Checkpoint) -> Waits {
+fn waits(report: &SessionReport, asked: &Checkpoint) -> Waits {
     Waits {
         id: asked.id.clone(),
         agent: report.agent.clone(),

@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use super::changes::{LATER_HEAD, file_line, tree_line};
-use super::model::{Confined, Finding, RunReport};
+use super::model::{Confined, Finding, SessionReport};
 use super::order::{counts, in_order};
 use super::text::{cache, lost_words, name, outcomes, spend};
 use crate::questions::who;
@@ -13,7 +13,7 @@ use crate::render::{clean, dollars, file_name, revealed, tokens};
 use crate::utc;
 
 /// The report as a Markdown document.
-pub(crate) fn markdown(report: &RunReport) -> String {
+pub(crate) fn markdown(report: &SessionReport) -> String {
     let mut page = String::from("# Convoke report\n\n");
     facts(&mut page, report);
     section(&mut page, "Answer");
@@ -89,7 +89,7 @@ fn section(page: &mut String, title: &str) {
     let _ = write!(page, "\n## {title}\n\n");
 }
 
-fn facts(page: &mut String, report: &RunReport) {
+fn facts(page: &mut String, report: &SessionReport) {
     let model = match &report.effort {
         Some(effort) => format!("{}, effort {effort}", report.model),
         None => report.model.clone(),
@@ -152,7 +152,7 @@ fn finding(page: &mut String, finding: &Finding) {
     }
 }
 
-fn programs(page: &mut String, report: &RunReport) {
+fn programs(page: &mut String, report: &SessionReport) {
     for program in &report.programs {
         section(page, &escaped(&program.head()));
         for checkpoint in &program.questions {
@@ -175,7 +175,7 @@ fn programs(page: &mut String, report: &RunReport) {
     }
 }
 
-fn agents(page: &mut String, report: &RunReport) {
+fn agents(page: &mut String, report: &SessionReport) {
     if report.agents.is_empty() {
         return;
     }
@@ -206,7 +206,7 @@ fn agents(page: &mut String, report: &RunReport) {
     }
 }
 
-fn left(page: &mut String, report: &RunReport) {
+fn left(page: &mut String, report: &SessionReport) {
     if !report.changed.is_empty() {
         section(page, "Changed files");
         for file in &report.changed {

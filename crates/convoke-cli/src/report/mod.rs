@@ -1,4 +1,4 @@
-//! The end report: what a run found, which agents worked on it, what it cost and how to go on. One plain
+//! The end report: what a session found, which agents worked on it, what it cost and how to go on. One plain
 //! value, and pure functions that write it for people and for programs. It reads no journal and decides
 //! nothing but an order and an exit code.
 
@@ -20,13 +20,13 @@ pub(crate) use file::{Form, ReportFile};
 pub(crate) use gate::{GateReport, Lacked};
 pub(crate) use json::json;
 pub(crate) use model::{
-    Agent, AgentStatus, Cache, Citation, Confined, Failed, Finding, FollowUp, LostItem, Reused, RunReport,
-    SCHEMA_VERSION, Severity, Skipped, Spend, Tokens, Verdict, Waits,
+    Agent, AgentStatus, Cache, Citation, Confined, Failed, Finding, FollowUp, LostItem, Reused,
+    SCHEMA_VERSION, SessionReport, Severity, Skipped, Spend, Tokens, Verdict, Waits,
 };
 pub(crate) use program::{Checkpoint, Declined, MENDED, ProgramReport, calls_line, value_text};
 pub(crate) use text::{lost_words, text};
 
-/// What a run spent.
+/// What a session spent.
 #[cfg(test)]
 pub(crate) fn spend_for_tests() -> Spend {
     tests::program().spend

@@ -1,4 +1,4 @@
-//! What a run came to, as plain data. Its JSON form is the object of `--output json` and of `--report
+//! What a session came to, as plain data. Its JSON form is the object of `--output json` and of `--report
 //! FILE.json`; the shape is checked in as `docs/schema/run.schema.json`. Money is whole nano-dollars, times
 //! are UTC milliseconds.
 
@@ -13,9 +13,9 @@ use super::program::ProgramReport;
 /// The version of the object's shape. New members may come without a new version.
 pub(crate) const SCHEMA_VERSION: u32 = 1;
 
-/// What a run came to.
+/// What a session came to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct RunReport {
+pub(crate) struct SessionReport {
     pub(crate) schema_version: u32,
     /// The session; `None` only if not even its start could be recorded.
     pub(crate) run: Option<String>,
@@ -56,9 +56,9 @@ pub(crate) struct RunReport {
     pub(crate) skipped: Vec<Skipped>,
     /// Work of agents that was lost, for whatever reason, and not done later.
     pub(crate) lost: Vec<LostItem>,
-    /// Files that the run changed in its directory, by path.
+    /// Files that the session changed in its directory, by path.
     pub(crate) changed: Vec<Changed>,
-    /// What is run later, changed while the run worked, and in no patch; the worst first.
+    /// What is run later, changed while the session worked, and in no patch; the worst first.
     pub(crate) runs_later: Vec<RunLater>,
     /// Worktrees of its agents with something in them.
     pub(crate) worktrees: Vec<Tree>,
@@ -86,7 +86,7 @@ pub(crate) struct RunReport {
     pub(crate) warnings: Vec<String>,
 }
 
-/// What held the commands of a run.
+/// What held the commands of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Confined {
     /// `read-only`, `workspace` or `off`.
@@ -133,7 +133,7 @@ pub(crate) struct Waits {
     pub(crate) answer: Option<String>,
 }
 
-/// Why a run, or an agent, did not do what it was asked for.
+/// Why a session, or an agent, did not do what it was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Failed {
     pub(crate) kind: String,
@@ -214,7 +214,7 @@ pub(crate) enum AgentStatus {
     Degraded,
     /// It failed.
     Failed,
-    /// It was still at work when the run stopped.
+    /// It was still at work when the session stopped.
     Open,
 }
 
@@ -301,7 +301,7 @@ impl LostItem {
     }
 }
 
-/// Tokens of the whole run. The four kinds of input do not overlap.
+/// Tokens of the whole session. The four kinds of input do not overlap.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Tokens {
     pub(crate) input_tokens: u64,

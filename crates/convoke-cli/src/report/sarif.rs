@@ -11,7 +11,7 @@ mod kinds;
 
 use serde_json::{Value, json};
 
-use super::model::{AgentStatus, Citation, Finding, RunReport, Severity, Verdict};
+use super::model::{AgentStatus, Citation, Finding, SessionReport, Severity, Verdict};
 use super::order::in_order;
 use super::text::name;
 use crate::render::clean;
@@ -24,7 +24,7 @@ const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 const ROOT: &str = "%SRCROOT%";
 
 /// The report as a SARIF log.
-pub(crate) fn sarif(report: &RunReport) -> Value {
+pub(crate) fn sarif(report: &SessionReport) -> Value {
     let kept: Vec<&Finding> =
         in_order(&report.findings).into_iter().filter(|f| f.verdict != Verdict::Refuted).collect();
     let refuted = report.findings.len() - kept.len();
@@ -192,7 +192,7 @@ fn uri(path: &str, dir: &str) -> Option<String> {
 }
 
 /// What a reader should know beside the results: what was not looked at, and why.
-fn notifications(report: &RunReport) -> Vec<Value> {
+fn notifications(report: &SessionReport) -> Vec<Value> {
     let note = |level: &str, text: &str| json!({ "level": level, "message": { "text": message(text) } });
     let mut said = Vec::new();
     if let Some(failure) = &report.failure {
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn a_finding_is_known_again_when_its_lines_have_moved_and_it_matters_less() {
         let mut report = fan_out();
-        let known = |report: &RunReport| {
+        let known = |report: &SessionReport| {
             let result = sarif(report)["runs"][0]["results"][0].clone();
             (result["ruleId"].clone(), result["partialFingerprints"].clone())
         };

@@ -58,8 +58,8 @@ fn answered(text: &str, answer: &str) -> FollowUp {
 }
 
 /// A lead that did everything by itself.
-pub(crate) fn solo() -> RunReport {
-    RunReport {
+pub(crate) fn solo() -> SessionReport {
+    SessionReport {
         schema_version: SCHEMA_VERSION,
         run: Some("s_aaaaaaaaaaaaaaaa".into()),
         agent: "a_aaaaaaaaaaaaaaaa".into(),
@@ -124,7 +124,7 @@ pub(crate) fn solo() -> RunReport {
 }
 
 /// A person's program of which something was lost, something was not awaited, and something is asked.
-pub(crate) fn program() -> RunReport {
+pub(crate) fn program() -> SessionReport {
     let counts =
         ProgramCounts { calls: 4, agent_calls: 3, ok: 1, failed: 1, skipped: 1, ..ProgramCounts::default() };
     let lost = Loss {
@@ -164,7 +164,7 @@ pub(crate) fn program() -> RunReport {
         usage: Tokens { input_tokens: 7, ..Tokens::default() },
         cost_nano: None,
     };
-    RunReport {
+    SessionReport {
         status: "partial",
         exit_code: 3,
         exit_reason: "program_partial".into(),
@@ -225,14 +225,14 @@ fn a_file_that_many_agents_changed_is_told_once_with_their_number() {
     let agents: Vec<Agent> = (0..14).map(callee).collect();
     let ids = agents.iter().filter_map(|agent| agent.agent.clone()).collect();
     let file = Changed { path: "src/a.rs".into(), how: "modified", agents: ids, mixed: false };
-    let told = text(&RunReport { agents, changed: vec![file], ..solo() }, piped(), 120, None);
+    let told = text(&SessionReport { agents, changed: vec![file], ..solo() }, piped(), 120, None);
     assert!(told.contains("M src/a.rs (14 agents)"), "{told}");
     assert_eq!(told.matches("log.txt").count(), 1, "{told}");
     assert!(told.contains("changed while 14 agents worked: log.txt") && !told.contains("a_3"), "{told}");
 }
 
-/// A run with everything that can be in one.
-pub(crate) fn fan_out() -> RunReport {
+/// A session with everything that can be in one.
+pub(crate) fn fan_out() -> SessionReport {
     let with = |finding: Finding, item: u32, label: &str, citations: Vec<Citation>| Finding {
         run: Some("wf_aaaaaaaaaaaaaaaa".into()),
         item: Some(item),
@@ -273,7 +273,7 @@ pub(crate) fn fan_out() -> RunReport {
     };
     let plain = finding("an index may be out of range", Severity::Low, Verdict::Unverified);
     let unverified = Finding { reason: "rate limited: nobody could look".into(), ..plain };
-    RunReport {
+    SessionReport {
         status: "partial",
         exit_code: 6,
         exit_reason: "finding".into(),
@@ -353,7 +353,7 @@ pub(crate) fn fan_out() -> RunReport {
         apply: Some(format!("convoke worktrees apply s_aaaaaaaaaaaaaaaa {TASK_ID}")),
         notes: vec![
             "subtasks 2 and 5 are equal: run once".into(),
-            "3 of 12 results are from run s_b, 2 h old".into(),
+            "3 of 12 results are from s_b, 2 h old".into(),
         ],
         spend: Spend {
             nano: Some(9_960_000_000),
@@ -426,7 +426,7 @@ fn a_summary_of_sixty_findings_is_a_few_lines_and_breaks_no_word() {
         let place = Citation { path: Some(format!("src/part{n}.rs")), first: Some(4), ..Citation::default() };
         Finding { citations: vec![place], ..finding(&claim, Severity::High, Verdict::Confirmed) }
     };
-    let report = RunReport { findings: (0..60).map(many).collect(), ..solo() };
+    let report = SessionReport { findings: (0..60).map(many).collect(), ..solo() };
     let shown = text(&report, piped(), 80, WHOLE);
     let lines: Vec<&str> = shown.lines().collect();
     assert!(lines.len() <= 8, "{shown}");
@@ -453,7 +453,7 @@ fn of_a_lead_alone_there_is_nothing_more_to_tell() {
 #[test]
 fn what_is_shortened_is_said() {
     let long = finding(&"word ".repeat(300), Severity::High, Verdict::Confirmed);
-    let report = RunReport { findings: vec![long; 60], ..solo() };
+    let report = SessionReport { findings: vec![long; 60], ..solo() };
     let shown = text(&report, verbose(), 80, None);
     assert!(shown.contains("characters more)") && shown.contains("and 10 more"), "{shown}");
     assert!(shown.contains("some of this is shortened"), "{shown}");
@@ -463,7 +463,7 @@ fn what_is_shortened_is_said() {
 #[test]
 fn a_cache_that_cost_more_than_it_saved_says_so() {
     let cache = Cache { saved_nano: Some(-20_000_000), ..fan_out().cache };
-    let shown = text(&RunReport { cache, ..fan_out() }, verbose(), 120, WHOLE);
+    let shown = text(&SessionReport { cache, ..fan_out() }, verbose(), 120, WHOLE);
     assert!(shown.contains("$0.02 more than without it"), "{shown}");
 }
 

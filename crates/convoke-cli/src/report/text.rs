@@ -3,7 +3,7 @@
 //! so that no terminal obeys it. The whole of it is in the other forms.
 
 use super::changes::{CALLEE, LATER_HEAD, callee_lines, file_line, files_head, tree_line};
-use super::model::{Agent, AgentStatus, Finding, LostItem, RunReport, Verdict};
+use super::model::{Agent, AgentStatus, Finding, LostItem, SessionReport, Verdict};
 use super::order::{counts, in_order, worst};
 use super::program::ProgramReport;
 use crate::render::{Look, clean, count, dollars, file_name, flat, hanging, tokens};
@@ -25,8 +25,8 @@ const MOST_PLACE: usize = 80;
 const LEAST_CLAIM: usize = 40;
 
 /// The report, in lines of this width; `whole` says where all of it is to be had. Of a lead that did
-/// everything by itself there is nothing to tell that the last line of a run does not say.
-pub(crate) fn text(report: &RunReport, look: Look, width: usize, whole: Option<&str>) -> String {
+/// everything by itself there is nothing to tell that the last line of a session does not say.
+pub(crate) fn text(report: &SessionReport, look: Look, width: usize, whole: Option<&str>) -> String {
     let children = report.agents.iter().filter(|agent| agent.role != "lead").count();
     let most = if look.verbose { MOST_LINES } else { FEW_LINES };
     let mut page = Page { lines: String::new(), look, width, most, shortened: false };
@@ -58,7 +58,7 @@ pub(crate) fn text(report: &RunReport, look: Look, width: usize, whole: Option<&
 }
 
 /// What was used of what was granted.
-pub(super) fn spend(report: &RunReport) -> String {
+pub(super) fn spend(report: &SessionReport) -> String {
     let spend = &report.spend;
     let of = |cap: Option<String>| cap.map(|cap| format!(" of {cap}")).unwrap_or_default();
     let unconfirmed = |amount: u64, words: String| match amount {
@@ -85,7 +85,7 @@ pub(super) fn spend(report: &RunReport) -> String {
 }
 
 /// What the prompt cache did.
-pub(super) fn cache(report: &RunReport) -> String {
+pub(super) fn cache(report: &SessionReport) -> String {
     let cache = &report.cache;
     let read = tokens(cache.read);
     let written = tokens(cache.written);
@@ -268,11 +268,11 @@ impl Page {
         }
     }
 
-    fn agents(&mut self, report: &RunReport) {
+    fn agents(&mut self, report: &SessionReport) {
         let agents = &report.agents;
         let said = outcomes(agents);
         let below = || agents.iter().filter(|agent| agent.role != "lead");
-        // That all of them did what they were to do is in the last line of a run.
+        // That all of them did what they were to do is in the last line of a session.
         let is_usual = below().all(|agent| agent.status == AgentStatus::Ok && agent.reused.is_none());
         if !said.is_empty() && (self.look.verbose || !is_usual) {
             self.heading(&format!("agents: {said}"));
@@ -331,8 +331,8 @@ impl Page {
         self.more(self.most, files.len());
     }
 
-    /// What the run left behind in files, and how to see it and take it back.
-    fn left(&mut self, report: &RunReport) {
+    /// What the session left behind in files, and how to see it and take it back.
+    fn left(&mut self, report: &SessionReport) {
         if !report.changed.is_empty() {
             self.heading(&files_head(report));
             for file in report.changed.iter().take(self.most) {
@@ -379,7 +379,7 @@ impl Page {
     }
 
     /// What was lost of flat workflows; what a program lost is listed with the program.
-    fn lost(&mut self, report: &RunReport) {
+    fn lost(&mut self, report: &SessionReport) {
         let lost: Vec<&LostItem> = report.lost.iter().filter(|lost| lost.what != "call").collect();
         if lost.is_empty() {
             return;
@@ -392,7 +392,7 @@ impl Page {
         self.more(self.most, lost.len());
     }
 
-    fn not_run(&mut self, report: &RunReport) {
+    fn not_run(&mut self, report: &SessionReport) {
         if report.skipped.is_empty() {
             return;
         }

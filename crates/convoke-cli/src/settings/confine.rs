@@ -1,5 +1,5 @@
 //! How commands are to be confined, settled from the layers: which policy, which hosts they may talk to,
-//! which layers. Whether that can be held is found out when a run begins and not for every command.
+//! which layers. Whether that can be held is found out when a session begins and not for every command.
 
 use convoke_kernel::{Network, Sandbox};
 use convoke_sandbox::LayerSet;

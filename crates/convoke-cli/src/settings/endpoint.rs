@@ -11,7 +11,7 @@ use super::resolve::{EFFORT, hide_user};
 use super::value::Value;
 use super::{ModelSource, Settings};
 
-/// How long the server is waited for when it is asked about its models. A run does not depend on it.
+/// How long the server is waited for when it is asked about its models. A session does not depend on it.
 const ASKED_FOR: Duration = Duration::from_secs(2);
 
 /// The head of the table in a configuration that is about this server.
@@ -43,7 +43,7 @@ pub(super) fn put_version(layers: &mut Layers, endpoint: &Endpoint) {
     }
 }
 
-/// What a person should know about the server before a run.
+/// What a person should know about the server before a session.
 pub(super) fn remarks(model: &Model) -> Vec<String> {
     let mut remarks = Vec::new();
     if let Some(day) = &model.retires {
@@ -72,9 +72,9 @@ impl Settings {
         })
     }
 
-    /// Asks the server about the models of a run, once and for a short time; whatever comes of it, the run
-    /// can begin. Models that the table knows are asked about at Anthropic's API alone: what other servers
-    /// list has many forms, and a wrong size would do harm.
+    /// Asks the server about the models of a session, once and for a short time; whatever comes of it, the
+    /// session can begin. Models that the table knows are asked about at Anthropic's API alone: what other
+    /// servers list has many forms, and a wrong size would do harm.
     pub(crate) async fn ask_server(&mut self, begins: bool) {
         let ModelSource::Api { base_url, key, bearer } = &self.source else { return };
         let mut wanted = vec![self.model.clone(), self.fan_out.worker.model.clone()];
@@ -86,7 +86,7 @@ impl Settings {
             return;
         }
         let auth = Auth { key: key.clone(), bearer: bearer.clone() };
-        // A configuration from which no client can be made is told where the run begins.
+        // A configuration from which no client can be made is told where the session begins.
         let Ok(client) = Client::new(self.client_config(base_url.clone(), auth)) else { return };
         let Ok(listing) = client.models(ASKED_FOR).await else { return };
         for id in &wanted {

@@ -1,6 +1,6 @@
 //! What a lead may fan out to and what the session may spend, settled from the layers. Whether a dollar cap
-//! can be held depends on the model that is really asked, so that is looked at when a run begins and not for
-//! every command.
+//! can be held depends on the model that is really asked, so that is looked at when a session begins and not
+//! for every command.
 
 use convoke_claude::{Model, Models, OFFLINE_MODEL, Server};
 

@@ -136,7 +136,7 @@ pub(super) const KEYS: &[Key] = &[
 /// told the reason, and not that it mistyped something.
 pub(super) const KEPT_FROM_PROJECTS: &[&str] = &["auth", "env"];
 
-/// When lines that a CI runner would obey are defused.
+/// When lines that a CI runner would obey are escaped.
 pub(super) const CI_SAFE: &[&str] = &["auto", "on", "off"];
 
 const MODEL_MEMBERS: &[&str] = &[

@@ -53,7 +53,7 @@ pub(crate) use value::{parse_host, parse_voters, switch_word};
 use crate::failure::Failure;
 use crate::render::TerminalLock;
 
-/// The variable that makes a run small and gives it places of its own.
+/// The variable that makes a session small and gives it places of its own.
 pub(crate) const DOC_TEST_MODE: &str = "DOC_TEST_MODE";
 
 /// Everything a command goes by.
@@ -103,7 +103,7 @@ pub(crate) struct Settings {
     pub(crate) saved: Saved,
     /// Whether `DOC_TEST_MODE` is set.
     pub(crate) doc_test: bool,
-    /// Places of this run alone, which a process that leaves at once, without destructors, has to remove.
+    /// Places of this session alone, which a process that leaves at once, without destructors, has to remove.
     pub(crate) throwaway: Vec<PathBuf>,
     /// The environment of commands.
     pub(crate) command_env: BTreeMap<String, String>,
@@ -127,17 +127,17 @@ pub(crate) struct Settings {
     pub(crate) output: OutputFormat,
     /// Only the answer, warnings and errors.
     pub(crate) quiet: bool,
-    /// All that a run came to, and not only the worst of it.
+    /// All that a session came to, and not only the worst of it.
     pub(crate) verbose: bool,
     /// Lines of text alone: nothing moves and nothing is coloured.
     pub(crate) plain: bool,
-    /// Whether lines that a CI runner would obey are defused; `None` leaves it to where this runs.
+    /// Whether lines that a CI runner would obey are escaped; `None` leaves it to where this runs.
     pub(crate) ci_safe: Option<bool>,
     /// What opens a file for a person.
     pub(crate) editor: Editor,
     /// The terminal that is drawn on and asked at.
     pub(crate) terminal: TerminalLock,
-    /// What a person should know about these settings before a run.
+    /// What a person should know about these settings before a session.
     pub(crate) warnings: Vec<String>,
     /// Every key, its value and where it came from, secrets masked.
     pub(crate) rows: Vec<Row>,

@@ -59,11 +59,11 @@ pub(super) fn asking(layers: &Layers, args: &ApprovalArgs) -> Result<Asking, Fai
     let ask = layers.text("ask").and_then(when);
     if args.park && ask == Some(AskWhen::Never) {
         let message = format!(
-            "--park has nothing to park: no person is ever asked (ask = never, {})",
+            "--wait-for-answers has nothing to wait for: no person is ever asked (ask = never, {})",
             layers.origin("ask")
         );
         return Err(Failure::usage(message)
-            .hint("say --ask when-needed or --ask always with it, or leave --park out"));
+            .hint("say --ask when-needed or --ask always with it, or leave --wait-for-answers out"));
     }
     let rules = layers.rules().iter().map(|(rule, _)| rule.clone()).collect();
     Ok(Asking { ask, rules, park: args.park })

@@ -31,7 +31,7 @@ pub(crate) struct LibraryFolders {
     pub(crate) agents: Vec<LibraryFolder>,
     /// Whether the project's own may be loaded.
     pub(crate) trusted: bool,
-    /// Whether the configuration says so, which holds for every run.
+    /// Whether the configuration says so, which holds for every session.
     pub(crate) for_good: bool,
 }
 

@@ -1,6 +1,6 @@
 //! What a person states about a model by flag: its window, the length of its replies, its price. The same
-//! facts stand in `[models."NAME"]` of a configuration; a flag is for one run. And whether a lead is lean,
-//! which follows from the window unless a flag or setting says so.
+//! facts stand in `[models."NAME"]` of a configuration; a flag is for one session. And whether a lead is
+//! lean, which follows from the window unless a flag or setting says so.
 
 use convoke_claude::{ModelPatch, Models, TierPatch};
 use convoke_runtime::Lean;

@@ -65,9 +65,11 @@ pub(super) fn read(kind: Kind, text: &str) -> Result<Value, String> {
             match text {
                 "read-only" => Ok(Value::Sandbox(Sandbox::ReadOnly)),
                 "workspace" => Ok(Value::Sandbox(Sandbox::Workspace)),
-                // Written down it would hold for ever, and for runs for which it was not meant.
-                "off" => Err("'off' is a person's choice for one run: say --sandbox off on the command line"
-                    .to_owned()),
+                // Written down it would hold for ever, and for sessions for which it was not meant.
+                "off" => {
+                    Err("'off' is a person's choice for one session: say --sandbox off on the command line"
+                        .to_owned())
+                }
                 _ => Err(format!("'{text}' is no policy: write read-only or workspace")),
             }
         }

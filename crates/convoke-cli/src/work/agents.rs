@@ -9,14 +9,14 @@ use convoke_kernel::{
     VoterResult,
 };
 
-use crate::catalog::Run;
+use crate::catalog::ListedSession;
 use crate::render::kind_word;
 use crate::report::{Agent, AgentStatus, Failed, Reused};
 
 /// The agents of a session without its lead.
-pub(super) fn agents(run: &Run, flows: &[kernel::Run], programs: &[Program]) -> Vec<Agent> {
+pub(super) fn agents(listed: &ListedSession, flows: &[kernel::Run], programs: &[Program]) -> Vec<Agent> {
     let mut left: HashMap<&str, &Summary> = HashMap::new();
-    for entry in run.agents.iter().filter(|entry| entry.summary.role != Role::Lead) {
+    for entry in listed.agents.iter().filter(|entry| entry.summary.role != Role::Lead) {
         left.insert(entry.agent.as_str(), &entry.summary);
     }
     let mut agents = Vec::new();
@@ -36,7 +36,7 @@ pub(super) fn agents(run: &Run, flows: &[kernel::Run], programs: &[Program]) -> 
             }
         }
     }
-    for entry in &run.agents {
+    for entry in &listed.agents {
         if let Some(summary) = left.remove(entry.agent.as_str()) {
             agents.push(by_itself(entry.agent.as_str(), summary));
         }

@@ -1,4 +1,4 @@
-//! What is gathered from runs, agents and the ledger, without a journal.
+//! What is gathered from sessions, agents and the ledger, without a journal.
 
 use convoke_claude::Models;
 use convoke_kernel::{
@@ -48,8 +48,8 @@ fn number(work: &Work) -> (u32, u32, u32, u32) {
     (of(subtask, true), of(subtask, false), of(verification, true), of(verification, false))
 }
 
-fn session(agents: Vec<Entry>) -> Run {
-    Run::of_agents(SessionId::from_bits([1; 10]), agents)
+fn session(agents: Vec<Entry>) -> ListedSession {
+    ListedSession::of_agents(SessionId::from_bits([1; 10]), agents)
 }
 
 /// A workflow of these subtasks to which these inputs happened.
@@ -100,7 +100,7 @@ fn checked(item: u32) -> RunInput {
     RunInput::Checked { item, checks: vec![vec![kernel::Checked::Holds]] }
 }
 
-fn gathered(run: &Run, flows: &[kernel::Run]) -> Work {
+fn gathered(run: &ListedSession, flows: &[kernel::Run]) -> Work {
     Work::new(run, flows, &[], None, &Models::builtin(), NOW)
 }
 

@@ -502,7 +502,7 @@ fn the_doctor_says_what_holds_commands_and_who_answers() {
     assert!(found("sandbox").1.starts_with("read-only, no network: held by "), "{:?}", found("sandbox"));
     assert_eq!(found("source").0, "warn");
     assert!(found("prices").1.contains("per million tokens, as of 2"));
-    assert!(found("journal").1.ends_with("journal.db will be made by the first run"));
+    assert!(found("journal").1.ends_with("journal.db will be made by the first session"));
     let keyed = ran(place.command(&["doctor"]).env("ANTHROPIC_API_KEY", "sk-secret"));
     assert!(
         keyed.out.contains("https://api.anthropic.com with the API key of environment ANTHROPIC_API_KEY"),

@@ -1,4 +1,4 @@
-//! What a person reads at the end of a run, on a terminal and in a pipe: the answer, a short summary, and
+//! What a person reads at the end of a session, on a terminal and in a pipe: the answer, a short summary, and
 //! where the rest is.
 
 use convoke_sim::{Script, says};

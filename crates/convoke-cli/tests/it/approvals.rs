@@ -39,7 +39,7 @@ fn made(stage: &Stage) -> Vec<String> {
     names
 }
 
-/// The questions of the newest run, by `convoke approvals list`.
+/// The questions of the newest session, by `convoke approvals list`.
 async fn waiting(stage: &Stage) -> (String, Vec<Value>) {
     let runs = stage.run(&["runs", "list", "--output", "json"]).await.exits(0).json();
     let run = runs["runs"][0]["run"].as_str().unwrap().to_owned();
@@ -71,7 +71,7 @@ async fn a_person_at_a_terminal_allows_once_refuses_once_and_is_remembered() {
         config.ends_with("[[rules]]\ntool = \"bash\"\ncommand = \"touch three\"\ndecision = \"allow\"\n"),
         "{config}"
     );
-    // The next run asks again about everything but what is remembered.
+    // The next session asks again about everything but what is remembered.
     std::fs::remove_file(stage.work().join("three")).unwrap();
     let mut terminal = Terminal::open(&stage, "--fresh --ask always 'make three files again'");
     for command in ["$ touch one", "$ touch two"] {
@@ -237,7 +237,7 @@ async fn a_parked_run_exits_with_five_and_is_answered_by_resume() {
     {
         let stage = running(&["touch one"]).await;
         configure(&stage, ASK_TOUCH);
-        let seen = stage.run(&["--park", "make a file"]).await.exits(5);
+        let seen = stage.run(&["--wait-for-answers", "make a file"]).await.exits(5);
         assert_eq!(seen.stdout, "");
         assert!(seen.stderr.contains("convoke: 1 call waits for your answer"), "{}", seen.stderr);
         assert!(seen.stderr.contains("  $ touch one\n"), "{}", seen.stderr);
@@ -464,7 +464,8 @@ async fn flags_that_contradict_each_other_are_refused_before_anything_is_spent()
     let stage = running(&["touch one"]).await;
     let seen = stage.run(&["--park", "--ask", "never", "make a file"]).await.exits(2);
     assert!(
-        seen.stderr.contains("--park has nothing to park") && seen.stderr.contains("flag --ask"),
+        seen.stderr.contains("--wait-for-answers has nothing to wait for")
+            && seen.stderr.contains("flag --ask"),
         "{}",
         seen.stderr
     );

@@ -1,4 +1,4 @@
-//! Manners of the command line: nothing is paid for by a slip of the finger, a run is named the same way
+//! Manners of the command line: nothing is paid for by a slip of the finger, a session is named the same way
 //! everywhere, and figures agree.
 
 use convoke_sim::says;
@@ -8,7 +8,7 @@ use crate::pty::Terminal;
 use crate::stage::Stage;
 use crate::support::{TestHome, Writer};
 use crate::team::Team;
-use crate::team_cli::Crew;
+use crate::team_cli::TeamPlace;
 
 #[tokio::test]
 async fn a_mistyped_command_with_arguments_starts_nothing_and_a_task_in_quotes_is_a_task() {
@@ -72,10 +72,10 @@ async fn last_and_a_number_name_the_newest_runs_of_this_directory_wherever_a_run
 
 #[tokio::test]
 async fn a_list_takes_its_run_in_either_place() {
-    let crew = Crew::alone().await;
+    let team = TeamPlace::alone().await;
     for list in [["team", "list"], ["tasks", "list"]] {
         let with = |more: &[&str]| {
-            let got = crew.place.convoke(&[&list[..], more].concat());
+            let got = team.place.convoke(&[&list[..], more].concat());
             (got.code, got.out)
         };
         let expected = with(&[]);

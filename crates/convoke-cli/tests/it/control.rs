@@ -48,7 +48,7 @@ async fn stage(body: &str) -> Stage {
 
 const RUN: [&str; 3] = ["workflow", "run", "probe.js"];
 
-/// The newest run.
+/// The newest session.
 async fn newest(stage: &Stage) -> Value {
     stage.run(&["runs", "list", "--output", "json"]).await.exits(0).json()["runs"][0].clone()
 }
@@ -57,7 +57,7 @@ async fn id(stage: &Stage) -> String {
     newest(stage).await["run"].as_str().unwrap().to_owned()
 }
 
-/// A run both of whose first agents are held, its id, and what holds them.
+/// A session both of whose first agents are held, its id, and what holds them.
 async fn held(stage: &Stage) -> (Started, String, [ReplyHold; 2]) {
     held_with(stage, &[]).await
 }
@@ -77,7 +77,7 @@ fn release(holds: [ReplyHold; 2]) {
 
 const VALUE: [&str; 3] = ["did first", "did second", "did third"];
 
-/// Goes on with the run to its end; no agent was asked twice.
+/// Goes on with the session to its end; no agent was asked twice.
 async fn goes_on(stage: &Stage, id: &str) {
     let seen = stage.run(&["resume", id]).await.exits(0);
     assert_eq!(seen.json(), json!(VALUE), "{}", seen.stderr);

@@ -166,7 +166,7 @@ async fn a_git_file_that_an_agent_writes_opens_neither_the_home_nor_the_journal(
             let seen = stage.run(&[flags, &["find", "a", "way"]].concat()).await;
             assert!(matches!(seen.code, Some(0 | 1 | 3)), "{what}: {}", seen.stderr);
             check_kept(&stage, &what);
-            // What was planted is still there when the next run begins.
+            // What was planted is still there when the next session begins.
             let asked = stage.sim().requests().len();
             let seen = stage.run(&[flags, &["--fresh", "once", "more"]].concat()).await;
             if stage.sim().requests().len() > asked {

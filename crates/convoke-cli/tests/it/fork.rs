@@ -16,7 +16,7 @@ async fn runs(stage: &Stage) -> Vec<Value> {
     listed["runs"].as_array().unwrap().clone()
 }
 
-/// A run of two exchanges, by its id.
+/// A session of two exchanges, by its id.
 async fn two_exchanges(stage: &Stage) -> String {
     stage.run(&["run", "look around"]).await.exits(0);
     let id = runs(stage).await[0]["run"].as_str().unwrap().to_owned();

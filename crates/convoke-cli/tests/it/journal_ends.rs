@@ -77,7 +77,7 @@ async fn the_doctor_fails_on_a_damaged_journal_and_says_what_to_do() {
     std::fs::write(place.journal_file(), &bytes).unwrap();
     let got = place.convoke(&["doctor"]);
     assert_eq!(got.code, 1, "{}", got.out);
-    // A run finds it before anything is begun.
+    // A session finds it before anything is begun.
     let run = place.convoke(&["run", "--offline", "look around"]);
     assert_eq!(run.code, 2, "{}", run.err);
     assert!(run.err.contains("is damaged") && run.err.contains("`convoke doctor`"), "{}", run.err);

@@ -1,6 +1,6 @@
 //! `kill -9` on the real binary: in a stream, in a command, in an append and at random moments, several times
-//! a run. Each time `convoke resume` goes on, and at the end nothing is lost, nothing was done twice behind
-//! the model's back, and no process is left. `scripts/soak` kills two hundred times.
+//! a session. Each time `convoke resume` goes on, and at the end nothing is lost, nothing was done twice
+//! behind the model's back, and no process is left. `scripts/soak` kills two hundred times.
 
 mod processes;
 mod recorded;
@@ -28,7 +28,7 @@ use crate::stage::{Stage, patiently};
 const TASK: &str = "take every step";
 const ANSWER: &str = "All steps are taken.";
 const STEPS: usize = 12;
-/// A run has room for about this many kills before it comes to its answer.
+/// A session has room for about this many kills before it comes to its answer.
 const KILLS_A_RUN: usize = 6;
 /// What the kernel writes into a result that was cut off.
 const UNKNOWN: &str = "outcome is unknown";
@@ -106,7 +106,7 @@ impl Aim {
     }
 }
 
-/// What all runs came to.
+/// What all sessions came to.
 struct Tally {
     kills: BTreeMap<Kind, usize>,
     /// From a kill to the first sign of the process that goes on.
@@ -131,7 +131,7 @@ impl Tally {
     }
 }
 
-/// One run, over as many processes as it takes.
+/// One session, over as many processes as it takes.
 struct Run {
     stage: Arc<Stage>,
     scratch: TempDir,
@@ -270,7 +270,7 @@ impl Run {
         (Some(kind), status)
     }
 
-    /// The processes of this run, but for zombies.
+    /// The processes of this session, but for zombies.
     fn processes(&self) -> BTreeMap<u32, u64> {
         ours(&[&self.stage.home(), self.scratch.path()])
     }
@@ -352,7 +352,7 @@ impl Run {
         }
     }
 
-    /// What must hold after the answer, however often the run was killed.
+    /// What must hold after the answer, however often the session was killed.
     async fn check(mut self, tally: &mut Tally) {
         let mut bodies = HashMap::new();
         let mut positions = HashMap::new();

@@ -1,9 +1,9 @@
 //! `kill -9` on the real binary in the middle of a fan-out with verification. After `convoke resume` the
-//! findings and verdicts are those of a run without a kill, and only what was in flight has been asked again.
-//! The simulator lives in the test, outside of what is killed. `scripts/soak` kills runs of two hundred
-//! subtasks.
+//! findings and verdicts are those of a session without a kill, and only what was in flight has been asked
+//! again. The simulator lives in the test, outside of what is killed. `scripts/soak` kills runs of two
+//! hundred subtasks.
 
-pub(crate) mod crew;
+pub(crate) mod brain;
 #[path = "kill/processes.rs"]
 #[expect(clippy::duplicate_mod, reason = "the other test of kills looks at processes in the same way")]
 mod processes;
@@ -22,7 +22,7 @@ use tokio::process::Child;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use self::crew::{Crew, LEAD, expected, told_unknown, who};
+use self::brain::{FanOutBrain, LEAD, expected, told_unknown, who};
 use self::processes::{cmdline, ours, started_at};
 use self::standing::Standing;
 use crate::stage::Stage;
@@ -57,13 +57,13 @@ struct Said {
     answer: String,
 }
 
-/// What all runs came to.
+/// What all sessions came to.
 #[derive(Default)]
 struct Tally {
     /// Those that a kill hit.
     runs: usize,
     kills: usize,
-    /// By how far the run was: before the fan-out, in it, after it.
+    /// By how far the session was: before the fan-out, in it, after it.
     phases: [usize; 3],
     requests: usize,
     in_flight: usize,
@@ -80,7 +80,7 @@ struct Tally {
     gone: Vec<Duration>,
 }
 
-/// One run, over as many processes as it takes.
+/// One session, over as many processes as it takes.
 struct Run {
     stage: Stage,
     scratch: TempDir,
@@ -93,7 +93,7 @@ struct Run {
 impl Run {
     async fn new(items: usize) -> Self {
         let scratch = tempfile::tempdir().unwrap();
-        let stage = Crew::new(items, scratch.path()).stage().await;
+        let stage = FanOutBrain::new(items, scratch.path()).stage().await;
         Self { stage, scratch, items, kills: Vec::new(), watches: Vec::new() }
     }
 
@@ -188,7 +188,7 @@ impl Run {
         }));
     }
 
-    /// The processes of this run, but for zombies.
+    /// The processes of this session, but for zombies.
     fn processes(&self) -> BTreeMap<u32, u64> {
         ours(&[&self.stage.home(), self.scratch.path()])
     }
@@ -311,7 +311,7 @@ impl Run {
     }
 }
 
-/// The requests of a run without a kill: two of the lead, and two of every worker and verifier.
+/// The requests of a session without a kill: two of the lead, and two of every worker and verifier.
 fn requests_of(items: usize) -> usize {
     2 + 4 * items
 }
@@ -334,7 +334,7 @@ fn essence(body: &Value) -> String {
     body.to_string()
 }
 
-/// The uninterrupted run says what its crew was made to find.
+/// The uninterrupted run says what its agents were made to find.
 fn check_said(said: &Said, items: usize) {
     let lines: Vec<&str> = said.answer.lines().collect();
     assert_eq!((lines.len(), said.recorded.len()), (items, items), "{}", said.answer);
@@ -369,7 +369,7 @@ async fn kill_9_in_a_fan_out_changes_no_finding_and_no_verdict() {
     while tally.runs < runs {
         assert!(tries.next().is_some(), "the kills do not hit");
         let mut run = Run::new(items).await;
-        // Each run is killed, and every other one again while it is being resumed.
+        // Each session is killed, and every other one again while it is being resumed.
         let kills = 1 + draw.below(2);
         let said = run.answer(kills, &mut draw).await;
         assert_eq!(said, wanted);

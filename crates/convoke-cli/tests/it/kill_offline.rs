@@ -1,6 +1,6 @@
 //! `kill -9` in the commands of the offline model: the lead's first one, those of its workers and verifiers,
 //! and those of teammates with a task in hand. After a resume the findings, the board and the exit code are
-//! those of a run that was never cut. `scripts/soak` kills sixty times.
+//! those of a session that was never cut. `scripts/soak` kills sixty times.
 
 #![expect(clippy::print_stdout, reason = "the figures are what these tests are for")]
 
@@ -28,7 +28,7 @@ pub(crate) enum Whose {
     Other,
 }
 
-/// What a run came to.
+/// What a session came to.
 #[derive(Debug, PartialEq, Eq)]
 struct End {
     code: Option<i32>,
@@ -110,7 +110,7 @@ async fn journal(stage: &Stage) -> convoke_journal::Journal {
     Journal::open(Location::Sqlite(stage.state().join("journal.db")), Options::new(process)).await.unwrap()
 }
 
-/// Kills a run at its aims, one after the other, and lets it come to its end. Says how many commands were
+/// Kills a session at its aims, one after the other, and lets it come to its end. Says how many commands were
 /// told to be cut off.
 async fn killed(task: &str, aims: &[(Whose, usize)]) -> (End, usize) {
     let stage = plant();

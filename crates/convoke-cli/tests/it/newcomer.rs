@@ -51,7 +51,7 @@ async fn calls_that_were_refused_for_want_of_a_person_are_counted_at_the_end_wit
         let stage = Stage::with(touching()).await;
         configure(&stage, ASK_TOUCH);
         let seen = stage.run(&[flags, &["--output", "json", "make two files"]].concat()).await.exits(code);
-        let said = "refused because no person could be asked: with --park";
+        let said = "refused because no person could be asked: with --wait-for-answers";
         let told: Vec<String> =
             seen.json()["warnings"].as_array().unwrap().iter().map(ToString::to_string).collect();
         match refused {

@@ -1,6 +1,6 @@
 //! Random schedules of faults against the real binary over HTTP, judged by an oracle. The oracle reads what
 //! the server did: which requests came, which of them had a reply that was sent to its end, and what that
-//! reply was. From that alone it says how the run must end: exit code, status, lost and skipped subtasks,
+//! reply was. From that alone it says how the session must end: exit code, status, lost and skipped subtasks,
 //! verdicts. The binary's own report must be equal.
 //!
 //! CI plays a few; `scripts/soak` plays ten thousand (`CONVOKE_SOAK_ORACLE`). A seed is one schedule for
@@ -18,7 +18,7 @@ use crate::stage::Stage;
 use draw::Schedule;
 use expect::{End, expected};
 
-/// Runs under way at once: most of a run is waiting.
+/// Runs under way at once: most of a session is waiting.
 const AT_ONCE: usize = 6;
 
 fn text(value: &Value) -> String {

@@ -1,5 +1,5 @@
-//! What a run leaves behind, and what follows the task: report files, follow-ups, and taking up an unfinished
-//! run.
+//! What a session leaves behind, and what follows the task: report files, follow-ups, and taking up an
+//! unfinished run.
 
 use convoke_sim::{Script, calls, refuses, says};
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ async fn the_object_on_stdout_and_the_report_are_the_same() {
 
 #[tokio::test]
 async fn a_report_that_cannot_be_written_costs_neither_the_answer_nor_the_exit_code() {
-    // The directory goes away while the run is under way.
+    // The directory goes away while the session is under way.
     let gone = calls("bash", json!({"command": "rm -r out"}));
     let stage = Stage::with(Script::new().conversation("*", [gone, says("Yes.")])).await;
     std::fs::create_dir(stage.work().join("out")).unwrap();
@@ -81,7 +81,7 @@ async fn a_link_that_a_command_plants_leads_no_report_out_of_its_directory() {
     assert!(seen.stderr.contains("r.md was not written: a symbolic link stands there"), "{}", seen.stderr);
     assert_eq!(std::fs::read_to_string(&victim).unwrap(), "mine");
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1, "nothing came to the victim's directory");
-    // What can be written is, in the directory that was named when the run began.
+    // What can be written is, in the directory that was named when the session began.
     let object: Value = serde_json::from_str(&read(&stage, "moved/r.json")).unwrap();
     assert_eq!(object["answer"], "ssh-rsa AAAA mallory");
 }

@@ -1,5 +1,5 @@
 //! Rules about calls, tried by their limits through the real binary: other spellings of a path, links, the
-//! citation check, and a rule that is newer than the run.
+//! citation check, and a rule that is newer than the session.
 
 use std::os::unix::fs::symlink;
 
@@ -124,7 +124,7 @@ async fn a_command_that_a_rule_refuses_is_not_run_to_check_a_citation() {
     }
 }
 
-/// A run that is killed before its second command.
+/// A session that is killed before its second command.
 async fn cut_off() -> Stage {
     let replies = [bash("echo first"), bash("touch made.txt"), says("Done.")];
     let stage = Stage::with(Script::new().conversation("*", replies)).await;

@@ -74,7 +74,7 @@ async fn asked(stage: &Stage, requests: usize) {
     }
 }
 
-/// The ids of all runs, the newest first.
+/// The ids of all sessions, the newest first.
 async fn runs(stage: &Stage) -> Vec<String> {
     let listed = stage.run(&["runs", "list", "--output", "json"]).await.exits(0).json();
     let id = |run: &Value| run["run"].as_str().unwrap().to_owned();

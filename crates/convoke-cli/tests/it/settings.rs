@@ -272,7 +272,8 @@ fn a_project_may_narrow_what_commands_touch_and_not_widen_it() {
 
 #[test]
 fn off_is_for_the_command_line_alone() {
-    let expected = "'sandbox': 'off' is a person's choice for one run: say --sandbox off on the command line";
+    let expected =
+        "'sandbox': 'off' is a person's choice for one session: say --sandbox off on the command line";
     for text in ["\nsandbox = \"off\"", "\nsandbox = false"] {
         check_refused(text, "", &format!("{USER}:2: {expected}"));
         check_refused("", text, &format!("{PROJECT}:2: {expected}"));

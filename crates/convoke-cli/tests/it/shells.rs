@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::support::{Finished, TestHome, ran};
-use crate::team_cli::Crew;
+use crate::team_cli::TeamPlace;
 
 /// A place with the script of a shell in a file of this name.
 fn with_script(shell: &str, file: &str) -> TestHome {
@@ -134,10 +134,10 @@ fn offered_by_bash(place: &TestHome, words: &[&str]) -> Finished {
     shell(place, "bash", &["--norc", "-c", &line])
 }
 
-/// A run of a team with alice and bob, a saved workflow, and the scripts of the three shells.
-async fn furnished() -> (Crew, String) {
-    let crew = Crew::new().await;
-    let place = &crew.place;
+/// A session of a team with alice and bob, a saved workflow, and the scripts of the three shells.
+async fn furnished() -> (TeamPlace, String) {
+    let team = TeamPlace::new().await;
+    let place = &team.place;
     for (shell, file) in [("bash", "convoke.bash"), ("zsh", "_convoke"), ("fish", "convoke.fish")] {
         write_script(place, shell, file);
     }
@@ -145,13 +145,13 @@ async fn furnished() -> (Crew, String) {
     let listed: serde_json::Value =
         serde_json::from_str(&place.convoke(&["runs", "list", "-o", "json"]).out).unwrap();
     let run = listed["runs"][0]["run"].as_str().unwrap().to_owned();
-    (crew, run)
+    (team, run)
 }
 
 #[tokio::test]
 async fn bash_fish_and_zsh_complete_runs_workflows_models_and_teammates() {
-    let (crew, run) = furnished().await;
-    let place = &crew.place;
+    let (team, run) = furnished().await;
+    let place = &team.place;
     let half = &run[..6];
     let cases: &[(&str, &str, &str)] = &[
         ("convoke sessions show", half, &run),
@@ -221,10 +221,10 @@ async fn completion_writes_nothing_waits_for_nothing_and_complains_of_nothing() 
     place.write(&place.user_config(), "this is no configuration");
     ask("convoke run --model ");
 
-    let (crew, run) = furnished().await;
-    let file = crew.place.journal_file();
-    crew.writer.journal.clone().close().await.unwrap();
+    let (team, run) = furnished().await;
+    let file = team.place.journal_file();
+    team.writer.journal.clone().close().await.unwrap();
     let bytes = std::fs::read(&file).unwrap();
-    assert!(offered_by_bash(&crew.place, &["convoke", "resume", "s_"]).out.contains(&run));
+    assert!(offered_by_bash(&team.place, &["convoke", "resume", "s_"]).out.contains(&run));
     assert_eq!(std::fs::read(&file).unwrap(), bytes, "looking changes no byte");
 }

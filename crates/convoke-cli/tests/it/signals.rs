@@ -14,7 +14,7 @@ fn count(stage: &Stage) -> usize {
     std::fs::read_to_string(stage.work().join("count.txt")).map_or(0, |text| text.lines().count())
 }
 
-/// Signals a run once while its first reply is held, lets the reply go, and goes on with the run.
+/// Signals a session once while its first reply is held, lets the reply go, and goes on with the session.
 async fn drained(signal: &str, code: i32) {
     let stage = Stage::with(count_once()).await;
     let hold = stage.sim().hold("hold me", 0, 2);

@@ -57,7 +57,7 @@ impl Seen {
             .collect()
     }
 
-    /// The command that stderr says goes on with the run, as arguments.
+    /// The command that stderr says goes on with the session, as arguments.
     #[track_caller]
     pub(crate) fn resume_args(&self) -> Vec<String> {
         let line = self.stderr.lines().find_map(|line| line.strip_prefix("resume: convoke "));

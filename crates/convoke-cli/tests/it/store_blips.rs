@@ -1,7 +1,7 @@
 //! PostgreSQL goes away under a fan-out of the real binary: its backends are ended, it is restarted, it
-//! crashes and stays away for seconds. The run ends as an undisturbed one, and asks no agent twice. A run
-//! that is killed meanwhile loses no reply that came. `scripts/soak` ends backends fifty times and has the
-//! server away for twenty seconds.
+//! crashes and stays away for seconds. The session ends as an undisturbed one, and asks no agent twice. A
+//! session that is killed meanwhile loses no reply that came. `scripts/soak` ends backends fifty times and
+//! has the server away for twenty seconds.
 
 mod cluster;
 
@@ -15,10 +15,10 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 use self::cluster::Cluster;
-use crate::kill_fan_out::crew::{self, Crew};
+use crate::kill_fan_out::brain::{self, FanOutBrain};
 use crate::stage::{Seen, Stage};
 
-/// A whole run, on a machine that is busy with other tests.
+/// A whole session, on a machine that is busy with other tests.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// Requests at once.
 const AT_ONCE: usize = 10;
@@ -45,7 +45,7 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     async fn new(cluster: &'a Cluster, database: &str, items: usize) -> Self {
         let scratch = tempfile::tempdir().unwrap();
-        let stage = Crew::new(items, scratch.path()).stage().await;
+        let stage = FanOutBrain::new(items, scratch.path()).stage().await;
         cluster.create(database).await;
         Self { stage, scratch, cluster, database: database.to_owned() }
     }
@@ -91,7 +91,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// What a run said: everything in it that a blip must not change.
+/// What a session said: everything in it that a blip must not change.
 fn said(seen: &Seen) -> (Value, Vec<Value>) {
     let object = seen.json();
     assert_eq!(object["status"], "done", "{object:#}");
@@ -204,7 +204,7 @@ async fn a_run_that_is_killed_while_its_store_is_away_loses_no_reply_that_came()
     // A command that was cut off is run again, which takes one more request; a reply that was kept takes
     // none, and as many requests as are sent at once may have been in flight.
     let unknown: usize =
-        run.stage.sim().requests().iter().map(|request| crew::told_unknown(&request.body)).sum();
+        run.stage.sim().requests().iter().map(|request| brain::told_unknown(&request.body)).sum();
     assert!(repeated <= unknown + AT_ONCE, "{repeated} more, {unknown} commands unknown");
     assert_eq!(run.spooled(), 0, "what is recorded is not kept any more");
 }

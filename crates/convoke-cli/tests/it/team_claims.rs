@@ -20,7 +20,7 @@ const ROLES: [&str; 3] = ["coder", "tester", "writer"];
 const NOTICED_WITHIN: u64 = 20_000;
 
 /// Members that do what is claimed for them: at once, after a look, or only when they are asked again.
-struct Hands {
+struct MemberBrain {
     members: Vec<(String, &'static str)>,
     kept: Arc<Kept>,
 }
@@ -32,7 +32,7 @@ struct Kept {
     refused: std::sync::Mutex<BTreeSet<String>>,
 }
 
-impl Hands {
+impl MemberBrain {
     fn new(members: usize) -> Self {
         let member = |number: usize| (format!("c{number:02}"), ROLES[number % ROLES.len()]);
         Self { members: (0..members).map(member).collect(), kept: Arc::default() }
@@ -92,7 +92,7 @@ fn task_in(text: &str) -> Option<(&str, bool)> {
     named("[claimed ").map(|id| (id, false)).or_else(|| named("[unfinished ").map(|id| (id, true)))
 }
 
-impl Brain for Hands {
+impl Brain for MemberBrain {
     fn reply(&self, request: &Value, context: &Context) -> Scripted {
         self.kept.asked.fetch_add(1, Ordering::Relaxed);
         let story = Story::read(request);
@@ -118,7 +118,7 @@ async fn write_tasks(field: &Field, tasks: usize, draw: &mut Draw) -> BTreeMap<T
         let priority = draw.below(3) as i32;
         let blocked_by = blocked_by.into_iter().collect();
         let task = NewTask { subject, blocked_by, role, priority, ..NewTask::default() };
-        let id = field.desk.add_task(&field.session, task.clone(), "person").await.unwrap().id;
+        let id = field.team.add_task(&field.session, task.clone(), "person").await.unwrap().id;
         ids.push(id.clone());
         written.insert(id, task);
     }
@@ -240,17 +240,17 @@ async fn claims_under_fire(store: Store, seed: u64) -> String {
         Some(_) => Faults { every: 40, most: usize::MAX, patience: Duration::from_secs(3_600) },
         None => Faults { every: 8, most: 8, patience: Duration::from_secs(300) },
     };
-    let hands = Hands::new(members);
-    let kept = Arc::clone(&hands.kept);
-    let crew = hands.members.clone();
-    let field = Field::new(hands, store).await;
+    let brain = MemberBrain::new(members);
+    let kept = Arc::clone(&brain.kept);
+    let named = brain.members.clone();
+    let field = Field::new(brain, store).await;
     let mut draw = Draw(seed);
     let written = write_tasks(&field, tasks, &mut draw).await;
     let began = Instant::now();
     let mut hosts = Hosts::start(&field, processes, seed);
     let over = async || {
         // A store that does not answer says nothing about the tasks.
-        let Ok(board) = field.desk.board(&field.session).await else { return false };
+        let Ok(board) = field.team.board(&field.session).await else { return false };
         let failed = board.tasks().into_iter().find(|task| matches!(task.state, TaskState::Failed { .. }));
         assert_eq!(failed, None);
         board.unfinished().is_empty()
@@ -259,7 +259,7 @@ async fn claims_under_fire(store: Store, seed: u64) -> String {
     let took = began.elapsed();
     let tally = hosts.end(Duration::from_secs(120)).await;
 
-    let roles: BTreeMap<&str, &str> = crew.iter().map(|(name, role)| (name.as_str(), *role)).collect();
+    let roles: BTreeMap<&str, &str> = named.iter().map(|(name, role)| (name.as_str(), *role)).collect();
     let [_, board, _] = TeamClient::streams(&field.session);
     let mut past = Past::default();
     for record in field.journal.load(&board, 0).await.unwrap() {

@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 
 use crate::support::{Finished, TestHome, Writer};
 
-/// A place with the runs that a test wrote.
-pub(crate) struct Crew {
+/// A place with the sessions that a test wrote.
+pub(crate) struct TeamPlace {
     pub(crate) place: TestHome,
     pub(crate) writer: Writer,
 }
@@ -27,22 +27,22 @@ pub(crate) struct Crew {
 /// When everything in here happened.
 const AT: u64 = 1_794_776_640_000;
 
-impl Crew {
-    /// A run whose lead has answered and works alone.
+impl TeamPlace {
+    /// A session whose lead has answered and works alone.
     pub(crate) async fn alone() -> Self {
         let place = TestHome::new();
         let writer = Writer::open(&place.journal_file()).await;
-        let crew = Self { place, writer };
-        crew.answered(1).await;
-        crew
+        let team = Self { place, writer };
+        team.answered(1).await;
+        team
     }
 
     /// The same with two teammates, alice (coder) and bob (tester), which no process has driven yet.
     pub(crate) async fn new() -> Self {
-        let crew = Self::alone().await;
-        crew.spawn("alice", "coder").await;
-        crew.spawn("bob", "tester").await;
-        crew
+        let team = Self::alone().await;
+        team.spawn("alice", "coder").await;
+        team.spawn("bob", "tester").await;
+        team
     }
 
     /// One more run here that has been answered.

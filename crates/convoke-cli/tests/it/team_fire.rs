@@ -1,6 +1,6 @@
-//! A room for teams under fire: a run whose lead made its team and ended, several real processes that host it
-//! and are killed, stopped and cut off from their store, and a simulator in the test that they all talk to.
-//! What must be true in the end the tests say themselves.
+//! A room for teams under fire: a session whose lead made its team and ended, several real processes that
+//! host it and are killed, stopped and cut off from their store, and a simulator in the test that they all
+//! talk to. What must be true in the end the tests say themselves.
 
 mod hosts;
 mod store;
@@ -31,7 +31,7 @@ pub(crate) struct Field {
     pub(crate) sim: Simulator,
     pub(crate) store: Store,
     pub(crate) journal: Journal,
-    pub(crate) desk: TeamClient,
+    pub(crate) team: TeamClient,
     pub(crate) session: SessionId,
     pub(crate) lead: AgentId,
 }
@@ -73,9 +73,9 @@ impl Field {
         let ran = to_its_end(command(&stage, &sim, &store, &run)).await.exits(0).json();
         let session: SessionId = ran["run"].as_str().unwrap().parse().unwrap();
         let journal = store.open().await;
-        let desk = TeamClient::new(journal.clone(), Clock::system(), Ids::random());
-        let lead = desk.roster(&session).await.unwrap().member(LEAD).unwrap().agent.clone();
-        Self { stage, sim, store, journal, desk, session, lead }
+        let team = TeamClient::new(journal.clone(), Clock::system(), Ids::random());
+        let lead = team.roster(&session).await.unwrap().member(LEAD).unwrap().agent.clone();
+        Self { stage, sim, store, journal, team, session, lead }
     }
 
     /// The binary with these arguments, at this journal.

@@ -190,7 +190,7 @@ impl Waker {
     }
 
     async fn send(&mut self, field: &Field, name: &str, text: &str) {
-        match field.desk.send(&field.session, &field.lead, name, text, false).await {
+        match field.team.send(&field.session, &field.lead, name, text, false).await {
             Ok(id) => self.sent.entry(name.to_owned()).or_default().push(id.to_string()),
             Err(error) => {
                 assert!(matches!(field.store, Store::Postgres { .. }), "{error}");
@@ -227,7 +227,7 @@ async fn letters_under_fire(store: Store, seed: u64) -> String {
     let calm = Faults { most: 0, ..faults };
     let mut told = false;
     let over = async || {
-        let roster = field.desk.roster(&field.session).await;
+        let roster = field.team.roster(&field.session).await;
         let quiet =
             roster.is_ok_and(|roster| names.iter().all(|name| roster.member(name).unwrap().waiting == 0));
         if quiet && !told {
@@ -296,11 +296,11 @@ fn check_persons(all: &BTreeMap<String, Held>, waker: &Waker, field: &Field) {
 
 /// The journal says the same as the histories that were received, and nothing waits any more.
 async fn check_journal(all: &BTreeMap<String, Held>, field: &Field) {
-    let roster = field.desk.roster(&field.session).await.unwrap();
+    let roster = field.team.roster(&field.session).await.unwrap();
     for (name, held) in all {
         assert_eq!(roster.member(name).unwrap().waiting, 0, "{name}");
-        assert_eq!(field.desk.waiting(&field.session, name).await.unwrap(), Vec::new(), "{name}");
-        let read = field.desk.read_letters(&field.session, name).await.unwrap();
+        assert_eq!(field.team.waiting(&field.session, name).await.unwrap(), Vec::new(), "{name}");
+        let read = field.team.read_letters(&field.session, name).await.unwrap();
         let recorded: Vec<String> = read.into_iter().map(|(_, letter)| letter.id.to_string()).collect();
         let received: Vec<&String> = held.letters.iter().map(|(id, ..)| id).collect();
         assert_eq!(received, recorded.iter().collect::<Vec<_>>(), "{name}");

@@ -14,7 +14,7 @@ async fn stage() -> Stage {
     stage
 }
 
-/// The first request of a run with these flags, and what the run said.
+/// The first request of a session with these flags, and what the session said.
 async fn asked(stage: &Stage, flags: &[&str]) -> (Value, Seen) {
     let before = stage.sim().requests().len();
     let seen = stage.run(&[flags, &["run", "look", "around"]].concat()).await.exits(0);

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::repo::repository;
 use crate::stage::{Seen, Stage};
 
-/// A repository of three files, and the run that was made in it.
+/// A repository of three files, and the session that was made in it.
 struct Room {
     stage: Stage,
 }
@@ -29,7 +29,7 @@ impl Room {
         Told::of(self.stage.run(&["--offline", prompt]).await.exits(0))
     }
 
-    /// A later prompt to the same run; only what it adds to the answer.
+    /// A later prompt to the same session; only what it adds to the answer.
     async fn say(&self, before: &Told, prompt: &str) -> Told {
         let mut told = Told::of(self.stage.run(&["resume", &before.run, "--say", prompt]).await.exits(0));
         if let Some(rest) = told.answer.strip_prefix(before.answer.trim_end()) {
@@ -105,7 +105,7 @@ impl Told {
     }
 }
 
-/// The board after a run in which all of it was done by these: subjects in their order.
+/// The board after a session in which all of it was done by these: subjects in their order.
 #[track_caller]
 fn all_done(tasks: &[Value], subjects: &[&str], members: &[&str]) {
     let told: Vec<&str> = tasks.iter().map(|task| task["subject"].as_str().unwrap()).collect();

@@ -25,9 +25,9 @@ const PATIENCE: Duration = Duration::from_secs(150);
 
 /// Members that run one command for each task. One that was cut off is run again; one that was not run at all
 /// fails the task.
-struct Hands;
+struct MemberBrain;
 
-impl Hands {
+impl MemberBrain {
     fn say(story: &Story<'_>, context: &Context) -> Vec<Value> {
         let rest = || vec![call(context, 0, "idle", json!({}))];
         if story.who == LEAD {
@@ -76,7 +76,7 @@ fn task_in(text: &str) -> Option<&str> {
     named("[claimed ").or_else(|| named("[unfinished "))
 }
 
-impl Brain for Hands {
+impl Brain for MemberBrain {
     fn reply(&self, request: &Value, context: &Context) -> Scripted {
         Scripted::new(Self::say(&Story::read(request), context))
     }
@@ -150,10 +150,10 @@ enum Blow {
 }
 
 async fn hit(blow: Blow, draw: &mut Draw) -> String {
-    let field = Field::new(Hands, Store::sqlite()).await;
+    let field = Field::new(MemberBrain, Store::sqlite()).await;
     for number in 0..TASKS {
         let task = NewTask { subject: format!("task {number}"), ..NewTask::default() };
-        field.desk.add_task(&field.session, task, "person").await.unwrap();
+        field.team.add_task(&field.session, task, "person").await.unwrap();
     }
     if blow == Blow::StopLater {
         std::fs::create_dir(field.stage.work().join("long")).unwrap();
@@ -175,7 +175,7 @@ async fn hit(blow: Blow, draw: &mut Draw) -> String {
     hosts[index].signal(if blow == Blow::Kill { Signal::SIGKILL } else { Signal::SIGSTOP });
     let struck = Instant::now();
     let board = loop {
-        let board = field.desk.board(&field.session).await.unwrap();
+        let board = field.team.board(&field.session).await.unwrap();
         if board.unfinished().is_empty() {
             break board;
         }
@@ -202,7 +202,7 @@ async fn hit(blow: Blow, draw: &mut Draw) -> String {
     // All of them have ended, so the command that was under way has too: the continued process killed it as
     // soon as it knew that it is fenced. It has changed nothing on the board, and the record of changes knows
     // every member's file as that member's.
-    let after = field.desk.board(&field.session).await.unwrap();
+    let after = field.team.board(&field.session).await.unwrap();
     assert!(after.tasks().iter().all(|task| matches!(task.state, TaskState::Done { .. })));
     let shown = to_its_end(field.command(&["resume", &field.session.to_string(), "--output", "json"])).await;
     let changed = shown.json()["changed"].as_array().cloned().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a run changed, seen and taken back: beside a person's own changes, without git, and after a kill.
+//! What a session changed, seen and taken back: beside a person's own changes, without git, and after a kill.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ fn bash(command: &str) -> convoke_sim::Reply {
     calls("bash", json!({"command": command}))
 }
 
-/// The run's id, from what was said last about it.
+/// The session's id, from what was said last about it.
 pub(crate) fn run_id(seen: &Seen) -> String {
     let words = seen.stderr.split_whitespace().chain(seen.stdout.split('"'));
     let id = words.rev().find(|word| word.starts_with("s_") && word.len() == 18);
@@ -239,7 +239,7 @@ async fn without_git_it_is_said_before_anything_is_written_that_nothing_can_be_t
     // With git there is still nothing that was kept, and that is not taken for "nothing was changed".
     let undo = stage.run(&["runs", "undo", &id]).await.exits(1);
     assert!(undo.stderr.contains("nothing was kept for"), "{}", undo.stderr);
-    // A run that may not write need not be warned.
+    // A session that may not write need not be warned.
     let looked = run(&["--sandbox", "read-only", "change", "it"]).await.exits(0);
     assert!(!looked.stderr.contains("taken back"), "{}", looked.stderr);
     let apart = run(&["--isolation", "worktree", "change", "it"]).await.exits(2);

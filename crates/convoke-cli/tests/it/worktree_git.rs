@@ -51,7 +51,7 @@ fn told(stage: &Stage) -> String {
 const PROGRAM: &str = "export const meta = { name: 'apart', description: 'one agent in a worktree' };\n\
                        return await agent('change it', { isolation: 'worktree' });\n";
 
-/// Such a run.
+/// Such a session.
 struct Apart {
     stage: Stage,
     dir: PathBuf,

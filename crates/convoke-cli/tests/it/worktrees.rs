@@ -15,9 +15,9 @@ fn bash(command: &str) -> Reply {
 }
 
 /// A lead with these replies, and tasks that run what they are told as a command.
-struct Crew(Vec<Reply>);
+struct TaskBrain(Vec<Reply>);
 
-impl Brain for Crew {
+impl Brain for TaskBrain {
     fn reply(&self, request: &Value, context: &Context) -> Scripted {
         let first = request["messages"][0]["content"][0]["text"].as_str().unwrap_or_default();
         let replies = match role(request) {
@@ -34,7 +34,7 @@ async fn two_tasks() -> (Stage, std::path::PathBuf) {
     let first = task("sed -i '1s/.*/first by a task/' a.txt; echo one > one.txt");
     let last = task("sed -i '9s/.*/last by a task/' a.txt; echo two > two.txt");
     let stage =
-        Stage::with(SimConfig::new(Crew(vec![calls_many([first, last]), says("Both are done.")]))).await;
+        Stage::with(SimConfig::new(TaskBrain(vec![calls_many([first, last]), says("Both are done.")]))).await;
     let dir = repository(&stage, &[("a.txt", "1\n2\n3\n4\n5\n6\n7\n8\n9\n")]);
     (stage, dir)
 }
@@ -207,7 +207,7 @@ async fn what_was_applied_is_shown_and_taken_back_and_can_be_applied_again() {
 #[tokio::test]
 async fn an_apply_that_is_killed_can_be_taken_back_or_gone_on_with() {
     let task = json!({"prompt": "for n in $(seq 100 499); do echo $n > f$n; done", "isolation": "worktree"});
-    let stage = Stage::with(SimConfig::new(Crew(vec![calls("task", task), says("Done.")]))).await;
+    let stage = Stage::with(SimConfig::new(TaskBrain(vec![calls("task", task), says("Done.")]))).await;
     let dir = repository(&stage, &[("a.txt", "first\n")]);
     let before = standing(&dir);
     let run = run_id(&stage.run(&["do", "it"]).await.exits(0));
@@ -270,7 +270,7 @@ async fn a_lead_in_a_worktree_leaves_the_checkout_alone_and_its_work_on_a_branch
             .all(|at| !at.path().join("lead/tree").exists())
     );
 
-    // The run is one of the directory in which it was started.
+    // The session is one of the directory in which it was started.
     assert!(stage.run(&["runs", "list"]).await.exits(0).stdout.contains(&run[..10]));
     let patch = stage.run(&["runs", "diff", run]).await.exits(0).stdout;
     assert!(patch.contains("+edited") && !patch.contains("not committed"), "{patch}");

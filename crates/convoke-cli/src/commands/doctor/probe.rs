@@ -223,7 +223,7 @@ impl Probed {
             self.spent.map_or("of unknown price".to_owned(), |nano| format!("for {}", dollars(Some(nano))));
         text.push_str(&format!("tried with {} requests {spent}\n", self.requests));
         text.push_str(
-            "taken: the server did not refuse it. It may still drop it without a word; a run \
+            "taken: the server did not refuse it. It may still drop it without a word; a session \
             notices dropped cache marks by their usage, and says so\n",
         );
         let refused = self.rows.iter().filter(|row| matches!(row.outcome, Outcome::Refused(_)));

@@ -1,20 +1,22 @@
-//! Which run a resume goes on with: the one that is named, or the newest unfinished one of this directory.
+//! Which session a resume goes on with: the one that is named, or the newest unfinished one of this
+//! directory.
 
 use std::collections::HashMap;
 
 use convoke_journal::{LiveOwner, Process};
 use convoke_kernel::SessionId;
 
-use crate::catalog::{Catalog, Run};
+use crate::catalog::{Catalog, ListedSession};
 use crate::failure::Failure;
 use crate::keeping::Checkout;
 use crate::render::first_line;
 use crate::settings::Settings;
 
-/// How many other runs an error names.
+/// How many other sessions an error names.
 const MOST_NAMED: usize = 5;
 
-/// The run that is meant. A person may name one that has ended; by itself only an unfinished one is taken.
+/// The session that is meant. A person may name one that has ended; by itself only an unfinished one is
+/// taken.
 pub(super) fn pick<'a>(
     settings: &Settings,
     catalog: &'a Catalog,
@@ -22,17 +24,17 @@ pub(super) fn pick<'a>(
     left: &HashMap<SessionId, String>,
     here: &Process,
     more: bool,
-) -> Result<&'a Run, Failure> {
+) -> Result<&'a ListedSession, Failure> {
     match given {
         Some(id) => not_running(catalog.find(id)?, here),
         None => newest(settings, catalog, left, here, more),
     }
 }
 
-/// Refuses a run that another process drives.
-fn not_running<'a>(run: &'a Run, here: &Process) -> Result<&'a Run, Failure> {
-    let session = &run.session;
-    if let Some(owner) = &run.lead().owner {
+/// Refuses a session that another process drives.
+fn not_running<'a>(listed: &'a ListedSession, here: &Process) -> Result<&'a ListedSession, Failure> {
+    let session = &listed.session;
+    if let Some(owner) = &listed.lead().owner {
         let silent = owner.silent_for.as_secs();
         let holder = holder(owner, here);
         let take_over = match is_here(&owner.process, here) {
@@ -46,10 +48,10 @@ fn not_running<'a>(run: &'a Run, here: &Process) -> Result<&'a Run, Failure> {
         .hint(format!("to have it finish what is under way and end: `convoke sessions pause {session}`"))
         .hint(take_over));
     }
-    Ok(run)
+    Ok(listed)
 }
 
-/// The process that holds a run. A pid means something only where it was given.
+/// The process that holds a session. A pid means something only where it was given.
 fn holder(owner: &LiveOwner, here: &Process) -> String {
     match is_here(&owner.process, here) {
         true => owner.to_string(),
@@ -64,7 +66,7 @@ fn is_here(process: &Process, here: &Process) -> bool {
     known && process.boot == here.boot && process.pid_namespace == here.pid_namespace
 }
 
-/// The newest unfinished run of this directory that no process works on. One whose lead has ended is
+/// The newest unfinished session of this directory that no process works on. One whose lead has ended is
 /// unfinished too if something is left to do for its team, or if there is `more` room for what had none.
 fn newest<'a>(
     settings: &Settings,
@@ -72,19 +74,19 @@ fn newest<'a>(
     left: &HashMap<SessionId, String>,
     this: &Process,
     more: bool,
-) -> Result<&'a Run, Failure> {
+) -> Result<&'a ListedSession, Failure> {
     let dir = &settings.dir;
-    let here = || catalog.runs.iter().filter(|run| Checkout::of_run(settings, run) == *dir);
-    let goes_on = |run: &Run| {
-        let lost = run.own_program().is_none() && run.losses.to_retry(more).next().is_some();
-        run.lead().summary.can_go_on
-            || left.contains_key(&run.session)
+    let here = || catalog.sessions.iter().filter(|listed| Checkout::of_listed(settings, listed) == *dir);
+    let goes_on = |listed: &ListedSession| {
+        let lost = listed.own_program().is_none() && listed.losses.to_retry(more).next().is_some();
+        listed.lead().summary.can_go_on
+            || left.contains_key(&listed.session)
             || lost
-            || (more && run.losses.is_short())
+            || (more && listed.losses.is_short())
     };
-    let waits = |run: &&Run| goes_on(run) && run.lead().owner.is_none();
-    if let Some(run) = here().find(waits) {
-        return Ok(run);
+    let waits = |listed: &&ListedSession| goes_on(listed) && listed.lead().owner.is_none();
+    if let Some(listed) = here().find(waits) {
+        return Ok(listed);
     }
     let failure = Failure::usage(format!("no unfinished session of {} waits to be resumed", dir.display()));
     if here().next().is_some() {
@@ -93,18 +95,18 @@ fn newest<'a>(
     let failure = failure.hint(
         "no session was ever started here; `convoke sessions list --all` shows those of other directories",
     );
-    Err(list(failure, catalog.runs.iter().filter(waits), this))
+    Err(list(failure, catalog.sessions.iter().filter(waits), this))
 }
 
-fn list<'a>(failure: Failure, runs: impl Iterator<Item = &'a Run>, here: &Process) -> Failure {
-    runs.take(MOST_NAMED).fold(failure, |failure, run| failure.hint(line(run, here)))
+fn list<'a>(failure: Failure, sessions: impl Iterator<Item = &'a ListedSession>, here: &Process) -> Failure {
+    sessions.take(MOST_NAMED).fold(failure, |failure, listed| failure.hint(line(listed, here)))
 }
 
-fn line(run: &Run, here: &Process) -> String {
-    let owner = run.lead().owner.as_ref();
+fn line(listed: &ListedSession, here: &Process) -> String {
+    let owner = listed.lead().owner.as_ref();
     let holder = owner.map(|owner| format!(" in {}", holder(owner, here))).unwrap_or_default();
-    let task = first_line(&run.lead().summary.task, 60);
-    format!("{} ({}{holder}): {task}", run.session, run.state().words())
+    let task = first_line(&listed.lead().summary.task, 60);
+    format!("{} ({}{holder}): {task}", listed.session, listed.state().words())
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ impl SessionLoop {
         }
         let (role, label) = self.row(agent).await?;
         if role == Role::Teammate {
-            self.desk().ask_to_stop(&session, &lead, &label, PATIENCE).await?;
+            self.team().ask_to_stop(&session, &lead, &label, PATIENCE).await?;
             self.note(&format!("{label} is asked to stop, and stopped in {} s", PATIENCE.as_secs()));
             return self.wake().await;
         }
@@ -82,7 +82,7 @@ impl SessionLoop {
             return Err(Failure::usage(format!("\"{label}\" has one task and no mailbox"))
                 .hint("stop it, or write to the lead or to a teammate"));
         }
-        self.desk().send(&session, &lead, &label, text, false).await?;
+        self.team().send(&session, &lead, &label, text, false).await?;
         self.note(&format!("sent to {label}"));
         self.wake().await
     }

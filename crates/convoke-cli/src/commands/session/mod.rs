@@ -54,7 +54,7 @@ pub(crate) async fn run(settings: &Settings, args: SessionArgs) -> Result<Exit, 
     let settings = &Settings { drain: PATIENCE, ..settings.clone() };
     let look = Look::of(settings);
     // Named wrongly, it is told before anything is made.
-    let given = match &args.run {
+    let given = match &args.session {
         Some(given) => Some(known(settings, given).await?),
         None => None,
     };

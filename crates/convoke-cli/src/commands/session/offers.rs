@@ -55,15 +55,15 @@ async fn sessions(session_loop: &SessionLoop) -> Vec<Candidate> {
     let Ok(catalog) = Catalog::load(&session_loop.settings, Some(&session_loop.journal)).await else {
         return Vec::new();
     };
-    let row = |run: &crate::catalog::Run| {
-        let about = format!("{} · {}", run.words(), first_line(&run.lead().summary.task, 60));
-        candidate(run.session.as_str(), &about)
+    let row = |listed: &crate::catalog::ListedSession| {
+        let about = format!("{} · {}", listed.words(), first_line(&listed.lead().summary.task, 60));
+        candidate(listed.session.as_str(), &about)
     };
     // Those of this directory, as `sessions list` has them: a session works where it was begun. The one
     // that is open need not be gone to.
     catalog
         .of_this_directory()
-        .filter(|run| Some(&run.session) != session_loop.session().as_ref())
+        .filter(|listed| Some(&listed.session) != session_loop.session().as_ref())
         .map(row)
         .collect()
 }
@@ -71,7 +71,7 @@ async fn sessions(session_loop: &SessionLoop) -> Vec<Candidate> {
 /// The members of the team, as they are written to.
 async fn names(session_loop: &SessionLoop, word: &str) -> Vec<Candidate> {
     let (Some(session), false) = (session_loop.session(), word.contains('/')) else { return Vec::new() };
-    let members = session_loop.desk().members(&session).await.unwrap_or_default();
+    let members = session_loop.team().members(&session).await.unwrap_or_default();
     let mark = if word.starts_with('@') { "@" } else { "" };
     members
         .iter()

@@ -9,7 +9,7 @@ use convoke_runtime::{Library, Runtime, Start};
 use convoke_terminal::Facts;
 
 use super::front::QuestionFront;
-use crate::catalog::{Catalog, Run};
+use crate::catalog::{Catalog, ListedSession};
 use crate::commands::ask::Rules;
 use crate::commands::{resume, trust};
 use crate::confine;
@@ -62,7 +62,7 @@ impl Ready {
         let confinement = held.confinement;
         let mut start = open::start(settings, source, false, false, confinement.clone())?;
         start.approvals = settings.asking.approvals(true);
-        open::give_project(&mut start, project.for_this_run, project.memory.as_ref());
+        open::give_project(&mut start, project.for_this_session, project.memory.as_ref());
         open::give_team(settings, &mut start, project.memory);
         open::check_prices(settings, source, &start)?;
         let kept = keeping::places_for(settings, &settings.dir).await;
@@ -108,11 +108,11 @@ impl Ready {
         front: &std::sync::Arc<QuestionFront>,
     ) -> Result<Self, Failure> {
         let catalog = Catalog::load(settings, Some(journal)).await?;
-        let run: &Run = catalog.find(given)?;
-        let lead = run.lead();
+        let listed: &ListedSession = catalog.find(given)?;
+        let lead = listed.lead();
         let told = Lead::read(journal, &lead.agent).await?;
         let summary = &lead.summary;
-        let source = resume::source(settings, run)?;
+        let source = resume::source(settings, listed)?;
         // Before anything looks at the directory: it may have been taken away when its content was stored.
         let tree = LeadTree::again(settings, Path::new(&summary.dir)).await?;
         let dir = Path::new(&summary.dir);
@@ -120,7 +120,7 @@ impl Ready {
         let held = confine::hold_again(settings, dir, &recorded).await?;
         let kept = keeping::places_for(settings, dir).await;
         let rules = told.spec.as_ref().map(|spec| spec.approvals.clone()).unwrap_or_default();
-        let library = trust::library_of(settings, look, &Checkout::of_run(settings, run), &told)?;
+        let library = trust::library_of(settings, look, &Checkout::of_listed(settings, listed), &told)?;
         let asker = front.asker(Rules::of(settings, &rules));
         let opened = open::runtime(
             settings,
@@ -137,9 +137,9 @@ impl Ready {
             remarks.push(keeping::cannot_take_back(why));
         }
         let facts = Facts {
-            session: Some(run.session.clone()),
+            session: Some(listed.session.clone()),
             lead: Some(lead.agent.clone()),
-            dir: Checkout::of_run(settings, run).to_string_lossy().into_owned(),
+            dir: Checkout::of_listed(settings, listed).to_string_lossy().into_owned(),
             model: summary.model.clone(),
             effort: summary.effort.clone(),
             mode: told.mode.unwrap_or(false),
@@ -148,7 +148,7 @@ impl Ready {
             can_go_on: summary.can_go_on,
             watched: lead.owner.is_some(),
         };
-        let last_at = run.updated_at().max(told.last_at);
+        let last_at = listed.updated_at().max(told.last_at);
         let confinement = held.confinement;
         Ok(Self { opened, source, library, facts, confinement, start: None, last_at, remarks })
     }

@@ -244,7 +244,7 @@ impl SessionLoop {
         self.driving.is_some()
     }
 
-    pub(super) fn desk(&self) -> TeamClient {
+    pub(super) fn team(&self) -> TeamClient {
         TeamClient::new(self.journal.clone(), Clock::system(), Ids::random())
     }
 
@@ -286,7 +286,7 @@ impl SessionLoop {
             UserAction::RetryAgent(agent) => self.retry_agent(&agent).await,
             UserAction::RetryTask(task) => {
                 let (_, session) = self.lead()?;
-                let task = self.desk().retry(&session, &task, convoke_kernel::PERSON).await?;
+                let task = self.team().retry(&session, &task, convoke_kernel::PERSON).await?;
                 self.note(&format!("\"{}\" is on the board again", task.subject));
                 self.wake().await
             }

@@ -15,14 +15,14 @@ pub(super) async fn remark(
     session: Option<&SessionId>,
 ) -> Option<String> {
     let catalog = Catalog::load(settings, Some(journal)).await.ok()?;
-    let run = catalog.find(session?.as_str()).ok()?;
-    let nothing = run.losses.lost.is_empty() && run.losses.refused.is_none();
-    if nothing || run.state().ending().is_some_and(|end| end.status != EndStatus::Partial) {
+    let listed = catalog.find(session?.as_str()).ok()?;
+    let nothing = listed.losses.lost.is_empty() && listed.losses.refused.is_none();
+    if nothing || listed.state().ending().is_some_and(|end| end.status != EndStatus::Partial) {
         return None;
     }
-    let way = match run.way_on(&Naming::of(settings)) {
+    let way = match listed.way_on(&Naming::of(settings)) {
         Some(command) => format!("; after /quit `{command}` tries just that again"),
         None => String::new(),
     };
-    Some(format!("this answer is not whole: {}{way}", run.not_done()))
+    Some(format!("this answer is not whole: {}{way}", listed.not_done()))
 }

@@ -10,21 +10,21 @@ use crate::failure::{Exit, Failure};
 use crate::settings::Settings;
 use crate::stdio;
 
-/// Exports a run.
+/// Exports a session.
 pub(super) async fn run(settings: &Settings, args: &ExportArgs) -> Result<Exit, Failure> {
-    // Before anything else: a run that is under way could put a link there.
+    // Before anything else: a session that is under way could put a link there.
     let place = args
         .to
         .as_deref()
         .map(|path| WriteTarget::find(path, Some(&settings.dir)).map_err(cannot))
         .transpose()?;
     let Some(journal) = catalog::open_existing(settings).await? else {
-        return Err(no_journal(settings, &args.run));
+        return Err(no_journal(settings, &args.session));
     };
     let catalog = Catalog::load(settings, Some(&journal)).await?;
-    let run = catalog.find(&args.run)?;
+    let listed = catalog.find(&args.session)?;
     let mut records = Vec::new();
-    for stream in run.streams() {
+    for stream in listed.streams() {
         records.extend(journal.load(&stream, 0).await?);
     }
     let text: String = records.iter().map(line).collect();
@@ -38,7 +38,7 @@ pub(super) async fn run(settings: &Settings, args: &ExportArgs) -> Result<Exit, 
             stdio::tell(&format!(
                 "{} events of {} are in {}\n",
                 records.len(),
-                run.session,
+                listed.session,
                 place.path().display()
             ));
         }

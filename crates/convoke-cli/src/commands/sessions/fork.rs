@@ -13,17 +13,17 @@ use crate::render::{clean, first_line};
 use crate::settings::Settings;
 use crate::stdio;
 
-/// Forks a run.
+/// Forks a session.
 pub(super) async fn run(settings: &Settings, args: &ForkArgs) -> Result<Exit, Failure> {
-    let target = Target::find(settings, &args.run).await?;
-    let run = target.run()?;
-    let lead = run.lead();
+    let target = Target::find(settings, &args.session).await?;
+    let listed = target.listed()?;
+    let lead = listed.lead();
     settings.check_prices(&[&lead.summary.model])?;
     let controller = Controller::new(target.journal.clone(), Clock::system());
     let forked = controller.fork(&Ids::random(), &lead.agent, args.at, settings.caps).await;
     let (agent, session) = forked.map_err(|error| match error {
         Error::ForkRefused(why) => Failure::usage(why.to_string())
-            .hint(format!("`convoke sessions show {}` tells what was said in it", run.session)),
+            .hint(format!("`convoke sessions show {}` tells what was said in it", listed.session)),
         error => error.into(),
     })?;
     let naming = Naming::of(settings);
@@ -32,7 +32,7 @@ pub(super) async fn run(settings: &Settings, args: &ForkArgs) -> Result<Exit, Fa
         "schema_version": 1,
         "run": session.as_str(),
         "agent": agent.as_str(),
-        "forked_from": run.session.as_str(),
+        "forked_from": listed.session.as_str(),
         "at": args.at,
         "go_on": go_on,
     });
@@ -45,7 +45,7 @@ pub(super) async fn run(settings: &Settings, args: &ForkArgs) -> Result<Exit, Fa
         let upto = args.at.map(|at| format!(" up to exchange {at}")).unwrap_or_default();
         stdio::tell(&format!(
             "forked {}{upto}: {}\n",
-            run.session,
+            listed.session,
             clean(&first_line(&lead.summary.task, 100))
         ));
         stdio::tell("its team, its tasks and its runs in the background stay with it\n");

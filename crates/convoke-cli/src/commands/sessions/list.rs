@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::again::Naming;
 use crate::args::{ListArgs, OutputFormat};
-use crate::catalog::{self, Catalog, Run, State};
+use crate::catalog::{self, Catalog, ListedSession, State};
 use crate::commands::cost::Bill;
 use crate::commands::table::{Column, Table};
 use crate::failure::{Exit, Failure};
@@ -15,7 +15,7 @@ use crate::report::LostItem;
 use crate::settings::Settings;
 use crate::{stdio, utc, work};
 
-/// Lists runs.
+/// Lists sessions.
 pub(super) async fn run(settings: &Settings, args: &ListArgs) -> Result<Exit, Failure> {
     let journal = catalog::open_existing(settings).await?;
     let mut catalog = Catalog::load(settings, journal.as_ref()).await?;
@@ -26,12 +26,13 @@ pub(super) async fn run(settings: &Settings, args: &ListArgs) -> Result<Exit, Fa
         }
         None => settings.dir.clone(),
     };
-    let here = |run: &Run| args.all || Checkout::of_run(settings, run) == dir;
+    let here = |listed: &ListedSession| args.all || Checkout::of_listed(settings, listed) == dir;
     if let Some(journal) = &journal {
         catalog.look_for_questions(journal, here).await;
         catalog.look_for_unconfirmed(journal, here).await;
     }
-    let (shown, others): (Vec<&Run>, Vec<&Run>) = catalog.runs.iter().partition(|run| here(run));
+    let (shown, others): (Vec<&ListedSession>, Vec<&ListedSession>) =
+        catalog.sessions.iter().partition(|listed| here(listed));
     let naming = Some(Naming::of(settings));
     match settings.output {
         OutputFormat::Text => {
@@ -39,47 +40,50 @@ pub(super) async fn run(settings: &Settings, args: &ListArgs) -> Result<Exit, Fa
             tell(settings, &catalog, &shown, others.len(), &dir.display().to_string());
         }
         OutputFormat::Json => {
-            let runs: Vec<Value> = shown.iter().map(|run| object(run, naming.as_ref())).collect();
+            let sessions: Vec<Value> = shown.iter().map(|listed| object(listed, naming.as_ref())).collect();
             let unreadable: Vec<&str> = catalog.unreadable.iter().map(|stream| stream.as_str()).collect();
             let others = others.len();
             let object =
-                json!({"schema_version": 1, "runs": runs, "elsewhere": others, "unreadable": unreadable});
+                json!({"schema_version": 1, "runs": sessions, "elsewhere": others, "unreadable": unreadable});
             stdio::put_json(&format!("{object:#}\n"))?;
         }
         OutputFormat::Jsonl => {
             stdio::put_json(
-                &shown.iter().map(|run| format!("{}\n", object(run, naming.as_ref()))).collect::<String>(),
+                &shown
+                    .iter()
+                    .map(|listed| format!("{}\n", object(listed, naming.as_ref())))
+                    .collect::<String>(),
             )?;
         }
     }
     Ok(Exit::Done)
 }
 
-/// A run for programs.
-pub(super) fn object(run: &Run, naming: Option<&Naming>) -> Value {
-    let summary = &run.lead().summary;
-    let state = run.state();
+/// A session for programs.
+pub(super) fn object(listed: &ListedSession, naming: Option<&Naming>) -> Value {
+    let summary = &listed.lead().summary;
+    let state = listed.state();
     let end = state.ending();
     let failure = end.filter(|end| end.status != EndStatus::Done).map(|end| end.reason.word());
-    let lost: Vec<LostItem> = run.losses.lost.iter().map(LostItem::from).collect();
-    let bill = Bill::of_run(run);
-    let used = work::used(run);
+    let lost: Vec<LostItem> = listed.losses.lost.iter().map(LostItem::from).collect();
+    let bill = Bill::of_listed(listed);
+    let used = work::used(listed);
     json!({
-        "run": run.session.as_str(),
-        "agents_started": run.started(),
-        "agents": run.agents.iter().map(|entry| entry.agent.as_str()).collect::<Vec<_>>(),
-        "workflows": run.workflows,
-        "programs": run.programs,
+        "run": listed.session.as_str(),
+        "agents_started": listed.started(),
+        "agents": listed.agents.iter().map(|entry| entry.agent.as_str()).collect::<Vec<_>>(),
+        "workflows": listed.workflows,
+        "programs": listed.programs,
         "status": state.word(),
         "failure": failure,
         "exit_code": end.map(|end| end.code),
         "lost": lost,
-        "refused": run.losses.refused,
-        "can_go_on": run.can_go_on(),
-        "resume": naming.and_then(|naming| run.way_on(naming)),
-        "questions": run.questions,
+        "refused": listed.losses.refused,
+        "can_go_on": listed.can_go_on(),
+        "resume": naming.and_then(|naming| listed.way_on(naming)),
+        "questions": listed.questions,
         "started_at": summary.started_at,
-        "updated_at": run.updated_at(),
+        "updated_at": listed.updated_at(),
         "dir": summary.dir,
         "model": summary.model,
         "task": summary.task,
@@ -88,11 +92,11 @@ pub(super) fn object(run: &Run, naming: Option<&Naming>) -> Value {
         "commands": used.commands,
         "usage": bill.object()["usage"],
         "cost_nano": bill.nano(),
-        "unconfirmed_nano": run.unconfirmed_nano,
+        "unconfirmed_nano": listed.unconfirmed_nano,
     })
 }
 
-fn text(settings: &Settings, catalog: &Catalog, shown: &[&Run]) -> Result<(), Failure> {
+fn text(settings: &Settings, catalog: &Catalog, shown: &[&ListedSession]) -> Result<(), Failure> {
     if shown.is_empty() {
         return Ok(());
     }
@@ -109,16 +113,16 @@ fn text(settings: &Settings, catalog: &Catalog, shown: &[&Run]) -> Result<(), Fa
     ];
     let mut table = Table::new(columns);
     let length = catalog.id_length();
-    for run in shown {
-        let summary = &run.lead().summary;
-        let bill = Bill::of_run(run);
+    for listed in shown {
+        let summary = &listed.lead().summary;
+        let bill = Bill::of_listed(listed);
         table.row(vec![
-            run.session.as_str().chars().take(length).collect(),
+            listed.session.as_str().chars().take(length).collect(),
             utc::minute(summary.started_at),
-            run.words(),
+            listed.words(),
             // As everywhere, the lead is not among those that were started.
-            run.started().to_string(),
-            work::used(run).turns.to_string(),
+            listed.started().to_string(),
+            work::used(listed).turns.to_string(),
             tokens(bill.tokens()),
             bill.dollars(),
             summary.model.clone(),
@@ -128,21 +132,25 @@ fn text(settings: &Settings, catalog: &Catalog, shown: &[&Run]) -> Result<(), Fa
     let width = stdio::width();
     stdio::put(&table.render(width))?;
     // A fork to which nothing was said yet is open, too, and there is nothing to go on with.
-    let goes_on = |run: &&&Run| run.state() == State::Open && run.lead().summary.can_go_on;
+    let goes_on = |listed: &&&ListedSession| listed.state() == State::Open && listed.lead().summary.can_go_on;
     let newest = shown.iter().find(goes_on).filter(|_| !settings.quiet);
-    if let Some(command) = newest.and_then(|run| Naming::of(settings).resume(run.session.as_str())) {
+    if let Some(command) = newest.and_then(|listed| Naming::of(settings).resume(listed.session.as_str())) {
         stdio::tell(&format!("open: no process drives it; go on with `{command}`\n"));
     }
-    let not_whole = |run: &&&Run| run.state().ending().is_some_and(|end| end.status == EndStatus::Partial);
-    for run in shown.iter().filter(not_whole).take(MOST_WAYS).filter(|_| !settings.quiet) {
-        if let Some(command) = run.way_on(&Naming::of(settings)) {
-            stdio::tell(&format!("{}: {}; go on with `{command}`\n", run.session, run.not_done()));
+    let not_whole = |listed: &&&ListedSession| {
+        listed.state().ending().is_some_and(|end| end.status == EndStatus::Partial)
+    };
+    for listed in shown.iter().filter(not_whole).take(MOST_WAYS).filter(|_| !settings.quiet) {
+        if let Some(command) = listed.way_on(&Naming::of(settings)) {
+            stdio::tell(&format!("{}: {}; go on with `{command}`\n", listed.session, listed.not_done()));
         }
     }
-    if let Some(run) = shown.iter().find(|run| run.state() == State::Waiting).filter(|_| !settings.quiet) {
+    if let Some(listed) =
+        shown.iter().find(|listed| listed.state() == State::Waiting).filter(|_| !settings.quiet)
+    {
         stdio::tell(&format!(
             "waits for an answer: `convoke approvals list {}` shows the questions\n",
-            run.session
+            listed.session
         ));
     }
     Ok(())
@@ -151,7 +159,7 @@ fn text(settings: &Settings, catalog: &Catalog, shown: &[&Run]) -> Result<(), Fa
 /// How many ways to go on are told of at once.
 const MOST_WAYS: usize = 3;
 
-fn tell(settings: &Settings, catalog: &Catalog, shown: &[&Run], others: usize, dir: &str) {
+fn tell(settings: &Settings, catalog: &Catalog, shown: &[&ListedSession], others: usize, dir: &str) {
     if shown.is_empty() {
         let place = if others > 0 || settings.quiet {
             String::new()

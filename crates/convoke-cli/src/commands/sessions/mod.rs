@@ -24,7 +24,7 @@ use crate::args::SessionsCommand;
 use crate::failure::{Exit, Failure};
 use crate::settings::Settings;
 
-/// Does what is asked about runs.
+/// Does what is asked about sessions.
 pub(crate) async fn run(settings: &Settings, command: &SessionsCommand) -> Result<Exit, Failure> {
     match command {
         SessionsCommand::List(args) => list::run(settings, args).await,
@@ -46,7 +46,7 @@ fn line(record: &Record) -> String {
     event_line(record.stream.as_str(), record.seq, record.at, &record.event) + "\n"
 }
 
-/// A run that is not there because there is no journal.
+/// A session that is not there because there is no journal.
 pub(super) fn no_journal(settings: &Settings, given: &str) -> Failure {
     Failure::usage(format!("there is no session '{given}': there is no journal at {} yet", settings.journal))
         .hint("--journal or ORCH_JOURNAL names another one")

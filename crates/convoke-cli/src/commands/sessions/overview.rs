@@ -3,16 +3,16 @@
 
 use convoke_kernel::{RunSummary, Status};
 
-use crate::catalog::{Entry, Run};
+use crate::catalog::{Entry, ListedSession};
 use crate::commands::table::{Column, Table};
 use crate::render::{count, dollars, kind_word, tokens};
 
-/// The workflows and agents of a run.
-pub(super) fn overview(run: &Run, width: Option<usize>) -> String {
-    if run.agents.len() < 2 && run.workflows.is_empty() {
+/// The workflows and agents of a session.
+pub(super) fn overview(listed: &ListedSession, width: Option<usize>) -> String {
+    if listed.agents.len() < 2 && listed.workflows.is_empty() {
         return String::new();
     }
-    let mut text: String = run.workflows.iter().map(workflow).collect();
+    let mut text: String = listed.workflows.iter().map(workflow).collect();
     let columns = vec![
         Column::kept("AGENT"),
         Column::kept("ROLE"),
@@ -24,7 +24,7 @@ pub(super) fn overview(run: &Run, width: Option<usize>) -> String {
         Column::cut("LABEL"),
     ];
     let mut table = Table::new(columns);
-    for Entry { agent, summary, owner, .. } in &run.agents {
+    for Entry { agent, summary, owner, .. } in &listed.agents {
         let label = if summary.label.is_empty() { &summary.task } else { &summary.label };
         table.row(vec![
             agent.to_string(),

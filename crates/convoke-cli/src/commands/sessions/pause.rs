@@ -21,46 +21,48 @@ const LOOK: Duration = Duration::from_millis(200);
 /// What a process may take to end beside what it waits for.
 const MARGIN: Duration = Duration::from_secs(50);
 
-/// Pauses a run.
+/// Pauses a session.
 pub(super) async fn run(settings: &Settings, args: &ControlArgs) -> Result<Exit, Failure> {
     if settings.output == OutputFormat::Jsonl {
         return Err(no_jsonl("sessions pause"));
     }
-    let mut target = Target::find(settings, &args.run).await?;
+    let mut target = Target::find(settings, &args.session).await?;
     let heard = ask(settings, &mut target, Control::Pause).await?;
-    let run = target.run()?;
-    let session = run.session.as_str();
-    let state = run.state();
+    let listed = target.listed()?;
+    let session = listed.session.as_str();
+    let state = listed.state();
     let line = match heard {
-        Heard::NobodyDrives => {
-            format!("no process drives {session} ({}): there is nothing to pause", run.words())
+        RequestOutcome::NotDriven => {
+            format!("no process drives {session} ({}): there is nothing to pause", listed.words())
         }
-        Heard::Ended => format!("{session} had come to its end before it could be paused: {}", run.words()),
-        Heard::Gone => {
+        RequestOutcome::Ended => {
+            format!("{session} had come to its end before it could be paused: {}", listed.words())
+        }
+        RequestOutcome::Gone => {
             format!("the process that drove {session} is gone; everything up to there is recorded")
         }
-        Heard::Left => format!("paused: {session}; what was under way is finished and recorded"),
+        RequestOutcome::Left => format!("paused: {session}; what was under way is finished and recorded"),
     };
     report(settings, session, Control::Pause, heard, &line, state)
 }
 
 /// What became of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Heard {
-    /// No process drives the run.
-    NobodyDrives,
+pub(super) enum RequestOutcome {
+    /// No process drives the session.
+    NotDriven,
     /// It ended by itself.
     Ended,
     /// The process ended without having heard of it.
     Gone,
-    /// It left the run, as it was asked to.
+    /// It left the session, as it was asked to.
     Left,
 }
 
-impl Heard {
+impl RequestOutcome {
     fn word(self) -> &'static str {
         match self {
-            Self::NobodyDrives => "not_running",
+            Self::NotDriven => "not_running",
             Self::Ended => "ended",
             Self::Gone => "gone",
             Self::Left => "left",
@@ -68,15 +70,15 @@ impl Heard {
     }
 }
 
-/// Asks the process that drives the run, and waits until it has left the run.
+/// Asks the process that drives the session, and waits until it has left the session.
 pub(super) async fn ask(
     settings: &Settings,
     target: &mut Target,
     control: Control,
-) -> Result<Heard, Failure> {
-    let lead = target.run()?.lead().agent.clone();
+) -> Result<RequestOutcome, Failure> {
+    let lead = target.listed()?.lead().agent.clone();
     if !target.is_driven(&lead).await? {
-        return Ok(Heard::NobodyDrives);
+        return Ok(RequestOutcome::NotDriven);
     }
     let controller = Controller::new(target.journal.clone(), Clock::system());
     let key = controller.ask(&lead, control).await?;
@@ -99,10 +101,10 @@ pub(super) async fn ask(
     left?;
     let heard = controller.is_heard(&lead, &key).await?;
     target.look(settings).await?;
-    Ok(match target.run()?.state() {
-        State::Ended(_) => Heard::Ended,
-        _ if heard => Heard::Left,
-        _ => Heard::Gone,
+    Ok(match target.listed()?.state() {
+        State::Ended(_) => RequestOutcome::Ended,
+        _ if heard => RequestOutcome::Left,
+        _ => RequestOutcome::Gone,
     })
 }
 
@@ -111,7 +113,7 @@ pub(super) fn report(
     settings: &Settings,
     session: &str,
     control: Control,
-    heard: Heard,
+    heard: RequestOutcome,
     line: &str,
     state: State,
 ) -> Result<Exit, Failure> {

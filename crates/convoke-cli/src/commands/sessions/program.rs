@@ -7,7 +7,7 @@ use convoke_kernel::{CallAnswer, CallState, ItemStatus, Program, ProgramEnd, Pro
 use serde_json::{Value, json};
 
 use crate::args::OutputFormat;
-use crate::catalog::Run;
+use crate::catalog::ListedSession;
 use crate::commands::table::{Column, Table};
 use crate::failure::{Exit, Failure};
 use crate::render::{clean, dollars, tokens};
@@ -20,10 +20,10 @@ use crate::work;
 pub(super) async fn value(
     settings: &Settings,
     journal: &Journal,
-    run: &Run,
+    listed: &ListedSession,
     given: &str,
 ) -> Result<Exit, Failure> {
-    let summary = run.program(given)?;
+    let summary = listed.program(given)?;
     let program = work::program(journal, &summary.run).await?;
     let id = &summary.run;
     let text = match program.end() {
@@ -33,7 +33,7 @@ pub(super) async fn value(
         }
         None => {
             return Err(Failure::failed(format!("{id} has not returned"))
-                .hint(format!("`convoke sessions show {}` says where it stands", run.session)));
+                .hint(format!("`convoke sessions show {}` says where it stands", listed.session)));
         }
     };
     let value: Option<Value> = serde_json::from_str(&text).ok();
@@ -48,10 +48,10 @@ pub(super) async fn value(
 pub(super) async fn log(
     settings: &Settings,
     journal: &Journal,
-    run: &Run,
+    listed: &ListedSession,
     given: &str,
 ) -> Result<Exit, Failure> {
-    let summary = run.program(given)?;
+    let summary = listed.program(given)?;
     let program = work::program(journal, &summary.run).await?;
     let line = |said: &ProgramSaid| match said {
         ProgramSaid::Phase(title) => format!("phase: {title}\n"),
@@ -73,10 +73,10 @@ pub(super) async fn log(
 pub(super) async fn call(
     settings: &Settings,
     journal: &Journal,
-    run: &Run,
+    listed: &ListedSession,
     (given, number): (&str, u32),
 ) -> Result<Exit, Failure> {
-    let summary = run.program(given)?;
+    let summary = listed.program(given)?;
     let program = work::program(journal, &summary.run).await?;
     let Some(call) = program.call(number) else {
         let count = program.calls().count();
@@ -97,10 +97,14 @@ fn printable(text: &str) -> String {
     if stdio::is_shown() { clean(text) } else { text.to_owned() }
 }
 
-/// The programs of a run, with their calls.
-pub(super) async fn overview(journal: &Journal, run: &Run, width: Option<usize>) -> Result<String, Failure> {
+/// The programs of a session, with their calls.
+pub(super) async fn overview(
+    journal: &Journal,
+    listed: &ListedSession,
+    width: Option<usize>,
+) -> Result<String, Failure> {
     let mut text = String::new();
-    for summary in &run.programs {
+    for summary in &listed.programs {
         text.push_str(&line(summary));
         text.push_str(&calls(&work::program(journal, &summary.run).await?, width));
     }

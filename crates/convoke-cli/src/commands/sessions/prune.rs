@@ -11,14 +11,14 @@ use convoke_runtime::Clock;
 
 use super::no_journal;
 use crate::args::{OutputFormat, PruneArgs};
-use crate::catalog::{self, Catalog, Run, State};
+use crate::catalog::{self, Catalog, ListedSession, State};
 use crate::failure::{Exit, Failure};
 use crate::keeping::{self, Checkout, Left};
 use crate::render::{clean, count, first_line};
 use crate::settings::Settings;
 use crate::{paths, stdio, utc};
 
-/// Removes runs.
+/// Removes sessions.
 pub(super) async fn run(settings: &Settings, args: &PruneArgs) -> Result<Exit, Failure> {
     if args.runs.is_empty() && args.older_than.is_none() && !args.finished {
         return Err(Failure::usage("say which sessions are to go: SESSION…, --older-than AGE or --finished"));
@@ -38,10 +38,10 @@ pub(super) async fn run(settings: &Settings, args: &PruneArgs) -> Result<Exit, F
     } else {
         by_name(&catalog, args)?
     };
-    // What a person does not see in `sessions list` is not meant by a word that names no run.
+    // What a person does not see in `sessions list` is not meant by a word that names no session.
     let all = chosen.len();
     if args.runs.is_empty() && !args.all {
-        chosen.retain(|run| Checkout::of_run(settings, run) == settings.dir);
+        chosen.retain(|listed| Checkout::of_listed(settings, listed) == settings.dir);
     }
     let others = all - chosen.len();
     if others > 0 {
@@ -58,17 +58,17 @@ pub(super) async fn run(settings: &Settings, args: &PruneArgs) -> Result<Exit, F
     if !args.yes {
         confirm(chosen.len())?;
     }
-    let streams: Vec<StreamId> = chosen.iter().flat_map(|run| run.streams()).collect();
-    let agents: usize = chosen.iter().map(|run| run.agents.len()).sum();
+    let streams: Vec<StreamId> = chosen.iter().flat_map(|listed| listed.streams()).collect();
+    let agents: usize = chosen.iter().map(|listed| listed.agents.len()).sum();
     let pruned = journal.prune(&streams).await?;
     let mut left = Vec::new();
     for stream in &pruned.removed {
         left.extend(remove_files(settings, stream.as_str()));
     }
     left.extend(remove_checks(settings, &journal).await?);
-    let gone = |run: &&&Run| pruned.removed.contains(&StreamId::from(&run.lead().agent));
-    for run in chosen.iter().filter(gone) {
-        let forgotten = keeping::forget(settings, run).await;
+    let gone = |listed: &&&ListedSession| pruned.removed.contains(&StreamId::from(&listed.lead().agent));
+    for listed in chosen.iter().filter(gone) {
+        let forgotten = keeping::forget(settings, listed).await;
         forgotten.stays.iter().for_each(|line| stdio::tell(&format!("{}\n", clean(line))));
         left.extend(forgotten.problems);
     }
@@ -89,68 +89,68 @@ fn nothing() -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn by_name<'a>(catalog: &'a Catalog, args: &PruneArgs) -> Result<Vec<&'a Run>, Failure> {
-    let mut chosen: Vec<&Run> = Vec::new();
+fn by_name<'a>(catalog: &'a Catalog, args: &PruneArgs) -> Result<Vec<&'a ListedSession>, Failure> {
+    let mut chosen: Vec<&ListedSession> = Vec::new();
     for given in &args.runs {
-        let run = catalog.find(given)?;
-        if run.state() == State::Running {
-            let by = run.agents.iter().find_map(|entry| entry.owner.as_ref()).map(ToString::to_string);
+        let listed = catalog.find(given)?;
+        if listed.state() == State::Running {
+            let by = listed.agents.iter().find_map(|entry| entry.owner.as_ref()).map(ToString::to_string);
             let message = format!(
                 "{} is running ({}) and stays; nothing was removed",
-                run.session,
+                listed.session,
                 by.unwrap_or_default()
             );
             return Err(Failure::failed(message).hint("end it first, or leave it out"));
         }
-        if !chosen.iter().any(|other| other.session == run.session) {
-            chosen.push(run);
+        if !chosen.iter().any(|other| other.session == listed.session) {
+            chosen.push(listed);
         }
     }
     Ok(chosen)
 }
 
-fn by_age<'a>(catalog: &'a Catalog, args: &PruneArgs, now: u64) -> Vec<&'a Run> {
-    let old = |run: &Run| match args.older_than {
-        Some(age) => Duration::from_millis(now.saturating_sub(run.updated_at())) > age,
+fn by_age<'a>(catalog: &'a Catalog, args: &PruneArgs, now: u64) -> Vec<&'a ListedSession> {
+    let old = |listed: &ListedSession| match args.older_than {
+        Some(age) => Duration::from_millis(now.saturating_sub(listed.updated_at())) > age,
         None => true,
     };
-    let fits = |run: &&Run| match run.state() {
+    let fits = |listed: &&ListedSession| match listed.state() {
         State::Running => false,
-        State::Open | State::Waiting => !args.finished && old(run),
-        State::Ended(_) => old(run),
+        State::Open | State::Waiting => !args.finished && old(listed),
+        State::Ended(_) => old(listed),
     };
-    catalog.runs.iter().filter(fits).collect()
+    catalog.sessions.iter().filter(fits).collect()
 }
 
-/// Says what goes. Where nothing has been agreed to yet, what goes with each run is looked up too.
-async fn announce(settings: &Settings, chosen: &[&Run], args: &PruneArgs) {
+/// Says what goes. Where nothing has been agreed to yet, what goes with each session is looked up too.
+async fn announce(settings: &Settings, chosen: &[&ListedSession], args: &PruneArgs) {
     let verb = if args.dry_run { "would go" } else { "goes" };
     let mut bytes = 0;
     let mut files = 0;
-    for run in chosen {
-        let summary = &run.lead().summary;
-        let state = run.state().words();
-        let unfinished = if run.state() == State::Open { ", unfinished" } else { "" };
+    for listed in chosen {
+        let summary = &listed.lead().summary;
+        let state = listed.state().words();
+        let unfinished = if listed.state() == State::Open { ", unfinished" } else { "" };
         let when = utc::minute(summary.started_at);
         let task = first_line(&summary.task, 60);
         let with = match args.yes && !args.dry_run {
             true => String::new(),
             false => {
-                let with = With::of(settings, run).await;
+                let with = With::of(settings, listed).await;
                 (bytes, files) = (bytes + with.bytes, files + with.undo);
-                with.words(settings, run)
+                with.words(settings, listed)
             }
         };
-        stdio::tell(&format!("{verb}: {} {when} ({state}{unfinished}{with}) {task}\n", run.session));
+        stdio::tell(&format!("{verb}: {} {when} ({state}{unfinished}{with}) {task}\n", listed.session));
     }
     if args.dry_run {
         let undo = if files == 0 { String::new() } else { format!(", the undo data of {}", of_files(files)) };
-        let runs = count(u32::try_from(chosen.len()).unwrap_or(u32::MAX), "session");
-        stdio::tell(&format!("in all: {runs}{undo}, {} of files beside the journal\n", size(bytes)));
+        let sessions = count(u32::try_from(chosen.len()).unwrap_or(u32::MAX), "session");
+        stdio::tell(&format!("in all: {sessions}{undo}, {} of files beside the journal\n", size(bytes)));
     }
 }
 
-/// What goes with a run.
+/// What goes with a session.
 struct With {
     /// How many files its changes could be taken back of.
     undo: usize,
@@ -159,11 +159,11 @@ struct With {
 }
 
 impl With {
-    async fn of(settings: &Settings, run: &Run) -> Self {
-        let lead = run.lead();
+    async fn of(settings: &Settings, listed: &ListedSession) -> Self {
+        let lead = listed.lead();
         // Only the paths count here, whatever held the commands.
         let left = Left::of(settings, &lead.agent, Path::new(&lead.summary.dir), None).await;
-        let own = run.agents.iter().flat_map(|entry| {
+        let own = listed.agents.iter().flat_map(|entry| {
             [
                 settings.outputs_dir().join(entry.agent.as_str()),
                 settings.private_dir().join(entry.agent.as_str()),
@@ -173,10 +173,10 @@ impl With {
         Self { undo: left.changed.len(), bytes: own.chain([record]).map(|path| weigh(&path)).sum() }
     }
 
-    fn words(&self, settings: &Settings, run: &Run) -> String {
+    fn words(&self, settings: &Settings, listed: &ListedSession) -> String {
         let undo =
             if self.undo == 0 { String::new() } else { format!(", undo data of {}", of_files(self.undo)) };
-        let dir = Checkout::of_run(settings, run);
+        let dir = Checkout::of_listed(settings, listed);
         let place = if dir == settings.dir {
             String::new()
         } else {

@@ -7,7 +7,7 @@ use convoke_kernel::{CallState, Lost, ProgramStatus};
 use super::target::Target;
 use crate::again::Naming;
 use crate::args::RetryArgs;
-use crate::checkpoints::{self, Told};
+use crate::checkpoints::{self, ProgramRead};
 use crate::commands::resume;
 use crate::failure::{Exit, Failure};
 use crate::render::count;
@@ -16,10 +16,10 @@ use crate::stdio;
 
 /// Tries what failed again.
 pub(super) async fn run(settings: &Settings, args: &RetryArgs) -> Result<Exit, Failure> {
-    let target = Target::find(settings, &args.run).await?;
-    let run = target.run()?;
-    let session = run.session.to_string();
-    if target.is_driven(&run.lead().agent).await? {
+    let target = Target::find(settings, &args.session).await?;
+    let listed = target.listed()?;
+    let session = listed.session.to_string();
+    if target.is_driven(&listed.lead().agent).await? {
         return Err(Failure::usage(format!(
             "{session} is running; what has failed can be tried again when it has ended"
         ))
@@ -27,18 +27,20 @@ pub(super) async fn run(settings: &Settings, args: &RetryArgs) -> Result<Exit, F
         .hint(format!("to end it now: `convoke sessions stop {session}`")));
     }
     let programs = checkpoints::programs(&target.journal, &target.session).await?;
-    let named = |told: &&Told| target.workflow.as_ref().is_none_or(|workflow| *workflow == told.run);
+    let named = |told: &&ProgramRead| target.workflow.as_ref().is_none_or(|workflow| *workflow == told.run);
     // What a lead's fan-outs lost, flat ones and programs, is tried again by the harness, and the lead is
     // told.
     let of_named =
         |lost: &Lost| target.workflow.as_ref().is_none_or(|workflow| lost.run == workflow.as_str());
-    let lost = run.losses.to_retry(false).any(of_named);
-    if run.own_program().is_none() && (lost || (target.workflow.is_none() && run.lead().summary.can_go_on)) {
+    let lost = listed.losses.to_retry(false).any(of_named);
+    if listed.own_program().is_none()
+        && (lost || (target.workflow.is_none() && listed.lead().summary.can_go_on))
+    {
         drop(target.journal.close().await);
         return resume::run(settings, args.resume(&session)).await;
     }
     let Some(told) = programs.iter().rev().find(named) else {
-        if !run.losses.lost.is_empty() {
+        if !listed.losses.lost.is_empty() {
             let what = format!("nothing of what {session} lost is worth another try as it is");
             return Err(Failure::usage(what).hint(format!(
                 "`convoke sessions show {session}` lists it: a model refused it, or the budget had no room"
@@ -83,7 +85,7 @@ pub(super) async fn run(settings: &Settings, args: &RetryArgs) -> Result<Exit, F
 }
 
 /// How many are served and how many are tried, as far as the last pass came.
-fn plan(told: &Told) -> String {
+fn plan(told: &ProgramRead) -> String {
     let calls: Vec<&CallState> = told.program.calls().filter(|call| call.made.kind.is_agents()).collect();
     let sound =
         calls.iter().filter(|call| call.result.as_ref().is_some_and(|result| result.is_sound())).count();

@@ -12,7 +12,7 @@ use super::overview::overview;
 use super::{line, list, no_journal, program};
 use crate::again::Naming;
 use crate::args::{OutputFormat, ShowArgs};
-use crate::catalog::{self, Catalog, Entry, Run, State};
+use crate::catalog::{self, Catalog, Entry, ListedSession, State};
 use crate::commands::cost::Bill;
 use crate::commands::resume;
 use crate::confine::{layers_words, network_words};
@@ -25,67 +25,69 @@ use crate::stdio::{self, Reader};
 use crate::utc;
 use crate::work;
 
-/// How long a follower waits for an event before it looks whether a process still drives the run.
+/// How long a follower waits for an event before it looks whether a process still drives the session.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// The whole report of a run that has ended, as it was told at its end.
-async fn report(settings: &Settings, journal: &Journal, run: &Run) -> Result<Exit, Failure> {
-    let state = run.state();
+/// The whole report of a session that has ended, as it was told at its end.
+async fn report(settings: &Settings, journal: &Journal, listed: &ListedSession) -> Result<Exit, Failure> {
+    let state = listed.state();
     if state.ending().is_none() {
         return Err(Failure::usage(format!(
             "{} has not ended ({}), so there is no report yet",
-            run.session,
+            listed.session,
             state.words()
         ))
-        .hint(format!("`convoke sessions show {}` tells what has happened so far", run.session)));
+        .hint(format!("`convoke sessions show {}` tells what has happened so far", listed.session)));
     }
-    let told = Lead::read(journal, &run.lead().agent).await?;
-    let end = resume::ended(settings, journal, run, told).await?;
+    let told = Lead::read(journal, &listed.lead().agent).await?;
+    let end = resume::ended(settings, journal, listed, told).await?;
     Report::new(end).show(Look::of(settings))?;
     Ok(Exit::Done)
 }
 
-/// Shows a run.
+/// Shows a session.
 pub(super) async fn run(settings: &Settings, args: &ShowArgs) -> Result<Exit, Failure> {
     let Some(journal) = catalog::open_existing(settings).await? else {
-        return Err(no_journal(settings, &args.run));
+        return Err(no_journal(settings, &args.session));
     };
     let mut catalog = Catalog::load(settings, Some(&journal)).await?;
-    let session = catalog.find(&args.run)?.session.clone();
-    catalog.look_for_questions(&journal, |run| run.session == session).await;
-    catalog.look_for_unconfirmed(&journal, |run| run.session == session).await;
-    let run = catalog.find(session.as_str())?;
+    let session = catalog.find(&args.session)?.session.clone();
+    catalog.look_for_questions(&journal, |listed| listed.session == session).await;
+    catalog.look_for_unconfirmed(&journal, |listed| listed.session == session).await;
+    let listed = catalog.find(session.as_str())?;
     if args.report {
-        return report(settings, &journal, run).await;
+        return report(settings, &journal, listed).await;
     }
     if args.value {
-        return program::value(settings, &journal, run, &args.run).await;
+        return program::value(settings, &journal, listed, &args.session).await;
     }
     if args.log {
-        return program::log(settings, &journal, run, &args.run).await;
+        return program::log(settings, &journal, listed, &args.session).await;
     }
     if let Some(call) = args.call {
-        return program::call(settings, &journal, run, (&args.run, call)).await;
+        return program::call(settings, &journal, listed, (&args.session, call)).await;
     }
     let agents: Vec<&Entry> = match &args.agent {
-        Some(given) => vec![run.agent(given)?],
+        Some(given) => vec![listed.agent(given)?],
         // The lead says what the others do; all of it at once would be too much to read.
-        None if args.follow || settings.output == OutputFormat::Text => vec![run.lead()],
-        None => run.agents.iter().collect(),
+        None if args.follow || settings.output == OutputFormat::Text => vec![listed.lead()],
+        None => listed.agents.iter().collect(),
     };
     if settings.output == OutputFormat::Json {
         if args.follow {
             return Err(Failure::usage("--follow prints events as they happen, and JSON is one document")
                 .hint("use --output jsonl"));
         }
-        stdio::put_json(&format!("{:#}\n", object(settings, &journal, run, &agents).await?))?;
+        stdio::put_json(&format!("{:#}\n", object(settings, &journal, listed, &agents).await?))?;
         return Ok(Exit::Done);
     }
     if settings.output == OutputFormat::Text {
-        let spec = Lead::read(&journal, &run.lead().agent).await?.spec;
-        let programs = program::overview(&journal, run, stdio::width()).await?;
+        let spec = Lead::read(&journal, &listed.lead().agent).await?.spec;
+        let programs = program::overview(&journal, listed, stdio::width()).await?;
         stdio::put(
-            &(head(run, spec.map(|spec| spec.confinement)) + &programs + &overview(run, stdio::width())),
+            &(head(listed, spec.map(|spec| spec.confinement))
+                + &programs
+                + &overview(listed, stdio::width())),
         )?;
     }
     for entry in &agents {
@@ -93,37 +95,37 @@ pub(super) async fn run(settings: &Settings, args: &ShowArgs) -> Result<Exit, Fa
         let stream = StreamId::from(&entry.agent);
         let mut reader = shown.put(&journal.load(&stream, 0).await?)?;
         if args.follow && reader == Reader::There {
-            reader = follow(settings, &journal, &stream, run.session.as_str(), &mut shown).await?;
+            reader = follow(settings, &journal, &stream, listed.session.as_str(), &mut shown).await?;
         }
         if reader == Reader::Gone {
             return Ok(Exit::Done);
         }
     }
     if settings.output == OutputFormat::Jsonl && args.agent.is_none() && !args.follow {
-        for stream in run.streams().iter().skip(run.agents.len()) {
+        for stream in listed.streams().iter().skip(listed.agents.len()) {
             stdio::put_json(&journal.load(stream, 0).await?.iter().map(line).collect::<String>())?;
         }
     }
     let mut now = Catalog::load(settings, Some(&journal)).await?;
     now.look_for_unconfirmed(&journal, |other| other.session == session).await;
-    now.look_for_questions(&journal, |run| run.session == session).await;
-    let run = now.find(run.session.as_str())?;
+    now.look_for_questions(&journal, |listed| listed.session == session).await;
+    let listed = now.find(listed.session.as_str())?;
     if settings.output == OutputFormat::Text {
-        stdio::put(&(lost(run) + &foot(run)))?;
-        let waits = !matches!(run.state(), State::Running | State::Waiting) && !settings.quiet;
-        if let (true, Some(command)) = (waits, run.way_on(&Naming::of(settings))) {
+        stdio::put(&(lost(listed) + &foot(listed)))?;
+        let waits = !matches!(listed.state(), State::Running | State::Waiting) && !settings.quiet;
+        if let (true, Some(command)) = (waits, listed.way_on(&Naming::of(settings))) {
             stdio::tell(&format!("no process drives it; go on with `{command}`\n"));
         }
-        if run.state() == State::Waiting && !settings.quiet {
+        if listed.state() == State::Waiting && !settings.quiet {
             stdio::tell(&format!(
                 "it waits for an answer: `convoke approvals list {}` shows the questions\n",
-                run.session
+                listed.session
             ));
         }
-        if run.agents.len() > 1 && args.agent.is_none() && !settings.quiet {
+        if listed.agents.len() > 1 && args.agent.is_none() && !settings.quiet {
             stdio::tell(&format!(
                 "to see what another agent did: `convoke sessions show {} AGENT`\n",
-                run.session
+                listed.session
             ));
         }
     }
@@ -158,12 +160,12 @@ impl Shown {
     }
 }
 
-/// Shows what happens until no process drives the run any more, or stdout has no reader.
+/// Shows what happens until no process drives the session any more, or stdout has no reader.
 async fn follow(
     settings: &Settings,
     journal: &Journal,
     stream: &StreamId,
-    run: &str,
+    session: &str,
     shown: &mut Shown,
 ) -> Result<Reader, Failure> {
     loop {
@@ -174,7 +176,7 @@ async fn follow(
             },
             Err(_) => {
                 let catalog = Catalog::load(settings, Some(journal)).await?;
-                if catalog.find(run)?.state() != State::Running {
+                if catalog.find(session)?.state() != State::Running {
                     // What was written between the last look and the end is shown too.
                     return shown.put(&journal.load(stream, shown.seq).await?);
                 }
@@ -186,7 +188,7 @@ async fn follow(
 async fn object(
     settings: &Settings,
     journal: &Journal,
-    run: &Run,
+    listed: &ListedSession,
     agents: &[&Entry],
 ) -> Result<Value, Failure> {
     let mut told = Vec::new();
@@ -197,20 +199,20 @@ async fn object(
         );
     }
     let mut workflows = Vec::new();
-    for summary in &run.workflows {
+    for summary in &listed.workflows {
         let events = events(journal, &StreamId::new(summary.run.as_str())?).await?;
         workflows.push(json!({"workflow": summary.run, "events": events}));
     }
     let mut programs = Vec::new();
-    for summary in &run.programs {
+    for summary in &listed.programs {
         let events = events(journal, &StreamId::new(summary.run.as_str())?).await?;
         programs.push(json!({"program": summary, "events": events}));
     }
-    let spec = Lead::read(journal, &run.lead().agent).await?.spec;
+    let spec = Lead::read(journal, &listed.lead().agent).await?.spec;
     let confinement = spec.map(|spec| Confined::from(spec.confinement));
     Ok(json!({
         "schema_version": 1,
-        "run": list::object(run, Some(&Naming::of(settings))),
+        "run": list::object(listed, Some(&Naming::of(settings))),
         "confinement": confinement,
         "agents": told,
         "workflows": workflows,
@@ -223,8 +225,8 @@ async fn events(journal: &Journal, stream: &StreamId) -> Result<Vec<Value>, Fail
     Ok(records.iter().filter_map(|record| serde_json::from_str(&line(record)).ok()).collect())
 }
 
-fn head(run: &Run, confinement: Option<Confinement>) -> String {
-    let summary = &run.lead().summary;
+fn head(listed: &ListedSession, confinement: Option<Confinement>) -> String {
+    let summary = &listed.lead().summary;
     let when = utc::minute(summary.started_at);
     let dir = clean(&summary.dir);
     let model = clean(&summary.model);
@@ -237,34 +239,36 @@ fn head(run: &Run, confinement: Option<Confinement>) -> String {
             clean(&format!("sandbox {} · {network} · {layers}\n", held.sandbox.name()))
         }
     };
-    format!("session {} · {} · {when} UTC\n{model} in {dir}\n{held}", run.session, run.words())
+    format!("session {} · {} · {when} UTC\n{model} in {dir}\n{held}", listed.session, listed.words())
 }
 
 /// What was lost, one line each.
-fn lost(run: &Run) -> String {
-    let lost: Vec<LostItem> = run.losses.lost.iter().map(LostItem::from).collect();
+fn lost(listed: &ListedSession) -> String {
+    let lost: Vec<LostItem> = listed.losses.lost.iter().map(LostItem::from).collect();
     let mut lines: Vec<String> =
         lost.iter().map(|item| format!("  {}", flat(&item.line(), LOST_CHARS).0)).collect();
     if !lines.is_empty() {
         lines.insert(0, format!("\nlost: {}", lost_words(&lost.iter().collect::<Vec<_>>())));
     }
-    lines.extend(run.losses.refused.iter().map(|why| format!("refused whole: {}", flat(why, LOST_CHARS).0)));
+    lines.extend(
+        listed.losses.refused.iter().map(|why| format!("refused whole: {}", flat(why, LOST_CHARS).0)),
+    );
     lines.into_iter().map(|line| line + "\n").collect()
 }
 
 /// Characters of one thing that was lost.
 const LOST_CHARS: usize = 400;
 
-fn foot(run: &Run) -> String {
-    let summary = &run.lead().summary;
-    let bill = Bill::of_run(run);
-    let used = work::used(run);
+fn foot(listed: &ListedSession) -> String {
+    let summary = &listed.lead().summary;
+    let bill = Bill::of_listed(listed);
+    let used = work::used(listed);
     let turns = count(used.turns, "turn");
     let commands = count(used.commands, "command");
-    let time = Duration::from_millis(run.updated_at().saturating_sub(summary.started_at));
+    let time = Duration::from_millis(listed.updated_at().saturating_sub(summary.started_at));
     format!(
         "\n{} · {turns} · {commands} · {} tokens · {} · {}\n",
-        run.words(),
+        listed.words(),
         tokens(bill.tokens()),
         bill.dollars(),
         crate::render::seconds(time)

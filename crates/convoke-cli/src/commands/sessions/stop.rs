@@ -8,7 +8,7 @@ use convoke_journal::Error as JournalError;
 use convoke_kernel::RunId;
 use convoke_runtime::{Clock, Control, Controller, Error, STOPPED_BY};
 
-use super::pause::{Heard, ask, report};
+use super::pause::{RequestOutcome, ask, report};
 use super::target::Target;
 use crate::args::{ControlArgs, OutputFormat};
 use crate::checkpoints;
@@ -16,26 +16,26 @@ use crate::commands::no_jsonl;
 use crate::failure::{Exit, Failure};
 use crate::settings::Settings;
 
-/// How often, and how long apart, a run is tried whose last holder is about to let go of it.
+/// How often, and how long apart, a session is tried whose last holder is about to let go of it.
 const TRIES: u32 = 50;
 const APART: Duration = Duration::from_millis(200);
 
-/// Stops a run.
+/// Stops a session.
 pub(super) async fn run(settings: &Settings, args: &ControlArgs) -> Result<Exit, Failure> {
     if settings.output == OutputFormat::Jsonl {
         return Err(no_jsonl("sessions stop"));
     }
-    let mut target = Target::find(settings, &args.run).await?;
+    let mut target = Target::find(settings, &args.session).await?;
     let before = open_programs(&target).await?;
     let heard = ask(settings, &mut target, Control::Stop).await?;
-    // The process that drove the run has recorded the stop. If it was gone, or there was none, it is done
+    // The process that drove the session has recorded the stop. If it was gone, or there was none, it is done
     // here.
     record(&target).await?;
     target.look(settings).await?;
     let stopped: Vec<&RunId> = before.iter().collect();
-    let run = target.run()?;
-    let session = run.session.as_str();
-    let state = run.state();
+    let listed = target.listed()?;
+    let session = listed.session.as_str();
+    let state = listed.state();
     let left = match stopped.as_slice() {
         [] => "nothing new starts, and it stays where it is until it is resumed".to_owned(),
         [one] => format!(
@@ -49,13 +49,15 @@ pub(super) async fn run(settings: &Settings, args: &ControlArgs) -> Result<Exit,
         }
     };
     let line = match (heard, stopped.as_slice()) {
-        (Heard::Ended, _) => {
-            format!("{session} had come to its end before it could be stopped: {}", run.words())
+        (RequestOutcome::Ended, _) => {
+            format!("{session} had come to its end before it could be stopped: {}", listed.words())
         }
-        (Heard::NobodyDrives, []) => {
-            format!("no process drives {session} ({}): there is nothing to stop", run.words())
+        (RequestOutcome::NotDriven, []) => {
+            format!("no process drives {session} ({}): there is nothing to stop", listed.words())
         }
-        (Heard::NobodyDrives | Heard::Left | Heard::Gone, _) => format!("stopped: {session}; {left}"),
+        (RequestOutcome::NotDriven | RequestOutcome::Left | RequestOutcome::Gone, _) => {
+            format!("stopped: {session}; {left}")
+        }
     };
     report(settings, session, Control::Stop, heard, &line, state)
 }

@@ -5,7 +5,7 @@ use convoke_journal::{Filter, Journal, StreamId};
 use convoke_kernel::{AgentId, RunId, SessionId};
 
 use super::no_journal;
-use crate::catalog::{self, Catalog, Run};
+use crate::catalog::{self, Catalog, ListedSession};
 use crate::failure::Failure;
 use crate::settings::Settings;
 
@@ -24,10 +24,10 @@ impl Target {
             return Err(no_journal(settings, given));
         };
         let catalog = Catalog::load(settings, Some(&journal)).await?;
-        let run = catalog.find(given)?;
+        let listed = catalog.find(given)?;
         let by_workflow = given.starts_with(RunId::PREFIX);
-        let workflow = by_workflow.then(|| run.program(given).ok()?.run.parse().ok()).flatten();
-        let mut target = Self { journal, session: run.session.clone(), workflow, catalog };
+        let workflow = by_workflow.then(|| listed.program(given).ok()?.run.parse().ok()).flatten();
+        let mut target = Self { journal, session: listed.session.clone(), workflow, catalog };
         target.look_for_questions().await;
         Ok(target)
     }
@@ -41,10 +41,10 @@ impl Target {
 
     async fn look_for_questions(&mut self) {
         let session = self.session.clone();
-        self.catalog.look_for_questions(&self.journal, |run| run.session == session).await;
+        self.catalog.look_for_questions(&self.journal, |listed| listed.session == session).await;
     }
 
-    pub(super) fn run(&self) -> Result<&Run, Failure> {
+    pub(super) fn listed(&self) -> Result<&ListedSession, Failure> {
         self.catalog.find(self.session.as_str())
     }
 

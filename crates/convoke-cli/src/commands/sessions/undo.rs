@@ -12,7 +12,7 @@ use serde_json::json;
 use super::diff::{not_kept, not_kept_object};
 use super::no_journal;
 use crate::args::{OutputFormat, UndoArgs};
-use crate::catalog::{self, Catalog, Run, State};
+use crate::catalog::{self, Catalog, ListedSession, State};
 use crate::commands::no_jsonl;
 use crate::failure::{Exit, Failure};
 use crate::keeping::{self, Checkout, LEAD};
@@ -21,26 +21,26 @@ use crate::report::RunLater;
 use crate::settings::Settings;
 use crate::stdio;
 
-/// What is said when undo cannot know of every file that the run made.
+/// What is said when undo cannot know of every file that the session made.
 const RULES_CHANGED: &str = "not looked at: the session changed ignore rules (.gitignore), and files that they ignore may be its \
      own\n";
 
-/// Takes back what a run changed.
+/// Takes back what a session changed.
 pub(super) async fn run(settings: &Settings, args: &UndoArgs) -> Result<Exit, Failure> {
     if settings.output == OutputFormat::Jsonl {
         return Err(no_jsonl("sessions undo"));
     }
     let Some(journal) = catalog::open_existing(settings).await? else {
-        return Err(no_journal(settings, &args.run));
+        return Err(no_journal(settings, &args.session));
     };
     let catalog = Catalog::load(settings, Some(&journal)).await?;
-    let run = catalog.find(&args.run)?;
-    not_running(run)?;
-    let lead = run.lead();
-    let dir = Path::new(&run.lead().summary.dir);
+    let listed = catalog.find(&args.session)?;
+    not_running(listed)?;
+    let lead = listed.lead();
+    let dir = Path::new(&listed.lead().summary.dir);
     let kept = Checkout::kept(settings, lead.agent.as_str(), dir);
     let keeper = Keeper::open(&keeping::places(settings), &kept.dir, &kept.name).await?;
-    // The lease keeps other processes from going on with the run meanwhile.
+    // The lease keeps other processes from going on with the session meanwhile.
     let lease = if args.dry_run { None } else { Some(journal.own(&StreamId::from(&lead.agent)).await?) };
     let undone = match args.dry_run {
         true => keeper.undo(true).await.map_err(WorktreeError::from),
@@ -51,16 +51,16 @@ pub(super) async fn run(settings: &Settings, args: &UndoArgs) -> Result<Exit, Fa
     }
     let undone = undone.map_err(|error| match error {
         WorktreeError::Trees(convoke_trees::Error::NotKept { .. }) if kept.dir != dir => {
-            elsewhere(run, &kept.dir)
+            elsewhere(listed, &kept.dir)
         }
-        WorktreeError::Trees(error) => not_kept(run, error),
+        WorktreeError::Trees(error) => not_kept(listed, error),
         error => error.into(),
     })?;
     match settings.output {
-        OutputFormat::Json => stdio::put_json(&object(run, &undone, args.dry_run)).map(drop)?,
+        OutputFormat::Json => stdio::put_json(&object(listed, &undone, args.dry_run)).map(drop)?,
         OutputFormat::Text | OutputFormat::Jsonl => {
             stdio::put(&text(&undone, args.dry_run))?;
-            stdio::tell(&summary(run, &undone, args.dry_run));
+            stdio::tell(&summary(listed, &undone, args.dry_run));
             if let Some(back) = &undone.back {
                 stdio::tell(&clean(&format!("to bring a file back: {back}\n")));
             }
@@ -80,16 +80,16 @@ async fn take_back(
 ) -> Result<Undone, WorktreeError> {
     if let Some(worktrees) = keeping::worktrees(&keeping::places(settings), &kept.dir).await? {
         let mut applied = Vec::new();
-        for run in BTreeSet::from([lead, &kept.name]) {
-            applied.extend(worktrees.applied(run).await?.into_iter().map(|agent| (run, agent)));
+        for listed in BTreeSet::from([lead, &kept.name]) {
+            applied.extend(worktrees.applied(listed).await?.into_iter().map(|agent| (listed, agent)));
         }
         let (back, changed) = match applied.is_empty() {
             true => (Vec::new(), Vec::new()),
             false => (keeper.undo(true).await?.restored, keeper.changes().await?),
         };
-        for (run, agent) in applied {
+        for (listed, agent) in applied {
             if changed.iter().any(|file| file.agents.contains(&agent) && back.contains(&file.path)) {
-                worktrees.unapply(run, &agent).await?;
+                worktrees.unapply(listed, &agent).await?;
             }
         }
     }
@@ -97,20 +97,28 @@ async fn take_back(
 }
 
 /// Of a lead in a worktree of its own nothing was brought into the directory.
-fn elsewhere(run: &Run, dir: &Path) -> Failure {
-    let message =
-        format!("{} worked in a worktree of its own and changed nothing in {}", run.session, dir.display());
-    Failure::usage(message).hint(format!("`convoke worktrees drop {} {LEAD}` removes its work", run.session))
+fn elsewhere(listed: &ListedSession, dir: &Path) -> Failure {
+    let message = format!(
+        "{} worked in a worktree of its own and changed nothing in {}",
+        listed.session,
+        dir.display()
+    );
+    Failure::usage(message)
+        .hint(format!("`convoke worktrees drop {} {LEAD}` removes its work", listed.session))
 }
 
-/// Refuses a run that a process drives: its files are not changed while it works.
-fn not_running(run: &Run) -> Result<(), Failure> {
-    if run.state() != State::Running {
+/// Refuses a session that a process drives: its files are not changed while it works.
+fn not_running(listed: &ListedSession) -> Result<(), Failure> {
+    if listed.state() != State::Running {
         return Ok(());
     }
-    let by =
-        run.agents.iter().find_map(|entry| entry.owner.as_ref()).map(ToString::to_string).unwrap_or_default();
-    Err(Failure::failed(format!("{} is running ({by}); nothing was taken back", run.session))
+    let by = listed
+        .agents
+        .iter()
+        .find_map(|entry| entry.owner.as_ref())
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    Err(Failure::failed(format!("{} is running ({by}); nothing was taken back", listed.session))
         .hint("end it first, or wait for its end"))
 }
 
@@ -146,9 +154,9 @@ fn kind(undone: &Undone, path: &Path) -> &'static str {
     if undone.removed.contains(path) { "removed" } else { "restored" }
 }
 
-fn summary(run: &Run, undone: &Undone, dry_run: bool) -> String {
+fn summary(listed: &ListedSession, undone: &Undone, dry_run: bool) -> String {
     if undone.nothing_left() {
-        return format!("nothing of {} is left to take back\n", run.session);
+        return format!("nothing of {} is left to take back\n", listed.session);
     }
     let number = |of: usize| count(u32::try_from(of).unwrap_or(u32::MAX), "file");
     let would = if dry_run { "would be " } else { "" };
@@ -164,13 +172,13 @@ fn summary(run: &Run, undone: &Undone, dry_run: bool) -> String {
     format!("{} {would}restored{removed}{left}\n", number(restored))
 }
 
-fn object(run: &Run, undone: &Undone, dry_run: bool) -> String {
+fn object(listed: &ListedSession, undone: &Undone, dry_run: bool) -> String {
     let restored = |path: &PathBuf| json!({"path": path.to_string_lossy(), "kind": kind(undone, path)});
     let left = |(path, why): &(PathBuf, String)| json!({"path": path.to_string_lossy(), "why": why});
     let object = json!({
         "schema_version": 1,
-        "run": run.session,
-        "dir": run.lead().summary.dir,
+        "run": listed.session,
+        "dir": listed.lead().summary.dir,
         "dry_run": dry_run,
         "restored": undone.restored.iter().map(restored).collect::<Vec<_>>(),
         "left_alone": undone.kept.iter().map(left).collect::<Vec<_>>(),

@@ -22,7 +22,7 @@ use crate::work::Work;
 /// How often the journal is looked into.
 const LOOK: Duration = Duration::from_millis(300);
 
-/// Watches a run.
+/// Watches a session.
 pub(super) async fn run(settings: &Settings, args: &ControlArgs) -> Result<Exit, Failure> {
     if settings.output == OutputFormat::Json {
         return Err(Failure::usage(
@@ -30,13 +30,13 @@ pub(super) async fn run(settings: &Settings, args: &ControlArgs) -> Result<Exit,
         )
         .hint("use --output jsonl"));
     }
-    let mut target = Target::find(settings, &args.run).await?;
-    let lead = target.run()?.lead().agent.clone();
+    let mut target = Target::find(settings, &args.session).await?;
+    let lead = target.listed()?.lead().agent.clone();
     let mut feed = Feed::new(&target.journal, &target.session);
     let screen = match settings.output {
         OutputFormat::Text => {
             let look = Look::of(settings);
-            let model = target.run()?.lead().summary.model.clone();
+            let model = target.listed()?.lead().summary.model.clone();
             let terminal = settings.terminal.clone();
             Some(Screen::watching(look, terminal, Clock::system(), lead.clone(), &model))
         }
@@ -74,26 +74,26 @@ pub(super) async fn run(settings: &Settings, args: &ControlArgs) -> Result<Exit,
 
 /// What the session came to, said in a line, and the code it would end with.
 async fn came_to(settings: &Settings, target: &Target, said: &mut String) -> Result<Exit, Failure> {
-    let run = target.run()?;
-    let session = run.session.as_str();
-    let work = Work::of_run(settings, &target.journal, run, run.updated_at()).await?;
+    let listed = target.listed()?;
+    let session = listed.session.as_str();
+    let work = Work::of_listed(settings, &target.journal, listed, listed.updated_at()).await?;
     let naming = Naming::of(settings);
     let programs: Vec<ProgramReport> =
         work.programs.iter().filter_map(|program| ProgramReport::of(program, &naming, session)).collect();
-    let own = run.own_program().and_then(|own| programs.iter().find(|program| program.run == own.run));
-    let exit = match run.state() {
+    let own = listed.own_program().and_then(|own| programs.iter().find(|program| program.run == own.run));
+    let exit = match listed.state() {
         State::Ended(end) => Exit::of(end),
         State::Open if programs.iter().any(|program| program.waiting_step().is_some()) => Exit::Budget,
         State::Open | State::Waiting | State::Running => Exit::NeedsPerson,
     };
-    let words = match run.state() {
-        State::Open if run.words() == State::Open.word() => {
+    let words = match listed.state() {
+        State::Open if listed.words() == State::Open.word() => {
             "left unfinished, and no process drives it".to_owned()
         }
-        _ => run.words(),
+        _ => listed.words(),
     };
     said.push_str(&format!("{session}: {words}\n"));
-    if let Some(command) = run.way_on(&naming).or_else(|| naming.resume(session)) {
+    if let Some(command) = listed.way_on(&naming).or_else(|| naming.resume(session)) {
         let (what, flags) = match exit {
             Exit::Done => ("its answer", ""),
             Exit::Failed if own.is_some_and(ProgramReport::wants_mending) => {

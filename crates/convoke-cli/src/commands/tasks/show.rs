@@ -17,10 +17,10 @@ pub(super) async fn run(settings: &Settings, args: &TaskNamedArgs) -> Result<Exi
     if settings.output == OutputFormat::Jsonl {
         return Err(no_jsonl("tasks show"));
     }
-    let at = TeamTarget::find(settings, args.of.run.as_deref()).await?;
-    let board = at.desk.board(&at.session).await?;
+    let at = TeamTarget::find(settings, args.of.session.as_deref()).await?;
+    let board = at.team.board(&at.session).await?;
     let task = board.find(&args.task).map_err(|refusal| Failure::failed(refusal.to_string()))?;
-    let history = at.desk.task_history(&at.session, &task.id).await?;
+    let history = at.team.task_history(&at.session, &task.id).await?;
     if settings.output == OutputFormat::Json {
         let mut shown = object(task, Some(&board));
         shown["history"] = history.iter().map(|(at, event)| event_object(*at, event)).collect();
@@ -28,7 +28,7 @@ pub(super) async fn run(settings: &Settings, args: &TaskNamedArgs) -> Result<Exi
         stdio::put_json(&format!("{all:#}\n"))?;
         return Ok(Exit::Done);
     }
-    let roster = at.desk.roster(&at.session).await?;
+    let roster = at.team.roster(&at.session).await?;
     let roles: Vec<&str> = roster.members().map(|member| member.role.as_str()).collect();
     let mut shown = text(&board, task, &roles);
     for (when, event) in &history {

@@ -1,10 +1,10 @@
 //! A task that speaks to a team that is there already: a broadcast, a look into the inbox, a teammate that is
-//! to find work on the board. A run of its own has an empty inbox, an empty board and no member to hear, so
-//! it would be paid for nothing: it is not begun, and the run that is meant is named.
+//! to find work on the board. A session of its own has an empty inbox, an empty board and no member to hear,
+//! so it would be paid for nothing: it is not begun, and the session that is meant is named.
 
 use convoke_kernel::{Board, Roster, Standing, TaskState};
 
-use super::target::{desk, newest_with};
+use super::target::{newest_with, team_client};
 use crate::again::{Naming, shell_word};
 use crate::catalog::{self, Catalog};
 use crate::failure::Failure;
@@ -23,16 +23,16 @@ enum Addressed {
 pub(crate) async fn check(settings: &Settings, task: &str) -> Result<(), Failure> {
     let Some(addressed) = addressed(task) else { return Ok(()) };
     let Some(journal) = catalog::open_existing(settings).await? else { return Ok(()) };
-    let desk = desk(&journal);
+    let team = team_client(&journal);
     let catalog = Catalog::load(settings, Some(&journal)).await?;
     let fits = |roster: &Roster, board: &Board| match addressed {
         Addressed::Members => !names(roster).is_empty(),
         Addressed::Board => open_tasks(board) > 0,
     };
-    let Some((run, roster, board)) = newest_with(settings, &journal, &desk, &catalog, fits).await? else {
+    let Some((listed, roster, board)) = newest_with(settings, &journal, &team, &catalog, fits).await? else {
         return Ok(());
     };
-    let session = run.session.as_str();
+    let session = listed.session.as_str();
     let (who, lacks) = match addressed {
         Addressed::Members => (names(&roster).join(", "), "would have no member to hear it"),
         Addressed::Board => {

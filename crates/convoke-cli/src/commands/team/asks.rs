@@ -15,9 +15,9 @@ use crate::stdio;
 /// Asks a teammate to stop.
 pub(super) async fn stop(settings: &Settings, args: &TeamStopArgs) -> Result<Exit, Failure> {
     no_lines(settings, "team stop")?;
-    let at = TeamTarget::find(settings, args.of.run.as_deref()).await?;
-    let request = at.desk.ask_to_stop(&at.session, &at.lead, &args.name, args.patience).await?;
-    let seconds = args.patience.as_secs();
+    let at = TeamTarget::find(settings, args.of.session.as_deref()).await?;
+    let request = at.team.ask_to_stop(&at.session, &at.lead, &args.name, args.timeout).await?;
+    let seconds = args.timeout.as_secs();
     let line = format!("{} was asked to stop; after {seconds} s without an answer it is stopped", args.name);
     report(settings, &at, json!({"name": args.name, "request": request, "patience_s": seconds}), &line)
 }
@@ -25,11 +25,11 @@ pub(super) async fn stop(settings: &Settings, args: &TeamStopArgs) -> Result<Exi
 /// Answers a plan.
 pub(super) async fn plan(settings: &Settings, args: &TeamPlanArgs) -> Result<Exit, Failure> {
     no_lines(settings, "team plan")?;
-    let at = TeamTarget::find(settings, args.of.run.as_deref()).await?;
-    let roster = at.desk.roster(&at.session).await?;
+    let at = TeamTarget::find(settings, args.of.session.as_deref()).await?;
+    let roster = at.team.roster(&at.session).await?;
     let (request, from) = waiting_plan(&roster, &args.request)?;
     let feedback = args.feedback.as_deref().unwrap_or_default();
-    let letter = at.desk.answer_plan(&at.session, &at.lead, &request, args.approve, feedback).await?;
+    let letter = at.team.answer_plan(&at.session, &at.lead, &request, args.approve, feedback).await?;
     let word = if args.approve { "approved" } else { "rejected" };
     let object = json!({"name": from, "request": request, "approved": args.approve, "letter": letter});
     report(settings, &at, object, &format!("the plan of {from} is {word}"))
@@ -38,10 +38,10 @@ pub(super) async fn plan(settings: &Settings, args: &TeamPlanArgs) -> Result<Exi
 /// Has a member begin a new history.
 pub(super) async fn compact(settings: &Settings, args: &TeamCompactArgs) -> Result<Exit, Failure> {
     no_lines(settings, "team compact")?;
-    let at = TeamTarget::find(settings, args.of.run.as_deref()).await?;
+    let at = TeamTarget::find(settings, args.of.session.as_deref()).await?;
     // A lead is there whether it has a team or not.
     let agent = if args.name == LEAD { at.lead.clone() } else { at.member(&args.name).await?.member.agent };
-    at.desk.compact(&agent, args.focus.as_deref()).await?;
+    at.team.compact(&agent, args.focus.as_deref()).await?;
     let line = format!("{} begins a new history before its next request", args.name);
     report(settings, &at, json!({"name": args.name, "agent": agent}), &line)
 }
@@ -53,7 +53,7 @@ fn no_lines(settings: &Settings, command: &str) -> Result<(), Failure> {
     }
 }
 
-/// Says what was written down, and if no process drives the run, which command makes it happen.
+/// Says what was written down, and if no process drives the session, which command makes it happen.
 fn report(settings: &Settings, at: &TeamTarget, mut object: Value, line: &str) -> Result<Exit, Failure> {
     if settings.output == OutputFormat::Json {
         object["schema_version"] = json!(1);

@@ -1,6 +1,6 @@
-//! `convoke team host`: drives the teammates of a run from this process, on this machine or another, until
-//! there is nothing left for them to do or a signal ends it. The lead is left to the process that drives it.
-//! It says which teammates were driven, and where they stand at the end.
+//! `convoke team host`: drives the teammates of a session from this process, on this machine or another,
+//! until there is nothing left for them to do or a signal ends it. The lead is left to the process that
+//! drives it. It says which teammates were driven, and where they stand at the end.
 
 use std::path::Path;
 
@@ -9,9 +9,9 @@ use convoke_runtime::{MemberRow, Stopper};
 use serde_json::{Value, json};
 
 use super::list;
-use super::target::desk;
+use super::target::team_client;
 use crate::args::{OutputFormat, TeamHostArgs};
-use crate::catalog::{self, Catalog, Run};
+use crate::catalog::{self, Catalog, ListedSession};
 use crate::commands::drive::say;
 use crate::commands::{ask, resume, sessions, trust};
 use crate::confine;
@@ -24,22 +24,22 @@ use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::stdio;
 
-/// Drives the teammates of a run.
+/// Drives the teammates of a session.
 pub(super) async fn run(settings: &Settings, args: TeamHostArgs) -> Result<Exit, Failure> {
     let mut settings = settings.clone();
     (settings.team.claim_ttl, settings.team.lease) = (args.claim_ttl, args.lease);
     let settings = &settings;
     let Some(journal) = catalog::open_existing(settings).await? else {
-        return Err(sessions::no_journal(settings, &args.run));
+        return Err(sessions::no_journal(settings, &args.session));
     };
     let catalog = Catalog::load(settings, Some(&journal)).await?;
-    let run = catalog.find(&args.run)?;
-    let desk = desk(&journal);
-    let rows = desk.members(&run.session).await?;
-    let only = chosen(run.session.as_str(), &rows, args.only)?;
+    let listed = catalog.find(&args.session)?;
+    let team = team_client(&journal);
+    let rows = team.members(&listed.session).await?;
+    let only = chosen(listed.session.as_str(), &rows, args.only)?;
     let look = Look::of(settings);
-    let told = Lead::read(&journal, &run.lead().agent).await?;
-    let opened = opened(settings, look, run, &told, journal).await?;
+    let told = Lead::read(&journal, &listed.lead().agent).await?;
+    let opened = opened(settings, look, listed, &told, journal).await?;
     let names: Vec<&str> = match &only {
         Some(only) => only.iter().map(String::as_str).collect(),
         None => rows.iter().map(|row| row.member.name.as_str()).filter(|name| *name != LEAD).collect(),
@@ -47,23 +47,23 @@ pub(super) async fn run(settings: &Settings, args: TeamHostArgs) -> Result<Exit,
     let who = if names.is_empty() { "every member that joins".to_owned() } else { names.join(", ") };
     say(
         settings,
-        &look.fit(&clean(&format!("hosting the team of {}: {who}; a signal ends it", run.session))),
+        &look.fit(&clean(&format!("hosting the team of {}: {who}; a signal ends it", listed.session))),
     );
     let (stopper, stop) = Stopper::new();
-    let lead = run.lead().agent.clone();
-    let progress = Progress::from_summary(&run.lead().summary);
+    let lead = listed.lead().agent.clone();
+    let progress = Progress::from_summary(&listed.lead().summary);
     let terminal = settings.terminal.clone();
     let screen =
         Screen::start(look, terminal, &opened.runtime, opened.clock.clone(), lead.clone(), progress).await;
     let signals = Signals::listen(stopper, screen.messages(), settings.throwaway.clone())?;
     let hosted = opened.runtime.host(&lead, only, stop, Some(screen.watcher())).await;
     screen.close().await;
-    let rows = desk.members(&run.session).await;
+    let rows = team.members(&listed.session).await;
     // The leases go back at once, so that the next process need not find out that this one is gone.
     let _ = opened.journal.close().await;
     hosted?;
     let exit = signals.caught().map_or(Exit::Done, |caught| caught.exit());
-    report(settings, run.session.as_str(), &rows?, signals.caught().map(|caught| caught.by().word()))?;
+    report(settings, listed.session.as_str(), &rows?, signals.caught().map(|caught| caught.by().word()))?;
     Ok(exit)
 }
 
@@ -81,23 +81,23 @@ fn chosen(session: &str, rows: &[MemberRow], only: Vec<String>) -> Result<Option
     })
 }
 
-/// A runtime that can go on where the run was begun, as a resume would have it.
+/// A runtime that can go on where the session was begun, as a resume would have it.
 async fn opened(
     settings: &Settings,
     look: Look,
-    run: &Run,
+    listed: &ListedSession,
     told: &Lead,
     journal: convoke_journal::Journal,
 ) -> Result<Opened, Failure> {
-    let dir = Path::new(&run.lead().summary.dir);
-    let source = resume::source(settings, run)?;
+    let dir = Path::new(&listed.lead().summary.dir);
+    let source = resume::source(settings, listed)?;
     // Before anything looks at the directory: it may have been taken away when its content was stored.
     LeadTree::again(settings, dir).await?;
     let recorded = told.spec.as_ref().map(|spec| spec.confinement.clone()).unwrap_or_default();
     let held = confine::hold_again(settings, dir, &recorded).await?;
     let kept = keeping::places_for(settings, dir).await;
     let rules = told.spec.as_ref().map(|spec| spec.approvals.clone()).unwrap_or_default();
-    let library = trust::library_of(settings, look, &Checkout::of_run(settings, run), told)?;
+    let library = trust::library_of(settings, look, &Checkout::of_listed(settings, listed), told)?;
     let asker = ask::asker(look, settings, &rules);
     open::runtime(settings, journal, &source, asker, held.confine, kept.ok(), library).await
 }

@@ -1,5 +1,5 @@
 //! What is left to do for a team whose lead has ended: unread letters, work that is open, tasks that can be
-//! claimed. A run with any of it can go on.
+//! claimed. A session with any of it can go on.
 
 use std::collections::HashMap;
 
@@ -7,24 +7,24 @@ use convoke_journal::Journal;
 use convoke_kernel::{Board, Claimant, LEAD, MemberState, SessionId, Standing, Status};
 use convoke_runtime::{Clock, MemberRow};
 
-use super::target::desk;
-use crate::catalog::{Run, teams};
+use super::target::team_client;
+use crate::catalog::{ListedSession, teams};
 use crate::failure::Failure;
 
-/// What is left of these runs, for those of which anything is; those that go on anyway are not looked at.
+/// What is left of these sessions, for those of which anything is; those that go on anyway are not looked at.
 pub(crate) async fn left<'a>(
     journal: &Journal,
-    runs: impl Iterator<Item = &'a Run>,
+    sessions: impl Iterator<Item = &'a ListedSession>,
 ) -> Result<HashMap<SessionId, String>, Failure> {
-    let ended: Vec<&Run> = runs.filter(|run| !run.lead().summary.can_go_on).collect();
+    let ended: Vec<&ListedSession> = sessions.filter(|listed| !listed.lead().summary.can_go_on).collect();
     let mut found = HashMap::new();
     if ended.is_empty() {
         return Ok(found);
     }
     let teams = teams(journal).await?;
-    for run in ended.into_iter().filter(|run| teams.contains(run.session.as_str())) {
-        if let Some(what) = left_of(journal, &run.session).await? {
-            found.insert(run.session.clone(), what);
+    for listed in ended.into_iter().filter(|listed| teams.contains(listed.session.as_str())) {
+        if let Some(what) = left_of(journal, &listed.session).await? {
+            found.insert(listed.session.clone(), what);
         }
     }
     Ok(found)
@@ -32,12 +32,12 @@ pub(crate) async fn left<'a>(
 
 /// What is left of one session's team, in words.
 pub(crate) async fn left_of(journal: &Journal, session: &SessionId) -> Result<Option<String>, Failure> {
-    let desk = desk(journal);
-    let rows = desk.members(session).await?;
+    let team = team_client(journal);
+    let rows = team.members(session).await?;
     if rows.is_empty() {
         return Ok(None);
     }
-    Ok(first_left(&rows, &desk.board(session).await?, Clock::system().now()))
+    Ok(first_left(&rows, &team.board(session).await?, Clock::system().now()))
 }
 
 /// The first thing that a member of the team would do.

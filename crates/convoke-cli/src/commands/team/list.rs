@@ -19,8 +19,8 @@ use crate::stdio;
 /// Lists the members of a team.
 pub(super) async fn run(settings: &Settings, given: Option<&str>) -> Result<Exit, Failure> {
     let at = TeamTarget::find(settings, given).await?;
-    let rows = at.desk.members(&at.session).await?;
-    let roster = at.desk.roster(&at.session).await?;
+    let rows = at.team.members(&at.session).await?;
+    let roster = at.team.roster(&at.session).await?;
     let requests = roster.open_requests();
     match settings.output {
         OutputFormat::Json => {

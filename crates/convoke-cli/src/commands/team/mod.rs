@@ -1,5 +1,5 @@
-//! `convoke team`: the members of a run's team and what they do, and a person's word to them. Everything goes
-//! through the journal, so it is the same whether or not another process drives the run.
+//! `convoke team`: the members of a session's team and what they do, and a person's word to them. Everything
+//! goes through the journal, so it is the same whether or not another process drives the session.
 
 mod addressed;
 mod asks;
@@ -23,7 +23,7 @@ use crate::settings::Settings;
 pub(crate) async fn run(settings: &Settings, command: TeamCommand) -> Result<Exit, Failure> {
     match command {
         TeamCommand::List(args) => list::run(settings, args.given()).await,
-        TeamCommand::Show(args) => show::run(settings, &args.name, args.of.run.as_deref()).await,
+        TeamCommand::Show(args) => show::run(settings, &args.name, args.of.session.as_deref()).await,
         TeamCommand::Stop(args) => asks::stop(settings, &args).await,
         TeamCommand::Plan(args) => asks::plan(settings, &args).await,
         TeamCommand::Compact(args) => asks::compact(settings, &args).await,

@@ -23,8 +23,8 @@ pub(super) async fn run(settings: &Settings, name: &str, given: Option<&str>) ->
     }
     let at = TeamTarget::find(settings, given).await?;
     let row = at.member(name).await?;
-    let letters = at.desk.waiting(&at.session, name).await?;
-    let roster = at.desk.roster(&at.session).await?;
+    let letters = at.team.waiting(&at.session, name).await?;
+    let roster = at.team.roster(&at.session).await?;
     let concerns = |request: &Request| request.from == name || request.to == name;
     let requests: Vec<(&MessageId, &Request)> =
         roster.open_requests().into_iter().filter(|(_, request)| concerns(request)).collect();

@@ -37,8 +37,9 @@ pub(crate) async fn called(
     let lookup = Lookup::of(settings)?;
     let chosen = Chosen::find(&lookup, &library, name).await?;
     let value = (!words.is_empty()).then(|| Value::String(words.to_owned()));
-    let (runs, is_first) = past(settings, source, Some(journal)).await?;
-    let plan = plan(settings, source, library.clone(), &chosen, value.as_ref(), &seen_costs(&runs)).await?;
+    let (sessions, is_first) = past(settings, source, Some(journal)).await?;
+    let plan =
+        plan(settings, source, library.clone(), &chosen, value.as_ref(), &seen_costs(&sessions)).await?;
     let children = children(settings, &library, &plan).await;
     let is_asked = agree::is_to_be_asked(settings, &chosen, &plan, &children);
     Ok(Called {

@@ -5,7 +5,7 @@
 
 use convoke_runtime::Origin;
 
-use crate::args::{Command, GivenArgs, RunArgs, RunFlags, WorkflowCommand, WorkflowRunArgs};
+use crate::args::{Command, GivenArgs, RunArgs, SessionFlags, WorkflowCommand, WorkflowRunArgs};
 use crate::commands::trust;
 use crate::failure::Failure;
 use crate::settings::Settings;
@@ -24,7 +24,7 @@ pub(crate) async fn meant(settings: &Settings, args: RunArgs) -> Result<Command,
         // One that cannot be used, or does not exist, is told as that.
         Ok(_) | Err(_) => {}
     }
-    let RunFlags { settings, mut task, end } = args.flags;
+    let SessionFlags { settings, mut task, end } = args.flags;
     let fresh = std::mem::take(&mut task.fresh);
     let take_up = std::mem::take(&mut task.take_up);
     if let Some(flag) = task.first_flag() {

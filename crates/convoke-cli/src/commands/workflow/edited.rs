@@ -11,7 +11,7 @@ use super::planned::{children, plan, seen};
 use super::run::{heading, text};
 use super::{agree, given};
 use crate::args::EditArgs;
-use crate::catalog::Run;
+use crate::catalog::ListedSession;
 use crate::failure::Failure;
 use crate::render::Look;
 use crate::settings::{ModelSource, Settings};
@@ -29,9 +29,12 @@ pub(in crate::commands) struct Edited {
 
 /// The workflow's run that an edited script goes on from: the last one that a person ran, and it must have
 /// ended.
-pub(in crate::commands) async fn earlier(journal: &Journal, run: &Run) -> Result<Program, Failure> {
-    let session = &run.session;
-    let Some(own) = run.own_program() else {
+pub(in crate::commands) async fn earlier(
+    journal: &Journal,
+    listed: &ListedSession,
+) -> Result<Program, Failure> {
+    let session = &listed.session;
+    let Some(own) = listed.own_program() else {
         return Err(Failure::usage(format!(
             "{session} has no workflow of yours whose script could be edited"
         ))
@@ -39,7 +42,7 @@ pub(in crate::commands) async fn earlier(journal: &Journal, run: &Run) -> Result
         .hint("`convoke workflow run FILE` begins a new one"));
     };
     let goes_on = format!("`convoke resume {session}` goes on with it as it is");
-    match (own.status, run.lead().summary.status) {
+    match (own.status, listed.lead().summary.status) {
         // The session was left in the middle of a run that a person then stopped: it makes way for the edited
         // script.
         (Some(ProgramStatus::Stopped), Status::Open) => work::program(journal, &own.run).await,

@@ -81,7 +81,7 @@ pub(super) async fn seen(settings: &Settings) -> Vec<SeenCost> {
     let read = async {
         let journal = catalog::open_existing(settings).await?;
         let catalog = Catalog::load(settings, journal.as_ref()).await?;
-        Ok::<_, Failure>(seen_costs(&catalog.runs))
+        Ok::<_, Failure>(seen_costs(&catalog.sessions))
     };
     tokio::time::timeout(JOURNAL, read).await.map(Result::unwrap_or_default).unwrap_or_default()
 }

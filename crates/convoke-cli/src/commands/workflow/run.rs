@@ -39,7 +39,7 @@ pub(super) async fn run(lookup: &Lookup<'_>, args: WorkflowRunArgs) -> Result<Ex
     if args.is_bare {
         is_known(lookup, &args.named).await?;
     }
-    let Project { library, memory, for_this_run } = trust::project(settings, look, &settings.dir)?;
+    let Project { library, memory, for_this_session } = trust::project(settings, look, &settings.dir)?;
     let words =
         args.given.arg_text.iter().fold(clean(&args.named), |words, more| format!("{words} {}", clean(more)));
     let as_task = |failure: Failure| match args.is_bare {
@@ -58,8 +58,8 @@ pub(super) async fn run(lookup: &Lookup<'_>, args: WorkflowRunArgs) -> Result<Ex
     }
     let text = text(&chosen, value.as_ref());
     let begun = if args.fresh { None } else { unfinished(settings, &text).await? };
-    if let (true, Some(run)) = (args.take_up, &begun) {
-        let run = Some(run.clone());
+    if let (true, Some(session)) = (args.take_up, &begun) {
+        let session = Some(session.clone());
         let answers = AnswerArgs::default();
         let budget = args.settings.budget;
         let confine = args.settings.confine;
@@ -67,7 +67,7 @@ pub(super) async fn run(lookup: &Lookup<'_>, args: WorkflowRunArgs) -> Result<Ex
         return resume::run(
             settings,
             ResumeArgs {
-                run,
+                session,
                 forgive: false,
                 answers,
                 edit: EditArgs::default(),
@@ -88,7 +88,7 @@ pub(super) async fn run(lookup: &Lookup<'_>, args: WorkflowRunArgs) -> Result<Ex
     // Nothing that stands in a program or its arguments is a person's consent to more than this run.
     let mut start = open::start(settings, &source, args.fresh, true, confinement.clone())?;
     start.approvals = settings.asking.approvals(look.is_interactive());
-    open::give_project(&mut start, for_this_run, memory.as_ref());
+    open::give_project(&mut start, for_this_session, memory.as_ref());
     if let Some(fan_out) = &mut start.fan_out {
         fan_out.callees.turns = settings.callee_turns(false);
         fan_out.child.limits.max_turns = settings.verifier_turns(false);
@@ -97,9 +97,9 @@ pub(super) async fn run(lookup: &Lookup<'_>, args: WorkflowRunArgs) -> Result<Ex
     let mut first = None;
     if look.is_interactive() {
         let before = catalog::open_existing(settings).await?;
-        let (runs, is_first) = past(settings, &source, before.as_ref()).await?;
+        let (sessions, is_first) = past(settings, &source, before.as_ref()).await?;
         if is_first || !args.yes {
-            let seen = seen_costs(&runs);
+            let seen = seen_costs(&sessions);
             let plan = plan(settings, &source, library.clone(), &chosen, value.as_ref(), &seen).await?;
             first = is_first.then(|| first_time(settings, &chosen, &plan));
             if !args.yes {

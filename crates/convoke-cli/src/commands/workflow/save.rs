@@ -96,8 +96,8 @@ async fn source(lookup: &Lookup<'_>, from: &Path) -> Result<String, Failure> {
     let unknown = |failure: Failure| failure.hint(format!("there is no file '{given}' either"));
     let journal = catalog::open_existing(lookup.settings).await?;
     let catalog = Catalog::load(lookup.settings, journal.as_ref()).await?;
-    let run = catalog.find(&given).map_err(unknown)?;
-    let summary = run.program(&given)?;
+    let listed = catalog.find(&given).map_err(unknown)?;
+    let summary = listed.program(&given)?;
     let Some(journal) = &journal else { return Err(Failure::failed("the journal has gone")) };
     let program = work::program(journal, &summary.run).await?;
     let source = program.spec().map(|spec| spec.source.clone());

@@ -18,7 +18,7 @@ impl Lookup<'_> {
         let stored = matches!(entry.state, WorktreeState::Kept | WorktreeState::Stored);
         let ignored: Vec<_> = entry.ignored.iter().map(|path| path.to_string_lossy()).collect();
         json!({
-            "run": self.run_of(entry).map(|run| run.session.as_str()),
+            "run": self.listed_of(entry).map(|listed| listed.session.as_str()),
             "agent": entry.agent,
             "label": self.label(entry),
             "ref": stored.then(|| format!("refs/convoke/{}/{}/work", entry.run, entry.agent)),
@@ -45,8 +45,8 @@ impl Lookup<'_> {
         ]);
         let length = unique(entries.iter().map(|entry| entry.agent.as_str()));
         for entry in entries {
-            let run = match self.run_of(entry) {
-                Some(run) => run.session.as_str().chars().take(self.catalog.id_length()).collect(),
+            let listed = match self.listed_of(entry) {
+                Some(listed) => listed.session.as_str().chars().take(self.catalog.id_length()).collect(),
                 None => entry.run.clone(),
             };
             let base = match &entry.base {
@@ -54,7 +54,7 @@ impl Lookup<'_> {
                 convoke_trees::Base::Snapshot { .. } => "snapshot".to_owned(),
             };
             table.row(vec![
-                run,
+                listed,
                 entry.agent.chars().take(length).collect(),
                 state(entry),
                 entry.files.len().to_string(),
@@ -67,10 +67,12 @@ impl Lookup<'_> {
 
     /// What its agent is called.
     fn label(&self, entry: &WorktreeEntry) -> String {
-        let Some(run) = self.run_of(entry) else { return "(its session is not in this journal)".to_owned() };
-        let agent = run.agents.iter().find(|agent| agent.agent.as_str() == entry.agent);
+        let Some(listed) = self.listed_of(entry) else {
+            return "(its session is not in this journal)".to_owned();
+        };
+        let agent = listed.agents.iter().find(|agent| agent.agent.as_str() == entry.agent);
         match agent {
-            _ if entry.agent == LEAD => run.lead().summary.task.clone(),
+            _ if entry.agent == LEAD => listed.lead().summary.task.clone(),
             Some(agent) if agent.summary.label.is_empty() => agent.summary.task.clone(),
             Some(agent) => agent.summary.label.clone(),
             None => String::new(),

@@ -13,7 +13,7 @@ use super::{Live, MOST_CHARS};
 pub(super) const LINE: Duration = Duration::from_secs(1);
 /// Steady work is told of after this long, then after twice as long each time, until something else is said.
 pub(super) const STEADY: Duration = Duration::from_secs(10);
-/// But a line is repeated after this long, so that a long command is not taken for a dead run.
+/// But a line is repeated after this long, so that a long command is not taken for a dead session.
 const REPEAT: Duration = Duration::from_secs(60);
 /// While the server is waited for, a line is written this often, and at once when the reason is another one:
 /// as time is looked at every second, no silence lasts ten seconds.

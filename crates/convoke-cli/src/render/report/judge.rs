@@ -1,5 +1,5 @@
-//! Gathers the facts of how a run ended for the one function that decides it, and says the decision in words:
-//! the answer, and what went wrong. It decides nothing itself; a failure never becomes an answer.
+//! Gathers the facts of how a session ended for the one function that decides it, and says the decision in
+//! words: the answer, and what went wrong. It decides nothing itself; a failure never becomes an answer.
 
 use convoke_kernel::{
     EndFacts, EndReason, EndStatus, Ending, FailureKind, Gate, LeadEnd, LostWork, Outcome, OwnProgram, ending,
@@ -11,7 +11,7 @@ use crate::lead::Exchange;
 use crate::report::{Declined, GateReport, ProgramReport};
 use crate::signals::Caught;
 
-/// How a run ended, and in which words.
+/// How a session ended, and in which words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Judged {
     pub(super) ending: Ending,
@@ -155,7 +155,9 @@ impl Case<'_> {
             EndReason::Done | EndReason::Finding => return None,
             EndReason::Journal => self.error(),
             EndReason::Internal if self.result.is_err() => self.error(),
-            EndReason::Internal => "the run ended without an outcome; this is a fault of convoke".to_owned(),
+            EndReason::Internal => {
+                "the session ended without an outcome; this is a fault of convoke".to_owned()
+            }
             EndReason::Stopped(_) => self.stopped(),
             EndReason::Approval => self.waits(),
             EndReason::Failure(_) => match self.failed() {

@@ -17,7 +17,7 @@ fn ok() -> DriveOutcome {
     ended_with(Some(Outcome::Ok { text: "a".into() }))
 }
 
-struct Told {
+struct TestEnding {
     status: EndStatus,
     exit: Exit,
     reason: &'static str,
@@ -26,7 +26,7 @@ struct Told {
 }
 
 /// What is made of a case in which nothing but this is so.
-fn told(result: DriveOutcome, case: impl FnOnce(Case<'static>) -> Case<'static>) -> Told {
+fn told(result: DriveOutcome, case: impl FnOnce(Case<'static>) -> Case<'static>) -> TestEnding {
     // Tests are short, and a case borrows everything.
     let result: &'static Result<DriveOutcome, Error> = Box::leak(Box::new(Ok(result)));
     let losses: &'static Losses = Box::leak(Box::default());
@@ -45,7 +45,7 @@ fn told(result: DriveOutcome, case: impl FnOnce(Case<'static>) -> Case<'static>)
     let status = ending.status;
     let exit = Exit::of(ending);
     let reason = ending.reason.word();
-    Told { status, exit, reason, answer, message: failure.unwrap_or_default() }
+    TestEnding { status, exit, reason, answer, message: failure.unwrap_or_default() }
 }
 
 fn exit(kind: FailureKind, text: &str) -> Exit {
@@ -129,7 +129,7 @@ fn a_run_that_waits_for_a_person_exits_with_five_unless_a_signal_stopped_it() {
 }
 
 /// A person's program with this status, as the case of its own call.
-fn own(result: DriveOutcome, program: &ProgramReport, losses: Losses) -> Told {
+fn own(result: DriveOutcome, program: &ProgramReport, losses: Losses) -> TestEnding {
     let program: &'static ProgramReport = Box::leak(Box::new(program.clone()));
     let losses: &'static Losses = Box::leak(Box::new(losses));
     told(result, |case| Case {

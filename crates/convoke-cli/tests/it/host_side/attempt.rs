@@ -90,7 +90,7 @@ impl Scene {
     }
 }
 
-/// Everything that was tried in one run.
+/// Everything that was tried in one session.
 #[derive(Debug, Default)]
 pub(crate) struct Book {
     came: BTreeMap<(&'static str, Cell), Came>,

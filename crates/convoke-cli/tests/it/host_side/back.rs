@@ -11,7 +11,7 @@ use super::targets::filled;
 use crate::escapes::bash;
 use crate::repo::write;
 
-/// What a victim holds, and what the run leaves in the file that the victim stands in for: so that a
+/// What a victim holds, and what the session leaves in the file that the victim stands in for: so that a
 /// comparison by path finds what it expects.
 const LEFT: &str = "as it was";
 
@@ -240,7 +240,7 @@ const PRUNE: [Attempt; 3] = [
     prune("prune-worktree-with-a-link"),
 ];
 
-/// The opponent leaves links in what is removed with its run.
+/// The opponent leaves links in what is removed with its session.
 async fn pruned(cell: Cell) -> Vec<Came> {
     let mut field = Field::new(cell, &[("a.txt", "a\n")]);
     let names = ["a/precious", "b/precious", "c/precious"];

@@ -65,7 +65,7 @@ impl DriveOutcome {
         if let Self::Seen(seen) = self { &seen.stdout } else { "" }
     }
 
-    /// The run that stderr names last.
+    /// The session that stderr names last.
     pub(crate) fn run(&self) -> String {
         let Self::Seen(seen) = self else { return "s_none".to_owned() };
         let words = seen.stderr.split_whitespace().chain(seen.stdout.split('"'));
@@ -151,7 +151,7 @@ impl Field {
         sim.requests().iter().map(|request| told(&request.body)).collect()
     }
 
-    /// The opponent's commands, one after the other: in a run of the binary, or plainly.
+    /// The opponent's commands, one after the other: in a session of the binary, or plainly.
     pub(crate) async fn commands(&mut self, commands: &[&str], flags: &[&str]) -> DriveOutcome {
         if !self.twin() {
             return self.replies(commands.iter().map(|command| bash(command)).collect(), flags).await;
@@ -169,7 +169,7 @@ impl Field {
         self.ended(bash).await
     }
 
-    /// A run whose model does this.
+    /// A session whose model does this.
     pub(crate) async fn replies(&mut self, replies: Vec<Reply>, flags: &[&str]) -> DriveOutcome {
         self.stage.turn_to(doing(replies)).await;
         self.person(&[flags, &["--sandbox-layers", self.cell.layers, "--fresh", "do", "it"]].concat()).await

@@ -276,7 +276,8 @@ async fn orphan(cell: Cell) -> Vec<Came> {
     child.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
     let mut child = child.spawn().unwrap();
     let hangs = tokio::time::timeout(Duration::from_secs(20), async {
-        // Until git waits at the pipe, or the run has ended without one. Opening the pipe would set git free.
+        // Until git waits at the pipe, or the session has ended without one. Opening the pipe would set git
+        // free.
         while child.try_wait().unwrap().is_none() && !field.waits_in_open() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

@@ -110,7 +110,7 @@ async fn plant(field: &mut Field, command: &str) -> String {
     }
 }
 
-/// A run, its worktree, and everything that is done with the two.
+/// A session, its worktree, and everything that is done with the two.
 async fn use_it(field: &mut Field) -> String {
     let first = field.replies(vec![bash("echo changed >> a.txt; echo new > new")], &[]).await;
     let apart = field.replies(vec![bash("echo apart > apart")], &["--isolation", "worktree"]).await;
@@ -237,7 +237,8 @@ fn hidden_repository(field: &Field) -> (std::path::PathBuf, String, String) {
 const FORGED_BEGINNING: Attempt = led_in("beginning-of-a-run-from-a-hidden-repository");
 
 /// The opponent knows the name of a hidden tree. It lends the workspace the objects of that repository and
-/// says that this is what stood there before the run, so that taking the run back would bring the files here.
+/// says that this is what stood there before the session, so that taking the session back would bring the
+/// files here.
 async fn forged_beginning(cell: Cell) -> Vec<Came> {
     let mut field = Field::new(cell, &[("a.txt", "a\n")]);
     let (hidden, commit, tree) = hidden_repository(&field);
@@ -269,7 +270,7 @@ async fn forged_beginning(cell: Cell) -> Vec<Came> {
     vec![Came::once(FORGED_BEGINNING.name, brought.contains(SECRET), brought)]
 }
 
-/// The next run works in a worktree that is cut from what the pointer names, and reads it there.
+/// The next session works in a worktree that is cut from what the pointer names, and reads it there.
 async fn pointers(cell: Cell) -> Vec<Came> {
     let mut came = Vec::new();
     for pointer in POINTERS {

@@ -142,7 +142,7 @@ const STANDING: &[Attempt] = &[
     report("report-of-a-resume"),
 ];
 
-/// What stands there before the run begins: of a stranger's repository, or of an earlier run.
+/// What stands there before the session begins: of a stranger's repository, or of an earlier session.
 async fn standing_reports(cell: Cell) -> Vec<Came> {
     let mut field = Field::new(cell, &[("a.txt", "a\n")]);
     let names = ["a", "b", "c", "d"];
@@ -206,7 +206,7 @@ const EXPORTS: &[Attempt] = &[
     export("manual-page-to-a-link"),
 ];
 
-/// An earlier run has prepared the places to which the person exports.
+/// An earlier session has prepared the places to which the person exports.
 async fn exports(cell: Cell) -> Vec<Came> {
     let mut field = Field::bare(cell);
     for dir in ["a", "b/c", "d", "e/f", "team", "tasks", "man"] {

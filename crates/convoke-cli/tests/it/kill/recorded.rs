@@ -1,4 +1,4 @@
-//! What the journal says about a run that was killed.
+//! What the journal says about a session that was killed.
 
 use std::collections::BTreeMap;
 use std::path::Path;

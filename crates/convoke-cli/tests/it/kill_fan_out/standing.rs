@@ -6,7 +6,7 @@ use std::path::Path;
 use convoke_journal::{Filter, Journal, Location, Options, Process, StreamId};
 use convoke_kernel::{Agent, AgentSpec, Effect, Event, Ledger, Role, Run, RunEvent, Verdict};
 
-use super::crew::{LEAD, name};
+use super::brain::{LEAD, name};
 
 /// A session as the journal has it.
 #[derive(Debug, Default)]
@@ -102,7 +102,7 @@ impl Standing {
     }
 }
 
-/// The agent as the crew calls it.
+/// The agent as the brain calls it.
 fn who(spec: &AgentSpec) -> String {
     match spec.role {
         Role::Worker => name("w", &spec.label),

@@ -156,7 +156,7 @@ impl Schedule {
     }
 }
 
-/// One look at the directory without a shell: starting one is most of what a run costs.
+/// One look at the directory without a shell: starting one is most of what a session costs.
 fn looks() -> Reply {
     calls("glob", json!({"pattern": "*.txt"}))
 }

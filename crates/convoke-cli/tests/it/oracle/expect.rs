@@ -1,12 +1,12 @@
-//! The oracle: how a run must end, from what the server did. It knows the rules of the table of exit codes in
-//! docs/reference.md and nothing of how the binary comes to its own judgement.
+//! The oracle: how a session must end, from what the server did. It knows the rules of the table of exit
+//! codes in docs/reference.md and nothing of how the binary comes to its own judgement.
 
 use convoke_sim::Received;
 
 use super::draw::{Form, Manner, Schedule, Subtask};
 use crate::team::role;
 
-/// How a run ends, as far as a caller can rely on it. Lists are sorted.
+/// How a session ends, as far as a caller can rely on it. Lists are sorted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct End {
     pub(super) exit: i32,

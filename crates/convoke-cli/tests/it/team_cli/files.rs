@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::Crew;
+use super::TeamPlace;
 
 fn read(path: PathBuf) -> Value {
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -13,14 +13,14 @@ fn read(path: PathBuf) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn b3_b7_a_team_is_exported_as_its_config_its_inboxes_and_its_tasks() {
-    let crew = Crew::new().await;
-    crew.ends(0, &["tasks", "add", "first", "--description", "All of it."]);
-    crew.ends(0, &["tasks", "add", "second", "--blocked-by", "#1"]);
-    crew.ends(0, &["tasks", "claim", "#1", "--as", "ci"]);
-    crew.ends(0, &["mail", "send", "alice", "one\ntwo"]);
-    let got = crew.ends(0, &["export", "--to", "out"]);
+    let team = TeamPlace::new().await;
+    team.ends(0, &["tasks", "add", "first", "--description", "All of it."]);
+    team.ends(0, &["tasks", "add", "second", "--blocked-by", "#1"]);
+    team.ends(0, &["tasks", "claim", "#1", "--as", "ci"]);
+    team.ends(0, &["mail", "send", "alice", "one\ntwo"]);
+    let got = team.ends(0, &["export", "--to", "out"]);
     assert!(got.err.contains("6 files of"), "{}", got.err);
-    let out = |name: &str| crew.place.path("work/out").join(name);
+    let out = |name: &str| team.place.path("work/out").join(name);
     let config = read(out(".team/config.json"));
     assert_eq!(config["team_name"], "default");
     let members: Vec<_> = config["members"]
@@ -51,25 +51,25 @@ async fn b3_b7_a_team_is_exported_as_its_config_its_inboxes_and_its_tasks() {
     );
     assert!(line["timestamp"].as_f64().is_some_and(|seconds| seconds > 1e9 && seconds < 1e11), "{line}");
     assert_eq!(std::fs::read_to_string(out(".team/inbox/lead.jsonl")).unwrap(), "");
-    assert_eq!(crew.json(&["mail", "list", "alice"])["letters"].as_array().unwrap().len(), 1, "it is a copy");
+    assert_eq!(team.json(&["mail", "list", "alice"])["letters"].as_array().unwrap().len(), 1, "it is a copy");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_export_replaces_its_own_files_and_no_others() {
-    let crew = Crew::new().await;
-    crew.ends(0, &["tasks", "add", "first"]);
-    let written = crew.json(&["export", "--to", "out"]);
+    let team = TeamPlace::new().await;
+    team.ends(0, &["tasks", "add", "first"]);
+    let written = team.json(&["export", "--to", "out"]);
     assert_eq!(written["files"].as_array().unwrap().len(), 5);
-    crew.ends(0, &["tasks", "cancel", "#1"]);
-    crew.ends(0, &["export", "--to", "out"]);
-    let task = crew.place.path("work/out/.tasks/task_1.json");
+    team.ends(0, &["tasks", "cancel", "#1"]);
+    team.ends(0, &["export", "--to", "out"]);
+    let task = team.place.path("work/out/.tasks/task_1.json");
     assert_eq!(read(task.clone())["status"], "failed");
-    crew.place.write(&task, "mine");
-    crew.refused(1, &["export", "--to", "out"], ".tasks/task_1.json; nothing was written");
+    team.place.write(&task, "mine");
+    team.refused(1, &["export", "--to", "out"], ".tasks/task_1.json; nothing was written");
     assert_eq!(std::fs::read_to_string(&task).unwrap(), "mine");
-    crew.ends(0, &["export", "--to", "out", "--force"]);
+    team.ends(0, &["export", "--to", "out", "--force"]);
     assert_eq!(read(task)["status"], "failed");
-    crew.refused(2, &["export"], "--to");
-    crew.place.write(&crew.place.path("work/file"), "");
-    crew.refused(1, &["export", "--to", "file/deep"], "cannot write");
+    team.refused(2, &["export"], "--to");
+    team.place.write(&team.place.path("work/file"), "");
+    team.refused(1, &["export", "--to", "file/deep"], "cannot write");
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::stage::{Seen, Stage};
 
-/// A run whose lead made a teammate, alice, heard from her and ended.
+/// A session whose lead made a teammate, alice, heard from her and ended.
 async fn ended_team() -> (Stage, String) {
     let spawn =
         calls("spawn_teammate", json!({"name": "alice", "role": "coder", "prompt": "Count the files."}));

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::{Crew, lead, session};
+use super::{TeamPlace, lead, session};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn b18_c21_the_team_is_listed_with_roles_and_states_for_people_and_programs() {
-    let crew = Crew::new().await;
-    let got = crew.ends(0, &["team", "list"]);
+    let team = TeamPlace::new().await;
+    let got = team.ends(0, &["team", "list"]);
     let rows: Vec<Vec<&str>> =
         got.out.lines().map(|line| line.split_whitespace().take(3).collect()).collect();
     assert_eq!(rows[0], ["NAME", "ROLE", "STATE"]);
@@ -20,7 +20,7 @@ async fn b18_c21_the_team_is_listed_with_roles_and_states_for_people_and_program
         "{}",
         got.err
     );
-    let listed = crew.json(&["team", "list", session(1).as_str()]);
+    let listed = team.json(&["team", "list", session(1).as_str()]);
     let alice = &listed["members"][1];
     assert_eq!((&listed["schema_version"], &listed["driven"]), (&json!(1), &json!(false)));
     let state =
@@ -29,7 +29,7 @@ async fn b18_c21_the_team_is_listed_with_roles_and_states_for_people_and_program
         state,
         [json!("alice"), json!("coder"), json!("starting"), json!(0), json!(true), json!("lead")]
     );
-    let lines = crew.ends(0, &["team", "list", "--output", "jsonl"]).out;
+    let lines = team.ends(0, &["team", "list", "--output", "jsonl"]).out;
     let names: Vec<Value> =
         lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["name"].clone()).collect();
     assert_eq!(names, ["lead", "alice", "bob"]);
@@ -37,14 +37,14 @@ async fn b18_c21_the_team_is_listed_with_roles_and_states_for_people_and_program
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_fits_any_width() {
-    let crew = Crew::new().await;
-    crew.ends(
+    let team = TeamPlace::new().await;
+    team.ends(
         0,
         &["tasks", "add", "a subject that is far too long for a narrow terminal, and says so at length"],
     );
     for width in [40, 60, 100] {
         for command in [["team", "list"], ["tasks", "list"], ["mail", "list"]] {
-            let got = crate::support::ran(crew.place.command(&command).env("COLUMNS", width.to_string()));
+            let got = crate::support::ran(team.place.command(&command).env("COLUMNS", width.to_string()));
             let longest = got.out.lines().map(|line| line.chars().count()).max().unwrap_or(0);
             assert!(got.code == 0 && longest <= width, "{command:?} at {width}: {}", got.out);
         }
@@ -53,58 +53,58 @@ async fn a_list_fits_any_width() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_member_is_shown_with_its_mail_its_requests_and_its_last_words() {
-    let crew = Crew::new().await;
-    crew.ends(0, &["mail", "send", "alice", "Look at the lexer first."]);
-    let request = crew.plan().await;
-    let got = crew.ends(0, &["team", "show", "alice"]);
+    let team = TeamPlace::new().await;
+    team.ends(0, &["mail", "send", "alice", "Look at the lexer first."]);
+    let request = team.plan().await;
+    let got = team.ends(0, &["team", "show", "alice"]);
     assert!(got.out.starts_with("alice · coder · "), "{}", got.out);
     for part in ["1 unread letter\n", "person (message): Look at the lexer first.", request.as_str()] {
         assert!(got.out.contains(part), "{part}: {}", got.out);
     }
-    let shown = crew.json(&["team", "show", "lead"]);
+    let shown = team.json(&["team", "show", "lead"]);
     assert_eq!(shown["member"]["last"], json!({"status": "ok", "text": "Done."}));
-    assert!(crew.ends(0, &["team", "show", "lead"]).out.ends_with("last words:\n    Done.\n"));
-    crew.refused(
+    assert!(team.ends(0, &["team", "show", "lead"]).out.ends_with("last words:\n    Done.\n"));
+    team.refused(
         1,
         &["team", "show", "alcie"],
         "the nearest name is alice\n  its members: lead, alice, bob\n",
     );
-    crew.refused(2, &["team", "show", "alice", "--output", "jsonl"], "has no jsonl form");
+    team.refused(2, &["team", "show", "alice", "--output", "jsonl"], "has no jsonl form");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_asks_a_teammate_to_stop_and_it_is_written_down() {
-    let crew = Crew::new().await;
-    let got = crew.ends(0, &["team", "stop", "bob", "--patience", "2m"]);
+    let team = TeamPlace::new().await;
+    let got = team.ends(0, &["team", "stop", "bob", "--timeout", "2m"]);
     assert!(
         got.err.contains("bob was asked to stop; after 120 s without an answer it is stopped"),
         "{}",
         got.err
     );
     assert!(got.err.contains("no process drives it now"), "{}", got.err);
-    let listed = crew.json(&["team", "list"]);
+    let listed = team.json(&["team", "list"]);
     assert_eq!(listed["members"][2]["state"], "stopping");
     assert_eq!(
         (&listed["requests"][0]["kind"], &listed["requests"][0]["to"]),
         (&json!("shutdown"), &json!("bob"))
     );
-    crew.refused(1, &["team", "stop", "lead"], "lead");
-    crew.refused(1, &["team", "stop", "carol"], "carol");
-    crew.refused(2, &["team", "stop", "bob", "--patience", "soon"], "such as 90s");
+    team.refused(1, &["team", "stop", "lead"], "lead");
+    team.refused(1, &["team", "stop", "carol"], "carol");
+    team.refused(2, &["team", "stop", "bob", "--patience", "soon"], "such as 90s");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_answers_a_plan_once() {
-    let crew = Crew::new().await;
-    crew.refused(1, &["team", "plan", "m_", "--approve"], "no plan waits for approval");
-    let request = crew.plan().await;
-    crew.refused(1, &["team", "plan", "zz", "--approve"], &format!("these do: {request} (alice)"));
-    crew.refused(2, &["team", "plan", request.as_str()], "required");
-    crew.refused(2, &["team", "plan", request.as_str(), "--approve", "--reject"], "cannot be used with");
+    let team = TeamPlace::new().await;
+    team.refused(1, &["team", "plan", "m_", "--approve"], "no plan waits for approval");
+    let request = team.plan().await;
+    team.refused(1, &["team", "plan", "zz", "--approve"], &format!("these do: {request} (alice)"));
+    team.refused(2, &["team", "plan", request.as_str()], "required");
+    team.refused(2, &["team", "plan", request.as_str(), "--approve", "--reject"], "cannot be used with");
     let prefix = &request.as_str()[..6];
-    let answer = crew.json(&["team", "plan", prefix, "--reject", "--feedback", "Smaller steps."]);
+    let answer = team.json(&["team", "plan", prefix, "--reject", "--feedback", "Smaller steps."]);
     assert_eq!((&answer["name"], &answer["approved"]), (&json!("alice"), &json!(false)));
-    let letters = crew.json(&["mail", "list", "alice"]);
+    let letters = team.json(&["mail", "list", "alice"]);
     let letter = &letters["letters"][0];
     let said = ["kind", "from", "text", "approve", "request"].map(|member| letter[member].clone());
     assert_eq!(
@@ -117,36 +117,36 @@ async fn a_person_answers_a_plan_once() {
             json!(request.as_str())
         ]
     );
-    crew.refused(1, &["team", "plan", prefix, "--approve"], "no plan waits for approval");
+    team.refused(1, &["team", "plan", prefix, "--approve"], "no plan waits for approval");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_has_a_member_begin_a_new_history() {
-    let crew = Crew::new().await;
-    let done = crew.json(&["team", "compact", "alice", "--focus", "the parser"]);
-    let inputs = crew
+    let team = TeamPlace::new().await;
+    let done = team.json(&["team", "compact", "alice", "--focus", "the parser"]);
+    let inputs = team
         .writer
         .journal
         .inputs(&convoke_journal::StreamId::new(done["agent"].as_str().unwrap()).unwrap())
         .await;
     let body: Value = serde_json::from_str(&inputs.unwrap().last().unwrap().body).unwrap();
     assert_eq!(body["compact"], "the parser");
-    assert_eq!(crew.json(&["team", "compact", "lead"])["agent"], lead(1).as_str());
-    crew.refused(1, &["team", "compact", "carol"], "its members: lead, alice, bob");
+    assert_eq!(team.json(&["team", "compact", "lead"])["agent"], lead(1).as_str());
+    team.refused(1, &["team", "compact", "carol"], "its members: lead, alice, bob");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_name_the_newest_run_that_has_a_team_is_meant() {
-    let crew = Crew::new().await;
-    crew.answered(2).await;
-    assert_eq!(crew.json(&["team", "list"])["run"], session(1).as_str());
-    assert_eq!(crew.json(&["team", "list", session(2).as_str()])["members"], json!([]));
-    let got = crew.ends(0, &["team", "list", session(2).as_str()]);
+    let team = TeamPlace::new().await;
+    team.answered(2).await;
+    assert_eq!(team.json(&["team", "list"])["run"], session(1).as_str());
+    assert_eq!(team.json(&["team", "list", session(2).as_str()])["members"], json!([]));
+    let got = team.ends(0, &["team", "list", session(2).as_str()]);
     assert_eq!((got.out.as_str(), got.err.contains("its lead works alone")), ("", true), "{}", got.err);
-    crew.ends(0, &["tasks", "add", "more", "--run", session(2).as_str()]);
-    assert_eq!(crew.json(&["tasks", "list"])["run"], session(2).as_str(), "tasks make a team too");
-    crew.refused(2, &["-C", "../elsewhere", "team", "list"], "no session was ever started in");
-    crew.refused(2, &["team", "list", "zz"], "there is no session 'zz'");
+    team.ends(0, &["tasks", "add", "more", "--run", session(2).as_str()]);
+    assert_eq!(team.json(&["tasks", "list"])["run"], session(2).as_str(), "tasks make a team too");
+    team.refused(2, &["-C", "../elsewhere", "team", "list"], "no session was ever started in");
+    team.refused(2, &["team", "list", "zz"], "there is no session 'zz'");
     let empty = crate::support::TestHome::new();
     let got = empty.convoke(&["tasks", "list"]);
     assert_eq!((got.code, got.err.contains("no session was ever started in")), (2, true), "{}", got.err);
@@ -155,24 +155,24 @@ async fn without_a_name_the_newest_run_that_has_a_team_is_meant() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lead_without_a_team_has_mail_and_a_board_all_the_same() {
-    let crew = Crew::alone().await;
-    crew.ends(0, &["tasks", "add", "first"]);
-    crew.ends(0, &["mail", "send", "lead", "Hello."]);
-    assert_eq!(crew.json(&["team", "list"])["members"][0]["unread"], 1);
-    crew.refused(1, &["mail", "send", "alice", "Hello."], "alice");
+    let team = TeamPlace::alone().await;
+    team.ends(0, &["tasks", "add", "first"]);
+    team.ends(0, &["mail", "send", "lead", "Hello."]);
+    assert_eq!(team.json(&["team", "list"])["members"][0]["unread"], 1);
+    team.refused(1, &["mail", "send", "alice", "Hello."], "alice");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn runs_show_teammates_by_their_names_and_pruning_a_run_takes_its_team_along() {
-    let crew = Crew::new().await;
-    crew.ends(0, &["tasks", "add", "first"]);
-    let shown = crew.ends(0, &["runs", "show", session(1).as_str()]).out;
+    let team = TeamPlace::new().await;
+    team.ends(0, &["tasks", "add", "first"]);
+    let shown = team.ends(0, &["runs", "show", session(1).as_str()]).out;
     let row = shown.lines().find(|line| line.contains("teammate") && line.ends_with("alice"));
     assert!(row.is_some(), "{shown}");
-    let exported = crew.ends(0, &["runs", "export", session(1).as_str()]).out;
+    let exported = team.ends(0, &["runs", "export", session(1).as_str()]).out;
     assert!(exported.contains("\"member_spawned\"") && exported.contains("\"task_created\""), "{exported}");
-    crew.ends(0, &["runs", "prune", session(1).as_str(), "--yes"]);
-    let all = crew.writer.journal.list(&convoke_journal::Filter::default()).await.unwrap();
+    team.ends(0, &["runs", "prune", session(1).as_str(), "--yes"]);
+    let all = team.writer.journal.list(&convoke_journal::Filter::default()).await.unwrap();
     let left: Vec<&str> = all.iter().map(|listing| listing.stream.as_str()).collect();
     assert!(left.is_empty(), "{left:?}");
 }

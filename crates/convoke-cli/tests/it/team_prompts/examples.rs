@@ -1,4 +1,5 @@
-//! The mission's three examples for one-shot sub-agents, and what is said to a team from outside of its run.
+//! The mission's three examples for one-shot sub-agents, and what is said to a team from outside of its
+//! session.
 
 use serde_json::Value;
 
@@ -73,7 +74,7 @@ async fn what_is_said_to_a_team_from_outside_its_run_is_not_begun_and_names_the_
     };
     refused("Broadcast \"phase 1 complete\" to all teammates", "carol, dave").await;
     refused("Check the lead inbox for any messages", "carol, dave").await;
-    // Without a task that is open, a teammate may look for work in a run of its own.
+    // Without a task that is open, a teammate may look for work in a session of its own.
     stage.run(&["tasks", "add", "Find TODO comments", "--role", "coder"]).await.exits(0);
     refused(finds, "1 task open on its board").await;
     let runs = stage.run(&["runs", "list", "--output", "json"]).await.exits(0).json();

@@ -16,7 +16,7 @@ pub(crate) enum Form {
 
 /// Where an output stands in its line, so that a mark that comes in pieces is not missed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Defuser {
+pub(crate) struct Escaper {
     line: Line,
     hash: Hash,
 }
@@ -42,8 +42,8 @@ enum Hash {
     Two,
 }
 
-impl Defuser {
-    /// The bytes with everything defused that a runner would obey.
+impl Escaper {
+    /// The bytes with everything escaped that a runner would obey.
     pub(crate) fn pass<'a>(&mut self, bytes: &'a [u8], form: Form) -> Cow<'a, [u8]> {
         let mut changed: Option<Vec<u8>> = None;
         for (at, byte) in bytes.iter().enumerate() {
@@ -89,14 +89,14 @@ mod tests {
 
     #[track_caller]
     fn check(form: Form, pieces: &[&str], expected: &str) {
-        let mut defuser = Defuser::default();
+        let mut escaper = Escaper::default();
         let passed: Vec<u8> =
-            pieces.iter().flat_map(|piece| defuser.pass(piece.as_bytes(), form).into_owned()).collect();
+            pieces.iter().flat_map(|piece| escaper.pass(piece.as_bytes(), form).into_owned()).collect();
         assert_eq!(String::from_utf8(passed).unwrap(), expected, "{pieces:?}");
     }
 
     #[test]
-    fn what_a_runner_obeys_is_defused_and_stays_readable() {
+    fn what_a_runner_obeys_is_escaped_and_stays_readable() {
         for (text, expected) in [
             ("::add-mask::x\n", ":\\:add-mask::x\n"),
             ("a\n  \t::stop-commands::y\n", "a\n  \t:\\:stop-commands::y\n"),
@@ -118,7 +118,7 @@ mod tests {
             ["std::vector x\n", "a ::b", ": :", "## Title [1]\n", "# [x]", "#[test]\n", "- :: -", ":a:"]
         {
             check(Form::Text, &[text], text);
-            assert!(matches!(Defuser::default().pass(text.as_bytes(), Form::Text), Cow::Borrowed(_)));
+            assert!(matches!(Escaper::default().pass(text.as_bytes(), Form::Text), Cow::Borrowed(_)));
         }
     }
 
@@ -126,8 +126,8 @@ mod tests {
     fn json_has_the_same_values_as_before() {
         let value = serde_json::json!({"text": "::add-mask::x\n##[add-mask]y ##vso[z] [1]", "more": ["::a"]});
         for text in [value.to_string(), format!("{value:#}")] {
-            let mut defuser = Defuser::default();
-            let passed = defuser.pass(text.as_bytes(), Form::Json).into_owned();
+            let mut escaper = Escaper::default();
+            let passed = escaper.pass(text.as_bytes(), Form::Json).into_owned();
             assert_eq!(serde_json::from_slice::<serde_json::Value>(&passed).unwrap(), value);
             let passed = String::from_utf8(passed).unwrap();
             assert!(!passed.contains("##[") && !passed.contains("##vso["), "{passed}");

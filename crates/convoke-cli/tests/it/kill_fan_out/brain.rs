@@ -24,14 +24,14 @@ sleep 0.03
 echo "$1 was looked at"
 "#;
 
-/// All agents of a run over so many items.
-pub(crate) struct Crew {
+/// All agents of a session over so many items.
+pub(crate) struct FanOutBrain {
     items: usize,
     look: PathBuf,
 }
 
-impl Crew {
-    /// The crew, and the script its commands run, which counts in `ran` beside it.
+impl FanOutBrain {
+    /// The agents, and the script their commands run, which counts in `ran` beside it.
     pub(crate) fn new(items: usize, scratch: &Path) -> Self {
         let look = scratch.join("look");
         std::fs::create_dir(scratch.join("ran")).unwrap();
@@ -39,7 +39,7 @@ impl Crew {
         Self { items, look }
     }
 
-    /// A stage on which this crew answers, with a file for each item.
+    /// A stage on which these agents answer, with a file for each item.
     pub(crate) async fn stage(self) -> Stage {
         let items = self.items;
         let stage = Stage::with(SimConfig::new(self)).await;
@@ -71,7 +71,7 @@ impl Crew {
     }
 }
 
-impl Brain for Crew {
+impl Brain for FanOutBrain {
     fn reply(&self, request: &Value, context: &Context) -> Scripted {
         match self.say(request) {
             Ok(mut block) => {
