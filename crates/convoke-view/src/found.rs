@@ -109,8 +109,8 @@ impl Claims {
         }
     }
 
-    /// Takes in an event of a program's run, and says what it tells of findings. A judgement that failed is no
-    /// verdict.
+    /// Takes in an event of a program's run, and says what it tells of findings. A judgement that failed is
+    /// no verdict.
     pub fn program(&mut self, run: &RunId, event: &ProgramEvent) -> Vec<FindingNews> {
         match event {
             ProgramEvent::StepTaken(e) => {

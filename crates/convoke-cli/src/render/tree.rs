@@ -1,10 +1,10 @@
-//! The agents at work as text: a picture of them for a terminal, and in a few words for a line of a log. Pure;
-//! what is told is folded in `convoke-view`.
+//! The agents at work as text: a picture of them for a terminal, and in a few words for a line of a log.
+//! Pure; what is told is folded in `convoke-view`.
 
 mod lines;
 #[cfg(test)]
 mod tests;
-mod words;
+mod text;
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use convoke_view::{AgentsAtWork, count, dollars, seconds, tokens};
 pub(super) use lines::{Line, Tone, cut, lines};
 #[cfg(test)]
 pub(super) use tests::worker;
-use words::{findings, listed};
+use text::{findings, listed};
 
 /// What the session has spent against what was granted, the most important first; `None` while the lead is
 /// alone.
@@ -43,8 +43,8 @@ pub(super) fn brief(work: &AgentsAtWork, now: u64) -> Option<String> {
     let counts =
         [(running, "running"), (waiting, "waiting"), (work.failed(), "failed"), (work.done(), "done")];
     let mut brief = format!("agents: {}", listed(&counts));
-    if let Some(agent) = work.latest().filter(|agent| words::word(agent, false) == "running") {
-        let action = words::action(agent, now, &work.waits);
+    if let Some(agent) = work.latest().filter(|agent| text::word(agent, false) == "running") {
+        let action = text::action(agent, now, &work.waits);
         brief.push_str(&format!(" · {}: {}", cut(agent.label(), 40), cut(&action, 60)));
     }
     Some(brief)

@@ -8,7 +8,7 @@ use convoke_terminal::text_columns;
 use convoke_view::{AgentsAtWork, Waits, WorkPhase, WorkState, WorkingAgent, dollars, seconds, tokens};
 
 use super::spent;
-use super::words::{action, findings, listed, mark, program_heading, state_word, word};
+use super::text::{action, findings, listed, mark, program_heading, state_word, word};
 
 /// With fewer rows than this for agents, those that are not shown are counted in one line.
 const FEW_ROWS: usize = 12;
