@@ -1,5 +1,5 @@
-//! Which of the inputs that wait for an agent it takes next, and how many letters it reads at once. The inputs
-//! are kept and read elsewhere; here is decided which of them comes first.
+//! Which of the inputs that wait for an agent it takes next, and how many letters it reads at once. The
+//! inputs are kept and read elsewhere; here is decided which of them comes first.
 
 use super::{Agent, Effect, Input};
 use crate::event::HistoryForked;
