@@ -17,8 +17,8 @@ pub enum AfterDrive {
 }
 
 impl AfterDrive {
-    /// What follows from what the exchange came to (`None` if it was left open), from how many words wait, from
-    /// whether a stop was asked for, and from whether something was said since.
+    /// What follows from what the exchange came to (`None` if it was left open), from how many words wait,
+    /// from whether a stop was asked for, and from whether something was said since.
     pub fn of(outcome: Option<&Outcome>, words: usize, stopped: bool, instead: bool) -> Self {
         match outcome {
             None if instead => AfterDrive::Instead,

@@ -43,9 +43,9 @@ mod wire;
 
 pub use after::AfterDrive;
 pub use agent::{
-    Agent, Deaf, Effect, Heard, IllegalEvent, Input, LettersHeard, ModelRequest, Opening, Pace, Queued,
-    QueuedInput, RETRY_KEY, RetuneRefused, RoomAnswer, RoomAsk, Status, Summary, Unexpected, backoff_left,
-    letters_heard, stop_asked,
+    Agent, Effect, HeldBack, IllegalEvent, Input, LetterBatch, ModelRequest, NextInput, Opening, Pace,
+    Queued, QueuedInput, RETRY_KEY, RetuneRefused, RoomAnswer, RoomAsk, Status, Summary, Unexpected,
+    backoff_left, next_letters, stop_asked,
 };
 pub use approval::{Approvals, AskWhen, Decision, NOBODY_TO_ASK, Rule, is_simple_command};
 pub use callee::{CALLEE_TURNS, Callee};

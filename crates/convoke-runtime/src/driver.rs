@@ -12,7 +12,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use convoke_journal::{Lease, StreamId};
-use convoke_kernel::{Agent, AgentId, Deaf, Event, Heard, Input, Pace};
+use convoke_kernel::{Agent, AgentId, Event, HeldBack, Input, NextInput, Pace};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -296,7 +296,7 @@ impl Driver {
     /// Takes the next input that waits in the journal, if the agent can hear it now; says whether it took
     /// one. With `switches` it takes a turn of the switch and nothing else.
     async fn take_input(&mut self, switches: bool) -> Result<bool, Error> {
-        if !self.agent.can_hear() {
+        if !self.agent.takes_input() {
             return Ok(false);
         }
         let queue = inputs::queue(self.writer.inputs().await?);
@@ -305,9 +305,11 @@ impl Driver {
         }
         // One that was stopped before it existed is stopped as soon as it does.
         let stopped = Halting::among(&queue).filter(|_| !self.agent.is_started());
-        let deaf =
-            Deaf { to_all_but_switches: switches, to_letters: self.gave_up, to_words: self.words_wait };
-        let Some(Heard { input, keys }) = self.agent.hears(&queue, deaf) else { return Ok(false) };
+        let held_back =
+            HeldBack { all_but_switches: switches, letters: self.gave_up, words: self.words_wait };
+        let Some(NextInput { input, keys }) = self.agent.next_input(&queue, held_back) else {
+            return Ok(false);
+        };
         let input = match input {
             Input::StopExchange { by } => {
                 self.halting = Some(Halting { by, acks: keys });

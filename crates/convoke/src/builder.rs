@@ -311,7 +311,8 @@ impl SessionBuilder {
     }
 
     /// Answers questions: about calls that a rule asks about, about workflows where orchestration is off, and
-    /// those that workflows ask, which want a text. Without it they are refused, and questions for a text wait.
+    /// those that workflows ask, which want a text. Without it they are refused, and questions for a text
+    /// wait.
     #[must_use]
     pub fn on_question<F>(mut self, callback: impl Fn(Question) -> F + Clone + Send + Sync + 'static) -> Self
     where

@@ -31,8 +31,8 @@ pub enum Event {
     AgentStarted {
         /// The agent.
         agent: String,
-        /// What it is there for: `lead`, `worker`, `verifier`, `task`, `teammate`, or `callee`, which is one that
-        /// a workflow's `agent()` started.
+        /// What it is there for: `lead`, `worker`, `verifier`, `task`, `teammate`, or `callee`, which is one
+        /// that a workflow's `agent()` started.
         role: &'static str,
         /// What people call it; empty for the lead.
         label: String,

@@ -90,7 +90,7 @@ pub use agent_state::IllegalEvent;
 pub use background::RETRY_KEY;
 pub use input::{Effect, Input, ModelRequest, Pace, RoomAnswer, RoomAsk, Unexpected};
 pub(crate) use lasting::SUMMARY_TOKENS;
-pub use queue::{Deaf, Heard, LettersHeard, Opening, Queued, QueuedInput, letters_heard, stop_asked};
+pub use queue::{HeldBack, LetterBatch, NextInput, Opening, Queued, QueuedInput, next_letters, stop_asked};
 pub use retry::backoff_left;
 pub(crate) use state::Mark;
 pub use summary::{Status, Summary};

@@ -1,5 +1,5 @@
-//! What an agent hears next of the inputs that wait for it, and how many letters it reads at once. The inputs
-//! are kept and read elsewhere; here is decided which of them comes first.
+//! Which of the inputs that wait for an agent it takes next, and how many letters it reads at once. The
+//! inputs are kept and read elsewhere; here is decided which of them comes first.
 
 use super::{Agent, Effect, Input};
 use crate::event::HistoryForked;
@@ -112,36 +112,36 @@ pub enum Opening {
     Fork(Box<HistoryForked>),
 }
 
-/// What of the queue does not count for now.
+/// What of the queue is held back for now.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Deaf {
-    /// Nothing but a turn of the switch, another model and an answer is taken.
-    pub to_all_but_switches: bool,
-    /// Letters wait: they would fail again, or a person's words come first.
-    pub to_letters: bool,
-    /// What a person says or calls waits.
-    pub to_words: bool,
+pub struct HeldBack {
+    /// All but a turn of the switch, another model and an answer.
+    pub all_but_switches: bool,
+    /// Letters: they would fail again, or a person's words come first.
+    pub letters: bool,
+    /// What a person says or calls.
+    pub words: bool,
 }
 
-/// What is heard next.
+/// The input that an agent takes next.
 #[derive(Debug, Clone)]
-pub struct Heard {
+pub struct NextInput {
     /// The input.
     pub input: Input,
     /// The keys of all that is taken out of the queue with it.
     pub keys: Vec<String>,
 }
 
-/// The letters that are read next.
+/// Letters that are read at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LettersHeard {
+pub struct LetterBatch {
     /// In the order in which they are to be read.
     pub letters: Vec<Letter>,
     /// Their keys in the queue.
     pub keys: Vec<String>,
 }
 
-impl LettersHeard {
+impl LetterBatch {
     /// The key of the input that they make: that of the first.
     pub fn key(&self) -> String {
         self.keys.first().cloned().unwrap_or_default()
@@ -177,7 +177,7 @@ impl QueuedInput {
 
 impl Agent {
     /// Whether it can hear anything now: it is new or idle, or waits for a person.
-    pub fn can_hear(&self) -> bool {
+    pub fn takes_input(&self) -> bool {
         !self.is_started() || self.is_idle() || self.asks().next().is_some()
     }
 
@@ -191,16 +191,16 @@ impl Agent {
 
     /// The first of the inputs that it can hear now, with the keys of all that are taken with it. What cannot
     /// be read is taken out of the queue and recorded as that.
-    pub fn hears(&self, queue: &[QueuedInput], deaf: Deaf) -> Option<Heard> {
+    pub fn next_input(&self, queue: &[QueuedInput], held_back: HeldBack) -> Option<NextInput> {
         // Before anything else, whatever it stands behind: what is said beside it is not meant for what is
         // stopped.
         if let Some((by, keys)) = stop_asked(queue).filter(|_| self.is_started()) {
-            return Some(Heard { input: Input::StopExchange { by }, keys });
+            return Some(NextInput { input: Input::StopExchange { by }, keys });
         }
         let busy = self.is_started() && !self.is_idle();
         let asked: Vec<String> = self.asks().collect();
         let hidden = |input: &&QueuedInput| {
-            (deaf.to_letters && input.is_letter()) || (deaf.to_words && input.is_words())
+            (held_back.letters && input.is_letter()) || (held_back.words && input.is_words())
         };
         // One at a time: the agent may be busy with it then.
         for queued in queue.iter().filter(|input| !hidden(input)) {
@@ -233,13 +233,13 @@ impl Agent {
                         Err(why) => queued.rejected(why.to_string()),
                     }
                 }
-                Queued::Told { .. } | Queued::Letter(_) if deaf.to_all_but_switches => return None,
-                _ if deaf.to_all_but_switches && queued.is_words() => return None,
+                Queued::Told { .. } | Queued::Letter(_) if held_back.all_but_switches => return None,
+                _ if held_back.all_but_switches && queued.is_words() => return None,
                 Queued::Letter(_) => {
-                    let heard = letters_heard(queue)?;
+                    let heard = next_letters(queue)?;
                     let key = heard.key();
-                    let LettersHeard { letters, keys } = heard;
-                    return Some(Heard { input: Input::Mail { key, letters, rests: Vec::new() }, keys });
+                    let LetterBatch { letters, keys } = heard;
+                    return Some(NextInput { input: Input::Mail { key, letters, rests: Vec::new() }, keys });
                 }
                 Queued::Compact { focus } => Input::Compact { focus: focus.clone() },
                 Queued::Call { text, input }
@@ -260,7 +260,7 @@ impl Agent {
                 | Queued::Stop { .. }
                 | Queued::Start { .. } => Input::SetMode { on: self.mode() == Some(true) },
             };
-            return Some(Heard { input, keys: vec![queued.key.clone()] });
+            return Some(NextInput { input, keys: vec![queued.key.clone()] });
         }
         None
     }
@@ -287,7 +287,7 @@ pub fn stop_asked(queue: &[QueuedInput]) -> Option<(String, Vec<String>)> {
 }
 
 /// The letters among these inputs that are read next, in their order; `None` if there are none.
-pub fn letters_heard(queue: &[QueuedInput]) -> Option<LettersHeard> {
+pub fn next_letters(queue: &[QueuedInput]) -> Option<LetterBatch> {
     let letter = |input: &QueuedInput| match &input.wants {
         Queued::Letter(letter) => Some(((**letter).clone(), input.key.clone())),
         _ => None,
@@ -305,6 +305,6 @@ pub fn letters_heard(queue: &[QueuedInput]) -> Option<LettersHeard> {
     let keys_of =
         |letter: &Letter| waiting.iter().find(|(one, _)| one.id == letter.id).map(|(_, key)| key.clone());
     let keys: Vec<String> = letters.iter().filter_map(keys_of).collect();
-    let heard = LettersHeard { letters, keys };
+    let heard = LetterBatch { letters, keys };
     (!heard.keys.is_empty()).then_some(heard)
 }

@@ -42,12 +42,12 @@ fn busy() -> Agent {
     Bench::asked(30, "work").agent
 }
 
-const ALL: Deaf = Deaf { to_all_but_switches: false, to_letters: false, to_words: false };
+const ALL: HeldBack = HeldBack { all_but_switches: false, letters: false, words: false };
 
 /// What is heard, in a word, with the keys that are taken.
 #[track_caller]
-fn check(agent: &Agent, deaf: Deaf, queue: &[QueuedInput], expected: Option<(&str, &[&str])>) {
-    let heard = agent.hears(queue, deaf);
+fn check(agent: &Agent, held_back: HeldBack, queue: &[QueuedInput], expected: Option<(&str, &[&str])>) {
+    let heard = agent.next_input(queue, held_back);
     let word = heard.as_ref().map(|heard| {
         let word = match &heard.input {
             Input::Start { .. } => "start",
@@ -78,7 +78,7 @@ fn what_is_said_waits_for_the_end_of_an_exchange_and_what_cannot_be_read_does_no
     check(&idle(), ALL, &[say("a"), say("b")], Some(("say", &["a"])));
     check(&busy(), ALL, &[say("a")], None);
     check(&busy(), ALL, &[say("a"), unreadable("b")], Some(("reject", &["b"])));
-    let heard = idle().hears(&[unreadable("a")], ALL).unwrap();
+    let heard = idle().next_input(&[unreadable("a")], ALL).unwrap();
     assert!(
         matches!(&heard.input, Input::Reject { why, body, .. } if why == "no JSON" && body == "the body of a")
     );
@@ -110,28 +110,28 @@ fn a_model_that_cannot_be_chosen_is_set_aside_with_the_reason() {
 }
 
 #[test]
-fn one_that_is_deaf_to_something_hears_the_rest() {
-    let switches = Deaf { to_all_but_switches: true, ..ALL };
+fn what_is_held_back_waits_and_the_rest_is_heard() {
+    let switches = HeldBack { all_but_switches: true, ..ALL };
     let mode = queued("m", Queued::Mode { on: Some(true) });
     check(&idle(), switches, &[mode.clone(), say("a")], Some(("mode on", &["m"])));
     // In its order: the switch counts for what is said behind it.
     check(&idle(), switches, &[say("a"), mode.clone()], None);
     check(&idle(), switches, &[mail("a", "hello"), mode], None);
     let queue = [mail("a", "hello"), say("b")];
-    check(&idle(), Deaf { to_letters: true, ..ALL }, &queue, Some(("say", &["b"])));
-    check(&idle(), Deaf { to_words: true, ..ALL }, &[say("a")], None);
+    check(&idle(), HeldBack { letters: true, ..ALL }, &queue, Some(("say", &["b"])));
+    check(&idle(), HeldBack { words: true, ..ALL }, &[say("a")], None);
 }
 
 #[test]
 fn letters_are_read_together_up_to_a_number_and_a_size() {
     let many: Vec<QueuedInput> = (0..30).map(|n| mail(&format!("k{n}"), &format!("letter {n}"))).collect();
-    assert_eq!(letters_heard(&many).unwrap().letters.len(), 20);
+    assert_eq!(next_letters(&many).unwrap().letters.len(), 20);
     check(&idle(), ALL, &[mail("a", "one"), say("b"), mail("c", "two")], Some(("mail", &["a", "c"])));
     let large = |key: &str| mail(key, &format!("{key}{}", "x".repeat(40 * 1024)));
-    let read = letters_heard(&[large("a"), large("b")]).unwrap();
+    let read = next_letters(&[large("a"), large("b")]).unwrap();
     assert_eq!((read.key(), read.keys), ("a".to_owned(), vec!["a".to_owned()]));
     // One that is too large by itself is read all the same.
-    let whole = letters_heard(&[mail("a", &"x".repeat(70 * 1024))]).unwrap();
+    let whole = next_letters(&[mail("a", &"x".repeat(70 * 1024))]).unwrap();
     assert_eq!(whole.letters.len(), 1);
-    assert_eq!(letters_heard(&[say("a")]), None);
+    assert_eq!(next_letters(&[say("a")]), None);
 }

@@ -84,8 +84,8 @@ static TABLE: &[&Tool] = &[
     &team::own::RECALL,
 ];
 
-/// What a call of a file tool does. A tool's own type holds what it is told beside the path; the runtime, which
-/// does the work, has one arm for each.
+/// What a call of a file tool does. A tool's own type holds what it is told beside the path; the runtime,
+/// which does the work, has one arm for each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileWork {
     /// Show or change a file.

@@ -1,7 +1,7 @@
 //! What the owner of a driver may ask of it between two drives.
 
 use convoke_journal::KeyedInput;
-use convoke_kernel::{AgentId, Deaf, Pace, Role};
+use convoke_kernel::{AgentId, HeldBack, Pace, Role};
 
 use super::{CommitExtras, Driver};
 use crate::drive::DriveOutcome;
@@ -42,7 +42,7 @@ impl Driver {
     /// Whether the answer that the agent waits for has come.
     pub(crate) async fn is_answered(&self) -> Result<bool, Error> {
         let queue = inputs::queue(self.writer.inputs().await?);
-        Ok(self.agent.hears(&queue, Deaf::default()).is_some())
+        Ok(self.agent.next_input(&queue, HeldBack::default()).is_some())
     }
 
     /// Whether this process has driven the agent already.

@@ -5,7 +5,7 @@
 use convoke_journal::KeyedInput;
 use convoke_kernel::{
     AgentId, BoardEntry, Claimant, Effect, Event, ExchangeClosed, Facts, Failure, FailureKind, Input, LEAD,
-    Letter, LetterKind, MessageId, Outcome, Ran, Reply, Role, RosterEntry, Task, ToolResult, letters_heard,
+    Letter, LetterKind, MessageId, Outcome, Ran, Reply, Role, RosterEntry, Task, ToolResult, next_letters,
 };
 
 use tokio::sync::watch;
@@ -52,7 +52,7 @@ impl Driver {
         if !self.agent.takes_mail() || self.agent.is_idle() {
             return Ok(None);
         }
-        let heard = letters_heard(&inputs::queue(self.writer.inputs().await?));
+        let heard = next_letters(&inputs::queue(self.writer.inputs().await?));
         Ok(heard.map(|heard| (self.mail(heard.key(), heard.letters), CommitExtras::acks(heard.keys))))
     }
 

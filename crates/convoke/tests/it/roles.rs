@@ -1,4 +1,5 @@
-//! A tool of the embedding program in the hands of every role: called, refused by a rule, cancelled by a stop.
+//! A tool of the embedding program in the hands of every role: called, refused by a rule, cancelled by a
+//! stop.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -12,8 +13,8 @@ use tempfile::TempDir;
 
 const ROLES: [&str; 6] = ["lead", "worker", "verifier", "task", "workflow agent", "teammate"];
 
-/// A model that calls `note` first, whichever agent it speaks for, and then does what that agent is there for.
-/// It tells agents apart by the tools that they are offered.
+/// A model that calls `note` first, whichever agent it speaks for, and then does what that agent is there
+/// for. It tells agents apart by the tools that they are offered.
 struct Everyone;
 
 impl Brain for Everyone {

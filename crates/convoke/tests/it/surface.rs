@@ -1,7 +1,7 @@
 //! The public surface, one line for each public item, as `public-api.txt` has it: a change of it is seen in a
-//! review. The list is read from the source, from every file of it: every `pub` item that `lib.rs` makes public,
-//! every public method and field of it wherever it stands, the variants of public enums, what is derived, and
-//! `#[non_exhaustive]`; and what is handed on from another crate.
+//! review. The list is read from the source, from every file of it: every `pub` item that `lib.rs` makes
+//! public, every public method and field of it wherever it stands, the variants of public enums, what is
+//! derived, and `#[non_exhaustive]`; and what is handed on from another crate.
 
 use std::collections::BTreeSet;
 use std::fs;
