@@ -240,7 +240,7 @@ fn person_in_script(line: &str) -> Option<String> {
     person_in(line, "#", &['"', '\''])
 }
 
-/// The programs in awk and shell: those in `scripts/`, whatever they end with, and those that lie with a crate.
+/// The programs in awk and shell: all of `scripts/`, and those that lie with a crate.
 fn scripts() -> Vec<(PathBuf, String)> {
     fn walk(dir: &Path, into: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(dir).unwrap() {

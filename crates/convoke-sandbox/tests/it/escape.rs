@@ -81,8 +81,8 @@ const KNOWN_WEAKER: &[(&str, &str, Who)] = &[
     ("truncate", "truncation", Who::Everybody),
 ];
 
-/// Sentences of [`Enforcement::weaker`] that say what does not work inside, or how long a limit takes, and so let
-/// nothing through.
+/// Sentences of [`Enforcement::weaker`] that say what does not work inside, or how long a limit takes, and so
+/// let nothing through.
 const NO_WAY_OUT: &[&str] = &["listing", "devices", "loopback", "copy", "caches", "bursts", "disk"];
 
 fn all() -> Vec<Attempt> {

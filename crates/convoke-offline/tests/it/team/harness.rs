@@ -240,8 +240,8 @@ impl<'a> Agent<'a> {
         )
     }
 
-    /// An agent that a program called, with file tools and, if its value has a schema, the tool to give it back
-    /// with.
+    /// An agent that a program called, with file tools and, if its value has a schema, the tool to
+    /// give it back with.
     pub(super) fn callee(sim: &'a Simulator, prompt: &str, schema: Option<&Value>) -> Self {
         let mut agent = Self::new(sim, "callee", prompt);
         let mut tools = vec![

@@ -197,7 +197,7 @@ fn w37_a_task_that_waits_for_a_failed_one_or_for_nobodys_role_is_called_stuck() 
     }
     check(&fixture, 3, &["coder"], None);
     check(&fixture, 4, &["coder", "Artist"], None);
-    check(&fixture, 4, &["coder"], Some(&["'artist'", "nobody"]));
+    check(&fixture, 4, &["coder"], Some(&["'artist'", "no member"]));
     check(&fixture, 5, &["coder"], Some(&[id(4).as_str(), "draw", "'artist'"]));
     fixture.does(&claim(1, &member("alice")));
     check(&fixture, 1, &[], None);
