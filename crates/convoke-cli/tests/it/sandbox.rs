@@ -276,7 +276,7 @@ async fn a_resume_holds_the_recorded_policy_and_nobody_inherits_that_nothing_is_
     writer.journal.close().await.unwrap();
     let run = SessionId::from_bits([1; 10]).to_string();
     let refused = stage.run(&["resume", &run]).await.exits(2);
-    assert!(refused.stderr.contains("nothing confines the commands of this run"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("nothing confines the commands of this session"), "{}", refused.stderr);
     assert!(refused.stderr.contains("say --sandbox off again"), "{}", refused.stderr);
     let other = stage.run(&["resume", &run, "--sandbox", "read-only"]).await.exits(2);
     assert!(other.stderr.contains("was started with --sandbox off, not read-only"), "{}", other.stderr);

@@ -80,16 +80,16 @@ async fn take_back(
 ) -> Result<Undone, WorktreeError> {
     if let Some(worktrees) = keeping::worktrees(&keeping::places(settings), &kept.dir).await? {
         let mut applied = Vec::new();
-        for listed in BTreeSet::from([lead, &kept.name]) {
-            applied.extend(worktrees.applied(listed).await?.into_iter().map(|agent| (listed, agent)));
+        for run in BTreeSet::from([lead, &kept.name]) {
+            applied.extend(worktrees.applied(run).await?.into_iter().map(|agent| (run, agent)));
         }
         let (back, changed) = match applied.is_empty() {
             true => (Vec::new(), Vec::new()),
             false => (keeper.undo(true).await?.restored, keeper.changes().await?),
         };
-        for (listed, agent) in applied {
+        for (run, agent) in applied {
             if changed.iter().any(|file| file.agents.contains(&agent) && back.contains(&file.path)) {
-                worktrees.unapply(listed, &agent).await?;
+                worktrees.unapply(run, &agent).await?;
             }
         }
     }
