@@ -5,7 +5,7 @@
 pub struct Mutant {
     /// The name of its file, without the extension.
     pub name: String,
-    /// The invariant it breaks, with its number where it has one.
+    /// The invariant it breaks, in words.
     pub breaks: String,
     /// The test that must fail.
     pub test: TestCall,
@@ -128,7 +128,7 @@ impl Mutant {
 mod tests {
     use super::*;
 
-    const WHOLE: &str = "# breaks: invariant 3: every call is answered\n\
+    const WHOLE: &str = "# breaks: every call is answered\n\
         # test: -p convoke-kernel --lib agent::tests::calls_are_answered\n\
         # A remark.\n\
         \n\
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn a_whole_file_is_read() {
         let mutant = Mutant::parse("calls-unanswered", WHOLE).unwrap();
-        assert_eq!(mutant.breaks, "invariant 3: every call is answered");
+        assert_eq!(mutant.breaks, "every call is answered");
         assert_eq!(mutant.test.selection, ["-p", "convoke-kernel", "--lib"]);
         assert_eq!(mutant.test.package(), "convoke-kernel");
         assert_eq!(mutant.test.name, "agent::tests::calls_are_answered");
@@ -175,10 +175,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_named() {
         let without = |line: &str| Mutant::parse("m", &WHOLE.replace(line, "")).unwrap_err();
-        assert_eq!(
-            without("# breaks: invariant 3: every call is answered\n"),
-            "there is no line `# breaks: …`"
-        );
+        assert_eq!(without("# breaks: every call is answered\n"), "there is no line `# breaks: …`");
         let test = "# test: -p convoke-kernel --lib agent::tests::calls_are_answered\n";
         assert_eq!(without(test), "there is no line `# test: …`");
         assert_eq!(without("in: crates/one.rs\n"), "line 5: `find:` before any `in:`");

@@ -155,9 +155,7 @@ impl Case<'_> {
             EndReason::Done | EndReason::Finding => return None,
             EndReason::Journal => self.error(),
             EndReason::Internal if self.result.is_err() => self.error(),
-            EndReason::Internal => {
-                "the session ended without an outcome; this is a fault of convoke".to_owned()
-            }
+            EndReason::Internal => "internal error: the session ended without an outcome".to_owned(),
             EndReason::Stopped(_) => self.stopped(),
             EndReason::Approval => self.waits(),
             EndReason::Failure(_) => match self.failed() {
