@@ -1,5 +1,6 @@
 //! The ledger in small, and in `schedules` in the large.
 
+mod kept;
 mod kills;
 mod schedules;
 mod whole;
