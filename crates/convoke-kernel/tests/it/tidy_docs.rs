@@ -141,6 +141,21 @@ fn lines_of_pages_are_at_most_100_columns_wide() {
     no_complaints(pages().iter().flat_map(too_wide).collect());
 }
 
+/// The pages that a newcomer reads first: what does not fit into a row of a table is a list there.
+#[test]
+fn rows_of_tables_on_the_first_pages_are_at_most_100_columns_wide() {
+    let pages = pages();
+    let mut complaints = Vec::new();
+    for page in ["README.md", "ARCHITECTURE.md"] {
+        let rows: Vec<(usize, &str)> =
+            prose(&pages[Path::new(page)]).into_iter().filter(|(_, line)| line.starts_with('|')).collect();
+        assert!(rows.len() > 15, "{page} has {} rows", rows.len());
+        let wide = rows.iter().filter(|(_, row)| row.chars().count() > WIDEST_LINE);
+        complaints.extend(wide.map(|(number, _)| format!("{page}:{number}: wider than {WIDEST_LINE}")));
+    }
+    no_complaints(complaints);
+}
+
 #[test]
 fn every_relative_link_leads_to_a_file_and_to_a_heading_that_exist() {
     let pages = pages();
