@@ -114,7 +114,7 @@ pub(crate) struct WorkflowListArgs {
 
 /// What a program is given.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Workflow")]
+#[command(next_help_heading = "The workflow")]
 pub(crate) struct GivenArgs {
     /// Its arguments: JSON, or `@FILE` or `-` (stdin) for what holds JSON, up to 8 MiB.
     #[arg(long, value_name = "JSON|@FILE|-", conflicts_with = "arg_text", allow_hyphen_values = true)]
@@ -128,12 +128,12 @@ pub(crate) struct GivenArgs {
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct EditArgs {
     /// Go on with this edited script; calls that are done and unchanged are not made again.
-    #[arg(long, value_name = "FILE", help_heading = "Workflow", conflicts_with_all = ["allow", "deny", "answer", "skip", "say"])]
+    #[arg(long, value_name = "FILE", help_heading = "The workflow", conflicts_with_all = ["allow", "deny", "answer", "skip", "say"])]
     pub(crate) script: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) given: GivenArgs,
     /// Do not ask first, whatever it is and however many agents it may start.
-    #[arg(long, short = 'y', help_heading = "Workflow", requires = "script")]
+    #[arg(long, short = 'y', help_heading = "The workflow", requires = "script")]
     pub(crate) yes: bool,
 }
 
@@ -179,13 +179,13 @@ pub(crate) struct WorkflowRunArgs {
     #[command(flatten)]
     pub(crate) given: GivenArgs,
     /// Do not ask first, whatever it is and however many agents it may start.
-    #[arg(long, short = 'y', help_heading = "Workflow")]
+    #[arg(long, short = 'y', help_heading = "The workflow")]
     pub(crate) yes: bool,
     /// Go on with the unfinished run of the same script and arguments here, if there is one.
-    #[arg(long = "continue", conflicts_with = "fresh", help_heading = "Workflow")]
+    #[arg(long = "continue", conflicts_with = "fresh", help_heading = "The workflow")]
     pub(crate) take_up: bool,
     /// Ignore unfinished runs and cached results of equal work: all of it is asked for anew.
-    #[arg(long, help_heading = "Workflow")]
+    #[arg(long, help_heading = "The workflow")]
     pub(crate) fresh: bool,
     #[command(flatten)]
     pub(crate) settings: SettingFlags,
