@@ -285,7 +285,7 @@ impl LedgerTotals {
 
     /// The same for all the room that it wants.
     pub(super) fn whole_may_fit_later(&self, ask: &LedgerRequest, own: Option<&LedgerHold>) -> bool {
-        self.requests > 0 && self.fits_later(&ask.ordinary(self.caps, ask.wanted), own)
+        self.fits_later(&ask.ordinary(self.caps, ask.wanted), own)
     }
 
     fn fits_later(&self, room: &Room, own: Option<&LedgerHold>) -> bool {
