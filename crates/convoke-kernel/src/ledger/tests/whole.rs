@@ -38,3 +38,15 @@ fn what_was_cut_waits_for_all_the_room_it_wants_and_gets_less_only_where_the_bud
     let [(0, room)] = rooms(&book, &asks[..1])[..] else { panic!() };
     assert!((16_000..32_000).contains(&room), "{room}");
 }
+
+#[test]
+fn a_small_request_does_not_overtake_one_that_waits_for_what_the_same_pass_granted() {
+    // The first takes at least 16 cents. The second needs more than 38, which are there when the first has
+    // ended. The third would fit into what is left.
+    let book = Book::with(usd(55));
+    let started = |agent: &str, order, floor| LedgerRequest { started: true, floor, ..ask(agent, order) };
+    let asks = [started("a", 1, 8_000), started("b", 2, 30_000), started("c", 3, 1_000)];
+    assert_eq!(rooms(&book, &asks).iter().map(|(index, _)| *index).collect::<Vec<_>>(), [0]);
+    let without_b = [asks[0].clone(), asks[2].clone()];
+    assert_eq!(rooms(&book, &without_b).len(), 2);
+}
