@@ -71,11 +71,9 @@ async fn play(seed: u64) -> (&'static str, usize) {
         ],
     );
     let mut rig = Rig::new(script).await;
-    rig.timeouts = Timeouts {
-        first: Duration::from_millis(600),
-        idle: Duration::from_millis(600),
-        ..Timeouts::default()
-    };
+    // Long enough that a busy machine is not taken for a server that stands still.
+    let stalled = Duration::from_secs(4);
+    rig.timeouts = Timeouts { first: stalled, idle: stalled, ..Timeouts::default() };
     let (faults, lasting) = schedule(seed);
     faults.iter().cloned().for_each(|fault| rig.sim.push_fault(fault));
     let (_, ended) = rig.ask("go").await;
