@@ -9,6 +9,7 @@ use convoke_kernel::{AgentId, AgentSpec, ItemResult, Reused, RunEffect, VoterRes
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::keys::{Remembered, Sound};
+use super::runner::AgentJob;
 use crate::children::Parent;
 use crate::error::Error;
 use crate::stop::StopLevel;
@@ -52,12 +53,10 @@ impl ResultFinder {
     pub(super) async fn seek<T: Sound + Reusable>(
         self,
         effect: RunEffect,
-        agent: AgentId,
+        job: AgentJob,
         begun: bool,
-        spec: AgentSpec,
-        prompt: String,
-        key: String,
     ) -> Result<Sought, Error> {
+        let AgentJob { agent, spec, prompt, key } = job;
         let places = Arc::clone(&self.parent.session.places);
         let mut stop = self.parent.stop.clone();
         // A task that waits for a place or for equal work has begun nothing: a stop ends it at once.

@@ -2,14 +2,12 @@
 //! stop.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
 
-use convoke::{
-    AfterCrash, Answer, Event, Role, Rule, Session, SessionBuilder, Status, Tool, ToolContext, Value,
-    Workflow, json,
-};
+use convoke::{Answer, Event, Role, Rule, Session, SessionBuilder, Status, Value, Workflow, json};
 use convoke_sim::{Brain, Context, Scripted, SimConfig, Simulator, tool_use_id};
 use tempfile::TempDir;
+
+use crate::note::Note;
 
 const ROLES: [&str; 6] = ["lead", "worker", "verifier", "task", "workflow agent", "teammate"];
 
@@ -60,44 +58,6 @@ impl Brain for Everyone {
             }
             None => json!({"type": "text", "text": "done"}),
         }])
-    }
-}
-
-/// Remembers which agent called it with which text; one that waits ends only when it is cancelled.
-#[derive(Clone, Default)]
-struct Note {
-    waits: bool,
-    begun: Arc<tokio::sync::Notify>,
-    calls: Arc<Mutex<Vec<(String, String)>>>,
-}
-
-impl Tool for Note {
-    fn name(&self) -> &str {
-        "note"
-    }
-
-    fn description(&self) -> &str {
-        "Writes a note down."
-    }
-
-    fn input_schema(&self) -> Value {
-        json!({"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}})
-    }
-
-    fn after_crash(&self) -> AfterCrash {
-        AfterCrash::RepeatWithKey
-    }
-
-    async fn call(&self, input: Value, context: ToolContext) -> Result<String, String> {
-        let text = input["text"].as_str().unwrap().to_owned();
-        self.calls.lock().unwrap().push((context.agent().to_owned(), text.clone()));
-        self.begun.notify_one();
-        if self.waits {
-            context.cancelled().await;
-            assert!(context.is_cancelled());
-            return Err(format!("the note of the {text} was given up"));
-        }
-        Ok(format!("noted: {text}"))
     }
 }
 
@@ -162,13 +122,13 @@ async fn every_role_calls_a_tool_that_it_was_given() {
     let session = place.builder(&note).build().await.unwrap();
     let seen = everyone(&session).await;
     assert_eq!((seen.answer.text.as_str(), seen.answer.status), ("done", Status::Done), "{:?}", seen.answer);
-    let calls = note.calls.lock().unwrap().clone();
-    let who: BTreeSet<&str> = calls.iter().map(|(_, text)| text.as_str()).collect();
+    let calls = note.calls();
+    let who: BTreeSet<&str> = calls.iter().map(|call| call.text.as_str()).collect();
     assert_eq!(who, BTreeSet::from(ROLES));
-    let agents: BTreeSet<&str> = calls.iter().map(|(agent, _)| agent.as_str()).collect();
+    let agents: BTreeSet<&str> = calls.iter().map(|call| call.agent.as_str()).collect();
     assert_eq!((calls.len(), agents.len()), (6, 6), "each of them once: {calls:?}");
-    for (agent, text) in &calls {
-        let result = (agent.clone(), true, format!("noted: {text}"));
+    for call in &calls {
+        let result = (call.agent.clone(), true, format!("noted: {}", call.text));
         assert!(seen.ended.contains(&result), "{result:?} is not in {:?}", seen.ended);
     }
 }
@@ -179,7 +139,7 @@ async fn a_rule_denies_a_tool_to_every_role() {
     let note = Note::default();
     let session = place.builder(&note).rule(Rule::deny().tool("note")).build().await.unwrap();
     let seen = everyone(&session).await;
-    assert_eq!(*note.calls.lock().unwrap(), []);
+    assert_eq!(note.calls(), []);
     assert_eq!(seen.ended.len(), ROLES.len(), "{:?}", seen.ended);
     for (_, ok, text) in &seen.ended {
         assert!(!ok && text.contains("forbids it (tool = \"note\")"), "{text}");
@@ -189,7 +149,7 @@ async fn a_rule_denies_a_tool_to_every_role() {
 #[tokio::test]
 async fn a_stop_cancels_a_call_of_a_tool_and_what_it_says_then_is_recorded() {
     let place = Place::new().await;
-    let note = Note { waits: true, ..Note::default() };
+    let note = Note::that_waits();
     let session = place.builder(&note).build().await.unwrap();
     let mut events = session.events();
     let stop = async {

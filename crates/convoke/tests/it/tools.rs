@@ -1,33 +1,9 @@
 //! A tool of the embedding program, through the front door.
 
-use convoke::{AfterCrash, Error, Role, Session, SessionBuilder, Tool, ToolContext, Value, json};
+use convoke::{Error, Role, Session, SessionBuilder, json};
 use convoke_sim::{Script, SimConfig, Simulator, calls, says};
 
-/// Says with which key it was called.
-struct Note;
-
-impl Tool for Note {
-    fn name(&self) -> &str {
-        "note"
-    }
-
-    fn description(&self) -> &str {
-        "Writes a note down."
-    }
-
-    fn input_schema(&self) -> Value {
-        json!({"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}})
-    }
-
-    fn after_crash(&self) -> AfterCrash {
-        AfterCrash::RepeatWithKey
-    }
-
-    async fn call(&self, input: Value, context: ToolContext) -> Result<String, String> {
-        let key = context.idempotency_key().strip_prefix(context.agent());
-        Ok(format!("{} in {}: {}", input["text"], context.dir().display(), key.is_some()))
-    }
-}
+use crate::note::Note;
 
 #[tokio::test]
 async fn a_tool_is_called_through_the_front_and_a_resume_without_it_says_what_to_do() {
@@ -44,22 +20,30 @@ async fn a_tool_is_called_through_the_front_and_a_resume_without_it_says_what_to
             .base_url(model.url())
             .api_key("any")
     };
-    let session = with(Session::builder(&work)).tool(Note, [Role::Lead]).build().await.unwrap();
+    let note = Note::default();
+    let session = with(Session::builder(&work)).tool(note.clone(), [Role::Lead]).build().await.unwrap();
     let answer = session.run("note a").await.unwrap();
     assert_eq!(answer.text, "noted");
     let sent = model.requests()[1].body["messages"].to_string();
-    assert!(sent.contains(&format!("in {}: true", work.canonicalize().unwrap().display())), "{sent}");
+    assert!(sent.contains("noted: a"), "{sent}");
+    let [call] = note.calls().try_into().unwrap();
+    assert_eq!(call.dir, work.canonicalize().unwrap());
+    assert!(call.key.starts_with(&call.agent) && call.key != call.agent, "{call:?}");
     session.close().await.unwrap();
     let without = with(Session::resume(&answer.session)).build().await.unwrap();
     let refused = without.run("more").await.unwrap_err();
     assert!(refused.to_string().contains("the tool note"), "{refused}");
     without.close().await.unwrap();
-    let again = with(Session::resume(&answer.session)).tool(Note, [Role::Lead]).build().await.unwrap();
+    let again =
+        with(Session::resume(&answer.session)).tool(note.clone(), [Role::Lead]).build().await.unwrap();
     assert_eq!(again.go_on().await.unwrap().text, "again");
     let first = &model.requests()[0].body;
     let last = &model.requests()[2].body;
     assert_eq!((&first["tools"], &first["system"]), (&last["tools"], &last["system"]));
-    let twice =
-        with(Session::builder(&work)).tool(Note, [Role::Lead]).tool(Note, [Role::Worker]).build().await;
+    let twice = with(Session::builder(&work))
+        .tool(note.clone(), [Role::Lead])
+        .tool(note, [Role::Worker])
+        .build()
+        .await;
     assert!(matches!(&twice, Err(Error::Setting(why)) if why.contains("another name")), "{twice:?}");
 }

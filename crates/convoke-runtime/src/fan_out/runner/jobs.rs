@@ -17,7 +17,7 @@ pub(in crate::fan_out) struct AgentJob {
     pub(in crate::fan_out) agent: AgentId,
     pub(in crate::fan_out) spec: AgentSpec,
     pub(in crate::fan_out) prompt: String,
-    key: String,
+    pub(in crate::fan_out) key: String,
 }
 
 impl Runner {
@@ -59,29 +59,18 @@ impl Runner {
                     Ok(Done::Checked(item, checks))
                 });
             }
-            RunEffect::Work { .. } => {
-                let Some(AgentJob { agent, spec, prompt, key }) = self.agent_for(effect) else { return };
-                let seeking = result_finder.seek::<ItemResult>(
-                    effect,
-                    agent,
-                    self.has_begun(effect),
-                    spec,
-                    prompt,
-                    key,
-                );
-                self.tasks.spawn(async move { seeking.await.map(Done::Sought) });
-            }
-            RunEffect::Verify { .. } => {
-                let Some(AgentJob { agent, spec, prompt, key }) = self.agent_for(effect) else { return };
-                let seeking = result_finder.seek::<VoterResult>(
-                    effect,
-                    agent,
-                    self.has_begun(effect),
-                    spec,
-                    prompt,
-                    key,
-                );
-                self.tasks.spawn(async move { seeking.await.map(Done::Sought) });
+            RunEffect::Work { .. } | RunEffect::Verify { .. } => {
+                let Some(job) = self.agent_for(effect) else { return };
+                let begun = self.has_begun(effect);
+                self.tasks.spawn(async move {
+                    let sought = match effect {
+                        RunEffect::Verify { .. } => {
+                            result_finder.seek::<VoterResult>(effect, job, begun).await
+                        }
+                        _ => result_finder.seek::<ItemResult>(effect, job, begun).await,
+                    };
+                    sought.map(Done::Sought)
+                });
             }
         }
     }
