@@ -177,6 +177,7 @@ impl Bash {
             hold: HoldChoice::default(),
             policy,
             layers,
+            templates: self.config.confine.templates.clone(),
         };
         let shell = Shell::start(config).await.map_err(|error| error.to_string())?;
         let notes = &mut self.notes;

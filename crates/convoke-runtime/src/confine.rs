@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use convoke_beneath::{Dir, Kind, Links};
 use convoke_kernel::{AgentSpec, Network, Sandbox};
-use convoke_sandbox::{Access, LayerSet, Limits, OwnGit, Policy, Sight, Unseen};
+use convoke_sandbox::{Access, LayerSet, Limits, OwnGit, Policy, Sight, Templates, Unseen};
 
 /// What the machine and the person's surroundings give to hold agents with.
 #[derive(Debug, Clone)]
@@ -24,6 +24,8 @@ pub struct Confine {
     pub limits: Limits,
     /// Where the private directories of agents are made.
     pub private: PathBuf,
+    /// From what the helpers of shells are forked; clones share them.
+    pub templates: Templates,
 }
 
 impl Confine {
@@ -31,7 +33,17 @@ impl Confine {
     pub fn nothing(private: PathBuf) -> Self {
         let none = Vec::new;
         let limits = Limits::default();
-        Self { set: None, hidden: none(), readable: none(), caches: none(), masked: none(), limits, private }
+        let templates = Templates::default();
+        Self {
+            set: None,
+            hidden: none(),
+            readable: none(),
+            caches: none(),
+            masked: none(),
+            limits,
+            private,
+            templates,
+        }
     }
 
     /// The policy of an agent, and the layers that hold it. It makes the agent's private directory.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use convoke_sandbox::{
     Access, CopyCap, HelperPath, HoldChoice, LayerSet, Limits, Network, OutputSpec, Policy, RunCommand,
-    Shell, ShellConfig, Sight, Worker, WorkerLimits, hold, make_copy, probe, remove_private,
+    Shell, ShellConfig, Sight, Templates, Worker, WorkerLimits, hold, make_copy, probe, remove_private,
 };
 
 const ROUNDS: usize = 30;
@@ -206,6 +206,7 @@ async fn start(helper: &HelperPath, way: &Way, workspace: &Path, private: &Path)
         hold: HoldChoice::Best,
         policy,
         layers: way.1,
+        templates: Templates::default(),
     };
     let since = Instant::now();
     let shell = Shell::start(config).await.unwrap();

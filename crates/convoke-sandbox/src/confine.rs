@@ -2,6 +2,7 @@
 //! (`places`), and the doing is in two moments: `stage` starts bubblewrap around the helper, `lock` is what
 //! the helper does to itself.
 
+mod apart;
 mod beneath;
 mod compute;
 mod filter;
@@ -17,6 +18,7 @@ mod places;
 mod plan;
 mod stage;
 
+pub(crate) use self::apart::{apart, become_template, enter_apart};
 pub(crate) use self::compute::{allow_computing, rule_everything_out};
 pub(crate) use self::filter::program_filters;
 pub(crate) use self::grants::{Grant, Marks, grants};

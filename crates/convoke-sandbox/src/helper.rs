@@ -8,6 +8,7 @@ mod hold;
 mod init;
 mod listing;
 mod script;
+mod template;
 mod tree;
 mod watch;
 mod worker;
@@ -44,6 +45,10 @@ const OUTPUT: i32 = 4;
 /// The second argument of the helper that bubblewrap starts inside.
 pub(crate) const INNER: &str = "inner";
 
+/// The second argument of the helper that bubblewrap starts as a template; the third says whether its network
+/// is its own.
+pub(crate) const FORKS: &str = "forks";
+
 /// To be called first in `main`, before any thread exists. Returns at once in the host; in a helper (the
 /// first argument is [`HELPER_ARGUMENT`]) it serves and never returns.
 ///
@@ -57,6 +62,7 @@ pub fn helper_entry(compute: fn() -> Compute) {
     if argument(1).as_deref() == Some(HELPER_ARGUMENT) {
         std::process::exit(match argument(2).as_deref() {
             Some(INNER) => serve_inside(),
+            Some(FORKS) => serve_template_inside(argument(3).as_deref() == Some("1")),
             Some(WORKER) => worker::serve(number(3), number(4), compute),
             _ => serve(),
         });
@@ -66,10 +72,25 @@ pub fn helper_entry(compute: fn() -> Compute) {
 /// The helper's whole life; its result is the exit code.
 fn serve() -> i32 {
     let Ok((mut control, output)) = take_descriptors() else { return 2 };
-    let begin = match read_begin(&mut control) {
-        Ok(begin) => begin,
-        Err(message) => return give_up(&mut control, message),
-    };
+    match read_first(&mut control) {
+        Ok(ToHelper::Prepare { bubblewrap: Some(bubblewrap), own_network }) => {
+            let why = confine::become_template(&bubblewrap, &control, own_network);
+            give_up(&mut control, why)
+        }
+        Ok(ToHelper::Prepare { bubblewrap: None, .. }) => {
+            drop(output);
+            template::serve(control, None)
+        }
+        Ok(first) => match begin_of(first) {
+            Ok(begin) => serve_shell(control, output, begin),
+            Err(message) => give_up(&mut control, message),
+        },
+        Err(message) => give_up(&mut control, message),
+    }
+}
+
+/// The life of a helper that has heard what its shell begins with.
+fn serve_shell(mut control: UnixStream, output: OwnedFd, begin: Begin) -> i32 {
     let inner = match begin.confine.map(|confine| *confine) {
         Some(confine) if confine.set == LayerSet::Namespaces => {
             return match confine::start_namespaces([&control, &output], confine, begin.shell) {
@@ -123,6 +144,17 @@ fn serve_inside() -> i32 {
     }
 }
 
+/// The life of a template, begun by bubblewrap inside its namespaces.
+fn serve_template_inside(own_network: bool) -> i32 {
+    let Ok(control) = sys::inherited(CONTROL) else { return 2 };
+    let mut control = UnixStream::from(control);
+    match silence().and_then(|()| sys::close_from(OUTPUT)) {
+        Ok(()) if std::process::id() == 1 => template::serve(control, Some(confine::apart(own_network))),
+        Ok(()) => give_up(&mut control, "the pid namespace has another init".to_owned()),
+        Err(error) => give_up(&mut control, error.to_string()),
+    }
+}
+
 /// What the helper begins with: confined or not, with a shell or only to try.
 enum Begun {
     Free(Option<ShellSetup>),
@@ -153,7 +185,7 @@ fn confine_here(control: &UnixStream, mut inner: Inner) -> Result<Option<ShellSe
     let tree = inner.tree.to_string_lossy().into_owned();
     let frame = wire::encode(&FromHelper::Confined { tree, proxy, form: inner.form.clone() })?;
     confine::shut(&inner)?;
-    sys::send_with_descriptors(control, &frame, &sent.descriptors())
+    sys::send_with_descriptors(control.as_fd(), &frame, &sent.descriptors())
         .map_err(|error| format!("the host cannot be told: {error}"))?;
     let mut shell = inner.shell.take();
     if let Some(shell) = &mut shell {
@@ -230,6 +262,17 @@ struct Begin {
 }
 
 fn read_begin(control: &mut UnixStream) -> Result<Begin, String> {
+    begin_of(read_first(control)?)
+}
+
+fn begin_of(frame: ToHelper) -> Result<Begin, String> {
+    match frame {
+        ToHelper::Begin { hold, shell, confine } => Ok(Begin { hold, shell, confine }),
+        _ => Err("the first frame was not `begin`".into()),
+    }
+}
+
+fn read_first(control: &mut UnixStream) -> Result<ToHelper, String> {
     // Exactly this frame: what follows it belongs to init.
     let mut read = |length: usize| {
         let mut bytes = vec![0; length];
@@ -241,12 +284,7 @@ fn read_begin(control: &mut UnixStream) -> Result<Begin, String> {
     let mut decoder = Decoder::default();
     decoder.feed(&read(wire::PREFIX)?);
     decoder.feed(&read(decoder.missing()?)?);
-    match decoder.next()? {
-        Some(ToHelper::Begin { hold, shell, confine }) => Ok(Begin { hold, shell, confine }),
-        Some(ToHelper::Run { .. } | ToHelper::Kill { .. } | ToHelper::KillJobs) | None => {
-            Err("the first frame was not `begin`".into())
-        }
-    }
+    decoder.next()?.ok_or_else(|| "the first frame is not whole".to_owned())
 }
 
 /// Sends one frame to the host.

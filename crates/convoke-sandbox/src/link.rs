@@ -1,5 +1,5 @@
-//! The link to one helper: its process, the socket to it, frames both ways and the descriptors that come with
-//! them. It knows the order of the first frames and nothing of commands.
+//! The link to one helper: the socket to it, frames both ways and the descriptors that come with them. It
+//! knows the order of the first frames and nothing of commands.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 use tokio::time::timeout;
 
 use crate::error::Error;
+use crate::process::Process;
 use crate::shell::HelperPath;
 use crate::sys;
 use crate::wire::{self, Confine, Decoder, Form, FromHelper, HoldChoice, ProcessHold, ShellSetup, ToHelper};
@@ -35,7 +36,7 @@ pub(crate) struct Confined {
 /// The helper and the socket to it. When the socket closes the helper ends, so dropping this is enough.
 #[derive(Debug)]
 pub(crate) struct Link {
-    pub(crate) helper: Child,
+    pub(crate) helper: Process,
     socket: UnixStream,
     decoder: Decoder,
     received: Vec<OwnedFd>,
@@ -48,7 +49,6 @@ impl Link {
         output: Stdio,
     ) -> Result<Self, Error> {
         let (ours, theirs) = StdUnixStream::pair().map_err(Error::system("making a socket"))?;
-        ours.set_nonblocking(true).map_err(Error::system("making a socket"))?;
         let helper = Command::new(&path.program)
             .args(&path.args)
             .env_clear()
@@ -59,7 +59,14 @@ impl Link {
             .stderr(Stdio::null())
             .spawn()
             .map_err(|source| Error::HelperStart { program: path.program.clone(), source })?;
-        let socket = UnixStream::from_std(ours).map_err(Error::system("watching a socket"))?;
+        Self::to(Process::Started(helper), ours)
+    }
+
+    /// The link to a process that has the other end of this socket.
+    pub(crate) fn to(helper: Process, socket: StdUnixStream) -> Result<Self, Error> {
+        let watching = Error::system("watching a socket");
+        let socket =
+            socket.set_nonblocking(true).and_then(|()| UnixStream::from_std(socket)).map_err(watching)?;
         Ok(Self { helper, socket, decoder: Decoder::default(), received: Vec::new() })
     }
 
@@ -99,6 +106,30 @@ impl Link {
         }
     }
 
+    /// The same with descriptors, for a frame that is small.
+    pub(crate) async fn say_with(
+        &mut self,
+        frame: &ToHelper,
+        descriptors: &[std::os::fd::BorrowedFd<'_>],
+    ) -> Result<(), Error> {
+        let bytes = wire::encode(frame).map_err(|problem| Error::Protocol { problem })?;
+        loop {
+            self.socket.writable().await.map_err(Error::system("waiting for the helper"))?;
+            let socket = &self.socket;
+            let send = || sys::send_with_descriptors(socket.as_fd(), &bytes, descriptors);
+            match socket.try_io(Interest::WRITABLE, send) {
+                Ok(()) => return Ok(()),
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                Err(_) => return Err(self.ended().await),
+            }
+        }
+    }
+
+    /// The descriptors that have come and were not taken yet.
+    pub(crate) fn take_received(&mut self) -> Vec<OwnedFd> {
+        std::mem::take(&mut self.received)
+    }
+
     /// A second handle of the socket, to send one frame while no command runs.
     pub(crate) fn aside(&self) -> Result<StdUnixStream, Error> {
         self.socket
@@ -133,7 +164,7 @@ impl Link {
     /// The helper has closed its socket; says how it ended.
     async fn ended(&mut self) -> Error {
         let status = match timeout(Duration::from_secs(1), self.helper.wait()).await {
-            Ok(Ok(status)) => status.to_string(),
+            Ok(Ok(status)) => status,
             Ok(Err(error)) => error.to_string(),
             Err(_) => "it still runs".to_owned(),
         };
@@ -141,8 +172,7 @@ impl Link {
     }
 
     pub(crate) fn kill(&mut self) {
-        // That it has ended already is all right.
-        let _ = self.helper.start_kill();
+        self.helper.kill();
     }
 
     pub(crate) async fn close(self) -> Result<(), Error> {
@@ -151,7 +181,7 @@ impl Link {
         match timeout(PATIENCE, helper.wait()).await {
             Ok(status) => status.map(drop).map_err(Error::system("waiting for the helper")),
             Err(_) => {
-                let _ = helper.start_kill();
+                helper.kill();
                 Err(Error::HelperSilent { waited: PATIENCE })
             }
         }
@@ -173,6 +203,8 @@ pub(crate) fn unexpected(frame: &FromHelper) -> Error {
         FromHelper::Confined { .. } => "confined",
         FromHelper::Ready { .. } => "ready",
         FromHelper::Finished { .. } => "finished",
+        FromHelper::Prepared => "prepared",
+        FromHelper::Forked => "forked",
         FromHelper::Fatal { .. } => "fatal",
     };
     Error::Protocol { problem: format!("`{name}` came out of turn") }

@@ -16,14 +16,17 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use crate::cage::{COUNT_EVERY, COUNT_JOBS_EVERY, Cage};
+use crate::cgroup::Group;
 use crate::confine::Guard;
 use crate::error::Error;
-use crate::link::{Link, PATIENCE, patient, unexpected};
+use crate::link::{Confined, Link, PATIENCE, patient, unexpected};
 use crate::output::{Captured, OutputSpec, Sink};
 use crate::policy::{Access, LayerSet, Policy};
+use crate::process::Process;
 use crate::state::{ShellState, with_defaults};
 use crate::sys;
-use crate::wire::{self, FromHelper, HoldChoice, ProcessHold, ShellSetup, ToHelper};
+use crate::templates::{Kind, Templates};
+use crate::wire::{self, Confine, FromHelper, HoldChoice, ProcessHold, ShellSetup, ToHelper};
 
 /// Room for a background job's output between two commands, so that it is not held up at once.
 const PIPE_BYTES: i32 = 1024 * 1024;
@@ -35,7 +38,7 @@ const CHUNK: usize = 64 * 1024;
 const MAX_COMMAND: usize = wire::MAX_FRAME / 8;
 
 /// The executable to start as a helper, and its first arguments.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HelperPath {
     /// An executable that calls [`crate::helper_entry`] first in its `main`.
     pub program: PathBuf,
@@ -51,7 +54,7 @@ impl HelperPath {
 }
 
 /// How to start a shell.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct ShellConfig {
     /// The helper.
     pub helper: HelperPath,
@@ -68,6 +71,8 @@ pub struct ShellConfig {
     pub policy: Policy,
     /// By which means that is enforced, as [`crate::hold`] said; `None` if the policy is off.
     pub layers: Option<LayerSet>,
+    /// From what its helper is forked; those of one session share it.
+    pub templates: Templates,
 }
 
 /// How a shell began.
@@ -183,6 +188,7 @@ impl Shell {
         };
         let cwd =
             if confine.is_some() { config.cwd.canonicalize().unwrap_or(config.cwd) } else { config.cwd };
+        let kind = Kind::of(&config.helper, &config.env, confine.as_ref());
         let mut given = with_defaults(config.env);
         if let Some(confine) = &confine {
             Cage::adapt(&mut given, confine);
@@ -195,25 +201,50 @@ impl Shell {
         }
         let (reader, writer) = std::io::pipe().map_err(Error::system("making a pipe"))?;
         sys::enlarge_pipe(reader.as_fd(), PIPE_BYTES);
-        let mut link = Link::open(&config.helper, &given, Stdio::from(OwnedFd::from(writer)))?;
+        let writer = OwnedFd::from(writer);
         let output =
             pipe::Receiver::from_owned_fd(reader.into()).map_err(Error::system("watching a pipe"))?;
-        let setup = ShellSetup {
-            cwd: config.restored.as_ref().map_or_else(|| cwd.clone(), |state| state.cwd.clone()),
-            fallback_cwd: cwd,
-            env: env.clone(),
+        let begin = Beginning {
+            hold: config.hold,
+            setup: ShellSetup {
+                cwd: config.restored.as_ref().map_or_else(|| cwd.clone(), |state| state.cwd.clone()),
+                fallback_cwd: cwd,
+                env: env.clone(),
+            },
+            confine,
         };
-        let group = confine.as_ref().and_then(|confine| Cage::group(confine, link.helper.id()));
-        let hosts = confine.as_ref().map(|confine| (confine.policy.network.clone(), confine.policy.limits));
-        let patience = if confine.is_some() { Cage::PATIENCE } else { PATIENCE };
-        let begin = async {
-            let (hold, confined) = link.begin(config.hold, Some(setup), confine).await?;
-            match link.hear().await? {
-                FromHelper::Ready { cwd, missing_cwd } => Ok((hold, confined, cwd, missing_cwd)),
-                other => Err(unexpected(&other)),
+        let hosts =
+            begin.confine.as_ref().map(|confine| (confine.policy.network.clone(), confine.policy.limits));
+        let forked = match &kind {
+            Some(kind) => config.templates.fork(kind, &writer).await,
+            None => None,
+        };
+        let begun = match forked {
+            Some(link) => begin.with(link).await,
+            None => {
+                begin
+                    .with(Link::open(
+                        &config.helper,
+                        &given,
+                        Stdio::from(writer.try_clone().map_err(Error::system("sharing a pipe"))?),
+                    )?)
+                    .await
             }
         };
-        let (hold, confined, cwd, missing_cwd) = patient(patience, begin).await?;
+        let begun = match (begun, kind) {
+            // What a template forks has the surest form of the walls or none; started for itself, a helper
+            // finds out which other form this machine allows.
+            (Err(Error::HelperRefused { .. }), Some(kind)) => {
+                let alone = Link::open(&config.helper, &given, Stdio::from(writer))?;
+                let begun = begin.with(alone).await;
+                if begun.is_ok() {
+                    config.templates.refuse(&kind).await;
+                }
+                begun
+            }
+            (begun, _) => begun,
+        };
+        let Begun { link, hold, confined, cwd, missing_cwd, group } = begun?;
         let cage = match (confined, hosts) {
             (Some(confined), Some((network, limits))) => {
                 Some(Cage::new(confined, network, limits, config.policy.private, group, &mut given)?)
@@ -277,6 +308,11 @@ impl Shell {
     /// The directory and the exported variables after the last command.
     pub fn state(&self) -> &ShellState {
         &self.state
+    }
+
+    /// Whether the helper was forked from a template, and not started for this shell alone.
+    pub fn is_forked(&self) -> bool {
+        matches!(self.link.helper, Process::Forked(_))
     }
 
     /// The process id of the helper, while it runs.
@@ -434,6 +470,40 @@ impl Shell {
             }
         }
         Ok(())
+    }
+}
+
+/// What the first frame to a helper says.
+struct Beginning {
+    hold: HoldChoice,
+    setup: ShellSetup,
+    confine: Option<Confine>,
+}
+
+/// A helper whose shell has begun.
+struct Begun {
+    link: Link,
+    hold: ProcessHold,
+    confined: Option<Confined>,
+    cwd: String,
+    missing_cwd: Option<String>,
+    group: Option<Group>,
+}
+
+impl Beginning {
+    async fn with(&self, mut link: Link) -> Result<Begun, Error> {
+        let group = self.confine.as_ref().and_then(|confine| Cage::group(confine, link.helper.id()));
+        let patience = if self.confine.is_some() { Cage::PATIENCE } else { PATIENCE };
+        let begin = async {
+            let (hold, confined) =
+                link.begin(self.hold, Some(self.setup.clone()), self.confine.clone()).await?;
+            match link.hear().await? {
+                FromHelper::Ready { cwd, missing_cwd } => Ok((hold, confined, cwd, missing_cwd)),
+                other => Err(unexpected(&other)),
+            }
+        };
+        let (hold, confined, cwd, missing_cwd) = patient(patience, begin).await?;
+        Ok(Begun { link, hold, confined, cwd, missing_cwd, group })
     }
 }
 

@@ -2,18 +2,20 @@
 //! is here; nothing here decides anything.
 
 mod confine;
+mod fork;
 mod program;
 mod shell;
 mod worker;
 
 use std::ffi::c_int;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
 pub(crate) use self::confine::*;
+pub(crate) use self::fork::*;
 pub(crate) use self::program::*;
 pub(crate) use self::shell::*;
 pub(crate) use self::worker::*;
@@ -103,6 +105,12 @@ pub(crate) fn become_subreaper() -> io::Result<()> {
 pub(crate) fn refuse_tracing() -> io::Result<()> {
     // SAFETY: plain integers.
     check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0) }).map(drop)
+}
+
+/// Takes that back, for a moment: what this process says of itself in `/proc` is its own to write again.
+pub(crate) fn allow_tracing() -> io::Result<()> {
+    // SAFETY: plain integers.
+    check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 1) }).map(drop)
 }
 
 /// Forks into a new pid and mount namespace, and a new user namespace if asked for. `None` is the child, its
@@ -203,15 +211,18 @@ pub(crate) fn hold_process(pid: Pid) -> Option<Held> {
     }
 }
 
+/// Sends a signal to the process behind a descriptor; that it is gone already is no error.
+pub(crate) fn signal_held(process: BorrowedFd<'_>, signal: c_int) {
+    let none = std::ptr::null::<libc::siginfo_t>();
+    // SAFETY: the descriptor is open and a null siginfo means the plain signal.
+    unsafe { libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), signal, none, 0) };
+}
+
 impl Held {
     /// Sends a signal; that the process is gone already is no error.
     pub(crate) fn signal(&self, signal: c_int) {
         match self {
-            Self::Descriptor(fd) => {
-                let none = std::ptr::null::<libc::siginfo_t>();
-                // SAFETY: the descriptor is open and a null siginfo means the plain signal.
-                unsafe { libc::syscall(libc::SYS_pidfd_send_signal, fd.as_raw_fd(), signal, none, 0) };
-            }
+            Self::Descriptor(fd) => signal_held(fd.as_fd(), signal),
             Self::Number(pid) => signal_child(*pid, signal),
         }
     }

@@ -47,10 +47,16 @@ pub(crate) enum ToHelper {
     Kill { id: u64 },
     /// End all background jobs. Sent only while no command runs; not answered.
     KillJobs,
+    /// The first frame to a helper that becomes a template: one from which the helpers of shells are forked.
+    /// With bubblewrap it stands in namespaces, each of its helpers in further ones of its own, and
+    /// `own_network` says whether the network is one of these.
+    Prepare { bubblewrap: Option<PathBuf>, own_network: bool },
+    /// To a template: fork a helper. Comes with its socket and its output pipe, in that order.
+    Fork,
 }
 
 /// What the shell is confined to, and by which means.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Confine {
     pub(crate) set: LayerSet,
     pub(crate) policy: Policy,
@@ -79,7 +85,7 @@ pub(crate) struct Form {
 }
 
 /// Where and with what the shell begins.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ShellSetup {
     /// The directory to begin in, if it exists.
     pub(crate) cwd: PathBuf,
@@ -112,6 +118,10 @@ pub(crate) enum FromHelper {
         replaced: Option<String>,
         jobs: bool,
     },
+    /// The template stands.
+    Prepared,
+    /// A helper was forked; comes with a handle of its process.
+    Forked,
     /// The helper ends after this.
     Fatal { message: String },
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use convoke_sandbox::Limits;
+use convoke_sandbox::{Limits, Templates};
 
 pub use inside::lies_inside;
 pub use places::UserDirs;
@@ -88,6 +88,7 @@ impl UserDirs<'_> {
             masked: found.masked,
             limits: Limits::default(),
             private,
+            templates: Templates::default(),
         }
     }
 }

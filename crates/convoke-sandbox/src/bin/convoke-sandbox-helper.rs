@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use convoke_sandbox::{
     Access, HelperPath, HoldChoice, LayerSet, Network, OutputSpec, Policy, RunCommand, Shell, ShellConfig,
-    Worker, WorkerLimits,
+    Templates, Worker, WorkerLimits,
 };
 
 /// The shells of a crowd, and what they run in turn.
@@ -93,6 +93,7 @@ fn config(program: &str, hold: &str, directory: &str) -> Option<ShellConfig> {
         hold,
         policy,
         layers,
+        templates: Templates::default(),
     })
 }
 
@@ -107,7 +108,7 @@ async fn own(config: ShellConfig, seconds: &str) -> Result<Infallible, Box<dyn E
          (setsid bash -c 'sleep {seconds} & sleep {seconds} & wait' &) ; (sleep {seconds} &) ; sleep 0.1"
     );
     shell.run(command(text, MINUTE, &config), std::future::pending()).await?;
-    say(&format!("{:?}", shell.hold()));
+    say(&format!("{:?}, forked: {}", shell.hold(), shell.is_forked()));
     let endless = format!("while :; do sleep {seconds}; done");
     let finished = shell.run(command(endless, FOR_EVER, &config), std::future::pending()).await?;
     Err(format!("the endless command ended: {finished:?}").into())

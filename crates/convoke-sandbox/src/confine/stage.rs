@@ -275,7 +275,7 @@ fn prepare(helper: &Path, inner: &mut Inner) -> Result<Prepared, String> {
 
 /// Mounts into the private directories stand where commands of an earlier shell may have left links, which
 /// must not lead the making of mount points out of there.
-fn clear_ways(mounts: &[Mount], places: &Places, made: &Made) -> io::Result<()> {
+pub(super) fn clear_ways(mounts: &[Mount], places: &Places, made: &Made) -> io::Result<()> {
     let private = places
         .temporary
         .iter()
@@ -322,7 +322,7 @@ fn namespaces(inner: &Inner) -> Vec<&'static str> {
 }
 
 /// Root keeps the rights over owners only where its tree belongs to another user.
-fn capabilities(places: &Places) -> u64 {
+pub(super) fn capabilities(places: &Places) -> u64 {
     let (user, _) = sys::effective_ids();
     let foreign = places.workspace.metadata().is_ok_and(|top| top.uid() != user);
     if user == 0 && foreign { OWNER_CAPABILITIES } else { 0 }
@@ -409,7 +409,7 @@ fn copy_for_mount(inner: &Inner) -> Result<(), String> {
     Ok(())
 }
 
-fn make_private(places: &Places) -> Result<(), String> {
+pub(super) fn make_private(places: &Places) -> Result<(), String> {
     for name in ["tmp", "home"] {
         let at = places.private.join(name);
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&at);
@@ -431,7 +431,7 @@ fn link_home(places: &Places) -> io::Result<()> {
     Ok(())
 }
 
-fn in_memory(bytes: &[u8]) -> io::Result<File> {
+pub(super) fn in_memory(bytes: &[u8]) -> io::Result<File> {
     let mut file = File::from(sys::memory_file()?);
     file.write_all(bytes)?;
     file.rewind()?;

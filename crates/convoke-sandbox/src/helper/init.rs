@@ -164,6 +164,9 @@ impl<'a> Init<'a> {
                 ToHelper::Kill { id } => self.begin_ending(id, None),
                 ToHelper::KillJobs => self.kill_jobs(),
                 ToHelper::Begin { .. } => return Err("`begin` came twice".to_owned()),
+                ToHelper::Prepare { .. } | ToHelper::Fork => {
+                    return Err("a frame for a template came to a shell".to_owned());
+                }
             }
         }
         Ok(true)

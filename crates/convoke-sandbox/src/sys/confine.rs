@@ -4,7 +4,6 @@
 use std::ffi::{CStr, c_int};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::net::UnixStream;
 
 use super::{Pid, check, check_long};
 
@@ -41,6 +40,15 @@ pub(crate) fn mount_made(kind: &CStr, options: &CStr, at: &CStr) -> io::Result<(
     // SAFETY: all four are strings with their NUL that live as long as the call.
     check(unsafe { libc::mount(kind.as_ptr(), at.as_ptr(), kind.as_ptr(), flags, options.as_ptr().cast()) })
         .map(drop)
+}
+
+/// A second descriptor for the same, at this number or the next free one above it, closed on exec.
+pub(crate) fn duplicate_above(fd: BorrowedFd<'_>, least: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: `fd` is open for the length of the call; the result is a new descriptor that we alone own.
+    unsafe {
+        let new = check(libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, least))?;
+        Ok(OwnedFd::from_raw_fd(new))
+    }
 }
 
 /// Lets the next program inherit the descriptor.
@@ -128,7 +136,7 @@ pub(crate) fn drop_capabilities(keep: u64) -> io::Result<()> {
 
 /// Writes bytes together with descriptors; the receiver gets both in one read.
 pub(crate) fn send_with_descriptors(
-    socket: &UnixStream,
+    socket: BorrowedFd<'_>,
     bytes: &[u8],
     fds: &[BorrowedFd<'_>],
 ) -> io::Result<()> {

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use convoke_sandbox::{
     Access, Ending, Finished, HoldChoice, LayerSet, Limits, Network, OutputSpec, Policy, RunCommand, Shell,
-    ShellConfig, ShellState, hold, probe,
+    ShellConfig, ShellState, Templates, hold, probe,
 };
 use tempfile::TempDir;
 
@@ -55,7 +55,7 @@ pub(crate) async fn holds(set: LayerSet) -> bool {
 
 /// A machine in small: a home with secrets, a project and a cache in it, and a journal beside it.
 pub(crate) struct World {
-    dir: TempDir,
+    pub(crate) dir: TempDir,
 }
 
 impl World {
@@ -131,6 +131,7 @@ impl World {
             hold: HoldChoice::Best,
             policy,
             layers: Some(set),
+            templates: Templates::default(),
         }
     }
 
@@ -208,6 +209,7 @@ async fn a_policy_that_cannot_be_meant_is_refused_in_words() {
         hold: HoldChoice::Best,
         policy,
         layers: Some(LayerSet::Landlock),
+        templates: Templates::default(),
     };
     let unheld = ShellConfig { layers: None, ..config.clone() };
     assert!(

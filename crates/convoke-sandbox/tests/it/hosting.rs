@@ -179,6 +179,8 @@ fn check_kill_9(hold: &str, user: Option<u32>) {
     }
     let expected = if hold == "subreaper" { "Subreaper" } else { "PidNamespace" };
     assert!(line.starts_with(expected) || line.starts_with("Subreaper"), "{line}");
+    // Where it stands in a namespace of its own, so may what is forked.
+    assert!(line.trim().ends_with("forked: true"), "{hold} {user:?}: {line}");
     wait_for("all sleep", || sleepers(&seconds) == 7);
     host.kill().unwrap();
     let since = Instant::now();

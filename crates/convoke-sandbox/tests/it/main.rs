@@ -17,6 +17,7 @@ mod orphans;
 mod output;
 mod proxy;
 mod session;
+mod templates;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -28,6 +29,7 @@ use std::time::{Duration, Instant};
 
 use convoke_sandbox::{
     Ending, Finished, HelperPath, HoldChoice, OutputSpec, Policy, RunCommand, Shell, ShellConfig, ShellState,
+    Templates,
 };
 use tempfile::TempDir;
 
@@ -83,6 +85,7 @@ pub(crate) fn config(dir: &TempDir, hold: HoldChoice, restored: Option<ShellStat
         hold,
         policy,
         layers: None,
+        templates: Templates::default(),
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use convoke_sandbox::{
     Access, Ending, HoldChoice, LayerSet, Network, OutputSpec, Policy, RunCommand, Shell, ShellConfig,
+    Templates,
 };
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -136,6 +137,7 @@ async fn sixty_four_commands_are_cancelled_at_once() {
                 hold: HoldChoice::Best,
                 policy,
                 layers: set,
+                templates: Templates::default(),
             };
             let command = RunCommand {
                 command: format!("sleep {seconds} & sleep {seconds}"),

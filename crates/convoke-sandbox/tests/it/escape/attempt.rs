@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use convoke_sandbox::{
     Access, Ending, Finished, HoldChoice, LayerSet, OutputSpec, RunCommand, Shell, ShellConfig, ShellState,
+    Templates,
 };
 
 use super::world::World;
@@ -281,6 +282,7 @@ async fn start(world: &World, cell: Cell, restored: Option<ShellState>) -> Shell
         hold: cell.hold,
         policy: world.policy(),
         layers: cell.set,
+        templates: Templates::default(),
     };
     Shell::start(config).await.unwrap()
 }
