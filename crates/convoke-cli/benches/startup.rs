@@ -1,27 +1,53 @@
-//! What starting costs: wall time and peak memory of `convoke --version`, and of a whole one-turn run against
-//! a simulator in this process. Times are medians; the ratio to starting `true` is what compares between
-//! machines.
+//! What starting costs: wall time, processor time and peak memory of `convoke --version`, and of a whole
+//! one-turn run against a simulator in this process, with the sandbox (what it can hold is remembered after
+//! the first run) and with `--sandbox off`. Times are medians; what compares between machines are the ratios
+//! to starting `true`, and of the two runs to each other.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and fails by panicking")]
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use convoke_sim::{Script, Simulator, says};
 use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
 
-const ROUNDS: usize = 21;
+const ROUNDS: usize = 41;
 
-fn median(mut run: impl FnMut()) -> Duration {
-    let mut times: Vec<Duration> = (0..ROUNDS)
-        .map(|_| {
-            let start = Instant::now();
-            run();
-            start.elapsed()
-        })
-        .collect();
-    times.sort();
-    times[ROUNDS / 2]
+/// What one start took.
+#[derive(Debug, Clone, Copy)]
+struct Cost {
+    wall: Duration,
+    processor: Duration,
+}
+
+/// What the children of this process, and theirs, have used so far.
+fn processor() -> Duration {
+    let used = getrusage(UsageWho::RUSAGE_CHILDREN).unwrap();
+    let micros = used.user_time().num_microseconds() + used.system_time().num_microseconds();
+    Duration::from_micros(micros.try_into().unwrap())
+}
+
+fn cost(mut run: impl FnMut()) -> Cost {
+    let before = processor();
+    let start = Instant::now();
+    run();
+    Cost { wall: start.elapsed(), processor: processor() - before }
+}
+
+/// The medians of several things that are done in turn, so that a busy moment meets all of them.
+fn medians<const N: usize>(mut runs: [&mut dyn FnMut(); N]) -> [Cost; N] {
+    let rounds: Vec<[Cost; N]> =
+        (0..ROUNDS).map(|_| std::array::from_fn(|which| cost(&mut *runs[which]))).collect();
+    std::array::from_fn(|which| {
+        let middle = |of: fn(&Cost) -> Duration| {
+            let mut all: Vec<Duration> = rounds.iter().map(|round| of(&round[which])).collect();
+            all.sort();
+            all[ROUNDS / 2]
+        };
+        Cost { wall: middle(|cost| cost.wall), processor: middle(|cost| cost.processor) }
+    })
 }
 
 /// The largest child so far, in MiB. Children are started from small to large, so each reading is its own.
@@ -34,40 +60,60 @@ fn quiet(command: &mut Command) {
     assert!(status.success(), "{command:?}");
 }
 
-fn main() {
-    let convoke = env!("CARGO_BIN_EXE_convoke");
-    let nothing = median(|| quiet(&mut Command::new("true")));
-    let version = median(|| quiet(Command::new(convoke).arg("--version")));
-    let ratio = version.as_secs_f64() / nothing.as_secs_f64();
+fn ratio(one: Duration, other: Duration) -> f64 {
+    one.as_secs_f64() / other.as_secs_f64()
+}
+
+fn tell(name: &str, cost: Cost, nothing: Cost) {
     println!(
-        "version_ms {:.1} ({ratio:.1} times `true`), peak {:.1} MiB",
-        version.as_secs_f64() * 1e3,
+        "{name}_ms {:.1} ({:.1} times `true`), processor {:.1} ms, peak so far {:.1} MiB",
+        cost.wall.as_secs_f64() * 1e3,
+        ratio(cost.wall, nothing.wall),
+        cost.processor.as_secs_f64() * 1e3,
         peak_mib()
     );
+}
+
+fn one_turn(home: &Path, url: &str, sandbox: &[&str]) {
+    quiet(
+        Command::new(env!("CARGO_BIN_EXE_convoke"))
+            .args([&["run", "what is it"], sandbox].concat())
+            .current_dir(home.join("work"))
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("HOME", home)
+            .env("ANTHROPIC_API_KEY", "bench")
+            .env("ANTHROPIC_BASE_URL", url),
+    );
+}
+
+fn main() {
+    let [nothing, version] = medians([&mut || quiet(&mut Command::new("true")), &mut || {
+        quiet(Command::new(env!("CARGO_BIN_EXE_convoke")).arg("--version"))
+    }]);
+    tell("version", version, nothing);
 
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let simulator =
         runtime.block_on(Simulator::start(Script::new().conversation("*", [says("42")]))).unwrap();
-    let home = tempfile::tempdir().unwrap();
-    // The journal must lie outside the directory that is worked in.
-    let work = home.path().join("work");
-    std::fs::create_dir(&work).unwrap();
-    let one_turn = median(|| {
-        quiet(
-            Command::new(convoke)
-                .args(["run", "what is it"])
-                .current_dir(&work)
-                .env_clear()
-                .env("PATH", std::env::var_os("PATH").unwrap())
-                .env("HOME", home.path())
-                .env("ANTHROPIC_API_KEY", "bench")
-                .env("ANTHROPIC_BASE_URL", simulator.url()),
-        );
-    });
-    let ratio = one_turn.as_secs_f64() / nothing.as_secs_f64();
+    let url = simulator.url();
+    // Each kind of run has a home, and so a journal, of its own; it must lie outside the directory that is
+    // worked in.
+    let homes = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    homes.iter().for_each(|home| std::fs::create_dir(home.path().join("work")).unwrap());
+    let [held, off] = &homes;
+    let first = cost(|| one_turn(held.path(), &url, &[]));
+    tell("first_turn", first, nothing);
+    let [nothing, held, off] = medians([
+        &mut || quiet(&mut Command::new("true")),
+        &mut || one_turn(held.path(), &url, &[]),
+        &mut || one_turn(off.path(), &url, &["--sandbox", "off"]),
+    ]);
+    tell("one_turn", held, nothing);
+    tell("one_turn_off", off, nothing);
     println!(
-        "one_turn_ms {:.1} ({ratio:.1} times `true`), peak {:.1} MiB",
-        one_turn.as_secs_f64() * 1e3,
-        peak_mib()
+        "one_turn_over_off wall {:.2}, processor {:.2}",
+        ratio(held.wall, off.wall),
+        ratio(held.processor, off.processor)
     );
 }

@@ -155,6 +155,9 @@ pub(crate) async fn runtime(
     library: Library,
 ) -> Result<Opened, Failure> {
     A_RUN_TELLS.store(true, Ordering::Relaxed);
+    if let Some(memory) = &confine.promise.memory {
+        memory.settle();
+    }
     let (client, offline) = match source {
         ModelSource::Api { base_url, key, bearer } => {
             let auth = Auth { key: key.clone(), bearer: bearer.clone() };

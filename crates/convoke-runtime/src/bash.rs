@@ -178,6 +178,7 @@ impl Bash {
             policy,
             layers,
             templates: self.config.confine.templates.clone(),
+            promise: self.config.confine.promise.clone(),
         };
         let shell = Shell::start(config).await.map_err(|error| error.to_string())?;
         let notes = &mut self.notes;

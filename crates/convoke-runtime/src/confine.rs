@@ -5,13 +5,17 @@ use std::path::{Path, PathBuf};
 
 use convoke_beneath::{Dir, Kind, Links};
 use convoke_kernel::{AgentSpec, Network, Sandbox};
-use convoke_sandbox::{Access, LayerSet, Limits, OwnGit, Policy, Sight, Templates, Unseen};
+use convoke_sandbox::{
+    Access, LatePaths, LayerSet, Limits, OwnGit, Policy, Promise, Sight, Templates, Unseen,
+};
 
 /// What the machine and the person's surroundings give to hold agents with.
 #[derive(Debug, Clone)]
 pub struct Confine {
     /// The layers that hold. Without any, agents whose spec wants them held get no command at all.
     pub set: Option<LayerSet>,
+    /// What was said of those layers, to which every shell is held.
+    pub promise: Promise,
     /// What must be unreadable: the home directory, the journal, our state and settings.
     pub hidden: Vec<PathBuf>,
     /// What may be read although it is hidden.
@@ -20,6 +24,8 @@ pub struct Confine {
     pub caches: Vec<PathBuf>,
     /// Credentials within them.
     pub masked: Vec<PathBuf>,
+    /// Private files of the person elsewhere: looked for when the first command or git is confined.
+    pub own_files: LatePaths,
     /// What one command may use.
     pub limits: Limits,
     /// Where the private directories of agents are made.
@@ -36,10 +42,12 @@ impl Confine {
         let templates = Templates::default();
         Self {
             set: None,
+            promise: Promise::default(),
             hidden: none(),
             readable: none(),
             caches: none(),
             masked: none(),
+            own_files: LatePaths::default(),
             limits,
             private,
             templates,
@@ -78,7 +86,7 @@ impl Confine {
             hidden: self.hidden.clone(),
             readable,
             caches: self.caches.clone(),
-            masked: self.masked.clone(),
+            masked: self.all_masked().cloned().collect(),
             own_git,
         };
         Ok((policy, Some(set)))
@@ -95,6 +103,7 @@ impl Confine {
             hidden: self.hidden.clone(),
             readable: shown.concat(),
             masked: self.masked.clone(),
+            found: self.own_files.clone(),
         })
     }
 
@@ -102,8 +111,13 @@ impl Confine {
     pub(crate) fn hidden_in(&self, spec: &AgentSpec) -> Vec<PathBuf> {
         match spec.confinement.sandbox {
             Sandbox::Off => Vec::new(),
-            _ => hidden_below(Path::new(&spec.dir), self.hidden.iter().chain(&self.masked)),
+            _ => hidden_below(Path::new(&spec.dir), self.hidden.iter().chain(self.all_masked())),
         }
+    }
+
+    /// What is hidden even within something readable.
+    fn all_masked(&self) -> impl Iterator<Item = &PathBuf> {
+        self.masked.iter().chain(self.own_files.get())
     }
 
     /// Where an agent's throwaway copy and temporary files are.

@@ -207,6 +207,7 @@ async fn start(helper: &HelperPath, way: &Way, workspace: &Path, private: &Path)
         policy,
         layers: way.1,
         templates: Templates::default(),
+        promise: Default::default(),
     };
     let since = Instant::now();
     let shell = Shell::start(config).await.unwrap();

@@ -60,6 +60,15 @@ pub enum Error {
     /// The policy confines, but no layers were chosen to hold it.
     #[error("the policy confines commands but no layers were chosen; ask `hold` which ones hold it here")]
     NotHeld,
+    /// The sandbox holds less than was found when it was tried.
+    #[error(
+        "no command was run, because the sandbox holds less than when it was tried ({missing}); start again: \
+         it is tried anew then, and `convoke doctor` says what it finds"
+    )]
+    NotAsTried {
+        /// What is missing, and why.
+        missing: String,
+    },
     /// A command, or a variable, holds a NUL byte, which no program can be given.
     #[error("{what} contains a NUL byte; remove it")]
     NulByte {

@@ -18,6 +18,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
+pub(crate) use self::bash::find_bash;
 pub(crate) use self::gate::sees_depth;
 use self::hold::Role;
 pub(crate) use self::hold::map_ids;

@@ -85,6 +85,9 @@ pub struct Enforcement {
     pub layers: Vec<String>,
     /// What does not hold, one sentence each, beginning with a stable name and a colon.
     pub weaker: Vec<String>,
+    /// Whether agents have processes of their own, all of which die with their helper: what the first shell
+    /// is held to ([`crate::Promise`]).
+    pub own_processes: bool,
 }
 
 /// Why a policy cannot be held here, and what a person can do about it.
@@ -108,7 +111,7 @@ pub fn hold(
     if access == Access::Off {
         let weaker =
             vec!["everything: commands run with all rights of the user who started this program".to_owned()];
-        return Ok(Enforcement { set: None, layers: Vec::new(), weaker });
+        return Ok(Enforcement { set: None, layers: Vec::new(), weaker, own_processes: false });
     }
     if !cfg!(target_os = "linux") {
         return Err(cannot("this system is not Linux", "run in a Linux container, or say --sandbox off"));
@@ -150,7 +153,8 @@ pub fn hold(
         used.push("cgroup".to_owned());
     }
     let weaker = weaker(layers, access, network, set).into_iter().map(str::to_owned).collect();
-    Ok(Enforcement { set: Some(set), layers: used, weaker })
+    let own_processes = if namespaces { layers.own_proc } else { layers.hold.works };
+    Ok(Enforcement { set: Some(set), layers: used, weaker, own_processes })
 }
 
 fn weaker(layers: &Layers, access: Access, network: &Network, set: LayerSet) -> Vec<&'static str> {

@@ -6,7 +6,7 @@
 //! orphaned below it. When the host goes away, however it goes, everything below the helper dies.
 //!
 //! What commands may read, write, reach and use is a [`Policy`]. [`probe`] finds out what the machine offers,
-//! [`hold`] decides by which [`LayerSet`] the policy is held or that it cannot be, and the helper locks
+//! [`ProbeMemory`] remembers that, [`hold`] decides by which [`LayerSet`] the policy is held or that it cannot be, and the helper locks
 //! itself before there is a bash: bubblewrap around it where there are namespaces, and Landlock, seccomp and
 //! resource limits in any case. Nothing here ever falls back to less than was decided.
 //!
@@ -20,14 +20,17 @@
 
 mod cage;
 mod cgroup;
+mod circumstances;
 mod confine;
 mod copy;
 mod denial;
 mod error;
 mod gitconfig;
 mod helper;
+mod late;
 mod layers;
 mod link;
+mod memory;
 mod output;
 mod policy;
 mod probe;
@@ -50,10 +53,12 @@ pub use copy::{Copied, CopyCap, CopyError, make as make_copy};
 pub use denial::likely as likely_denial;
 pub use error::Error;
 pub use helper::{Compute, HELPER_ARGUMENT, forbid_inspection, helper_entry};
+pub use late::LatePaths;
 pub use layers::{CannotHold, Enforcement, Layer, Layers, hold};
+pub use memory::{ProbeMemory, Promise};
 pub use output::{Captured, OutputSpec};
 pub use policy::{Access, LayerSet, Limits, Network, OwnGit, Policy};
-pub use probe::{probe, probe_bash};
+pub use probe::{look_for_bash, probe};
 pub use program::{Git, GitCall, ProgramOutput, Sight, Unseen, can_confine, program_version};
 pub use proxy::{check_host, serve as serve_proxy};
 pub use remove::{end_private, kept_git, remove_private};

@@ -11,7 +11,7 @@ use crate::cage::Cage;
 use crate::cgroup;
 use crate::confine::find_bubblewrap;
 use crate::error::Error;
-use crate::helper::sees_depth;
+use crate::helper::{find_bash, sees_depth};
 use crate::layers::{Layer, Layers};
 use crate::link::{Confined, Link, PATIENCE, patient, unexpected};
 use crate::policy::{Access, LayerSet, Limits, Network, Policy};
@@ -23,6 +23,36 @@ use crate::wire::{Confine, FromHelper, HoldChoice, ProcessHold, ShellSetup, ToHe
 /// Tries every layer once, without leaving anything behind. `path` is where bubblewrap is looked for besides
 /// the usual places, but never in the workspace, which commands can write.
 pub async fn probe(helper: &HelperPath, path: Option<&OsStr>, workspace: &Path) -> Result<Layers, Error> {
+    try_all(helper, path, workspace).await.map(|found| found.layers)
+}
+
+/// What was found when everything was tried.
+pub(crate) struct Found {
+    pub(crate) layers: Layers,
+    /// Whether what is missing was refused; else a helper came to nothing, which need not happen again.
+    pub(crate) lasting: bool,
+}
+
+/// What is found out without a process, and so at every start: control groups, and who this is.
+pub(crate) fn look_without_processes(layers: Layers) -> Layers {
+    cgroup::sweep();
+    let cgroup = cgroup::offered();
+    Layers {
+        cgroup: Layer { works: cgroup.any_limit(), detail: cgroup.to_string() },
+        cgroup_whole: (cgroup.v2_memory.is_ok() || cgroup.v1_memory.is_ok())
+            && (cgroup.v2_pids.is_ok() || cgroup.v1_pids.is_ok()),
+        root: sys::effective_ids().0 == 0,
+        shell_hidden: !sees_depth(),
+        ..layers
+    }
+}
+
+/// The same as [`probe`], and whether it would be found again.
+pub(crate) async fn try_all(
+    helper: &HelperPath,
+    path: Option<&OsStr>,
+    workspace: &Path,
+) -> Result<Found, Error> {
     let bubblewrap = find_bubblewrap(path, &[workspace]);
     let place = ProbeDir::make()?;
     let (version, namespaces, landlock) = tokio::join!(
@@ -30,20 +60,14 @@ pub async fn probe(helper: &HelperPath, path: Option<&OsStr>, workspace: &Path) 
         attempt(helper, path, workspace, &place, LayerSet::Namespaces),
         attempt(helper, path, workspace, &place, LayerSet::Landlock),
     );
-    let cgroup = tokio::task::spawn_blocking(|| {
-        cgroup::sweep();
-        cgroup::offered()
-    })
-    .await
-    .map_err(|error| Error::System {
+    let looked = tokio::task::spawn_blocking(|| look_without_processes(Layers::default())).await;
+    let mut layers = looked.map_err(|error| Error::System {
         doing: "looking at control groups",
         source: std::io::Error::other(error),
     })?;
-    let shell_hidden = !sees_depth();
-    let mut layers = Layers { root: sys::effective_ids().0 == 0, shell_hidden, ..Layers::default() };
-    layers.cgroup = Layer { works: cgroup.any_limit(), detail: cgroup.to_string() };
-    layers.cgroup_whole = (cgroup.v2_memory.is_ok() || cgroup.v1_memory.is_ok())
-        && (cgroup.v2_pids.is_ok() || cgroup.v1_pids.is_ok());
+    let refused = |error: &Error| matches!(error, Error::HelperRefused { .. });
+    let lasting =
+        namespaces.as_ref().err().is_none_or(refused) && landlock.as_ref().err().is_none_or(refused);
     match namespaces {
         Ok((_, confined, bash)) => {
             layers.bash_in_namespaces = bash;
@@ -88,21 +112,16 @@ pub async fn probe(helper: &HelperPath, path: Option<&OsStr>, workspace: &Path) 
             layers.hold = Layer::missing("not tried");
         }
     }
-    Ok(layers)
+    Ok(Found { layers, lasting })
 }
 
-/// Whether bash runs where nothing holds it, or why not. `path` is where it is looked for.
-pub async fn probe_bash(helper: &HelperPath, path: Option<&OsStr>) -> Result<(), String> {
-    let tried = async {
-        let env = environment(path);
-        let mut link = Link::open(helper, &env, Stdio::null())?;
-        let cwd = PathBuf::from("/");
-        let shell = ShellSetup { fallback_cwd: cwd.clone(), cwd, env };
-        patient(PATIENCE, link.begin(HoldChoice::Best, Some(shell), None)).await?;
-        patient(PATIENCE, try_bash(&mut link)).await?;
-        link.close().await
-    };
-    tried.await.map_err(|error| because(&error))
+/// Whether there is a bash that this user may execute, or why not. `path` is where it is looked for. It is
+/// not started: where nothing is to be held, nothing is tried.
+pub fn look_for_bash(path: Option<&OsStr>) -> Result<(), String> {
+    use rustix::fs::{Access, AtFlags, CWD, accessat};
+    let bash = find_bash(path).ok_or("bash was not found")?;
+    accessat(CWD, &bash, Access::EXEC_OK, AtFlags::EACCESS)
+        .map_err(|errno| format!("{}: {}", bash.display(), std::io::Error::from(errno)))
 }
 
 fn environment(path: Option<&OsStr>) -> BTreeMap<String, String> {

@@ -24,6 +24,7 @@ use std::time::Duration;
 pub use self::git::{Git, GitCall};
 use crate::confine::look;
 use crate::error::Error;
+use crate::late::LatePaths;
 
 /// How long a program may stand still: without processor time, and not waiting for a disk. A program that
 /// works is never cut off by this, however long it takes; one that waits for a pipe that no process fills is.
@@ -65,6 +66,15 @@ pub struct Unseen {
     pub readable: Vec<PathBuf>,
     /// What is hidden even within something readable.
     pub masked: Vec<PathBuf>,
+    /// The same, found when a program is first confined.
+    pub found: LatePaths,
+}
+
+impl Unseen {
+    /// All that is hidden even within something readable.
+    fn all_masked(&self) -> impl Iterator<Item = &PathBuf> {
+        self.masked.iter().chain(self.found.get())
+    }
 }
 
 impl Sight {
@@ -75,13 +85,14 @@ impl Sight {
             let around = places.iter().map(|path| look(path).path).filter(|around| place.starts_with(around));
             around.map(|around| around.components().count()).max()
         };
-        nearest(&unseen.masked).is_none() && nearest(&unseen.hidden) <= nearest(&unseen.readable)
+        let is_masked = unseen.all_masked().any(|path| place.starts_with(look(path).path));
+        !is_masked && nearest(&unseen.hidden) <= nearest(&unseen.readable)
     }
 
     /// What commands do not see below a directory, which must be given without links.
     pub fn hidden_below(&self, dir: &Path) -> Vec<PathBuf> {
         let Self::LikeCommands(unseen) = self else { return Vec::new() };
-        let places = unseen.hidden.iter().chain(&unseen.masked).map(|path| look(path).path);
+        let places = unseen.hidden.iter().chain(unseen.all_masked()).map(|path| look(path).path);
         places.filter(|path| path != dir && path.starts_with(dir)).collect()
     }
 }

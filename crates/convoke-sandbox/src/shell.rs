@@ -20,6 +20,7 @@ use crate::cgroup::Group;
 use crate::confine::Guard;
 use crate::error::Error;
 use crate::link::{Confined, Link, PATIENCE, patient, unexpected};
+use crate::memory::Promise;
 use crate::output::{Captured, OutputSpec, Sink};
 use crate::policy::{Access, LayerSet, Policy};
 use crate::process::Process;
@@ -73,6 +74,8 @@ pub struct ShellConfig {
     pub layers: Option<LayerSet>,
     /// From what its helper is forked; those of one session share it.
     pub templates: Templates,
+    /// What was said of those layers; a shell of which it is not true is not started.
+    pub promise: Promise,
 }
 
 /// How a shell began.
@@ -244,7 +247,8 @@ impl Shell {
             }
             (begun, _) => begun,
         };
-        let Begun { link, hold, confined, cwd, missing_cwd, group } = begun?;
+        let begun = config.promise.check(begun, |begun| &begun.hold)?;
+        let Begun { link, hold, confined, cwd, missing_cwd, group } = begun;
         let cage = match (confined, hosts) {
             (Some(confined), Some((network, limits))) => {
                 Some(Cage::new(confined, network, limits, config.policy.private, group, &mut given)?)

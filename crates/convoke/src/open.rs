@@ -18,6 +18,7 @@ use convoke_runtime::{
     Programs, Runtime, SHIPPED_WORKFLOWS, Start, TeamConfig, UserDirs, access, lies_inside, listed_home,
     network,
 };
+use convoke_sandbox::{ProbeMemory, Promise};
 use convoke_sim::{Retention, SimConfig, Simulator};
 use convoke_trees::{HostPlaces, Keeper};
 
@@ -97,6 +98,9 @@ pub(crate) async fn session(options: Options) -> Result<Session, Error> {
         Held { options: &options, env: &env, state: &state, location: &location, helper: &helper, dir: &dir };
     let (confine, confinement) =
         held.hold(recorded.as_ref().map(|recorded| &recorded.spec.confinement)).await?;
+    if let Some(memory) = &confine.promise.memory {
+        memory.settle();
+    }
     let command_env = env.of_commands();
     let places = HostPlaces {
         path: command_env.get("PATH").cloned().unwrap_or_default(),
@@ -295,21 +299,25 @@ impl Held<'_> {
             return Err(Error::Setting(why.to_owned()));
         }
         let env = self.env.of_commands();
-        let path = env.get("PATH").map(String::as_str);
+        let memory = ProbeMemory::below(self.state);
+        let path = env.get("PATH").map(AsRef::as_ref);
         let layers = match sandbox {
             convoke_kernel::Sandbox::Off => {
-                let bash = convoke_sandbox::probe_bash(self.helper, path.map(AsRef::as_ref)).await;
-                bash.map_err(|why| Error::Setting(format!("bash does not run here ({why}): install it")))?;
+                convoke_sandbox::look_for_bash(path)
+                    .map_err(|why| Error::Setting(format!("bash does not run here ({why}): install it")))?;
                 convoke_sandbox::Layers::default()
             }
-            _ => convoke_sandbox::probe(self.helper, path.map(AsRef::as_ref), self.dir)
+            _ => memory
+                .layers(self.helper, path, self.dir)
                 .await
                 .map_err(|error| Error::Sandbox(format!("the sandbox cannot be tried: {error}")))?,
         };
         let held = convoke_sandbox::hold(&layers, access(sandbox), &network(&reach), None)
             .map_err(|cannot| Error::Sandbox(cannot.to_string()))?;
         let confinement = Confinement { sandbox, network: reach, held_by: held.layers, weaker: held.weaker };
-        Ok((Confine { set: held.set, ..self.surroundings(path) }, confinement))
+        let promise = Promise { own_processes: held.own_processes, memory: Some(memory) };
+        let path = env.get("PATH").map(String::as_str);
+        Ok((Confine { set: held.set, promise, ..self.surroundings(path) }, confinement))
     }
 
     fn network(&self) -> convoke_kernel::Network {

@@ -5,8 +5,8 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use convoke_kernel::{Confinement, Network, Sandbox};
-use convoke_runtime::{Confine, HelperPath, UserDirs, access, listed_home};
-use convoke_sandbox::{LayerSet, Layers, Sight};
+use convoke_runtime::{Confine, HelperPath, UserDirs, access, lies_inside, listed_home};
+use convoke_sandbox::{LayerSet, Layers, ProbeMemory, Promise, Sight};
 
 use super::guard::check_places;
 use crate::failure::Failure;
@@ -22,11 +22,31 @@ pub(crate) struct Held {
     pub(crate) confinement: Confinement,
 }
 
-/// What the machine offers for commands that work in a directory.
-pub(crate) async fn layers(settings: &Settings, dir: &Path) -> Result<Layers, Failure> {
+/// Whether what was found out at an earlier start counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Probing {
+    /// Where it was true for the same machine, user and programs.
+    Remembered,
+    /// Never: each layer is tried.
+    Anew,
+}
+
+/// What the machine offers for commands that work in a directory, and where that is remembered.
+pub(crate) async fn layers(
+    settings: &Settings,
+    dir: &Path,
+    probing: Probing,
+) -> Result<(Layers, Option<ProbeMemory>), Failure> {
     let helper = HelperPath::new(paths::own_executable()?);
     let path = settings.command_env.get("PATH").map(OsStr::new);
-    convoke_sandbox::probe(&helper, path, dir).await.map_err(|error| {
+    // Nowhere that commands could write.
+    let memory = (!lies_inside(&settings.state_dir, dir)).then(|| ProbeMemory::below(&settings.state_dir));
+    let found = match (&memory, probing) {
+        (Some(memory), Probing::Remembered) => memory.layers(&helper, path, dir).await,
+        (Some(memory), Probing::Anew) => memory.anew(&helper, path, dir).await,
+        (None, _) => convoke_sandbox::probe(&helper, path, dir).await,
+    };
+    found.map(|layers| (layers, memory)).map_err(|error| {
         Failure::usage(format!("nothing can be found out about what confines commands here: {error}"))
             .hint("`convoke doctor` looks closer; to run commands with all your rights, say --sandbox off")
     })
@@ -55,8 +75,10 @@ async fn held(settings: &Settings, dir: &Path, sandbox: Sandbox, network: &Netwo
             .hint("rename the part of its path that is not, and start again; nothing was started or spent"));
     }
     check_places(settings, dir)?;
-    let layers =
-        if sandbox == Sandbox::Off { unheld(settings).await? } else { layers(settings, dir).await? };
+    let (layers, memory) = match sandbox {
+        Sandbox::Off => (unheld(settings)?, None),
+        _ => layers(settings, dir, Probing::Remembered).await?,
+    };
     let found = convoke_sandbox::hold(
         &layers,
         access(sandbox),
@@ -70,15 +92,15 @@ async fn held(settings: &Settings, dir: &Path, sandbox: Sandbox, network: &Netwo
     })?;
     let confinement =
         Confinement { sandbox, network: network.clone(), held_by: found.layers, weaker: found.weaker };
-    let confine = Confine { set: found.set, ..surroundings(settings, dir) };
+    let promise = Promise { own_processes: found.own_processes, memory };
+    let confine = Confine { set: found.set, promise, ..surroundings(settings, dir) };
     Ok(Held { confine, confinement })
 }
 
-/// Nothing is tried where nothing is to be held, but for the bash that every agent works with.
-async fn unheld(settings: &Settings) -> Result<Layers, Failure> {
-    let helper = HelperPath::new(paths::own_executable()?);
+/// Nothing is tried where nothing is to be held; that there is a bash to work with is only looked for.
+fn unheld(settings: &Settings) -> Result<Layers, Failure> {
     let path = settings.command_env.get("PATH").map(OsStr::new);
-    convoke_sandbox::probe_bash(&helper, path).await.map_err(|why| {
+    convoke_sandbox::look_for_bash(path).map_err(|why| {
         Failure::usage(format!("bash does not run here ({why})"))
             .hint("agents work with bash: see that it is installed and that you may execute it")
             .hint("nothing was started or spent")

@@ -7,4 +7,4 @@ mod hold;
 
 pub(crate) use describe::{layers_words, network_words, weaker_line, weaker_names};
 pub(crate) use guard::check_places;
-pub(crate) use hold::{hold, hold_again, layers, sight};
+pub(crate) use hold::{Probing, hold, hold_again, layers, sight};

@@ -320,3 +320,37 @@ fn the_doctor_lists_every_layer_and_the_policies_that_hold() {
     let inside = ran(place.command(&["doctor", "--cwd"]).arg(home));
     assert!(inside.code == 1 && inside.out.contains("fail places "), "{}", inside.out);
 }
+
+/// Changes what is remembered of the sandbox as if this machine had no bubblewrap.
+fn forget_bubblewrap(stage: &Stage) {
+    let file = stage.state().join("sandbox.json");
+    let mut memory: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    memory["layers"]["bubblewrap"] = json!({"works": false, "detail": "told so by a test"});
+    std::fs::write(&file, memory.to_string()).unwrap();
+}
+
+#[tokio::test]
+async fn what_the_sandbox_can_hold_is_remembered_and_the_doctor_tries_it_anew() {
+    let stage = Stage::with(Script::new().conversation("*", [says("Done.")])).await;
+    let held = async |args: &[&str]| {
+        let seen = stage.run(args).await.exits(0);
+        seen.stderr.lines().next().unwrap().contains("bubblewrap+landlock+seccomp")
+    };
+    let run: &[&str] = &["run", "--fresh", "look around"];
+    if !held(run).await {
+        eprintln!("skipped: there is no bubblewrap that works here");
+        return;
+    }
+    let file = stage.state().join("sandbox.json");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&file.metadata().unwrap().permissions());
+    assert_eq!(mode & 0o7777, 0o600);
+    forget_bubblewrap(&stage);
+    assert!(!held(run).await, "what is remembered decides");
+    // One that others could have written is not believed.
+    std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o620)).unwrap();
+    assert!(held(run).await, "and it is tried anew");
+    forget_bubblewrap(&stage);
+    let seen = stage.run(&["doctor"]).await;
+    assert!(seen.stdout.contains("bubblewrap+") || seen.stdout.contains("held by bubblewrap"), "{seen:?}");
+    assert!(held(run).await, "the doctor's finding is remembered");
+}

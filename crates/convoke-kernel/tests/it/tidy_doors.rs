@@ -46,6 +46,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("convoke-sandbox/src/cage.rs", "/proc, and the agent's own private directory, measured"),
     ("convoke-sandbox/src/cgroup.rs", "/sys/fs/cgroup"),
     ("convoke-sandbox/src/cgroup/place.rs", "/proc and /sys/fs/cgroup"),
+    ("convoke-sandbox/src/circumstances.rs", "/proc"),
     (
         "convoke-sandbox/src/confine/beneath.rs",
         "the agent's own layer, which it walks by itself and before a command runs",
@@ -76,6 +77,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("convoke-sandbox/src/helper/hold.rs", "/proc"),
     ("convoke-sandbox/src/helper/tree.rs", "/proc"),
     ("convoke-sandbox/src/helper/worker.rs", "/proc"),
+    ("convoke-sandbox/src/memory.rs", "what is remembered of a probe, in the state directory"),
     ("convoke-sandbox/src/output.rs", "outputs of commands, in the state directory"),
     ("convoke-sandbox/src/probe.rs", "directories of our own, made for the probe"),
     ("convoke-sandbox/src/program/progress.rs", "/proc"),

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use convoke_sandbox::{Limits, Templates};
+use convoke_sandbox::{LatePaths, Limits, Promise, Templates};
 
 pub use inside::lies_inside;
 pub use places::UserDirs;
@@ -75,17 +75,18 @@ impl UserDirs<'_> {
     /// What is hidden from commands and shown to them; `path` is where they find programs, `private` where
     /// the private directories of agents are made. No layer is chosen yet.
     pub fn confine(&self, path: Option<&str>, private: PathBuf) -> Confine {
-        let mut found = places(self, &|path| path.symlink_metadata().is_ok());
+        let found = places(self, &|path| path.symlink_metadata().is_ok());
         let mut shown = [self.dir.to_owned()].to_vec();
         shown.extend(found.readable.iter().chain(&found.caches).chain(&found.hidden).cloned());
         shown.extend(programs(path));
-        found.masked.extend(own_files(own_uid(), &shown));
         Confine {
             set: None,
+            promise: Promise::default(),
             hidden: found.hidden,
             readable: found.readable,
             caches: found.caches,
             masked: found.masked,
+            own_files: LatePaths::new(move || own_files(own_uid(), &shown)),
             limits: Limits::default(),
             private,
             templates: Templates::default(),

@@ -11,8 +11,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use convoke_sandbox::{
-    Access, HelperPath, HoldChoice, LayerSet, Network, OutputSpec, Policy, RunCommand, Shell, ShellConfig,
-    Templates, Worker, WorkerLimits,
+    Access, HelperPath, HoldChoice, LayerSet, Network, OutputSpec, Policy, Promise, RunCommand, Shell,
+    ShellConfig, Templates, Worker, WorkerLimits,
 };
 
 /// The shells of a crowd, and what they run in turn.
@@ -94,6 +94,7 @@ fn config(program: &str, hold: &str, directory: &str) -> Option<ShellConfig> {
         policy,
         layers,
         templates: Templates::default(),
+        promise: Promise::default(),
     })
 }
 

@@ -385,7 +385,7 @@ fn copy_tree(policy: &Policy, places: &Places) -> Result<PathBuf, String> {
     let to = places.private.join("copy");
     let cap = CopyCap { files: COPY_FILES, bytes: policy.limits.file_size.saturating_mul(2) };
     let Policy { hidden, readable, masked, .. } = policy.clone();
-    let sight = Sight::LikeCommands(Unseen { hidden, readable, masked });
+    let sight = Sight::LikeCommands(Unseen { hidden, readable, masked, ..Unseen::default() });
     copy::make(&places.workspace, &to, cap, &sight).map_err(|error| error.to_string())?;
     // What is hidden in the workspace must not be found in its copy.
     for spot in places.hidden.iter().chain(&places.masked) {

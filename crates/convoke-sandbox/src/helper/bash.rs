@@ -127,7 +127,7 @@ impl Launcher {
         path: Option<&OsStr>,
         before: Option<fn() -> io::Result<()>>,
     ) -> Result<Self, String> {
-        let bash = find_program("bash", path).ok_or("bash was not found; install it")?;
+        let bash = find_bash(path).ok_or("bash was not found; install it")?;
         Ok(Self { bash, output, before })
     }
 
@@ -408,13 +408,14 @@ fn without_own(mut env: Env) -> Env {
     env
 }
 
-/// The usual places come first, so that a directory which commands can write does not choose the shell. What
-/// is found runs where commands run, behind the same door, so it need not be more trusted than they are.
-fn find_program(name: &str, path: Option<&OsStr>) -> Option<PathBuf> {
+/// The bash that is started. The usual places come first, so that a directory which commands can write does
+/// not choose the shell. What is found runs where commands run, behind the same door, so it need not be more
+/// trusted than they are.
+pub(crate) fn find_bash(path: Option<&OsStr>) -> Option<PathBuf> {
     ["/usr/bin", "/bin"]
         .into_iter()
         .map(PathBuf::from)
         .chain(path.into_iter().flat_map(std::env::split_paths).filter(|directory| directory.is_absolute()))
-        .map(|directory| directory.join(name))
+        .map(|directory| directory.join("bash"))
         .find(|program| program.is_file())
 }

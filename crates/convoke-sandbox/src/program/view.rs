@@ -88,7 +88,7 @@ fn marks(program: &Program, unseen: &Unseen) -> Marks {
     marks.extend(reads.map(|path| (path.clone(), Some(Grant::Read))));
     marks.extend(program.writes.iter().map(|path| (path.clone(), Some(Grant::Write))));
     let needed: Vec<&PathBuf> = program.reads.iter().chain(&program.writes).collect();
-    let masked = real(&unseen.masked).into_iter();
+    let masked = unseen.all_masked().map(|path| look(path).path);
     for mask in masked.filter(|mask| !needed.iter().any(|needed| needed.starts_with(mask))) {
         marks.retain(|path, _| !path.starts_with(&mask));
         marks.insert(mask, None);
@@ -195,6 +195,7 @@ mod tests {
             hidden: own(&["/x/me", "/x/me/work/state"]),
             readable: own(&["/x/me/.tool", "/x/me/work/state/shown"]),
             masked: own(&["/x/me/work/.env", "/x"]),
+            ..Unseen::default()
         };
         let marks = marked(&["/x/me/work"], &["/x/me/work/.git"], &unseen);
         let expected = [

@@ -132,6 +132,7 @@ impl World {
             policy,
             layers: Some(set),
             templates: Templates::default(),
+            promise: Default::default(),
         }
     }
 
@@ -210,6 +211,7 @@ async fn a_policy_that_cannot_be_meant_is_refused_in_words() {
         policy,
         layers: Some(LayerSet::Landlock),
         templates: Templates::default(),
+        promise: Default::default(),
     };
     let unheld = ShellConfig { layers: None, ..config.clone() };
     assert!(

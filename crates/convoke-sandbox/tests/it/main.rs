@@ -13,6 +13,7 @@ mod ending;
 mod escape;
 mod forgery;
 mod hosting;
+mod memory;
 mod orphans;
 mod output;
 mod proxy;
@@ -86,6 +87,7 @@ pub(crate) fn config(dir: &TempDir, hold: HoldChoice, restored: Option<ShellStat
         policy,
         layers: None,
         templates: Templates::default(),
+        promise: Default::default(),
     }
 }
 

@@ -138,6 +138,7 @@ async fn sixty_four_commands_are_cancelled_at_once() {
                 policy,
                 layers: set,
                 templates: Templates::default(),
+                promise: Default::default(),
             };
             let command = RunCommand {
                 command: format!("sleep {seconds} & sleep {seconds}"),

@@ -224,6 +224,7 @@ async fn what_is_hidden_from_commands_within_the_tree_is_left_out_and_named() {
         hidden: vec![world.path("home/.ssh")],
         readable: Vec::new(),
         masked: vec![world.path(".env")],
+        ..Unseen::default()
     };
     world.places.sight = Sight::LikeCommands(unseen);
     let keeper = world.keeper("s_1").await;

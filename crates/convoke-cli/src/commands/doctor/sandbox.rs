@@ -1,12 +1,13 @@
 //! What confines commands on this machine: every layer with what to do about a missing one, which policies
-//! hold, and what these layers do not hold. It tries each layer once and leaves nothing behind.
+//! hold, and what these layers do not hold. It tries each layer once, whatever is remembered, and leaves nothing behind but the
+//! memory of what it found.
 
 use convoke_kernel::{Confinement, Sandbox};
 use convoke_runtime::{access, network};
 use convoke_sandbox::{CannotHold, Enforcement, Layers};
 
 use super::{Check, Level, fail, ok, warn};
-use crate::confine::{self, check_places, network_words, weaker_names};
+use crate::confine::{self, Probing, check_places, network_words, weaker_names};
 use crate::settings::Settings;
 
 /// What the probe says of bubblewrap where there is none.
@@ -14,8 +15,8 @@ const NOT_INSTALLED: &str = "not installed";
 
 /// Everything about confinement.
 pub(super) async fn checks(settings: &Settings) -> Vec<Check> {
-    let layers = match confine::layers(settings, &settings.dir).await {
-        Ok(layers) => layers,
+    let layers = match confine::layers(settings, &settings.dir, Probing::Anew).await {
+        Ok((layers, _)) => layers,
         Err(failure) => return vec![fail("sandbox", failure.message, failure.hints.join("; "))],
     };
     let wanted = &settings.confine;

@@ -283,6 +283,7 @@ async fn start(world: &World, cell: Cell, restored: Option<ShellState>) -> Shell
         policy: world.policy(),
         layers: cell.set,
         templates: Templates::default(),
+        promise: Default::default(),
     };
     Shell::start(config).await.unwrap()
 }
