@@ -86,6 +86,16 @@ impl Keeper {
         Ok(Self { store, record, run: run.to_owned(), state: Mutex::default(), fence: None })
     }
 
+    /// Whether a run may have anything kept for a directory: the state before it, steps, or worktrees. It goes
+    /// by files and starts no git; what it cannot tell it takes for kept.
+    pub fn may_have_kept(places: &HostPlaces, dir: &Path, run: &str) -> bool {
+        let recorded = dir
+            .canonicalize()
+            .map_err(drop)
+            .and_then(|dir| Record::new(places, run, &dir).map(|record| record.is_there()).map_err(drop));
+        recorded != Ok(false) || Store::may_know(places, dir, run)
+    }
+
     /// The same with a fence, which knows which other processes may go on: what a fenced one has open is
     /// closed, and what a living one has open is waited for.
     #[must_use]

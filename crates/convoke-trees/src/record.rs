@@ -42,6 +42,11 @@ impl Record {
         Ok(Self { dir: places.state.join("trees/runs").join(run).join(digest(dir.as_os_str().as_bytes())) })
     }
 
+    /// Whether anything was ever written down.
+    pub(crate) fn is_there(&self) -> bool {
+        self.dir.symlink_metadata().is_ok()
+    }
+
     pub(crate) fn make(&self) -> Result<(), Error> {
         fs::create_dir_all(&self.dir).map_err(Error::file("making", &self.dir))
     }

@@ -24,7 +24,7 @@ use crate::git::{Call, Git, failed};
 use crate::links::{LONGEST, refuse_links, refuse_links_of_ref, refuse_pipes, refuse_pipes_of_rules};
 use crate::places::HostPlaces;
 use crate::record::digest;
-use find::{can_be_written, common_of, discover, is_ignored, real_directory};
+use find::{can_be_written, common_of, discover, is_ignored, is_plain, may_name, real_directory};
 
 /// Goes before every `.gitattributes`: no conversion of line ends, keywords or encodings, no driver.
 const ATTRIBUTES: &str = "* -text !eol -ident -filter !working-tree-encoding !diff !merge !export-subst\n";
@@ -59,6 +59,12 @@ pub(crate) struct Location {
 }
 
 impl Location {
+    /// Of a directory without a repository.
+    fn alone(dir: &Path) -> Self {
+        let dir = OsString::from(dir);
+        Self { top: dir.clone(), dir, git_dir: None, common: None, sha256: false, apart: false }
+    }
+
     /// Shows a command the directory and the repository's metadata.
     fn look(&self, call: Call) -> Call {
         let own: Vec<&Path> = [&self.git_dir, &self.common].into_iter().flatten().map(Path::new).collect();
@@ -83,14 +89,7 @@ impl Store {
         if places.state.canonicalize().unwrap_or_else(|_| places.state.clone()).starts_with(&dir) {
             return Err(Error::StateInside { state: places.state.clone(), dir });
         }
-        let alone = Location {
-            dir: dir.clone().into(),
-            top: dir.clone().into(),
-            git_dir: None,
-            common: None,
-            sha256: false,
-            apart: false,
-        };
+        let alone = Location::alone(&dir);
         let Some((top, git_dir)) = discover(&dir)? else {
             let store = Self::at(places, alone);
             // Nothing has been asked of git yet, and whether it is there must be known before anything is
@@ -115,18 +114,49 @@ impl Store {
             apart,
         };
         let git = Git::new(&places.path, &untrusted(places, &location), &places.sight);
-        let format = location.look(git.own(&git_dir, "opening the repository"));
-        let format = format.args(["rev-parse", "--show-object-format"]);
-        let format = format.line().await.map_err(|error| match error {
-            Error::Git { said, .. } => Error::BadRepository { path: top.join(".git"), why: said },
-            error => error,
-        })?;
+        if git.is_missing() {
+            return Err(Error::NoGit);
+        }
+        let is_plain = location.common == location.git_dir && is_plain(&top, &git_dir);
+        let sha256 = !is_plain && Self::object_format(&git, &location, &git_dir).await? == "sha256";
         if dir != top && is_ignored(&git, &location).await? {
             // A repository does not look into what it ignores, but agents work there.
             return Ok(Self::at(places, alone));
         }
-        location.sha256 = format == "sha256";
+        location.sha256 = sha256;
         Ok(Self::at(places, location))
+    }
+
+    /// What git says of a repository that is not known to be sound.
+    async fn object_format(git: &Git, location: &Location, git_dir: &Path) -> Result<String, Error> {
+        let format = location.look(git.own(git_dir, "opening the repository"));
+        let format = format.args(["rev-parse", "--show-object-format"]);
+        format.line().await.map_err(|error| match error {
+            Error::Git { said, .. } => {
+                Error::BadRepository { path: Path::new(&location.top).join(".git"), why: said }
+            }
+            error => error,
+        })
+    }
+
+    /// Whether refs of a run may be kept for this directory, by the files of the repositories in which they
+    /// would be: its own, and those of ours. Nothing is asked of git; what cannot be told is yes.
+    pub(crate) fn may_know(places: &HostPlaces, dir: &Path, run: &str) -> bool {
+        let Ok(dir) = real_directory(dir) else { return true };
+        let alone = Location::alone(&dir);
+        let mut stores = vec![alone.clone()];
+        match discover(&dir).and_then(|found| found.map(|(top, own)| Ok((top, common_of(&own)?))).transpose())
+        {
+            Ok(None) => {}
+            Ok(Some((top, common))) => {
+                let common = Some(OsString::from(common));
+                let shared = Location { top: top.into(), git_dir: common.clone(), common, ..alone };
+                stores.push(Location { apart: true, ..shared.clone() });
+                stores.push(shared);
+            }
+            Err(_) => return true,
+        }
+        stores.into_iter().any(|location| may_name(Self::at(places, location).common(), run))
     }
 
     /// The store at a location that was found before.

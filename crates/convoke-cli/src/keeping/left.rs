@@ -43,7 +43,11 @@ impl Left {
         let mut left = Self::default();
         // Of a lead in a worktree this is what was applied; until then its checkout is as it was.
         let kept = Checkout::kept(settings, lead.as_str(), dir);
-        match changes(&places, &kept.dir, &kept.name).await {
+        let changes = match Keeper::may_have_kept(&places, &kept.dir, &kept.name) {
+            true => changes(&places, &kept.dir, &kept.name).await,
+            false => Ok(Changes::none()),
+        };
+        match changes {
             Ok(changes) => {
                 left.warnings.extend(changes.apart.filter(|_| !changes.files.is_empty()));
                 left.changed = changes.files.iter().map(Changed::from).collect();
@@ -57,7 +61,7 @@ impl Left {
         }
         let about = checkout.as_ref().map_or(dir, |checkout| checkout.dir.as_path());
         let names = [Some(lead.as_str()), checkout.as_ref().map(|checkout| checkout.name.as_str())];
-        for name in names.into_iter().flatten() {
+        for name in names.into_iter().flatten().filter(|name| Keeper::may_have_kept(&places, about, name)) {
             match trees(&places, about, name).await {
                 Ok(found) => left.trees.extend(found.iter().filter(|entry| has_work(entry)).map(Tree::from)),
                 Err(error) => {
@@ -79,6 +83,7 @@ impl Left {
 }
 
 /// What a session changed in its directory.
+#[derive(Default)]
 struct Changes {
     files: Vec<ChangedFile>,
     not_kept: Vec<LeftOut>,
@@ -88,6 +93,13 @@ struct Changes {
     later: RunsLater,
     /// What was noted on the way.
     notes: Vec<String>,
+}
+
+impl Changes {
+    /// Nothing, and nothing was overlooked.
+    fn none() -> Self {
+        Self { later: RunsLater { whole: true, ..RunsLater::default() }, ..Self::default() }
+    }
 }
 
 /// Says that not everything was looked at for what is run later.
@@ -133,8 +145,7 @@ fn apart_line(place: &Path) -> String {
 async fn changes(places: &HostPlaces, dir: &Path, run: &str) -> Result<Changes, Error> {
     let none = |error: Error| match error {
         Error::NotKept { .. } | Error::NoGit | Error::BadRepository { .. } | Error::StateInside { .. } => {
-            let later = RunsLater { whole: true, ..RunsLater::default() };
-            Ok(Changes { files: Vec::new(), not_kept: Vec::new(), apart: None, later, notes: Vec::new() })
+            Ok(Changes::none())
         }
         error => Err(error),
     };

@@ -58,6 +58,67 @@ pub(super) fn common_of(git_dir: &Path) -> Result<PathBuf, Error> {
     }
 }
 
+/// Whether a repository is one as `git init` and `git clone` leave it, by its files: this user's own, with
+/// objects named by SHA-1, and nothing in its settings that git could refuse. What is not certain is no; then
+/// git is asked.
+pub(super) fn is_plain(top: &Path, git_dir: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let user = Path::new("/proc/self").metadata().map(|own| own.uid()).ok();
+    let is_own =
+        |place: &Path| place.symlink_metadata().is_ok_and(|it| it.is_dir() && Some(it.uid()) == user);
+    let text = |name: &str| String::from_utf8(read_plain(&git_dir.join(name)).ok()?).ok();
+    [top, git_dir, &git_dir.join("objects"), &git_dir.join("refs")].into_iter().all(is_own)
+        && text("HEAD").is_some_and(|head| head.starts_with("ref: refs/heads/") && head.ends_with('\n'))
+        && text("config").is_some_and(|config| has_plain_settings(&config))
+        && git_dir.join("config.worktree").symlink_metadata().is_err()
+}
+
+/// Whether settings are only those that git writes by itself, each in the form that it gives them.
+fn has_plain_settings(config: &str) -> bool {
+    const SWITCHES: [&str; 6] =
+        ["bare", "filemode", "ignorecase", "logallrefupdates", "precomposeunicode", "symlinks"];
+    let is_word = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let mut section = "";
+    for line in config.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        if let Some(name) = line.strip_prefix('[') {
+            let Some(name) = name.strip_suffix(']') else { return false };
+            let (name, below) = name.split_once(' ').unwrap_or((name, "\"\""));
+            let below = below.strip_prefix('"').and_then(|below| below.strip_suffix('"'));
+            if !["core", "remote", "branch", "user"].contains(&name)
+                || below.is_none_or(|below| below.contains(['"', '\\', ']']))
+            {
+                return false;
+            }
+            section = name;
+            continue;
+        }
+        let Some((name, value)) = line.split_once(" = ") else { return false };
+        let fits = match section {
+            "" => false,
+            "core" if name == "repositoryformatversion" => value == "0",
+            "core" => SWITCHES.contains(&name) && (value == "true" || value == "false"),
+            _ => is_word(name) && !value.contains(['"', '\\', ';', '#']),
+        };
+        if !fits || (section == "core" && name == "bare" && value == "true") {
+            return false;
+        }
+    }
+    !section.is_empty()
+}
+
+/// Whether a ref of this run may be in a git dir, by its files: nothing is asked of git. What cannot be told
+/// is yes.
+pub(super) fn may_name(git_dir: &Path, run: &str) -> bool {
+    let beginning = format!("refs/convoke/{run}/");
+    if git_dir.join(&beginning).symlink_metadata().is_ok() || git_dir.join("reftable").exists() {
+        return true;
+    }
+    match read_plain(&git_dir.join("packed-refs")) {
+        Ok(packed) => packed.windows(beginning.len()).any(|part| part == beginning.as_bytes()),
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    }
+}
+
 /// Whether this user can write objects and refs there. Nothing is left behind by the asking.
 pub(super) fn can_be_written(common: &Path) -> bool {
     use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, accessat, open};
@@ -95,5 +156,39 @@ pub(super) async fn is_ignored(git: &Git, location: &Location) -> Result<bool, E
         0 => Ok(own().args(["ls-files", "-z", "--"]).arg(prefix).run().await?.is_empty()),
         1 => Ok(false),
         _ => Err(failed(doing, &checked)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_settings_as_git_writes_them_are_taken_for_sound() {
+        let core = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n";
+        let remote =
+            "[remote \"origin\"]\n\turl = https://x.example/y.git\n\tfetch = +refs/heads/*:refs/x/*\n";
+        let check = |config: String, plain: bool| assert_eq!(has_plain_settings(&config), plain, "{config}");
+        check(core.to_owned(), true);
+        check(format!("{core}{remote}[branch \"main\"]\n\tremote = origin\n"), true);
+        check(format!("{core}[user]\n\tname = A B\n"), true);
+        for bad in [
+            "",
+            "bare = false\n",
+            "[core]\n\trepositoryformatversion = 1\n",
+            "[core]\n\tbare = true\n",
+            "[core]\n\tfilemode = perhaps\n",
+            "[core]\n\tabbrev = 7\n",
+            "[core]\n\tfilemode\n",
+            "[core\n",
+            "[extensions]\n\tobjectformat = sha256\n",
+            "[include]\n\tpath = other\n",
+            "[remote \"o\"]\n\turl = \"half\n",
+            "[remote \"o\"]\n\turl = a \\\n",
+            "garbage",
+        ] {
+            check(bad.to_owned(), false);
+            check(format!("{core}{bad}"), bad.is_empty() || bad == "bare = false\n");
+        }
     }
 }

@@ -10,6 +10,7 @@ mod beyond;
 mod fenced;
 mod hooks;
 mod keeping;
+mod kept;
 mod later;
 mod odd;
 mod sight;
