@@ -1,12 +1,15 @@
 //! When a model request may be sent: one governor per API key and process. It admits; it sends nothing,
 //! repeats nothing and counts no attempts.
 //!
-//! The rules are in `pace.rs` and `refusals.rs`, which are pure. Here they meet the clock and the waiting
+//! The rules are in `pace.rs`, `ramp.rs` and `refusals.rs`, which are pure. Here they meet the clock and the waiting
 //! requests: the one that stands first in the queue also keeps the time for all, so that there is no task in
 //! the background and a thousand waiting agents have one timer.
 
 mod bucket;
+#[cfg(test)]
+mod growth_tests;
 mod pace;
+mod ramp;
 mod refusals;
 mod stagger;
 #[cfg(test)]
@@ -25,8 +28,10 @@ use pace::{Pace, Ticket};
 
 /// Decides when model requests may be sent. Its clones are the same governor.
 ///
-/// * At most `max_concurrent` are under way at once. Above ten the window starts at ten and grows by one a
-///   reply.
+/// * At most `max_concurrent` are under way at once. Above ten the window starts at ten. While it is full and
+///   nothing is refused it doubles every seven seconds, in half of that where the headers say that at least
+///   half of everything is left, and not at all where they say that less than a fifth of something is; and
+///   it grows by one a reply.
 /// * A refusal is about one conversation, which waits by itself: the governor lets the others go on. When a
 ///   whole round of different conversations (as many as the window, at least three) was refused and the
 ///   server has taken nothing in between, all of them pause: 1 s, doubling up to 8 s, and up to a quarter
@@ -34,8 +39,9 @@ use pace::{Pace, Ticket};
 ///   window lets, at least three.
 /// * A server that has taken nothing for four minutes is given up: waiting requests are told so, and so is
 ///   one that is refused after that. So a lasting overload ends within five minutes.
-/// * The window shrinks with refusals that are not about one conversation alone, and grows again with
-///   replies. How many at once a server takes without saying so is learned from its refusals and tried again
+/// * The window is halved by refusals that are not about one conversation alone (where the headers' limit a
+///   minute explains one, it loses a quarter), and grows again with replies and with time, doubling in forty
+///   seconds. How many at once a server takes without saying so is learned from its refusals and tried again
 ///   seldom.
 /// * Requests are paced by the limit a minute that the headers tell.
 /// * The lead's requests go first, and may go one beyond the window. All others go in order of asking.
@@ -239,6 +245,7 @@ impl Governor {
     /// Changes something, and then admits every request that may go after it.
     fn change<T>(&self, change: impl FnOnce(&mut Inner, u64) -> T) -> T {
         self.look(|inner, now| {
+            inner.pace.pass(now);
             let result = change(inner, now);
             inner.settle(now);
             let hold = inner.pace.hold();

@@ -10,11 +10,12 @@ use std::sync::Arc;
 use convoke_claude::RateLimits;
 
 use super::bucket::Bucket;
+use super::ramp::{Opening, Ramp};
 use super::refusals::{PROBES, Refusal, Refusals};
 use super::stagger::{RoundId, Stagger};
 use super::{AdmissionRequest, Fate, GivenUp, GovernorHold, GovernorStats, Why};
 
-/// A window larger than this is not opened at once: servers refuse a sharp rise.
+/// A window larger than this is not opened at once (`ramp.rs`): servers refuse a sharp rise.
 const RAMP_FROM: usize = 10;
 /// The wait before one more at once is tried than is known to go: the first one, and the longest.
 const TRIES: (u64, u64) = (30_000, 120_000);
@@ -63,6 +64,7 @@ pub(super) struct Pace {
     /// Why no request went at the last look although there was room, and until when.
     held: Option<(u64, Why)>,
     requests: Option<Bucket>,
+    ramp: Ramp,
     stagger: Stagger,
 }
 
@@ -150,6 +152,7 @@ impl Pace {
             given_up: Vec::new(),
             held: None,
             requests: None,
+            ramp: Ramp::default(),
             stagger: Stagger::default(),
         }
     }
@@ -167,6 +170,23 @@ impl Pace {
         ticket
     }
 
+    /// Time has passed, and nothing has happened in it: to be told before whatever happens now.
+    pub(super) fn pass(&mut self, now: u64) {
+        let opening = self.opening(now);
+        self.window += self.ramp.pass(opening, now);
+    }
+
+    /// The window as it grows by time: while it is full, but not while more are under way than it now lets.
+    fn opening(&self, now: u64) -> Opening {
+        let fits = (self.window..=self.window + 1).contains(&self.flights.len());
+        Opening {
+            window: self.window,
+            most: self.ceiling.unwrap_or(self.most).min(self.most),
+            is_full: fits && !self.waiting.is_empty() && self.refusals.paused(now).is_none(),
+            careful: self.careful,
+        }
+    }
+
     /// Admits every request that may go now.
     pub(super) fn step(&mut self, now: u64) -> Step {
         let mut admitted = Vec::new();
@@ -182,7 +202,7 @@ impl Pace {
             let place = match self.next(now) {
                 Next::Goes(place) => place,
                 Next::Held(until) => break Some(until),
-                Next::NoRoom => break None,
+                Next::NoRoom => break self.ramp.looks_at(self.opening(now), now),
             };
             let ready_at = self.requests.as_mut().map_or(now, |bucket| bucket.ready_at(now));
             if ready_at > now {
@@ -233,6 +253,7 @@ impl Pace {
         };
         let tokens = [&limits.tokens, &limits.input_tokens, &limits.output_tokens];
         flight.no_tokens = tokens.into_iter().flatten().any(|bucket| bucket.remaining == 0);
+        self.ramp.hear(limits);
         let Some(requests) = &limits.requests else { return };
         let pending = self
             .flights
@@ -373,7 +394,7 @@ impl Pace {
             return;
         }
         self.limited_in_a_row = 0;
-        if self.flights.len() < self.window || self.window >= self.most {
+        if self.flights.len() < self.window || self.window >= self.most || self.ramp.is_held() {
             return;
         }
         self.earned += 1;
@@ -445,6 +466,7 @@ impl Pace {
         }
         self.episode = self.admitted;
         self.earned = 0;
+        self.ramp.refused(now);
         match cause {
             Cause::One => {}
             Cause::Rate => self.window = (self.window * 3 / 4).max(1),

@@ -13,8 +13,10 @@ const MINUTE: u64 = 60_000;
 
 /// What the server allows.
 #[derive(Clone, Copy)]
-enum Allows {
+pub(super) enum Allows {
     AtOnce(usize),
+    /// More at once are told that it is overloaded.
+    Carries(usize),
     PerMinute(u64),
 }
 
@@ -62,7 +64,7 @@ impl Server {
     fn arrive(&mut self, now: u64) -> Answer {
         self.catch_up(now);
         let retry_after_ms = match self.allows {
-            Allows::AtOnce(most) if self.running >= most => None,
+            Allows::AtOnce(most) | Allows::Carries(most) if self.running >= most => None,
             Allows::PerMinute(most) if self.level < MINUTE => {
                 Some((MINUTE - self.level).div_ceil(most).div_ceil(1_000) * 1_000)
             }
@@ -76,7 +78,11 @@ impl Server {
             }
         };
         self.refused.push(now);
-        Answer { limits: self.limits(), refused: Some(Fate::Limited { retry_after_ms }) }
+        let refused = match self.allows {
+            Allows::Carries(_) => Fate::Overloaded { retry_after_ms },
+            Allows::AtOnce(_) | Allows::PerMinute(_) => Fate::Limited { retry_after_ms },
+        };
+        Answer { limits: self.limits(), refused: Some(refused) }
     }
 
     fn leave(&mut self, now: u64) {
@@ -100,15 +106,53 @@ impl Dice {
     }
 }
 
-struct World {
+pub(super) struct World {
     clock: Clock,
     governor: Governor,
     server: Mutex<Server>,
 }
 
 impl World {
-    async fn pass(&self, milliseconds: u64) {
+    pub(super) async fn pass(&self, milliseconds: u64) {
         self.clock.sleep_until(self.clock.now() + milliseconds).await;
+    }
+
+    pub(super) fn governor(&self) -> &Governor {
+        &self.governor
+    }
+
+    /// How many the server serves now, and how many it has refused.
+    pub(super) fn served(&self) -> (usize, usize) {
+        let server = self.server.lock().unwrap();
+        (server.running, server.refused.len())
+    }
+
+    /// One request whose reply takes long, sent until it is taken. `begins` says whether the reply begins when
+    /// the request arrives, or only at its end.
+    pub(super) async fn long_request(&self, number: u64, reply: u64, begins: bool) {
+        let mut dice = Dice(number);
+        let mut refused = 0;
+        loop {
+            let conversation = Some(format!("c{number}"));
+            let ask = AdmissionRequest { conversation, ..AdmissionRequest::default() };
+            let permit = self.governor.admit(ask).await.unwrap();
+            self.pass(dice.between(5, 80)).await;
+            let answer = self.server.lock().unwrap().arrive(self.clock.now());
+            permit.limits(&answer.limits);
+            if let Some(fate) = answer.refused {
+                permit.done(fate);
+                self.pass(backoff(&mut dice, refused)).await;
+                refused += 1;
+                continue;
+            }
+            if begins {
+                permit.began();
+            }
+            self.pass(reply).await;
+            self.server.lock().unwrap().leave(self.clock.now());
+            permit.done(Fate::Replied);
+            return;
+        }
     }
 
     /// Sends requests until one is replied to. After a refusal it waits by itself, as the kernel has it wait.
@@ -147,7 +191,11 @@ fn backoff(dice: &mut Dice, refused: u32) -> u64 {
 }
 
 /// Runs on a thread of its own whose clock jumps to the next sleeper whenever no task can go on.
-fn on_jumping_time<F: Future>(most: usize, allows: Allows, run: impl FnOnce(Arc<World>) -> F) -> F::Output {
+pub(super) fn on_jumping_time<F: Future>(
+    most: usize,
+    allows: Allows,
+    run: impl FnOnce(Arc<World>) -> F,
+) -> F::Output {
     let clock = Clock::stepped(MINUTE);
     let idle = clock.clone();
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -197,11 +245,13 @@ fn storm(most: usize, phases: &[Allows], slowest: u64) -> (Vec<f64>, Vec<u64>) {
             world.pass(5 * MINUTE).await;
             let after = measure();
             let share = match *allows {
-                Allows::AtOnce(most) => (after.0 - before.0) as f64 / (5 * MINUTE * most as u64) as f64,
+                Allows::AtOnce(most) | Allows::Carries(most) => {
+                    (after.0 - before.0) as f64 / (5 * MINUTE * most as u64) as f64
+                }
                 Allows::PerMinute(most) => (after.1 - before.1) as f64 / (5 * most) as f64,
             };
             let what = match allows {
-                Allows::AtOnce(most) => format!("{most} at once"),
+                Allows::AtOnce(most) | Allows::Carries(most) => format!("{most} at once"),
                 Allows::PerMinute(most) => format!("{most} a minute"),
             };
             println!(
