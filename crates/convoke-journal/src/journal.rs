@@ -1,7 +1,7 @@
 //! The journal: one contract, told here in prose, for every store.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use crate::sqlite::Embedded;
 use crate::wake::Wakers;
 use crate::{
     Appended, AwaitedProcess, Batch, Change, Checked, Error, Filter, Flight, KeyedInput, Lease, Listing,
-    LiveOwner, Location, Options, Outage, Pruned, Record, SignOfLife, StreamId, Submitted, Update, flight,
-    text,
+    LiveOwner, Location, Options, Outage, Pruned, Record, Results, SignOfLife, StreamId, Submitted, Update,
+    flight, text,
 };
 
 /// A journal: streams of events, each written by one owner at a time, with the inputs that wait for that
@@ -65,6 +65,8 @@ struct Shared {
     abandoned: Mutex<Vec<Lease>>,
     /// Whether the store has a row for this process.
     registered: AtomicBool,
+    /// How often the store was asked.
+    asked: AtomicU64,
 }
 
 /// The stores: a closed set. Each of them has a method for every operation of the journal, by the same name
@@ -78,12 +80,13 @@ enum Store {
 /// Asks the store of a journal, whichever it is. A macro and no trait object: the methods are async and
 /// borrow what they are given, and a trait for them would spell every signature a third time.
 macro_rules! with_store {
-    ($journal:ident, |$store:ident| $ask:expr) => {
+    ($journal:ident, |$store:ident| $ask:expr) => {{
+        $journal.shared.asked.fetch_add(1, Ordering::Relaxed);
         match &$journal.shared.store {
             Store::Embedded($store) => $ask,
             Store::Postgres($store) => $ask,
         }
-    };
+    }};
 }
 
 impl Journal {
@@ -116,7 +119,9 @@ impl Journal {
         let held = Mutex::default();
         let abandoned = Mutex::default();
         let registered = AtomicBool::new(false);
-        Self { shared: Arc::new(Shared { store, location, options, wakers, held, abandoned, registered }) }
+        let asked = AtomicU64::new(0);
+        let shared = Shared { store, location, options, wakers, held, abandoned, registered, asked };
+        Self { shared: Arc::new(shared) }
     }
 
     /// Where this journal is.
@@ -310,6 +315,12 @@ impl Journal {
         self.shared.wakers.until(&stream, look).await
     }
 
+    /// How often this journal has asked its store so far: one for each query and each transaction, however
+    /// many rows they are about. What is done for many things at once should not grow with their number.
+    pub fn times_asked(&self) -> u64 {
+        self.shared.asked.load(Ordering::Relaxed)
+    }
+
     /// The result that was last remembered under this key.
     pub async fn result(&self, key: &str) -> Result<Option<String>, Error> {
         Ok(self.result_at(key).await?.map(|(json, _)| json))
@@ -318,6 +329,15 @@ impl Journal {
     /// The result that was last remembered under this key, and the time of the batch it came with.
     pub async fn result_at(&self, key: &str) -> Result<Option<(String, u64)>, Error> {
         with_store!(self, |store| store.result_at(key).await)
+    }
+
+    /// The same for any number of keys in one query. A key under which nothing is remembered is not in the
+    /// answer.
+    pub async fn results_at(&self, keys: &[String]) -> Result<Results, Error> {
+        if keys.is_empty() {
+            return Ok(Results::new());
+        }
+        with_store!(self, |store| store.results_at(keys).await)
     }
 
     /// The streams, newest first (by creation, then by id, descending), with the owners that are alive.

@@ -35,7 +35,7 @@ pub use error::{Error, Refusal};
 pub use flight::Flight;
 pub use journal::Journal;
 pub use lease::{Lease, LiveOwner, Options, SignOfLife};
-pub use listing::{Filter, Listing, Pruned};
+pub use listing::{Filter, Listing, Pruned, Results};
 pub use location::Location;
 pub use locks::AwaitedProcess;
 pub use outage::Outage;

@@ -56,3 +56,6 @@ pub struct Pruned {
     /// How many blobs went because nothing refers to them any more.
     pub blobs: u64,
 }
+
+/// Remembered results by their keys, each with the time of the batch it came with.
+pub type Results = std::collections::HashMap<String, (String, u64)>;

@@ -90,6 +90,10 @@ pub(crate) const PUT_RESULT: &str = "INSERT INTO results (key, at, body, blob) V
 pub(crate) const RESULT: &str = "SELECT COALESCE(r.body, b.body), r.at FROM results r
     LEFT JOIN blobs b ON b.digest = r.blob WHERE r.key = $1";
 
+/// The same for many keys; which ones is for each database to add, in its own words.
+pub(crate) const RESULTS: &str = "SELECT COALESCE(r.body, b.body), r.at, r.key FROM results r
+    LEFT JOIN blobs b ON b.digest = r.blob WHERE r.key";
+
 pub(crate) const LIST: &str = "SELECT p.id, p.boot, p.pid_namespace, p.pid, p.start_time, p.ttl, p.beat,
     s.stream, s.summary, s.seq, s.created_at, s.updated_at
     FROM streams s LEFT JOIN processes p ON p.id = s.owner

@@ -20,7 +20,7 @@ use super::schema;
 use crate::sql::{self, signed, unsigned};
 use crate::{
     Appended, Batch, Checked, Error, Filter, KeyedInput, Lease, Listing, Options, Outage, Pruned, Record,
-    SignOfLife, StreamId, Submitted, Update,
+    Results, SignOfLife, StreamId, Submitted, Update,
 };
 
 /// How often a transaction is tried when the server breaks a deadlock.
@@ -201,6 +201,14 @@ impl Postgres {
     pub(crate) async fn result_at(&self, key: &str) -> Result<Option<(String, u64)>, Error> {
         let rows = self.read(sql::RESULT, &[&key]).await?;
         rows.first().map(|row| Ok((self.resolved(row.get(0))?, unsigned(row.get(1))))).transpose()
+    }
+
+    pub(crate) async fn results_at(&self, keys: &[String]) -> Result<Results, Error> {
+        let statement = format!("{} = ANY($1)", sql::RESULTS);
+        let rows = self.read(&statement, &[&keys]).await?;
+        let result =
+            |row: &tokio_postgres::Row| Ok((row.get(2), (self.resolved(row.get(0))?, unsigned(row.get(1)))));
+        rows.iter().map(result).collect()
     }
 
     pub(crate) async fn list(&self, me: &Options, filter: &Filter) -> Result<Vec<Listing>, Error> {

@@ -6,8 +6,8 @@ use tokio::sync::watch;
 use super::ops;
 use super::store::Embedded;
 use crate::{
-    Appended, Batch, Error, Filter, KeyedInput, Lease, Listing, Options, Outage, Pruned, Record, SignOfLife,
-    StreamId, Submitted, Update,
+    Appended, Batch, Error, Filter, KeyedInput, Lease, Listing, Options, Outage, Pruned, Record, Results,
+    SignOfLife, StreamId, Submitted, Update,
 };
 
 impl Embedded {
@@ -106,6 +106,11 @@ impl Embedded {
     pub(crate) async fn result_at(&self, key: &str) -> Result<Option<(String, u64)>, Error> {
         let key = key.to_owned();
         self.read(move |rows| ops::result_at(rows, &key)).await
+    }
+
+    pub(crate) async fn results_at(&self, keys: &[String]) -> Result<Results, Error> {
+        let keys = keys.to_owned();
+        self.read(move |rows| ops::results_at(rows, &keys)).await
     }
 
     pub(crate) async fn list(&self, me: &Options, filter: &Filter) -> Result<Vec<Listing>, Error> {

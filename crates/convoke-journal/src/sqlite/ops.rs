@@ -10,7 +10,7 @@ use crate::sql::{self, signed, unsigned};
 use crate::text::Stored;
 use crate::{
     Appended, Batch, Change, Error, FORMAT, Filter, KeyedInput, Lease, Listing, Options, Process, Pruned,
-    Record, Refusal, SignOfLife, StreamId, Submitted,
+    Record, Refusal, Results, SignOfLife, StreamId, Submitted,
 };
 
 /// The tables in SQLite's words. SQLite compares text byte by byte anyway.
@@ -236,6 +236,24 @@ pub(crate) fn inputs(rows: &Connection, stream: &StreamId) -> Done<Vec<KeyedInpu
 pub(crate) fn result_at(rows: &Connection, key: &str) -> Done<Option<(String, u64)>> {
     let read = |row: &Row<'_>| Ok((row.get(0)?, unsigned(row.get(1)?)));
     Ok(rows.prepare_cached(sql::RESULT)?.query_row([key], read).optional()?)
+}
+
+/// More keys than this are asked for in several statements: there is a limit on what one may be given.
+const KEYS: usize = 1_000;
+
+pub(crate) fn results_at(rows: &Connection, keys: &[String]) -> Done<Results> {
+    let mut found = Results::new();
+    for keys in keys.chunks(KEYS) {
+        let places = vec!["?"; keys.len()].join(",");
+        let mut statement = rows.prepare(&format!("{} IN ({places})", sql::RESULTS))?;
+        let read = |row: &Row<'_>| Ok((row.get(2)?, (row.get(0)?, unsigned(row.get(1)?))));
+        let read = statement.query_map(rusqlite::params_from_iter(keys), read)?;
+        for one in read {
+            let (key, result) = one?;
+            found.insert(key, result);
+        }
+    }
+    Ok(found)
 }
 
 pub(crate) fn list(rows: &Connection, me: &Options, filter: &Filter) -> Done<Vec<Listing>> {

@@ -21,6 +21,28 @@ pub(crate) async fn results_are_found_by_key_and_the_newest_counts(world: World)
     assert_eq!(journal.result_at("nothing").await.unwrap(), None);
 }
 
+pub(crate) async fn any_number_of_results_are_found_in_one_query(world: World) {
+    let journal = world.open().await;
+    let lease = own(&journal, "a").await;
+    // A long one is kept apart from its row.
+    let long = format!("\"{}\"", "x".repeat(2 * convoke_journal::BLOB_ABOVE));
+    let results = (0..2_500).map(|number| (format!("k{number}"), number.to_string()));
+    let results = results.chain([("long'\"ä".to_owned(), long.clone())]).collect();
+    journal.append(&lease, 0, &Batch { at: 7, results, ..one(1) }).await.unwrap();
+    let keys = |count: usize| (0..count).map(|number| format!("k{number}")).collect::<Vec<_>>();
+    for count in [0, 1, 2_500] {
+        let asked = journal.times_asked();
+        let found = journal.results_at(&keys(count)).await.unwrap();
+        assert_eq!(found.len(), count);
+        assert!(keys(count).iter().enumerate().all(|(at, key)| found[key] == (at.to_string(), 7)));
+        assert_eq!(journal.times_asked() - asked, u64::from(count > 0), "{count} keys");
+    }
+    let some = ["nothing", "long'\"ä", "k1", "k1"].map(str::to_owned);
+    let found = journal.results_at(&some).await.unwrap();
+    assert_eq!(found.len(), 2, "{:?}", found.keys());
+    assert_eq!(found["long'\"ä"].0, long);
+}
+
 pub(crate) async fn results_are_forgotten_by_age(world: World) {
     let journal = world.open().await;
     let lease = own(&journal, "a").await;

@@ -103,6 +103,7 @@ journal_suite! {
     ]
     cases_whole: [
         results_are_found_by_key_and_the_newest_counts,
+        any_number_of_results_are_found_in_one_query,
         results_are_forgotten_by_age,
         streams_are_listed_newest_first,
         a_prefix_is_taken_literally,

@@ -15,7 +15,7 @@ use tokio::task::{JoinError, JoinSet};
 use super::halt::halted;
 use super::keys::{Remembered, Sound, key};
 use super::results::{item_result, not_admitted, voter_result};
-use super::seek::{Found, ResultFinder, Reusable, Sought, Ticket};
+use super::seek::{Found, ResultFinder, Sought, Ticket};
 use super::tree::{Trace, Tree};
 use super::{load, stream};
 use crate::children::Parent;
@@ -51,6 +51,8 @@ pub(super) struct Runner {
     pub(super) tasks: JoinSet<Result<Done, Error>>,
     /// What is under way.
     pub(super) begun: HashSet<RunEffect>,
+    /// What was looked up, whether something was remembered or not.
+    looked_up: HashSet<RunEffect>,
     /// What waits for a person: it goes on when the run is resumed with an answer.
     parked: HashSet<RunEffect>,
     /// Whether the run was started by this process, and not taken up.
@@ -68,8 +70,10 @@ impl Runner {
         let tasks = JoinSet::new();
         let begun = HashSet::new();
         let parked = HashSet::new();
+        let looked_up = HashSet::new();
         let tree = Tree::default();
-        Ok(Self { parent: parent.clone(), id, writer, run, tasks, begun, parked, started_here: false, tree })
+        let parent = parent.clone();
+        Ok(Self { parent, id, writer, run, tasks, begun, looked_up, parked, started_here: false, tree })
     }
 
     pub(super) fn is_started(&self) -> bool {
@@ -94,16 +98,11 @@ impl Runner {
             Err(error) => return Ok(Some(ToolResult::refused(format!("Workflow error: {error}")))),
         };
         let mut keys = Vec::new();
-        let mut agents = 0u32;
         for subtask in &wanted.subtasks {
             let Some(spec) = lead.child(Role::Worker, &label(subtask), 0) else { continue };
-            let key = key(&spec, &worker_prompt(subtask), &base, 0);
-            agents = agents.saturating_add(match self.look_up::<ItemResult>(&key).await? {
-                None => 1 + fan_out.voters,
-                Some(result) => self.missing_votes(subtask, &result, &base, fan_out.voters).await?,
-            });
-            keys.push(key);
+            keys.push(key(&spec, &worker_prompt(subtask), &base, 0));
         }
+        let agents = self.missing_agents(&wanted.subtasks, &keys, &base, fan_out.voters).await?;
         let spec = RunSpec {
             run: self.id.to_string(),
             session: lead.session.clone(),
@@ -136,27 +135,40 @@ impl Runner {
         }
     }
 
-    /// How many verifiers a remembered result still needs.
-    async fn missing_votes(
+    /// How many workers and verifiers have to be admitted for what is not remembered of these subtasks: two
+    /// queries, however many there are.
+    async fn missing_agents(
         &self,
-        subtask: &str,
-        result: &ItemResult,
+        subtasks: &[String],
+        keys: &[String],
         base: &str,
         voters: u32,
     ) -> Result<u32, Error> {
+        let finder = self.result_finder();
+        let found = finder.look_up::<ItemResult>(keys).await?;
+        let mut missing = 0u32;
+        let mut votes = Vec::new();
+        for (subtask, key) in subtasks.iter().zip(keys) {
+            match found.get(key) {
+                None => missing = missing.saturating_add(1 + voters),
+                Some(result) => votes.extend(self.vote_keys(subtask, result, base, voters)),
+            }
+        }
+        let voted = finder.look_up::<VoterResult>(&votes).await?;
+        let unknown = votes.iter().filter(|key| !voted.contains_key(*key)).count();
+        Ok(missing.saturating_add(u32::try_from(unknown).unwrap_or(u32::MAX)))
+    }
+
+    /// The keys of the verdicts that a result needs.
+    fn vote_keys(&self, subtask: &str, result: &ItemResult, base: &str, voters: u32) -> Vec<String> {
         let Some(report) = result.report.as_ref().filter(|report| !report.findings.is_empty()) else {
-            return Ok(0);
+            return Vec::new();
         };
         let Some(spec) = self.parent.spec.child(Role::Verifier, "", report.findings.len() as u32) else {
-            return Ok(0);
+            return Vec::new();
         };
         let prompt = verifier_prompt(subtask, report);
-        let mut missing = 0;
-        for voter in 1..=voters {
-            let key = key(&spec, &prompt, base, voter);
-            missing += u32::from(self.look_up::<VoterResult>(&key).await?.is_none());
-        }
-        Ok(missing)
+        (1..=voters).map(|voter| key(&spec, &prompt, base, voter)).collect()
     }
 
     /// Drives until every item is done, or until a stop is requested.
@@ -176,6 +188,7 @@ impl Runner {
             if let Some(by) = stop.halted() {
                 self.end_what_is_left(&by).await?;
             } else if level == StopLevel::Run {
+                self.take_remembered().await?;
                 self.begin_what_can_be_begun();
             }
             if self.run.is_closed() {
@@ -357,18 +370,14 @@ impl Runner {
         self.writer.commit(&mut commit, SpoolRule::Nothing, fold).await
     }
 
-    fn result_finder(&self) -> ResultFinder {
+    pub(super) fn result_finder(&self) -> ResultFinder {
         let fresh = self.parent.spec.fan_out.as_ref().is_some_and(|fan_out| fan_out.fresh);
         ResultFinder { parent: self.parent.clone(), fresh, dir: self.dir() }
-    }
-
-    async fn look_up<T: Sound + Reusable>(&self, key: &str) -> Result<Option<T>, Error> {
-        self.result_finder().look_up(key).await
     }
 }
 
 /// What an equal item or voter came to before.
-fn remembered(effect: RunEffect, found: Found) -> Option<RunInput> {
+pub(super) fn remembered(effect: RunEffect, found: Found) -> Option<RunInput> {
     match (effect, found) {
         (RunEffect::Work { item }, Found::Item(result)) => Some(RunInput::Ended { item, result }),
         (RunEffect::Verify { item, voter }, Found::Vote(result)) => {

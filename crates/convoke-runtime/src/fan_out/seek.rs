@@ -1,6 +1,6 @@
 //! Whether something has to be done at all: results are looked up by content, and equal work is waited for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -70,23 +70,33 @@ impl ResultFinder {
             _ = stop.above(StopLevel::Run) => return Ok(Sought::Stopped(effect)),
         };
         // An agent that has begun is gone on with: what it has done so far is paid for.
-        if !begun && let Some(result) = self.look_up::<T>(&key).await? {
+        let found =
+            if begun { None } else { self.look_up::<T>(std::slice::from_ref(&key)).await?.remove(&key) };
+        if let Some(result) = found {
             flight.land().await?;
             return Ok(Sought::Remembered(effect, result.found()));
         }
         Ok(Sought::Free(Box::new(Ticket { effect, agent, spec, prompt, key, flight, place })))
     }
 
-    pub(super) async fn look_up<T: Sound + Reusable>(&self, key: &str) -> Result<Option<T>, Error> {
+    /// What is remembered under these keys, looked up in one query.
+    pub(super) async fn look_up<T: Sound + Reusable>(
+        &self,
+        keys: &[String],
+    ) -> Result<HashMap<String, T>, Error> {
+        let mut found = HashMap::new();
         if self.fresh {
-            return Ok(None);
+            return Ok(found);
         }
-        let Some((text, at)) = self.parent.config.journal.result_at(key).await? else { return Ok(None) };
-        let Ok(Remembered { session, result }) = serde_json::from_str::<Remembered<T>>(&text) else {
-            return Ok(None);
-        };
-        let sound = result.is_sound() && result.still_stands(&self.dir).await;
-        Ok(sound.then(|| result.reused(Reused { session, at })))
+        for (key, (text, at)) in self.parent.config.journal.results_at(keys).await? {
+            let Ok(Remembered { session, result }) = serde_json::from_str::<Remembered<T>>(&text) else {
+                continue;
+            };
+            if result.is_sound() && result.still_stands(&self.dir).await {
+                found.insert(key, result.reused(Reused { session, at }));
+            }
+        }
+        Ok(found)
     }
 }
 

@@ -434,40 +434,30 @@ pub(super) fn result_key(key: &str, occurrence: u32) -> String {
     digest(&["program-1", key, &occurrence.to_string()])
 }
 
-fn vote_key(key: &str, occurrence: u32, voter: u32) -> String {
+pub(super) fn vote_key(key: &str, occurrence: u32, voter: u32) -> String {
     digest(&["program-vote-1", key, &occurrence.to_string(), &voter.to_string()])
 }
 
 /// A sound result that an equal call left under this key.
-pub(super) async fn remembered(parent: &Parent, key: &str) -> Result<Option<CallResult>, Error> {
-    let Some((text, at)) = parent.config.journal.result_at(key).await? else { return Ok(None) };
-    let Ok(Remembered { session, result }) = serde_json::from_str::<Remembered<CallResult>>(&text) else {
-        return Ok(None);
-    };
+async fn remembered(parent: &Parent, key: &str) -> Result<Option<CallResult>, Error> {
+    let Some(found) = parent.config.journal.result_at(key).await? else { return Ok(None) };
+    Ok(sound_result(parent, found).await)
+}
+
+/// The same, of what is remembered.
+pub(super) async fn sound_result(parent: &Parent, (text, at): (String, u64)) -> Option<CallResult> {
+    let Remembered { session, result } = serde_json::from_str::<Remembered<CallResult>>(&text).ok()?;
     let stands = still_stands(&result.changes, &PathBuf::from(&parent.spec.dir)).await;
     let reused = Some(Reused { session, at });
-    Ok((result.is_sound() && stands).then_some(CallResult { reused, ..result }))
+    (result.is_sound() && stands).then_some(CallResult { reused, ..result })
 }
 
 async fn remembered_vote(parent: &Parent, key: &str) -> Result<Option<VoterResult>, Error> {
-    let Some((text, at)) = parent.config.journal.result_at(key).await? else { return Ok(None) };
-    let Ok(Remembered { session, result }) = serde_json::from_str::<Remembered<VoterResult>>(&text) else {
-        return Ok(None);
-    };
-    let sound = result.ballot.is_some() && result.failure.is_none();
-    Ok(sound.then_some(VoterResult { reused: Some(Reused { session, at }), ..result }))
+    Ok(parent.config.journal.result_at(key).await?.and_then(|(text, at)| sound_vote(&text, at)))
 }
 
-/// How many of these votes are not remembered.
-pub(super) async fn missing_votes(
-    parent: &Parent,
-    key: &str,
-    occurrence: u32,
-    voters: u32,
-) -> Result<u32, Error> {
-    let mut missing = 0;
-    for voter in 1..=voters {
-        missing += u32::from(remembered_vote(parent, &vote_key(key, occurrence, voter)).await?.is_none());
-    }
-    Ok(missing)
+pub(super) fn sound_vote(text: &str, at: u64) -> Option<VoterResult> {
+    let Remembered { session, result } = serde_json::from_str::<Remembered<VoterResult>>(text).ok()?;
+    let sound = result.ballot.is_some() && result.failure.is_none();
+    sound.then_some(VoterResult { reused: Some(Reused { session, at }), ..result })
 }

@@ -7,6 +7,7 @@ mod plan;
 mod prepare;
 mod runner;
 mod start;
+mod step_results;
 mod told;
 
 use std::time::Duration;

@@ -14,6 +14,7 @@ mod confined;
 mod conformance;
 mod consent;
 mod control;
+mod counts;
 mod crash;
 mod crash_fan_out;
 mod crash_programs;

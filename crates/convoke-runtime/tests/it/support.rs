@@ -57,6 +57,8 @@ pub(crate) struct Rig {
     pub(crate) lost_replies: bool,
     /// Whether agents of different make are told the same, so that their requests cannot be told apart by how
     /// they begin.
+    /// The journal of the process that was begun last.
+    pub(crate) last_journal: std::sync::Mutex<Option<Journal>>,
     pub(crate) same_words: bool,
     /// How often a test gives its lead another model or effort: nothing else may change them.
     pub(crate) retunes: usize,
@@ -105,6 +107,7 @@ impl Rig {
             keeps: false,
             lost_replies: false,
             same_words: false,
+            last_journal: std::sync::Mutex::default(),
             retunes: 0,
             forks: false,
             team: TeamConfig::default(),
@@ -139,6 +142,7 @@ impl Rig {
 
     async fn life_of(&self, process: Process, crash: Option<Crash>) -> Runtime {
         let journal = self.journal.as_process(Options::new(process)).await.unwrap();
+        *self.last_journal.lock().unwrap() = Some(journal.clone());
         Runtime::new(Config {
             journal,
             client: Client::new(ClientConfig {

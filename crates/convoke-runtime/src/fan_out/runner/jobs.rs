@@ -5,12 +5,17 @@ use convoke_kernel::{
     worker_prompt,
 };
 
-use super::{Done, Runner};
+use super::{Done, RunRecord, Runner, remembered};
 use crate::children;
+use crate::error::Error;
 use crate::fan_out::check;
 use crate::fan_out::keys::key;
-use crate::fan_out::seek::Ticket;
+use crate::fan_out::seek::{Reusable, Ticket};
 use crate::fan_out::tree::Trace;
+
+fn is_work(effect: &RunEffect) -> bool {
+    matches!(effect, RunEffect::Work { .. })
+}
 
 /// An agent that is to do something of the run's.
 pub(in crate::fan_out) struct AgentJob {
@@ -21,6 +26,59 @@ pub(in crate::fan_out) struct AgentJob {
 }
 
 impl Runner {
+    /// Records all that equal work came to before, and what then is remembered in turn: one query for the
+    /// results of all items, and one for the verdicts about those. It takes no place and no flight; what is
+    /// not found goes the ordinary way, which looks again when no equal work is under way any more.
+    pub(super) async fn take_remembered(&mut self) -> Result<(), Error> {
+        if self.result_finder().fresh {
+            return Ok(());
+        }
+        loop {
+            let wanted = self.not_looked_up();
+            if wanted.is_empty() {
+                return Ok(());
+            }
+            let finder = self.result_finder();
+            let keys = |works: bool| -> Vec<String> {
+                let wanted = wanted.iter().filter(|(effect, _)| is_work(effect) == works);
+                wanted.map(|(_, key)| key.clone()).collect()
+            };
+            let mut items = finder.look_up::<ItemResult>(&keys(true)).await?;
+            let mut votes = finder.look_up::<VoterResult>(&keys(false)).await?;
+            let mut heard: Vec<RunRecord> = Vec::new();
+            for (effect, key) in wanted {
+                self.looked_up.insert(effect);
+                let found = match is_work(&effect) {
+                    true => items.remove(&key).map(Reusable::found),
+                    false => votes.remove(&key).map(Reusable::found),
+                };
+                let ended = found.and_then(|found| remembered(effect, found));
+                heard.extend(ended.map(|ended| (ended, Vec::new())));
+            }
+            if heard.is_empty() {
+                return Ok(());
+            }
+            self.record(heard, Vec::new()).await?;
+        }
+    }
+
+    /// What may be remembered and has not been looked up yet, with its key. Nothing is to be expected of
+    /// verdicts about what an agent has just reported.
+    fn not_looked_up(&self) -> Vec<(RunEffect, String)> {
+        let is_new = |effect: &RunEffect| {
+            !self.looked_up.contains(effect) && !self.begun.contains(effect) && !self.has_begun(*effect)
+        };
+        let may_be_known = |effect: &RunEffect| match *effect {
+            RunEffect::Work { .. } => true,
+            RunEffect::Verify { item, .. } => {
+                self.run.result(item).is_some_and(|result| result.reused.is_some())
+            }
+            RunEffect::Check { .. } => false,
+        };
+        let pending = self.run.pending().into_iter().filter(|effect| is_new(effect) && may_be_known(effect));
+        pending.filter_map(|effect| Some((effect, self.agent_for(effect)?.key))).collect()
+    }
+
     pub(super) fn begin_what_can_be_begun(&mut self) {
         let mut pending = self.run.pending();
         pending.retain(|effect| !self.begun.contains(effect) && !self.parked.contains(effect));

@@ -15,8 +15,8 @@ use serde_json::Value;
 use super::Runner;
 use crate::error::Error;
 use crate::interpreter::{Interpreter, InterpreterError};
-use crate::program::calls::{missing_votes, remembered, result_key};
 use crate::program::prepare::prepare;
+use crate::program::step_results::StepResults;
 use crate::session_ledger::Entry;
 
 impl Runner {
@@ -154,6 +154,8 @@ impl Runner {
         let mut beside: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
         let mut at_once = Vec::new();
         let mut agents = 0u32;
+        // The calls for which nothing of an earlier pass stands.
+        let mut open = Vec::new();
         let fresh = self.fresh();
         // Only what wants agents can be declined and taken back.
         let wants_agents =
@@ -185,18 +187,29 @@ impl Runner {
             if let Some(ready) = ready {
                 made.agents = ready.agents;
                 made.schema = ready.schema;
-                match self.served(&made, stand.served, fresh).await? {
+                match stand.served.filter(|_| made.kind.is_kept()) {
                     Some(result) => at_once.push((made.call, result)),
-                    None if made.kind == CallKind::Verify && !fresh => {
-                        made.agents =
-                            missing_votes(&self.parent, &made.key, made.occurrence, made.agents).await?;
-                        agents = agents.saturating_add(made.agents);
-                    }
-                    None => agents = agents.saturating_add(made.agents),
+                    None => open.push(taken.calls.len()),
                 }
             }
             taken.calls.push(made);
         }
+        // What is not served by an earlier pass may be remembered of an equal call over the same directory:
+        // one query for the whole step.
+        let asked = open.iter().filter(|_| !fresh).filter_map(|at| taken.calls.get(*at));
+        let mut found = StepResults::look_up(&self.parent, asked).await?;
+        for at in open {
+            let Some(made) = taken.calls.get_mut(at) else { continue };
+            if !fresh && let Some(result) = found.result(&self.parent, made).await {
+                at_once.push((made.call, result));
+                continue;
+            }
+            if !fresh && made.kind == CallKind::Verify {
+                made.agents = found.missing_votes(made);
+            }
+            agents = agents.saturating_add(made.agents);
+        }
+        at_once.sort_by_key(|(call, _)| *call);
         let unsaved = self.unsaved.len();
         self.hear(ProgramInput::Step(Box::new(taken)))?;
         for (call, result) in at_once {
@@ -213,20 +226,6 @@ impl Runner {
         self.hear(ProgramInput::Declined { agents, reason })?;
         self.save(Vec::new()).await?;
         Ok(false)
-    }
-
-    /// A result that stands for this call, so that no agent has to be asked: of an earlier pass, of the run
-    /// that is resumed, or of an equal call over the same directory.
-    async fn served(
-        &self,
-        made: &MadeCall,
-        earlier: Option<CallResult>,
-        fresh: bool,
-    ) -> Result<Option<CallResult>, Error> {
-        if earlier.is_some() || fresh || made.kind != CallKind::Agent {
-            return Ok(earlier.filter(|_| made.kind.is_kept()));
-        }
-        remembered(&self.parent, &result_key(&made.key, made.occurrence)).await
     }
 }
 
