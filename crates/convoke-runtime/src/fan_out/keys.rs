@@ -1,6 +1,8 @@
 //! Results by content: the key holds everything that affects an answer, and nothing else.
 
-use convoke_kernel::{AgentSpec, ItemResult, VoterResult};
+use std::collections::HashMap;
+
+use convoke_kernel::{AgentSpec, ItemResult, Report, Role, VoterResult, verifier_prompt, worker_prompt};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -26,6 +28,36 @@ pub(super) fn key(spec: &AgentSpec, prompt: &str, base: &str, occurrence: u32) -
     put(&spec.limits.max_turns.to_string());
     put(&occurrence.to_string());
     hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The keys of one run's work. What its agents are made of differs in nothing that affects an answer, so it is
+/// put together once for all of them.
+pub(super) struct Keys<'a> {
+    lead: &'a AgentSpec,
+    base: &'a str,
+    worker: Option<AgentSpec>,
+    /// By how many findings there are to judge.
+    verifiers: HashMap<u32, Option<AgentSpec>>,
+}
+
+impl<'a> Keys<'a> {
+    pub(super) fn new(lead: &'a AgentSpec, base: &'a str) -> Self {
+        Self { lead, base, worker: lead.child(Role::Worker, "", 0), verifiers: HashMap::new() }
+    }
+
+    /// The key of the result of a subtask; none if the lead may start no worker.
+    pub(super) fn work(&self, subtask: &str) -> Option<String> {
+        Some(key(self.worker.as_ref()?, &worker_prompt(subtask), self.base, 0))
+    }
+
+    /// The key of what this voter says about the findings of a subtask.
+    pub(super) fn vote(&mut self, subtask: &str, report: &Report, voter: u32) -> Option<String> {
+        let findings = report.findings.len() as u32;
+        let lead = self.lead;
+        let verifier =
+            self.verifiers.entry(findings).or_insert_with(|| lead.child(Role::Verifier, "", findings));
+        Some(key(verifier.as_ref()?, &verifier_prompt(subtask, report), self.base, voter))
+    }
 }
 
 /// The same without a number: equal ones of a program are told apart later.

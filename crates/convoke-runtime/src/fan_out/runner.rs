@@ -7,13 +7,13 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use convoke_kernel::{
-    AgentId, Checked, FailureKind, ItemResult, Normalised, Role, Run, RunEffect, RunEvent, RunId, RunInput,
-    RunSpec, ToolResult, VoterResult, label, verifier_prompt, worker_prompt,
+    AgentId, Checked, FailureKind, ItemResult, Normalised, Run, RunEffect, RunEvent, RunId, RunInput,
+    RunSpec, ToolResult, VoterResult,
 };
 use tokio::task::{JoinError, JoinSet};
 
 use super::halt::halted;
-use super::keys::{Remembered, Sound, key};
+use super::keys::{Keys, Remembered, Sound};
 use super::results::{item_result, not_admitted, voter_result};
 use super::seek::{Found, ResultFinder, Sought, Ticket};
 use super::tree::{Trace, Tree};
@@ -97,12 +97,9 @@ impl Runner {
             // The lead can still work alone.
             Err(error) => return Ok(Some(ToolResult::refused(format!("Workflow error: {error}")))),
         };
-        let mut keys = Vec::new();
-        for subtask in &wanted.subtasks {
-            let Some(spec) = lead.child(Role::Worker, &label(subtask), 0) else { continue };
-            keys.push(key(&spec, &worker_prompt(subtask), &base, 0));
-        }
-        let agents = self.missing_agents(&wanted.subtasks, &keys, &base, fan_out.voters).await?;
+        let mut content = Keys::new(&lead, &base);
+        let keys: Vec<String> = wanted.subtasks.iter().filter_map(|subtask| content.work(subtask)).collect();
+        let agents = self.missing_agents(&wanted.subtasks, &keys, &mut content, fan_out.voters).await?;
         let spec = RunSpec {
             run: self.id.to_string(),
             session: lead.session.clone(),
@@ -141,7 +138,7 @@ impl Runner {
         &self,
         subtasks: &[String],
         keys: &[String],
-        base: &str,
+        content: &mut Keys<'_>,
         voters: u32,
     ) -> Result<u32, Error> {
         let finder = self.result_finder();
@@ -151,24 +148,16 @@ impl Runner {
         for (subtask, key) in subtasks.iter().zip(keys) {
             match found.get(key) {
                 None => missing = missing.saturating_add(1 + voters),
-                Some(result) => votes.extend(self.vote_keys(subtask, result, base, voters)),
+                Some(result) => {
+                    let report = result.report.iter().filter(|report| !report.findings.is_empty());
+                    let all = report.flat_map(|report| (1..=voters).map(move |voter| (report, voter)));
+                    votes.extend(all.filter_map(|(report, voter)| content.vote(subtask, report, voter)));
+                }
             }
         }
         let voted = finder.look_up::<VoterResult>(&votes).await?;
         let unknown = votes.iter().filter(|key| !voted.contains_key(*key)).count();
         Ok(missing.saturating_add(u32::try_from(unknown).unwrap_or(u32::MAX)))
-    }
-
-    /// The keys of the verdicts that a result needs.
-    fn vote_keys(&self, subtask: &str, result: &ItemResult, base: &str, voters: u32) -> Vec<String> {
-        let Some(report) = result.report.as_ref().filter(|report| !report.findings.is_empty()) else {
-            return Vec::new();
-        };
-        let Some(spec) = self.parent.spec.child(Role::Verifier, "", report.findings.len() as u32) else {
-            return Vec::new();
-        };
-        let prompt = verifier_prompt(subtask, report);
-        (1..=voters).map(|voter| key(&spec, &prompt, base, voter)).collect()
     }
 
     /// Drives until every item is done, or until a stop is requested.

@@ -9,7 +9,7 @@ use super::{Done, RunRecord, Runner, remembered};
 use crate::children;
 use crate::error::Error;
 use crate::fan_out::check;
-use crate::fan_out::keys::key;
+use crate::fan_out::keys::{Keys, key};
 use crate::fan_out::seek::{Reusable, Ticket};
 use crate::fan_out::tree::Trace;
 
@@ -75,8 +75,21 @@ impl Runner {
             }
             RunEffect::Check { .. } => false,
         };
-        let pending = self.run.pending().into_iter().filter(|effect| is_new(effect) && may_be_known(effect));
-        pending.filter_map(|effect| Some((effect, self.agent_for(effect)?.key))).collect()
+        let mut pending = self.run.pending();
+        pending.retain(|effect| is_new(effect) && may_be_known(effect));
+        if pending.is_empty() {
+            return Vec::new();
+        }
+        let base = self.run.spec().map(|spec| spec.base.clone()).unwrap_or_default();
+        let mut content = Keys::new(&self.parent.spec, &base);
+        let mut key = |effect: &RunEffect| match *effect {
+            RunEffect::Work { item } => Some(self.item(item)?.1),
+            RunEffect::Verify { item, voter } => {
+                content.vote(&self.item(item)?.0, self.run.result(item)?.report.as_ref()?, voter)
+            }
+            RunEffect::Check { .. } => None,
+        };
+        pending.into_iter().filter_map(|effect| key(&effect).map(|key| (effect, key))).collect()
     }
 
     pub(super) fn begin_what_can_be_begun(&mut self) {
