@@ -136,9 +136,12 @@ impl Launcher {
         let (script, script_theirs) = UnixStream::pair()?;
         let (report, report_theirs) = UnixStream::pair()?;
         let temporary = env.get(OsStr::new("TMPDIR")).map(PathBuf::from).filter(|path| path.is_absolute());
-        let places: Vec<PathBuf> = temporary
+        // In memory where that is allowed: a file that is made and removed on a disk costs more than all else
+        // that is made here.
+        let places: Vec<PathBuf> = [PathBuf::from("/dev/shm")]
             .into_iter()
-            .chain(["/tmp", "/dev/shm"].map(PathBuf::from))
+            .chain(temporary)
+            .chain([PathBuf::from("/tmp")])
             .chain([cwd.to_owned()])
             .collect();
         let start = Gate::make(&places)?;
