@@ -16,10 +16,9 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use crate::cage::{COUNT_EVERY, COUNT_JOBS_EVERY, Cage};
-use crate::cgroup::Group;
 use crate::confine::Guard;
 use crate::error::Error;
-use crate::link::{Confined, Link, PATIENCE, patient, unexpected};
+use crate::link::{Link, PATIENCE, patient, unexpected};
 use crate::memory::Promise;
 use crate::output::{Captured, OutputSpec, Sink};
 use crate::policy::{Access, LayerSet, Policy};
@@ -27,7 +26,11 @@ use crate::process::Process;
 use crate::state::{ShellState, with_defaults};
 use crate::sys;
 use crate::templates::{Kind, Templates};
-use crate::wire::{self, Confine, FromHelper, HoldChoice, ProcessHold, ShellSetup, ToHelper};
+use crate::wire::{self, FromHelper, HoldChoice, ProcessHold, ShellSetup, ToHelper};
+
+mod begin;
+
+use begin::{Begun, Beginning};
 
 /// Room for a background job's output between two commands, so that it is not held up at once.
 const PIPE_BYTES: i32 = 1024 * 1024;
@@ -208,6 +211,7 @@ impl Shell {
         let output =
             pipe::Receiver::from_owned_fd(reader.into()).map_err(Error::system("watching a pipe"))?;
         let begin = Beginning {
+            helper: config.helper,
             hold: config.hold,
             setup: ShellSetup {
                 cwd: config.restored.as_ref().map_or_else(|| cwd.clone(), |state| state.cwd.clone()),
@@ -218,35 +222,7 @@ impl Shell {
         };
         let hosts =
             begin.confine.as_ref().map(|confine| (confine.policy.network.clone(), confine.policy.limits));
-        let forked = match &kind {
-            Some(kind) => config.templates.fork(kind, &writer).await,
-            None => None,
-        };
-        let begun = match forked {
-            Some(link) => begin.with(link).await,
-            None => {
-                begin
-                    .with(Link::open(
-                        &config.helper,
-                        &given,
-                        Stdio::from(writer.try_clone().map_err(Error::system("sharing a pipe"))?),
-                    )?)
-                    .await
-            }
-        };
-        let begun = match (begun, kind) {
-            // What a template forks has the surest form of the walls or none; started for itself, a helper
-            // finds out which other form this machine allows.
-            (Err(Error::HelperRefused { .. }), Some(kind)) => {
-                let alone = Link::open(&config.helper, &given, Stdio::from(writer))?;
-                let begun = begin.with(alone).await;
-                if begun.is_ok() {
-                    config.templates.refuse(&kind).await;
-                }
-                begun
-            }
-            (begun, _) => begun,
-        };
+        let begun = begin.from_template(&config.templates, kind, &given, writer).await;
         let begun = config.promise.check(begun, |begun| &begun.hold)?;
         let Begun { link, hold, confined, cwd, missing_cwd, group } = begun;
         let cage = match (confined, hosts) {
@@ -474,40 +450,6 @@ impl Shell {
             }
         }
         Ok(())
-    }
-}
-
-/// What the first frame to a helper says.
-struct Beginning {
-    hold: HoldChoice,
-    setup: ShellSetup,
-    confine: Option<Confine>,
-}
-
-/// A helper whose shell has begun.
-struct Begun {
-    link: Link,
-    hold: ProcessHold,
-    confined: Option<Confined>,
-    cwd: String,
-    missing_cwd: Option<String>,
-    group: Option<Group>,
-}
-
-impl Beginning {
-    async fn with(&self, mut link: Link) -> Result<Begun, Error> {
-        let group = self.confine.as_ref().and_then(|confine| Cage::group(confine, link.helper.id()));
-        let patience = if self.confine.is_some() { Cage::PATIENCE } else { PATIENCE };
-        let begin = async {
-            let (hold, confined) =
-                link.begin(self.hold, Some(self.setup.clone()), self.confine.clone()).await?;
-            match link.hear().await? {
-                FromHelper::Ready { cwd, missing_cwd } => Ok((hold, confined, cwd, missing_cwd)),
-                other => Err(unexpected(&other)),
-            }
-        };
-        let (hold, confined, cwd, missing_cwd) = patient(patience, begin).await?;
-        Ok(Begun { link, hold, confined, cwd, missing_cwd, group })
     }
 }
 
