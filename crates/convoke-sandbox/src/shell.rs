@@ -30,7 +30,7 @@ use crate::wire::{self, FromHelper, HoldChoice, ProcessHold, ShellSetup, ToHelpe
 
 mod begin;
 
-use begin::{Begun, Beginning};
+use begin::{Beginning, Begun};
 
 /// Room for a background job's output between two commands, so that it is not held up at once.
 const PIPE_BYTES: i32 = 1024 * 1024;
