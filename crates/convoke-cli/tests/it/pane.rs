@@ -4,6 +4,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -177,7 +178,7 @@ impl Pane {
     }
 
     fn command(&self, arguments: &[&str]) -> std::process::Command {
-        let mut command = std::process::Command::new("tmux");
+        let mut command = std::process::Command::new(tmux());
         command
             .arg("-u")
             .arg("-S")
@@ -187,6 +188,17 @@ impl Pane {
         command.env_clear().envs(self.envs.iter().cloned()).current_dir(&self.dir);
         command
     }
+}
+
+/// Where tmux is. A program that is named by its path is started without a copy of this process, which is large
+/// and looks at panes thousands of times.
+pub(crate) fn tmux() -> &'static Path {
+    static TMUX: LazyLock<PathBuf> = LazyLock::new(|| {
+        let path = std::env::var_os("PATH").unwrap();
+        let found = std::env::split_paths(&path).map(|directory| directory.join("tmux"));
+        found.into_iter().find(|program| program.is_file()).expect("tmux is installed")
+    });
+    &TMUX
 }
 
 impl Drop for Pane {

@@ -179,7 +179,7 @@ async fn snapshots(cell: Cell, name: &'static str, setting: Setting) -> Vec<Came
         std::os::unix::fs::symlink(to, field.work().join(link)).unwrap();
         let loose = Loose::start(&field, &program, rename);
         let id = blob_id(&format!("{SECRET}\n"));
-        let (won, tries) = until_lost(cell.tries, || twin_snapshot(&field, &id));
+        let (won, tries) = until_lost(|| twin_snapshot(&field, &id));
         drop(loose);
         return vec![Came { name, tries, won, seen: String::new() }];
     }
@@ -207,16 +207,20 @@ async fn snapshots(cell: Cell, name: &'static str, setting: Setting) -> Vec<Came
     vec![Came { name, tries: cell.tries, won, seen: ended.text() }]
 }
 
-/// Tries until one is lost, and at least so many times; returns how many were lost, of how many.
-fn until_lost(least: u32, mut lost: impl FnMut() -> bool) -> (u32, u32) {
+/// Tries until one is lost, which is enough to know that the attempt can win; returns whether one was, and
+/// after how many.
+fn until_lost(mut lost: impl FnMut() -> bool) -> (u32, u32) {
     let since = Instant::now();
-    let mut won = 0;
     let mut tries = 0;
-    while tries < least || (won == 0 && since.elapsed() < TWIN_PATIENCE) {
-        won += u32::from(lost());
+    loop {
         tries += 1;
+        if lost() {
+            return (1, tries);
+        }
+        if since.elapsed() > TWIN_PATIENCE {
+            return (0, tries);
+        }
     }
-    (won, tries)
 }
 
 /// In how many kept trees the secret stands; at least one if it is among the objects at all.
@@ -318,10 +322,10 @@ async fn citations(cell: Cell, name: &'static str, path: &'static str, to: &'sta
         let dir = field.work();
         let mut came = Vec::new();
         let (won, tries) =
-            until_lost(cell.tries, || read_as_before(&dir, path).is_some_and(|text| text.contains(SECRET)));
+            until_lost(|| read_as_before(&dir, path).is_some_and(|text| text.contains(SECRET)));
         came.push(Came { name, tries, won, seen: String::new() });
         if copied {
-            let (won, tries) = until_lost(cell.tries, || copy_by_path(&field).contains(SECRET));
+            let (won, tries) = until_lost(|| copy_by_path(&field).contains(SECRET));
             came.push(Came { name: COPIED.name, tries, won, seen: String::new() });
         }
         drop(loose);

@@ -12,6 +12,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
+use crate::pane::tmux;
 use crate::stage::Stage;
 
 /// How long anything may take to be seen: two cores, many tests at once.
@@ -223,7 +224,7 @@ impl Shell {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new("tmux");
+        let mut command = Command::new(tmux());
         command
             .arg("-u")
             .arg("-S")
