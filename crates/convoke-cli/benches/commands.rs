@@ -15,6 +15,7 @@ use convoke_sim::{Brain, Context, Reply, Retention, Script, Scripted, SimConfig,
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::time::TimeValLike;
+use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
@@ -39,6 +40,8 @@ fn main() {
             tokio::runtime::Runtime::new().unwrap().block_on(serve(command));
         }
         _ => {
+            // So that what the helpers have used is counted too, whichever process started them.
+            nix::sys::prctl::set_child_subreaper(true).unwrap();
             fan_outs();
             fresh_sandboxes();
             WAYS.iter().for_each(cancelled);
@@ -120,6 +123,11 @@ impl Server {
     }
 }
 
+/// The program that is measured: `scripts/bench` names the release.
+fn binary() -> std::ffi::OsString {
+    std::env::var_os("CONVOKE_BENCH_BINARY").unwrap_or(env!("CARGO_BIN_EXE_convoke").into())
+}
+
 /// The program at work in a home and a directory of its own.
 fn convoke(home: &Path, url: &str, flags: &[&str]) -> Command {
     let work = home.join("work");
@@ -127,7 +135,7 @@ fn convoke(home: &Path, url: &str, flags: &[&str]) -> Command {
         std::fs::create_dir(&work).unwrap();
         std::fs::write(work.join("a"), "a\n").unwrap();
     }
-    let mut command = Command::new(env!("CARGO_BIN_EXE_convoke"));
+    let mut command = Command::new(binary());
     command
         .args(["run", "review it", "--quiet", "--workflow"])
         .args(flags)
@@ -143,8 +151,12 @@ fn convoke(home: &Path, url: &str, flags: &[&str]) -> Command {
     command
 }
 
-/// What the children of this process that have ended, and theirs, have used so far.
-fn processor() -> Duration {
+/// What the processes below this one that have ended have used so far. All but one that serves end first.
+fn processor(serving: Option<&Child>) -> Duration {
+    let serving = serving.map(|server| Pid::from_raw(server.id().try_into().unwrap()));
+    while let Some(pid) = below_directly(std::process::id()).into_iter().find(|pid| Some(*pid) != serving) {
+        waitpid(pid, None).unwrap();
+    }
     let used = getrusage(UsageWho::RUSAGE_CHILDREN).unwrap();
     let micros = used.user_time().num_microseconds() + used.system_time().num_microseconds();
     Duration::from_micros(micros.try_into().unwrap())
@@ -164,11 +176,11 @@ fn fan_outs() {
         for (way, (name, flags)) in WAYS.iter().enumerate() {
             let server = Server::start("ls");
             let home = tempfile::tempdir().unwrap();
-            let before = processor();
+            let before = processor(Some(&server.process));
             let begun = Instant::now();
             let status = convoke(home.path(), &server.url, flags).status().unwrap();
             walls[way].push(begun.elapsed().as_secs_f64());
-            processors[way].push((processor() - before).as_secs_f64());
+            processors[way].push((processor(Some(&server.process)) - before).as_secs_f64());
             assert!(status.success(), "{name}: {status}");
             let (mean, count) = server.stop();
             // A run that ends early would look fast.
@@ -202,13 +214,13 @@ fn fresh_sandboxes() {
     let work = tempfile::tempdir().unwrap();
     let mut figures = Vec::new();
     for (name, program) in [("bash", &["bash", "-c", "ls"][..]), ("bubblewrap_bash", BUBBLEWRAP)] {
-        let before = processor();
+        let before = processor(None);
         for _ in 0..2 * SUBTASKS {
             let mut command = Command::new(program[0]);
             command.args(&program[1..]).current_dir(work.path()).stdout(Stdio::null()).stderr(Stdio::null());
             assert!(command.status().is_ok_and(|status| status.success()), "{name}");
         }
-        let used = (processor() - before).as_secs_f64();
+        let used = (processor(None) - before).as_secs_f64();
         println!("{name}_processor_seconds {used:.2} ({} times `bash -c ls`)", 2 * SUBTASKS);
         figures.push(used);
     }
@@ -271,6 +283,11 @@ fn cancelled((name, flags): &(&str, &[&str])) {
 struct Below {
     name: String,
     private_kib: u64,
+}
+
+fn below_directly(top: u32) -> Vec<Pid> {
+    let children = std::fs::read_to_string(format!("/proc/{top}/task/{top}/children")).unwrap_or_default();
+    children.split_whitespace().map(|pid| Pid::from_raw(pid.parse().unwrap())).collect()
 }
 
 fn below(top: u32) -> Vec<Below> {

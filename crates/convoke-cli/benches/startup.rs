@@ -128,9 +128,14 @@ fn rerun(runtime: &tokio::runtime::Runtime) {
     );
 }
 
+/// The program that is measured: `scripts/bench` names the release.
+fn binary() -> std::ffi::OsString {
+    std::env::var_os("CONVOKE_BENCH_BINARY").unwrap_or(env!("CARGO_BIN_EXE_convoke").into())
+}
+
 fn one_turn(home: &Path, url: &str, sandbox: &[&str]) {
     quiet(
-        Command::new(env!("CARGO_BIN_EXE_convoke"))
+        Command::new(binary())
             .args([&["run", "what is it"], sandbox].concat())
             .current_dir(home.join("work"))
             .env_clear()
@@ -144,9 +149,7 @@ fn one_turn(home: &Path, url: &str, sandbox: &[&str]) {
 fn main() {
     let [nothing, version] = medians(
         ROUNDS,
-        [&mut || quiet(&mut Command::new("true")), &mut || {
-            quiet(Command::new(env!("CARGO_BIN_EXE_convoke")).arg("--version"))
-        }],
+        [&mut || quiet(&mut Command::new("true")), &mut || quiet(Command::new(binary()).arg("--version"))],
     );
     tell("version", version, nothing);
 
