@@ -168,6 +168,21 @@ pub(super) fn directory(pid: Pid) -> Option<PathBuf> {
     same(std::fs::metadata(&link).ok()?, std::fs::metadata(&path).ok()?).then_some(path)
 }
 
+/// A text with its end mark in the memory of a thread, without the mark. None where there is none that could
+/// be a path; an error where the process does not let itself be looked into.
+pub(super) fn text(thread: Pid, address: u64) -> io::Result<Option<Vec<u8>>> {
+    use std::os::unix::fs::FileExt;
+    let mut bytes = vec![0; libc::PATH_MAX as usize];
+    let memory = File::open(format!("/proc/{thread}/mem"))?;
+    // It ends where nothing is mapped, which may be right behind the text.
+    let count = memory.read_at(&mut bytes, address).unwrap_or(0);
+    bytes.truncate(count);
+    Ok(bytes.iter().position(|&byte| byte == 0).map(|end| {
+        bytes.truncate(end);
+        bytes
+    }))
+}
+
 /// Where the kernel began the stack of the program that the process runs: another program has another.
 pub(super) fn program(pid: Pid) -> Option<u64> {
     const START_OF_STACK: usize = 25;
