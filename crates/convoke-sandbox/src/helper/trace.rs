@@ -219,8 +219,12 @@ impl Tracer {
             Act::Make { name, directory } => {
                 one(named(name, false), directory, |stands| stands == Stands::Nothing)
             }
-            Act::Remove(name) => one(named(name, false), false, is_there),
-            Act::Move(from, to) => moved(named(from, false), named(to, false)),
+            Act::Remove { name, directory } => one(named(name, false), false, |stands| match stands {
+                Stands::Nothing => false,
+                Stands::Directory => directory,
+                Stands::Other => !directory,
+            }),
+            Act::Move { from, to, flags } => moved(named(from, false), named(to, false), flags),
         };
         // The tree itself can be neither made nor moved, and what else can be done to it is no content.
         places.into_iter().filter(|place| place.whole || !place.path.as_os_str().is_empty()).collect()
@@ -286,25 +290,38 @@ fn anything() -> WritePath {
 fn one(spot: Spot, whole: bool, is_written: impl Fn(Stands) -> bool) -> Vec<WritePath> {
     match spot {
         Spot::Here { path, stands } if is_written(stands) => vec![WritePath { path, whole }],
-        Spot::Here { .. } | Spot::Elsewhere => Vec::new(),
+        Spot::Here { .. } | Spot::Elsewhere | Spot::Nowhere => Vec::new(),
         Spot::Unknown => vec![anything()],
     }
 }
 
-/// Both names of what is moved, with all that is below if either is a directory.
-fn moved(from: Spot, to: Spot) -> Vec<WritePath> {
+/// Both names of what is moved, with all that is below if it is a directory.
+fn moved(from: Spot, to: Spot, flags: u32) -> Vec<WritePath> {
+    let exchanged = flags & libc::RENAME_EXCHANGE != 0;
     match (from, to) {
         (Spot::Unknown, _) | (_, Spot::Unknown) => vec![anything()],
+        (Spot::Nowhere, _) | (_, Spot::Nowhere) => Vec::new(),
         (Spot::Here { stands: Stands::Nothing, .. }, _) => Vec::new(),
         (Spot::Here { path: from, stands }, Spot::Here { path: to, stands: over }) => {
+            if !exchanged && !is_replaced(stands, over, flags) {
+                return Vec::new();
+            }
             let whole = stands == Stands::Directory || over == Stands::Directory;
             [from, to].into_iter().map(|path| WritePath { path, whole }).collect()
         }
         (Spot::Here { path, stands }, Spot::Elsewhere) => {
-            vec![WritePath { path, whole: stands == Stands::Directory }]
+            vec![WritePath { path, whole: exchanged || stands == Stands::Directory }]
         }
         // What comes from elsewhere may be a directory.
         (Spot::Elsewhere, Spot::Here { path, .. }) => vec![WritePath { path, whole: true }],
         (Spot::Elsewhere, Spot::Elsewhere) => Vec::new(),
+    }
+}
+
+/// Whether the kernel puts something in the place of what stands there.
+fn is_replaced(stands: Stands, over: Stands, flags: u32) -> bool {
+    match over {
+        Stands::Nothing => true,
+        over => flags & libc::RENAME_NOREPLACE == 0 && over == stands,
     }
 }

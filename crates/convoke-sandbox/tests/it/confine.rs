@@ -6,6 +6,7 @@ mod files;
 mod places;
 mod programs;
 mod uncounted;
+mod writes;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

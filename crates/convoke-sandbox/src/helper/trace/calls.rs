@@ -1,6 +1,6 @@
 //! Which system calls begin a write, and what their arguments say of it. Pure.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_uint};
 
 use crate::sys::Instruction;
 
@@ -49,10 +49,10 @@ pub(super) enum Act {
     ChangeOpen(c_int),
     /// Make something that is not there.
     Make { name: Named, directory: bool },
-    /// Take something away.
-    Remove(Named),
-    /// Give something another name, or two each the name of the other.
-    Move(Named, Named),
+    /// Take a directory, or something else, away.
+    Remove { name: Named, directory: bool },
+    /// Give something another name, as these flags say.
+    Move { from: Named, to: Named, flags: c_uint },
 }
 
 /// Calls that are reported if they open for writing, and which argument says that.
@@ -150,8 +150,9 @@ pub(super) fn act(number: i64, arguments: [u64; 6]) -> Act {
         libc::SYS_open => return Act::Open(here(0), flags(1)),
         libc::SYS_creat => return Act::Open(here(0), libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC),
         libc::SYS_mkdir => return Act::Make { name: here(0), directory: true },
-        libc::SYS_unlink | libc::SYS_rmdir => return Act::Remove(here(0)),
-        libc::SYS_rename => return Act::Move(here(0), here(1)),
+        libc::SYS_unlink => return Act::Remove { name: here(0), directory: false },
+        libc::SYS_rmdir => return Act::Remove { name: here(0), directory: true },
+        libc::SYS_rename => return Act::Move { from: here(0), to: here(1), flags: 0 },
         libc::SYS_link | libc::SYS_symlink => return Act::Make { name: here(1), directory: false },
         libc::SYS_mknod => return Act::Make { name: here(0), directory: false },
         libc::SYS_chmod | libc::SYS_chown => return Act::Change { name: here(0), follow: true },
@@ -160,13 +161,13 @@ pub(super) fn act(number: i64, arguments: [u64; 6]) -> Act {
     }
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     if number == libc::SYS_renameat {
-        return Act::Move(at(0), at(2));
+        return Act::Move { from: at(0), to: at(2), flags: 0 };
     }
     match number {
         libc::SYS_openat => Act::Open(at(0), flags(2)),
         libc::SYS_mkdirat => Act::Make { name: at(0), directory: true },
-        libc::SYS_unlinkat => Act::Remove(at(0)),
-        libc::SYS_renameat2 => Act::Move(at(0), at(2)),
+        libc::SYS_unlinkat => Act::Remove { name: at(0), directory: flags(2) & libc::AT_REMOVEDIR != 0 },
+        libc::SYS_renameat2 => Act::Move { from: at(0), to: at(2), flags: flags(4) as c_uint },
         libc::SYS_linkat => Act::Make { name: at(2), directory: false },
         libc::SYS_symlinkat => Act::Make { name: at(1), directory: false },
         libc::SYS_mknodat => Act::Make { name: at(0), directory: false },
@@ -212,7 +213,7 @@ mod tests {
         assert_eq!(at(5), made(From::Descriptor(5)));
         let moved = act(libc::SYS_renameat2, [3, 1, 4, 2, 0, 0]);
         let named = |descriptor, address| Named { from: From::Descriptor(descriptor), address };
-        assert_eq!(moved, Act::Move(named(3, 1), named(4, 2)));
+        assert_eq!(moved, Act::Move { from: named(3, 1), to: named(4, 2), flags: 0 });
     }
 
     #[test]

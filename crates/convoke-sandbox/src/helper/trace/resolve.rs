@@ -27,8 +27,10 @@ pub(super) struct Views(Vec<(PathBuf, PathBuf)>);
 /// What a path leads to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Spot {
-    /// Nothing of the tree, or nothing that the kernel will do.
+    /// Nothing of the tree.
     Elsewhere,
+    /// Nothing that the kernel finds either: it will refuse the call.
+    Nowhere,
     /// A place of the tree, relative to it.
     Here { path: PathBuf, stands: Stands },
     /// It cannot be told: the process does not let itself be looked into.
@@ -69,7 +71,7 @@ impl Views {
         let link = format!("/proc/{thread}/fd/{descriptor}");
         match readlinkat(CWD, link.as_str(), Vec::new()) {
             Ok(target) => self.behind(Path::new(&link), target.as_bytes()),
-            Err(Errno::NOENT) => Spot::Elsewhere,
+            Err(Errno::NOENT) => Spot::Nowhere,
             Err(_) => Spot::Unknown,
         }
     }
@@ -78,7 +80,7 @@ impl Views {
     pub(super) fn named(&self, thread: Pid, name: Named, follow: bool) -> Spot {
         let Ok(text) = gate::text(thread, name.address) else { return Spot::Unknown };
         // A path that cannot be read to its end is refused by the kernel, and so is an empty one.
-        let Some(mut path) = text.filter(|path| !path.is_empty()) else { return Spot::Elsewhere };
+        let Some(mut path) = text.filter(|path| !path.is_empty()) else { return Spot::Nowhere };
         // By far the most of what is written, and never a link.
         if path == b"/dev/null" || path == b"/dev/tty" {
             return Spot::Elsewhere;
@@ -94,7 +96,7 @@ impl Views {
                 Err(error) => return given_up(error),
             }
         }
-        Spot::Elsewhere
+        Spot::Nowhere
     }
 
     fn step(&self, thread: Pid, from: &[u8], path: &[u8], follow: bool) -> Result<Step, Errno> {
@@ -161,7 +163,7 @@ enum Step {
 /// Where the kernel refuses the path to the process as well, there is nothing to ask.
 fn given_up(error: Errno) -> Spot {
     match error {
-        Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS | Errno::NAMETOOLONG => Spot::Elsewhere,
+        Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS | Errno::NAMETOOLONG => Spot::Nowhere,
         _ => Spot::Unknown,
     }
 }
