@@ -118,6 +118,15 @@ pub(super) fn look(pid: Pid, gate: &Gate) -> Look {
     }
 }
 
+/// Whether a thread that was let make this call may still be in it: it runs, or waits in one like it.
+pub(super) fn may_be_at(thread: Pid, call: i64) -> bool {
+    let Ok(text) = std::fs::read_to_string(format!("/proc/{thread}/syscall")) else { return false };
+    match text.split_ascii_whitespace().next() {
+        Some(word) => word.parse().map_or(true, |number: i64| number == call),
+        None => false,
+    }
+}
+
 /// The exit code that is spelled by the descriptors of a process that is held.
 pub(super) fn code(pid: Pid, letters: &[Identity; 4]) -> Option<i32> {
     let mut code = 0;

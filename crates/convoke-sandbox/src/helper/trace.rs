@@ -11,7 +11,7 @@ mod claims;
 mod resolve;
 mod trial;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -24,6 +24,7 @@ use std::time::Duration;
 use self::calls::{Act, act};
 use self::claims::Claims;
 use self::resolve::{Spot, Stands, Views};
+use super::gate;
 use super::tree::Tree;
 use crate::sys::{self, Call, Instruction, Pid, Reports};
 use crate::wire::{self, Answer, Decoder, Question};
@@ -31,6 +32,9 @@ use crate::writes::WritePath;
 
 /// How many calls of one bash and its processes are answered before anything else is looked at.
 const AT_ONCE: usize = 64;
+
+/// How many threads are remembered before those that have ended are forgotten.
+const MANY: usize = 4096;
 
 /// The calls of everything below this helper that begin a write.
 pub(crate) struct Tracer {
@@ -44,6 +48,8 @@ pub(crate) struct Tracer {
     granted: Claims,
     asked: Vec<Asked>,
     last_id: u64,
+    /// What each thread was let do last, while it is not known to be done.
+    begun: HashMap<Pid, Begun>,
     /// A bash whose command is being ended: it shall come back and not wait.
     refused: Option<Pid>,
 }
@@ -52,7 +58,14 @@ pub(crate) struct Tracer {
 struct Asked {
     id: u64,
     places: Vec<WritePath>,
-    waiting: Vec<Waiting>,
+    /// What waits for the answer, each with all that it is about to write.
+    waiting: Vec<(Waiting, Vec<WritePath>)>,
+}
+
+/// A call that was let go on.
+struct Begun {
+    number: i64,
+    places: Vec<WritePath>,
 }
 
 struct Waiting {
@@ -84,6 +97,7 @@ impl Tracer {
             granted: Claims::default(),
             asked: Vec::new(),
             last_id: 0,
+            begun: HashMap::new(),
             refused: None,
         };
         Some((tracer, theirs.into()))
@@ -137,7 +151,7 @@ impl Tracer {
     pub(crate) fn refuse(&mut self, bash: Pid) -> Result<(), String> {
         self.refused = Some(bash);
         for asked in &mut self.asked {
-            asked.waiting.retain(|waiting| {
+            asked.waiting.retain(|(waiting, _)| {
                 let refused = waiting.call.thread == bash;
                 if refused {
                     waiting.answer(Some(libc::ECANCELED));
@@ -157,10 +171,26 @@ impl Tracer {
         self.granted.clear();
         self.refused = None;
         for asked in &mut self.asked {
-            asked.waiting.retain(|waiting| sys::still_waits(waiting.listener.as_fd(), waiting.call.id));
+            asked.waiting.retain(|(waiting, _)| sys::still_waits(waiting.listener.as_fd(), waiting.call.id));
         }
         self.withdraw()?;
-        Ok(tree.open_for_writing(shell, &|path| self.views.relative(path)))
+        let mut open = tree.open_for_writing(shell, &|path| self.views.relative(path));
+        // A job that was let go on a moment ago may not have opened its file yet.
+        for (thread, begun) in std::mem::take(&mut self.begun) {
+            if Some(thread) != shell && gate::may_be_at(thread, begun.number) {
+                open.extend(begun.places.into_iter().map(|place| place.path));
+            }
+        }
+        Ok(open)
+    }
+
+    /// Lets a call go on that writes these places.
+    fn let_go_on(&mut self, waiting: &Waiting, places: Vec<WritePath>) {
+        if self.begun.len() >= MANY {
+            self.begun.retain(|thread, begun| gate::may_be_at(*thread, begun.number));
+        }
+        self.begun.insert(waiting.call.thread, Begun { number: waiting.call.number, places });
+        waiting.answer(None);
     }
 
     /// Tells the host of questions that nothing waits for any more.
@@ -172,10 +202,13 @@ impl Tracer {
     }
 
     fn weigh(&mut self, waiting: Waiting) -> Result<(), String> {
-        let mut places = self.wanted(waiting.call);
-        places.retain(|place| !self.granted.cover(place));
+        let places = self.wanted(waiting.call);
         if places.is_empty() {
             waiting.answer(None);
+            return Ok(());
+        }
+        if places.iter().all(|place| self.granted.cover(place)) {
+            self.let_go_on(&waiting, places);
             return Ok(());
         }
         if self.refused == Some(waiting.call.thread) {
@@ -186,15 +219,18 @@ impl Tracer {
         if !sys::still_waits(waiting.listener.as_fd(), waiting.call.id) {
             return Ok(());
         }
-        if let Some(asked) = self.asked.iter_mut().find(|asked| asked.covers(&places)) {
-            asked.waiting.push(waiting);
+        let missing: Vec<WritePath> =
+            places.iter().filter(|place| !self.granted.cover(place)).cloned().collect();
+        let waits = (waiting, places);
+        if let Some(asked) = self.asked.iter_mut().find(|asked| asked.covers(&missing)) {
+            asked.waiting.push(waits);
             return Ok(());
         }
         self.last_id += 1;
         let id = self.last_id;
         let bytes = |place: &WritePath| (place.path.as_os_str().as_bytes().to_vec(), place.whole);
-        self.say(&Question::Ask { id, places: places.iter().map(bytes).collect() })?;
-        self.asked.push(Asked { id, places, waiting: vec![waiting] });
+        self.say(&Question::Ask { id, places: missing.iter().map(bytes).collect() })?;
+        self.asked.push(Asked { id, places: missing, waiting: vec![waits] });
         Ok(())
     }
 
@@ -245,7 +281,7 @@ impl Tracer {
             if let Some(index) = self.asked.iter().position(|asked| asked.id == id) {
                 let asked = self.asked.swap_remove(index);
                 self.granted.add(asked.places);
-                asked.waiting.iter().for_each(|waiting| waiting.answer(None));
+                asked.waiting.into_iter().for_each(|(waiting, places)| self.let_go_on(&waiting, places));
             }
         }
         Ok(true)
