@@ -111,6 +111,7 @@ impl Tracer {
         // It was sent before the program began.
         let (_, mut received) = sys::receive(ours.as_fd(), &mut [0])?;
         let listener = received.pop().ok_or(ErrorKind::UnexpectedEof)?;
+        sys::answer_in_turn(listener.as_fd());
         self.listeners.push(Rc::new(listener));
         Ok(child)
     }

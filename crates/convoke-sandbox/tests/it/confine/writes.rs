@@ -1,7 +1,7 @@
 //! What is asked before commands write: which places, how often, and that the command waits for the answer
 //! while everything else goes on.
 
-mod asked;
+pub(super) mod asked;
 mod waits;
 
 use std::collections::BTreeSet;
@@ -96,9 +96,12 @@ pub(super) async fn traced(world: &World, set: LayerSet, gate: &Arc<Gate>) -> Op
     let writes: Arc<dyn WriteGate> = Arc::clone(gate) as _;
     let config = world.config(set, world.policy(Access::Workspace, "a"), None);
     let shell = Shell::start(ShellConfig { writes: Some(writes), ..config }).await.unwrap();
-    if !shell.is_traced() {
+    let mut inside = Inside { shell, full: world.at("full output") };
+    if !inside.shell.is_traced() {
         println!("not run: writes cannot be seen here");
+        inside.check("echo a > untraced && cat untraced && rm untraced", "a\n").await;
+        assert!(gate.take().is_empty());
         return None;
     }
-    Some(Inside { shell, full: world.at("full output") })
+    Some(inside)
 }

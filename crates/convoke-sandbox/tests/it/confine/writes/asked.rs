@@ -14,7 +14,12 @@ in_both_sets! {
     what_is_granted_is_asked_again_by_the_next_command
     a_name_of_any_bytes_is_asked_for_as_it_is
     a_new_directory_is_asked_for_once_with_all_that_is_put_into_it
+    a_process_that_cannot_be_looked_into_asks_for_everything
+    the_tree_is_known_under_another_path
 }
+
+/// Where the temporary directory is found a second time.
+pub(crate) const AGAIN: &str = "seen-again";
 
 /// What stands in the directory of each case: files `f`, `g` and `d/a`, an empty directory `empty`, links
 /// `l` to `f`, `dangling` to `nothing`, `ld` to `d`, and `out` to a file elsewhere.
@@ -216,4 +221,46 @@ async fn a_new_directory_is_asked_for_once_with_all_that_is_put_into_it(set: Lay
     assert_eq!(gate.take(), ["modules/**"]);
     inside.check("mv modules elsewhere && echo a > elsewhere/q/new && echo b > modules", "").await;
     assert_eq!(gate.take(), ["modules/** + elsewhere/**"]);
+}
+
+#[cfg(target_arch = "x86_64")]
+async fn a_process_that_cannot_be_looked_into_asks_for_everything(set: LayerSet) {
+    let world = World::new();
+    let gate = Gate::new();
+    let Some(mut inside) = traced(&world, set, &gate).await else { return };
+    let hides = "perl -e 'syscall(157, 4, 0, 0, 0, 0) == 0 or die; open my $f, \">\", $_ or die for qw(f g)'";
+    inside.check(&format!("echo a > before; {hides}; echo b > after; cat after"), "b\n").await;
+    assert_eq!(gate.take(), ["before", "/**"], "what is whole covers what comes after it");
+    inside.check("echo a > before; cat before", "a\n").await;
+    assert_eq!(gate.take(), ["before"]);
+}
+#[cfg(not(target_arch = "x86_64"))]
+async fn a_process_that_cannot_be_looked_into_asks_for_everything(_: LayerSet) {
+    println!("not run: the number of a system call is that of another machine");
+}
+
+/// Where the temporary directory is mounted a second time, as one of the runs in `outside` does it.
+async fn the_tree_is_known_under_another_path(set: LayerSet) {
+    let world = World::new();
+    let gate = Gate::new();
+    let project = world.at("home/project");
+    let temporary = std::env::temp_dir();
+    let again = temporary.join(AGAIN).join(project.strip_prefix(&temporary).unwrap_or(&project));
+    if !again.is_dir() || again == project {
+        println!("not run: the tree is mounted once");
+        return;
+    }
+    let Some(mut inside) = traced(&world, set, &gate).await else { return };
+    let writes = format!("mkdir {0}/d && echo a > {0}/src/main", again.display());
+    match set {
+        LayerSet::Namespaces => inside.refused(&writes).await,
+        LayerSet::Landlock => inside.check(&writes, "").await,
+    }
+    let finished = inside.run(&format!("cd {} && echo b > there", again.display())).await;
+    let expected: &[&str] = match set {
+        // What is hidden is hidden under its second path too.
+        LayerSet::Namespaces => &[],
+        LayerSet::Landlock => &["d/**", "src/main", "there"],
+    };
+    assert_eq!(gate.take(), expected, "{finished:?}");
 }

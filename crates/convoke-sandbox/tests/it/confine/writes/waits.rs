@@ -156,7 +156,9 @@ async fn what_is_still_open_for_writing_is_said(set: LayerSet) {
     };
     let finished = inside.run("echo a > x; exec 3< x; exec 4> \"$TMPDIR/y\"").await;
     assert_eq!(held(&finished), [""; 0]);
-    let finished = inside.run("mkdir d; exec 5>> d/log; sleep 3000 > job 2>&1 & exec 6<> x").await;
+    let finished = inside
+        .run("mkdir d; exec 5>> d/log; sleep 3000 > job 2>&1 & exec 6<> x; while ! [ -e job ]; do :; done")
+        .await;
     assert_eq!((held(&finished), finished.jobs), (vec!["d/log".into(), "job".into(), "x".into()], true));
     let finished = inside.run("exec 6>&-; mv d/log moved").await;
     assert_eq!(held(&finished), ["job", "moved"], "under the name that it has now");
