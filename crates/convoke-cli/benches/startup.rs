@@ -1,8 +1,8 @@
 //! What starting costs: wall time, processor time and peak memory of `convoke --version`, and of a whole
-//! one-turn run against a simulator in this process, with the sandbox (what it can hold is remembered after the
-//! first run) and with `--sandbox off`; and of a run that takes a finished fan-out of 200 from the journal,
-//! with two replies of 50 ms. Times are medians; what compares between machines are the ratios to starting
-//! `true`, and of the two runs to each other.
+//! one-turn run against a simulator in this process, with the sandbox (what it can hold is remembered after
+//! the first run) and with `--sandbox off`; and of a run that takes a finished fan-out of 200 from the
+//! journal, with two replies of 50 ms. Times are medians; what compares between machines are the ratios to
+//! starting `true`, and of the two runs to each other.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and fails by panicking")]
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 type Look = Box<dyn FnOnce() -> Vec<PathBuf> + Send>;
 
-/// Paths that are looked for once, by whoever needs them first; all clones share the answer.
+/// Paths that are looked for once, when they are first needed; all clones share the answer.
 #[derive(Clone)]
 pub struct LatePaths(Arc<LazyLock<Vec<PathBuf>, Look>>);
 

@@ -6,9 +6,10 @@
 //! orphaned below it. When the host goes away, however it goes, everything below the helper dies.
 //!
 //! What commands may read, write, reach and use is a [`Policy`]. [`probe`] finds out what the machine offers,
-//! [`ProbeMemory`] remembers that, [`hold`] decides by which [`LayerSet`] the policy is held or that it cannot be, and the helper locks
-//! itself before there is a bash: bubblewrap around it where there are namespaces, and Landlock, seccomp and
-//! resource limits in any case. Nothing here ever falls back to less than was decided.
+//! [`ProbeMemory`] remembers that, [`hold`] decides by which [`LayerSet`] the policy is held or that it
+//! cannot be, and the helper locks itself before there is a bash: bubblewrap around it where there are
+//! namespaces, and Landlock, seccomp and resource limits in any case. Nothing here ever falls back to less
+//! than was decided.
 //!
 //! A [`Worker`] is another helper, one that computes and can do nothing else: it is locked to a handful of
 //! system calls before it hears its first question, and killed at its deadline.

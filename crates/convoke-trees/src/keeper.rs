@@ -86,8 +86,8 @@ impl Keeper {
         Ok(Self { store, record, run: run.to_owned(), state: Mutex::default(), fence: None })
     }
 
-    /// Whether a run may have anything kept for a directory: the state before it, steps, or worktrees. It goes
-    /// by files and starts no git; what it cannot tell it takes for kept.
+    /// Whether a run may have anything kept for a directory: the state before it, steps, or worktrees. It
+    /// goes by files and starts no git; what it cannot tell it takes for kept.
     pub fn may_have_kept(places: &HostPlaces, dir: &Path, run: &str) -> bool {
         let recorded = dir
             .canonicalize()

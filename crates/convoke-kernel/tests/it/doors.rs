@@ -12,9 +12,11 @@ const ALLOWED: &[(&str, &str)] = &[
     ("convoke-cli/src/commands/session/mod.rs", "opens the person's editor when the person asks for it"),
     ("convoke-cli/src/commands/session/shell.rs", "runs what the person typed behind !, as the person"),
     ("convoke-sandbox/src/bin/convoke-sandbox-helper.rs", "the tests' helper, no part of the program"),
+    ("convoke-sandbox/src/confine/apart.rs", "starts bubblewrap around the template: it is the sandbox"),
     ("convoke-sandbox/src/confine/stage.rs", "starts bubblewrap around the helper: it is the sandbox"),
     ("convoke-sandbox/src/helper/bash.rs", "starts bash below the helper, locked: it is what is confined"),
     ("convoke-sandbox/src/link.rs", "starts the host's own executable as the helper"),
+    ("convoke-sandbox/src/process.rs", "holds a helper that link.rs started"),
     ("convoke-sandbox/src/sys.rs", "what the helper adds to the start of bash"),
     ("convoke-sandbox/src/worker.rs", "starts the host's own executable as a worker that only computes"),
     (

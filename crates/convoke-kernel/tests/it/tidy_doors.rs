@@ -48,6 +48,10 @@ const ALLOWED: &[(&str, &str)] = &[
     ("convoke-sandbox/src/cgroup/place.rs", "/proc and /sys/fs/cgroup"),
     ("convoke-sandbox/src/circumstances.rs", "/proc"),
     (
+        "convoke-sandbox/src/confine/apart.rs",
+        "/proc, and what is mounted upon, in our own directories whose ways were cleared of links",
+    ),
+    (
         "convoke-sandbox/src/confine/beneath.rs",
         "the agent's own layer, which it walks by itself and before a command runs",
     ),
@@ -80,6 +84,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("convoke-sandbox/src/memory.rs", "what is remembered of a probe, in the state directory"),
     ("convoke-sandbox/src/output.rs", "outputs of commands, in the state directory"),
     ("convoke-sandbox/src/probe.rs", "directories of our own, made for the probe"),
+    ("convoke-sandbox/src/process.rs", "/proc"),
     ("convoke-sandbox/src/program/progress.rs", "/proc"),
     ("convoke-sandbox/src/program/start.rs", "/dev/null"),
     (

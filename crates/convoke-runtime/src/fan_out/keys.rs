@@ -30,8 +30,8 @@ pub(super) fn key(spec: &AgentSpec, prompt: &str, base: &str, occurrence: u32) -
     hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The keys of one run's work. What its agents are made of differs in nothing that affects an answer, so it is
-/// put together once for all of them.
+/// The keys of one run's work. What its agents are made of differs in nothing that affects an answer, so it
+/// is put together once for all of them.
 pub(super) struct Keys<'a> {
     lead: &'a AgentSpec,
     base: &'a str,

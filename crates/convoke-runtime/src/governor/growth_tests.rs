@@ -1,5 +1,5 @@
-//! How the number of requests under way grows with replies of half a minute: a thousand agents on a clock that
-//! jumps when nothing else can happen.
+//! How the number of requests under way grows with replies of half a minute: a thousand agents on a clock
+//! that jumps when nothing else can happen.
 
 use std::sync::Arc;
 
@@ -50,7 +50,8 @@ fn a_thousand_are_under_way_within_a_minute_at_a_server_that_never_refuses() {
         let first = seen.iter().position(|second| second.running == 1_000);
         let after = |seconds: usize| seen[seconds - 1].running;
         println!(
-            "replies begin at once: {begins}; 1,000 under way after {} s; 5 s: {}, 10 s: {}, 20 s: {}, 30 s: {}",
+            "replies begin at once: {begins}; 1,000 under way after {} s; 5 s: {}, 10 s: {}, 20 s: {}, \
+             30 s: {}",
             first.map_or_else(|| "more than 60".to_owned(), |at| (at + 1).to_string()),
             after(5),
             after(10),
@@ -78,8 +79,8 @@ fn a_server_that_refuses_is_kept_within_what_it_takes_and_few_refusals_teach_it(
         let beyond = seen[first..].iter().map(|second| second.in_flight.saturating_sub(takes)).max().unwrap();
         let windows: Vec<usize> = seen[first..].iter().map(|second| second.window).collect();
         println!(
-            "takes {takes}, replies begin at once: {begins}; first refused after {first} s, {refused} refused \
-             in ten minutes, at most {beyond} too many under way, window {}..={}, {:.0} % used",
+            "takes {takes}, replies begin at once: {begins}; first refused after {first} s, {refused} \
+             refused in ten minutes, at most {beyond} too many under way, window {}..={}, {:.0} % used",
             windows.iter().min().unwrap(),
             windows.iter().max().unwrap(),
             share * 100.0

@@ -1,9 +1,9 @@
 //! When a model request may be sent: one governor per API key and process. It admits; it sends nothing,
 //! repeats nothing and counts no attempts.
 //!
-//! The rules are in `pace.rs`, `ramp.rs` and `refusals.rs`, which are pure. Here they meet the clock and the waiting
-//! requests: the one that stands first in the queue also keeps the time for all, so that there is no task in
-//! the background and a thousand waiting agents have one timer.
+//! The rules are in `pace.rs`, `ramp.rs` and `refusals.rs`, which are pure. Here they meet the clock and the
+//! waiting requests: the one that stands first in the queue also keeps the time for all, so that there is no
+//! task in the background and a thousand waiting agents have one timer.
 
 mod bucket;
 #[cfg(test)]

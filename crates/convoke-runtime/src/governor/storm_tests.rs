@@ -127,8 +127,8 @@ impl World {
         (server.running, server.refused.len())
     }
 
-    /// One request whose reply takes long, sent until it is taken. `begins` says whether the reply begins when
-    /// the request arrives, or only at its end.
+    /// One request whose reply takes long, sent until it is taken. `begins` says whether the reply begins
+    /// when the request arrives, or only at its end.
     pub(super) async fn long_request(&self, number: u64, reply: u64, begins: bool) {
         let mut dice = Dice(number);
         let mut refused = 0;

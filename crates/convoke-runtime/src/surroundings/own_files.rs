@@ -1,7 +1,7 @@
 //! A person's private files outside of their home: those that belong to them and that no other user may read.
 //! They are looked for in a bounded time, in the places where services and people keep things; names and
-//! modes are looked at, and nothing is opened. It is not done before a command or git is to be confined; those
-//! of a run ask several times, and are answered by one look.
+//! modes are looked at, and nothing is opened. It is not done before a command or git is to be confined;
+//! those of a run ask several times, and are answered by one look.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::unix::fs::MetadataExt;

@@ -1,5 +1,5 @@
-//! Costs that can be counted, because counts do not depend on the machine: how often the journal is asked, and
-//! how many requests there are.
+//! Costs that can be counted, because counts do not depend on the machine: how often the journal is asked,
+//! and how many requests there are.
 
 use convoke_kernel::Outcome;
 use convoke_sim::says;

@@ -33,8 +33,8 @@ pub(super) struct Begun {
 }
 
 impl Beginning {
-    /// Begins with a helper of the template of this kind, if it has one and that can do it; else with one that
-    /// is started alone. What the shell prints goes to `output`.
+    /// Begins with a helper of the template of this kind, if it has one and that can do it; else with one
+    /// that is started alone. What the shell prints goes to `output`.
     pub(super) async fn from_template(
         &self,
         templates: &Templates,

@@ -23,8 +23,8 @@ pub(crate) fn fork_apart(apart: Apart) -> io::Result<Option<Pid>> {
     flags |= if apart.user { libc::CLONE_NEWUSER } else { 0 };
     flags |= if apart.network { libc::CLONE_NEWNET } else { 0 };
     let flags = libc::c_long::from(flags | libc::SIGCHLD);
-    // SAFETY: without CLONE_VM and with no stack given this is a fork. The template has a single thread, so no
-    // lock can be held by a thread that does not exist in the child.
+    // SAFETY: without CLONE_VM and with no stack given this is a fork. The template has a single thread, so
+    // no lock can be held by a thread that does not exist in the child.
     let pid = check_long(unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) })?;
     Ok((pid != 0).then_some(pid as Pid))
 }

@@ -1,6 +1,6 @@
 //! What confines commands on this machine: every layer with what to do about a missing one, which policies
-//! hold, and what these layers do not hold. It tries each layer once, whatever is remembered, and leaves nothing behind but the
-//! memory of what it found.
+//! hold, and what these layers do not hold. It tries each layer once, whatever is remembered, and leaves
+//! nothing behind but the memory of what it found.
 
 use convoke_kernel::{Confinement, Sandbox};
 use convoke_runtime::{access, network};
