@@ -235,7 +235,7 @@ impl Shell {
         };
         let hosts =
             begin.confine.as_ref().map(|confine| (confine.policy.network.clone(), confine.policy.limits));
-        let begun = begin.from_template(&config.templates, kind, &given, writer).await;
+        let begun = begin.begin(&config.templates, kind, &given, writer).await;
         let begun = config.promise.check(begun, |begun| &begun.hold)?;
         let Begun { link, hold, confined, cwd, missing_cwd, group, writes } = begun;
         let answering = writes.zip(config.writes).map(|(socket, gate)| Answering::begin(socket, gate));

@@ -32,7 +32,8 @@ const KILL_EVERY: Duration = Duration::from_millis(5);
 /// How long the last processes are waited for. Only one stuck in the kernel lives on after a kill.
 const KILL_LIMIT: Duration = Duration::from_secs(3);
 
-/// Serves until the host goes away. `confined` is how much may be used and where the tree stands. An error is for the host to read, and the end as well.
+/// Serves until the host goes away. An error is for the host to read, and the end as well. `confined` is how
+/// much may be used and where the tree stands.
 pub(crate) fn serve(
     control: &mut UnixStream,
     output: OwnedFd,

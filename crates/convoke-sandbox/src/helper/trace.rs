@@ -19,7 +19,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use self::calls::{Act, act};
 use self::claims::Claims;
@@ -32,6 +32,9 @@ use crate::writes::WritePath;
 
 /// How many calls of one bash and its processes are answered before anything else is looked at.
 const AT_ONCE: usize = 64;
+
+/// How often it is looked whether what waits for an answer is still there, while anything waits.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// How many threads are remembered before those that have ended are forgotten.
 const MANY: usize = 4096;
@@ -48,6 +51,8 @@ pub(crate) struct Tracer {
     granted: Claims,
     asked: Vec<Asked>,
     last_id: u64,
+    /// When it was last looked whether what waits is still there.
+    looked: Instant,
     /// What each thread was let do last, while it is not known to be done.
     begun: HashMap<Pid, Begun>,
     /// A bash whose command is being ended: it shall come back and not wait.
@@ -97,6 +102,7 @@ impl Tracer {
             granted: Claims::default(),
             asked: Vec::new(),
             last_id: 0,
+            looked: Instant::now(),
             begun: HashMap::new(),
             refused: None,
         };
@@ -144,6 +150,9 @@ impl Tracer {
                 }
             }
         }
+        if !self.asked.is_empty() && self.looked.elapsed() >= LOOK_EVERY {
+            self.forget_ended()?;
+        }
         Ok(true)
     }
 
@@ -171,10 +180,7 @@ impl Tracer {
     ) -> Result<BTreeSet<PathBuf>, String> {
         self.granted.clear();
         self.refused = None;
-        for asked in &mut self.asked {
-            asked.waiting.retain(|(waiting, _)| sys::still_waits(waiting.listener.as_fd(), waiting.call.id));
-        }
-        self.withdraw()?;
+        self.forget_ended()?;
         let mut open = tree.open_for_writing(shell, &|path| self.views.relative(path));
         // A job that was let go on a moment ago may not have opened its file yet.
         for (thread, begun) in std::mem::take(&mut self.begun) {
@@ -192,6 +198,15 @@ impl Tracer {
         }
         self.begun.insert(waiting.call.thread, Begun { number: waiting.call.number, places });
         waiting.answer(None);
+    }
+
+    /// Takes back what was asked for processes that have been killed meanwhile.
+    fn forget_ended(&mut self) -> Result<(), String> {
+        self.looked = Instant::now();
+        for asked in &mut self.asked {
+            asked.waiting.retain(|(waiting, _)| sys::still_waits(waiting.listener.as_fd(), waiting.call.id));
+        }
+        self.withdraw()
     }
 
     /// Tells the host of questions that nothing waits for any more.

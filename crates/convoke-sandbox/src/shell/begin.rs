@@ -35,7 +35,7 @@ pub(super) struct Begun {
 impl Beginning {
     /// Begins with a helper of the template of this kind, if it has one and that can do it; else with one
     /// that is started alone. What the shell prints goes to `output`.
-    pub(super) async fn from_template(
+    pub(super) async fn begin(
         &self,
         templates: &Templates,
         kind: Option<Kind>,

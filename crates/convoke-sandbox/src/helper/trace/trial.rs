@@ -83,3 +83,49 @@ fn look(from: &UnixStream, pid: sys::Pid) -> io::Result<bool> {
     }
     Ok(true)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command};
+
+    use super::*;
+    use crate::helper::trace::calls;
+
+    const UNDER_A_FILTER: &str = "CONVOKE_TEST_UNDER_A_FILTER";
+    const NAME: &str = "helper::trace::trial::tests::under_a_filter_of_the_same_kind_it_does_not_succeed";
+
+    /// This test once more, in a process that can lay filters upon itself.
+    fn again(word: &str) -> Command {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", NAME]).env(UNDER_A_FILTER, word).stdout(std::process::Stdio::null());
+        sys::before_exec(&mut command, sys::gain_no_privileges);
+        command
+    }
+
+    fn answer_all(mut child: Child, from: &UnixStream) {
+        let listener = sys::receive(from.as_fd(), &mut [0]).unwrap().1.pop().unwrap();
+        while sys::reports(listener.as_fd()) != Reports::Ended {
+            sys::wait_readable(&[listener.as_fd()], None).unwrap();
+            if sys::reports(listener.as_fd()) == Reports::Some
+                && let Some(call) = sys::take_call(listener.as_fd()).unwrap()
+            {
+                sys::answer_call(listener.as_fd(), call.id, None);
+            }
+        }
+        assert!(child.wait().unwrap().success());
+    }
+
+    #[test]
+    fn under_a_filter_of_the_same_kind_it_does_not_succeed() {
+        let program = calls::filter().unwrap();
+        if let Some(word) = std::env::var_os(UNDER_A_FILTER) {
+            assert_eq!(succeeds(&program).unwrap_or(false), word == "no");
+            return;
+        }
+        assert!(again("no").status().unwrap().success());
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let mut command = again("yes");
+        sys::report_calls_on_exec(&mut command, program, theirs.into());
+        answer_all(command.spawn().unwrap(), &ours);
+    }
+}

@@ -23,6 +23,7 @@ in_both_sets! {
     two_processes_that_want_one_file_ask_once
     a_shell_that_is_not_asked_for_writes_has_nothing_more
     writes_are_asked_for_by_shells_of_one_template_each_at_its_own_gate
+    a_question_is_dropped_when_the_process_is_killed_and_the_command_goes_on
 }
 
 fn command(inside: &Inside, command: &str, deadline: Duration) -> RunCommand {
@@ -278,4 +279,26 @@ async fn writes_are_asked_for_by_shells_of_one_template_each_at_its_own_gate(set
         inside.check(&format!("echo a > of-{number}"), "").await;
         assert_eq!(gate.take(), [format!("of-{number}")]);
     }
+}
+
+async fn a_question_is_dropped_when_the_process_is_killed_and_the_command_goes_on(set: LayerSet) {
+    let world = World::new();
+    let gate = Gate::new();
+    let Some(mut inside) = traced(&world, set, &gate).await else { return };
+    gate.close("slow");
+    inside.check("mkfifo go on", "").await;
+    let script = "bash -c 'echo a > slow' & read < go; kill -9 $!; read < on; echo on";
+    let run = command(&inside, script, LONG);
+    let tell =
+        |go: std::path::PathBuf| tokio::task::spawn_blocking(move || std::fs::write(go, "now\n").unwrap());
+    let project = world.at("home/project");
+    let look = async {
+        gate.until_asked("slow").await;
+        tell(project.join("go")).await.unwrap();
+        until("the question is dropped", || gate.questions_open() == 0).await;
+        tell(project.join("on")).await.unwrap();
+    };
+    let (finished, ()) = tokio::join!(inside.shell.run(run, std::future::pending()), look);
+    assert!(finished.unwrap().output.text.ends_with("on\n"));
+    assert!(!world.at("home/project/slow").exists());
 }
