@@ -24,9 +24,9 @@ use crate::wire::{self, Answer, Decoder, Question};
 
 /// Asked before a command begins to write a file; the command waits for the answer.
 pub trait WriteGate: Debug + Send + Sync {
-    /// Returns when all of these places may be written. Several may be asked for at the same time, and each
-    /// is answered for itself. The future is dropped when what wanted to write has been ended, and when the
-    /// shell ends.
+    /// Ready when all of these places may be written; the call itself returns at once. Several may be asked
+    /// for at the same time, and each is answered for itself. The future is dropped when what wanted to write
+    /// has been ended, and when the shell ends.
     fn before_write(&self, paths: Vec<WritePath>) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 }
 
