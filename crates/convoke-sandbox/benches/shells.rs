@@ -135,5 +135,6 @@ fn config(way: &str, workspace: &Path, private: &Path, shared: &Templates) -> Sh
         layers,
         templates,
         promise: Default::default(),
+        writes: None,
     }
 }

@@ -6,6 +6,7 @@ mod files;
 mod places;
 mod programs;
 mod uncounted;
+mod writes;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -133,6 +134,7 @@ impl World {
             layers: Some(set),
             templates: Templates::default(),
             promise: Default::default(),
+            writes: None,
         }
     }
 
@@ -212,6 +214,7 @@ async fn a_policy_that_cannot_be_meant_is_refused_in_words() {
         layers: Some(LayerSet::Landlock),
         templates: Templates::default(),
         promise: Default::default(),
+        writes: None,
     };
     let unheld = ShellConfig { layers: None, ..config.clone() };
     assert!(
@@ -249,8 +252,14 @@ fn again(wrapper: &[&str], temporary: &Path, filters: &[&str]) {
 mod outside {
     use super::*;
 
-    const SOME: [&str; 5] =
-        ["writes_land", "git_metadata", "a_throwaway_copy", "nothing_lives_on", "confine::the_probe"];
+    const SOME: [&str; 6] = [
+        "writes_land",
+        "git_metadata",
+        "a_throwaway_copy",
+        "nothing_lives_on",
+        "a_command_waits",
+        "confine::the_probe",
+    ];
 
     pub(super) const AS_NOBODY: [&str; 6] =
         ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"];
@@ -307,6 +316,25 @@ mod outside {
                 .filter(|word| *word != "--unshare-pid" || !proc.is_empty())
                 .collect();
             again(&wrapper, dir.path(), &SOME);
+        }
+    }
+
+    #[test]
+    fn writes_are_asked_for_under_each_path_that_shows_the_tree() {
+        if !root() {
+            println!("not run: only root can mount a directory twice");
+            return;
+        }
+        let dir = open_directory();
+        let script = format!(
+            "mkdir \"$TMPDIR/{0}\" && mount --bind \"$TMPDIR\" \"$TMPDIR/{0}\" && \"$@\"",
+            super::writes::asked::AGAIN
+        );
+        for user in [&[][..], &AS_NOBODY[..]] {
+            let wrapper: Vec<&str> =
+                ["unshare", "-m", "sh", "-c", &script, "sh"].iter().chain(user).copied().collect();
+            again(&wrapper, dir.path(), &["the_tree_is_known"]);
+            std::fs::remove_dir(dir.path().join(super::writes::asked::AGAIN)).unwrap();
         }
     }
 

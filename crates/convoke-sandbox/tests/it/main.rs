@@ -24,13 +24,14 @@ mod worker;
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use convoke_sandbox::{
     Ending, Finished, HelperPath, HoldChoice, OutputSpec, Policy, RunCommand, Shell, ShellConfig, ShellState,
-    Templates,
+    Templates, WriteGate, WritePath,
 };
 use tempfile::TempDir;
 
@@ -88,6 +89,7 @@ pub(crate) fn config(dir: &TempDir, hold: HoldChoice, restored: Option<ShellStat
         layers: None,
         templates: Templates::default(),
         promise: Default::default(),
+        writes: None,
     }
 }
 
@@ -126,6 +128,16 @@ impl ShellFixture {
         assert_eq!(finished.output.text, text, "{command}: {finished:?}");
         assert_eq!(finished.ending, Ending::Exited(code), "{command}: {finished:?}");
         assert_eq!(finished.shell_replaced, None, "{command}");
+    }
+}
+
+/// A gate at which everything is granted at once.
+#[derive(Debug)]
+pub(crate) struct AtOnce;
+
+impl WriteGate for AtOnce {
+    fn before_write(&self, _: Vec<WritePath>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(std::future::ready(()))
     }
 }
 

@@ -2,6 +2,7 @@
 //! of it is looked up in the world, never believed of the command, but where it is the command that must not
 //! learn a secret.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use convoke_sandbox::{
@@ -10,7 +11,7 @@ use convoke_sandbox::{
 };
 
 use super::world::World;
-use crate::helper;
+use crate::{AtOnce, helper};
 
 /// How long a command may try.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -284,6 +285,8 @@ async fn start(world: &World, cell: Cell, restored: Option<ShellState>) -> Shell
         layers: cell.set,
         templates: Templates::default(),
         promise: Default::default(),
+        // As agents have it: where the workspace can be written, its writes are asked for.
+        writes: Some(Arc::new(AtOnce)),
     };
     Shell::start(config).await.unwrap()
 }
