@@ -7,6 +7,7 @@ mod gate;
 mod hold;
 mod init;
 mod listing;
+mod proc;
 mod script;
 mod template;
 mod trace;

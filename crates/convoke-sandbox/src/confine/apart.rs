@@ -157,7 +157,7 @@ impl Walls {
             home: places.private.join("home"),
             helper: PathBuf::from("/"),
         };
-        let layers = Overlays::new(&places.private, apart.user, policy.limits.memory / 2);
+        let layers = Overlays::new(&places.private, apart.user, policy.limits.memory / 2, policy.access);
         if policy.access == Access::ReadOnly {
             made.tree = layers.mount("tree", &places.workspace)?;
         }

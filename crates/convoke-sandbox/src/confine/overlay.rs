@@ -10,6 +10,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 
 use super::stage::c_path;
+use crate::policy::Access;
 use crate::sys;
 
 /// The layers of one agent.
@@ -19,13 +20,17 @@ pub(crate) struct Overlays<'a> {
     /// user's, and directories of the lower layer cannot be renamed.
     options: [&'static str; 2],
     memory: u64,
+    /// Whether layers over caches are made in memory, and go with the shell.
+    caches_in_memory: bool,
 }
 
 impl<'a> Overlays<'a> {
     /// Layers in this directory, or in memory up to so many bytes where its filesystem cannot carry them.
-    pub(crate) fn new(private: &'a Path, user_namespace: bool, memory: u64) -> Self {
+    /// Layers over caches of an agent that only reads are in memory anyway: few commands write there, and to
+    /// make and remove their directories on a disk would cost such an agent more than all its other mounts.
+    pub(crate) fn new(private: &'a Path, user_namespace: bool, memory: u64, access: Access) -> Self {
         let options = if user_namespace { [",userxattr", ""] } else { [",redirect_dir=on", ""] };
-        Self { private, options, memory }
+        Self { private, options, memory, caches_in_memory: access == Access::ReadOnly }
     }
 
     /// Mounts a layer over a directory of caches, named by where it is.
@@ -35,7 +40,25 @@ impl<'a> Overlays<'a> {
             lower.as_os_str().as_encoded_bytes().iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
                 (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
             });
-        self.mount(&format!("cache-{hash:016x}"), lower)
+        let name = format!("cache-{hash:016x}");
+        if self.caches_in_memory {
+            let memory = self.private.join("ram");
+            let at = memory.join("mnt").join(&name);
+            let made = if memory.join("mnt").exists() { Ok(()) } else { self.make_memory(&memory) };
+            if let Ok(found) = made.and_then(|()| self.attempt(&memory, &name, lower, &at)) {
+                return Ok(found);
+            }
+        }
+        self.mount(&name, lower)
+    }
+
+    /// A filesystem in memory, which is seen in this mount namespace alone.
+    fn make_memory(&self, at: &Path) -> Result<(), String> {
+        let text = |error: io::Error| format!("no memory at {}: {error}", at.display());
+        let options =
+            CString::new(format!("size={},mode=0700", self.memory)).map_err(|error| error.to_string())?;
+        make(at).map_err(text)?;
+        sys::mount_made(c"tmpfs", &options, &c_path(at)?).map_err(text)
     }
 
     /// Mounts a layer over `lower` and says where both are seen as one.
@@ -44,9 +67,7 @@ impl<'a> Overlays<'a> {
         let on_disk = self.attempt(self.private, name, lower, &at);
         on_disk.or_else(|why| {
             let memory = self.private.join("ram").join(name);
-            let options = CString::new(format!("size={},mode=0700", self.memory)).map_err(|_| why.clone())?;
-            make(&memory).map_err(|_| why.clone())?;
-            sys::mount_made(c"tmpfs", &options, &c_path(&memory)?).map_err(|_| why.clone())?;
+            self.make_memory(&memory).map_err(|_| why.clone())?;
             self.attempt(&memory, name, lower, &at).map_err(|_| why)
         })
     }

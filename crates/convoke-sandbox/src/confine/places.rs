@@ -1,7 +1,9 @@
 //! The places a policy names, as they really are: without symbolic links, with what stands there. It looks at
 //! the machine once and changes nothing, so that everything after it can be decided without looking.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -134,21 +136,23 @@ impl Places {
                 "the private directory {private} lies in the workspace {workspace}; keep state elsewhere"
             ));
         }
-        let all = |paths: &[PathBuf]| paths.iter().map(|path| look(path)).collect::<Vec<Spot>>();
-        let mut hidden = all(&policy.hidden);
-        hidden.push(look(&private));
-        let mut masked = all(&policy.masked);
+        let mut known = HashMap::new();
+        let mut find = |path: &Path| look_beside(path, &mut known);
+        let mut hidden: Vec<Spot> = policy.hidden.iter().map(|path| find(path)).collect();
+        hidden.push(find(&private));
+        let mut masked: Vec<Spot> = policy.masked.iter().map(|path| find(path)).collect();
         if root {
-            hidden.push(look(Path::new("/root")));
-            masked.extend(ROOT_SECRETS.iter().map(|path| look(Path::new(path))));
+            hidden.push(find(Path::new("/root")));
+            masked.extend(ROOT_SECRETS.iter().map(|path| find(Path::new(path))));
             let keys = std::fs::read_dir("/etc/ssh").into_iter().flatten().flatten();
             let keys = keys.filter(|entry| entry.file_name().as_encoded_bytes().ends_with(b"key"));
-            masked.extend(keys.map(|entry| look(&entry.path())));
+            masked.extend(keys.map(|entry| find(&entry.path())));
         }
         show_again(&mut hidden);
         show_again(&mut masked);
-        let mut readable = all(&policy.readable);
-        readable.extend(NEEDED_OF_RUN.iter().map(|path| look(Path::new(path))));
+        let mut readable: Vec<Spot> = policy.readable.iter().map(|path| find(path)).collect();
+        readable.extend(NEEDED_OF_RUN.iter().map(|path| find(Path::new(path))));
+        let caches = policy.caches.iter().map(|path| find(path)).collect();
         let real = |path: &str| look(Path::new(path)) == Spot { path: path.into(), kind: Kind::Directory };
         Ok(Self {
             // A link does not count as metadata: a command may have made it, and decided where it leads.
@@ -156,7 +160,7 @@ impl Places {
             nested: Vec::new(),
             own_git: None,
             readable: apart(exists(readable), &workspace, &hidden),
-            caches: apart(exists(all(&policy.caches)), &workspace, &hidden),
+            caches: apart(exists(caches), &workspace, &hidden),
             masked: exists(masked),
             hidden,
             temporary: ["/tmp", "/var/tmp"]
@@ -236,6 +240,20 @@ pub(crate) fn look(path: &Path) -> Spot {
             };
             Spot { path, kind: Kind::Missing }
         }
+    }
+}
+
+/// The same for one of many that lie beside each other: where their directories lead is found out once.
+fn look_beside(path: &Path, known: &mut HashMap<PathBuf, Option<PathBuf>>) -> Spot {
+    let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return look(path) };
+    let real = known.entry(above.to_owned()).or_insert_with(|| above.canonicalize().ok());
+    let Some(path_there) = real.as_ref().map(|real| real.join(name)) else { return look(path) };
+    match path_there.symlink_metadata() {
+        Ok(about) if !about.is_symlink() => {
+            Spot { path: path_there, kind: if about.is_dir() { Kind::Directory } else { Kind::File } }
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Spot { path: path_there, kind: Kind::Missing },
+        _ => look(path),
     }
 }
 

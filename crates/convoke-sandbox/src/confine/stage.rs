@@ -239,8 +239,9 @@ fn prepare(helper: &Path, inner: &mut Inner) -> Result<Prepared, String> {
             map_ids(user, group)?;
         }
         sys::keep_mounts_private().map_err(|error| format!("mounts cannot be kept private: {error}"))?;
-        let overlays =
-            Overlays::new(&inner.places.private, inner.form.user_namespace, inner.policy.limits.memory / 2);
+        let Inner { policy, places, form, .. } = &*inner;
+        let memory = policy.limits.memory / 2;
+        let overlays = Overlays::new(&places.private, form.user_namespace, memory, policy.access);
         if inner.policy.access == Access::ReadOnly {
             made.tree = overlays.mount("tree", &inner.places.workspace)?;
         }

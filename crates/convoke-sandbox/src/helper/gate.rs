@@ -15,6 +15,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use super::proc;
 use crate::sys::{self, Pid};
 
 /// The descriptors that spell the exit code, lowest bits first, and how many bits each stands for.
@@ -106,7 +107,7 @@ pub(super) enum Look {
 
 /// Looks at a process that may be held at this gate.
 pub(super) fn look(pid: Pid, gate: &Gate) -> Look {
-    match std::fs::read_to_string(format!("/proc/{pid}/syscall")) {
+    match proc::line(pid, "syscall") {
         Ok(text) => match parse_call(&text) {
             Some((libc::SYS_read, 0, _)) => Look::Reading,
             Some((number, _, depth)) if is_open(number) && gate.is_mark_of(pid) => Look::Held(Some(depth)),
@@ -120,7 +121,7 @@ pub(super) fn look(pid: Pid, gate: &Gate) -> Look {
 
 /// Whether a thread that was let make this call may still be in it: it runs, or waits in one like it.
 pub(super) fn may_be_at(thread: Pid, call: i64) -> bool {
-    let Ok(text) = std::fs::read_to_string(format!("/proc/{thread}/syscall")) else { return false };
+    let Ok(text) = proc::line(thread, "syscall") else { return false };
     match text.split_ascii_whitespace().next() {
         Some(word) => word.parse().map_or(true, |number: i64| number == call),
         None => false,
@@ -195,7 +196,7 @@ pub(super) fn text(thread: Pid, address: u64) -> io::Result<Option<Vec<u8>>> {
 /// Where the kernel began the stack of the program that the process runs: another program has another.
 pub(super) fn program(pid: Pid) -> Option<u64> {
     const START_OF_STACK: usize = 25;
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let stat = proc::line(pid, "stat").ok()?;
     stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(START_OF_STACK)?.parse().ok()
 }
 
@@ -226,7 +227,7 @@ pub(super) fn is_dead(pid: Pid) -> bool {
 }
 
 fn state(pid: Pid) -> Option<char> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let stat = proc::line(pid, "stat").ok()?;
     stat.rsplit_once(')')?.1.trim_start().chars().next()
 }
 

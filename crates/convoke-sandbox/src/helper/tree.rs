@@ -14,6 +14,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use super::proc;
 use crate::sys::{self, Pid};
 use crate::wire::ProcessHold;
 
@@ -342,8 +343,7 @@ fn children(pid: Pid, thread: Pid) -> Option<Vec<Pid>> {
 }
 
 fn read(pid: Pid) -> Option<Process> {
-    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-    parse(pid, &stat)
+    parse(pid, proc::line(pid, "stat").ok()?.as_bytes())
 }
 
 /// The second field is the name in parentheses, which may itself hold anything, so the rest begins at the

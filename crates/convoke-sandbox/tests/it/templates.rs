@@ -131,6 +131,13 @@ async fn a_template_that_was_killed_is_made_anew_and_its_shells_are_gone() {
     assert!(
         std::process::Command::new("kill").args(["-9", &template.to_string()]).status().unwrap().success()
     );
+    // The kernel ends what stands in the template's namespace after the kill has returned.
+    let helpers: Vec<u32> = shells.iter().filter_map(|inside| inside.shell.helper_pid()).collect();
+    let gone = |pid: &u32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        status.is_empty() || status.contains("State:\tZ")
+    };
+    until("the helpers are gone", || helpers.iter().all(gone)).await;
     let command = |inside: &Inside| convoke_sandbox::RunCommand {
         command: "echo on".to_owned(),
         deadline: crate::LONG,
