@@ -160,9 +160,11 @@ impl Keeper {
             lines.extend([Line::Since(begun.step(&tip, &tip)), Line::Busy]);
         }
         lines.extend(new.iter().cloned().map(Line::Claim));
+        self.stops.step().await;
         if !lines.is_empty() {
             claiming.add(name, &lines)?;
         }
+        self.stops.step().await;
         Ok(Answer::Granted(new))
     }
 
@@ -194,6 +196,7 @@ impl Keeper {
         let since = Line::Since(begun.unwrap_or(settled.tip));
         let state = if asks.during.is_some() { Line::Busy } else { Line::Idle };
         let claims = asks.places.iter().cloned().map(Line::Claim);
+        self.stops.step().await;
         if is_own {
             let lines: Vec<Line> = [Line::Closed, since, state].into_iter().chain(claims).collect();
             claiming.add(name, &lines)?;
@@ -201,6 +204,7 @@ impl Keeper {
             let lines: Vec<Line> = [since, state].into_iter().chain(claims).collect();
             self.open_own(&claiming, &asks.by, asks.actor, &lines)?;
         }
+        self.stops.step().await;
         Ok(Answer::Granted(asks.places.to_vec()))
     }
 
@@ -216,7 +220,11 @@ impl Keeper {
         for (name, window) in claiming.look()? {
             // A window of this agent that another process has opened is in the way whatever it claims.
             let is_mine = name == me;
-            let meets = || asks.alone || asks.places.iter().any(|place| window.claims.meets(place));
+            let meets = || {
+                // A command may go on writing what it has lost.
+                let writes = asks.alone && !window.claims.idle;
+                writes || asks.places.iter().any(|place| window.claims.meets(place))
+            };
             if is_mine && has_own || !is_mine && !meets() {
                 continue;
             }
@@ -267,10 +275,12 @@ impl Keeper {
                 .flat_map(|place| self.taken_over(&place.path, &blocker.name, asks.actor.agent, None));
             self.tell(news.collect(), &turn)?;
         }
+        self.stops.step().await;
         let lines: Vec<Line> = asks.places.iter().cloned().map(Line::Lose).collect();
         claiming.add(&blocker.name, &lines)?;
         drop(claiming);
         self.own.changed.notify_waiters();
+        self.stops.step().await;
         Ok(())
     }
 }

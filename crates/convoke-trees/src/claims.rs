@@ -130,7 +130,8 @@ impl Claims {
     pub(crate) fn includes(&self, place: &Place) -> bool {
         let lost = |marks: &Marks| [marks.file, marks.tree].contains(&Some(Hold::Lost));
         if place.whole {
-            self.above(&place.path) == Some(Hold::Held) && !self.below(&place.path).any(|(_, marks)| lost(marks))
+            self.above(&place.path) == Some(Hold::Held)
+                && !self.below(&place.path).any(|(_, marks)| lost(marks))
         } else {
             self.holds(&place.path)
         }

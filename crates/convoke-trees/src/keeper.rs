@@ -18,6 +18,7 @@ use crate::places::{HostPlaces, checked_name};
 use crate::record::{Record, digest};
 use crate::size::{LIMIT, Limit, beyond};
 use crate::steps::{ChangedFile, LOG_FORMAT, NetChange, Step, net, parse_log};
+use crate::stops::Steps;
 use crate::store::{ObjectId, Store};
 use crate::tree::{LeftOut, Snapshot, copy_index, remove_if_there};
 use crate::turn::{Actor, Fence, Turn};
@@ -42,6 +43,7 @@ pub struct Keeper {
     pub(crate) fence: Option<Arc<dyn Fence>>,
     /// How long a place is waited for that another agent's command is writing.
     pub(crate) patience: Duration,
+    pub(crate) stops: Steps,
 }
 
 /// What a keeper remembers from one call to the next.
@@ -88,6 +90,7 @@ impl Keeper {
             own: OwnWindows::default(),
             fence: None,
             patience: PATIENCE,
+            stops: Steps::default(),
         })
     }
 
@@ -217,7 +220,9 @@ impl Keeper {
         }
         self.refuse_too_large().await?;
         self.record.set_location(self.store.location())?;
+        self.stops.step().await;
         self.begin_index(&index).await?;
+        self.stops.step().await;
         let snapshot = self.snapshot(&[], |_| false).await?;
         copy_index(&index, &self.seed())?;
         self.remember_modes_of(&snapshot.tree).await?;
@@ -225,7 +230,9 @@ impl Keeper {
         let message = format!("before {}\n\nthe tree before run {}", self.directory_mark(), self.run);
         let commit = self.store.commit_tree(&snapshot.tree, &[], &message).await?;
         turn.check()?;
+        self.stops.step().await;
         self.record.set_tip(&commit)?;
+        self.stops.step().await;
         self.store.update_ref(&self.name("before"), &commit, None).await?;
         Ok(Kept { first: true, left_out: snapshot.left_out })
     }

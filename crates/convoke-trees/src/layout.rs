@@ -41,7 +41,8 @@ impl Store {
                 let info = [head.as_bytes(), path.as_os_str().as_bytes()].concat();
                 [OsString::from("--cacheinfo"), OsString::from_vec(info)]
             };
-            let call = self.content("listing kept files").index(index)?.args(["update-index", "--add", "--replace"]);
+            let call =
+                self.content("listing kept files").index(index)?.args(["update-index", "--add", "--replace"]);
             call.args(some.iter().flat_map(option)).run().await?;
         }
         Ok(())

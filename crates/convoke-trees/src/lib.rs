@@ -24,6 +24,7 @@ mod places;
 mod record;
 mod size;
 mod steps;
+mod stops;
 mod store;
 mod taken_over;
 mod tree;
@@ -32,6 +33,9 @@ mod undo;
 mod window_files;
 mod windows;
 mod worktree;
+
+#[cfg(test)]
+mod window_crash_tests;
 
 pub use claims::Place;
 pub use diff::DiffForm;

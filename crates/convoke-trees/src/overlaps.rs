@@ -106,12 +106,7 @@ impl Overlap {
 
 impl Keeper {
     /// What an agent has not been told yet. It goes by a file and starts no git.
-    pub fn overlaps(
-        places: &HostPlaces,
-        dir: &Path,
-        run: &str,
-        agent: &str,
-    ) -> Result<Vec<Overlap>, Error> {
+    pub fn overlaps(places: &HostPlaces, dir: &Path, run: &str, agent: &str) -> Result<Vec<Overlap>, Error> {
         let Ok(real) = dir.canonicalize() else { return Ok(Vec::new()) };
         Ok(all(&Record::new(places, run, &real)?)?.remove(agent).unwrap_or_default())
     }
@@ -209,7 +204,11 @@ impl Keeper {
         let mut all = all(self.record())?;
         for (agent, overlap) in news {
             let waiting = all.entry(agent).or_default();
-            if !waiting.contains(&overlap) {
+            // One that was taken over is told as that, and not again when the other one is done.
+            let same = |known: &Overlap| {
+                (&known.path, &known.with, &known.commit) == (&overlap.path, &overlap.with, &overlap.commit)
+            };
+            if !waiting.iter().any(same) {
                 waiting.push(overlap);
             }
         }

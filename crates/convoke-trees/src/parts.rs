@@ -140,6 +140,7 @@ impl Keeper {
             }
         }
         let index = self.record().index();
+        self.stops.step().await;
         if !left.is_empty() {
             tree = self.store().put_back(&index, &left).await?;
         }
@@ -150,17 +151,21 @@ impl Keeper {
         let seen = self.ignored_before(&chain.tree, &mine).await?;
         if !seen.is_empty() {
             // They may have been there all along, so they are not the agent's: undo must never remove them.
+            self.stops.step().await;
             tree = self.store().forget_paths(&index, &seen).await?;
             self.record().set_hidden(&[hidden, seen.clone()].concat())?;
             mine.retain(|change| !seen.contains(&change.path));
         }
+        self.stops.step().await;
         let mut tip = chain.tip.clone();
         if !outside.is_empty() {
             let tree = if mine.is_empty() { tree.clone() } else { self.tree_without(&mine).await? };
             tip = self.store().commit_tree(&tree, &[&tip], &StepCause::Outside.message("")).await?;
         }
+        self.stops.step().await;
         if !mine.is_empty() {
             tip = self.store().commit_tree(&tree, &[&tip], &making.by.message(making.note)).await?;
+            self.stops.step().await;
             // Before the step counts: after a crash in between it is made again and told again.
             self.tell_overlaps(making, claimed.since(), &chain.tip, &tip, &mine, turn).await?;
         }
@@ -168,8 +173,11 @@ impl Keeper {
             let old = (chain.tip != chain.before).then_some(chain.tip.as_str());
             // A process that stood still since it looked has nothing to record any more.
             turn.check()?;
+            self.stops.step().await;
             self.record().set_tip(&tip)?;
+            self.stops.step().await;
             self.store().update_ref(&self.name("after"), &tip, old).await?;
+            self.stops.step().await;
         }
         let changes = if *making.by == StepCause::Outside { outside } else { mine };
         let left_out = snapshot.left_out;

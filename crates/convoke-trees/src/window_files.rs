@@ -156,7 +156,13 @@ impl WindowFiles {
     }
 
     /// Opens a window; it is open for as long as the file is kept.
-    pub(crate) fn make(&self, name: &str, by: &StepCause, token: &str, lines: &[Line]) -> Result<File, Error> {
+    pub(crate) fn make(
+        &self,
+        name: &str,
+        by: &StepCause,
+        token: &str,
+        lines: &[Line],
+    ) -> Result<File, Error> {
         let path = self.path(name);
         let above = self.dir.join("windows");
         fs::create_dir_all(&above).map_err(Error::file("making", &above))?;

@@ -101,7 +101,13 @@ impl Claiming<'_> {
         self.files.add(name, lines)
     }
 
-    pub(crate) fn make(&self, name: &str, by: &StepCause, token: &str, lines: &[Line]) -> Result<File, Error> {
+    pub(crate) fn make(
+        &self,
+        name: &str,
+        by: &StepCause,
+        token: &str,
+        lines: &[Line],
+    ) -> Result<File, Error> {
         self.turn.check()?;
         self.files.make(name, by, token, lines)
     }
@@ -213,6 +219,7 @@ impl Keeper {
             Ends::Places(places, _) => Part::Window { name, held: &[], within: places },
         };
         let recorded = self.step(&Making::new(&by, note, part), &turn).await?;
+        self.stops.step().await;
         self.forget_after()?;
         turn.check()?;
         let mut claiming = self.claiming(actor).await?;
@@ -229,6 +236,7 @@ impl Keeper {
         }
         drop(claiming);
         self.own.changed.notify_waiters();
+        self.stops.step().await;
         let changed = |change: TreeChange| ChangedFile {
             how: how(change.old.as_ref(), change.new.as_ref()),
             path: change.path,
@@ -338,6 +346,7 @@ impl Keeper {
         }
         self.step(&Making::of_window(by, "", name), turn).await?;
         turn.check()?;
+        self.stops.step().await;
         let claiming = self.claiming(turn.actor()).await?;
         if claiming.is_marked_by(name, mark)? {
             claiming.remove(name)?;
