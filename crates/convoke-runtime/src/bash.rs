@@ -179,6 +179,7 @@ impl Bash {
             layers,
             templates: self.config.confine.templates.clone(),
             promise: self.config.confine.promise.clone(),
+            writes: None,
         };
         let shell = Shell::start(config).await.map_err(|error| error.to_string())?;
         let notes = &mut self.notes;

@@ -208,6 +208,7 @@ async fn start(helper: &HelperPath, way: &Way, workspace: &Path, private: &Path)
         layers: way.1,
         templates: Templates::default(),
         promise: Default::default(),
+        writes: None,
     };
     let since = Instant::now();
     let shell = Shell::start(config).await.unwrap();

@@ -25,6 +25,7 @@ pub(crate) use self::grants::{Grant, Marks, grants};
 pub(crate) use self::guard::Guard;
 pub use self::guard::named_by_git;
 pub(crate) use self::lock::{Sent, part, shut, unlinked};
+pub(crate) use self::mounts::{listed, views};
 pub(crate) use self::own_git::{KEPT, programs as own_programs, with_more};
 pub(crate) use self::places::{hidden_home, look};
 pub(crate) use self::stage::{Inner, enter_landlock, find_bubblewrap, read_inner, start_namespaces};

@@ -9,6 +9,7 @@ mod init;
 mod listing;
 mod script;
 mod template;
+mod trace;
 mod tree;
 mod watch;
 mod worker;
@@ -164,14 +165,14 @@ enum Begun {
 
 fn serve_as_init(mut control: UnixStream, output: OwnedFd, hold: ProcessHold, begun: Begun) -> i32 {
     let served = say(&mut control, &FromHelper::Hello { hold: hold.clone() }).and_then(|()| {
-        let (shell, limits) = match begun {
+        let (shell, confined) = match begun {
             Begun::Free(shell) => (shell, None),
             Begun::Confined(inner) => {
-                let limits = inner.policy.limits;
-                (confine_here(&control, *inner)?, Some(limits))
+                let about = (inner.policy.limits, inner.tree.clone());
+                (confine_here(&control, *inner)?, Some(about))
             }
         };
-        shell.map_or(Ok(()), |shell| init::serve(&mut control, output, &hold, shell, limits))
+        shell.map_or(Ok(()), |shell| init::serve(&mut control, output, &hold, shell, confined))
     });
     match served {
         Ok(()) => 0,
@@ -291,6 +292,16 @@ fn read_first(control: &mut UnixStream) -> Result<ToHelper, String> {
 /// Sends one frame to the host.
 fn say(control: &mut UnixStream, frame: &FromHelper) -> Result<(), String> {
     control.write_all(&wire::encode(frame)?).map_err(|error| format!("the host cannot be told: {error}"))
+}
+
+/// The same with a descriptor. For a frame that is small.
+fn say_with(
+    control: &UnixStream,
+    frame: &FromHelper,
+    descriptor: std::os::fd::BorrowedFd<'_>,
+) -> Result<(), String> {
+    sys::send_with_descriptors(control.as_fd(), &wire::encode(frame)?, &[descriptor])
+        .map_err(|error| format!("the host cannot be told: {error}"))
 }
 
 fn give_up(control: &mut UnixStream, message: String) -> i32 {

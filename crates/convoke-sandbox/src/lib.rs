@@ -47,6 +47,7 @@ mod templates;
 mod trusted;
 mod wire;
 mod worker;
+mod writes;
 
 pub use confine::named_by_git;
 pub use copy::{Copied, CopyCap, CopyError, make as make_copy};
@@ -69,3 +70,4 @@ pub use templates::Templates;
 pub use trusted::trusted_program;
 pub use wire::{HoldChoice, ProcessHold};
 pub use worker::{Worker, WorkerEnd, WorkerLimits};
+pub use writes::{WriteGate, WritePath};

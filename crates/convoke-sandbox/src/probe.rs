@@ -172,7 +172,7 @@ async fn attempt(
     let cwd = place.0.join("tree");
     // With a shell, as every agent has it: a bash that cannot be run is found out now, and not by the first
     // command of each.
-    let shell = ShellSetup { fallback_cwd: cwd.clone(), cwd, env };
+    let shell = ShellSetup { fallback_cwd: cwd.clone(), cwd, env, traced: false };
     let (hold, confined) =
         patient(PATIENCE, link.begin(HoldChoice::Best, Some(shell), Some(confine))).await?;
     let confined = confined.ok_or(Error::Protocol { problem: "the helper is not confined".to_owned() })?;

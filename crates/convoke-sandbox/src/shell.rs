@@ -6,9 +6,11 @@ use std::ffi::OsString;
 use std::future::Future;
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::unix::pipe;
@@ -27,10 +29,11 @@ use crate::state::{ShellState, with_defaults};
 use crate::sys;
 use crate::templates::{Kind, Templates};
 use crate::wire::{self, FromHelper, HoldChoice, ProcessHold, ShellSetup, ToHelper};
+use crate::writes::{Answering, WriteGate};
 
 mod begin;
 
-use begin::{Begun, Beginning};
+use begin::{Beginning, Begun};
 
 /// Room for a background job's output between two commands, so that it is not held up at once.
 const PIPE_BYTES: i32 = 1024 * 1024;
@@ -79,6 +82,9 @@ pub struct ShellConfig {
     pub templates: Templates,
     /// What was said of those layers; a shell of which it is not true is not started.
     pub promise: Promise,
+    /// What is asked before commands write in the workspace, where their policy lets them and the machine
+    /// lets that be seen ([`Shell::is_traced`]).
+    pub writes: Option<Arc<dyn WriteGate>>,
 }
 
 /// How a shell began.
@@ -140,6 +146,9 @@ pub struct Finished {
     pub refused_hosts: Vec<String>,
     /// Whether something that it, or a command before it, started in the background still runs.
     pub jobs: bool,
+    /// The files of the workspace, relative to it, that the shell or something it started still has open for
+    /// writing. Empty where writes are not traced.
+    pub held: Vec<PathBuf>,
 }
 
 /// The long-lived shell of one agent. Dropping it kills everything below it.
@@ -157,6 +166,7 @@ pub struct Shell {
     /// A command whose `run` was dropped half-way.
     unfinished: Option<u64>,
     jobs: Option<JobsWatch>,
+    answering: Option<Answering>,
 }
 
 /// The eye on what background jobs store while no command runs.
@@ -217,6 +227,9 @@ impl Shell {
                 cwd: config.restored.as_ref().map_or_else(|| cwd.clone(), |state| state.cwd.clone()),
                 fallback_cwd: cwd,
                 env: env.clone(),
+                traced: config.writes.is_some()
+                    && confine.is_some()
+                    && config.policy.access == Access::Workspace,
             },
             confine,
         };
@@ -224,7 +237,8 @@ impl Shell {
             begin.confine.as_ref().map(|confine| (confine.policy.network.clone(), confine.policy.limits));
         let begun = begin.from_template(&config.templates, kind, &given, writer).await;
         let begun = config.promise.check(begun, |begun| &begun.hold)?;
-        let Begun { link, hold, confined, cwd, missing_cwd, group } = begun;
+        let Begun { link, hold, confined, cwd, missing_cwd, group, writes } = begun;
+        let answering = writes.zip(config.writes).map(|(socket, gate)| Answering::begin(socket, gate));
         let cage = match (confined, hosts) {
             (Some(confined), Some((network, limits))) => {
                 Some(Cage::new(confined, network, limits, config.policy.private, group, &mut given)?)
@@ -247,6 +261,7 @@ impl Shell {
             last_id: 0,
             unfinished: None,
             jobs: None,
+            answering: answering.transpose()?,
         })
     }
 
@@ -278,6 +293,11 @@ impl Shell {
     /// How surely everything dies with the helper.
     pub fn hold(&self) -> &ProcessHold {
         &self.hold
+    }
+
+    /// Whether commands ask before they write in the workspace.
+    pub fn is_traced(&self) -> bool {
+        self.answering.is_some()
     }
 
     /// How the shell began.
@@ -341,6 +361,7 @@ impl Shell {
             shell_replaced: over.replaced,
             refused_hosts: asked(&self.cage),
             jobs: over.jobs,
+            held: over.held,
         })
     }
 
@@ -402,7 +423,7 @@ impl Shell {
                     continue;
                 }
                 frame = self.link.hear() => match frame? {
-                    FromHelper::Finished { id: about, code, killed, limit, cwd, env, replaced, jobs }
+                    FromHelper::Finished { id: about, code, killed, limit, cwd, env, replaced, jobs, held }
                         if about == id =>
                     {
                         self.drain(sink, &mut buffer).await?;
@@ -412,7 +433,8 @@ impl Shell {
                         let limit = limit.or(by_kernel).map(|what| Ending::LimitPassed { what });
                         let ended = code.map_or(Ending::Unknown, Ending::Exited);
                         let ending = stopped_by.filter(|_| killed).or(limit).unwrap_or(ended);
-                        return Ok(CommandEnd { ending, replaced, jobs });
+                        let held = held.into_iter().map(|path| OsString::from_vec(path).into()).collect();
+                        return Ok(CommandEnd { ending, replaced, jobs, held });
                     }
                     other => return Err(unexpected(&other)),
                 },
@@ -473,4 +495,5 @@ struct CommandEnd {
     ending: Ending,
     replaced: Option<String>,
     jobs: bool,
+    held: Vec<PathBuf>,
 }

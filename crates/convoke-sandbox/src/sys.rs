@@ -3,6 +3,7 @@
 
 mod confine;
 mod fork;
+mod notify;
 mod program;
 mod shell;
 mod worker;
@@ -16,6 +17,7 @@ use std::time::Duration;
 
 pub(crate) use self::confine::*;
 pub(crate) use self::fork::*;
+pub(crate) use self::notify::*;
 pub(crate) use self::program::*;
 pub(crate) use self::shell::*;
 pub(crate) use self::worker::*;

@@ -93,6 +93,8 @@ pub(crate) struct ShellSetup {
     pub(crate) fallback_cwd: PathBuf,
     /// The whole environment.
     pub(crate) env: BTreeMap<String, String>,
+    /// Whether the host wants to be asked before commands write in the tree.
+    pub(crate) traced: bool,
 }
 
 /// What the helper says.
@@ -104,8 +106,9 @@ pub(crate) enum FromHelper {
     /// Comes with the tree's handle, and with the proxy's listener if there is one; the door is shut after
     /// it.
     Confined { tree: String, proxy: Option<u16>, form: Form },
-    /// The shell has been started.
-    Ready { cwd: String, missing_cwd: Option<String> },
+    /// The shell has been started. If the host is asked before commands write, it comes with the socket for
+    /// that.
+    Ready { cwd: String, missing_cwd: Option<String>, traced: bool },
     /// A command is over.
     Finished {
         id: u64,
@@ -117,6 +120,8 @@ pub(crate) enum FromHelper {
         env: BTreeMap<String, String>,
         replaced: Option<String>,
         jobs: bool,
+        /// What of the tree is still open for writing, as bytes of paths below it.
+        held: Vec<Vec<u8>>,
     },
     /// The template stands.
     Prepared,
@@ -124,6 +129,24 @@ pub(crate) enum FromHelper {
     Forked,
     /// The helper ends after this.
     Fatal { message: String },
+}
+
+/// What a helper says on the socket for writes. It is apart from the other one, so that a background job can
+/// ask at any time.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum Question {
+    /// Whether these may be written, each as the bytes of its path below the tree, and whether with all below
+    /// it; answered by [`Answer`] with the same id, in any order.
+    Ask { id: u64, places: Vec<(Vec<u8>, bool)> },
+    /// What asked this has ended. An answer that is on its way is no mistake.
+    Withdraw { id: u64 },
+}
+
+/// What the host says there: what was asked with this id may be written.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Answer {
+    pub(crate) id: u64,
 }
 
 /// Larger than any frame we send; a longer one is garbage.

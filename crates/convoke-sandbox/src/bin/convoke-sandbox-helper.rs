@@ -95,6 +95,7 @@ fn config(program: &str, hold: &str, directory: &str) -> Option<ShellConfig> {
         layers,
         templates: Templates::default(),
         promise: Promise::default(),
+        writes: None,
     })
 }
 

@@ -23,24 +23,29 @@ fn parse_all(text: &[u8]) -> Vec<Mounted> {
 
 /// The other paths under which a path without links, or something below it, is seen by this list of mounts.
 pub(crate) fn seen_again(mounts: &[Mounted], path: &Path) -> Vec<PathBuf> {
-    let holds = mounts.iter().filter(|mount| path.starts_with(&mount.at));
-    // Of two at the same place the later one is on top.
-    let Some(own) = holds.max_by_key(|mount| mount.at.components().count()) else { return Vec::new() };
-    let Ok(rest) = path.strip_prefix(&own.at) else { return Vec::new() };
-    let place = own.root.join(rest);
     let mut again: Vec<PathBuf> = Vec::new();
-    for mount in mounts.iter().filter(|mount| mount.filesystem == own.filesystem) {
-        let at = match place.strip_prefix(&mount.root) {
-            Ok(rest) if rest.as_os_str().is_empty() => mount.at.clone(),
-            Ok(rest) => mount.at.join(rest),
-            Err(_) if mount.root.starts_with(&place) => mount.at.clone(),
-            Err(_) => continue,
-        };
+    for (at, _) in views(mounts, path) {
         if !at.starts_with(path) && !again.contains(&at) {
             again.push(at);
         }
     }
     again
+}
+
+/// All paths under which a path without links, or something below it, is seen, each with what of it is seen
+/// there, relative to it.
+pub(crate) fn views(mounts: &[Mounted], path: &Path) -> Vec<(PathBuf, PathBuf)> {
+    let holds = mounts.iter().filter(|mount| path.starts_with(&mount.at));
+    // Of two at the same place the later one is on top.
+    let Some(own) = holds.max_by_key(|mount| mount.at.components().count()) else { return Vec::new() };
+    let Ok(rest) = path.strip_prefix(&own.at) else { return Vec::new() };
+    let place = own.root.join(rest);
+    let view = |mount: &Mounted| match place.strip_prefix(&mount.root) {
+        Ok(rest) if rest.as_os_str().is_empty() => Some((mount.at.clone(), PathBuf::new())),
+        Ok(rest) => Some((mount.at.join(rest), PathBuf::new())),
+        Err(_) => mount.root.strip_prefix(&place).ok().map(|below| (mount.at.clone(), below.to_owned())),
+    };
+    mounts.iter().filter(|mount| mount.filesystem == own.filesystem).filter_map(view).collect()
 }
 
 /// Reads `ID PARENT MAJOR:MINOR ROOT AT …`.

@@ -27,6 +27,7 @@ pub(crate) use super::listing::Env;
 use super::script::{
     END, LONG_TEXT, OUT, REPORT, START, TEXT, end_gate, is_for_the_start, opening, quote, start_gate,
 };
+use super::trace::Tracer;
 use crate::sys::{self, Pid};
 
 /// The room for a command with its quotes; the larger one has it for the longest that the host sends.
@@ -131,8 +132,8 @@ impl Launcher {
         Ok(Self { bash, output, before })
     }
 
-    /// Starts a bash in `cwd` with exactly these variables.
-    pub(crate) fn start(&self, cwd: &Path, env: &Env) -> io::Result<Bash> {
+    /// Starts a bash in `cwd` with exactly these variables, and has its writes seen if that is wanted.
+    pub(crate) fn start(&self, cwd: &Path, env: &Env, tracer: Option<&mut Tracer>) -> io::Result<Bash> {
         let (script, script_theirs) = UnixStream::pair()?;
         let (report, report_theirs) = UnixStream::pair()?;
         let temporary = env.get(OsStr::new("TMPDIR")).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -172,7 +173,10 @@ impl Launcher {
                 sys::duplicate_as(start.as_fd(), START, false)?,
                 sys::duplicate_as(end.as_fd(), END, false)?,
             ];
-            command.spawn()?
+            match tracer {
+                Some(tracer) => tracer.spawn(&mut command)?,
+                None => command.spawn()?,
+            }
         };
         script.set_nonblocking(true)?;
         report.set_nonblocking(true)?;
@@ -201,9 +205,14 @@ impl Launcher {
 }
 
 impl Bash {
-    /// Waits until bash has begun, and learns how deep it is at the top of its script.
-    pub(crate) fn wait_for_begin(&mut self) -> Result<(), String> {
+    /// Waits until bash has begun, and learns how deep it is at the top of its script. What bash may wait for
+    /// itself is done meanwhile.
+    pub(crate) fn wait_for_begin(
+        &mut self,
+        meanwhile: &mut dyn FnMut() -> Result<(), String>,
+    ) -> Result<(), String> {
         while self.phase == Phase::Opening {
+            meanwhile()?;
             match gate::look(self.pid, &self.end) {
                 Look::Held(depth) if gate::code(self.pid, &self.letters) == Some(0) => {
                     self.at_end = depth;

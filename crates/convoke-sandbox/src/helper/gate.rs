@@ -118,6 +118,15 @@ pub(super) fn look(pid: Pid, gate: &Gate) -> Look {
     }
 }
 
+/// Whether a thread that was let make this call may still be in it: it runs, or waits in one like it.
+pub(super) fn may_be_at(thread: Pid, call: i64) -> bool {
+    let Ok(text) = std::fs::read_to_string(format!("/proc/{thread}/syscall")) else { return false };
+    match text.split_ascii_whitespace().next() {
+        Some(word) => word.parse().map_or(true, |number: i64| number == call),
+        None => false,
+    }
+}
+
 /// The exit code that is spelled by the descriptors of a process that is held.
 pub(super) fn code(pid: Pid, letters: &[Identity; 4]) -> Option<i32> {
     let mut code = 0;
@@ -166,6 +175,21 @@ pub(super) fn directory(pid: Pid) -> Option<PathBuf> {
         (one.dev(), one.ino()) == (other.dev(), other.ino())
     };
     same(std::fs::metadata(&link).ok()?, std::fs::metadata(&path).ok()?).then_some(path)
+}
+
+/// A text with its end mark in the memory of a thread, without the mark. None where there is none that could
+/// be a path; an error where the process does not let itself be looked into.
+pub(super) fn text(thread: Pid, address: u64) -> io::Result<Option<Vec<u8>>> {
+    use std::os::unix::fs::FileExt;
+    let mut bytes = vec![0; libc::PATH_MAX as usize];
+    let memory = File::open(format!("/proc/{thread}/mem"))?;
+    // It ends where nothing is mapped, which may be right behind the text.
+    let count = memory.read_at(&mut bytes, address).unwrap_or(0);
+    bytes.truncate(count);
+    Ok(bytes.iter().position(|&byte| byte == 0).map(|end| {
+        bytes.truncate(end);
+        bytes
+    }))
 }
 
 /// Where the kernel began the stack of the program that the process runs: another program has another.

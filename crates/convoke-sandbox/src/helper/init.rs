@@ -7,15 +7,16 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::bash::{Bash, Env, Launcher, Step};
-use super::say;
+use super::trace::Tracer;
 use super::tree::{Identity, Tree};
 use super::watch::Watchdog;
+use super::{say, say_with};
 use crate::confine;
 use crate::policy::Limits;
 use crate::sys::{self, ChildEnd};
@@ -31,19 +32,19 @@ const KILL_EVERY: Duration = Duration::from_millis(5);
 /// How long the last processes are waited for. Only one stuck in the kernel lives on after a kill.
 const KILL_LIMIT: Duration = Duration::from_secs(3);
 
-/// Serves until the host goes away. An error is for the host to read, and the end as well.
+/// Serves until the host goes away. `confined` is how much may be used and where the tree stands. An error is for the host to read, and the end as well.
 pub(crate) fn serve(
     control: &mut UnixStream,
     output: OwnedFd,
     hold: &ProcessHold,
     setup: ShellSetup,
-    limits: Option<Limits>,
+    confined: Option<(Limits, PathBuf)>,
 ) -> Result<(), String> {
     let tree = Tree::below_here(hold);
     let namespace = *hold == ProcessHold::PidNamespace;
     // A command must not be able to stop the helper; the init of a namespace is safe from it anyway.
-    let before = (limits.is_some() && !namespace).then_some(confine::part as fn() -> io::Result<()>);
-    let mut init = Init::start(control, output, tree, setup, limits.map(Watchdog::new), before)?;
+    let before = (confined.is_some() && !namespace).then_some(confine::part as fn() -> io::Result<()>);
+    let mut init = Init::start(control, output, tree, setup, confined, before)?;
     let served = init.serve();
     // In a namespace the kernel does this, and more surely, when init ends.
     if !namespace {
@@ -58,6 +59,8 @@ struct Init<'a> {
     signals: File,
     tree: Tree,
     launcher: Launcher,
+    /// Has the host asked before commands write, where that is wanted and possible.
+    tracer: Option<Tracer>,
     /// What the next bash begins with.
     cwd: PathBuf,
     env: Env,
@@ -94,7 +97,7 @@ impl<'a> Init<'a> {
         output: OwnedFd,
         tree: Tree,
         setup: ShellSetup,
-        watchdog: Option<Watchdog>,
+        confined: Option<(Limits, PathBuf)>,
         before: Option<fn() -> io::Result<()>>,
     ) -> Result<Self, String> {
         let signals =
@@ -102,6 +105,9 @@ impl<'a> Init<'a> {
         let env: Env = setup.env.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
         let launcher =
             Launcher::new(output, env.get(std::ffi::OsStr::new("PATH")).map(AsRef::as_ref), before)?;
+        let (limits, at) = confined.unzip();
+        let traced = at.filter(|_| setup.traced).and_then(|at| Tracer::begin(&at));
+        let (tracer, writes) = traced.unzip();
         let missing_cwd = (!setup.cwd.is_dir()).then(|| setup.cwd.to_string_lossy().into_owned());
         let mut init = Self {
             control,
@@ -109,17 +115,23 @@ impl<'a> Init<'a> {
             signals: File::from(signals),
             tree,
             launcher,
+            tracer,
             cwd: if missing_cwd.is_some() { setup.fallback_cwd.clone() } else { setup.cwd },
             env,
             fallback_cwd: setup.fallback_cwd,
             bash: None,
             running: None,
-            watchdog,
+            watchdog: limits.map(Watchdog::new),
             jobs: false,
             replaced: Vec::new(),
         };
         init.start_bash()?;
-        say(init.control, &FromHelper::Ready { cwd: init.cwd.to_string_lossy().into_owned(), missing_cwd })?;
+        let cwd = init.cwd.to_string_lossy().into_owned();
+        let ready = FromHelper::Ready { cwd, missing_cwd, traced: writes.is_some() };
+        match writes {
+            Some(writes) => say_with(init.control, &ready, writes.as_fd())?,
+            None => say(init.control, &ready)?,
+        }
         Ok(init)
     }
 
@@ -127,6 +139,7 @@ impl<'a> Init<'a> {
         loop {
             let mut watched = vec![self.control.as_fd(), self.signals.as_fd()];
             watched.extend(self.bash.iter().flat_map(Bash::watched));
+            watched.extend(self.tracer.iter().flat_map(Tracer::watched));
             let pause = match &self.running {
                 Some(Running { ending: Some(_), .. }) => Some(KILL_EVERY),
                 None if !self.jobs => None,
@@ -135,6 +148,11 @@ impl<'a> Init<'a> {
             let pause = pause.into_iter().chain(self.bash.as_ref().and_then(Bash::impatience)).min();
             let ready =
                 sys::wait_readable(&watched, pause).map_err(|error| format!("waiting failed: {error}"))?;
+            if let Some(tracer) = &mut self.tracer
+                && !tracer.serve()?
+            {
+                return Ok(());
+            }
             if ready[1] {
                 self.reap()?;
             }
@@ -142,7 +160,7 @@ impl<'a> Init<'a> {
             if ready[0] && !self.obey()? {
                 return Ok(());
             }
-            self.watch();
+            self.watch()?;
             self.watch_jobs();
             self.go_on_ending();
         }
@@ -161,7 +179,7 @@ impl<'a> Init<'a> {
         while let Some(frame) = self.decoder.next()? {
             match frame {
                 ToHelper::Run { id, command } => self.run(id, &command)?,
-                ToHelper::Kill { id } => self.begin_ending(id, None),
+                ToHelper::Kill { id } => self.begin_ending(id, None)?,
                 ToHelper::KillJobs => self.kill_jobs(),
                 ToHelper::Begin { .. } => return Err("`begin` came twice".to_owned()),
                 ToHelper::Prepare { .. } | ToHelper::Fork => {
@@ -182,7 +200,7 @@ impl<'a> Init<'a> {
             self.start_bash()?;
         }
         let Some(bash) = &mut self.bash else { return Err("there is no shell".to_owned()) };
-        bash.wait_for_begin()?;
+        bash.wait_for_begin(&mut || self.tracer.as_mut().map_or(Ok(()), |tracer| tracer.serve().map(drop)))?;
         let before = self.tree.living(Some(bash.pid));
         bash.run(command).map_err(|error| format!("the command cannot be stored: {error}"))?;
         self.running = Some(Running { id, code: None, before, ending: None });
@@ -192,7 +210,7 @@ impl<'a> Init<'a> {
     fn start_bash(&mut self) -> Result<(), String> {
         let gone = self.cwd.clone();
         for directory in [self.cwd.clone(), self.fallback_cwd.clone(), PathBuf::from("/")] {
-            match self.launcher.start(&directory, &self.env) {
+            match self.launcher.start(&directory, &self.env, self.tracer.as_mut()) {
                 Ok(bash) => {
                     if directory != gone {
                         let gone = gone.display();
@@ -303,15 +321,16 @@ impl<'a> Init<'a> {
     }
 
     /// Ends the command that has passed a limit.
-    fn watch(&mut self) {
+    fn watch(&mut self) -> Result<(), String> {
         let shell = self.bash.as_ref().map(|bash| bash.pid);
         let Some(id) =
             self.running.as_ref().filter(|running| running.ending.is_none()).map(|running| running.id)
         else {
-            return;
+            return Ok(());
         };
-        if let Some(limit) = self.watchdog.as_mut().and_then(|watchdog| watchdog.look(&self.tree, shell)) {
-            self.begin_ending(id, Some(limit));
+        match self.watchdog.as_mut().and_then(|watchdog| watchdog.look(&self.tree, shell)) {
+            Some(limit) => self.begin_ending(id, Some(limit)),
+            None => Ok(()),
         }
     }
 
@@ -336,15 +355,20 @@ impl<'a> Init<'a> {
         }
     }
 
-    fn begin_ending(&mut self, id: u64, limit: Option<String>) {
+    fn begin_ending(&mut self, id: u64, limit: Option<String>) -> Result<(), String> {
         // A command that has just finished is answered already.
-        let Some(running) = self.running.as_mut().filter(|running| running.id == id) else { return };
+        let Some(running) = self.running.as_mut().filter(|running| running.id == id) else { return Ok(()) };
         if running.ending.is_none() {
             running.ending = Some(Ending { since: Instant::now(), bash_killed: false, limit });
             if let Some(bash) = &mut self.bash {
                 bash.interrupt();
+                // After the signal, which then is there when bash comes back from its call.
+                if let Some(tracer) = &mut self.tracer {
+                    tracer.refuse(bash.pid)?;
+                }
             }
         }
+        Ok(())
     }
 
     fn go_on_ending(&mut self) {
@@ -372,6 +396,10 @@ impl<'a> Init<'a> {
             }
         }
         self.jobs = self.watchdog.is_some();
+        let held = match &mut self.tracer {
+            Some(tracer) => tracer.command_over(&self.tree, shell)?,
+            None => Default::default(),
+        };
         let replaced = std::mem::take(&mut self.replaced);
         let outcome = FromHelper::Finished {
             id: running.id,
@@ -382,6 +410,7 @@ impl<'a> Init<'a> {
             env: text_only(&self.env),
             replaced: (!replaced.is_empty()).then(|| replaced.join("; ")),
             jobs: !self.tree.living(shell).is_empty(),
+            held: held.into_iter().map(|path| path.into_os_string().into_vec()).collect(),
         };
         say(self.control, &outcome)
     }

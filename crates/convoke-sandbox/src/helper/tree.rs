@@ -7,8 +7,11 @@
 //! what is counted is walked twice, and nothing is taken for gone before all of `/proc` has been read.
 
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::sys::{self, Pid};
@@ -134,6 +137,25 @@ impl Tree {
         held_by(self.below(&all).into_iter().map(|process| process.identity.pid))
     }
 
+    /// The files that everything below, the shell among it, can write through what it has open or mapped.
+    /// `wanted` says of a path that the kernel gives whether it counts, and how it is called.
+    pub(crate) fn open_for_writing(
+        &self,
+        shell: Option<Pid>,
+        wanted: &dyn Fn(&[u8]) -> Option<PathBuf>,
+    ) -> BTreeSet<PathBuf> {
+        let mut open = BTreeSet::new();
+        let all = self.look();
+        for pid in self.below(&all).into_iter().map(|process| process.identity.pid) {
+            open.extend(opened_for_writing(pid, wanted));
+            // Bash maps nothing to write to it, and these lists are long.
+            if Some(pid) != shell {
+                open.extend(mapped_for_writing(pid, wanted));
+            }
+        }
+        open
+    }
+
     /// Kills everything below except the shell, what is in `keep`, and what descends from that other than
     /// through the shell. Returns how many it found: as long as that is not zero there may be more.
     ///
@@ -247,6 +269,36 @@ fn held_by(processes: impl Iterator<Item = Pid>) -> Held {
     }
     held.sockets = sockets.len() as u64;
     held
+}
+
+/// The files that a process has open for writing.
+fn opened_for_writing(pid: Pid, wanted: &dyn Fn(&[u8]) -> Option<PathBuf>) -> Vec<PathBuf> {
+    let writes = |number: &OsStr| {
+        let about = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{}", number.display())).ok()?;
+        let flags = about.lines().find_map(|line| line.strip_prefix("flags:"))?;
+        let mode = i32::from_str_radix(flags.trim(), 8).ok()? & libc::O_ACCMODE;
+        (mode != libc::O_RDONLY).then_some(())
+    };
+    let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let file = |entry: std::fs::DirEntry| {
+        let place = wanted(std::fs::read_link(entry.path()).ok()?.as_os_str().as_bytes())?;
+        writes(&entry.file_name())?;
+        // What has no name any more is in no tree.
+        let about = std::fs::metadata(entry.path()).ok()?;
+        (about.is_file() && about.nlink() > 0).then_some(place)
+    };
+    entries.filter_map(file).collect()
+}
+
+/// The files that a process has mapped so that it can write them, whether they are open or not.
+fn mapped_for_writing(pid: Pid, wanted: &dyn Fn(&[u8]) -> Option<PathBuf>) -> Vec<PathBuf> {
+    let list = std::fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+    let shared = list.split(|byte| *byte == b'\n').filter_map(|line| {
+        let (_, rest) = line.split_at_checked(line.iter().position(|byte| *byte == b' ')? + 1)?;
+        let is_shared = rest.get(1) == Some(&b'w') && rest.get(3) == Some(&b's');
+        is_shared.then_some(&rest[rest.iter().position(|byte| *byte == b'/')?..])
+    });
+    shared.filter(|path| !path.ends_with(b" (deleted)")).filter_map(wanted).collect()
 }
 
 /// Holds the process if it is still the one that was seen.

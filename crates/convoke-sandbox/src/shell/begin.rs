@@ -28,6 +28,8 @@ pub(super) struct Begun {
     pub(super) cwd: String,
     pub(super) missing_cwd: Option<String>,
     pub(super) group: Option<Group>,
+    /// Through which is asked before commands write, if that is done.
+    pub(super) writes: Option<OwnedFd>,
 }
 
 impl Beginning {
@@ -68,11 +70,19 @@ impl Beginning {
             let (hold, confined) =
                 link.begin(self.hold, Some(self.setup.clone()), self.confine.clone()).await?;
             match link.hear().await? {
-                FromHelper::Ready { cwd, missing_cwd } => Ok((hold, confined, cwd, missing_cwd)),
+                FromHelper::Ready { cwd, missing_cwd, traced } => {
+                    let writes = link.take_received().pop().filter(|_| traced);
+                    if traced && writes.is_none() {
+                        return Err(Error::Protocol {
+                            problem: "the socket for writes is missing".to_owned(),
+                        });
+                    }
+                    Ok((hold, confined, cwd, missing_cwd, writes))
+                }
                 other => Err(unexpected(&other)),
             }
         };
-        let (hold, confined, cwd, missing_cwd) = patient(patience, begin).await?;
-        Ok(Begun { link, hold, confined, cwd, missing_cwd, group })
+        let (hold, confined, cwd, missing_cwd, writes) = patient(patience, begin).await?;
+        Ok(Begun { link, hold, confined, cwd, missing_cwd, group, writes })
     }
 }

@@ -6,6 +6,7 @@ mod files;
 mod places;
 mod programs;
 mod uncounted;
+mod writes;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -133,6 +134,7 @@ impl World {
             layers: Some(set),
             templates: Templates::default(),
             promise: Default::default(),
+            writes: None,
         }
     }
 
@@ -212,6 +214,7 @@ async fn a_policy_that_cannot_be_meant_is_refused_in_words() {
         layers: Some(LayerSet::Landlock),
         templates: Templates::default(),
         promise: Default::default(),
+        writes: None,
     };
     let unheld = ShellConfig { layers: None, ..config.clone() };
     assert!(

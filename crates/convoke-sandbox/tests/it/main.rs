@@ -88,6 +88,7 @@ pub(crate) fn config(dir: &TempDir, hold: HoldChoice, restored: Option<ShellStat
         layers: None,
         templates: Templates::default(),
         promise: Default::default(),
+        writes: None,
     }
 }
 

@@ -139,6 +139,7 @@ async fn sixty_four_commands_are_cancelled_at_once() {
                 layers: set,
                 templates: Templates::default(),
                 promise: Default::default(),
+                writes: None,
             };
             let command = RunCommand {
                 command: format!("sleep {seconds} & sleep {seconds}"),

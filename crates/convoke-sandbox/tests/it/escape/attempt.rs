@@ -284,6 +284,7 @@ async fn start(world: &World, cell: Cell, restored: Option<ShellState>) -> Shell
         layers: cell.set,
         templates: Templates::default(),
         promise: Default::default(),
+        writes: None,
     };
     Shell::start(config).await.unwrap()
 }
