@@ -103,6 +103,7 @@ impl Keeper {
         let now = Begun::unknown();
         let during = during.unwrap_or(Some(&now));
         let asks = Asks { actor, by, places, during, alone };
+        let everything = places.iter().any(|place| *place == Place::everything());
         let mut wait = Wait::new(self.fence.as_deref());
         let waits = Waits { keeper: self, agent: name };
         loop {
@@ -117,14 +118,16 @@ impl Keeper {
                 Answer::Slow => continue,
                 Answer::Blocked(blockers) => blockers,
             };
-            let patient = wait.waited() < self.patience && !waits.ends_circle(&blockers);
-            let takes = |blocker: &&Blocker| !blocker.is_whole && (blocker.is_idle || !alone && !patient);
+            let ends_circle = waits.ends_circle(&blockers);
+            // One that wants everything waits like one of which it is not known what it writes.
+            let impatient = !everything && wait.waited() >= self.patience || ends_circle && !alone;
+            let takes = |blocker: &&Blocker| !blocker.is_whole && (blocker.is_idle || impatient);
             if let Some(blocker) = blockers.iter().find(takes) {
                 self.take_places(&asks, blocker).await?;
                 continue;
             }
             let Some(blocker) = blockers.first() else { continue };
-            if self.fence.is_none() && !blocker.is_own && (alone || blocker.is_whole) {
+            if self.fence.is_none() && !blocker.is_own && (everything || blocker.is_whole) {
                 return Err(Error::Busy { run: self.run().to_owned() });
             }
             let moment = if blocker.is_own { OWN_LOOKS } else { TRIES };
@@ -244,7 +247,7 @@ impl Keeper {
             holder: window.holder(name),
             mark,
             is_own: self.own.has(name),
-            is_whole: is_mine || name == ALONE || window.claims.is_everything(),
+            is_whole: is_mine || name == ALONE || window.claims.is_everything() && !window.claims.idle,
             is_idle: window.claims.idle,
         })
     }
