@@ -78,11 +78,20 @@ impl ChangeRecorder {
         keeper.note(agent, line).await.map_err(|error| error.to_string())
     }
 
-    /// Marks the state after it: what differs at the agent's places is its own. What it left running has
-    /// `held` open still.
-    pub(crate) async fn close(&self, agent: Actor<'_>, note: &str, held: &[PathBuf]) -> Result<(), String> {
+    /// Marks the state after it: what differs at the agent's places is its own. If it left something running,
+    /// that has `held` open still.
+    pub(crate) async fn close(
+        &self,
+        agent: Actor<'_>,
+        note: &str,
+        held: Option<&[PathBuf]>,
+    ) -> Result<(), String> {
         let keeper = self.keeper().await.map_err(|error| error.to_string())?;
-        keeper.leave_window(agent, note, held).await.map(drop).map_err(|error| error.to_string())
+        let closed = match held {
+            Some(held) => keeper.leave_window(agent, note, held).await,
+            None => keeper.close_window(agent, note).await,
+        };
+        closed.map(drop).map_err(|error| error.to_string())
     }
 
     /// The same for places that were claimed for one call, of which `new` were not claimed before.

@@ -242,8 +242,10 @@ impl LocalTools {
             // A command that wrote nothing has claimed nothing, and is not looked for.
             Way::Asks if !keep.has_window(self.agent.as_str()) => Ok(()),
             Way::Asks | Way::Window => {
-                let still_open = self.bash.lock().await.still_open().to_vec();
-                keep.close(self.actor(), note, &still_open).await
+                let bash = self.bash.lock().await;
+                let held = (bash.had_jobs() && bash.is_traced()).then(|| bash.still_open().to_vec());
+                drop(bash);
+                keep.close(self.actor(), note, held.as_deref()).await
             }
         }
     }

@@ -188,6 +188,13 @@ impl WindowFiles {
         Ok(lines.filter_map(Line::read).collect())
     }
 
+    /// The claims that were added since no command was under way.
+    pub(crate) fn since_idle(&self, name: &str) -> Result<Vec<Line>, Error> {
+        let mut lines = self.since(name, 0)?;
+        let idle = lines.iter().rposition(|line| *line == Line::Idle);
+        Ok(lines.split_off(idle.map_or(0, |idle| idle + 1)))
+    }
+
     pub(crate) fn remove(&self, name: &str) -> Result<(), Error> {
         remove_if_there(&self.path(name))
     }

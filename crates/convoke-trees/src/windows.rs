@@ -121,8 +121,10 @@ impl Claiming<'_> {
 /// What is done about the claims of a window when something in it has ended.
 #[derive(Debug, Clone, Copy)]
 enum Ends<'a> {
-    /// The command; these files are still open for writing.
-    Command(&'a [PathBuf]),
+    /// The command, and with it all that it may write.
+    Command,
+    /// The command; something that it left running has these files open for writing.
+    Leaving(&'a [PathBuf]),
     /// The writing of these places, of which those in the second list were not claimed before.
     Places(&'a [Place], &'a [Place]),
 }
@@ -177,17 +179,19 @@ impl Keeper {
     /// A window that was closed for this process, because it was fenced, cannot be closed by it: what changed
     /// since is not its doing, or not alone.
     pub async fn close_window(&self, actor: impl Into<Actor<'_>>, note: &str) -> Result<Closed, Error> {
-        self.close(actor.into(), note, Ends::Command(&[])).await
+        self.close(actor.into(), note, Ends::Command).await
     }
 
-    /// The same if something that the agent left running has files open for writing: they stay claimed.
+    /// The same if the agent left something running, which has files open for writing: they stay claimed. So
+    /// does what was asked for since the end of the last command, because the question of what goes on may
+    /// have come before the end was heard of.
     pub async fn leave_window(
         &self,
         actor: impl Into<Actor<'_>>,
         note: &str,
         held: &[PathBuf],
     ) -> Result<Closed, Error> {
-        self.close(actor.into(), note, Ends::Command(held)).await
+        self.close(actor.into(), note, Ends::Leaving(held)).await
     }
 
     /// The same for what was written at these places alone, of which `new` was not claimed before.
@@ -215,7 +219,8 @@ impl Keeper {
             return Err(Error::Fenced);
         }
         let part = match ends {
-            Ends::Command(held) => Part::Window { name, held, within: &[] },
+            Ends::Command => Part::Window { name, held: &[], within: &[] },
+            Ends::Leaving(held) => Part::Window { name, held, within: &[] },
             Ends::Places(places, _) => Part::Window { name, held: &[], within: places },
         };
         let recorded = self.step(&Making::new(&by, note, part), &turn).await?;
@@ -392,15 +397,19 @@ fn after(
             let ended = new.iter().map(|place| Line::Drop(place.path.clone()));
             ended.chain([Line::Idle]).collect::<Vec<_>>()
         }
-        Ends::Command(held) => {
+        Ends::Command | Ends::Leaving(_) => {
+            let held = if let Ends::Leaving(held) = ends { held } else { &[] };
             let others = || windows.iter().filter(|(other, _)| *other != name);
             let of_others = |place: &Place| others().any(|(_, window)| window.claims.meets(place));
             let held = held.iter().filter_map(|path| Place::file(path).checked());
             let held: Vec<Line> = held.filter(|place| !of_others(place)).map(Line::Claim).collect();
-            // What was claimed while this was recorded is not in it.
-            let later = claiming.files.since(name, length)?;
-            let later = later.into_iter().filter(|line| matches!(line, Line::Claim(_) | Line::Lose(_)));
-            [Line::Closed, Line::Idle].into_iter().chain(held).chain(later).collect()
+            let asked = match ends {
+                Ends::Leaving(_) => claiming.files.since_idle(name)?,
+                // What was claimed while this was recorded is not in it.
+                _ => claiming.files.since(name, length)?,
+            };
+            let asked = asked.into_iter().filter(|line| matches!(line, Line::Claim(_) | Line::Lose(_)));
+            [Line::Closed].into_iter().chain(held).chain(asked).chain([Line::Idle]).collect()
         }
     };
     let mut claims = match claiming.look()?.get(name) {
