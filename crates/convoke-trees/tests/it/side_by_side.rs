@@ -401,6 +401,27 @@ async fn what_another_agent_keeps_writing_is_not_read_for_a_step() {
 }
 
 #[tokio::test]
+async fn an_index_that_was_lost_changes_nothing_of_what_others_are_writing() {
+    let world = World::repository(&[("a", "0\n"), ("b", "0\n"), ("gone", "0\n")]);
+    let keeper = world.keeper(RUN).await;
+    let begun = begun(&world);
+    for path in ["a", "gone", "new"] {
+        ask(&keeper, "a_1", path, &begun).await;
+    }
+    world.write("a", "half\n");
+    world.write("new", "half\n");
+    world.remove("gone");
+    fs::remove_file(world.lock_of(RUN).with_file_name("index")).unwrap();
+    ask(&keeper, "a_2", "b", &begun).await;
+    world.write("b", "2\n");
+    keeper.close_window("a_2", "").await.unwrap();
+    assert_eq!(changes(&keeper).await, ["Modified b a_2"]);
+    keeper.close_window("a_1", "").await.unwrap();
+    let expected = ["Modified a a_1", "Modified b a_2", "Deleted gone a_1", "Added new a_1"];
+    assert_eq!(changes(&keeper).await, expected);
+}
+
+#[tokio::test]
 async fn in_a_directory_of_a_repository_and_without_one_parts_are_recorded_alike() {
     let below = World::repository(&[("sub/a", "0\n"), ("sub/b", "0\n"), ("top", "0\n")]);
     let below = {
