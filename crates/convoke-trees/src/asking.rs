@@ -3,10 +3,11 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::path::Path;
 use std::pin::pin;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::claims::{Line, Place};
+use crate::claims::{Claims, Line, Place};
 use crate::error::Error;
 use crate::keeper::Keeper;
 use crate::parts::{Making, Part};
@@ -47,6 +48,9 @@ struct Blocker {
     holder: Holder,
     mark: File,
     is_own: bool,
+    /// It is the asking agent's, of another process.
+    is_mine: bool,
+    claims: Claims,
     /// Nothing of it can be taken over.
     is_whole: bool,
     is_idle: bool,
@@ -56,15 +60,23 @@ struct Blocker {
 struct Waits<'a> {
     keeper: &'a Keeper,
     agent: &'a str,
+    during: &'a Begun,
+    /// Since when, if it had to.
+    began: Option<Instant>,
 }
 
 impl Drop for Waits<'_> {
     fn drop(&mut self) {
         self.keeper.own.get().waiting.remove(self.agent);
+        self.during.add_waited(self.waited());
     }
 }
 
 impl Waits<'_> {
+    fn waited(&self) -> Duration {
+        self.began.map_or(Duration::ZERO, |began| began.elapsed())
+    }
+
     /// Whether agents wait for each other in a circle, and it is this one that ends that: one of them has to,
     /// and one is enough.
     fn ends_circle(&self, blockers: &[Blocker]) -> bool {
@@ -105,7 +117,7 @@ impl Keeper {
         let asks = Asks { actor, by, places, during, alone };
         let everything = places.iter().any(|place| *place == Place::everything());
         let mut wait = Wait::new(self.fence.as_deref());
-        let waits = Waits { keeper: self, agent: name };
+        let mut waits = Waits { keeper: self, agent: name, during: during.unwrap_or(&now), began: None };
         loop {
             let mut changed = pin!(self.own.changed.notified());
             changed.as_mut().enable();
@@ -118,9 +130,15 @@ impl Keeper {
                 Answer::Slow => continue,
                 Answer::Blocked(blockers) => blockers,
             };
+            if !alone && self.are_ignored(places, &blockers).await? {
+                return Ok(Vec::new());
+            }
+            waits.began.get_or_insert_with(Instant::now);
+            // A command that writes much of what another one has does not wait as long for each of it.
+            let waited = waits.during.waited() + waits.waited();
             let ends_circle = waits.ends_circle(&blockers);
             // One that wants everything waits like one of which it is not known what it writes.
-            let impatient = !everything && wait.waited() >= self.patience || ends_circle && !alone;
+            let impatient = !everything && waited >= self.patience || ends_circle && !alone;
             let takes = |blocker: &&Blocker| !blocker.is_whole && (blocker.is_idle || impatient);
             if let Some(blocker) = blockers.iter().find(takes) {
                 self.take_places(&asks, blocker).await?;
@@ -137,6 +155,28 @@ impl Keeper {
                 self.close_as(&blocker.name, &blocker.mark, &by, &turn).await?;
             }
         }
+    }
+
+    /// Whether git ignores all that is in the way, so that nothing of it is kept and no turn is needed: agents
+    /// build in one directory, and a build's lock is its own affair. Only asked about what is in the way.
+    async fn are_ignored(&self, places: &[Place], blockers: &[Blocker]) -> Result<bool, Error> {
+        let met =
+            |place: &&Place| blockers.iter().any(|blocker| !blocker.is_mine && blocker.claims.meets(place));
+        let blocked: Vec<&Path> = places.iter().filter(met).map(|place| place.path.as_path()).collect();
+        if blocked.is_empty() || blocked.iter().any(|path| path.as_os_str().is_empty()) {
+            return Ok(false);
+        }
+        let known = |path: &&&Path| {
+            let own = self.own.get();
+            path.ancestors().any(|above| own.ignored.contains(above))
+        };
+        let unknown: Vec<&Path> = blocked.iter().filter(|path| !known(path)).copied().collect();
+        if unknown.is_empty() {
+            return Ok(true);
+        }
+        let ignored = self.ignored_now(&unknown).await?;
+        self.own.get().ignored.extend(ignored);
+        Ok(unknown.iter().all(|path| known(&path)))
     }
 
     /// Adds to the claims of a window that is open, which takes no look at the tree.
@@ -240,13 +280,15 @@ impl Keeper {
     }
 
     fn blocker(&self, name: &str, window: &Window, is_mine: bool) -> Result<Blocker, Error> {
-        let mark = window.handle().map_err(Error::file("opening", std::path::Path::new(name)))?;
+        let mark = window.handle().map_err(Error::file("opening", Path::new(name)))?;
         Ok(Blocker {
             name: name.to_owned(),
             by: window.by(name),
             holder: window.holder(name),
             mark,
             is_own: self.own.has(name),
+            is_mine,
+            claims: window.claims.clone(),
             is_whole: is_mine || name == ALONE || window.claims.is_everything() && !window.claims.idle,
             is_idle: window.claims.idle,
         })

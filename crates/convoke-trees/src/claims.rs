@@ -36,11 +36,13 @@ impl Place {
         if self.whole { path.starts_with(&self.path) } else { path == self.path }
     }
 
-    /// The same without dots and slashes that mean nothing; `None` if it leads out of the directory.
+    /// The same without dots and slashes that mean nothing; `None` if it leads out of the directory, or into the
+    /// metadata of a repository, of which nothing is kept: every git of an agent's takes its lock there.
     pub(crate) fn checked(&self) -> Option<Self> {
         let mut path = PathBuf::new();
         for part in self.path.components() {
             match part {
+                Component::Normal(name) if name.eq_ignore_ascii_case(".git") => return None,
                 Component::Normal(name) => path.push(name),
                 Component::CurDir => {}
                 _ => return None,
@@ -356,9 +358,11 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_leads_out_of_the_directory_is_none() {
+    fn a_place_that_leads_out_of_the_directory_or_into_git_metadata_is_none() {
         assert_eq!(Place::file("./a//b/.").checked(), Some(Place::file("a/b")));
         assert_eq!(Place::file("a/../b").checked(), None);
         assert_eq!(Place::file("/a").checked(), None);
+        assert_eq!(Place::file("sub/.git/index.lock").checked(), None);
+        assert_eq!(Place::file(".gitignore").checked(), Some(Place::file(".gitignore")));
     }
 }

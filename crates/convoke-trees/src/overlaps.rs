@@ -69,12 +69,15 @@ impl Overlap {
                 "agent {with} has been writing {path} for longer than you could wait, so both of you wrote it \
                  at the same time{}. Look whether {path} has what both of you changed, and put back what is \
                  missing.",
-                self.version("what agent had written until then", "nothing was there until then")
+                self.version(
+                    "what agent had written until then",
+                    "agent had left no version of it until then"
+                )
             ),
             How::Lost => format!(
                 "agent {with} began to write {path} while your command was still writing it{}. Look whether \
                  {path} still has what you changed, and make it again if it has not.",
-                self.version("what you had written until then", "nothing was there until then")
+                self.version("what you had written until then", "you had left no version of it until then")
             ),
         }
     }

@@ -121,6 +121,8 @@ impl Keeper {
     /// Records what changed since the last step; no change is no step.
     pub(crate) async fn step(&self, making: &Making<'_>, turn: &Turn) -> Result<Recorded, Error> {
         turn.check()?;
+        // A step may change what is ignored.
+        self.own.get().ignored.clear();
         let hidden = self.record().hidden()?;
         // What others are writing is not read: it would be read in vain, and it does not stand still.
         let claimed = self.claimed(making.part, turn).await?;

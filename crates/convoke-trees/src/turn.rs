@@ -78,11 +78,6 @@ impl<'a> Wait<'a> {
         Self { fence, began: Instant::now(), looked: None, told: false }
     }
 
-    /// For how long it has been waited.
-    pub(crate) fn waited(&self) -> Duration {
-        self.began.elapsed()
-    }
-
     /// Waits a moment for this holder. True if it is fenced, so that what it holds can be taken away.
     pub(crate) async fn for_holder(&mut self, holder: &Holder) -> Result<bool, Error> {
         self.until(holder, TRIES, std::future::pending()).await

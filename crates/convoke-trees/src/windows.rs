@@ -8,7 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{MutexGuard as StdGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, MutexGuard as StdGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{MutexGuard, Notify};
@@ -24,7 +25,7 @@ use crate::tree::{LeftOut, TreeChange};
 use crate::turn::{Actor, Turn, is_at};
 use crate::window_files::{ALONE, Window, WindowFiles};
 
-/// How long a place is waited for that another agent's command is writing.
+/// How long a command waits in all for places that other agents' commands are writing.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The windows that one keeper has open, each with its mark, which is locked as long as the file is here.
@@ -40,6 +41,8 @@ pub(crate) struct Own {
     marks: BTreeMap<String, File>,
     /// Which agents wait for which others.
     pub(crate) waiting: BTreeMap<String, BTreeSet<String>>,
+    /// What git was found to ignore since the last step.
+    pub(crate) ignored: BTreeSet<PathBuf>,
 }
 
 impl OwnWindows {
@@ -58,9 +61,13 @@ impl OwnWindows {
     }
 }
 
-/// The state of a record when a command began, by which it is known what other agents changed since.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Begun(Moment);
+/// The state of a record when a command began, by which it is known what other agents changed since; and for
+/// how long the command has waited for them in all.
+#[derive(Debug, Clone)]
+pub struct Begun {
+    moment: Moment,
+    waited_ms: Arc<AtomicU64>,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Moment {
@@ -139,7 +146,7 @@ impl Keeper {
             }
             record.tip().ok().flatten().map(Moment::At)
         };
-        Begun(look().unwrap_or(Moment::Unknown))
+        Begun::at(look().unwrap_or(Moment::Unknown))
     }
 
     /// To be called before a command of `actor` that may write anywhere. What changed since the last window,
@@ -370,13 +377,27 @@ impl Keeper {
 impl Begun {
     /// A moment of which nothing is known but that it is now.
     pub(crate) fn unknown() -> Self {
-        Self(Moment::Unknown)
+        Self::at(Moment::Unknown)
+    }
+
+    fn at(moment: Moment) -> Self {
+        Self { moment, waited_ms: Arc::default() }
+    }
+
+    /// For how long it has waited, this time not counted.
+    pub(crate) fn waited(&self) -> Duration {
+        Duration::from_millis(self.waited_ms.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn add_waited(&self, time: Duration) {
+        let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        self.waited_ms.fetch_add(ms, Ordering::Relaxed);
     }
 
     /// The latest step at that moment, if it has to be told from these: the commit before the run, and the
     /// latest one now.
     pub(crate) fn step(&self, before: &str, now: &str) -> String {
-        match &self.0 {
+        match &self.moment {
             Moment::Fresh => before.to_owned(),
             Moment::At(commit) => commit.clone(),
             Moment::Unknown => now.to_owned(),

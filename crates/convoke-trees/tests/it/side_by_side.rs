@@ -174,6 +174,57 @@ async fn a_file_that_is_written_for_too_long_is_taken_over_and_later_writes_stay
 }
 
 #[tokio::test]
+async fn what_git_ignores_is_not_waited_for() {
+    let world = World::repository(&[("a", "0\n"), (".gitignore", "build/\n"), ("build/kept", "0\n")]);
+    world.git(["add", "-f", "build/kept"]);
+    let keeper = Arc::new(world.keeper(RUN).await.patient_for(Duration::from_secs(3_600)));
+    let begun = begun(&world);
+    keeper.before_write("a_1", &[Place::tree("build/out")], Some(&begun)).await.unwrap();
+    world.write("build/out/x", "1\n");
+    for path in ["build/out/x", "build/out/y", "build/out/deep/z"] {
+        ask(&keeper, "a_2", path, &begun).await;
+        world.write(path, "2\n");
+    }
+    assert!(!keeper.has_window("a_2"), "nothing is kept of it");
+    // One that git tracks all the same is waited for.
+    ask(&keeper, "a_1", "build/kept", &begun).await;
+    let waiting = waits(&keeper, "a_2", "build/kept", &begun).await;
+    keeper.close_window("a_1", "").await.unwrap();
+    waiting.await.unwrap();
+    keeper.close_window("a_2", "").await.unwrap();
+    assert!(told(&world, "a_1").is_empty() && told(&world, "a_2").is_empty());
+}
+
+#[tokio::test]
+async fn a_command_waits_for_others_no_longer_in_all_than_for_one() {
+    let world = World::repository(&[("a", "0\n")]);
+    let patience = Duration::from_millis(400);
+    let keeper = world.keeper(RUN).await.patient_for(patience);
+    let begun = begun(&world);
+    let places: Vec<String> = (0..30).map(|number| format!("file-{number}")).collect();
+    for path in &places {
+        ask(&keeper, "a_1", path, &begun).await;
+    }
+    let since = std::time::Instant::now();
+    let second = Keeper::begun(&world.places, &world.dir, RUN);
+    for path in &places {
+        ask(&keeper, "a_2", path, &second).await;
+    }
+    assert!(since.elapsed() < patience * 20, "each was waited for: {:?}", since.elapsed());
+}
+
+#[tokio::test]
+async fn git_of_an_agent_claims_nothing_in_the_repositorys_metadata() {
+    let world = World::repository(&[("a", "0\n")]);
+    let keeper = world.keeper(RUN).await;
+    for agent in ["a_1", "a_2"] {
+        ask(&keeper, agent, ".git/index.lock", &begun(&world)).await;
+        assert!(!keeper.has_window(agent));
+    }
+    assert_eq!(world.git(["for-each-ref", "refs/convoke"]), b"");
+}
+
+#[tokio::test]
 async fn two_that_wait_for_each_other_end_at_once() {
     let world = World::repository(&[("a", "0\n"), ("b", "0\n"), ("c", "0\n")]);
     // Far longer than the test may take: nothing ends by patience here.
