@@ -123,6 +123,30 @@ pub(crate) struct Turn {
     holder: Holder,
 }
 
+/// A lock ends with the last handle of its file, and a program that is being started at this moment has copies
+/// of all handles: so it is given back, and not only let go of.
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
+}
+
+/// The mark of a window: a locked file.
+#[derive(Debug)]
+pub(crate) struct Mark(File);
+
+impl Mark {
+    pub(crate) fn file(&self) -> &File {
+        &self.0
+    }
+}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
+
 impl Turn {
     /// Waits for the turn at this file.
     pub(crate) async fn take(
@@ -155,9 +179,12 @@ impl Turn {
         if !is_at(&file, path)? {
             return Ok(None);
         }
-        file.set_len(0)?;
+        let text = format!("{}\n{}\n", actor.agent, actor.token);
+        // Written over and cut off behind it: a file that was emptied first is brought to the disk by some
+        // file systems when it is closed, which takes many times as long as a turn.
         file.rewind()?;
-        file.write_all(format!("{}\n{}\n", actor.agent, actor.token).as_bytes())?;
+        file.write_all(text.as_bytes())?;
+        file.set_len(text.len().try_into().unwrap_or(u64::MAX))?;
         let holder = Holder { name: actor.agent.to_owned(), token: actor.token.to_owned() };
         Ok(Some(Self { file, path: path.to_owned(), holder }))
     }
@@ -214,7 +241,7 @@ pub(crate) fn is_at(file: &File, path: &Path) -> std::io::Result<bool> {
 }
 
 /// Writes a mark of its own: a file that no other process has open, locked for as long as it is kept.
-pub(crate) fn mark(path: &Path, text: &[u8]) -> Result<File, Error> {
+pub(crate) fn mark(path: &Path, text: &[u8]) -> Result<Mark, Error> {
     // Never the file of an earlier window: a fenced process may have that one open still.
     remove_if_there(path)?;
     let made = (|| {
@@ -223,5 +250,5 @@ pub(crate) fn mark(path: &Path, text: &[u8]) -> Result<File, Error> {
         file.write_all(text)?;
         Ok(file)
     })();
-    made.map_err(Error::file("writing", path))
+    made.map(Mark).map_err(Error::file("writing", path))
 }

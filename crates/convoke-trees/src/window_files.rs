@@ -11,7 +11,7 @@ use crate::claims::{Claims, Line, Place};
 use crate::error::Error;
 use crate::steps::StepCause;
 use crate::tree::remove_if_there;
-use crate::turn::{Holder, is_at, mark};
+use crate::turn::{Holder, Mark, is_at, mark};
 
 /// The name of the window that excludes all others.
 pub(crate) const ALONE: &str = "";
@@ -162,7 +162,7 @@ impl WindowFiles {
         by: &StepCause,
         token: &str,
         lines: &[Line],
-    ) -> Result<File, Error> {
+    ) -> Result<Mark, Error> {
         let path = self.path(name);
         let above = self.dir.join("windows");
         fs::create_dir_all(&above).map_err(Error::file("making", &above))?;

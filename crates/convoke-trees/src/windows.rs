@@ -22,7 +22,7 @@ use crate::places::{HostPlaces, checked_name};
 use crate::record::Record;
 use crate::steps::{ChangedFile, StepCause, how};
 use crate::tree::{LeftOut, TreeChange};
-use crate::turn::{Actor, Turn, is_at};
+use crate::turn::{Actor, Mark, Turn, is_at};
 use crate::window_files::{ALONE, Window, WindowFiles};
 
 /// How long a command waits in all for places that other agents' commands are writing.
@@ -38,7 +38,7 @@ pub(crate) struct OwnWindows {
 
 #[derive(Debug, Default)]
 pub(crate) struct Own {
-    marks: BTreeMap<String, File>,
+    marks: BTreeMap<String, Mark>,
     /// Which agents wait for which others.
     pub(crate) waiting: BTreeMap<String, BTreeSet<String>>,
     /// What git was found to ignore since the last step.
@@ -114,7 +114,7 @@ impl Claiming<'_> {
         by: &StepCause,
         token: &str,
         lines: &[Line],
-    ) -> Result<File, Error> {
+    ) -> Result<Mark, Error> {
         self.turn.check()?;
         self.files.make(name, by, token, lines)
     }
@@ -287,7 +287,7 @@ impl Keeper {
     pub(crate) fn is_own(&self, claiming: &Claiming<'_>, name: &str) -> Result<bool, Error> {
         let mut own = self.own.get();
         let Some(mark) = own.marks.get(name) else { return Ok(false) };
-        let is_own = claiming.is_marked_by(name, mark)?;
+        let is_own = claiming.is_marked_by(name, mark.file())?;
         if !is_own {
             own.marks.remove(name);
         }
@@ -320,12 +320,12 @@ impl Keeper {
     }
 
     /// Opens the window that excludes all others. No other may be open.
-    pub(crate) async fn open_alone(&self, by: &StepCause) -> Result<File, Error> {
+    pub(crate) async fn open_alone(&self, by: &StepCause) -> Result<Mark, Error> {
         self.claiming(PERSON).await?.make(ALONE, by, "", &[])
     }
 
-    pub(crate) async fn is_alone(&self, mark: &File) -> Result<bool, Error> {
-        self.claiming(PERSON).await?.is_marked_by(ALONE, mark)
+    pub(crate) async fn is_alone(&self, mark: &Mark) -> Result<bool, Error> {
+        self.claiming(PERSON).await?.is_marked_by(ALONE, mark.file())
     }
 
     pub(crate) async fn close_alone(&self) -> Result<(), Error> {
