@@ -360,12 +360,15 @@ async fn many(size: &Size, seed: u64) {
 
 #[tokio::test]
 async fn many_agents_in_one_tree_that_is_left_and_taken_up_lose_nothing_and_are_told() {
-    let soak = std::env::var("CONVOKE_SOAK_SIDE_BY_SIDE").ok();
-    let rounds: u64 = soak.as_ref().map_or(1, |rounds| rounds.parse().unwrap());
-    let seed: u64 = std::env::var("CONVOKE_SEED").map_or(1, |seed| seed.parse().unwrap());
+    let number = |name: &str| -> Option<u64> {
+        std::env::var_os(name).map(|number| number.to_str().unwrap().parse().unwrap())
+    };
+    let soak = number("CONVOKE_SOAK_SIDE_BY_SIDE");
+    let rounds = soak.unwrap_or(1);
+    let seed = number("CONVOKE_SEED").unwrap_or(1);
     for seed in seed..seed + rounds {
         println!("seed {seed}");
-        let size = match &soak {
+        let size = match soak {
             Some(_) => Size { agents: 40, sharing: 4, kills: 3 },
             None => Size { agents: 10, sharing: 3, kills: 1 },
         };
