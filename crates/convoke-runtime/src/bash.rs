@@ -10,12 +10,13 @@ use convoke_beneath::Dir;
 use convoke_files::{Protected, Root};
 use convoke_kernel::{AgentSpec, Ran, SHELL_RESTORED, Sandbox, ShellState, ToolResult};
 use convoke_sandbox::{
-    Ending, Finished, HoldChoice, LayerSet, OutputSpec, Policy, RunCommand, Shell, ShellConfig,
+    Ending, Finished, HoldChoice, LayerSet, OutputSpec, Policy, RunCommand, Shell, ShellConfig, WriteGate,
 };
 use tokio_util::sync::CancellationToken;
 
 use crate::local_tools::{deadline, restarted};
 use crate::runtime::Config;
+use crate::write_gate::{Asked, Gate};
 
 /// Directories in which version control keeps its own data; the file tools never write there.
 const METADATA: [&str; 5] = [".git", ".hg", ".jj", ".sl", ".svn"];
@@ -30,8 +31,12 @@ pub(crate) struct Bash {
     shell: Option<Shell>,
     /// The policy and the layers that hold it, once a shell has been started.
     held: Option<(Policy, Option<LayerSet>)>,
+    /// What its commands ask before they write, where that is to be kept.
+    gate: Option<Arc<Gate>>,
     /// Whether background jobs were alive after the last command.
     jobs: bool,
+    /// What they have open for writing, where that is known.
+    still_open: Vec<PathBuf>,
     /// What is said before the output of the next command.
     notes: Vec<String>,
     /// What a person is to be told.
@@ -55,11 +60,28 @@ impl Bash {
             timeout,
             shell: None,
             held: None,
+            gate: None,
             jobs: false,
+            still_open: Vec::new(),
             notes,
             for_person,
             state,
         }
+    }
+
+    /// The same with a gate, which is asked before something is written where it stays.
+    pub(crate) fn gated(self, gate: Option<Arc<Gate>>) -> Self {
+        Self { gate, ..self }
+    }
+
+    /// Whether its shell asks before it writes.
+    pub(crate) fn is_traced(&self) -> bool {
+        self.shell.as_ref().is_some_and(Shell::is_traced)
+    }
+
+    /// What was still open for writing after the last command.
+    pub(crate) fn still_open(&self) -> &[PathBuf] {
+        &self.still_open
     }
 
     pub(crate) async fn restart(&mut self) -> ToolResult {
@@ -123,15 +145,22 @@ impl Bash {
         let shell = self.shell.insert(shell);
         let output = OutputSpec::new(self.outputs.join(file_name(id)));
         let run = RunCommand { command, deadline: self.timeout, output };
-        match shell.run(run, cut.cancelled()).await {
-            Ok(finished) => {
+        let ends = cut.child_token();
+        if let Some(gate) = &self.gate {
+            gate.begin(ends.clone());
+        }
+        let ran = shell.run(run, ends.cancelled()).await;
+        let refused = self.gate.as_ref().and_then(|gate| gate.end()).filter(|_| !cut.is_cancelled());
+        match ran {
+            Ok(mut finished) => {
+                self.still_open = std::mem::take(&mut finished.held);
                 let state = &finished.state;
                 let cwd = state.cwd.to_string_lossy().into_owned();
                 let state = ShellState { cwd, set: state.set.clone(), unset: state.unset.clone() };
                 self.state = Some(state.clone());
                 self.jobs = finished.jobs;
                 let hosts = finished.refused_hosts.join(", ");
-                let mut told = tell(finished, state, self.timeout, notes);
+                let mut told = tell(finished, state, self.timeout, notes, refused);
                 if !hosts.is_empty() {
                     told.text.push_str(&format!(
                         "\n(the network is closed to {hosts}; only a person can open it, with \
@@ -147,6 +176,7 @@ impl Bash {
             Err(error) => {
                 // The helper is gone and everything below it with it; the next command gets a new one.
                 self.shell = None;
+                self.still_open.clear();
                 ToolResult::interrupted(format!("bash error: the shell was lost, outcome unknown: {error}"))
             }
         }
@@ -177,9 +207,9 @@ impl Bash {
             hold: HoldChoice::default(),
             policy,
             layers,
+            writes: self.gate.clone().map(|gate| Arc::new(Asked(gate)) as Arc<dyn WriteGate>),
             templates: self.config.confine.templates.clone(),
             promise: self.config.confine.promise.clone(),
-            writes: None,
         };
         let shell = Shell::start(config).await.map_err(|error| error.to_string())?;
         let notes = &mut self.notes;
@@ -207,6 +237,7 @@ impl Bash {
 
     /// Ends the shell and everything it started.
     pub(crate) async fn end(&mut self) {
+        self.still_open.clear();
         if let Some(shell) = self.shell.take() {
             // A helper that does not answer any more dies with its socket, and everything below it too.
             let _ = shell.stop().await;
@@ -214,7 +245,13 @@ impl Bash {
     }
 }
 
-fn tell(finished: Finished, state: ShellState, timeout: Duration, notes: Vec<String>) -> ToolResult {
+fn tell(
+    finished: Finished,
+    state: ShellState,
+    timeout: Duration,
+    notes: Vec<String>,
+    refused: Option<String>,
+) -> ToolResult {
     let text = finished.output.text.trim_end_matches('\n').to_owned();
     let text = if text.trim().is_empty() { "(no output)".to_owned() } else { text };
     let mut lines = notes;
@@ -248,6 +285,13 @@ fn tell(finished: Finished, state: ShellState, timeout: Duration, notes: Vec<Str
         Ending::Unknown => {
             lines.push(text);
             lines.push("(the exit code is unknown, and perhaps not all of the command has run)".to_owned());
+        }
+        Ending::Cancelled if let Some(why) = refused => {
+            lines.push(text);
+            lines.push(format!(
+                "(the command was killed before it wrote a file, and may have run in part: the state before it \
+                 could not be kept ({why}), so it could not be taken back)"
+            ));
         }
         Ending::Cancelled => {
             ran = Ran::Interrupted;

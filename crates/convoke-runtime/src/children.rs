@@ -17,7 +17,7 @@ use crate::inputs::Waiting;
 use crate::program;
 use crate::runtime::Config;
 use crate::session::Session;
-use crate::stop::{Stop, StopLevel};
+use crate::stop::Stop;
 
 /// The agent whose tool calls start others.
 #[derive(Clone)]
@@ -80,16 +80,6 @@ async fn task(
     if let Some(place) = &place {
         spec.dir = place.dir();
     }
-    // Those that write in the same directory take turns, for as long as each of them works.
-    let shares = place.is_none() && spec.confinement.sandbox.writes();
-    let mut stop = parent.stop.clone();
-    // One that a person has stopped writes nothing any more, and is taken up only to end.
-    let shares = shares && stop.halted().is_none();
-    let _pen = tokio::select! {
-        write_lock = parent.session.write_lock.lock(), if shares => Some(write_lock),
-        _ = stop.above(StopLevel::Run), if shares => return Ok(None),
-        else => None,
-    };
     let ended = match drive(parent, &id, spec, prompt).await {
         Ok(ended) => ended,
         Err(Error::Journal(convoke_journal::Error::Declined { reason, .. })) => {

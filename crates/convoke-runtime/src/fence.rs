@@ -45,6 +45,10 @@ impl Fence for Leases {
                 [_, stream, _, pid] => (stream.parse::<AgentId>().ok(), pid.parse().ok()),
                 _ => (None, None),
             };
+            // Of agents of one process it is seen in them what each of them does.
+            if holder.token.split(' ').next() == Some(self.journal.options().process.id.as_str()) {
+                return;
+            }
             // A watcher that is gone is no reason to stop working.
             let _ = watcher.send(Notice::Waiting { agent, pid });
         }

@@ -64,6 +64,7 @@ mod unsay;
 mod wait_notifier;
 mod wakers;
 mod workspace;
+mod write_gate;
 
 pub use asker::{AskedCall, Asker, Checkpoint, Question};
 pub use clock::Clock;

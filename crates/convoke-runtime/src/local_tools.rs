@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use convoke_files::Root;
 use convoke_journal::Lease;
-use convoke_kernel::{AgentId, AgentSpec, FileCall, Ran, Role, ShellState, ToolRequest, ToolResult};
-use convoke_trees::Actor;
+use convoke_kernel::{AgentId, AgentSpec, FileCall, Ran, ShellState, ToolRequest, ToolResult};
+use convoke_trees::{Actor, Overlap, Place};
 use tokio::sync::Mutex;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
@@ -23,9 +23,13 @@ use crate::fence;
 use crate::files;
 use crate::runtime::Config;
 use crate::session::Session;
+use crate::write_gate::Gate;
 
 /// How often a process looks whether it may still act for an agent whose command is under way.
 const LOOKS: Duration = Duration::from_secs(2);
+
+/// Of how many files an agent is told at once that another one wrote them too; the others are named.
+const MOST_TOLD: usize = 8;
 
 /// What stands in place of a result that is never recorded.
 const FENCED: &str =
@@ -41,6 +45,36 @@ pub(crate) struct LocalTools {
     lease: Lease,
     token: String,
     bash: Mutex<Bash>,
+    /// What it was told of other agents' writing, and the record still holds.
+    told: Mutex<Vec<Overlap>>,
+}
+
+/// How what a call writes is kept.
+enum Way {
+    /// Its shell asks before it writes.
+    Asks,
+    /// These places were claimed for it, of which the second ones were not claimed before.
+    Places { places: Vec<Place>, new: Vec<Place> },
+    /// It may write anywhere, so everything is.
+    Window,
+}
+
+/// Lets go of what an agent has claimed, unless that was recorded.
+struct Abandons<'a> {
+    keep: &'a ChangeRecorder,
+    agent: &'a str,
+}
+
+impl Abandons<'_> {
+    fn closed(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Abandons<'_> {
+    fn drop(&mut self) {
+        self.keep.abandon(self.agent);
+    }
 }
 
 impl LocalTools {
@@ -53,8 +87,16 @@ impl LocalTools {
         state: Option<ShellState>,
     ) -> Self {
         let token = fence::token(&config.journal, &lease);
-        let bash = Mutex::new(Bash::new(Arc::clone(&config), agent.as_str(), spec.clone(), state));
-        Self { config, session, agent, spec, lease, token, bash }
+        // Only in the session's own directory others write too, and only there is a record of it.
+        let shares = session.keep.is_some() && spec.dir == session.dir && spec.confinement.sandbox.writes();
+        let gate = || {
+            let journal = config.journal.clone();
+            Gate::new(Arc::clone(&session), journal, lease.clone(), agent.as_str(), &token)
+        };
+        let gate = shares.then(gate);
+        let bash = Bash::new(Arc::clone(&config), agent.as_str(), spec.clone(), state).gated(gate);
+        let told = Mutex::default();
+        Self { config, session, agent, spec, lease, token, bash: Mutex::new(bash), told }
     }
 
     /// Does what a call asks for. A failure is told to the model; none of them ends the agent.
@@ -64,41 +106,49 @@ impl LocalTools {
             return ToolResult::refused(format!("Not run: {why}."));
         }
         let stays = request.writes() && self.spec.confinement.sandbox.writes();
-        let shares = stays && self.spec.dir == self.session.dir;
-        // A task holds the write lock for as long as it works; other agents that write in the same
-        // directory take it for each command.
-        let takes_turns = shares && matches!(self.spec.role, Role::Lead | Role::Callee | Role::Teammate);
-        let _pen = tokio::select! {
-            write_lock = self.session.write_lock.lock(), if takes_turns => Some(write_lock),
-            () = cut.cancelled(), if takes_turns => return ToolResult::refused("(not run: a person stopped \
-                Convoke)"),
+        let stays_here = stays && self.spec.dir == self.session.dir;
+        let keep = self.session.keep.as_ref().filter(|_| stays_here);
+        // Where nothing is recorded nothing can be claimed, so that agents take turns with whole commands.
+        let alone = stays_here && keep.is_none();
+        let _turn = tokio::select! {
+            turn = self.session.unrecorded.lock(), if alone => Some(turn),
+            () = cut.cancelled(), if alone => return ToolResult::refused("(not run: a person stopped Convoke)"),
             else => None,
         };
-        let kept = self.session.keep.as_ref().filter(|keep| stays && keep.covers(&self.spec.dir));
-        if let Some(keep) = kept {
-            // A large tree takes a while to look at, and a stop must not have to wait for that.
-            let opened = tokio::select! {
-                opened = self.mark_before(keep) => opened,
-                () = cut.cancelled() => return ToolResult::refused("(not run: a person stopped Convoke)"),
-            };
-            if let Err(why) = opened {
+        let Some(keep) = keep else {
+            let mut result = self.act_while_held(id, request, stays, &cut).await;
+            self.tell_overlaps(&mut result).await;
+            return result;
+        };
+        // Whatever ends this call early, the next look at the tree records what it changed.
+        let open = Abandons { keep, agent: self.agent.as_str() };
+        // A large tree takes a while to look at, and a stop must not have to wait for that.
+        let opened = tokio::select! {
+            opened = self.mark_before(keep, &request) => opened,
+            () = cut.cancelled() => return ToolResult::refused("(not run: a person stopped Convoke)"),
+        };
+        let way = match opened {
+            Ok(way) => way,
+            Err(why) => {
                 return ToolResult::refused(format!(
                     "Not run: the state before it could not be kept ({why}), so it could not be taken back."
                 ));
             }
-        }
+        };
         let note = note(&request);
         let mut result = self.act_while_held(id, request, stays, &cut).await;
-        if let Some(keep) = kept {
-            let closed = tokio::select! {
-                closed = keep.close(self.actor(), &note) => closed,
-                () = cut.cancelled() => Err("a person stopped Convoke; the next look at the tree records \
-                    it".to_owned()),
-            };
-            if let Err(why) = closed {
+        let closed = tokio::select! {
+            closed = self.mark_after(keep, &way, &note) => closed,
+            () = cut.cancelled() => Err("a person stopped Convoke; the next look at the tree records \
+                it".to_owned()),
+        };
+        match closed {
+            Ok(()) => open.closed(),
+            Err(why) => {
                 result.text.push_str(&format!("\n(what this changed is not recorded yet: {why})"));
             }
         }
+        self.tell_overlaps(&mut result).await;
         result
     }
 
@@ -151,17 +201,74 @@ impl LocalTools {
         matches!(self.config.journal.holds(&self.lease).await, Ok(false))
     }
 
-    /// Marks the state before something is written. The shell is started first: making the tree ready for it
-    /// parts files from the names that they have elsewhere, which is no change of the agent's. A shell that
-    /// cannot be started is told of by whatever needs it.
-    async fn mark_before(&self, keep: &ChangeRecorder) -> Result<(), String> {
+    /// Marks the state before something is written, or claims what will be. The shell is started first: making
+    /// the tree ready for it parts files from the names that they have elsewhere, which is no change of the
+    /// agent's. A shell that cannot be started is told of by whatever needs it.
+    async fn mark_before(&self, keep: &ChangeRecorder, request: &ToolRequest) -> Result<Way, String> {
+        let told = std::mem::take(&mut *self.told.lock().await);
+        if !told.is_empty() {
+            // The results that told it are in the journal: this call came after them.
+            keep.were_told(self.actor(), &told).await;
+        }
         let mut bash = self.bash.lock().await;
         let _ = bash.begin().await;
-        keep.open(self.actor(), bash.had_jobs()).await?;
         for line in bash.for_person() {
             keep.note(self.actor(), &line).await?;
         }
-        Ok(())
+        let unasked_jobs = bash.had_jobs() && !bash.is_traced();
+        match request {
+            ToolRequest::Bash { .. } | ToolRequest::RestartBash if bash.is_traced() => Ok(Way::Asks),
+            ToolRequest::File(call) if !unasked_jobs && let Ok(root) = bash.root().await => {
+                drop(bash);
+                // A path that leads nowhere is refused where it is to be written.
+                let path = call.path().and_then(|said| root.real_path(said).ok());
+                let places: Vec<Place> = path.into_iter().map(Place::file).collect();
+                let new = keep.before_write(self.actor(), &places, Some(&keep.begun())).await;
+                Ok(Way::Places { new: new.map_err(|error| error.to_string())?, places })
+            }
+            _ => {
+                drop(bash);
+                keep.open(self.actor(), unasked_jobs).await?;
+                Ok(Way::Window)
+            }
+        }
+    }
+
+    /// Marks the state after it.
+    async fn mark_after(&self, keep: &ChangeRecorder, way: &Way, note: &str) -> Result<(), String> {
+        match way {
+            Way::Places { places, .. } if places.is_empty() => Ok(()),
+            Way::Places { places, new } => keep.close_places(self.actor(), note, places, new).await,
+            // A command that wrote nothing has claimed nothing, and is not looked for.
+            Way::Asks if !keep.has_window(self.agent.as_str()) => Ok(()),
+            Way::Asks | Way::Window => {
+                let bash = self.bash.lock().await;
+                let held = (bash.had_jobs() && bash.is_traced()).then(|| bash.still_open().to_vec());
+                drop(bash);
+                keep.close(self.actor(), note, held.as_deref()).await
+            }
+        }
+    }
+
+    /// Tells the agent which of its files another agent wrote at the same time.
+    async fn tell_overlaps(&self, result: &mut ToolResult) {
+        let Some(keep) = self.session.keep.as_ref().filter(|keep| keep.covers(&self.spec.dir)) else {
+            return;
+        };
+        if !self.spec.confinement.sandbox.writes() {
+            return;
+        }
+        let mut told = self.told.lock().await;
+        let new: Vec<Overlap> = keep.overlaps(self.agent.as_str());
+        let new: Vec<Overlap> = new.into_iter().filter(|overlap| !told.contains(overlap)).collect();
+        for overlap in new.iter().take(MOST_TOLD) {
+            result.text.push_str(&format!("\n({})", overlap.told()));
+        }
+        if let Some(more) = new.len().checked_sub(MOST_TOLD).filter(|more| *more > 0) {
+            let others: Vec<&str> = new[MOST_TOLD..].iter().map(|overlap| overlap.path.as_str()).collect();
+            result.text.push_str(&format!("\n(the same is true of {more} more: {})", others.join(", ")));
+        }
+        told.extend(new);
     }
 
     /// Why a file tool must not go where its path really leads, although the path as it was written is
@@ -222,10 +329,11 @@ impl LocalTools {
     /// Ends the shell and everything it started. With `for_good` its private files go too.
     pub(crate) async fn stop(&self, for_good: bool) {
         let mut bash = self.bash.lock().await;
+        let jobs = bash.had_jobs() && !bash.is_traced();
         bash.end().await;
-        let kept = self.session.keep.as_ref().filter(|keep| bash.had_jobs() && keep.covers(&self.spec.dir));
+        let kept = self.session.keep.as_ref().filter(|keep| keep.covers(&self.spec.dir));
         if let Some(keep) = kept.filter(|_| self.spec.confinement.sandbox.writes()) {
-            keep.end(self.actor()).await;
+            keep.end(self.actor(), jobs).await;
         }
         if for_good {
             end_private(self.private()).await;

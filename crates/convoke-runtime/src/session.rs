@@ -36,10 +36,10 @@ pub(crate) struct Session {
     pub(crate) places: Arc<Semaphore>,
     /// Turns for programs' commands.
     pub(crate) commands: Semaphore,
-    /// The directory that the agents which take turns share.
+    /// The directory that its agents share.
     pub(crate) dir: String,
-    /// The right to write in the directory, for agents that take turns.
-    pub(crate) write_lock: Mutex<()>,
+    /// The right to write in the directory where no record is kept, so that nothing can be claimed in it.
+    pub(crate) unrecorded: Mutex<()>,
     /// Looks at the directory, which tell what has changed in it.
     pub(crate) looks: Looks,
     /// What was found out about the server.
@@ -79,7 +79,7 @@ impl Session {
             Some(_) => Some(TeamCache::open(config.journal.clone(), &id).await?),
             None => None,
         };
-        let write_lock = Mutex::new(());
+        let unrecorded = Mutex::new(());
         let lead = lead.clone();
         let journal = config.journal.clone();
         let looks = Looks::default();
@@ -91,7 +91,7 @@ impl Session {
             places,
             commands,
             dir,
-            write_lock,
+            unrecorded,
             looks,
             lessons,
             keep,

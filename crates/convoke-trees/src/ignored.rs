@@ -18,6 +18,29 @@ use crate::tree::{Entry, LARGEST, TreeChange};
 const AT_ONCE: usize = 2_000;
 
 impl Keeper {
+    /// Which of these paths, and of the directories above them, git ignores now.
+    pub(crate) async fn ignored_now(&self, paths: &[&Path]) -> Result<Vec<PathBuf>, Error> {
+        let doing = "asking which files are ignored";
+        let store = self.store();
+        let above = |path: &Path| path.ancestors().map(Path::to_owned).collect::<Vec<_>>();
+        let asked: BTreeSet<PathBuf> = paths.iter().flat_map(|path| above(path)).collect();
+        let asked = asked.into_iter().filter(|path| !path.as_os_str().is_empty()).collect::<Vec<_>>();
+        let mut ignored = Vec::new();
+        for some in asked.chunks(AT_ONCE) {
+            let call = store.content(doing).work_tree(store.top()).index(&self.record().index())?;
+            let call = call.args(["check-ignore", "--"]);
+            let output = call.looked_up(some.iter().map(|path| store.prefix().join(path))).outcome().await?;
+            if output.code > 1 {
+                return Err(failed(doing, &output));
+            }
+            let names: BTreeSet<Vec<u8>> = output.stdout.split(|byte| *byte == b'\n').map(unquoted).collect();
+            let asked = |path: &Path| Path::new(".").join(store.prefix()).join(path);
+            let was = |path: &&PathBuf| names.contains(asked(path).as_os_str().as_bytes());
+            ignored.extend(some.iter().filter(was).cloned());
+        }
+        Ok(ignored)
+    }
+
     /// The added files among `changes` that the `.gitignore` files of the tree `old` had ignored.
     pub(crate) async fn ignored_before(
         &self,

@@ -1,26 +1,29 @@
 //! The keeper of one run in one directory: it records the tree before the run, and which agent changes what.
 //!
-//! What changes between `open_window` and `close_window` is the agent's; what changes between two windows
-//! comes from outside of the run. The keeper writes objects, refs below `refs/convoke/` and its own record;
-//! of the files only undo writes any.
+//! An agent claims the places that it is about to write (`windows.rs`); what changes there is the agent's, and
+//! what changes elsewhere comes from outside of the run (`parts.rs`). The keeper writes objects, refs below
+//! `refs/convoke/` and its own record; of the files only undo writes any.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::Mutex;
 
 use crate::error::Error;
 use crate::places::{HostPlaces, checked_name};
-use crate::record::{Mark, Record, digest};
+use crate::record::{Record, digest};
 use crate::size::{LIMIT, Limit, beyond};
-use crate::steps::{ChangedFile, LOG_FORMAT, NetChange, StepCause, how, net, parse_log};
+use crate::steps::{ChangedFile, LOG_FORMAT, NetChange, Step, net, parse_log};
+use crate::stops::Steps;
 use crate::store::{ObjectId, Store};
-use crate::tree::{LeftOut, Snapshot, TreeChange, copy_index, remove_if_there};
-use crate::turn::{Actor, Fence, Holder, Turn, Wait};
+use crate::tree::{LeftOut, Snapshot, copy_index, remove_if_there};
+use crate::turn::{Actor, Fence, Turn};
+use crate::window_files::WindowFiles;
+use crate::windows::{OwnWindows, PATIENCE};
 
 /// A worker on a record that is no agent, such as a person's command.
 pub(crate) const PERSON: Actor<'static> = Actor { agent: "a command of a person", token: "" };
@@ -33,8 +36,14 @@ pub struct Keeper {
     record: Record,
     run: String,
     state: Mutex<State>,
+    /// What is known of all windows, here and in other processes.
+    pub(crate) files: Mutex<WindowFiles>,
+    pub(crate) own: OwnWindows,
     /// Knows which processes may go on; `None` if that is not known.
-    fence: Option<Arc<dyn Fence>>,
+    pub(crate) fence: Option<Arc<dyn Fence>>,
+    /// How long a place is waited for that another agent's command is writing.
+    pub(crate) patience: Duration,
+    pub(crate) stops: Steps,
 }
 
 /// What a keeper remembers from one call to the next.
@@ -42,8 +51,6 @@ pub struct Keeper {
 pub(crate) struct State {
     /// Whether the tree before the run is known to be kept.
     ready: bool,
-    /// The window that this keeper has open, and its mark, which is locked as long as the file is here.
-    pub(crate) window: Option<(StepCause, File)>,
 }
 
 /// What [`Keeper::before`] found.
@@ -52,15 +59,6 @@ pub struct Kept {
     /// Whether the tree was kept now; else it had been kept earlier.
     pub first: bool,
     /// What is below the directory and is not in the tree.
-    pub left_out: Vec<LeftOut>,
-}
-
-/// What [`Keeper::close_window`] found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Closed {
-    /// The files that were changed since the window was opened.
-    pub changed: Vec<ChangedFile>,
-    /// What is below the directory and cannot be kept, whether it was changed or not.
     pub left_out: Vec<LeftOut>,
 }
 
@@ -83,7 +81,24 @@ impl Keeper {
             Some(location) => Store::at(places, location),
             None => Store::find(places, dir).await?,
         };
-        Ok(Self { store, record, run: run.to_owned(), state: Mutex::default(), fence: None })
+        Ok(Self {
+            store,
+            files: Mutex::new(record.windows()),
+            record,
+            run: run.to_owned(),
+            state: Mutex::default(),
+            own: OwnWindows::default(),
+            fence: None,
+            patience: PATIENCE,
+            stops: Steps::default(),
+        })
+    }
+
+    /// The same with another patience: how long a place is waited for that another agent's command is writing,
+    /// before it is taken over. Ten seconds unless it is said.
+    #[must_use]
+    pub fn patient_for(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     /// Whether a run may have anything kept for a directory: the state before it, steps, or worktrees. It
@@ -110,68 +125,6 @@ impl Keeper {
         self.keep_before(&mut state, &turn).await
     }
 
-    /// To be called before a command of `actor` that may write. What changed since the last window was
-    /// changed from outside of the run, or by a command that a crash cut off. A window that a living process
-    /// has open is waited for where there is a fence, and closed for a process that is fenced.
-    pub async fn open_window(&self, actor: impl Into<Actor<'_>>) -> Result<(), Error> {
-        let actor = actor.into();
-        let by = StepCause::Agent { name: checked_name(actor.agent)?.to_owned(), interrupted: false };
-        let mut wait = Wait::new(self.fence.as_deref());
-        loop {
-            match self.try_open(&by, actor).await {
-                Err(Error::Busy { .. }) if self.fence.is_some() => {}
-                other => return other,
-            }
-            let (holder, mark) = self.record.holder()?;
-            if wait.for_holder(&holder).await?
-                && let Some(mark) = mark
-            {
-                self.close_for(&holder, &mark, actor).await?;
-            }
-        }
-    }
-
-    async fn try_open(&self, by: &StepCause, actor: Actor<'_>) -> Result<(), Error> {
-        let mut state = self.state.lock().await;
-        let turn = self.turn(actor).await?;
-        self.keep_before(&mut state, &turn).await?;
-        self.settle(&mut state.window, &turn).await?;
-        self.forget_after()?;
-        turn.check()?;
-        state.window = Some((by.clone(), self.record.mark(by, actor.token)?));
-        Ok(())
-    }
-
-    /// Closes the window of a fenced holder: what changed since it was opened was changed by its command,
-    /// which was cut off or may go on for a while. Its own end of the window is refused when it comes.
-    async fn close_for(&self, holder: &Holder, mark: &File, actor: Actor<'_>) -> Result<(), Error> {
-        let turn = self.turn(actor).await?;
-        if !self.record.is_marked_by(mark)? {
-            return Ok(());
-        }
-        let unknown = StepCause::Agent { name: "unknown".to_owned(), interrupted: true };
-        self.step(&StepCause::parse(&holder.name).unwrap_or(unknown).interrupted(), "", &turn).await?;
-        turn.check()?;
-        self.record.clear_mark()
-    }
-
-    /// To be called before [`Self::open_window`], and when the agent's shell is closed, if background jobs of
-    /// that shell were alive since the agent's last window: what changed since then is this agent's, and does
-    /// not come from outside. Within a window, or after a crash, it is known which agent made the changes,
-    /// and this does nothing.
-    pub async fn claim(&self, actor: impl Into<Actor<'_>>) -> Result<(), Error> {
-        let actor = actor.into();
-        let by = StepCause::Agent { name: checked_name(actor.agent)?.to_owned(), interrupted: false };
-        let mut state = self.state.lock().await;
-        let turn = self.turn(actor).await?;
-        self.keep_before(&mut state, &turn).await?;
-        if state.window.is_none() && matches!(self.record.read_mark()?, Mark::None) {
-            self.step(&by, "background jobs", &turn).await?;
-            self.forget_after()?;
-        }
-        Ok(())
-    }
-
     /// What could not be kept at any time of the run, so that its changes cannot be shown or taken back.
     pub fn left_out(&self) -> Result<Vec<LeftOut>, Error> {
         Ok(self.record.left_out()?.into_iter().collect())
@@ -181,36 +134,6 @@ impl Keeper {
     /// user cannot write.
     pub fn apart(&self) -> Option<&Path> {
         self.store.is_apart().then(|| self.store.private())
-    }
-
-    /// To be called after it, with a note for the record such as the command. Returns what changed meanwhile.
-    /// A window that was closed for this process, because it was fenced, cannot be closed by it: what changed
-    /// since is not its doing, or not alone.
-    pub async fn close_window(&self, actor: impl Into<Actor<'_>>, note: &str) -> Result<Closed, Error> {
-        let actor = actor.into();
-        let agent = actor.agent;
-        let by = StepCause::Agent { name: checked_name(agent)?.to_owned(), interrupted: false };
-        let mut state = self.state.lock().await;
-        let turn = self.turn(actor).await?;
-        self.keep_before(&mut state, &turn).await?;
-        if let Some((_, mark)) = &state.window
-            && !self.record.is_marked_by(mark)?
-        {
-            state.window = None;
-            return Err(Error::Fenced);
-        }
-        let (changes, left_out) = self.step(&by, note, &turn).await?;
-        self.forget_after()?;
-        turn.check()?;
-        self.record.clear_mark()?;
-        state.window = None;
-        let changed = |change: TreeChange| ChangedFile {
-            how: how(change.old.as_ref(), change.new.as_ref()),
-            path: change.path,
-            agents: vec![agent.to_owned()],
-            mixed: false,
-        };
-        Ok(Closed { changed: changes.into_iter().map(changed).collect(), left_out })
     }
 
     /// What the run changed so far, all in all: a path that was changed and changed back is not in it.
@@ -244,10 +167,7 @@ impl Keeper {
         }
         let turn = self.turn(PERSON).await?;
         self.store.prepare().await?;
-        if let Mark::CutOff(by) = self.record.read_mark()? {
-            self.step(&by, "", &turn).await?;
-            self.record.clear_mark()?;
-        }
+        self.close_gone(&turn).await?;
         Ok(turn)
     }
 
@@ -256,14 +176,14 @@ impl Keeper {
         self.record.turn(actor, self.fence.as_deref()).await
     }
 
-    /// Whether a window of this run is open, here or in another process.
-    pub(crate) fn is_open(&self) -> Result<bool, Error> {
-        Ok(matches!(self.record.read_mark()?, Mark::Open))
-    }
-
     /// What all steps so far come to.
     pub(crate) async fn net(&self) -> Result<Vec<NetChange>, Error> {
         let Some(chain) = self.chain().await? else { return Ok(Vec::new()) };
+        Ok(net(&self.steps_between(&chain.before, &chain.tip).await?))
+    }
+
+    /// The steps that came after one and up to another, oldest first.
+    pub(crate) async fn steps_between(&self, from: &str, to: &str) -> Result<Vec<Step>, Error> {
         let call = self.store.content("reading the steps of the run").args([
             "log",
             "-z",
@@ -272,69 +192,8 @@ impl Keeper {
             "--reverse",
         ]);
         let call = call.args(["--first-parent", "--no-renames", "--no-abbrev", LOG_FORMAT]);
-        let output = call.arg(format!("{}..{}", chain.before, chain.tip)).arg("--").run().await?;
-        let steps = parse_log(&output).ok_or_else(|| Error::Unreadable { what: self.name("after") })?;
-        Ok(net(&steps))
-    }
-
-    /// Records what changed since the last step as a step by `by`; no change is no step.
-    pub(crate) async fn step(
-        &self,
-        by: &StepCause,
-        note: &str,
-        turn: &Turn,
-    ) -> Result<(Vec<TreeChange>, Vec<LeftOut>), Error> {
-        turn.check()?;
-        let hidden = self.record.hidden()?;
-        let snapshot = self.snapshot(&hidden).await?;
-        let Some(chain) = self.chain().await? else {
-            return Err(Error::NotKept { run: self.run.clone(), dir: self.store.dir().to_owned() });
-        };
-        let mut tree = snapshot.tree;
-        let mut changes = self.store.diff_trees(&chain.tree, &tree).await?;
-        if *by == StepCause::Outside {
-            self.remember_modes(changes.iter().map(|change| change.path.as_path()))?;
-        } else {
-            let seen = self.ignored_before(&chain.tree, &changes).await?;
-            if !seen.is_empty() {
-                // They may have been there all along, so they are not the agent's: undo must never remove
-                // them.
-                tree = self.store.forget_paths(&self.record.index(), &seen).await?;
-                self.record.set_hidden(&[hidden, seen].concat())?;
-                changes = self.store.diff_trees(&chain.tree, &tree).await?;
-            }
-        }
-        if tree != chain.tree {
-            let commit = self.store.commit_tree(&tree, &[&chain.tip], &by.message(note)).await?;
-            let old = (chain.tip != chain.before).then_some(chain.tip.as_str());
-            // A process that stood still since it looked has nothing to record any more.
-            turn.check()?;
-            self.store.update_ref(&self.name("after"), &commit, old).await?;
-        }
-        Ok((changes, snapshot.left_out))
-    }
-
-    /// Records what changed since the last window, by an agent or from outside of the run.
-    pub(crate) async fn settle(
-        &self,
-        window: &mut Option<(StepCause, File)>,
-        turn: &Turn,
-    ) -> Result<(), Error> {
-        // One that was closed for this process is not its own any more.
-        if let Some((_, mark)) = &*window
-            && !self.record.is_marked_by(mark)?
-        {
-            *window = None;
-        }
-        // Letting go of our own mark first: two windows of one keeper may overlap, and what changed so far is
-        // the first's.
-        let by = match (window.take(), self.record.read_mark()?) {
-            (Some((by, _locked)), _) => by,
-            (None, Mark::CutOff(by)) => by,
-            (None, Mark::None) => StepCause::Outside,
-            (None, Mark::Open) => return Err(Error::Busy { run: self.run.clone() }),
-        };
-        self.step(&by, "", turn).await.map(drop)
+        let output = call.arg(format!("{from}..{to}")).arg("--").run().await?;
+        parse_log(&output).ok_or_else(|| Error::Unreadable { what: self.name("after") })
     }
 
     pub(crate) async fn keep_before(&self, state: &mut State, turn: &Turn) -> Result<Kept, Error> {
@@ -354,18 +213,26 @@ impl Keeper {
             if !index.exists() {
                 self.begin_index(&index).await?;
             }
+            if self.record.tip()?.is_none() {
+                self.record.set_tip(&chain.tip)?;
+            }
             return Ok(Kept { first: false, left_out: Vec::new() });
         }
         self.refuse_too_large().await?;
         self.record.set_location(self.store.location())?;
+        self.stops.step().await;
         self.begin_index(&index).await?;
-        let snapshot = self.snapshot(&[]).await?;
+        self.stops.step().await;
+        let snapshot = self.snapshot(&[], |_| false).await?;
         copy_index(&index, &self.seed())?;
         self.remember_modes_of(&snapshot.tree).await?;
         self.look_before(&snapshot.tree).await?;
         let message = format!("before {}\n\nthe tree before run {}", self.directory_mark(), self.run);
         let commit = self.store.commit_tree(&snapshot.tree, &[], &message).await?;
         turn.check()?;
+        self.stops.step().await;
+        self.record.set_tip(&commit)?;
+        self.stops.step().await;
         self.store.update_ref(&self.name("before"), &commit, None).await?;
         Ok(Kept { first: true, left_out: snapshot.left_out })
     }
@@ -395,13 +262,20 @@ impl Keeper {
         call.args(["update-index", "-q", "--ignore-submodules", "--refresh"]).outcome().await.map(drop)
     }
 
-    async fn snapshot(&self, hidden: &[PathBuf]) -> Result<Snapshot, Error> {
+    /// Keeps the files as they lie there now, but for those that are hidden or passed over, of which the index
+    /// has what it had.
+    pub(crate) async fn snapshot(
+        &self,
+        hidden: &[PathBuf],
+        passed_over: impl Fn(&Path) -> bool,
+    ) -> Result<Snapshot, Error> {
         // We alone use this index, so a lock on it is what a killed git left behind.
         remove_if_there(&self.record.index().with_extension("lock"))?;
         let hidden: BTreeSet<&Path> = hidden.iter().map(PathBuf::as_path).collect();
         let temporary = self.temporary();
-        let is_hidden =
-            |path: &Path| hidden.contains(path) || path.file_name() == Some(OsStr::new(&temporary));
+        let is_hidden = |path: &Path| {
+            hidden.contains(path) || path.file_name() == Some(OsStr::new(&temporary)) || passed_over(path)
+        };
         let snapshot = self.store.snapshot(&self.record.index(), is_hidden).await?;
         self.record.add_left_out(&snapshot.left_out)?;
         Ok(snapshot)
@@ -449,7 +323,7 @@ impl Keeper {
         self.store.private().join(format!("index-{}", self.directory_mark()))
     }
 
-    fn name(&self, end: &str) -> String {
+    pub(crate) fn name(&self, end: &str) -> String {
         ref_name(&self.run, end)
     }
 }
@@ -458,7 +332,7 @@ impl Keeper {
 /// when git cleans up.
 pub async fn forget(places: &HostPlaces, dir: &Path, run: &str) -> Result<(), Error> {
     let keeper = Keeper::open(places, dir, run).await?;
-    if keeper.is_open()? {
+    if keeper.is_open().await? {
         return Err(Error::Busy { run: run.to_owned() });
     }
     if keeper.store.common().join("HEAD").exists() {

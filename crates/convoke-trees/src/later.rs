@@ -23,7 +23,7 @@ use crate::error::Error;
 use crate::handle::{Content, Root};
 use crate::keeper::Keeper;
 use crate::steps::ChangeKind;
-use crate::turn::Actor;
+use crate::turn::{Actor, Turn};
 use crate::undo::Undone;
 
 /// Files of one directory that can be executed are listed one by one up to this many, then counted.
@@ -139,11 +139,20 @@ impl Keeper {
     /// Says something about the run that a person should read in its report.
     pub async fn note(&self, actor: impl Into<Actor<'_>>, line: &str) -> Result<(), Error> {
         let turn = self.turn(actor.into()).await?;
+        self.add_notes(&[line.to_owned()], &turn)
+    }
+
+    pub(crate) fn add_notes(&self, new: &[String], turn: &Turn) -> Result<(), Error> {
         let mut lines = self.notes()?;
-        if lines.iter().any(|known| known == line) {
+        let known = lines.len();
+        for line in new {
+            if !lines.contains(line) {
+                lines.push(line.clone());
+            }
+        }
+        if lines.len() == known {
             return Ok(());
         }
-        lines.push(line.to_owned());
         turn.check()?;
         self.record().put_json("notes", &lines)
     }

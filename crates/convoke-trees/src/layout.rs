@@ -33,7 +33,7 @@ impl Store {
         remove_if_there(index)
     }
 
-    /// An index with these entries alone.
+    /// Puts these entries into an index, which may be a new one.
     pub(crate) async fn fill_index(&self, index: &Path, entries: &[(&Path, &Entry)]) -> Result<(), Error> {
         for some in entries.chunks(500) {
             let option = |(path, entry): &(&Path, &Entry)| {
@@ -41,7 +41,8 @@ impl Store {
                 let info = [head.as_bytes(), path.as_os_str().as_bytes()].concat();
                 [OsString::from("--cacheinfo"), OsString::from_vec(info)]
             };
-            let call = self.content("listing kept files").index(index)?.args(["update-index", "--add"]);
+            let call =
+                self.content("listing kept files").index(index)?.args(["update-index", "--add", "--replace"]);
             call.args(some.iter().flat_map(option)).run().await?;
         }
         Ok(())

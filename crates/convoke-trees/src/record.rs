@@ -1,9 +1,9 @@
-//! What is remembered of a run beside its commits: where its trees are, that a command is under way, and
+//! What is remembered of a run beside its commits: where its trees are, which commands are under way, and
 //! which files were ignored when they were first seen. It is a directory of ours below the state directory.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs::{self, File, TryLockError};
+use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -15,25 +15,15 @@ use sha2::{Digest, Sha256};
 use crate::error::Error;
 use crate::modes::{self, Modes};
 use crate::places::{HostPlaces, checked_name};
-use crate::steps::StepCause;
 use crate::store::{Location, replace_file};
 use crate::tree::{LeftOut, remove_if_there};
-use crate::turn::{self, Actor, Fence, Holder, Turn};
+use crate::turn::{Actor, Fence, Turn};
+use crate::window_files::WindowFiles;
 
 /// The directory of one run's record for one directory that it works in.
 #[derive(Debug, Clone)]
 pub(crate) struct Record {
     dir: PathBuf,
-}
-
-/// What the mark of a window says.
-pub(crate) enum Mark {
-    /// No command is under way.
-    None,
-    /// A living process has it open.
-    Open,
-    /// The process that opened it is gone.
-    CutOff(StepCause),
 }
 
 impl Record {
@@ -85,54 +75,34 @@ impl Record {
         Turn::take(self.dir.join("lock"), actor, fence).await
     }
 
+    /// Waits until no other process looks at claims or adds one, which takes a moment.
+    pub(crate) async fn claims(&self, actor: Actor<'_>, fence: Option<&dyn Fence>) -> Result<Turn, Error> {
+        self.make()?;
+        Turn::take(self.dir.join("claims"), actor, fence).await
+    }
+
+    /// The windows of the run.
+    pub(crate) fn windows(&self) -> WindowFiles {
+        WindowFiles::new(self.dir.clone())
+    }
+
+    /// The latest step, so that it is known without asking git. It is written before the step counts: one that
+    /// came to nothing stands before all later ones too.
+    pub(crate) fn tip(&self) -> Result<Option<String>, Error> {
+        let text = read_if_there(&self.dir.join("tip"))?;
+        Ok(text.and_then(|text| String::from_utf8(text).ok()).filter(|text| !text.is_empty()))
+    }
+
+    pub(crate) fn set_tip(&self, commit: &str) -> Result<(), Error> {
+        replace_file(&self.dir.join("tip"), commit.as_bytes())
+    }
+
     pub(crate) fn location(&self) -> Result<Option<Location>, Error> {
         self.get_json("location")
     }
 
     pub(crate) fn set_location(&self, location: &Location) -> Result<(), Error> {
         self.put_json("location", location)
-    }
-
-    /// Says that a command is under way. The mark is locked as long as the file is kept, by which others see
-    /// that its process is alive.
-    pub(crate) fn mark(&self, by: &StepCause, token: &str) -> Result<File, Error> {
-        turn::mark(&self.window(), &format!("{}\n{token}\n", by.subject()))
-    }
-
-    pub(crate) fn clear_mark(&self) -> Result<(), Error> {
-        remove_if_there(&self.window())
-    }
-
-    /// Whether this is the mark of the window that is open now.
-    pub(crate) fn is_marked_by(&self, file: &File) -> Result<bool, Error> {
-        turn::is_at(file, &self.window()).map_err(Error::file("looking at", &self.window()))
-    }
-
-    /// The process that has a window open, and the mark of that window.
-    pub(crate) fn holder(&self) -> Result<(Holder, Option<File>), Error> {
-        turn::holder(&self.window())
-    }
-
-    fn window(&self) -> PathBuf {
-        self.dir.join("window")
-    }
-
-    pub(crate) fn read_mark(&self) -> Result<Mark, Error> {
-        let path = self.window();
-        let file = match File::open(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Mark::None),
-            other => other.map_err(Error::file("opening", &path))?,
-        };
-        match file.try_lock() {
-            Err(TryLockError::WouldBlock) => return Ok(Mark::Open),
-            Err(TryLockError::Error(error)) => return Err(Error::file("locking", &path)(error)),
-            Ok(()) => {}
-        }
-        let text = fs::read_to_string(&path).map_err(Error::file("reading", &path))?;
-        // A crash may have left the mark empty; then it is known that a command ran, but not of which agent.
-        let by = StepCause::parse(text.lines().next().unwrap_or_default())
-            .unwrap_or(StepCause::Agent { name: "unknown".to_owned(), interrupted: true });
-        Ok(Mark::CutOff(by.interrupted()))
     }
 
     /// Files that were ignored when they were first seen, and so do not belong to the run.

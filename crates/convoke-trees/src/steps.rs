@@ -47,6 +47,7 @@ pub(crate) enum StepCause {
 /// One step with its changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Step {
+    pub(crate) commit: String,
     pub(crate) by: StepCause,
     pub(crate) changes: Vec<TreeChange>,
 }
@@ -173,7 +174,7 @@ pub(crate) fn net(steps: &[Step]) -> Vec<NetChange> {
 }
 
 /// What `git log` is asked to print before the changes of each commit.
-pub(crate) const LOG_FORMAT: &str = "--format=%x01%B";
+pub(crate) const LOG_FORMAT: &str = "--format=%x01%H%n%B";
 
 /// Reads `git log -z --raw` in [`LOG_FORMAT`], oldest first.
 pub(crate) fn parse_log(output: &[u8]) -> Option<Vec<Step>> {
@@ -182,11 +183,9 @@ pub(crate) fn parse_log(output: &[u8]) -> Option<Vec<Step>> {
     while let Some(part) = parts.next() {
         let part = part.strip_prefix(b"\n").unwrap_or(part);
         if let Some(message) = part.strip_prefix(b"\x01") {
-            let subject = message.split(|byte| *byte == b'\n').next()?;
-            steps.push(Step {
-                by: StepCause::parse(std::str::from_utf8(subject).ok()?)?,
-                changes: Vec::new(),
-            });
+            let mut lines = message.split(|byte| *byte == b'\n');
+            let mut line = || String::from_utf8(lines.next()?.to_vec()).ok();
+            steps.push(Step { commit: line()?, by: StepCause::parse(&line()?)?, changes: Vec::new() });
         } else if part.starts_with(b":") {
             let path = PathBuf::from(OsStr::from_bytes(parts.next()?));
             steps.last_mut()?.changes.push(parse_raw_change(part, path)?);
@@ -217,7 +216,7 @@ mod tests {
                 let [path, old, new] = word.split(':').collect::<Vec<_>>().try_into().unwrap();
                 TreeChange { path: path.into(), old: entry(old), new: entry(new) }
             };
-            Step { by, changes: words.map(change).collect() }
+            Step { commit: String::new(), by, changes: words.map(change).collect() }
         };
         text.iter().map(step).collect()
     }

@@ -185,6 +185,11 @@ impl Store {
         self.location.apart
     }
 
+    /// Whether trees are kept in a repository, where commands can read them.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.shared().is_some()
+    }
+
     /// The repository's shared git dir, if trees are kept there.
     fn shared(&self) -> Option<&Path> {
         self.location.common.as_deref().filter(|_| !self.location.apart).map(Path::new)

@@ -4,6 +4,7 @@
 
 use crate::error::Error;
 use crate::keeper::{Keeper, PERSON};
+use crate::parts::{Making, Part};
 use crate::places::checked_name;
 use crate::steps::StepCause;
 
@@ -21,21 +22,22 @@ impl Keeper {
         let mut state = self.state().lock().await;
         let turn = self.turn(PERSON).await?;
         self.keep_before(&mut state, &turn).await?;
-        self.settle(&mut state.window, &turn).await?;
+        self.refuse_open().await?;
+        self.settle(&turn).await?;
         // Looked at now if it was not yet: what comes to be after the run's last command is not the run's.
         self.look_after().await?;
         turn.check()?;
-        let mark = self.record().mark(&by, "")?;
+        let mark = self.open_alone(&by).await?;
         // Others that want to write wait for the mark; those that only look need the turn.
         drop(turn);
         let done = work.await;
         let turn = self.turn(PERSON).await?;
-        if !self.record().is_marked_by(&mark)? {
+        if !self.is_alone(&mark).await? {
             return Err(Error::Fenced);
         }
-        self.step(&by, note, &turn).await?;
+        self.step(&Making::new(&by, note, Part::All), &turn).await?;
         turn.check()?;
-        self.record().clear_mark()?;
+        self.close_alone().await?;
         Ok(done)
     }
 }

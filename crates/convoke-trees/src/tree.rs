@@ -196,6 +196,20 @@ impl Store {
         self.write_tree(index).await
     }
 
+    /// Has an index hold what a tree had before these changes, and returns the tree that it is then.
+    pub(crate) async fn put_back(&self, index: &Path, changes: &[TreeChange]) -> Result<ObjectId, Error> {
+        let full = |change: &TreeChange| self.prefix().join(&change.path);
+        let added: Vec<PathBuf> = changes.iter().filter(|change| change.old.is_none()).map(full).collect();
+        let added: Vec<&Path> = added.iter().map(PathBuf::as_path).collect();
+        // Removals go first: a file may come back where a directory was.
+        self.update_index(index, &["--force-remove"], &added).await?;
+        let old: Vec<(PathBuf, &Entry)> =
+            changes.iter().filter_map(|change| Some((full(change), change.old.as_ref()?))).collect();
+        let old: Vec<(&Path, &Entry)> = old.iter().map(|(path, entry)| (path.as_path(), *entry)).collect();
+        self.fill_index(index, &old).await?;
+        self.write_tree(index).await
+    }
+
     async fn update_index(&self, index: &Path, options: &[&str], paths: &[&Path]) -> Result<(), Error> {
         let mut rest = paths;
         while !rest.is_empty() {
@@ -217,7 +231,7 @@ impl Store {
         Ok(())
     }
 
-    async fn write_tree(&self, index: &Path) -> Result<ObjectId, Error> {
+    pub(crate) async fn write_tree(&self, index: &Path) -> Result<ObjectId, Error> {
         let doing = "keeping the tree";
         let mut call = self.content(doing).work_tree(self.top()).index(index)?.arg("write-tree");
         if !self.prefix().as_os_str().is_empty() {

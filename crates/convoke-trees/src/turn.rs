@@ -21,7 +21,7 @@ const LONGEST: Duration = Duration::from_secs(600);
 const LONGEST_ALONE: Duration = Duration::from_secs(30);
 
 /// How often a turn is tried, and how often the fence is asked about its holder.
-const TRIES: Duration = Duration::from_millis(10);
+pub(crate) const TRIES: Duration = Duration::from_millis(10);
 const LOOKS: Duration = Duration::from_millis(250);
 
 /// After this long the fence is told what is waited for.
@@ -80,6 +80,16 @@ impl<'a> Wait<'a> {
 
     /// Waits a moment for this holder. True if it is fenced, so that what it holds can be taken away.
     pub(crate) async fn for_holder(&mut self, holder: &Holder) -> Result<bool, Error> {
+        self.until(holder, TRIES, std::future::pending()).await
+    }
+
+    /// The same for a holder of which it is told when it has ended: looked at again then, or after this long.
+    pub(crate) async fn until(
+        &mut self,
+        holder: &Holder,
+        moment: Duration,
+        told: impl Future<Output = ()>,
+    ) -> Result<bool, Error> {
         let waited = self.began.elapsed();
         if waited > if self.fence.is_some() { LONGEST } else { LONGEST_ALONE } {
             return Err(Error::Stuck { by: holder.name.clone(), seconds: waited.as_secs() });
@@ -97,7 +107,10 @@ impl<'a> Wait<'a> {
                 }
             }
         }
-        tokio::time::sleep(TRIES).await;
+        tokio::select! {
+            () = told => {}
+            () = tokio::time::sleep(moment) => {}
+        }
         Ok(false)
     }
 }
@@ -107,6 +120,31 @@ impl<'a> Wait<'a> {
 pub(crate) struct Turn {
     file: File,
     path: PathBuf,
+    holder: Holder,
+}
+
+/// A lock ends with the last handle of its file, and a program that is being started at this moment has copies
+/// of all handles: so it is given back, and not only let go of.
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
+}
+
+/// The mark of a window: a locked file.
+#[derive(Debug)]
+pub(crate) struct Mark(File);
+
+impl Mark {
+    pub(crate) fn file(&self) -> &File {
+        &self.0
+    }
+}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
 }
 
 impl Turn {
@@ -141,10 +179,19 @@ impl Turn {
         if !is_at(&file, path)? {
             return Ok(None);
         }
-        file.set_len(0)?;
+        let text = format!("{}\n{}\n", actor.agent, actor.token);
+        // Written over and cut off behind it: a file that was emptied first is brought to the disk by some
+        // file systems when it is closed, which takes many times as long as a turn.
         file.rewind()?;
-        file.write_all(format!("{}\n{}\n", actor.agent, actor.token).as_bytes())?;
-        Ok(Some(Self { file, path: path.to_owned() }))
+        file.write_all(text.as_bytes())?;
+        file.set_len(text.len().try_into().unwrap_or(u64::MAX))?;
+        let holder = Holder { name: actor.agent.to_owned(), token: actor.token.to_owned() };
+        Ok(Some(Self { file, path: path.to_owned(), holder }))
+    }
+
+    /// The one that has it.
+    pub(crate) fn actor(&self) -> Actor<'_> {
+        Actor { agent: &self.holder.name, token: &self.holder.token }
     }
 
     /// To be called before anything is written: a turn that was taken away while its process stood still is
@@ -157,8 +204,8 @@ impl Turn {
     }
 }
 
-/// The holder of a turn or a window, by what its file says; with the file, so that it is known again.
-pub(crate) fn holder(path: &Path) -> Result<(Holder, Option<File>), Error> {
+/// The holder of a turn, by what its file says; with the file, so that it is known again.
+fn holder(path: &Path) -> Result<(Holder, Option<File>), Error> {
     let nobody = || Holder { name: "another process".to_owned(), token: String::new() };
     let mut file = match File::open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok((nobody(), None)),
@@ -173,7 +220,7 @@ pub(crate) fn holder(path: &Path) -> Result<(Holder, Option<File>), Error> {
 
 /// Removes a file of a fenced holder, if it is still the one that was looked at. Two that find the same
 /// holder fenced take turns here, or the second would take away what the first has just begun.
-pub(crate) fn take_away(path: &Path, file: &File) -> std::io::Result<()> {
+fn take_away(path: &Path, file: &File) -> std::io::Result<()> {
     let gate = File::create(path.with_extension("gate"))?;
     // Held for two calls and never while anything is waited for.
     gate.lock()?;
@@ -194,14 +241,14 @@ pub(crate) fn is_at(file: &File, path: &Path) -> std::io::Result<bool> {
 }
 
 /// Writes a mark of its own: a file that no other process has open, locked for as long as it is kept.
-pub(crate) fn mark(path: &Path, text: &str) -> Result<File, Error> {
+pub(crate) fn mark(path: &Path, text: &[u8]) -> Result<Mark, Error> {
     // Never the file of an earlier window: a fenced process may have that one open still.
     remove_if_there(path)?;
     let made = (|| {
         let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
         file.lock()?;
-        file.write_all(text.as_bytes())?;
+        file.write_all(text)?;
         Ok(file)
     })();
-    made.map_err(Error::file("writing", path))
+    made.map(Mark).map_err(Error::file("writing", path))
 }

@@ -11,6 +11,7 @@ use crate::handle::{Content, Root};
 use crate::keeper::Keeper;
 use crate::later::Later;
 use crate::layout::read_laid_out;
+use crate::parts::{Making, Part};
 use crate::steps::{NetChange, StepCause};
 use crate::tree::{Entry, GITLINK, LeftOut};
 
@@ -51,13 +52,11 @@ impl Keeper {
     /// Takes back what the run changed; `dry` only says what would be done. An undo that was cut off can be
     /// repeated.
     pub async fn undo(&self, dry: bool) -> Result<Undone, Error> {
-        let mut state = self.state().lock().await;
+        let _one_at_a_time = self.state().lock().await;
         let turn = self.lock_kept().await?;
-        if state.window.is_some() || self.is_open()? {
-            return Err(Error::Busy { run: self.run().to_owned() });
-        }
+        self.refuse_open().await?;
         if !dry {
-            self.settle(&mut state.window, &turn).await?;
+            self.settle(&turn).await?;
         }
         let not_kept = self.left_out()?;
         let net = self.net().await?;
@@ -78,7 +77,7 @@ impl Keeper {
 
         let rules_changed = net.iter().any(|net| net.path.file_name() == Some(OsStr::new(".gitignore")));
         let undo = StepCause::Undo { interrupted: false };
-        let marked = if dry { None } else { Some(self.record().mark(&undo, "")?) };
+        let marked = if dry { None } else { Some(self.open_alone(&undo).await?) };
         let dir = self.store().dir().to_owned();
         let temporary = self.temporary();
         let made_before = self.directories_before().await?;
@@ -94,8 +93,8 @@ impl Keeper {
         undone.not_kept = not_kept;
         undone.rules_changed = rules_changed;
         if marked.is_some() {
-            self.step(&undo, "", &turn).await?;
-            self.record().clear_mark()?;
+            self.step(&Making::new(&undo, "", Part::All), &turn).await?;
+            self.close_alone().await?;
             undone.back = present.filter(|_| !undone.restored.is_empty()).map(|commit| self.back(&commit));
         }
         // After the step, so that what is taken back here counts as the change of no agent.
@@ -123,7 +122,7 @@ impl Keeper {
 }
 
 /// A path as a word of a shell.
-fn quoted(path: &Path) -> String {
+pub(crate) fn quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
     let plain = |char: char| char.is_ascii_alphanumeric() || "/._-+@%=:,".contains(char);
     if text.chars().all(plain) { text.into_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }

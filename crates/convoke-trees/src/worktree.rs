@@ -21,7 +21,6 @@ mod merge;
 mod names;
 mod plan;
 mod scan;
-mod steps;
 mod types;
 mod unapply;
 
@@ -35,9 +34,9 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 use crate::places::HostPlaces;
+use crate::stops::Steps;
 use crate::store::Store;
 use names::Site;
-use steps::Steps;
 
 /// The worktrees of one repository.
 ///

@@ -1,11 +1,12 @@
 //! Costs of the whole command that can be counted, because counts do not depend on the machine: programs and
 //! processes started, requests, waits for the disk, bytes written to the journal.
 
-use convoke_sim::{Script, SimConfig, says};
+use convoke_sim::{Script, SimConfig, calls, says};
+use serde_json::json;
 
 use crate::stage::{Stage, to_its_end};
 use crate::team::Team;
-use crate::traced::traced;
+use crate::traced::{Counts, traced};
 
 async fn stage() -> Stage {
     Stage::with(Script::new().conversation("*", [says("42"), says("42"), says("42"), says("42")])).await
@@ -36,6 +37,33 @@ async fn one_turn_starts_no_process_and_waits_for_the_disk_a_few_times() {
         assert!(second.syncs <= 18, "{second:?}");
         assert!(second.journal_bytes <= 1_000_000, "{second:?}");
     }
+}
+
+/// What a session in a repository costs whose lead gives this one command.
+async fn with_a_command(command: &str) -> Option<(Stage, Counts)> {
+    let replies = || [calls("bash", json!({"command": command})), says("done")];
+    let mut stage = Stage::with(Script::new().conversation("*", replies().into_iter().chain(replies()))).await;
+    let mut init = stage.prepare("git".as_ref());
+    init.args(["init", "--quiet"]);
+    to_its_end(init).await.exits(0);
+    // What the sandbox can hold is tried once, and remembered.
+    traced(&stage, &["run", "first"]).await?;
+    stage.turn_to(SimConfig::new(Script::new().conversation("*", replies()))).await;
+    let counts = traced(&stage, &["run", "second"]).await?;
+    Some((stage, counts))
+}
+
+#[tokio::test]
+async fn a_command_that_writes_nothing_starts_no_git() {
+    let Some((_stage, reads)) = with_a_command("ls; cat .git/HEAD; test -d .git").await else {
+        eprintln!("skipped: no process may be traced here");
+        return;
+    };
+    let (_stage, writes) = with_a_command("ls; cat .git/HEAD; test -d .git; echo 1 > written").await.unwrap();
+    println!("reads: {reads:?}; writes: {writes:?}");
+    // The sandbox, the shell and its two programs; a record takes more than all of these.
+    assert!(reads.programs <= 8, "{reads:?}");
+    assert!(writes.programs >= reads.programs + 8, "the record of a change is counted: {writes:?}");
 }
 
 #[tokio::test]

@@ -37,6 +37,7 @@ mod resume_programs;
 mod retune;
 mod schedules;
 mod scripted_team;
+mod side_by_side;
 mod spool;
 mod stop;
 mod stop_exchange;

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::disk;
-use super::steps::Steps;
 use super::{Finished, WorktreeError, Worktrees};
 use convoke_sandbox::{Sight, Unseen};
 
 use crate::keeper::Keeper;
 use crate::places::HostPlaces;
+use crate::stops::Steps;
 
 /// Every file below a directory with its content, links and the bit that lets it run.
 type Files = BTreeMap<PathBuf, (Vec<u8>, bool)>;

@@ -11,8 +11,8 @@ use convoke_beneath::Dir;
 
 use super::error::WorktreeError;
 use super::names::Site;
-use super::steps::Steps;
 use crate::error::Error;
+use crate::stops::Steps;
 use crate::store::replace_file;
 
 /// How often, and after which pause, a directory is removed that another process is still filling.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use convoke_trees::{Actor, Error, Fence, FenceAnswer, Holder, Keeper};
+use convoke_trees::{Actor, Error, Fence, FenceAnswer, Holder, Keeper, Place};
 
 use crate::world::{World, changes};
 
@@ -148,4 +148,40 @@ async fn many_that_find_one_holder_fenced_take_turns() {
     let all = changes(&world.keeper("s_1").await).await;
     let expected = (10..16).map(|number| format!("Added of-a_{number} a_{number}"));
     assert_eq!(all, ["Modified a a_1".to_owned()].into_iter().chain(expected).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn of_a_fenced_process_each_window_is_closed_with_its_own_places() {
+    let world = World::repository(&[("a", "1\n"), ("c", "1\n"), ("mine", "1\n")]);
+    let (gate, first, second) = two(&world).await;
+    // Longer than the test takes: what is taken over here is taken from a fenced process.
+    let first = first.patient_for(Duration::from_secs(3_600));
+    let second = Arc::new(Arc::into_inner(second).unwrap().patient_for(Duration::from_secs(3_600)));
+    let begun = Keeper::begun(&world.places, &world.dir, "s_1");
+    let other = Actor { agent: "a_3", token: "p_3" };
+    for (actor, path) in [(FIRST, "a"), (other, "c")] {
+        first.before_write(actor, &[Place::file(path)], Some(&begun)).await.unwrap();
+        world.write(path, "2\n");
+    }
+    world.write("mine", "the person's\n");
+    let waits = tokio::spawn({
+        let (second, begun) = (Arc::clone(&second), begun.clone());
+        async move { second.before_write(SECOND, &[Place::file("a")], Some(&begun)).await }
+    });
+    while gate.told() == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(!waits.is_finished(), "a living process is waited for");
+    gate.fence("p_1");
+    waits.await.unwrap().unwrap();
+    world.write("a", "3\n");
+    // The fenced agent gets nothing more, and the one beside it in the same process goes on.
+    let late = first.before_write(FIRST, &[Place::file("b")], Some(&begun)).await;
+    assert!(matches!(late, Err(Error::Fenced)), "{late:?}");
+    first.before_write(other, &[Place::file("d")], Some(&begun)).await.unwrap();
+    world.write("d", "2\n");
+    second.close_window(SECOND, "").await.unwrap();
+    assert_eq!(changes(&second).await, ["Modified a a_1,a_2"]);
+    first.close_window(other, "").await.unwrap();
+    assert_eq!(changes(&second).await, ["Modified a a_1,a_2", "Modified c a_3", "Added d a_3"]);
 }

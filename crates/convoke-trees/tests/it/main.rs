@@ -13,6 +13,7 @@ mod keeping;
 mod kept;
 mod later;
 mod odd;
+mod side_by_side;
 mod sight;
 mod stalls;
 mod trust;

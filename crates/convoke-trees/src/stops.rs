@@ -9,7 +9,7 @@ use std::sync::{
 
 /// Counts the steps of an operation.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Steps {
+pub(crate) struct Steps {
     #[cfg(test)]
     stop: Option<Arc<Stop>>,
 }
@@ -17,11 +17,11 @@ pub(super) struct Steps {
 impl Steps {
     /// Before each thing that is done.
     #[cfg(not(test))]
-    pub(super) async fn step(&self) {}
+    pub(crate) async fn step(&self) {}
 
     /// Before each thing that is done; the chosen one is never reached.
     #[cfg(test)]
-    pub(super) async fn step(&self) {
+    pub(crate) async fn step(&self) {
         if let Some(stop) = &self.stop
             && stop.taken.fetch_add(1, Ordering::SeqCst) == stop.at
         {
@@ -34,7 +34,7 @@ impl Steps {
 /// Where a test stops the work.
 #[cfg(test)]
 #[derive(Debug)]
-pub(super) struct Stop {
+pub(crate) struct Stop {
     at: usize,
     taken: AtomicUsize,
     reached: tokio::sync::Notify,
@@ -44,7 +44,7 @@ pub(super) struct Stop {
 impl Steps {
     /// Runs `work` up to step `at` and drops it there, as a dying process would; its outcome if it ended
     /// before.
-    pub(super) async fn stopped_at<F: Future>(at: usize, work: impl FnOnce(Self) -> F) -> Option<F::Output> {
+    pub(crate) async fn stopped_at<F: Future>(at: usize, work: impl FnOnce(Self) -> F) -> Option<F::Output> {
         let stop = Arc::new(Stop { at, taken: AtomicUsize::new(0), reached: tokio::sync::Notify::new() });
         let steps = Self { stop: Some(Arc::clone(&stop)) };
         tokio::select! {
