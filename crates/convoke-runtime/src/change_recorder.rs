@@ -33,9 +33,9 @@ impl ChangeRecorder {
         Path::new(dir) == self.dir
     }
 
-    /// Marks the state before something is written of which it is not known what that will be. With `jobs` what
-    /// has changed since the agent's last mark is its own: it left something running. Whatever another agent
-    /// has claimed is waited for.
+    /// Marks the state before something is written of which it is not known what that will be. With `jobs`
+    /// what has changed since the agent's last mark is its own: it left something running. Whatever another
+    /// agent has claimed is waited for.
     pub(crate) async fn open(&self, agent: Actor<'_>, jobs: bool) -> Result<(), String> {
         let keeper = self.keeper().await.map_err(|error| error.to_string())?;
         if jobs {
@@ -49,8 +49,8 @@ impl ChangeRecorder {
         Keeper::begun(&self.places, &self.dir, &self.run)
     }
 
-    /// Claims places, and waits for those that another agent has; returns what was not claimed before. Without
-    /// a command it is something that an earlier one left running that asks.
+    /// Claims places, and waits for those that another agent has; returns what was not claimed before.
+    /// Without a command it is something that an earlier one left running that asks.
     pub(crate) async fn before_write(
         &self,
         agent: Actor<'_>,

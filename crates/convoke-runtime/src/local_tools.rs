@@ -201,9 +201,9 @@ impl LocalTools {
         matches!(self.config.journal.holds(&self.lease).await, Ok(false))
     }
 
-    /// Marks the state before something is written, or claims what will be. The shell is started first: making
-    /// the tree ready for it parts files from the names that they have elsewhere, which is no change of the
-    /// agent's. A shell that cannot be started is told of by whatever needs it.
+    /// Marks the state before something is written, or claims what will be. The shell is started first:
+    /// making the tree ready for it parts files from the names that they have elsewhere, which is no change
+    /// of the agent's. A shell that cannot be started is told of by whatever needs it.
     async fn mark_before(&self, keep: &ChangeRecorder, request: &ToolRequest) -> Result<Way, String> {
         let told = std::mem::take(&mut *self.told.lock().await);
         if !told.is_empty() {

@@ -157,8 +157,9 @@ impl Keeper {
         }
     }
 
-    /// Whether git ignores all that is in the way, so that nothing of it is kept and no turn is needed: agents
-    /// build in one directory, and a build's lock is its own affair. Only asked about what is in the way.
+    /// Whether git ignores all that is in the way, so that nothing of it is kept and no turn is needed:
+    /// agents build in one directory, and a build's lock is its own affair. Only asked about what is in the
+    /// way.
     async fn are_ignored(&self, places: &[Place], blockers: &[Blocker]) -> Result<bool, Error> {
         let met =
             |place: &&Place| blockers.iter().any(|blocker| !blocker.is_mine && blocker.claims.meets(place));

@@ -36,8 +36,8 @@ impl Place {
         if self.whole { path.starts_with(&self.path) } else { path == self.path }
     }
 
-    /// The same without dots and slashes that mean nothing; `None` if it leads out of the directory, or into the
-    /// metadata of a repository, of which nothing is kept: every git of an agent's takes its lock there.
+    /// The same without dots and slashes that mean nothing; `None` if it leads out of the directory, or into
+    /// the metadata of a repository, of which nothing is kept: every git of an agent's takes its lock there.
     pub(crate) fn checked(&self) -> Option<Self> {
         let mut path = PathBuf::new();
         for part in self.path.components() {

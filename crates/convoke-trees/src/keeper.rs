@@ -1,8 +1,8 @@
 //! The keeper of one run in one directory: it records the tree before the run, and which agent changes what.
 //!
-//! An agent claims the places that it is about to write (`windows.rs`); what changes there is the agent's, and
-//! what changes elsewhere comes from outside of the run (`parts.rs`). The keeper writes objects, refs below
-//! `refs/convoke/` and its own record; of the files only undo writes any.
+//! An agent claims the places that it is about to write (`windows.rs`); what changes there is the agent's,
+//! and what changes elsewhere comes from outside of the run (`parts.rs`). The keeper writes objects, refs
+//! below `refs/convoke/` and its own record; of the files only undo writes any.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -94,8 +94,8 @@ impl Keeper {
         })
     }
 
-    /// The same with another patience: how long a place is waited for that another agent's command is writing,
-    /// before it is taken over. Ten seconds unless it is said.
+    /// The same with another patience: how long a place is waited for that another agent's command is
+    /// writing, before it is taken over. Ten seconds unless it is said.
     #[must_use]
     pub fn patient_for(self, patience: Duration) -> Self {
         Self { patience, ..self }
@@ -262,8 +262,8 @@ impl Keeper {
         call.args(["update-index", "-q", "--ignore-submodules", "--refresh"]).outcome().await.map(drop)
     }
 
-    /// Keeps the files as they lie there now, but for those that are hidden or passed over, of which the index
-    /// has what it had.
+    /// Keeps the files as they lie there now, but for those that are hidden or passed over, of which the
+    /// index has what it had.
     pub(crate) async fn snapshot(
         &self,
         hidden: &[PathBuf],

@@ -61,8 +61,8 @@ impl Overlap {
             ),
             How::Earlier => format!(
                 "{path}, which you had changed, was written by agent {with} at the same time, and what is \
-                 there now is what agent {with} wrote{}. Look whether your change is still in it, and make it \
-                 again if it is not.",
+                 there now is what agent {with} wrote{}. Look whether your change is still in it, and make \
+                 it again if it is not.",
                 self.version("what you had written", "you had removed the file")
             ),
             How::Took => format!(
@@ -127,8 +127,8 @@ impl Keeper {
         self.record().put_json(FILE, &all)
     }
 
-    /// Writes down whom a step overlaps with: other agents whose steps changed the same files since its command
-    /// began, and the one that takes its places over.
+    /// Writes down whom a step overlaps with: other agents whose steps changed the same files since its
+    /// command began, and the one that takes its places over.
     pub(crate) async fn tell_overlaps(
         &self,
         making: &Making<'_>,

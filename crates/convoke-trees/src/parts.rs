@@ -1,5 +1,5 @@
-//! Steps: what changed since the last one is parted by what agents have claimed, and recorded. What is claimed
-//! by others waits for the end of their windows; what is not claimed comes from outside.
+//! Steps: what changed since the last one is parted by what agents have claimed, and recorded. What is
+//! claimed by others waits for the end of their windows; what is not claimed comes from outside.
 
 use std::path::{Path, PathBuf};
 

@@ -86,8 +86,8 @@ impl Record {
         WindowFiles::new(self.dir.clone())
     }
 
-    /// The latest step, so that it is known without asking git. It is written before the step counts: one that
-    /// came to nothing stands before all later ones too.
+    /// The latest step, so that it is known without asking git. It is written before the step counts: one
+    /// that came to nothing stands before all later ones too.
     pub(crate) fn tip(&self) -> Result<Option<String>, Error> {
         let text = read_if_there(&self.dir.join("tip"))?;
         Ok(text.and_then(|text| String::from_utf8(text).ok()).filter(|text| !text.is_empty()))

@@ -123,8 +123,8 @@ pub(crate) struct Turn {
     holder: Holder,
 }
 
-/// A lock ends with the last handle of its file, and a program that is being started at this moment has copies
-/// of all handles: so it is given back, and not only let go of.
+/// A lock ends with the last handle of its file, and a program that is being started at this moment has
+/// copies of all handles: so it is given back, and not only let go of.
 impl Drop for Turn {
     fn drop(&mut self) {
         let _ = self.file.unlock();

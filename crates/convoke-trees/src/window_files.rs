@@ -92,8 +92,8 @@ impl WindowFiles {
         if name == ALONE { self.dir.join("window") } else { self.dir.join("windows").join(name) }
     }
 
-    /// Looks at what has changed, and which processes live. Only with the turn for claims: a mark that is being
-    /// made is not locked for a moment, and a lock that is tried is held for a moment.
+    /// Looks at what has changed, and which processes live. Only with the turn for claims: a mark that is
+    /// being made is not locked for a moment, and a lock that is tried is held for a moment.
     pub(crate) fn look(&mut self) -> Result<&BTreeMap<String, Window>, Error> {
         let below = self.dir.join("windows");
         let mut names = BTreeSet::from([ALONE.to_owned()]);

@@ -2,8 +2,9 @@
 //! time as long as they claim different places. One that claims everything, because it is not known what it
 //! will write, excludes all others.
 //!
-//! A place that another agent has claimed is waited for. A command that still writes it after a while has what
-//! it wrote until then recorded, and the place goes to the one that waits; both are told (`overlaps.rs`).
+//! A place that another agent has claimed is waited for. A command that still writes it after a while has
+//! what it wrote until then recorded, and the place goes to the one that waits; both are told
+//! (`overlaps.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -150,16 +151,16 @@ impl Keeper {
     }
 
     /// To be called before a command of `actor` that may write anywhere. What changed since the last window,
-    /// and is in none, was changed from outside of the run, or by a command that a crash cut off. Windows that
-    /// living agents have open are waited for where there is a fence, or if they are of this keeper, and
+    /// and is in none, was changed from outside of the run, or by a command that a crash cut off. Windows
+    /// that living agents have open are waited for where there is a fence, or if they are of this keeper, and
     /// closed for a process that is fenced.
     pub async fn open_window(&self, actor: impl Into<Actor<'_>>) -> Result<(), Error> {
         self.ask(actor.into(), &[Place::everything()], None, true).await.map(drop)
     }
 
     /// To be called before an agent writes at these places; it may write when this returns. `during` is the
-    /// command that asks, `None` if it is something that an earlier command left running. Returns what was not
-    /// claimed before.
+    /// command that asks, `None` if it is something that an earlier command left running. Returns what was
+    /// not claimed before.
     pub async fn before_write(
         &self,
         actor: impl Into<Actor<'_>>,
@@ -260,8 +261,8 @@ impl Keeper {
     }
 
     /// To be called before [`Self::open_window`], and when the agent's shell is closed, if background jobs of
-    /// that shell, which ask nothing, were alive since the agent's last window: what changed since then and is
-    /// in no window is this agent's, and does not come from outside.
+    /// that shell, which ask nothing, were alive since the agent's last window: what changed since then and
+    /// is in no window is this agent's, and does not come from outside.
     pub async fn claim(&self, actor: impl Into<Actor<'_>>) -> Result<(), Error> {
         let actor = actor.into();
         let by = StepCause::Agent { name: checked_name(actor.agent)?.to_owned(), interrupted: false };
@@ -367,7 +368,8 @@ impl Keeper {
         Ok(())
     }
 
-    /// Records what changed and is in no open window, by an agent that was cut off or from outside of the run.
+    /// Records what changed and is in no open window, by an agent that was cut off or from outside of the
+    /// run.
     pub(crate) async fn settle(&self, turn: &Turn) -> Result<Recorded, Error> {
         self.close_gone(turn).await?;
         self.step(&Making::new(&StepCause::Outside, "", Part::Unclaimed), turn).await

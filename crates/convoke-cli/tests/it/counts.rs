@@ -42,7 +42,8 @@ async fn one_turn_starts_no_process_and_waits_for_the_disk_a_few_times() {
 /// What a session in a repository costs whose lead gives this one command.
 async fn with_a_command(command: &str) -> Option<(Stage, Counts)> {
     let replies = || [calls("bash", json!({"command": command})), says("done")];
-    let mut stage = Stage::with(Script::new().conversation("*", replies().into_iter().chain(replies()))).await;
+    let mut stage =
+        Stage::with(Script::new().conversation("*", replies().into_iter().chain(replies()))).await;
     let mut init = stage.prepare("git".as_ref());
     init.args(["init", "--quiet"]);
     to_its_end(init).await.exits(0);

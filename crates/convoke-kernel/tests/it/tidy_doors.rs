@@ -105,6 +105,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("convoke-trees/src/store/find.rs", "names of a git directory, which are listed"),
     ("convoke-trees/src/tree.rs", "indexes of our own"),
     ("convoke-trees/src/turn.rs", "turns and marks of the record, in the state directory"),
+    ("convoke-trees/src/window_files.rs", "windows of the record, in the state directory"),
     ("convoke-trees/src/worktree/apply.rs", "staged files, in the state directory"),
     ("convoke-trees/src/worktree/create.rs", "directories of our own in the state directory"),
     ("convoke-trees/src/worktree/disk.rs", "the state directory, and git's own directory of a worktree"),
