@@ -87,5 +87,7 @@ async fn a_rerun_of_a_fan_out_costs_no_more_for_many_subtasks_than_for_few() {
     }
     let (few, many) = (costs[0], costs[1]);
     assert_eq!((many.programs, many.processes), (few.programs, few.processes));
-    assert!(many.syncs <= few.syncs + 2, "{few:?} {many:?}");
+    // What comes at the same time is synced together, so a few more or less are chance; ten more subtasks
+    // with a verifier each would be twenty.
+    assert!(many.syncs <= few.syncs + 6, "{few:?} {many:?}");
 }

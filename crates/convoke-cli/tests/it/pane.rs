@@ -190,8 +190,8 @@ impl Pane {
     }
 }
 
-/// Where tmux is. A program that is named by its path is started without a copy of this process, which is large
-/// and looks at panes thousands of times.
+/// Where tmux is. A program that is named by its path is started without a copy of this process, which is
+/// large and looks at panes thousands of times.
 pub(crate) fn tmux() -> &'static Path {
     static TMUX: LazyLock<PathBuf> = LazyLock::new(|| {
         let path = std::env::var_os("PATH").unwrap();

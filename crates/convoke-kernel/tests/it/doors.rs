@@ -15,6 +15,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("convoke-sandbox/src/confine/apart.rs", "starts bubblewrap around the template: it is the sandbox"),
     ("convoke-sandbox/src/confine/stage.rs", "starts bubblewrap around the helper: it is the sandbox"),
     ("convoke-sandbox/src/helper/bash.rs", "starts bash below the helper, locked: it is what is confined"),
+    ("convoke-sandbox/src/helper/trace.rs", "what asks before it writes is added to the start of bash"),
     ("convoke-sandbox/src/link.rs", "starts the host's own executable as the helper"),
     ("convoke-sandbox/src/process.rs", "holds a helper that link.rs started"),
     ("convoke-sandbox/src/sys.rs", "what the helper adds to the start of bash"),

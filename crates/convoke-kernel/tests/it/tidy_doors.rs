@@ -79,6 +79,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("convoke-sandbox/src/helper.rs", "/dev/null"),
     ("convoke-sandbox/src/helper/gate.rs", "/proc, and the helper's own unnamed pipe"),
     ("convoke-sandbox/src/helper/hold.rs", "/proc"),
+    ("convoke-sandbox/src/helper/proc.rs", "/proc"),
     ("convoke-sandbox/src/helper/tree.rs", "/proc"),
     ("convoke-sandbox/src/helper/worker.rs", "/proc"),
     ("convoke-sandbox/src/memory.rs", "what is remembered of a probe, in the state directory"),
