@@ -196,7 +196,7 @@ pub(crate) fn tmux() -> &'static Path {
     static TMUX: LazyLock<PathBuf> = LazyLock::new(|| {
         let path = std::env::var_os("PATH").unwrap();
         let found = std::env::split_paths(&path).map(|directory| directory.join("tmux"));
-        found.into_iter().find(|program| program.is_file()).expect("tmux is installed")
+        found.into_iter().find(|program| program.is_file()).unwrap()
     });
     &TMUX
 }
