@@ -1,8 +1,7 @@
 //! What commands cost a fan-out: 200 workers and 200 verifiers, each with one command, 50 ms a reply and ten
 //! at a time, with the real program, under each set of layers and without the sandbox, as wall time over the
-//! time that the replies alone take; the processor time of all of it, and that of the same commands each in a
-//! bubblewrap of its own; and the memory of the helpers of 64 shells at once, and how long their cancelling
-//! takes. The simulator is in another process.
+//! time that the replies alone take; and the processor time of all of it, and that of the same commands each
+//! in a bubblewrap of its own. The simulator is in another process.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and fails by panicking")]
 
@@ -13,7 +12,6 @@ use std::time::{Duration, Instant};
 
 use convoke_sim::{Brain, Context, Reply, Retention, Script, Scripted, SimConfig, Simulator, calls, says};
 use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::signal::{Signal, kill};
 use nix::sys::time::TimeValLike;
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
@@ -25,8 +23,6 @@ const SUBTASKS: usize = 200;
 /// The replies of the lead, which nothing can run beside.
 const OF_LEAD: usize = 2;
 const ROUNDS: usize = 5;
-/// Agents with a command that does not end.
-const RUNNING: usize = 64;
 
 /// A way to confine commands: its name and the flags that ask for it.
 const WAYS: [(&str, &[&str]); 3] =
@@ -44,7 +40,6 @@ fn main() {
             nix::sys::prctl::set_child_subreaper(true).unwrap();
             fan_outs();
             fresh_sandboxes();
-            WAYS.iter().for_each(cancelled);
         }
     }
 }
@@ -247,73 +242,7 @@ const BUBBLEWRAP: &[&str] = &[
     "ls",
 ];
 
-/// All agents at work run a command that does not end; then a person wants them cut.
-fn cancelled((name, flags): &(&str, &[&str])) {
-    let server = Server::start("exec sleep 3600");
-    let home = tempfile::tempdir().unwrap();
-    let at_once = RUNNING.to_string();
-    let flags = [*flags, &["--max-concurrent", &at_once]].concat();
-    let mut process = convoke(home.path(), &server.url, &flags).spawn().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(120);
-    let mut tree = Vec::new();
-    while tree.iter().filter(|it: &&Below| it.name == "sleep").count() < RUNNING {
-        assert!(Instant::now() < deadline, "{name}: {} of {RUNNING} commands run", tree.len());
-        std::thread::sleep(Duration::from_millis(50));
-        tree = below(process.id());
-    }
-    let memory: u64 = tree.iter().filter(|it| it.name.starts_with("convoke")).map(|it| it.private_kib).sum();
-    let helpers = tree.iter().filter(|it| it.name.starts_with("convoke")).count();
-    let running = tree.iter().filter(|it| it.name == "sleep").count();
-    println!(
-        "shells_{name}_helpers_mib {:.1} (private memory of {helpers} helpers with {running} commands under \
-            way)",
-        memory as f64 / 1024.0
-    );
-    let pid = Pid::from_raw(process.id().try_into().unwrap());
-    let begun = Instant::now();
-    kill(pid, Signal::SIGINT).unwrap();
-    // The second says that nothing is to be waited for.
-    kill(pid, Signal::SIGINT).unwrap();
-    process.wait().unwrap();
-    println!("cancel_{name}_ms {} ({running} agents with a command)", begun.elapsed().as_millis());
-    server.stop();
-}
-
-/// A process below another one.
-struct Below {
-    name: String,
-    private_kib: u64,
-}
-
 fn below_directly(top: u32) -> Vec<Pid> {
     let children = std::fs::read_to_string(format!("/proc/{top}/task/{top}/children")).unwrap_or_default();
     children.split_whitespace().map(|pid| Pid::from_raw(pid.parse().unwrap())).collect()
-}
-
-fn below(top: u32) -> Vec<Below> {
-    let read = |pid: u32, file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).ok();
-    let parent = |pid: u32| {
-        let stat = read(pid, "stat")?;
-        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse::<u32>().ok()
-    };
-    let pids: Vec<(u32, u32)> = std::fs::read_dir("/proc")
-        .unwrap()
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter_map(|pid| Some((pid, parent(pid)?)))
-        .collect();
-    let mut found = vec![top];
-    let mut next = 0;
-    while next < found.len() {
-        let above = found[next];
-        found.extend(pids.iter().filter(|(_, parent)| *parent == above).map(|(pid, _)| *pid));
-        next += 1;
-    }
-    let about = |pid: &u32| {
-        let memory = read(*pid, "smaps_rollup")?;
-        let of = |line: &str| line.split_whitespace().nth(1)?.parse::<u64>().ok();
-        let private = memory.lines().filter(|line| line.starts_with("Private_")).filter_map(of).sum();
-        Some(Below { name: read(*pid, "comm")?.trim().to_owned(), private_kib: private })
-    };
-    found[1..].iter().filter_map(about).collect()
 }
