@@ -19,6 +19,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("convoke-sandbox/src/link.rs", "starts the host's own executable as the helper"),
     ("convoke-sandbox/src/process.rs", "holds a helper that link.rs started"),
     ("convoke-sandbox/src/sys.rs", "what the helper adds to the start of bash"),
+    ("convoke-sandbox/src/sys/notify.rs", "what the helper adds to the start of bash, too"),
     ("convoke-sandbox/src/worker.rs", "starts the host's own executable as a worker that only computes"),
     (
         "convoke-trees/src/bin/convoke-trees-hooking-git.rs",
