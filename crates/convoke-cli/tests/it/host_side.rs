@@ -39,7 +39,7 @@ const NOBODY: &str = "65534";
 /// Scenes at one time.
 const AT_ONCE: usize = 5;
 /// How often a race is tried unless more is asked for: by each of the two users, under each of the two sets.
-const TRIES: u32 = 6;
+const TRIES: u32 = 12;
 
 /// What each family of attempts is about, as `docs/security.md` has it.
 const FAMILIES: &[(&str, &str)] = &[
